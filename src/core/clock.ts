@@ -1,0 +1,49 @@
+// The single door to time: nothing else in src/ calls Date.now, performance.now or a timer.
+// Tests pass a clock of their own; the wall clock is for instants, the monotonic one for how long something took.
+import { setTimeout as delay } from "node:timers/promises";
+
+/** Where code gets the time from and how it waits. */
+export interface Clock {
+  /** The wall clock, in milliseconds since 1970-01-01 UTC. May step backwards. */
+  nowMs(): number;
+  /** Milliseconds since some fixed point; never steps back. */
+  monotonicMs(): number;
+  /** Waits; resolves early, without an error, when the signal aborts. */
+  sleep(durationMs: number, signal?: AbortSignal): Promise<void>;
+  /** Calls back again and again until the returned function is called. Does not keep the process alive. */
+  every(intervalMs: number, callback: () => void): () => void;
+}
+
+/** The machine's own clock. */
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  sleep: async (durationMs, signal) => {
+    try {
+      await delay(durationMs, undefined, signal === undefined ? {} : { signal });
+    } catch {
+      // An aborted wait is an early end, not a failure.
+    }
+  },
+  every: (intervalMs, callback) => {
+    const timer = setInterval(callback, intervalMs);
+    timer.unref();
+    return () => clearInterval(timer);
+  },
+};
+
+/**
+ * Waits for a promise no longer than the deadline.
+ * @throws the error that `onTimeout` makes, when the deadline passes first. The promise itself goes on.
+ */
+export async function withDeadline<T>(promise: Promise<T>, deadlineMs: number, onTimeout: () => Error): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(onTimeout()), deadlineMs);
+  });
+  try {
+    return await Promise.race([promise, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,35 @@
+// What app.ts starts and stops. Anything that runs in the background is a component.
+
+/**
+ * A background part of the process. `start` resolves when it works and may be called once.
+ * `stop` resolves when it has let go of everything; stopping twice or before the start is no error.
+ * Starting after `stop` is an error of the caller.
+ */
+export interface Component {
+  readonly name: string;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts components in order; when one fails, those already started are stopped in reverse and the error is thrown. */
+export async function startInOrder(components: readonly Component[]): Promise<void> {
+  const started: Component[] = [];
+  for (const component of components) {
+    try {
+      await component.start();
+      started.push(component);
+    } catch (error) {
+      await stopInReverse(started);
+      throw error;
+    }
+  }
+}
+
+/** Stops components in reverse order. One that fails to stop does not keep the others from stopping; the first failure is thrown at the end. */
+export async function stopInReverse(components: readonly Component[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const component of components.toReversed()) {
+    await component.stop().catch((error: unknown) => failures.push(error));
+  }
+  if (failures.length > 0) throw failures[0];
+}

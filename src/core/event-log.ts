@@ -1,0 +1,16 @@
+// The log as the rest of the code sees it: one named event with flat fields. ops/logger.ts writes it with pino.
+
+/** The fields of an event: simple values only, never a token, a body or an Error object. */
+export type EventFields = Readonly<
+  Record<string, string | number | boolean | null | undefined | readonly (string | number)[]>
+>;
+
+/** Writes events named `noun.verb`. `info` for what is wanted, `warn` for what heals itself, `error` for what needs a person. */
+export interface EventLog {
+  info(event: string, fields?: EventFields): void;
+  warn(event: string, fields?: EventFields): void;
+  error(event: string, fields?: EventFields): void;
+}
+
+/** A log that drops everything; for tests and one-shot commands. */
+export const silentLog: EventLog = { info: () => {}, warn: () => {}, error: () => {} };

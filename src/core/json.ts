@@ -1,0 +1,9 @@
+// What is true of any JSON value, whoever sent it.
+
+/** A JSON object with fields that nobody has checked yet. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Tells a JSON object from an array, null and the simple values. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
