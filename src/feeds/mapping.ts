@@ -1,0 +1,80 @@
+// From an item as the service sent it to the facts that Syncline keeps. Pure, except for counting what a mapping could not read.
+// Nothing about the fields of activities and conflicts is known (service-interface §2, Gaps): the operator's mapping says it.
+import type { ItemMapping } from "../config/policy-set.ts";
+import { type Expression, parseExpression } from "../core/expression.ts";
+import { canonicalJson, hashText } from "../core/stable-hash.ts";
+import type { ListName } from "../tasks/feed.ts";
+
+/** What Syncline keeps of one item; undefined where the mapping says nothing or could not be read. */
+export interface MappedItem {
+  readonly id: string;
+  readonly fingerprint: string;
+  readonly syncJobId: string | undefined;
+  readonly finished: boolean | undefined;
+  readonly succeeded: boolean | undefined;
+  readonly label: string | undefined;
+}
+
+/** Reads items of one list. */
+export interface ItemReader {
+  readonly read: (item: unknown) => MappedItem;
+  /** Which facts the mapping can give at all. */
+  readonly knows: (fact: keyof ItemMapping) => boolean;
+  /** How many expressions failed so far, and the last message. */
+  readonly failures: () => { readonly count: number; readonly last: string };
+}
+
+/** The key of each list's entities, where the interface names it. Source: service-interface §2 */
+const documentedId: Readonly<Partial<Record<ListName, string>>> = {
+  approvals: "approvalId",
+  triggers: "triggerId",
+  authActivities: "authAccountActivityEntityId",
+  masks: "maskId",
+};
+
+/** Makes the reader of a list's items. Without a mapped or documented id, an item is known by a hash of its content. */
+export function createItemReader(list: ListName, mapping: ItemMapping = {}): ItemReader {
+  const documented = documentedId[list];
+  const texts: ItemMapping = { ...(documented === undefined ? {} : { id: `item.${documented}` }), ...mapping };
+  const expressions = new Map<keyof ItemMapping, Expression>();
+  for (const fact of ["id", "syncJobId", "startedAt", "finished", "succeeded", "label"] as const) {
+    const text = texts[fact];
+    if (text !== undefined) expressions.set(fact, parseExpression(text, "item"));
+  }
+  let count = 0;
+  let last = "";
+  const evaluate = (fact: keyof ItemMapping, item: unknown): unknown => {
+    try {
+      return expressions.get(fact)?.evaluate({ item });
+    } catch (error) {
+      count += 1;
+      last = `${fact}: ${error instanceof Error ? (error.message.split("\n", 1)[0] ?? "") : String(error)}`;
+      return undefined;
+    }
+  };
+  return {
+    read: (item) => {
+      const fingerprint = hashText(canonicalJson(item));
+      return {
+        id: toText(evaluate("id", item)) ?? `#${fingerprint}`,
+        fingerprint,
+        syncJobId: toText(evaluate("syncJobId", item)),
+        finished: toFlag(evaluate("finished", item)),
+        succeeded: toFlag(evaluate("succeeded", item)),
+        label: toText(evaluate("label", item))?.slice(0, 200),
+      };
+    },
+    knows: (fact) => expressions.has(fact),
+    failures: () => ({ count, last }),
+  };
+}
+
+function toText(value: unknown): string | undefined {
+  if (typeof value === "string") return value === "" ? undefined : value.slice(0, 500);
+  if (typeof value === "number" || typeof value === "bigint") return String(value);
+  return undefined;
+}
+
+function toFlag(value: unknown): boolean | undefined {
+  return typeof value === "boolean" ? value : undefined;
+}

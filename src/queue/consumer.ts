@@ -1,0 +1,110 @@
+// Takes tasks out of one queue and turns each verdict into what the queue understands. Decides nothing itself.
+import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
+import { systemClock, withDeadline } from "../core/clock.ts";
+import type { Component } from "../core/component.ts";
+import type { EventLog } from "../core/event-log.ts";
+import type { Attempt } from "../tasks/seams.ts";
+import type { Verdict } from "../tasks/verdict.ts";
+import { type QueueTarget, workerConnection } from "./queues.ts";
+
+/** What a consumer needs. */
+export interface ConsumerOptions {
+  readonly target: QueueTarget;
+  readonly queue: string;
+  /** How many items are worked on at once in this process. */
+  readonly concurrency: number;
+  /** How long a worker may stay silent before another one takes its items. */
+  readonly takeOverAfterMs: number;
+  /** How long stopping may wait for items in work. */
+  readonly drainMs: number;
+  readonly log: EventLog;
+  /** Does one step of an item. */
+  readonly process: (item: unknown, attempt: Attempt) => Promise<Verdict>;
+  /** The queue gave an item up on its own: its workers died too often. */
+  readonly abandoned: (item: unknown, reason: string) => Promise<void>;
+}
+
+/** Carries the wait of a `retry` verdict to the backoff strategy. */
+class RetryLater extends Error {
+  override readonly name = "RetryLater";
+  readonly afterMs: number;
+
+  constructor(reason: string, afterMs: number) {
+    super(reason);
+    this.afterMs = afterMs;
+  }
+}
+
+/** How often a worker may die over one item before it is given up. */
+const maxStalledCount = 3;
+
+/** Makes the consumer of one queue. */
+export function createConsumer(options: ConsumerOptions): Component {
+  const { queue, log } = options;
+  let worker: Worker | undefined;
+  return {
+    name: `consumer ${queue}`,
+    start: async () => {
+      worker = createWorker(options);
+      await worker.waitUntilReady();
+    },
+    stop: async () => {
+      if (worker === undefined) return;
+      await worker.pause(true);
+      worker.cancelAllJobs("shutdown");
+      await withDeadline(worker.close(), options.drainMs, () => new Error("still busy")).catch(async () => {
+        log.warn("queue.drain-incomplete", { queue });
+        await worker?.disconnect();
+      });
+      worker = undefined;
+    },
+  };
+}
+
+function createWorker(options: ConsumerOptions): Worker {
+  const { target, queue, concurrency, takeOverAfterMs, log } = options;
+  // Three parameters: only then BullMQ passes the signal.
+  const processor = async (job: Job<unknown>, token: string | undefined, signal: AbortSignal | undefined) =>
+    obey(await options.process(job.data, toAttempt(job, signal)), job, token);
+  const worker = new Worker(queue, processor, {
+    connection: workerConnection(target),
+    prefix: target.prefix,
+    concurrency,
+    lockDuration: takeOverAfterMs,
+    stalledInterval: Math.ceil(takeOverAfterMs / 2),
+    maxStalledCount,
+    settings: { backoffStrategy: (_attempts, _type, error) => (error instanceof RetryLater ? error.afterMs : 5_000) },
+  });
+  worker.on("error", (error) => log.warn("queue.unreachable", { queue, message: error.message }));
+  worker.on("stalled", (id) => log.warn("task.stalled", { queue, taskId: id }));
+  worker.on("failed", (job, error) => {
+    if (job === undefined || error instanceof RetryLater) return;
+    options.abandoned(job.data, error.message).catch((reason: unknown) => {
+      log.error("task.abandoned", { queue, message: String(reason) });
+    });
+  });
+  return worker;
+}
+
+async function obey(verdict: Verdict, job: Job<unknown>, token: string | undefined): Promise<string> {
+  switch (verdict.verdict) {
+    case "done":
+    case "skipped":
+      return verdict.verdict;
+    case "give-up":
+      throw new UnrecoverableError("given up");
+    case "retry":
+      throw new RetryLater(verdict.reason, verdict.afterMs);
+    case "snooze":
+      await job.moveToDelayed(Math.max(verdict.untilMs, systemClock.nowMs() + 1), token);
+      throw new DelayedError();
+  }
+}
+
+function toAttempt(job: Job<unknown>, signal: AbortSignal | undefined): Attempt {
+  return {
+    attempt: job.attemptsMade + 1,
+    attemptsMax: job.opts.attempts ?? 1,
+    signal: signal ?? new AbortController().signal,
+  };
+}

@@ -1,0 +1,60 @@
+// Puts tasks and feed walks into their queues. Ids are deterministic, so adding the same thing twice changes nothing.
+import { Queue } from "bullmq";
+import type { EventLog } from "../core/event-log.ts";
+import { type FeedWalk, feedId } from "../tasks/feed.ts";
+import type { Urgency } from "../tasks/seams.ts";
+import type { Task } from "../tasks/task.ts";
+import { feedWalkOptions, producerConnection, type QueueTarget, queueName, taskOptions, urgencyOf } from "./queues.ts";
+
+/** The producing side of all queues. */
+export class Producer {
+  readonly #queues = new Map<string, Queue>();
+  readonly #target: QueueTarget;
+  readonly #log: EventLog;
+
+  constructor(target: QueueTarget, log: EventLog) {
+    this.#target = target;
+    this.#log = log;
+  }
+
+  /** Adds tasks, each queue in one step. */
+  async enqueue(tasks: readonly Task[]): Promise<void> {
+    const byQueue = Map.groupBy(tasks, (task) => queueName(task.service, urgencyOf(task.kind)));
+    for (const [name, group] of byQueue) {
+      const jobs = group.map((task) => ({ name: task.kind, data: task, opts: { ...taskOptions, jobId: task.id } }));
+      await this.#queue(name).addBulk(jobs);
+    }
+  }
+
+  /** Asks for a walk of a feed as soon as its reader may: adds it, or wakes the one that sleeps. */
+  async walkSoon(walk: FeedWalk): Promise<void> {
+    const queue = this.#queue(queueName(walk.service, "polls"));
+    const jobId = feedId(walk);
+    await queue.add(walk.kind, walk, { ...feedWalkOptions, jobId });
+    const job = await queue.getJob(jobId);
+    if (job === undefined || !(await job.isDelayed())) return;
+    await job.promote().catch(() => {
+      // Its reader woke up in between, which is what was wanted.
+    });
+  }
+
+  /** How many workers read this queue, over all processes. */
+  async workers(service: string, urgency: Urgency): Promise<number> {
+    return this.#queue(queueName(service, urgency)).getWorkersCount();
+  }
+
+  /** Closes the connections. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+    this.#queues.clear();
+  }
+
+  #queue(name: string): Queue {
+    const known = this.#queues.get(name);
+    if (known !== undefined) return known;
+    const queue = new Queue(name, { connection: producerConnection(this.#target), prefix: this.#target.prefix });
+    queue.on("error", (error) => this.#log.warn("queue.unreachable", { queue: name, message: error.message }));
+    this.#queues.set(name, queue);
+    return queue;
+  }
+}

@@ -1,0 +1,54 @@
+// From planned slots to what is recorded and what is queued. Pure; called by the scheduler and by `syncline run`.
+import type { Policy } from "../config/policy-set.ts";
+import { type Task, targetFromMasks } from "../tasks/task.ts";
+import { taskId } from "../tasks/task-id.ts";
+import type { SlotPlan } from "./plan-slots.ts";
+
+/** A task that has waited this long after its slot (or its catch-up window, if longer) does not start any more. */
+const startWithinMs = 3_600_000;
+
+/** A slot as the ledger keeps it: `detail` is the reason of a miss, or the slot that stands for this one. */
+export interface RecordedSlot {
+  readonly slotMs: number;
+  readonly state: SlotPlan["state"];
+  readonly detail: string;
+}
+
+/** One ledger record for each planned slot. */
+export function toRecords(plans: readonly SlotPlan[]): RecordedSlot[] {
+  return plans.map((plan) => ({ slotMs: plan.slotMs, state: plan.state, detail: detailOf(plan) }));
+}
+
+/** The tasks of the slots that start: one for each sync job, or one for the list. */
+export function toTasks(policy: Policy, plans: readonly SlotPlan[]): Task[] {
+  return plans.flatMap((plan) =>
+    plan.state === "started" ? tasksOf(policy, { slotMs: plan.slotMs, origin: "schedule", covers: plan.covers }) : [],
+  );
+}
+
+/** The tasks of one policy at one instant, on schedule or by hand. `covers`: older slots that these stand for. */
+export function tasksOf(policy: Policy, slot: Pick<Task, "slotMs" | "origin"> & { covers: readonly number[] }): Task[] {
+  const { action } = policy;
+  return targetsOf(policy).map((target) => {
+    const identity = { policy: policy.name, kind: action.kind, target, slotMs: slot.slotMs, origin: slot.origin };
+    return {
+      v: 1,
+      id: taskId(identity),
+      ...identity,
+      service: policy.service,
+      repository: policy.repository ?? null,
+      covers: slot.covers.slice(-1_000),
+      startByMs: slot.slotMs + Math.max(policy.catchUpWindowMs, startWithinMs),
+    };
+  });
+}
+
+function targetsOf({ action }: Policy): string[] {
+  if (action.kind === "poll") return [action.list];
+  return "fromMasks" in action ? [targetFromMasks] : action.syncJobs.map(String);
+}
+
+function detailOf(plan: SlotPlan): string {
+  if (plan.state === "started") return "";
+  return plan.state === "missed" ? plan.reason : new Date(plan.into).toISOString();
+}

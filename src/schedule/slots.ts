@@ -1,0 +1,50 @@
+// What happens when a slot is due? First this: which slots lie between a policy's mark and now. Pure.
+import { type Calendar, createCalendar } from "./calendar.ts";
+import type { Policy } from "../config/policy-set.ts";
+import { hashText } from "../core/stable-hash.ts";
+
+/** The most slots that one look yields; a longer backlog is worked off in several. */
+export const slotsPerLookMax = 1_000;
+
+/** The slots of one policy: its calendar, moved by its spread. */
+export interface SlotSource {
+  /** The first slot after this instant, undefined when none will come. */
+  next(afterMs: number): number | undefined;
+  /** The slots after `afterMs` up to and including `untilMs`, oldest first, `slotsPerLookMax` at the most. */
+  due(afterMs: number, untilMs: number): number[];
+}
+
+/** The slots of a policy, or undefined when it is only run by hand. */
+export function createSlotSource(policy: Policy): SlotSource | undefined {
+  if (policy.schedule === undefined) return undefined;
+  const offsetMs = spreadOffsetMs(policy.name, policy.schedule.spreadMs);
+  const calendar = shift(createCalendar(policy.schedule), offsetMs);
+  return { next: calendar.next, due: (afterMs, untilMs) => dueSlots(calendar, afterMs, untilMs) };
+}
+
+/** The slots after `afterMs` up to and including `untilMs`, oldest first, `slotsPerLookMax` at the most. */
+export function dueSlots(calendar: Calendar, afterMs: number, untilMs: number): number[] {
+  const slots: number[] = [];
+  let slot = calendar.next(afterMs);
+  while (slot !== undefined && slot <= untilMs && slots.length < slotsPerLookMax) {
+    slots.push(slot);
+    slot = calendar.next(slot);
+  }
+  return slots;
+}
+
+/** Where in its spread a policy stands: whole seconds from 0 to below the spread, from a hash of its name. */
+export function spreadOffsetMs(policyName: string, spreadMs: number): number {
+  const seconds = Math.floor(spreadMs / 1_000);
+  return seconds === 0 ? 0 : (Number.parseInt(hashText(policyName, 12), 16) % seconds) * 1_000;
+}
+
+function shift(calendar: Calendar, offsetMs: number): Calendar {
+  if (offsetMs === 0) return calendar;
+  return {
+    next: (afterMs) => {
+      const slot = calendar.next(afterMs - offsetMs);
+      return slot === undefined ? undefined : slot + offsetMs;
+    },
+  };
+}

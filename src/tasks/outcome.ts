@@ -1,0 +1,102 @@
+// The outcome: what Syncline tells the world about a task, once. Made by work/, written by outcome/, read by cli/.
+import * as z from "zod";
+import { taskKinds } from "./task.ts";
+
+/** How a task can end (design §4). */
+export const outcomeStatuses = [
+  "succeeded",
+  "conflicts",
+  "accepted",
+  "failed",
+  "blocked",
+  "timed-out",
+  "unknown",
+  "not-started",
+  "skipped",
+  "missed",
+] as const;
+
+/** One of the ten endings. */
+export type OutcomeStatus = (typeof outcomeStatuses)[number];
+
+/** Whether an ending is what the operator wanted: decides exit code 0 or 1, and the level of the log line. */
+export const isGood: Readonly<Record<OutcomeStatus, boolean>> = {
+  succeeded: true,
+  accepted: true,
+  skipped: true,
+  conflicts: false,
+  failed: false,
+  blocked: false,
+  "timed-out": false,
+  unknown: false,
+  "not-started": false,
+  missed: false,
+};
+
+/** Why a task ended so: a closed set, fit for labels. The `detail` says the rest. */
+export const outcomeReasons = [
+  "completed",
+  "answered",
+  "run-failed",
+  "new-conflicts",
+  "expectation-met",
+  "expectation-not-met",
+  "expectation-unreadable",
+  "overlap",
+  "too-late",
+  "policy-removed",
+  "no-target",
+  "refused",
+  "server-error",
+  "unreachable",
+  "throttled",
+  "bad-answer",
+  "answer-lost",
+  "no-evidence",
+  "deadline",
+  "crashed",
+  "bug",
+] as const;
+
+/** One of the reasons. */
+export type OutcomeReason = (typeof outcomeReasons)[number];
+
+const outcomeSchema = z.object({
+  v: z.literal(1),
+  taskId: z.string(),
+  policy: z.string(),
+  service: z.string(),
+  repository: z.string().nullable(),
+  kind: z.enum(taskKinds),
+  target: z.string(),
+  origin: z.enum(["schedule", "manual"]),
+  slot: z.iso.datetime(),
+  covers: z.int(),
+  status: z.enum(outcomeStatuses),
+  evidence: z.enum(["direct", "inferred", "none"]),
+  reason: z.enum(outcomeReasons),
+  detail: z.string(),
+  startedAt: z.iso.datetime().nullable(),
+  finishedAt: z.iso.datetime(),
+  durationMs: z.number().nullable(),
+  attempts: z.int(),
+  answerLost: z.boolean(),
+  newConflicts: z.int().nullable(),
+  count: z.int().nullable(),
+});
+
+/**
+ * The record of one task's ending (version 1). Instants are ISO 8601 UTC.
+ * `covers`: how many older slots it stands for. `evidence`: `direct` the service said so, `inferred` from counts, `none`.
+ * `startedAt`: when the request was permitted; null when none was. `durationMs`: from there to the ending.
+ * `answerLost`: the request went out and its answer never came. `newConflicts`: of a followed run. `count`: of a poll.
+ */
+export type Outcome = Readonly<z.infer<typeof outcomeSchema>>;
+
+/**
+ * Reads an outcome from the history.
+ * @throws ZodError when it is not an outcome of a known version.
+ */
+export function parseOutcome(value: unknown): Outcome {
+  return outcomeSchema.parse(value);
+}

@@ -1,0 +1,41 @@
+// The task: one slot applied to one sync job or list. Made by schedule/, carried by queue/, done by work/.
+// It holds no secret and nothing that the policy file says better: a worker looks the policy up by name.
+import * as z from "zod";
+
+/** What a task does. `poll` only reads; the others change something at the service. */
+export const taskKinds = ["run", "activate", "apply", "delete", "poll"] as const;
+
+/** One of the five kinds of task. */
+export type TaskKind = (typeof taskKinds)[number];
+
+/** The target of a run whose sync jobs are looked up in the masks when its slot is due. */
+export const targetFromMasks = "masks";
+
+const taskSchema = z.strictObject({
+  v: z.literal(1),
+  id: z.string().min(1).max(250),
+  kind: z.enum(taskKinds),
+  policy: z.string().min(1),
+  service: z.string().min(1),
+  repository: z.string().nullable(),
+  target: z.string().min(1),
+  slotMs: z.int(),
+  origin: z.enum(["schedule", "manual"]),
+  covers: z.array(z.int()).max(1_000),
+  startByMs: z.int(),
+});
+
+/**
+ * A task as it travels through the queue (version 1).
+ * `target`: a sync job id in digits, `masks`, or the name of a list. `slotMs`: the instant it was due, UTC.
+ * `covers`: older slots that this one stands for. `startByMs`: after this instant it must not start any more.
+ */
+export type Task = Readonly<z.infer<typeof taskSchema>>;
+
+/**
+ * Reads a task from the queue.
+ * @throws ZodError when it is not a task of a known version.
+ */
+export function parseTask(value: unknown): Task {
+  return taskSchema.parse(value);
+}
