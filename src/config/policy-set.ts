@@ -17,7 +17,9 @@ export interface ItemMapping {
 export interface ServiceSettings {
   readonly name: string;
   readonly baseUrl: string;
-  readonly token: { readonly kind: "file"; readonly path: string } | { readonly kind: "env"; readonly variable: string };
+  readonly token:
+    | { readonly kind: "file"; readonly path: string }
+    | { readonly kind: "env"; readonly variable: string };
   readonly pathForm: "parentheses" | "segment";
   readonly concurrency: number;
   readonly requestTimeoutMs: number;
@@ -27,7 +29,10 @@ export interface ServiceSettings {
 /** What a policy does. */
 export type Action =
   | { readonly kind: "run"; readonly syncJobs: readonly number[] }
-  | { readonly kind: "run"; readonly fromMasks: { readonly type?: string | undefined; readonly name?: string | undefined } }
+  | {
+      readonly kind: "run";
+      readonly fromMasks: { readonly type?: string | undefined; readonly name?: string | undefined };
+    }
   | { readonly kind: "activate"; readonly syncJobs: readonly number[] }
   | { readonly kind: "poll"; readonly list: ListName; readonly expect: string | undefined };
 

@@ -78,7 +78,8 @@ function createWorker(options: ConsumerOptions): Worker {
   worker.on("error", (error) => log.warn("queue.unreachable", { queue, message: error.message }));
   worker.on("stalled", (id) => log.warn("task.stalled", { queue, taskId: id }));
   worker.on("failed", (job, error) => {
-    if (job === undefined || error instanceof RetryLater) return;
+    // The queue reports every failed attempt; only the last one ends a task.
+    if (job?.finishedOn === undefined) return;
     options.abandoned(job.data, error.message).catch((reason: unknown) => {
       log.error("task.abandoned", { queue, message: String(reason) });
     });

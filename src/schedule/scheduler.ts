@@ -11,8 +11,8 @@ import type { EventLog } from "../core/event-log.ts";
 import type { EnqueueTasks } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { planSlots } from "./plan-slots.ts";
-import { createSlotSource, type SlotSource } from "./slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
+import { createSlotSource, type SlotSource } from "./slots.ts";
 
 /** One recorded step of planning, as the ledger keeps it. */
 export interface PlannedStep {
@@ -114,7 +114,13 @@ export class Scheduler implements Component {
     const newMarkMs = slots.at(-1);
     if (newMarkMs === undefined) return;
     const plans = planSlots(policy, slots, nowMs);
-    const step = { policy: policy.name, expectedMarkMs: entry.markMs, newMarkMs, records: toRecords(plans), tasks: toTasks(policy, plans) };
+    const step = {
+      policy: policy.name,
+      expectedMarkMs: entry.markMs,
+      newMarkMs,
+      records: toRecords(plans),
+      tasks: toTasks(policy, plans),
+    };
     const { recorded, markMs } = await this.#options.ledger.record(step);
     entry.markMs = Number.isNaN(markMs) ? nowMs : markMs;
     entry.nextMs = source.next(entry.markMs);
@@ -145,6 +151,7 @@ export class Scheduler implements Component {
     if ((error !== undefined) === this.#failing) return;
     this.#failing = error !== undefined;
     if (error === undefined) this.#options.log.info("scheduler.recovered");
-    else this.#options.log.error("scheduler.failing", { message: error instanceof Error ? error.message : String(error) });
+    else
+      this.#options.log.error("scheduler.failing", { message: error instanceof Error ? error.message : String(error) });
   }
 }

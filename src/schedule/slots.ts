@@ -1,7 +1,8 @@
 // What happens when a slot is due? First this: which slots lie between a policy's mark and now. Pure.
-import { type Calendar, createCalendar } from "./calendar.ts";
+
 import type { Policy } from "../config/policy-set.ts";
 import { hashText } from "../core/stable-hash.ts";
+import { type Calendar, createCalendar } from "./calendar.ts";
 
 /** The most slots that one look yields; a longer backlog is worked off in several. */
 export const slotsPerLookMax = 1_000;

@@ -166,5 +166,15 @@ export class FeedBook {
 function toSeenItem(id: string, seq: number, text: string): SeenItem {
   const [first = "0", fingerprint = ""] = text.split(" ", 2);
   const facts = JSON.parse(text.slice(first.length + fingerprint.length + 2) || "{}");
-  return { syncJobId: undefined, finished: undefined, succeeded: undefined, label: undefined, ...facts, id, fingerprint, seq, firstSeq: Number(first) };
+  return {
+    syncJobId: undefined,
+    finished: undefined,
+    succeeded: undefined,
+    label: undefined,
+    ...facts,
+    id,
+    fingerprint,
+    seq,
+    firstSeq: Number(first),
+  };
 }

@@ -44,7 +44,9 @@ export async function openStore(target: RedisTarget, onError: (message: string) 
   } catch (error) {
     redis.disconnect();
     const reason = error instanceof Error ? error.message : String(error);
-    throw new OutOfReachError(`Redis at ${withoutSecrets(target.url)} does not answer (${reason}). Is it running? Set REDIS_URL.`);
+    throw new OutOfReachError(
+      `Redis at ${withoutSecrets(target.url)} does not answer (${reason}). Is it running? Set REDIS_URL.`,
+    );
   }
   return {
     redis,
@@ -80,4 +82,14 @@ export function createScript(lua: string): Script {
 export async function redisTimeMs({ redis }: Store): Promise<number> {
   const [seconds, microseconds] = await redis.time();
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
+}
+
+/** Tells an error of Redis or of the way to it from a bug: such a step is tried again. */
+export function isRedisOutage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return (
+    ["ReplyError", "MaxRetriesPerRequestError", "ClusterAllFailedError"].includes(error.name) ||
+    /^(Connection is closed|Command timed out|Stream isn't writeable)/.test(error.message) ||
+    ("syscall" in error && "code" in error)
+  );
 }

@@ -23,6 +23,10 @@ export interface StartEntry {
   readonly answeredAtMs: number | undefined;
   /** What was known before the request, as JSON of the claimant; undefined when nothing was. */
   readonly baseline: string | undefined;
+  /** Why the answer is missing, as the first one to notice wrote it; undefined when it is not. */
+  readonly lost: string | undefined;
+  /** When the run was first seen finished in its feed. */
+  readonly finishSeenAtMs: number | undefined;
 }
 
 /** Whether the request may go out now, and if not, why. */
@@ -46,6 +50,11 @@ if now > tonumber(ARGV[2]) then return 'too-late' end
 redis.call('HSET', KEYS[1], 'state', 'sending', 'sentAtMs', now, 'baseline', ARGV[3])
 return 'permitted'`);
 
+const noteScript = createScript(`${now}
+local value = ARGV[2] == '' and now or ARGV[2]
+redis.call('HSETNX', KEYS[1], ARGV[1], value)
+return redis.call('HGET', KEYS[1], ARGV[1])`);
+
 const advanceScript = createScript(`${now}
 if redis.call('HGET', KEYS[1], 'state') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'state', ARGV[2], ARGV[3], now)
@@ -66,7 +75,11 @@ export class StartJournal {
   }
 
   /** Asks for the one permission to send. The intent and the baseline are written in the same step. */
-  async beginSending(taskId: string, owner: string, intent: { startByMs: number; baseline: string }): Promise<Permission> {
+  async beginSending(
+    taskId: string,
+    owner: string,
+    intent: { startByMs: number; baseline: string },
+  ): Promise<Permission> {
     const answer = await sendScript(this.#store, [this.#key(taskId)], [owner, intent.startByMs, intent.baseline]);
     return answer === "permitted" || answer === "too-late" ? answer : "lost-claim";
   }
@@ -81,11 +94,35 @@ export class StartJournal {
     await advanceScript(this.#store, [this.#key(taskId)], ["sending", "claimed", "notSentAtMs"]);
   }
 
+  /** Notes why the answer is missing. The first note stays; answers the one that stands. */
+  async answerLost(taskId: string, why: string): Promise<string> {
+    return String(await noteScript(this.#store, [this.#key(taskId)], ["lost", why]));
+  }
+
+  /** Notes that the run was seen finished now; answers when that was seen first. */
+  async finishSeen(taskId: string): Promise<number> {
+    return Number(await noteScript(this.#store, [this.#key(taskId)], ["finishSeenAtMs", ""]));
+  }
+
   /** Notes that the outcome is recorded: nothing may happen any more. */
   async settle(taskId: string): Promise<void> {
     const { redis } = this.#store;
     await redis.hset(this.#key(taskId), "v", "1", "state", "settled");
     await redis.pexpire(this.#key(taskId), retentionMs);
+  }
+
+  /** Notes that other tasks stand for this one. */
+  async expanded(taskId: string, into: readonly string[]): Promise<void> {
+    await this.#store.redis.hset(this.#key(taskId), "expanded", JSON.stringify(into));
+    await this.settle(taskId);
+  }
+
+  /** The ids of the tasks that stand for this one; undefined when there are none, or not yet. */
+  async expandedInto(taskId: string): Promise<string[] | undefined> {
+    const text = await this.#store.redis.hget(this.#key(taskId), "expanded");
+    if (text === null) return undefined;
+    const ids: unknown = JSON.parse(text);
+    return Array.isArray(ids) ? ids.map(String) : undefined;
   }
 
   #key(taskId: string): string {
@@ -105,6 +142,8 @@ function toEntry(fields: unknown): StartEntry {
     sentAtMs: instant("sentAtMs"),
     answeredAtMs: instant("answeredAtMs"),
     baseline: entry.get("baseline"),
+    lost: entry.get("lost"),
+    finishSeenAtMs: instant("finishSeenAtMs"),
   };
 }
 

@@ -1,0 +1,70 @@
+// `syncline history`: what happened, newest first.
+import { Command, InvalidArgumentError } from "commander";
+import { formatDuration } from "../core/duration.ts";
+import { History } from "../store/history.ts";
+import { openStore } from "../store/redis.ts";
+import { type Outcome, type OutcomeStatus, outcomeStatuses } from "../tasks/outcome.ts";
+import type { CommandIo } from "./command-io.ts";
+import { countArgument, prefixOption, redisOption, redisTarget } from "./shared-options.ts";
+import { showInstant, showStatus, toTable } from "./table.ts";
+
+interface HistoryOptions {
+  readonly redisUrl: string;
+  readonly prefix: string;
+  readonly limit: number;
+  readonly status?: OutcomeStatus;
+  readonly json?: true;
+}
+
+/** Makes the command. */
+export function historyCommand(io: CommandIo): Command {
+  return new Command("history")
+    .description("the outcomes of tasks, newest first")
+    .argument("[policy]", "only of this policy")
+    .addOption(redisOption())
+    .addOption(prefixOption())
+    .option("-n, --limit <count>", "how many", countArgument(20_000), 20)
+    .option("--status <status>", `only ${outcomeStatuses.join(", ")}`, statusArgument)
+    .option("--json", "print a JSON array")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  $ syncline history\n  $ syncline history contracts-nightly --status failed\n  $ syncline history --json | jq '.[0]'",
+    )
+    .action(async (policy: string | undefined, options: HistoryOptions) => {
+      const store = await openStore(redisTarget(options));
+      try {
+        const limit = options.status === undefined ? options.limit : 20_000;
+        const outcomes = (await new History(store).newest(limit, policy)).filter(
+          (outcome) => options.status === undefined || outcome.status === options.status,
+        );
+        show(outcomes.slice(0, options.limit), options, io);
+      } finally {
+        await store.close();
+      }
+    });
+}
+
+/** Outcomes as a table for people. */
+export function outcomeTable(outcomes: readonly Outcome[], colours: boolean): string {
+  const rows = outcomes.map((outcome) => [
+    showInstant(Date.parse(outcome.finishedAt)),
+    outcome.policy,
+    `${outcome.kind} ${outcome.target}`,
+    showStatus(outcome.status, colours),
+    outcome.durationMs === null ? "" : formatDuration(Math.round(outcome.durationMs / 100) * 100),
+    outcome.detail.slice(0, 100),
+  ]);
+  return toTable(["finished", "policy", "task", "status", "took", "detail"], rows, colours);
+}
+
+function show(outcomes: readonly Outcome[], options: HistoryOptions, io: CommandIo): void {
+  if (options.json) io.out(JSON.stringify(outcomes));
+  else if (outcomes.length === 0) io.err("nothing in the history yet");
+  else io.out(outcomeTable(outcomes, io.colours));
+}
+
+function statusArgument(text: string): OutcomeStatus {
+  const status = outcomeStatuses.find((known) => known === text);
+  if (status === undefined) throw new InvalidArgumentError(`the statuses are ${outcomeStatuses.join(", ")}`);
+  return status;
+}

@@ -1,0 +1,145 @@
+// `syncline run POLICY`: a policy by hand, now. Its tasks go the same way as scheduled ones.
+import { Command } from "commander";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { systemClock } from "../core/clock.ts";
+import { UsageError } from "../core/errors.ts";
+import { silentLog } from "../core/event-log.ts";
+import { Producer } from "../queue/producer.ts";
+import { urgencyOf } from "../queue/queues.ts";
+import { tasksOf } from "../schedule/slot-tasks.ts";
+import { History } from "../store/history.ts";
+import { openStore, type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
+import { StartJournal } from "../store/start-journal.ts";
+import { isGood, type Outcome } from "../tasks/outcome.ts";
+import type { Task } from "../tasks/task.ts";
+import type { CommandIo } from "./command-io.ts";
+import { outcomeTable } from "./history.ts";
+import type { StartApp } from "./serve.ts";
+import {
+  configOption,
+  durationArgument,
+  loadPoliciesOrThrow,
+  prefixOption,
+  redisOption,
+  redisTarget,
+} from "./shared-options.ts";
+
+interface RunOptions {
+  readonly config: string;
+  readonly redisUrl: string;
+  readonly prefix: string;
+  readonly wait?: true;
+  readonly timeout: number;
+  readonly json?: true;
+}
+
+const lookEveryMs = 250;
+
+/** Makes the command. */
+export function runCommand(io: CommandIo, startApp: StartApp): Command {
+  return new Command("run")
+    .description("run a policy by hand, now")
+    .argument("<policy>", "its name")
+    .addOption(configOption())
+    .addOption(redisOption())
+    .addOption(prefixOption())
+    .option("-w, --wait", "wait for the outcomes; exit 1 unless all are good")
+    .option("--timeout <duration>", "how long --wait waits", durationArgument, 3_600_000)
+    .option("--json", "print JSON: task ids, or with --wait the outcomes")
+    .addHelpText(
+      "after",
+      "\nA running `syncline serve` does the work. With --wait and no worker about, this process does it itself.\n\nExamples:\n  $ syncline run contracts-nightly --config config/\n  $ syncline run contracts-nightly --config config/ --wait && echo good",
+    )
+    .action(async (name: string, options: RunOptions) => {
+      const redis = redisTarget(options);
+      const set = await loadPoliciesOrThrow(options.config, io);
+      const policy = findPolicy(set, name);
+      const store = await openStore(redis);
+      try {
+        await run({ set, policy, redis, store, options, io, startApp });
+      } finally {
+        await store.close();
+      }
+    });
+}
+
+interface RunContext {
+  readonly set: PolicySet;
+  readonly policy: Policy;
+  readonly redis: RedisTarget;
+  readonly store: Store;
+  readonly options: RunOptions;
+  readonly io: CommandIo;
+  readonly startApp: StartApp;
+}
+
+async function run(context: RunContext): Promise<void> {
+  const { policy, redis, store, options, io } = context;
+  const producer = new Producer(redis, silentLog);
+  const tasks = tasksOf(policy, { slotMs: await redisTimeMs(store), origin: "manual", covers: [] });
+  const workers = await producer.workers(policy.service, urgencyOf(policy.action.kind));
+  try {
+    await producer.enqueue(tasks);
+  } finally {
+    await producer.close();
+  }
+  if (options.wait !== true) {
+    if (options.json) io.out(JSON.stringify({ policy: policy.name, tasks: tasks.map(({ id }) => id) }));
+    else
+      io.out(
+        `${tasks.length} task${tasks.length === 1 ? "" : "s"} of ${policy.name} queued: ${tasks.map(({ id }) => id).join(", ")}`,
+      );
+    if (workers === 0) io.err("no worker is running: start `syncline serve`");
+    return;
+  }
+  const worker = workers === 0 ? await workHere(context) : undefined;
+  try {
+    await waitAndReport(context, tasks);
+  } finally {
+    await worker?.stop();
+  }
+}
+
+async function workHere({ set, redis, io, startApp }: RunContext): Promise<{ stop(): Promise<void> }> {
+  io.err("no worker is running: this process works until the outcome is there");
+  return startApp({
+    set,
+    redis,
+    roles: ["worker"],
+    variables: io.settings.variables,
+    log: silentLog,
+    takeOverAfterMs: 60_000,
+    drainMs: 25_000,
+  });
+}
+
+async function waitAndReport({ store, options, io }: RunContext, tasks: readonly Task[]): Promise<void> {
+  const history = new History(store);
+  const journal = new StartJournal(store);
+  const deadlineMs = systemClock.monotonicMs() + options.timeout;
+  const outcomes: Outcome[] = [];
+  const open = new Set(tasks.map(({ id }) => id));
+  while (open.size > 0 && systemClock.monotonicMs() < deadlineMs && !io.signal.aborted) {
+    for (const id of [...open]) {
+      const outcome = await history.outcome(id);
+      if (outcome !== undefined) outcomes.push(outcome);
+      const expanded = outcome === undefined ? await journal.expandedInto(id) : undefined;
+      for (const into of expanded ?? []) open.add(into);
+      if (outcome !== undefined || expanded !== undefined) open.delete(id);
+    }
+    if (open.size > 0) await systemClock.sleep(lookEveryMs, io.signal);
+  }
+  if (options.json) io.out(JSON.stringify(outcomes));
+  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours));
+  if (open.size > 0) io.err(`still without an outcome: ${[...open].join(", ")}`);
+  io.exitCode = open.size === 0 && outcomes.every(({ status }) => isGood[status]) ? 0 : 1;
+}
+
+function findPolicy(set: PolicySet, name: string): Policy {
+  const policy = set.policies.find((known) => known.name === name);
+  if (policy !== undefined) return policy;
+  const names = set.policies.map((known) => known.name);
+  throw new UsageError(
+    `there is no policy ${name}; there ${names.length === 1 ? "is" : "are"}: ${names.slice(0, 20).join(", ")}`,
+  );
+}

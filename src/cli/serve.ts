@@ -1,0 +1,96 @@
+// `syncline serve`: plans slots and works on tasks until it is told to stop.
+import { Command, InvalidArgumentError } from "commander";
+import type { PolicySet } from "../config/policy-set.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { createLogger } from "../ops/logger.ts";
+import type { RedisTarget } from "../store/redis.ts";
+import type { CommandIo } from "./command-io.ts";
+import {
+  configOption,
+  durationArgument,
+  loadPoliciesOrThrow,
+  prefixOption,
+  redisOption,
+  redisTarget,
+} from "./shared-options.ts";
+
+/** What a started app needs and gives; main.ts passes app.ts's `startApp`. */
+export type StartApp = (options: {
+  readonly set: PolicySet;
+  readonly redis: RedisTarget;
+  readonly roles: readonly ("scheduler" | "worker")[];
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  readonly log: EventLog;
+  readonly takeOverAfterMs: number;
+  readonly drainMs: number;
+}) => Promise<{ stop(): Promise<void> }>;
+
+interface ServeOptions {
+  readonly config: string;
+  readonly redisUrl: string;
+  readonly prefix: string;
+  readonly roles: readonly ("scheduler" | "worker")[];
+  readonly takeOverAfter: number;
+  readonly drain: number;
+}
+
+const help = `
+Writes one JSON line per event to standard output; the outcome of every task is one line "task.finished".
+SIGTERM or Ctrl-C ends it within --drain: no new starts, steps in work end, the rest stays in the queue. A second one ends it at once.
+
+Examples:
+  $ syncline serve --config config/
+  $ syncline serve --config config/ --roles worker
+  $ REDIS_URL=redis://redis:6379 syncline serve --config config/ --prefix '{team-a}'`;
+
+/** Makes the command. */
+export function serveCommand(io: CommandIo, startApp: StartApp): Command {
+  return new Command("serve")
+    .description("plan slots and work on tasks until told to stop")
+    .addOption(configOption())
+    .addOption(redisOption())
+    .addOption(prefixOption())
+    .option("--roles <list>", "scheduler, worker or both", rolesArgument, ["scheduler", "worker"])
+    .option("--take-over-after <duration>", "a worker silent for so long has died", durationArgument, 60_000)
+    .option("--drain <duration>", "how long stopping may take", durationArgument, 25_000)
+    .addHelpText("after", help)
+    .action(async (options: ServeOptions) => {
+      const redis = redisTarget(options);
+      const set = await loadPoliciesOrThrow(options.config, io);
+      const log = createLogger({ level: io.settings.logLevel });
+      const app = await startApp({
+        set,
+        redis,
+        roles: options.roles,
+        variables: io.settings.variables,
+        log,
+        takeOverAfterMs: options.takeOverAfter,
+        drainMs: options.drain,
+      });
+      log.info("serve.ready", {
+        roles: options.roles,
+        policies: set.policies.length,
+        services: set.services.size,
+        config: set.contentHash,
+      });
+      await untilAborted(io.signal);
+      log.info("serve.stopping");
+      await app.stop();
+      log.info("serve.stopped");
+    });
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+function rolesArgument(text: string): ("scheduler" | "worker")[] {
+  const roles = text.split(",").map((role) => role.trim());
+  const known = roles.filter((role) => role === "scheduler" || role === "worker");
+  if (known.length !== roles.length)
+    throw new InvalidArgumentError("the roles are scheduler and worker, separated by a comma");
+  return known;
+}

@@ -1,0 +1,80 @@
+// Options that several commands share, and what they mean: the configuration and Redis.
+import { InvalidArgumentError, Option } from "commander";
+import { loadPolicies } from "../config/load-policies.ts";
+import type { PolicySet } from "../config/policy-set.ts";
+import { formatProblem } from "../config/problem.ts";
+import { parseDuration } from "../core/duration.ts";
+import { UsageError } from "../core/errors.ts";
+import { checkExpression } from "../core/expression.ts";
+import { checkCron } from "../schedule/calendar.ts";
+import { defaultPrefix, type RedisTarget } from "../store/redis.ts";
+import type { CommandIo } from "./command-io.ts";
+
+/** What the loader asks others: cron expressions belong to schedule/, CEL to core/. */
+export const policyChecks = {
+  cron: checkCron,
+  expression: checkExpression,
+};
+
+/** `--config PATH`: a policy file or a folder of them. */
+export function configOption(): Option {
+  return new Option("-c, --config <path>", "policy file, or folder of policy files")
+    .env("SYNCLINE_CONFIG")
+    .makeOptionMandatory();
+}
+
+/** `--redis-url URL`, also from REDIS_URL. */
+export function redisOption(): Option {
+  return new Option("--redis-url <url>", "where Redis is").env("REDIS_URL").default("redis://127.0.0.1:6379");
+}
+
+/** `--prefix NAME`: what all keys in Redis start with. */
+export function prefixOption(): Option {
+  return new Option("--prefix <text>", "start of every key in Redis; put it in {braces} for a Redis Cluster")
+    .default(defaultPrefix)
+    .argParser((text) => {
+      if (!/^[\w{}.-]{1,64}$/.test(text))
+        throw new InvalidArgumentError("use letters, digits, _ - . and {braces}, at most 64");
+      return text;
+    });
+}
+
+/** Reads a duration option such as 30s. */
+export function durationArgument(text: string): number {
+  try {
+    return parseDuration(text);
+  } catch {
+    throw new InvalidArgumentError("write a duration such as 30s, 10m or 2h");
+  }
+}
+
+/** Reads a whole number from 1 to `max`. */
+export function countArgument(max: number): (text: string) => number {
+  return (text) => {
+    const count = Number(text);
+    if (!Number.isInteger(count) || count < 1 || count > max)
+      throw new InvalidArgumentError(`write a whole number from 1 to ${max}`);
+    return count;
+  };
+}
+
+/** The Redis that the options name. */
+export function redisTarget(options: { redisUrl: string; prefix: string }): RedisTarget {
+  if (!URL.canParse(options.redisUrl) || !/^rediss?:$/.test(new URL(options.redisUrl).protocol)) {
+    throw new UsageError("REDIS_URL is not a redis:// or rediss:// URL");
+  }
+  return { url: options.redisUrl, prefix: options.prefix };
+}
+
+/**
+ * Loads policies for a command that needs them right.
+ * @throws UsageError that shows every problem.
+ */
+export async function loadPoliciesOrThrow(path: string, io: CommandIo): Promise<PolicySet> {
+  const result = await loadPolicies(path, { variables: io.settings.variables, checks: policyChecks });
+  if (result.ok) return result.set;
+  const problems = result.problems.map((problem) => formatProblem(problem, io.colours)).join("\n\n");
+  throw new UsageError(
+    `${path} cannot be used:\n\n${problems}\n\n${result.problems.length} problems; nothing was started`,
+  );
+}

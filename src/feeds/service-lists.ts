@@ -1,0 +1,13 @@
+// Which operation of the service reads which list. The one place that knows both names.
+import type { ListOperation } from "../service/operations.ts";
+import type { ListName } from "../tasks/feed.ts";
+
+/** The list operation behind each list. Source: service-interface §4.1 */
+export const operationOf: Readonly<Record<ListName, ListOperation>> = {
+  activities: "GetActivities",
+  conflictDetails: "GetConflictDetails",
+  approvals: "GetApprovals",
+  triggers: "GetTriggers",
+  authActivities: "GetAuthActivities",
+  masks: "GetJobMasks",
+};

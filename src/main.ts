@@ -1,0 +1,111 @@
+#!/usr/bin/env node
+// argv → command → exit code. The single place that ends the process, listens to signals and touches the streams.
+import { Command, CommanderError } from "commander";
+import { createService, startApp } from "./app.ts";
+import { apiCommand } from "./cli/api.ts";
+import type { CommandIo } from "./cli/command-io.ts";
+import { historyCommand } from "./cli/history.ts";
+import { planCommand } from "./cli/plan.ts";
+import { runCommand } from "./cli/run-policy.ts";
+import { sandboxCommand } from "./cli/sandbox.ts";
+import { schemaCommand } from "./cli/schema.ts";
+import { serveCommand } from "./cli/serve.ts";
+import { loadPoliciesOrThrow, policyChecks } from "./cli/shared-options.ts";
+import { validateCommand } from "./cli/validate.ts";
+import { readSettings } from "./config/settings.ts";
+import { OutOfReachError, UsageError } from "./core/errors.ts";
+import { silentLog } from "./core/event-log.ts";
+import type { SyncService } from "./service/client.ts";
+
+const inputBytesMax = 1_048_576;
+
+process.exit(await main(process.argv.slice(2)));
+
+async function main(args: string[]): Promise<number> {
+  const stop = new AbortController();
+  const onSignal = () => {
+    // The first one drains; a second one does not wait.
+    if (stop.signal.aborted) process.exit(1);
+    stop.abort();
+  };
+  process.on("SIGINT", onSignal);
+  process.on("SIGTERM", onSignal);
+  const io = createIo(stop.signal);
+  try {
+    await createProgram(io).parseAsync(args, { from: "user" });
+    return io.exitCode;
+  } catch (error) {
+    return explain(error, io);
+  }
+}
+
+function createProgram(io: CommandIo): Command {
+  const connect = async (target: { config: string; service: string }): Promise<SyncService> => {
+    const set = await loadPoliciesOrThrow(target.config, io);
+    const settings = set.services.get(target.service);
+    if (settings === undefined)
+      throw new UsageError(`there is no service ${target.service}; there are: ${[...set.services.keys()].join(", ")}`);
+    return createService(settings, { variables: io.settings.variables, log: silentLog });
+  };
+  const program = new Command("syncline")
+    .description("Starts and watches the sync jobs of a Synchronization Management Service on a schedule.")
+    .version("0.1.0")
+    .addHelpText(
+      "after",
+      "\nExit codes: 0 fine, 1 the outcome is not good, 2 wrong use or configuration, 3 Redis or the service is out of reach.",
+    );
+  const commands = [
+    serveCommand(io, startApp),
+    validateCommand(io, policyChecks),
+    planCommand(io),
+    runCommand(io, startApp),
+    historyCommand(io),
+    apiCommand(io, connect),
+    sandboxCommand(io),
+    schemaCommand(io),
+  ];
+  for (const command of commands) program.addCommand(command);
+  for (const command of [program, ...commands]) {
+    command
+      .exitOverride()
+      .showHelpAfterError("(--help shows what is possible)")
+      .configureOutput({
+        writeOut: (text) => io.out(text.trimEnd()),
+        writeErr: (text) => io.err(text.trimEnd()),
+      });
+  }
+  return program;
+}
+
+function explain(error: unknown, io: CommandIo): number {
+  // commander has printed its message already; help and version come this way too, with code 0.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof UsageError || error instanceof OutOfReachError) {
+    io.err(`error: ${error.message}`);
+    return error instanceof UsageError ? 2 : 3;
+  }
+  io.err(`bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  return 1;
+}
+
+function createIo(signal: AbortSignal): CommandIo {
+  const settings = readSettings();
+  return {
+    out: (line) => process.stdout.write(`${line}\n`),
+    err: (line) => process.stderr.write(`${line}\n`),
+    colours: process.stdout.isTTY === true && !settings.noColor,
+    settings,
+    readInput,
+    signal,
+    exitCode: 0,
+  };
+}
+
+async function readInput(): Promise<string> {
+  let text = "";
+  for await (const chunk of process.stdin.setEncoding("utf8")) {
+    text += chunk;
+    if (text.length > inputBytesMax) throw new UsageError("standard input holds more than 1 MiB");
+  }
+  return text;
+}

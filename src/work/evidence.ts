@@ -1,0 +1,93 @@
+// What the feeds knew before a run and what they show since. Called by run.ts; reads the feed book, never the service.
+import * as z from "zod";
+import type { FeedStatus, SeenItem } from "../store/feed-book.ts";
+import type { Feed, ListName } from "../tasks/feed.ts";
+import type { Task } from "../tasks/task.ts";
+import type { WorkParts } from "./parts.ts";
+
+const baselineSchema = z.object({
+  activities: z.int().nullable(),
+  conflictDetails: z.int().nullable(),
+});
+
+/** Up to where each feed was known before the request; null: it could not be read in time. */
+export type Baseline = Readonly<z.infer<typeof baselineSchema>>;
+
+/** Nothing was known. */
+export const emptyBaseline: Baseline = { activities: null, conflictDetails: null };
+
+const followed = ["activities", "conflictDetails"] as const satisfies readonly ListName[];
+/** A waiter that dies stops costing walks after this time. */
+const waiterForMs = 60_000;
+
+/** The feed of a task's repository. */
+export function feedOf(task: Task, list: ListName): Feed {
+  return { service: task.service, repository: task.repository, list };
+}
+
+/** Says that this task waits for both feeds, and asks their readers for a walk when asked to hurry. */
+export async function follow(task: Task, parts: WorkParts, options: { nowMs: number; hurry: boolean }): Promise<void> {
+  for (const list of followed) {
+    await parts.book.waitFor(feedOf(task, list), task.id, options.nowMs + waiterForMs);
+    const { walkEndedAtMs = 0, failingSinceMs } = await parts.book.status(feedOf(task, list));
+    const stale = options.nowMs - walkEndedAtMs > waiterForMs && failingSinceMs === undefined;
+    if (options.hurry || stale) await parts.walkSoon(feedOf(task, list));
+  }
+}
+
+/** Says that this task waits no more. */
+export async function unfollow(task: Task, parts: WorkParts): Promise<void> {
+  for (const list of followed) await parts.book.leave(feedOf(task, list), task.id);
+}
+
+/** Where both feeds stand, counting only walks that began after this instant; null for a feed without such a walk. */
+export async function baselineSince(task: Task, parts: WorkParts, sinceMs: number): Promise<Baseline> {
+  const [activities, conflictDetails] = await Promise.all(
+    followed.map((list) => parts.book.status(feedOf(task, list))),
+  );
+  return { activities: seqSince(activities, sinceMs), conflictDetails: seqSince(conflictDetails, sinceMs) };
+}
+
+/** Reads a baseline from the journal; what cannot be read is empty. */
+export function parseBaseline(text: string | undefined): Baseline {
+  if (text === undefined) return emptyBaseline;
+  const parsed = baselineSchema.safeParse(JSON.parse(text));
+  return parsed.success ? parsed.data : emptyBaseline;
+}
+
+/** What appeared since a baseline. */
+export interface Appeared {
+  readonly activities: FeedStatus;
+  readonly conflictDetails: FeedStatus;
+  readonly ours: readonly SeenItem[];
+  readonly attributable: boolean;
+  readonly grew: boolean;
+  readonly newConflicts: number | undefined;
+}
+
+/** Reads what appeared since a baseline, and whose it is. */
+export async function appearedSince(task: Task, parts: WorkParts, baseline: Baseline): Promise<Appeared> {
+  const reader = parts.itemReader(feedOf(task, "activities"));
+  const conflictReader = parts.itemReader(feedOf(task, "conflictDetails"));
+  const since = (list: (typeof followed)[number]) =>
+    baseline[list] === null ? [] : parts.book.discoveredSince(feedOf(task, list), baseline[list]);
+  const [activities, conflictDetails] = await Promise.all([since("activities"), since("conflictDetails")]);
+  const conflicts = conflictReader?.knows("syncJobId") ? conflictDetails.filter(isOf(task)) : conflictDetails;
+  return {
+    activities: await parts.book.status(feedOf(task, "activities")),
+    conflictDetails: await parts.book.status(feedOf(task, "conflictDetails")),
+    ours: activities.filter(isOf(task)),
+    attributable:
+      baseline.activities !== null && (reader?.knows("syncJobId") ?? false) && (reader?.knows("finished") ?? false),
+    grew: activities.length > 0,
+    newConflicts: baseline.conflictDetails === null ? undefined : conflicts.length,
+  };
+}
+
+function isOf(task: Task): (item: SeenItem) => boolean {
+  return (item) => item.syncJobId === task.target;
+}
+
+function seqSince(status: FeedStatus | undefined, sinceMs: number): number | null {
+  return status?.walkStartedAtMs !== undefined && status.walkStartedAtMs >= sinceMs ? status.seq : null;
+}

@@ -1,0 +1,65 @@
+// A run over the sync jobs that certain masks belong to: looks the masks up when the slot is due, and puts one task for each
+// sync job into the queue. Masks are the only list that names sync jobs (service-interface §2, MaskEntity).
+import { matchesGlob } from "node:path";
+import { backoffMs } from "../core/backoff.ts";
+import { ServiceError } from "../service/service-error.ts";
+import type { Attempt } from "../tasks/seams.ts";
+import type { Task } from "../tasks/task.ts";
+import { taskId } from "../tasks/task-id.ts";
+import { judge, reasonOf } from "./judge.ts";
+import type { WorkParts } from "./parts.ts";
+import { end, endUnsent, type Step } from "./step.ts";
+
+/** The most sync jobs that one policy starts at once. */
+const syncJobsMax = 1_000;
+const masksMax = 20_000;
+
+/** Looks the masks up and enqueues a task for each sync job. Doing so twice changes nothing: the ids are the same. */
+export async function expandMasks(task: Task, parts: WorkParts, attempt: Attempt): Promise<Step> {
+  const action = parts.policy(task.policy)?.action;
+  const service = parts.service(task.service);
+  if (action?.kind !== "run" || !("fromMasks" in action) || service === undefined) {
+    return endUnsent("skipped", "policy-removed", `policy ${task.policy} does not look at masks any more`);
+  }
+  const { type, name } = action.fromMasks;
+  const found = new Set<number>();
+  try {
+    const query = task.repository === null ? {} : { repository: task.repository };
+    for await (const page of service.pages("GetJobMasks", query, { signal: attempt.signal, itemsMax: masksMax })) {
+      for (const mask of page.items) {
+        if (mask.syncJobId === undefined) continue;
+        if ((type === undefined || mask.type === type) && (name === undefined || matchesGlob(mask.name ?? "", name)))
+          found.add(mask.syncJobId);
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const ending = {
+      status: "not-started",
+      evidence: "direct",
+      reason: reasonOf[error.kind],
+      detail: `the masks cannot be read: ${error.message}`,
+    } as const;
+    if (judge(error.kind, "poll") === "give-up") return end(ending);
+    return {
+      step: "retry",
+      afterMs: Math.max(error.retryAfterMs ?? 0, backoffMs({ baseMs: 2_000, capMs: 60_000 }, attempt.attempt)),
+      ending,
+    };
+  }
+  if (found.size === 0)
+    return endUnsent("not-started", "no-target", "no mask matches, so there is no sync job to start");
+  if (found.size > syncJobsMax)
+    return endUnsent("not-started", "no-target", `${found.size} sync jobs match; at most ${syncJobsMax} are started`);
+  const tasks = [...found].map((syncJobId) => withTarget(task, String(syncJobId)));
+  await parts.enqueue(tasks);
+  await parts.journal.expanded(
+    task.id,
+    tasks.map(({ id }) => id),
+  );
+  return { step: "expanded" };
+}
+
+function withTarget(task: Task, target: string): Task {
+  return { ...task, target, id: taskId({ ...task, target }) };
+}

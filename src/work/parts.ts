@@ -1,0 +1,28 @@
+// What the processors work with. app.ts builds it once; nothing here knows the queue.
+import type { Policy } from "../config/policy-set.ts";
+import type { EventLog } from "../core/event-log.ts";
+import type { ItemReader } from "../feeds/mapping.ts";
+import type { SyncService } from "../service/client.ts";
+import type { FeedBook } from "../store/feed-book.ts";
+import type { Leases } from "../store/leases.ts";
+import type { StartJournal } from "../store/start-journal.ts";
+import type { Feed } from "../tasks/feed.ts";
+import type { EnqueueTasks } from "../tasks/seams.ts";
+
+/** The tools of every processor. Lookups answer undefined for what is no longer configured. */
+export interface WorkParts {
+  readonly policy: (name: string) => Policy | undefined;
+  readonly service: (name: string) => SyncService | undefined;
+  readonly itemReader: (feed: Feed) => ItemReader | undefined;
+  readonly journal: StartJournal;
+  readonly leases: Leases;
+  readonly book: FeedBook;
+  /** Asks the reader of a feed for a walk as soon as it may. */
+  readonly walkSoon: (feed: Feed) => Promise<void>;
+  readonly enqueue: EnqueueTasks;
+  /** The shared clock: Redis's. */
+  readonly nowMs: () => Promise<number>;
+  /** A clock that never steps, for the last check before a request goes out. */
+  readonly monotonicMs: () => number;
+  readonly log: EventLog;
+}

@@ -1,0 +1,111 @@
+// A poll task: reads a list or only its count, and holds it against the policy's expectation. Changes nothing anywhere.
+import { backoffMs } from "../core/backoff.ts";
+import { type Expression, firstLine, parseExpression } from "../core/expression.ts";
+import { operationOf } from "../feeds/service-lists.ts";
+import type { SyncService } from "../service/client.ts";
+import { ServiceError } from "../service/service-error.ts";
+import type { ListName } from "../tasks/feed.ts";
+import type { Attempt } from "../tasks/seams.ts";
+import type { Task } from "../tasks/task.ts";
+import { judge, reasonOf } from "./judge.ts";
+import type { WorkParts } from "./parts.ts";
+import { type Ending, end, endUnsent, type Step } from "./step.ts";
+
+/** The most items a poll reads for an expectation over `items`. */
+export const pollItemsMax = 10_000;
+const retryBackoff = { baseMs: 1_000, capMs: 60_000 };
+
+/** Reads and judges the list once. */
+export async function stepPoll(task: Task, parts: WorkParts, attempt: Attempt): Promise<Step> {
+  const policy = parts.policy(task.policy);
+  const service = parts.service(task.service);
+  if (policy?.action.kind !== "poll" || service === undefined) {
+    return endUnsent("skipped", "policy-removed", `policy ${task.policy} is not configured any more`);
+  }
+  const { list, expect } = policy.action;
+  const startedAtMs = await parts.nowMs();
+  if (startedAtMs > task.startByMs) return endUnsent("missed", "too-late", "its turn came after its start-by time");
+  try {
+    const expression = expect === undefined ? undefined : parseExpression(expect, "list");
+    const read = await readList(service, {
+      list,
+      repository: task.repository,
+      items: expression?.uses("items") ?? false,
+      signal: attempt.signal,
+    });
+    return end({ ...judgeList(expression, read), count: read.count, startedAtMs });
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return onFailure(error, startedAtMs, attempt);
+  }
+}
+
+interface ListRead {
+  readonly count: number;
+  readonly items: readonly unknown[];
+}
+
+interface Reading {
+  readonly list: ListName;
+  readonly repository: string | null;
+  readonly items: boolean;
+  readonly signal: AbortSignal;
+}
+
+async function readList(service: SyncService, { list, repository, items: wanted, signal }: Reading): Promise<ListRead> {
+  const query = repository === null ? {} : { repository };
+  if (!wanted) return { count: await service.count(operationOf[list], { ...query, signal }), items: [] };
+  const items: unknown[] = [];
+  for await (const page of service.pages(operationOf[list], query, { signal, itemsMax: pollItemsMax }))
+    items.push(...page.items);
+  return { count: items.length, items };
+}
+
+function judgeList(expression: Expression | undefined, { count, items }: ListRead): Ending {
+  if (expression === undefined)
+    return { status: "succeeded", evidence: "direct", reason: "completed", detail: `${count} items` };
+  try {
+    const met = expression.evaluate({ count, items });
+    if (met === true)
+      return { status: "succeeded", evidence: "direct", reason: "expectation-met", detail: `${expression.text} holds` };
+    if (met === false)
+      return {
+        status: "failed",
+        evidence: "direct",
+        reason: "expectation-not-met",
+        detail: `${expression.text} does not hold: count is ${count}`,
+      };
+    return {
+      status: "unknown",
+      evidence: "none",
+      reason: "expectation-unreadable",
+      detail: `${expression.text} is neither true nor false`,
+    };
+  } catch (error) {
+    return {
+      status: "unknown",
+      evidence: "none",
+      reason: "expectation-unreadable",
+      detail: `${expression.text}: ${firstLine(error)}`,
+    };
+  }
+}
+
+function onFailure(error: ServiceError, nowMs: number, attempt: Attempt): Step {
+  const reason = reasonOf[error.kind];
+  switch (judge(error.kind, "poll")) {
+    case "retry":
+    case "verify":
+      return {
+        step: "retry",
+        afterMs: Math.max(error.retryAfterMs ?? 0, backoffMs(retryBackoff, attempt.attempt)),
+        ending: { status: "unknown", evidence: "none", reason, detail: error.message, startedAtMs: nowMs },
+      };
+    case "wait":
+      return { step: "snooze", untilMs: nowMs + (error.retryAfterMs ?? 5_000) };
+    case "again":
+      return { step: "snooze", untilMs: nowMs };
+    case "give-up":
+      return end({ status: "failed", evidence: "direct", reason, detail: error.message, startedAtMs: nowMs });
+  }
+}

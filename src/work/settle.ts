@@ -1,0 +1,112 @@
+// Did the run end, and how? Pure: from what the feeds show now to an ending, or to "not yet".
+// Direct evidence needs a mapping that says whose an activity is and whether it is final; without one, a list that grew
+// and then stayed quiet settles the run by inference (design §4.8).
+import type { Policy } from "../config/policy-set.ts";
+import type { FeedStatus, SeenItem } from "../store/feed-book.ts";
+import type { Ending } from "./step.ts";
+
+/** What the feeds show of one run. */
+export interface RunEvidence {
+  readonly nowMs: number;
+  /** When the request was permitted. */
+  readonly sentAtMs: number;
+  readonly activities: FeedStatus;
+  readonly conflictDetails: FeedStatus;
+  /** The activities that appeared since the baseline and belong to the sync job. */
+  readonly ours: readonly SeenItem[];
+  /** True when the mapping says whose an activity is and whether it is final. */
+  readonly attributable: boolean;
+  /** True when anything at all appeared in the activities since the baseline. */
+  readonly grew: boolean;
+  /** Conflicts that appeared since the baseline, of this sync job where the mapping says so; undefined when the baseline is missing. */
+  readonly newConflicts: number | undefined;
+  /** When the run was first seen finished; undefined when it is not. */
+  readonly finishSeenAtMs: number | undefined;
+}
+
+/** A feed that cannot be read for this long leaves the run unknown. */
+export const unreadableForMs = 300_000;
+/** How long a list must stay quiet after it grew, without direct evidence. */
+export const quietForMs = 30_000;
+
+/** True when direct evidence says that every activity of the run is final. */
+export function isFinished(evidence: Pick<RunEvidence, "attributable" | "ours">): boolean {
+  return evidence.attributable && evidence.ours.length > 0 && evidence.ours.every((item) => item.finished === true);
+}
+
+/** Settles a run that was surely or confirmedly started; undefined while it is too early to say. */
+export function settleRun(follow: Policy["follow"], evidence: RunEvidence): Ending | undefined {
+  const ending =
+    follow.until === "settled"
+      ? (settleDirectly(follow, evidence) ?? settleByQuiet(follow, evidence))
+      : settleByQuiet(follow, evidence);
+  return ending ?? unreadable(evidence) ?? overdue(follow, evidence);
+}
+
+function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): Ending | undefined {
+  if (!isFinished(evidence) || evidence.finishSeenAtMs === undefined) return undefined;
+  const conflictsRead = (evidence.conflictDetails.walkStartedAtMs ?? 0) >= evidence.finishSeenAtMs;
+  if (!conflictsRead) return undefined;
+  const failed = evidence.ours.find((item) => item.succeeded === false);
+  if (failed !== undefined) {
+    return {
+      status: "failed",
+      evidence: "direct",
+      reason: "run-failed",
+      detail: `activity ${failed.label ?? failed.id} did not succeed`,
+      newConflicts: evidence.newConflicts,
+    };
+  }
+  return judgeConflicts(follow, evidence, "direct");
+}
+
+function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): Ending | undefined {
+  if (evidence.attributable && follow.until === "settled") return undefined;
+  const { nowMs, activities, conflictDetails } = evidence;
+  if (!evidence.grew) return undefined;
+  const grewAtMs = Math.max(activities.grewAtMs ?? 0, conflictDetails.grewAtMs ?? 0, evidence.sentAtMs);
+  const walkedSince = Math.min(activities.walkStartedAtMs ?? 0, conflictDetails.walkStartedAtMs ?? 0) > grewAtMs;
+  if (!walkedSince || nowMs - grewAtMs < quietForMs) return undefined;
+  return judgeConflicts(follow, evidence, "inferred");
+}
+
+function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: Ending["evidence"]): Ending {
+  const { newConflicts } = evidence;
+  if (newConflicts !== undefined && newConflicts > (follow.conflictsMax ?? 0)) {
+    const detail = `finished with ${newConflicts} new conflict${newConflicts === 1 ? "" : "s"} (at most ${follow.conflictsMax ?? 0} allowed)`;
+    return { status: "conflicts", evidence: kind, reason: "new-conflicts", detail, newConflicts };
+  }
+  const detail =
+    kind === "direct" ? `${evidence.ours.length} activities finished` : "the activities grew and then stayed quiet";
+  return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts };
+}
+
+function unreadable({ nowMs, activities, conflictDetails, newConflicts }: RunEvidence): Ending | undefined {
+  const since = Math.min(activities.failingSinceMs ?? nowMs, conflictDetails.failingSinceMs ?? nowMs);
+  if (nowMs - since < unreadableForMs) return undefined;
+  const failure = activities.failure ?? conflictDetails.failure ?? "";
+  return {
+    status: "unknown",
+    evidence: "none",
+    reason: "no-evidence",
+    detail: `the feeds cannot be read: ${failure}`,
+    newConflicts,
+  };
+}
+
+function overdue(follow: Policy["follow"], evidence: RunEvidence): Ending | undefined {
+  if (evidence.nowMs - evidence.sentAtMs < follow.deadlineMs) return undefined;
+  const seen =
+    evidence.ours.length > 0
+      ? `${evidence.ours.length} activities appeared, not all final`
+      : "no activity of it was seen";
+  const status = evidence.ours.length > 0 || evidence.activities.walks > 0 ? "timed-out" : "unknown";
+  const reason = status === "unknown" ? "no-evidence" : "deadline";
+  return {
+    status,
+    evidence: "none",
+    reason,
+    detail: `not settled within its deadline: ${seen}`,
+    newConflicts: evidence.newConflicts,
+  };
+}
