@@ -1,0 +1,43 @@
+// Turns vitest's JSON report into the one line that ends a CI run, and into its exit code. Called by .ci/run.
+// Prints the true numbers also when tests failed; a file that could not be loaded counts as one failed test.
+// Fails when tests against Redis were skipped or did not run: green without them would say too much.
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+/** Counts a report: { passed, failed, skipped, complaints }. `complaints` are reasons to fail beside failed tests. */
+export function countTests(report) {
+  const totals = { passed: 0, failed: 0, skipped: 0, complaints: [] };
+  const redis = { passed: 0, failed: 0, skipped: 0 };
+  for (const file of report.testResults) {
+    const counts = countFile(file);
+    for (const name of ["passed", "failed", "skipped"]) {
+      totals[name] += counts[name];
+      if (file.name.replaceAll("\\", "/").includes("/test/redis/")) redis[name] += counts[name];
+    }
+  }
+  if (redis.passed + redis.failed === 0) totals.complaints.push("no test ran against Redis");
+  if (redis.skipped > 0) totals.complaints.push(`${redis.skipped} tests against Redis were skipped`);
+  if (report.success !== true && totals.failed === 0) totals.complaints.push("the run failed outside of its tests");
+  return totals;
+}
+
+function countFile({ status, assertionResults }) {
+  const having = (...wanted) => assertionResults.filter((test) => wanted.includes(test.status)).length;
+  const counts = { passed: having("passed"), failed: having("failed") };
+  if (status === "failed" && counts.failed === 0) counts.failed = 1;
+  return { ...counts, skipped: assertionResults.length - having("passed", "failed") };
+}
+
+function main(file) {
+  let totals = { passed: 0, failed: 1, skipped: 0, complaints: ["the tests left no report"] };
+  try {
+    totals = countTests(JSON.parse(readFileSync(file, "utf8")));
+  } catch (error) {
+    console.error(`test-totals: cannot read ${file}: ${error.message}`);
+  }
+  for (const complaint of totals.complaints) console.error(`test-totals: ${complaint}`);
+  console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
+  return totals.failed === 0 && totals.complaints.length === 0 ? 0 : 1;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) process.exitCode = main(process.argv[2]);

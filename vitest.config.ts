@@ -1,0 +1,24 @@
+// The test projects, by what they need. `unit` and `contract` need nothing; the others get a Redis from test/global-redis.ts.
+// No retries anywhere: a test that passes at the second try is a defect.
+import { defineConfig } from "vitest/config";
+
+const plain = (name: string) => ({ test: { name, include: [`test/${name}/**/*.test.ts`] } });
+
+const withRedis = (name: string) => ({
+  test: {
+    name,
+    include: [`test/${name}/**/*.test.ts`],
+    globalSetup: ["./test/global-redis.ts"],
+    pool: "forks" as const,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
+});
+
+export default defineConfig({
+  test: {
+    maxWorkers: 2,
+    retry: 0,
+    projects: [plain("unit"), plain("contract"), withRedis("scenarios"), withRedis("redis"), withRedis("cli")],
+  },
+});
