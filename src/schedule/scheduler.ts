@@ -27,7 +27,7 @@ export interface PlannedStep {
 export interface Ledger {
   nowMs(): Promise<number>;
   marks(policies: readonly string[], nowMs: number): Promise<ReadonlyMap<string, number>>;
-  record(step: PlannedStep): Promise<{ readonly recorded: boolean; readonly markMs: number }>;
+  record(step: PlannedStep): Promise<{ readonly recorded: boolean; readonly markMs: number | undefined }>;
   confirmQueued(step: { readonly policy: string; readonly newMarkMs: number }): Promise<void>;
   unqueued(olderThanMs: number): Promise<readonly { policy: string; newMarkMs: number; tasks: readonly Task[] }[]>;
 }
@@ -122,7 +122,8 @@ export class Scheduler implements Component {
       tasks: toTasks(policy, plans),
     };
     const { recorded, markMs } = await this.#options.ledger.record(step);
-    entry.markMs = Number.isNaN(markMs) ? nowMs : markMs;
+    // Without a mark Redis has lost its memory: begin anew from now instead of making up for what nobody knows.
+    entry.markMs = markMs ?? (await this.#options.ledger.marks([policy.name], nowMs)).get(policy.name) ?? nowMs;
     entry.nextMs = source.next(entry.markMs);
     if (!recorded) return;
     await this.#options.enqueue(step.tasks);

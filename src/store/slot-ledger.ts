@@ -65,8 +65,8 @@ export class SlotLedger {
     return new Map(policies.map((policy, index) => [policy, Number(marks[index] ?? nowMs)]));
   }
 
-  /** Records a step. Answers the mark that stands now: `newMarkMs` when this call moved it, another one when some replica was faster. */
-  async record(step: SlotStep): Promise<{ readonly recorded: boolean; readonly markMs: number }> {
+  /** Records a step. Answers the mark that stands now: `newMarkMs` when this call moved it, another one when some replica was faster, undefined when the policy has none. */
+  async record(step: SlotStep): Promise<{ readonly recorded: boolean; readonly markMs: number | undefined }> {
     const { key } = this.#store;
     const answer = await recordScript(
       this.#store,
@@ -82,7 +82,7 @@ export class SlotLedger {
       ],
     );
     if (answer === "ok") return { recorded: true, markMs: step.newMarkMs };
-    return { recorded: false, markMs: answer === "" ? Number.NaN : Number(answer) };
+    return { recorded: false, markMs: answer === "" ? undefined : Number(answer) };
   }
 
   /** Takes a step's tasks out of the outbox: they are in the queue. */

@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Policy } from "../../../src/config/policy-set.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { type Ledger, Scheduler } from "../../../src/schedule/scheduler.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import type { Task } from "../../../src/tasks/task.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const target = redisForTest();
+const start = Date.parse("2026-11-21T00:00:00Z");
+let store: Store;
+let ledger: SlotLedger;
+
+beforeAll(async () => {
+  store = await openStore(target);
+  ledger = new SlotLedger(store);
+});
+afterAll(() => store.close());
+
+// The real ledger, with a clock that the test moves.
+function replica(policy: Policy, clock: { nowMs: number }, enqueue: (tasks: readonly Task[]) => Promise<void>) {
+  const onTestTime: Ledger = {
+    nowMs: async () => clock.nowMs,
+    marks: (policies, nowMs) => ledger.marks(policies, nowMs),
+    record: (step) => ledger.record(step),
+    confirmQueued: (step) => ledger.confirmQueued(step),
+    unqueued: (olderThanMs) => ledger.unqueued(olderThanMs),
+  };
+  return new Scheduler({ policies: [policy], ledger: onTestTime, enqueue, log: silentLog });
+}
+
+describe("the scheduler", () => {
+  it("queues each slot once when five replicas look at the same time", async () => {
+    const clock = { nowMs: start };
+    const queued: string[] = [];
+    const policy = testPolicy({ name: "raced" });
+    const replicas = Array.from({ length: 5 }, () =>
+      replica(policy, clock, async (tasks) => {
+        queued.push(...tasks.map(({ id }) => id));
+      }),
+    );
+    for (let second = 0; second <= 60; second += 1) {
+      clock.nowMs = start + second * 1_000;
+      await Promise.all(replicas.map((one) => one.look()));
+    }
+    expect(queued).toHaveLength(12);
+    expect(new Set(queued).size).toBe(12);
+    expect((await ledger.slots("raced", 100)).map(({ slotMs }) => (slotMs - start) / 5_000).toReversed()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+  });
+
+  it("makes up for a silence with one task that names the slots it stands for", async () => {
+    const clock = { nowMs: start };
+    const tasks: Task[] = [];
+    const enqueue = async (more: readonly Task[]) => {
+      tasks.push(...more);
+    };
+    const policy = testPolicy({ name: "silent", schedule: { kind: "every", everyMs: 300_000, spreadMs: 0 }, catchUpWindowMs: 300_000 });
+    await replica(policy, clock, enqueue).look();
+    clock.nowMs = start + 36 * 300_000 + 4_000;
+    await replica(policy, clock, enqueue).look();
+    expect(tasks).toHaveLength(1);
+    expect(tasks[0]).toMatchObject({ target: "42", slotMs: start + 36 * 300_000 });
+    expect(tasks[0]?.covers).toHaveLength(35);
+    expect(await ledger.slots("silent", 100)).toHaveLength(36);
+  });
+
+  it("queues what a dead scheduler had recorded but not queued", async () => {
+    const clock = { nowMs: start };
+    const policy = testPolicy({ name: "orphaned" });
+    const dying = replica(policy, clock, () => Promise.reject(new Error("killed here")));
+    await dying.look();
+    clock.nowMs = start + 5_000;
+    await expect(dying.look()).rejects.toThrow("killed here");
+    const repaired: string[] = [];
+    const heir = replica(policy, clock, async (tasks) => {
+      repaired.push(...tasks.map(({ id }) => id));
+    });
+    clock.nowMs = start + 20_000;
+    await heir.look();
+    expect(repaired).toContain(`orphaned__run__42__${(start + 5_000) / 1_000}`);
+    expect(new Set(repaired).size).toBe(repaired.length);
+  });
+
+  it("repeats no slot when the clock goes back, and goes on when it has caught up", async () => {
+    const clock = { nowMs: start };
+    const queued: number[] = [];
+    const one = replica(testPolicy({ name: "stepped" }), clock, async (tasks) => {
+      queued.push(...tasks.map(({ slotMs }) => (slotMs - start) / 1_000));
+    });
+    for (const second of [0, 5, 10, 2, 5, 9, 10, 15]) {
+      clock.nowMs = start + second * 1_000;
+      await one.look();
+    }
+    expect(queued).toEqual([5, 10, 15]);
+  });
+
+  it("begins anew, without a flood, when Redis has lost everything", async () => {
+    const clock = { nowMs: start };
+    const queued: number[] = [];
+    const one = replica(testPolicy({ name: "flushed" }), clock, async (tasks) => {
+      queued.push(...tasks.map(({ slotMs }) => (slotMs - start) / 1_000));
+    });
+    await one.look();
+    await store.redis.del(store.key("marks"));
+    for (const second of [5, 10, 15]) {
+      clock.nowMs = start + second * 1_000;
+      await one.look();
+    }
+    expect(queued).toEqual([10, 15]);
+  });
+});

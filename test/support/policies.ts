@@ -1,0 +1,20 @@
+// Policies for tests, complete and plain; a test changes what it is about.
+import type { Policy } from "../../src/config/policy-set.ts";
+
+/** A run policy over sync job 42, every five seconds, with the defaults of a policy file. */
+export function testPolicy(changes: Partial<Policy> = {}): Policy {
+  return {
+    name: "nightly",
+    service: "main",
+    repository: "HR",
+    action: { kind: "run", syncJobs: [42] },
+    schedule: { kind: "every", everyMs: 5_000, spreadMs: 0 },
+    catchUp: "latest",
+    catchUpWindowMs: 5_000,
+    overlap: "skip",
+    follow: { until: "settled", deadlineMs: 60_000, conflictsMax: undefined },
+    onUnknown: "verify",
+    where: { file: "test.yaml", line: 1 },
+    ...changes,
+  };
+}
