@@ -30,6 +30,8 @@ async function main(args: string[]): Promise<number> {
   };
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
+  // Started by another program that is gone now: nobody is left to stop this one.
+  process.on("disconnect", onSignal);
   const io = createIo(stop.signal);
   try {
     await createProgram(io).parseAsync(args, { from: "user" });
