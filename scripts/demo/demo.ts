@@ -31,13 +31,20 @@ async function demo(forMs: number): Promise<number> {
     const sandbox = await startSandbox();
     stops.push(() => sandbox.stop());
     const environment = { REDIS_URL: redis.url, SANDBOX_URL: sandbox.baseUrl, SANDBOX_TOKEN: sandbox.token };
-    const replicas = [1, 2].map((number) => new Replica(number, { environment, prefix, onEvent: (event) => narrator.tell(event) }));
+    const replicas = [1, 2].map(
+      (number) => new Replica(number, { environment, prefix, onEvent: (event) => narrator.tell(event) }),
+    );
     stops.push(async () => {
       await Promise.all(replicas.map((replica) => replica.stop()));
     });
-    narrator.welcome({ redis: redis.url, sandbox: sandbox.baseUrl, pids: await Promise.all(replicas.map((replica) => replica.start())), forMs });
+    narrator.welcome({
+      redis: redis.url,
+      sandbox: sandbox.baseUrl,
+      pids: await Promise.all(replicas.map((replica) => replica.start())),
+      forMs,
+    });
     await stopped;
-    narrator.say("stopping", "no new starts; what is in work ends or stays in the queue");
+    narrator.say("stopping", "no new starts; what is in work ends or stays in the queue", "gray");
     await Promise.all(replicas.map((replica) => replica.stop()));
     return await summarize({ sandbox, redisUrl: redis.url, prefix, narrator });
   } finally {
@@ -58,7 +65,9 @@ function stopRequest(forMs: number): Promise<void> {
 }
 
 function readDuration(): number {
-  const { values } = parseArgs({ options: { for: { type: "string", default: "60s" }, help: { type: "boolean", short: "h" } } });
+  const { values } = parseArgs({
+    options: { for: { type: "string", default: "60s" }, help: { type: "boolean", short: "h" } },
+  });
   if (values.help) {
     process.stdout.write(`${usage}\n`);
     process.exit(0);

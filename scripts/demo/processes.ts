@@ -30,7 +30,18 @@ export interface SandboxProcess {
 
 /** Starts the sandbox and waits for its ready line. */
 export async function startSandbox(): Promise<SandboxProcess> {
-  const args = ["sandbox", "--port", "0", "--jobs", "20", "--activities", "250", "--seed", "7", ...faults.flatMap((fault) => ["--fault", fault])];
+  const args = [
+    "sandbox",
+    "--port",
+    "0",
+    "--jobs",
+    "20",
+    "--activities",
+    "250",
+    "--seed",
+    "7",
+    ...faults.flatMap((fault) => ["--fault", fault]),
+  ];
   const child = start(args, {});
   const ready = await firstEvent(child, "sandbox.ready");
   return { baseUrl: String(ready["baseUrl"]), token: String(ready["token"]), stop: () => stop(child) };
@@ -101,7 +112,11 @@ async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-function firstEvent(child: ChildProcess, wanted: string, onEvent: (event: DemoEvent) => void = () => {}): Promise<DemoEvent> {
+function firstEvent(
+  child: ChildProcess,
+  wanted: string,
+  onEvent: (event: DemoEvent) => void = () => {},
+): Promise<DemoEvent> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no ${wanted} within ${readyWithinMs / 1_000} s`)), readyWithinMs);
     child.once("exit", (code, signal) => {

@@ -31,7 +31,9 @@ export async function summarize({ sandbox, redisUrl, prefix, narrator }: Summary
   narrator.plain("");
   narrator.plain("Summary");
   narrator.plain(`  runs started            ${runs.length} (by the sandbox's own ledger)`);
-  narrator.plain(`  outcomes                ${[...statuses].map(([status, list]) => `${list.length} ${status}`).join(", ")}`);
+  narrator.plain(
+    `  outcomes                ${[...statuses].map(([status, list]) => `${list.length} ${status}`).join(", ")}`,
+  );
   narrator.plain(`  conflict outcomes       ${statuses.get("conflicts")?.length ?? 0}`);
   narrator.plain(`  retried polls           ${seen.retriedPolls}`);
   narrator.plain(`  lost answers            ${lostInLedger}, of which ${seen.confirmed} confirmed by their activities`);

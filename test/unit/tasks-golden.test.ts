@@ -6,9 +6,17 @@ import { taskId } from "../../src/tasks/task-id.ts";
 // What stands in Redis must mean the same to every replica and version: these values never change.
 describe("names in Redis", () => {
   it("names a scheduled task by policy, kind, target and slot", () => {
-    const identity = { policy: "contracts-nightly", kind: "run", target: "42", slotMs: 1_795_228_200_000, origin: "schedule" } as const;
+    const identity = {
+      policy: "contracts-nightly",
+      kind: "run",
+      target: "42",
+      slotMs: 1_795_228_200_000,
+      origin: "schedule",
+    } as const;
     expect(taskId(identity)).toBe("contracts-nightly__run__42__1795228200");
-    expect(taskId({ ...identity, origin: "manual", slotMs: 1_795_228_200_123 })).toBe("contracts-nightly__run__42__m1795228200123");
+    expect(taskId({ ...identity, origin: "manual", slotMs: 1_795_228_200_123 })).toBe(
+      "contracts-nightly__run__42__m1795228200123",
+    );
   });
 
   it("names a feed by its list and a hash of service, repository and list", () => {

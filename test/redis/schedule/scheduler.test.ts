@@ -47,7 +47,9 @@ describe("the scheduler", () => {
     }
     expect(queued).toHaveLength(12);
     expect(new Set(queued).size).toBe(12);
-    expect((await ledger.slots("raced", 100)).map(({ slotMs }) => (slotMs - start) / 5_000).toReversed()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+    expect((await ledger.slots("raced", 100)).map(({ slotMs }) => (slotMs - start) / 5_000).toReversed()).toEqual([
+      1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
+    ]);
   });
 
   it("makes up for a silence with one task that names the slots it stands for", async () => {
@@ -56,7 +58,11 @@ describe("the scheduler", () => {
     const enqueue = async (more: readonly Task[]) => {
       tasks.push(...more);
     };
-    const policy = testPolicy({ name: "silent", schedule: { kind: "every", everyMs: 300_000, spreadMs: 0 }, catchUpWindowMs: 300_000 });
+    const policy = testPolicy({
+      name: "silent",
+      schedule: { kind: "every", everyMs: 300_000, spreadMs: 0 },
+      catchUpWindowMs: 300_000,
+    });
     await replica(policy, clock, enqueue).look();
     clock.nowMs = start + 36 * 300_000 + 4_000;
     await replica(policy, clock, enqueue).look();

@@ -15,7 +15,14 @@ beforeAll(async () => {
 afterAll(() => store.close());
 
 const feed = (service: string): Feed => ({ service, repository: null, list: "activities" });
-const item = (id: string, fingerprint: string, finished = false): ItemFacts => ({ id, fingerprint, syncJobId: "42", finished, succeeded: undefined, label: "a b c" });
+const item = (id: string, fingerprint: string, finished = false): ItemFacts => ({
+  id,
+  fingerprint,
+  syncJobId: "42",
+  finished,
+  succeeded: undefined,
+  label: "a b c",
+});
 
 describe("the feed book", () => {
   it("reports each item as new once, however often a page is taken in", async () => {
@@ -32,7 +39,16 @@ describe("the feed book", () => {
     await book.takeIn(one, [item("old", "a2"), item("new", "b")]);
     await book.takeIn(one, [item("new", "b2", true)]);
     expect(await book.discoveredSince(one, seq)).toEqual([
-      { id: "new", fingerprint: "b2", syncJobId: "42", finished: true, succeeded: undefined, label: "a b c", firstSeq: 3, seq: 4 },
+      {
+        id: "new",
+        fingerprint: "b2",
+        syncJobId: "42",
+        finished: true,
+        succeeded: undefined,
+        label: "a b c",
+        firstSeq: 3,
+        seq: 4,
+      },
     ]);
   });
 
@@ -44,13 +60,24 @@ describe("the feed book", () => {
 
   it("knows how far it was read, and since when it cannot be", async () => {
     const one = feed("status");
-    expect(await book.status(one)).toMatchObject({ seq: 0, walks: 0, walkStartedAtMs: undefined, failingSinceMs: undefined });
+    expect(await book.status(one)).toMatchObject({
+      seq: 0,
+      walks: 0,
+      walkStartedAtMs: undefined,
+      failingSinceMs: undefined,
+    });
     await book.failed(one, "unreachable: refused");
     await book.failed(one, "server: 500");
     const failing = await book.status(one);
     expect(failing.failure).toBe("server: 500");
     await book.walked(one, { startedAtMs: 5, count: 3 });
-    expect(await book.status(one)).toMatchObject({ walks: 1, count: 3, walkStartedAtMs: 5, failingSinceMs: undefined, failure: undefined });
+    expect(await book.status(one)).toMatchObject({
+      walks: 1,
+      count: 3,
+      walkStartedAtMs: 5,
+      failingSinceMs: undefined,
+      failure: undefined,
+    });
   });
 
   it("counts who waits, and drops those whose time has passed", async () => {

@@ -60,7 +60,8 @@ describe("the slot ledger", () => {
   it("keeps tasks in the outbox until they are confirmed", async () => {
     await ledger.marks(["crashed"], 0);
     await ledger.record(step("crashed", 0, 2_000));
-    const ofCrashed = async (olderThanMs: number) => (await ledger.unqueued(olderThanMs)).filter(({ policy }) => policy === "crashed");
+    const ofCrashed = async (olderThanMs: number) =>
+      (await ledger.unqueued(olderThanMs)).filter(({ policy }) => policy === "crashed");
     expect(await ofCrashed(2_000)).toEqual([]);
     expect(await ofCrashed(2_001)).toEqual([{ policy: "crashed", newMarkMs: 2_000, tasks: [task("crashed", 2_000)] }]);
     await ledger.confirmQueued({ policy: "crashed", newMarkMs: 2_000 });
@@ -69,7 +70,11 @@ describe("the slot ledger", () => {
 
   it("forgets the oldest records beyond its limit", async () => {
     await ledger.marks(["long"], 0);
-    const records = Array.from({ length: slotRecordsMax + 5 }, (_, index) => ({ slotMs: index + 1, state: "missed" as const, detail: "outside-window" }));
+    const records = Array.from({ length: slotRecordsMax + 5 }, (_, index) => ({
+      slotMs: index + 1,
+      state: "missed" as const,
+      detail: "outside-window",
+    }));
     await ledger.record({ policy: "long", expectedMarkMs: 0, newMarkMs: slotRecordsMax + 5, records, tasks: [] });
     const kept = await ledger.slots("long", 5_000);
     expect(kept).toHaveLength(slotRecordsMax);

@@ -43,7 +43,13 @@ describe("the start journal", () => {
     await journal.claim("lost", "dead");
     await journal.beginSending("lost", "dead", { startByMs: 9_999_999_999_999, baseline: '{"activities":7}' });
     const entry = await journal.claim("lost", "heir");
-    expect(entry).toMatchObject({ state: "sending", owner: "dead", baseline: '{"activities":7}', lost: undefined, answeredAtMs: undefined });
+    expect(entry).toMatchObject({
+      state: "sending",
+      owner: "dead",
+      baseline: '{"activities":7}',
+      lost: undefined,
+      answeredAtMs: undefined,
+    });
     expect(entry.sentAtMs).toBeGreaterThanOrEqual(entry.claimedAtMs);
     expect(await journal.beginSending("lost", "heir", farAway)).toBe("lost-claim");
   });

@@ -13,7 +13,9 @@ const cron = (expression: string, timezone = "UTC"): Schedule => ({
   spreadMs: 0,
 });
 const slots = (schedule: Schedule, from: string, until: string) =>
-  dueSlots(createCalendar(schedule), Date.parse(from), Date.parse(until)).map((slotMs) => new Date(slotMs).toISOString().slice(0, 19));
+  dueSlots(createCalendar(schedule), Date.parse(from), Date.parse(until)).map((slotMs) =>
+    new Date(slotMs).toISOString().slice(0, 19),
+  );
 
 describe("the calendar", () => {
   it("runs a local time that falls into the gap at the first instant after it", () => {
@@ -25,7 +27,9 @@ describe("the calendar", () => {
   });
 
   it("runs a local time that comes twice once, the first time", () => {
-    expect(slots(cron("30 2 * * *", "Europe/Vienna"), "2027-10-30T12:00:00Z", "2027-10-31T12:00:00Z")).toEqual(["2027-10-31T00:30:00"]);
+    expect(slots(cron("30 2 * * *", "Europe/Vienna"), "2027-10-30T12:00:00Z", "2027-10-31T12:00:00Z")).toEqual([
+      "2027-10-31T00:30:00",
+    ]);
   });
 
   it("keeps elapsed time for an hourly schedule over both changes", () => {
@@ -41,15 +45,21 @@ describe("the calendar", () => {
   });
 
   it("counts `every` in elapsed time from 1970, the same wherever it is computed", () => {
-    expect(slots({ kind: "every", everyMs: 600_000, spreadMs: 0 }, "2026-11-21T00:00:01Z", "2026-11-21T00:20:00Z")).toEqual([
-      "2026-11-21T00:10:00",
-      "2026-11-21T00:20:00",
-    ]);
+    expect(
+      slots({ kind: "every", everyMs: 600_000, spreadMs: 0 }, "2026-11-21T00:00:01Z", "2026-11-21T00:20:00Z"),
+    ).toEqual(["2026-11-21T00:10:00", "2026-11-21T00:20:00"]);
   });
 
   it("merges a list of expressions without repeating an instant", () => {
-    const both: Schedule = { ...cron("0 6 * * *"), kind: "cron", expressions: ["0 6 * * *", "0 */6 * * *"] } as Schedule;
-    expect(slots(both, "2026-11-21T00:00:00Z", "2026-11-21T12:00:00Z")).toEqual(["2026-11-21T06:00:00", "2026-11-21T12:00:00"]);
+    const both: Schedule = {
+      ...cron("0 6 * * *"),
+      kind: "cron",
+      expressions: ["0 6 * * *", "0 */6 * * *"],
+    } as Schedule;
+    expect(slots(both, "2026-11-21T00:00:00Z", "2026-11-21T12:00:00Z")).toEqual([
+      "2026-11-21T06:00:00",
+      "2026-11-21T12:00:00",
+    ]);
   });
 
   it("says what is wrong with an expression", () => {
@@ -80,7 +90,9 @@ describe("the calendar", () => {
   });
 
   it("bounds what one look yields", () => {
-    expect(dueSlots(createCalendar({ kind: "every", everyMs: 1_000, spreadMs: 0 }), 0, 10_000_000)).toHaveLength(slotsPerLookMax);
+    expect(dueSlots(createCalendar({ kind: "every", everyMs: 1_000, spreadMs: 0 }), 0, 10_000_000)).toHaveLength(
+      slotsPerLookMax,
+    );
   });
 });
 
@@ -91,7 +103,9 @@ describe("the spread of a policy", () => {
     expect(offsetMs).toBe(spreadOffsetMs("contracts-nightly", spreadMs));
     expect(offsetMs % 1_000).toBe(0);
     expect(offsetMs).toBeLessThan(spreadMs);
-    const source = createSlotSource(testPolicy({ name: "contracts-nightly", schedule: { ...cron("0 3 * * *"), spreadMs } as Schedule }));
+    const source = createSlotSource(
+      testPolicy({ name: "contracts-nightly", schedule: { ...cron("0 3 * * *"), spreadMs } as Schedule }),
+    );
     expect(source?.next(Date.parse("2026-11-21T00:00:00Z"))).toBe(Date.parse("2026-11-21T03:00:00Z") + offsetMs);
   });
 

@@ -28,8 +28,16 @@ describe("planning due slots", () => {
 
   it("starts only what is on time for `none`", () => {
     const policy = testPolicy({ catchUp: "none", catchUpWindowMs: 60 * minute });
-    expect(planSlots(policy, slots, 20 * minute + onTimeMs).map(({ state }) => state)).toEqual(["missed", "missed", "started"]);
-    expect(planSlots(policy, slots, 20 * minute + onTimeMs + 1).map(({ state }) => state)).toEqual(["missed", "missed", "missed"]);
+    expect(planSlots(policy, slots, 20 * minute + onTimeMs).map(({ state }) => state)).toEqual([
+      "missed",
+      "missed",
+      "started",
+    ]);
+    expect(planSlots(policy, slots, 20 * minute + onTimeMs + 1).map(({ state }) => state)).toEqual([
+      "missed",
+      "missed",
+      "missed",
+    ]);
   });
 
   it("gives every slot exactly one plan, and a coalesced one always names a started one", () => {
