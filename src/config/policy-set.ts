@@ -1,0 +1,89 @@
+// The policies as the rest of Syncline sees them: checked, with every default filled in. Made by normalise.ts.
+// Holds no secret: a token is a path or the name of a variable.
+
+/** The lists that the service offers. Source: service-interface §4.1. */
+export type ListName = "activities" | "conflictDetails" | "approvals" | "triggers" | "authActivities" | "masks";
+
+/** What the fields of a list's items mean: CEL texts over `item`. */
+export interface ItemMapping {
+  readonly id?: string;
+  readonly syncJobId?: string;
+  readonly startedAt?: string;
+  readonly finished?: string;
+  readonly succeeded?: string;
+  readonly label?: string;
+}
+
+/** Where a bearer token is. The path is absolute. */
+export type TokenSource =
+  | { readonly kind: "file"; readonly path: string }
+  | { readonly kind: "env"; readonly variable: string };
+
+/** One service. The base URL has no slash at its end. */
+export interface ServiceSettings {
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly token: TokenSource;
+  readonly pathForm: "parentheses" | "segment";
+  /** Requests at a time, 1 to 100. */
+  readonly concurrency: number;
+  readonly requestTimeoutMs: number;
+  readonly mapping: ReadonlyMap<ListName, ItemMapping>;
+}
+
+/** What a policy does. `fromMasks` picks the sync jobs when the slot is due; `name` is a glob with * and ?. */
+export type Action =
+  | { readonly kind: "run"; readonly syncJobs: readonly number[] }
+  | { readonly kind: "run"; readonly fromMasks: { readonly type?: string; readonly name?: string } }
+  | { readonly kind: "activate"; readonly syncJobs: readonly number[] }
+  | { readonly kind: "poll"; readonly list: ListName; readonly expect: string | undefined };
+
+/** What a clock change does to a slot: in the hour that is left out, and in the hour that is repeated. */
+export interface DstRule {
+  readonly gap: "next" | "skip";
+  readonly overlap: "first" | "second" | "both";
+}
+
+/** When a policy is due. `spreadMs` is the window inside which its slots are moved; 0 for none. */
+export type Schedule =
+  | {
+      readonly kind: "cron";
+      readonly expressions: readonly string[];
+      readonly timezone: string;
+      readonly dst: DstRule;
+      readonly spreadMs: number;
+    }
+  | { readonly kind: "every"; readonly everyMs: number; readonly spreadMs: number };
+
+/** How a started run is watched. For activate and poll: until accepted. */
+export interface Follow {
+  readonly until: "accepted" | "settled" | "quiet";
+  readonly deadlineMs: number;
+  /** undefined: conflicts do not change the outcome. */
+  readonly conflictsMax: number | undefined;
+}
+
+/** One policy. Without a schedule it runs by hand only. */
+export interface Policy {
+  readonly name: string;
+  readonly service: string;
+  readonly repository: string | undefined;
+  readonly action: Action;
+  readonly schedule: Schedule | undefined;
+  readonly catchUp: "latest" | "none" | "all";
+  readonly catchUpWindowMs: number;
+  readonly overlap: "skip" | "queue" | "allow";
+  readonly follow: Follow;
+  readonly onUnknown: "verify" | "give-up";
+  readonly where: { readonly file: string; readonly line: number };
+}
+
+/** All policies of a file or folder. */
+export interface PolicySet {
+  readonly services: ReadonlyMap<string, ServiceSettings>;
+  /** In the order of the files and of the lines. */
+  readonly policies: readonly Policy[];
+  /** 64 hex digits; changes only when a service or a policy means something else, not with comments, order or places. */
+  readonly contentHash: string;
+  readonly files: readonly string[];
+}
