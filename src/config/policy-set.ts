@@ -1,53 +1,69 @@
-// What the rest of Syncline knows of the policy files: checked, complete, defaults filled in. Made by load-policies.ts.
+// The policies as the rest of Syncline sees them: checked, with every default filled in. Made by normalise.ts.
+// Holds no secret: a token is a path or the name of a variable.
 
-/** The lists a policy can poll and a mapping can explain. Source: service-interface §4.1 */
+/** The lists that the service offers. Source: service-interface §4.1. */
 export type ListName = "activities" | "conflictDetails" | "approvals" | "triggers" | "authActivities" | "masks";
 
-/** The meaning of an unknown item of a list: CEL texts over `item`. */
+/** What the fields of a list's items mean: CEL texts over `item`. */
 export interface ItemMapping {
-  readonly id?: string | undefined;
-  readonly syncJobId?: string | undefined;
-  readonly startedAt?: string | undefined;
-  readonly finished?: string | undefined;
-  readonly succeeded?: string | undefined;
-  readonly label?: string | undefined;
+  readonly id?: string;
+  readonly syncJobId?: string;
+  readonly startedAt?: string;
+  readonly finished?: string;
+  readonly succeeded?: string;
+  readonly label?: string;
 }
 
-/** One deployment of the Synchronization Management Service. */
+/** Where a bearer token is. The path is absolute. */
+export type TokenSource =
+  | { readonly kind: "file"; readonly path: string }
+  | { readonly kind: "env"; readonly variable: string };
+
+/** One service. The base URL has no slash at its end. */
 export interface ServiceSettings {
   readonly name: string;
   readonly baseUrl: string;
-  readonly token:
-    | { readonly kind: "file"; readonly path: string }
-    | { readonly kind: "env"; readonly variable: string };
+  readonly token: TokenSource;
   readonly pathForm: "parentheses" | "segment";
+  /** Requests at a time, 1 to 100. */
   readonly concurrency: number;
   readonly requestTimeoutMs: number;
   readonly mapping: ReadonlyMap<ListName, ItemMapping>;
 }
 
-/** What a policy does. */
+/** What a policy does. `fromMasks` picks the sync jobs when the slot is due; `name` is a glob with * and ?. */
 export type Action =
   | { readonly kind: "run"; readonly syncJobs: readonly number[] }
-  | {
-      readonly kind: "run";
-      readonly fromMasks: { readonly type?: string | undefined; readonly name?: string | undefined };
-    }
+  | { readonly kind: "run"; readonly fromMasks: { readonly type?: string; readonly name?: string } }
   | { readonly kind: "activate"; readonly syncJobs: readonly number[] }
   | { readonly kind: "poll"; readonly list: ListName; readonly expect: string | undefined };
 
-/** When a policy is due. */
+/** What a clock change does to a slot: in the hour that is left out, and in the hour that is repeated. */
+export interface DstRule {
+  readonly gap: "next" | "skip";
+  readonly overlap: "first" | "second" | "both";
+}
+
+/** When a policy is due. `spreadMs` is the window inside which its slots are moved; 0 for none. */
 export type Schedule =
   | {
       readonly kind: "cron";
       readonly expressions: readonly string[];
       readonly timezone: string;
-      readonly dst: { readonly gap: "next" | "skip"; readonly overlap: "first" | "second" | "both" };
+      readonly dst: DstRule;
       readonly spreadMs: number;
     }
   | { readonly kind: "every"; readonly everyMs: number; readonly spreadMs: number };
 
-/** One policy: what to do, when, and how to judge it. */
+/** How a started run is watched. For activate and poll: until accepted. */
+export interface Follow {
+  readonly until: "accepted" | "settled" | "quiet";
+  readonly deadlineMs: number;
+  /** undefined: conflicts do not change the outcome. */
+  readonly conflictsMax: number | undefined;
+}
+
+/** One policy. Without a schedule it runs by hand only. */
 export interface Policy {
   readonly name: string;
   readonly service: string;
@@ -57,19 +73,17 @@ export interface Policy {
   readonly catchUp: "latest" | "none" | "all";
   readonly catchUpWindowMs: number;
   readonly overlap: "skip" | "queue" | "allow";
-  readonly follow: {
-    readonly until: "accepted" | "settled" | "quiet";
-    readonly deadlineMs: number;
-    readonly conflictsMax: number | undefined;
-  };
-  readonly onUnknown: "verify" | "retry" | "give-up";
+  readonly follow: Follow;
+  readonly onUnknown: "verify" | "give-up";
   readonly where: { readonly file: string; readonly line: number };
 }
 
-/** All services and policies of a configuration. */
+/** All policies of a file or folder. */
 export interface PolicySet {
   readonly services: ReadonlyMap<string, ServiceSettings>;
+  /** In the order of the files and of the lines. */
   readonly policies: readonly Policy[];
+  /** 64 hex digits; changes only when a service or a policy means something else, not with comments, order or places. */
   readonly contentHash: string;
   readonly files: readonly string[];
 }

@@ -1,0 +1,43 @@
+// `syncline schema`: prints the JSON Schema of policy files, or the reference page; `--check` tells whether a copy is stale.
+// Writes no file: the shell does.
+import { readFile } from "node:fs/promises";
+import { Command } from "commander";
+import { policyJsonSchemaText } from "../config/json-schema.ts";
+import { policyReference } from "../config/policy-reference.ts";
+import { UsageError } from "../core/errors.ts";
+import type { CommandIo } from "./command-io.ts";
+
+interface SchemaOptions {
+  readonly docs?: boolean;
+  readonly check?: string;
+}
+
+/** The command `schema`. Exit code 1 when the file of `--check` is stale. */
+export function schemaCommand(io: CommandIo): Command {
+  return new Command("schema")
+    .description("print the JSON Schema of policy files, for editors")
+    .option("--docs", "print the reference page (Markdown) instead")
+    .option("--check <file>", "print nothing; exit with 1 when the file differs from what would be printed")
+    .action(async (options: SchemaOptions) => {
+      const text = options.docs ? policyReference() : policyJsonSchemaText();
+      if (options.check === undefined) {
+        io.out(text.trimEnd());
+        return;
+      }
+      if ((await readCopy(options.check)) === text) return;
+      io.err(
+        `${options.check} is stale. Run: npm run -s syncline schema${options.docs ? " -- --docs" : ""} > ${options.check}`,
+      );
+      io.exitCode = 1;
+    });
+}
+
+/** @throws UsageError when the file is there and cannot be read. A file that is not there is stale. */
+async function readCopy(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw new UsageError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

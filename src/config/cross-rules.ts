@@ -1,0 +1,118 @@
+// The rules that look at all files together: names that are used and not there, and names that are there twice.
+// Called by load-policies.ts.
+import { policyLimits } from "./policy-limits.ts";
+import { type Problem, problemOfFile } from "./problem.ts";
+import { type View, viewOf } from "./view.ts";
+import type { YamlFile } from "./yaml-file.ts";
+import { didYouMean } from "./yaml-hints.ts";
+
+/** Applies every rule that needs all files. `allRead` is false when a file is missing here: it may hold the services. */
+export function checkCrossRules(files: readonly YamlFile[], allRead: boolean): readonly Problem[] {
+  const views = files.map((file) => ({ file, view: viewOf(file.value) }));
+  const isWhole = allRead && files.every((file) => file.value !== undefined);
+  return [...(isWhole ? unknownServices(views) : []), ...doubles(views), ...tooMany(views)];
+}
+
+interface FileView {
+  readonly file: YamlFile;
+  readonly view: View;
+}
+
+function unknownServices(files: readonly FileView[]): Problem[] {
+  const services = new Set(
+    files.flatMap(({ view }) =>
+      view
+        .at("services")
+        .entries()
+        .map(([name]) => name),
+    ),
+  );
+  return files.flatMap(({ file, view }) =>
+    view
+      .at("policies")
+      .items()
+      .flatMap((policy) => {
+        const name = policy.at("service").text();
+        if (
+          name === undefined ||
+          services.has(name) ||
+          file.unresolved.some((path) => isSame(path, policy.at("service").path))
+        )
+          return [];
+        const hint = didYouMean(name, [...services]) ?? "describe it under services";
+        return [file.problemAt(policy.at("service").path, `there is no service "${name}"`, { hint })];
+      }),
+  );
+}
+
+/** Names that stand in two places: the second is the problem and names the first. */
+function doubles(files: readonly FileView[]): Problem[] {
+  const kinds: readonly { what: string; find: (view: View) => readonly (readonly [string, View["path"]])[] }[] = [
+    {
+      what: "service",
+      find: (view) =>
+        view
+          .at("services")
+          .entries()
+          .map(([name, item]) => [name, item.path] as const),
+    },
+    {
+      what: "default",
+      find: (view) =>
+        view
+          .at("defaults")
+          .entries()
+          .map(([name, item]) => [name, item.path] as const),
+    },
+    {
+      what: "policy",
+      find: (view) =>
+        view
+          .at("policies")
+          .items()
+          .map((policy) => [policy.at("name").text() ?? "", policy.at("name").path] as const)
+          .filter(([name]) => name !== ""),
+    },
+  ];
+  return kinds.flatMap(({ what, find }) => {
+    const first = new Map<string, string>();
+    return files.flatMap(({ file, view }) =>
+      find(view).flatMap(([name, path]) => {
+        const place = what === "policy" ? "value" : "key";
+        const known = first.get(name);
+        if (known !== undefined) {
+          const hint = what === "default" ? "set it in one file only" : "give one of them another name";
+          return [file.problemAt(path, `the ${what} "${name}" is there twice: first in ${known}`, { hint, place })];
+        }
+        first.set(name, `${file.file}:${file.lineOf(path)}`);
+        return [];
+      }),
+    );
+  });
+}
+
+function tooMany(files: readonly FileView[]): Problem[] {
+  const problems: Problem[] = [];
+  const limits = [
+    ["policies", policyLimits.policiesMax, (view: View) => view.at("policies").items().length],
+    ["services", policyLimits.servicesMax, (view: View) => view.at("services").entries().length],
+  ] as const;
+  for (const [what, most, count] of limits) {
+    const total = files.reduce((sum, { view }) => sum + count(view), 0);
+    const last = files.at(-1);
+    if (total > most && last !== undefined) {
+      problems.push(
+        problemOfFile(
+          last.file.file,
+          `${total} ${what} in all: ${most} is the most`,
+          "split them over two installations",
+        ),
+      );
+    }
+  }
+  return problems;
+}
+
+function isSame(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.length === b.length && a.every((part, index) => part === b[index]);
+}

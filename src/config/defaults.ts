@@ -1,0 +1,32 @@
+// Every default of a policy file, each with its reason. Read by normalise.ts and by the schema's descriptions.
+// Never holds a limit: those are in policy-limits.ts.
+
+/** What holds when neither the policy nor `defaults` says otherwise. */
+export const policyDefaults = {
+  /** A time zone that nobody chose must be the one that never shifts. */
+  timezone: "UTC",
+  /** The spring gap moves a slot instead of dropping it: one run too late is better than none. */
+  dstGap: "next",
+  /** The repeated hour in autumn starts a slot once: nobody expects two runs from "at 02:30". */
+  dstOverlap: "first",
+  /** Spread is a choice: without it a slot is when the expression says. */
+  spreadMs: 0,
+  /** After a stop one run catches everything up, since a run synchronizes whatever has changed. */
+  catchUp: "latest",
+  /** An older slot is no longer what the operator meant: the next one is near. */
+  catchUpWindowMs: 3_600_000,
+  /** Two runs of one sync job at once are the mistake that operators fear most. */
+  overlap: "skip",
+  /** A bare 200 says that a run was accepted, not that it worked: follow it to its end. */
+  followUntil: "settled",
+  /** Longer than runs usually take and shorter than a night. */
+  followDeadlineMs: 7_200_000,
+  /** An answer that got lost is looked for in the service, never guessed. */
+  onUnknown: "verify",
+  /** Both path forms are equivalent; parentheses are the OData form. Source: service-interface §4. */
+  pathForm: "parentheses",
+  /** The service's limits are not shown (service-interface §8): enough to be useful, too little to hurt. */
+  concurrency: 4,
+  /** A page of 100 items from a busy service takes seconds; half a minute is no longer an answer. */
+  requestTimeoutMs: 30_000,
+} as const;

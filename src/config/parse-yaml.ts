@@ -1,0 +1,106 @@
+// Turns the text of a policy file into YAML nodes, or into problems. Called by yaml-file.ts.
+// Never lets `yaml` compose a tree before its depth and its aliases are counted: deep nesting ends the whole process there
+// (a failed RegExp allocation, not an exception). The tokens come from yaml's own lexer and parser, which keep a stack on
+// the heap, so the count is exact and nothing recurses.
+import { Composer, CST, Lexer, type Node, Parser } from "yaml";
+import { policyLimits } from "./policy-limits.ts";
+import type { Problem } from "./problem.ts";
+import type { SourceText } from "./source-text.ts";
+import { hintOfSyntax } from "./yaml-hints.ts";
+
+/** The root node of a file (null when it holds only comments), or what is wrong with its syntax. */
+export type ParsedYaml =
+  | { readonly ok: true; readonly root: Node | null }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/** Parses one YAML document inside the limits of policy-limits.ts. Never throws for any text. */
+export function parseYaml(source: SourceText): ParsedYaml {
+  const tokens = readTokens(source);
+  if (!Array.isArray(tokens)) return { ok: false, problems: [tokens] };
+  const composer = new Composer({ uniqueKeys: false, stringKeys: true, merge: false, schema: "core" });
+  const documents = [...composer.compose(tokens, true, source.text.length)];
+  const [document, second] = documents;
+  if (document === undefined) return { ok: true, root: null };
+  const errors = [...document.errors, ...document.warnings];
+  if (errors.length > 0) {
+    const problems = errors
+      .slice(0, policyLimits.syntaxProblemsMax)
+      .map((error) => toProblem(source, error.code, error.message, error.pos));
+    return { ok: false, problems };
+  }
+  if (second !== undefined) {
+    const at = second.range[0];
+    const hint = "keep one document a file: remove the ---, or move the rest into a file of its own";
+    return { ok: false, problems: [source.problemAt([at, at + 3], "a second YAML document starts here", hint)] };
+  }
+  return { ok: true, root: document.contents };
+}
+
+/** The tokens of the file, or the first limit that it breaks. */
+function readTokens(source: SourceText): CST.Token[] | Problem {
+  const parser = new Parser();
+  const tokens: CST.Token[] = [];
+  const seen = { anchor: 0, alias: 0, document: 0 };
+  for (const lexeme of new Lexer().lex(source.text)) {
+    const start = parser.offset;
+    for (const token of parser.next(lexeme)) tokens.push(token);
+    const refusal = refuseLexeme(CST.tokenType(lexeme), lexeme, seen);
+    if (refusal !== undefined) return source.problemAt([start, start + lexeme.length], refusal.message, refusal.hint);
+    if (parser.stack.length > policyLimits.nestingMax && depthOf(parser) > policyLimits.nestingMax) {
+      const message = `nested deeper than ${policyLimits.nestingMax} levels`;
+      return source.problemAt(
+        [start, start + 1],
+        message,
+        "a policy file needs seven levels: is something indented wrongly?",
+      );
+    }
+  }
+  for (const token of parser.end()) tokens.push(token);
+  return tokens;
+}
+
+/** The stack also holds the document and the scalar just begun: only collections count. */
+function depthOf(parser: Parser): number {
+  return parser.stack.filter((token) => CST.isCollection(token)).length;
+}
+
+function refuseLexeme(
+  type: CST.TokenType | null,
+  lexeme: string,
+  seen: { anchor: number; alias: number; document: number },
+): { message: string; hint: string } | undefined {
+  const tooMany = `more than ${policyLimits.aliasesMax}`;
+  if (type === "tag") {
+    return {
+      message: `"${shorten(lexeme)}" is a YAML tag: policy files have none`,
+      hint: "put quotes around a value that starts with !",
+    };
+  }
+  if (type === "directive-line") {
+    return { message: `"${shorten(lexeme)}" is a YAML directive: policy files have none`, hint: "remove the line" };
+  }
+  if (type === "anchor" && ++seen.anchor > policyLimits.aliasesMax) {
+    return { message: `${tooMany} anchors (&name) in one file`, hint: "use defaults, or write the values out" };
+  }
+  if (type === "alias" && ++seen.alias > policyLimits.aliasesMax) {
+    return { message: `${tooMany} aliases (*name) in one file`, hint: "use defaults, or write the values out" };
+  }
+  if (type === "doc-start" && ++seen.document > 1) {
+    const hint = "keep one document a file: remove the ---, or move the rest into a file of its own";
+    return { message: "a second YAML document starts here", hint };
+  }
+  return undefined;
+}
+
+function toProblem(source: SourceText, code: string, message: string, position: readonly [number, number]): Problem {
+  const lineStart = source.text.lastIndexOf("\n", Math.max(0, position[0] - 1)) + 1;
+  const lineEnd = source.text.indexOf("\n", position[0]);
+  // The hints look at a short line only: their patterns are not meant for 256 KiB of commas.
+  const line = source.text.slice(lineStart, Math.min(lineEnd === -1 ? source.text.length : lineEnd, lineStart + 300));
+  return source.problemAt(position, `YAML: ${shorten(message, 200)}`, hintOfSyntax(code, message, line));
+}
+
+function shorten(text: string, length = 40): string {
+  const line = text.trim();
+  return line.length > length ? `${line.slice(0, length)}…` : line;
+}

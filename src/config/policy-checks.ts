@@ -1,0 +1,10 @@
+// What config asks of other parts without importing them: whether cron and CEL texts are right.
+// Passed to loadPolicies by the command line and app.ts.
+
+/** Each says what is wrong with a text, in one sentence, or undefined when it is right. */
+export interface PolicyChecks {
+  /** A cron expression of 5 or 6 fields in a time zone that exists. */
+  readonly cron: (expression: string, timezone: string) => string | undefined;
+  /** A CEL expression. */
+  readonly expression: (cel: string) => string | undefined;
+}

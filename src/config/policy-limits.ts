@@ -1,0 +1,26 @@
+// How much a policy file, a folder and one policy may hold. Read by the loader, the schema and the rules.
+// Every number is far above what people write and far below what could hurt the process.
+
+/** The limits of policy files: sizes in bytes, everything else in items. */
+export const policyLimits = {
+  /** A file of 1,000 policies with comments is about 200 KiB. */
+  fileBytesMax: 256 * 1024,
+  filesMax: 200,
+  /** A policy file needs seven levels; `yaml` can end the process somewhere beyond 600. */
+  nestingMax: 32,
+  /** Anchors and aliases counted apart, a file. */
+  aliasesMax: 50,
+  /** Values after aliases are written out, a file: 256 KiB of `1,` is 131,072. */
+  valuesMax: 200_000,
+  policiesMax: 5_000,
+  servicesMax: 100,
+  syncJobsMax: 1_000,
+  cronExpressionsMax: 20,
+  textCharactersMax: 4_096,
+  /** Slots that `catchUp: all` may start at once. */
+  catchUpSlotsMax: 1_000,
+  /** Problems listed a set; beyond it one line says how many more there are. */
+  problemsMax: 1_000,
+  /** Syntax errors listed a file: the first ones cause the others. */
+  syntaxProblemsMax: 20,
+} as const;

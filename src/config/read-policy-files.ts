@@ -1,0 +1,113 @@
+// Reads the bytes of policy files: one file, or a folder's *.yaml and *.yml. Called by load-policies.ts.
+// Never reads more than the limit, never anything that is not a regular file, and never throws for what stands on the disk.
+import { isUtf8 } from "node:buffer";
+import { open, readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { policyLimits } from "./policy-limits.ts";
+import { type Problem, problemOfFile } from "./problem.ts";
+import { createSourceText } from "./source-text.ts";
+
+/** The text of a file. */
+interface FileText {
+  readonly file: string;
+  readonly text: string;
+}
+
+/** The files that could be read, sorted by name, and what is wrong with the others. */
+export interface FileTexts {
+  readonly texts: readonly FileText[];
+  /** Every file that was looked at, readable or not. */
+  readonly files: readonly string[];
+  readonly problems: readonly Problem[];
+}
+
+/** Reads a file or a folder. Hidden entries are left out, so that the `..data` folders of Kubernetes are not read twice. */
+export async function readPolicyFiles(path: string): Promise<FileTexts> {
+  let files: readonly string[];
+  try {
+    files = (await stat(path)).isDirectory() ? await listFolder(path) : [path];
+  } catch (error) {
+    return { texts: [], files: [path], problems: [problemOfFile(path, `cannot be read: ${reasonOf(error)}`)] };
+  }
+  if (files.length === 0) {
+    const problem = problemOfFile(path, "holds no *.yaml or *.yml file", "files in subfolders are not read");
+    return { texts: [], files: [], problems: [problem] };
+  }
+  if (files.length > policyLimits.filesMax) {
+    const message = `holds ${files.length} policy files: ${policyLimits.filesMax} is the most`;
+    return { texts: [], files: [], problems: [problemOfFile(path, message, "put several policies into one file")] };
+  }
+  const texts: FileText[] = [];
+  const problems: Problem[] = [];
+  for (const file of files) {
+    const result = await readText(file);
+    if ("text" in result) texts.push(result);
+    else problems.push(result);
+  }
+  return { texts, files, problems };
+}
+
+async function listFolder(folder: string): Promise<string[]> {
+  const names = (await readdir(folder)).filter((name) => !name.startsWith(".") && /\.ya?ml$/.test(name)).sort();
+  const files: string[] = [];
+  for (const name of names) {
+    const file = join(folder, name);
+    const found = await stat(file).catch(() => undefined);
+    // A dangling link stays in the list: it is a problem to be told, not a file to forget.
+    if (found === undefined || !found.isDirectory()) files.push(file);
+  }
+  return files;
+}
+
+async function readText(file: string): Promise<FileText | Problem> {
+  let bytes: Buffer;
+  try {
+    // A pipe or a device could block or never end.
+    if (!(await stat(file)).isFile()) return problemOfFile(file, "is not a regular file");
+    bytes = await readAtMost(file, policyLimits.fileBytesMax + 1);
+  } catch (error) {
+    return problemOfFile(file, `cannot be read: ${reasonOf(error)}`);
+  }
+  if (bytes.length > policyLimits.fileBytesMax) {
+    return problemOfFile(
+      file,
+      `is larger than ${policyLimits.fileBytesMax / 1024} KiB`,
+      "split it into several files of a folder",
+    );
+  }
+  return toText(file, bytes);
+}
+
+async function readAtMost(file: string, bytesMax: number): Promise<Buffer> {
+  const handle = await open(file, "r");
+  try {
+    const buffer = Buffer.alloc(bytesMax);
+    let length = 0;
+    while (length < bytesMax) {
+      const { bytesRead } = await handle.read(buffer, length, bytesMax - length, length);
+      if (bytesRead === 0) break;
+      length += bytesRead;
+    }
+    return buffer.subarray(0, length);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The text of a file's bytes, without a byte order mark. */
+function toText(file: string, bytes: Buffer): FileText | Problem {
+  if (!isUtf8(bytes)) return problemOfFile(file, "is not UTF-8 text", "save it as UTF-8");
+  const text = bytes.toString("utf8").replace(/^\uFEFF/, "");
+  const control = /[^\P{Cc}\t\n\r]/u.exec(text);
+  if (control === null) return { file, text };
+  const code = control[0].codePointAt(0)?.toString(16).padStart(4, "0");
+  const range = [control.index, control.index + 1] as const;
+  return createSourceText(file, text).problemAt(range, `a control character (U+${code}) stands here`, "remove it");
+}
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code === "ENOENT") return "there is no such file or folder";
+  if (code === "EACCES" || code === "EPERM") return "access is denied";
+  return String(code ?? "the reason is unknown");
+}

@@ -1,0 +1,205 @@
+// The rules that look at one file: what keys may stand together, and texts that others must judge (cron, CEL).
+// Called by load-policies.ts. Each rule is silent about what is missing or of the wrong kind: the schema speaks of that.
+import { formatDuration } from "../core/duration.ts";
+import { policyDefaults } from "./defaults.ts";
+import type { Path, Place } from "./node-places.ts";
+import type { PolicyChecks } from "./policy-checks.ts";
+import { policyLimits } from "./policy-limits.ts";
+import { isTimezone } from "./schema/primitives.ts";
+import { labelOf } from "./schema-problems.ts";
+import type { Variables } from "./substitute.ts";
+import { type View, viewOf } from "./view.ts";
+
+/** Takes a problem about the value (or key) at a path. */
+export type Report = (
+  path: Path,
+  message: string,
+  options?: { readonly hint?: string | undefined; readonly place?: Place },
+) => void;
+
+/** What the rules of one file look at and with. */
+export interface RuleContext {
+  /** The values of the file. */
+  readonly file: View;
+  /** The merged `defaults` of all files. */
+  readonly defaults: View;
+  readonly variables: Variables;
+  readonly checks: PolicyChecks;
+  readonly report: Report;
+}
+
+/** Applies every rule of one file. */
+export function checkRules(context: RuleContext): void {
+  for (const [, service] of context.file.at("services").entries()) {
+    for (const rule of serviceRules) rule(service, context);
+  }
+  for (const policy of context.file.at("policies").items()) {
+    for (const rule of policyRules) rule(policy, context);
+  }
+}
+
+type Rule = (subject: View, context: RuleContext) => void;
+
+const actions = ["run", "activate", "poll", "apply", "delete"];
+
+function exactlyOne(subject: View, keys: readonly string[], report: Report): void {
+  const present = keys.filter((key) => subject.at(key).isPresent);
+  const list = keys.join(", ").replace(/, ([^,]*)$/, " or $1");
+  if (present.length === 0) report(subject.path, `needs exactly one of ${list}`, { place: "key" });
+  for (const key of present.slice(1)) {
+    report([...subject.path, key], `${present[0]} and ${key} exclude each other`, {
+      place: "key",
+    });
+  }
+}
+
+const serviceRules: readonly Rule[] = [
+  (service, { report }) => {
+    const problem = problemOfUrl(service.at("baseUrl").text());
+    if (problem !== undefined) report(service.at("baseUrl").path, `${labelOf(service.at("baseUrl").path)}: ${problem}`);
+  },
+  (service, { report }) => {
+    const token = service.at("token");
+    if (token.isObject) exactlyOne(token, ["file", "env", "oauth2"], report);
+  },
+  (service, { report, variables }) => {
+    const name = service.at("token").at("env");
+    const variable = name.text();
+    // The name is not quoted: whoever wrote the token here by mistake must not find it in a log.
+    if (
+      variable !== undefined &&
+      /^\w+$/.test(variable) &&
+      !(Object.hasOwn(variables, variable) && variables[variable])
+    ) {
+      report(name.path, `${labelOf(name.path)}: the environment variable of this name is not set`, {
+        hint: "set it, or use token.file",
+      });
+    }
+  },
+  (service, { report, checks }) => {
+    for (const [, item] of service.at("mapping").entries()) {
+      for (const [, expression] of item.entries()) checkExpression(expression, checks, report);
+    }
+  },
+];
+
+const policyRules: readonly Rule[] = [
+  (policy, { report }) => {
+    if (policy.isObject) exactlyOne(policy, actions, report);
+  },
+  (policy, { report }) => {
+    const run = policy.at("run");
+    if (run.isObject) exactlyOne(run, ["syncJobs", "fromMasks"], report);
+  },
+  (policy, { report }) => {
+    for (const action of ["run", "activate"]) noDoubles(policy.at(action).at("syncJobs"), report);
+  },
+  (policy, { report, checks }) => checkExpression(policy.at("poll").at("expect"), checks, report),
+  followRule,
+  scheduleRule,
+  cronRule,
+  catchUpRule,
+];
+
+function noDoubles(list: View, report: Report): void {
+  const seen = new Set<number>();
+  for (const item of list.items()) {
+    const id = item.number();
+    if (id === undefined) continue;
+    if (seen.has(id)) report(item.path, `sync job ${id} stands in the list twice`, { hint: "remove one of them" });
+    seen.add(id);
+  }
+}
+
+function followRule(policy: View, { defaults, report }: RuleContext): void {
+  const follow = policy.at("follow");
+  if (!follow.isPresent) return;
+  const other = ["poll", "activate"].find((action) => policy.at(action).isPresent);
+  if (other !== undefined && !policy.at("run").isPresent) {
+    report(follow.path, `there is nothing to follow after ${other}`, { place: "key", hint: "remove follow" });
+    return;
+  }
+  const until = follow.at("until").text() ?? defaults.at("follow").at("until").text() ?? policyDefaults.followUntil;
+  if (until === "accepted" && follow.at("conflictsMax").isPresent) {
+    const hint = "set follow.until to settled, or remove conflictsMax";
+    report(follow.at("conflictsMax").path, "follow.conflictsMax needs following: until is accepted", {
+      place: "key",
+      hint,
+    });
+  }
+}
+
+function scheduleRule(policy: View, { report }: RuleContext): void {
+  const schedule = policy.at("schedule");
+  if (!schedule.isObject) return;
+  exactlyOne(schedule, ["cron", "every"], report);
+  const everyMs = schedule.at("every").durationMs();
+  if (everyMs === undefined) return;
+  const spreadMs = schedule.at("spread").durationMs() ?? 0;
+  if (spreadMs > everyMs) {
+    report(schedule.at("spread").path, `schedule.spread is longer than the interval (${formatDuration(everyMs)})`);
+  }
+  for (const key of ["timezone", "dst"]) {
+    if (schedule.at(key).isPresent) {
+      const hint = "an interval is elapsed time: it knows no clock change";
+      report(schedule.at(key).path, `schedule.${key} goes with cron only`, { place: "key", hint });
+    }
+  }
+}
+
+function cronRule(policy: View, { defaults, checks, report }: RuleContext): void {
+  const schedule = policy.at("schedule");
+  const named = schedule.at("timezone").text() ?? defaults.at("timezone").text() ?? policyDefaults.timezone;
+  const timezone = isTimezone(named) ? named : policyDefaults.timezone;
+  const cron = schedule.at("cron");
+  for (const expression of [cron, ...cron.items()]) {
+    const text = expression.text();
+    const problem = text === undefined ? undefined : checks.cron(text, timezone);
+    if (problem !== undefined) {
+      report(expression.path, `schedule.cron: ${problem}`, {
+        hint: "five fields: minute hour day month weekday; six: second first",
+      });
+    }
+  }
+}
+
+function catchUpRule(policy: View, { defaults, report }: RuleContext): void {
+  const everyMs = policy.at("schedule").at("every").durationMs();
+  const catchUp = policy.at("catchUp").text() ?? defaults.at("catchUp").text();
+  const window = policy.at("catchUpWindow").isPresent ? policy.at("catchUpWindow") : defaults.at("catchUpWindow");
+  const windowMs = window.durationMs();
+  if (catchUp !== "all" || everyMs === undefined || everyMs === 0 || windowMs === undefined) return;
+  const slots = Math.floor(windowMs / everyMs);
+  if (slots > policyLimits.catchUpSlotsMax) {
+    const at = policy.at("catchUpWindow").isPresent ? window.path : policy.at("schedule").at("every").path;
+    const message = `catchUp: all could start ${slots} slots at once; ${policyLimits.catchUpSlotsMax} is the most`;
+    report(at, message, { hint: "shorten catchUpWindow, or use catchUp: latest" });
+  }
+}
+
+function checkExpression(expression: View, checks: PolicyChecks, report: Report): void {
+  const text = expression.text();
+  const problem = text === undefined || text === "" ? undefined : checks.expression(text);
+  if (problem !== undefined) report(expression.path, `${labelOf(expression.path)}: ${problem}`);
+}
+
+function problemOfUrl(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  if (!URL.canParse(text)) return "this is no URL, such as https://sync.example.com";
+  const url = new URL(text);
+  if (url.protocol !== "https:" && url.protocol !== "http:") return "must start with https:// or http://";
+  if (url.username !== "" || url.password !== "") return "must not hold credentials: use token";
+  if (/[?#]/.test(text)) return "must not have a query or a fragment";
+  return undefined;
+}
+
+/** Merges the `defaults` of files; the first file that sets a key wins. */
+export function mergeDefaults(files: readonly View[]): View {
+  const merged: Record<string, unknown> = {};
+  for (const file of files) {
+    for (const [key, view] of file.at("defaults").entries()) {
+      if (!Object.hasOwn(merged, key)) merged[key] = view.value;
+    }
+  }
+  return viewOf(merged, ["defaults"]);
+}

@@ -1,0 +1,105 @@
+// What a policy does: run, activate, apply, delete or poll. Part of policy-file.ts, which wants exactly one of them.
+// Source: service-interface §4.1 (operations), §4.3 (what a PUT may change).
+import { z } from "zod";
+import { expressionSchema, idSchema, syncJobsSchema, textSchema } from "./primitives.ts";
+
+const runSchema = z
+  .strictObject({
+    syncJobs: syncJobsSchema
+      .meta({ description: "The ids of the sync jobs, 1 to 1,000.", examples: [[42, 43]] })
+      .exactOptional(),
+    fromMasks: z
+      .strictObject({
+        type: textSchema.meta({ description: "Only masks of this type.", examples: ["DocMask"] }).exactOptional(),
+        name: z
+          .string()
+          .min(1)
+          .max(200)
+          .meta({
+            description: "Only masks with this name; `*` stands for any text, `?` for one character.",
+            examples: ["Contract*"],
+          })
+          .exactOptional(),
+      })
+      .meta({
+        description: "The sync jobs that have such a mask when the slot is due; {} for every sync job with a mask.",
+        examples: [{ type: "DocMask", name: "Contract*" }],
+      })
+      .exactOptional(),
+  })
+  .meta({
+    description: "Starts a run of each sync job: exactly one of syncJobs and fromMasks.",
+    examples: [{ syncJobs: [42, 43] }],
+    minProperties: 1,
+    maxProperties: 1,
+  });
+
+const activateSchema = z
+  .strictObject({
+    syncJobs: syncJobsSchema.meta({ description: "The ids of the sync jobs, 1 to 1,000.", examples: [[42]] }),
+  })
+  .meta({ description: "Activates each sync job.", examples: [{ syncJobs: [42] }] });
+
+const pollSchema = z
+  .strictObject({
+    list: z
+      .enum(["approvals", "triggers", "authActivities", "activities", "conflictDetails", "masks"])
+      .meta({ description: "The list to read.", examples: ["approvals"] }),
+    expect: expressionSchema
+      .meta({
+        description: "A CEL expression over `count` and `items` that must be true; without it a poll only reports.",
+        examples: ["count <= 20"],
+      })
+      .exactOptional(),
+  })
+  .meta({ description: "Reads a list and judges it.", examples: [{ list: "approvals", expect: "count <= 20" }] });
+
+const byId = <Value extends z.ZodType>(value: Value) =>
+  z.record(z.string().regex(/^\d{1,15}$/, "the key is an id: digits only"), value);
+const named = byId(
+  z.strictObject({ name: textSchema.meta({ description: "The name to set.", examples: ["Contracts"] }) }),
+);
+const targets = byId(
+  z.strictObject({
+    siteName: textSchema.meta({ description: "The name of the site.", examples: ["HR"] }).exactOptional(),
+    siteId: textSchema.meta({ description: "The id of the site.", examples: ["a1"] }).exactOptional(),
+    folderName: textSchema.meta({ description: "The name of the folder.", examples: ["In"] }).exactOptional(),
+    folderId: textSchema.meta({ description: "The id of the folder.", examples: ["b2"] }).exactOptional(),
+  }),
+);
+
+const applySchema = z
+  .strictObject({
+    syncJobs: named
+      .meta({ description: "Sync jobs by id.", examples: [{ 42: { name: "Contracts" } }] })
+      .exactOptional(),
+    docMasks: named
+      .meta({ description: "Document masks by id.", examples: [{ 7: { name: "Contract" } }] })
+      .exactOptional(),
+    driveTargets: targets
+      .meta({ description: "Drive-type targets by id.", examples: [{ 9: { siteName: "HR" } }] })
+      .exactOptional(),
+    siteTargets: targets
+      .meta({ description: "Site-type targets by id.", examples: [{ 9: { siteName: "HR" } }] })
+      .exactOptional(),
+  })
+  .meta({
+    description: "Declared state: changes only what differs.",
+    examples: [{ syncJobs: { 42: { name: "Contracts" } } }],
+  });
+
+const deleteSchema = z
+  .strictObject({
+    syncJob: idSchema.meta({ description: "The id of the sync job.", examples: [42] }),
+    name: textSchema.meta({ description: "Its exact name, as a guard against the wrong id.", examples: ["Contracts"] }),
+  })
+  .meta({ description: "Deletes a sync job.", examples: [{ syncJob: 42, name: "Contracts" }] });
+
+/** The action keys of a policy. */
+export const actionFields = {
+  run: runSchema.exactOptional(),
+  activate: activateSchema.exactOptional(),
+  poll: pollSchema.exactOptional(),
+  apply: applySchema.exactOptional(),
+  delete: deleteSchema.exactOptional(),
+} as const;

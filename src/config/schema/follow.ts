@@ -1,0 +1,79 @@
+// What holds between a slot and its outcome: catch-up, overlap, following, lost answers. Part of policy-file.ts;
+// the same keys stand in a policy and under `defaults`.
+import { z } from "zod";
+import { durationSchema, nameSchema } from "./primitives.ts";
+
+/** How long and how strictly a started run is watched. */
+const followSchema = z
+  .strictObject({
+    until: z
+      .enum(["accepted", "settled", "quiet"])
+      .meta({
+        description:
+          "`accepted`: the service took the start. `settled`: an activity says that the run has ended (without a mapping of `finished`: as quiet). `quiet`: no new activity for a while.",
+        default: "settled",
+        examples: ["accepted"],
+      })
+      .exactOptional(),
+    deadline: durationSchema("1s", "7d")
+      .meta({ description: "How long to watch before the run is called timed-out.", default: "2h", examples: ["4h"] })
+      .exactOptional(),
+    conflictsMax: z
+      .int()
+      .min(0)
+      .max(1_000_000)
+      .meta({
+        description: "More new conflicts than this make the outcome `conflicts`; not looked at unless said.",
+        examples: [0],
+      })
+      .exactOptional(),
+  })
+  .meta({
+    description: "How a started run is watched; for run only.",
+    examples: [{ until: "settled", deadline: "2h", conflictsMax: 0 }],
+  });
+
+/** The keys that a policy and `defaults` share. */
+export const behaviourFields = {
+  catchUp: z
+    .enum(["latest", "none", "all"])
+    .meta({
+      description:
+        "Slots missed while nothing was running: `latest` starts one task for all of them, `none` starts nothing, `all` starts each.",
+      default: "latest",
+      examples: ["none"],
+    })
+    .exactOptional(),
+  catchUpWindow: durationSchema("1s", "31d")
+    .meta({
+      description:
+        "How old a missed slot may be to be caught up. Unless said: 1h, or the interval of `every` when that is shorter.",
+      default: "1h",
+      examples: ["6h"],
+    })
+    .exactOptional(),
+  overlap: z
+    .enum(["skip", "queue", "allow"])
+    .meta({
+      description:
+        "When the sync job is still running, whoever started it: `skip` the slot, `queue` one behind it, or `allow` both.",
+      default: "skip",
+      examples: ["queue"],
+    })
+    .exactOptional(),
+  follow: followSchema.exactOptional(),
+  onUnknown: z
+    .enum(["verify", "retry", "give-up"])
+    .meta({
+      description:
+        "When the answer to a start got lost: `verify` looks for the run in the service, `give-up` ends as unknown at once, `retry` starts again (at least once).",
+      default: "verify",
+      examples: ["give-up"],
+    })
+    .exactOptional(),
+  notify: z
+    .array(nameSchema)
+    .max(20)
+    .meta({ description: "The sinks that get the outcomes.", examples: [["ops"]] })
+    .exactOptional(),
+} as const;

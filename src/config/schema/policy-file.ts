@@ -1,0 +1,82 @@
+// The whole of a policy file (design §5). Read by load-policies.ts; policies.schema.json and docs/policies.md are made from it.
+// Says what each key may hold; what keys may stand together is in rules.ts, what is not built yet in not-available.ts.
+import { z } from "zod";
+import { policyLimits } from "../policy-limits.ts";
+import { actionFields } from "./action.ts";
+import { behaviourFields } from "./follow.ts";
+import { durationSchema, nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
+import { dstSchema, scheduleSchema } from "./schedule.ts";
+import { servicesSchema } from "./service.ts";
+import { sinksSchema } from "./sink.ts";
+
+const defaultsSchema = z
+  .strictObject({
+    timezone: timezoneSchema
+      .meta({ description: "The IANA time zone of cron schedules.", default: "UTC", examples: ["Europe/Vienna"] })
+      .exactOptional(),
+    dst: dstSchema.exactOptional(),
+    ...behaviourFields,
+  })
+  .meta({
+    description: "What holds for every policy that does not say otherwise, over all files of a folder.",
+    examples: [{ timezone: "Europe/Vienna", catchUp: "latest", overlap: "skip" }],
+  });
+
+const blackoutSchema = z.strictObject({
+  cron: textSchema.meta({ description: "When the window opens.", examples: ["0 22 * * 5"] }),
+  for: durationSchema("1m", "31d").meta({ description: "How long it stays open.", examples: ["8h"] }),
+});
+
+const policySchema = z.strictObject({
+  name: nameSchema.meta({
+    description:
+      "The policy's own name, unique over all files: 1 to 63 small letters, digits and hyphens, not all digits.",
+    examples: ["contracts-nightly"],
+  }),
+  service: nameSchema.meta({ description: "The service, by its name under `services`.", examples: ["main"] }),
+  repository: textSchema
+    .meta({
+      description: "The key of the destination repository; the service's own choice unless said.",
+      examples: ["HR"],
+    })
+    .exactOptional(),
+  ...actionFields,
+  schedule: scheduleSchema.exactOptional(),
+  ...behaviourFields,
+  after: z
+    .array(nameSchema)
+    .min(1)
+    .max(20)
+    .meta({ description: "Policies that must have succeeded before.", examples: [["masks-nightly"]] })
+    .exactOptional(),
+  blackout: z
+    .array(blackoutSchema)
+    .min(1)
+    .max(20)
+    .meta({ description: "Windows in which no slot starts.", examples: [[{ cron: "0 22 * * 5", for: "8h" }]] })
+    .exactOptional(),
+});
+
+/** A policy file as people write it. */
+export const policyFileSchema = z
+  .strictObject({
+    apiVersion: z
+      .literal("syncline/v1")
+      .meta({ description: "The version of this format.", examples: ["syncline/v1"] }),
+    services: servicesSchema.exactOptional(),
+    defaults: defaultsSchema.exactOptional(),
+    policies: z
+      .array(policySchema)
+      .max(policyLimits.policiesMax)
+      .meta({ description: "What to do, to which sync jobs, when, and how to judge it." })
+      .exactOptional(),
+    sinks: sinksSchema.exactOptional(),
+  })
+  .meta({ title: "Syncline policies", description: "A policy file of Syncline (syncline/v1)." });
+
+/** A policy file as written. */
+export type PolicyFileInput = z.infer<typeof policyFileSchema>;
+/** One policy as written. */
+export type PolicyInput = z.infer<typeof policySchema>;
+/** The defaults as written. */
+export type DefaultsInput = z.infer<typeof defaultsSchema>;

@@ -1,0 +1,69 @@
+// The small parts that the policy schema is made of: names, durations, time zones, expressions. Imported by schema/ only.
+// A part says in its own words what it wants; "is missing" is said by schema-problems.ts.
+import { z } from "zod";
+import { durationPattern, formatDuration, parseDuration } from "../../core/duration.ts";
+import { policyLimits } from "../policy-limits.ts";
+
+/** Names of policies, services and sinks: they stand in task ids, metric labels and URLs. */
+const namePattern = /^(?!\d+$)[a-z0-9][a-z0-9-]{0,62}$/;
+
+/** Says the same about every wrong value, and nothing about a missing one. */
+function unlessMissing(message: string): { error: (issue: { readonly input?: unknown }) => string | undefined } {
+  return { error: (issue) => (issue.input === undefined ? undefined : message) };
+}
+
+/** A name: 1 to 63 of a-z, 0-9 and hyphen, not starting with a hyphen, not digits only. */
+export const nameSchema = z
+  .string(unlessMissing("a name is text"))
+  .regex(
+    namePattern,
+    "a name is 1 to 63 small letters, digits and hyphens, starts with a letter or digit, and is not all digits",
+  );
+
+/** A text of 1 to 4,096 characters. */
+export const textSchema = z.string().min(1, "must not be empty").max(policyLimits.textCharactersMax);
+
+/** A CEL expression; its syntax is checked by the loader. */
+export const expressionSchema = z.string(unlessMissing("an expression is text")).min(1, "must not be empty").max(1_000);
+
+/** A duration such as "90s" within a range given as durations. */
+export function durationSchema(least: string, most: string) {
+  const [leastMs, mostMs] = [parseDuration(least), parseDuration(most)];
+  const form = 'a duration is a whole number and ms, s, m, h or d, such as "90s"';
+  return z
+    .string(unlessMissing(form))
+    .regex(durationPattern, form)
+    .refine(
+      (text) => {
+        if (!durationPattern.test(text)) return true;
+        const durationMs = parseDuration(text);
+        return durationMs >= leastMs && durationMs <= mostMs;
+      },
+      `must be between ${formatDuration(leastMs)} and ${formatDuration(mostMs)}`,
+    );
+}
+
+/** An IANA time zone that this Node knows. */
+export const timezoneSchema = z
+  .string(unlessMissing("a time zone is text, such as Europe/Vienna"))
+  .refine(isTimezone, "this is no IANA time zone, such as Europe/Vienna or UTC");
+
+/** Tells whether this Node's time zone database knows a zone by name. Offsets such as "+01:00" are none: they know no DST. */
+export function isTimezone(name: string): boolean {
+  if (!/^[A-Za-z]/.test(name)) return false;
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The id of a sync job, a mask or a target. Source: service-interface §2 (number). */
+export const idSchema = z.int(unlessMissing("an id is a whole number, 0 or more")).min(0);
+
+/** A list of 1 to 1,000 sync job ids. */
+export const syncJobsSchema = z
+  .array(idSchema, unlessMissing("a list of sync job ids, such as [42, 43]"))
+  .min(1, "name at least one sync job")
+  .max(policyLimits.syncJobsMax, `at most ${policyLimits.syncJobsMax} sync jobs a policy: split it in two`);

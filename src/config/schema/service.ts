@@ -1,0 +1,154 @@
+// The `services` part of a policy file: where a service is, how to log in, how much to ask of it, what its items mean.
+// Part of policy-file.ts. Source: service-interface §4 (paths), §5 (token), §2 (items).
+import { z } from "zod";
+import { durationSchema, expressionSchema, nameSchema, textSchema } from "./primitives.ts";
+
+const oauth2Schema = z
+  .strictObject({
+    tokenUrl: textSchema.meta({
+      description: "Where the token comes from.",
+      examples: ["https://login.example.com/oauth2/token"],
+    }),
+    clientId: textSchema.meta({ description: "Who asks for it.", examples: ["syncline"] }),
+    clientSecretFile: textSchema.meta({
+      description: "The file that holds the client's secret, relative to the policy file.",
+      examples: ["/run/secrets/syncline/client"],
+    }),
+    scope: textSchema
+      .meta({ description: "The scope to ask for; none unless said.", examples: ["sync.run"] })
+      .exactOptional(),
+  })
+  .meta({ description: "A token by OAuth 2 client credentials." });
+
+const tokenSchema = z
+  .strictObject(
+    {
+      file: textSchema
+        .meta({
+          description: "The file that holds the token, relative to the policy file. Read again when it changes.",
+          examples: ["/run/secrets/syncline/token"],
+        })
+        .exactOptional(),
+      env: z
+        .string()
+        .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "write the name of the variable alone, such as SYNC_TOKEN")
+        .meta({ description: "The name of the environment variable that holds the token.", examples: ["SYNC_TOKEN"] })
+        .exactOptional(),
+      oauth2: oauth2Schema.exactOptional(),
+    },
+    {
+      error: (issue) =>
+        typeof issue.input === "string"
+          ? "a token never stands in a policy file: write { file: PATH } or { env: NAME }"
+          : undefined,
+    },
+  )
+  .meta({
+    description:
+      "Where the bearer token comes from: exactly one of file, env, oauth2. The token itself never stands here.",
+    examples: [{ file: "/run/secrets/syncline/token" }],
+    minProperties: 1,
+    maxProperties: 1,
+  });
+
+const itemMappingSchema = z.strictObject({
+  id: expressionSchema
+    .meta({
+      description: "What tells the item from all others. Without it: a fingerprint of the whole item.",
+      examples: ["item.activityId"],
+    })
+    .exactOptional(),
+  syncJobId: expressionSchema
+    .meta({ description: "The sync job that the item belongs to. Without it: unknown.", examples: ["item.syncJobId"] })
+    .exactOptional(),
+  startedAt: expressionSchema
+    .meta({ description: "When it started. Without it: when Syncline first saw it.", examples: ["item.startedAt"] })
+    .exactOptional(),
+  finished: expressionSchema
+    .meta({
+      description: "True when it has ended. Without it: inferred from the list growing quiet.",
+      examples: ['item.state in ["Finished", "Failed"]'],
+    })
+    .exactOptional(),
+  succeeded: expressionSchema
+    .meta({ description: "True when it has ended well. Without it: unknown.", examples: ['item.state == "Finished"'] })
+    .exactOptional(),
+  label: expressionSchema
+    .meta({ description: "What people call it. Without it: its id.", examples: ["item.name"] })
+    .exactOptional(),
+});
+
+const describedItem = (what: string) =>
+  itemMappingSchema
+    .meta({ description: `What an item of the list ${what} means: CEL expressions over \`item\`.` })
+    .exactOptional();
+
+const mappingSchema = z
+  .strictObject({
+    activity: describedItem("activities"),
+    conflict: describedItem("conflictDetails"),
+    approval: describedItem("approvals"),
+    trigger: describedItem("triggers"),
+    authActivity: describedItem("authActivities"),
+    mask: describedItem("masks"),
+  })
+  .meta({
+    description:
+      "What the service's items mean, since their fields are not promised. Without it runs are settled by inference.",
+    examples: [{ activity: { id: "item.activityId", syncJobId: "item.syncJobId" } }],
+  });
+
+/** One service. */
+const serviceSchema = z.strictObject({
+  baseUrl: textSchema.meta({
+    description: "The address of the service, http or https, without query, fragment and credentials.",
+    examples: ["https://sync.example.com"],
+  }),
+  token: tokenSchema,
+  pathForm: z
+    .enum(["parentheses", "segment"])
+    .meta({
+      description: "How keys stand in paths: `run(42)` or `run/42`.",
+      default: "parentheses",
+      examples: ["segment"],
+    })
+    .exactOptional(),
+  limits: z
+    .strictObject({
+      concurrency: z
+        .int()
+        .min(1)
+        .max(100)
+        .meta({ description: "Requests to the service at a time, 1 to 100, a replica.", default: 4, examples: [8] })
+        .exactOptional(),
+      requestsPerSecond: z
+        .number()
+        .min(0.01)
+        .max(1_000)
+        .meta({
+          description: "Requests to the service a second, all replicas together; unlimited unless said.",
+          examples: [5],
+        })
+        .exactOptional(),
+    })
+    .meta({ description: "How much to ask of the service at once.", examples: [{ concurrency: 4 }] })
+    .exactOptional(),
+  timeouts: z
+    .strictObject({
+      request: durationSchema("100ms", "10m")
+        .meta({ description: "How long one request may take in all.", default: "30s", examples: ["1m"] })
+        .exactOptional(),
+    })
+    .meta({ description: "How long to wait for the service.", examples: [{ request: "1m" }] })
+    .exactOptional(),
+  mapping: mappingSchema.exactOptional(),
+});
+
+/** The services of a file, by name. */
+export const servicesSchema = z.record(nameSchema, serviceSchema).meta({
+  description: "The services, by name: 1 to 63 small letters, digits and hyphens, not all digits.",
+  examples: [{ main: { baseUrl: "https://sync.example.com", token: { env: "SYNC_TOKEN" } } }],
+});
+
+/** One service as written. */
+export type ServiceInput = z.infer<typeof serviceSchema>;

@@ -1,0 +1,225 @@
+import { mkdir, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { loadPolicies } from "../../../src/config/load-policies.ts";
+import { checks, fileWith, folderOf, loadText, problemsOf, variables } from "./policy-fixture.ts";
+
+const example = `apiVersion: syncline/v1
+services:
+  main:
+    baseUrl: https://sync.example.com/base/
+    token: { file: secrets/token }
+    limits: { concurrency: 7 }
+    mapping:
+      conflict: { id: item.conflictId }
+defaults: { timezone: Europe/Vienna, overlap: queue, follow: { deadline: 4h } }
+policies:
+  - name: contracts-nightly
+    service: main
+    repository: HR
+    run: { syncJobs: [42, 43] }
+    schedule: { cron: "30 2 * * 1-5", spread: 10m }
+    follow: { conflictsMax: 0 }
+  - name: approvals-waiting
+    service: main
+    poll: { list: approvals, expect: count <= 20 }
+    schedule: { every: 10m }
+  - name: by-hand
+    service: main
+    run: { fromMasks: { name: "Contract*" } }
+`;
+
+describe("a policy file without mistakes", () => {
+  it("becomes services with every default filled in", async () => {
+    const folder = await folderOf({ "p.yaml": example });
+    const loaded = await loadPolicies(join(folder, "p.yaml"), { variables, checks });
+    expect(loaded.ok && loaded.set.services.get("main")).toEqual({
+      name: "main",
+      baseUrl: "https://sync.example.com/base",
+      token: { kind: "file", path: join(folder, "secrets/token") },
+      pathForm: "parentheses",
+      concurrency: 7,
+      requestTimeoutMs: 30_000,
+      mapping: new Map([["conflictDetails", { id: "item.conflictId" }]]),
+    });
+  });
+
+  it("becomes policies: own keys win over defaults of the file, and those over Syncline's", async () => {
+    const loaded = await loadText(example);
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+    const [file] = loaded.set.files;
+    expect(loaded.set.policies).toEqual([
+      {
+        name: "contracts-nightly",
+        service: "main",
+        repository: "HR",
+        action: { kind: "run", syncJobs: [42, 43] },
+        schedule: {
+          kind: "cron",
+          expressions: ["30 2 * * 1-5"],
+          timezone: "Europe/Vienna",
+          dst: { gap: "next", overlap: "first" },
+          spreadMs: 600_000,
+        },
+        catchUp: "latest",
+        catchUpWindowMs: 3_600_000,
+        overlap: "queue",
+        follow: { until: "settled", deadlineMs: 14_400_000, conflictsMax: 0 },
+        onUnknown: "verify",
+        where: { file, line: 11 },
+      },
+      {
+        name: "approvals-waiting",
+        service: "main",
+        repository: undefined,
+        action: { kind: "poll", list: "approvals", expect: "count <= 20" },
+        schedule: { kind: "every", everyMs: 600_000, spreadMs: 0 },
+        catchUp: "latest",
+        catchUpWindowMs: 600_000,
+        overlap: "queue",
+        follow: { until: "accepted", deadlineMs: 14_400_000, conflictsMax: undefined },
+        onUnknown: "verify",
+        where: { file, line: 17 },
+      },
+      {
+        name: "by-hand",
+        service: "main",
+        repository: undefined,
+        action: { kind: "run", fromMasks: { name: "Contract*" } },
+        schedule: undefined,
+        catchUp: "latest",
+        catchUpWindowMs: 3_600_000,
+        overlap: "queue",
+        follow: { until: "settled", deadlineMs: 14_400_000, conflictsMax: undefined },
+        onUnknown: "verify",
+        where: { file, line: 21 },
+      },
+    ]);
+  });
+
+  it("keeps its content hash when only comments, order and places change, and not when a meaning changes", async () => {
+    const one = "  - { name: a, service: main, poll: { list: masks } }";
+    const two = "  - { name: b, service: main, poll: { list: triggers } }";
+    const hashOf = async (text: string) => {
+      const loaded = await loadText(text);
+      return loaded.ok ? loaded.set.contentHash : "";
+    };
+    const hash = await hashOf(fileWith(`${one}\n${two}`));
+    expect(hash).toMatch(/^[0-9a-f]{64}$/);
+    expect(await hashOf(fileWith(`${two}\n  # comment\n\n${one}`))).toBe(hash);
+    expect(await hashOf(fileWith(`${one}\n${two.replace("triggers", "approvals")}`))).not.toBe(hash);
+  });
+});
+
+describe("a policy file with mistakes", () => {
+  it("gets all five listed, with line and column, in order", async () => {
+    const text = `apiVersion: syncline/v1
+services:
+  main: { baseUrl: https://sync.example.com, token: { env: TOKEN } }
+policies:
+  - name: nightly
+    service: mian
+    run: { syncJobs: [42, 42] }
+    schedule: { cron: "* *", timezon: Europe/Vienna, spread: 3 hours }
+`;
+    expect(await problemsOf(text)).toEqual([
+      '6:14 there is no service "mian"',
+      "7:27 sync job 42 stands in the list twice",
+      "8:23 schedule.cron: five or six fields are needed",
+      '8:30 schedule has no key "timezon"',
+      '8:62 schedule.spread: a duration is a whole number and ms, s, m, h or d, such as "90s"',
+    ]);
+    const loaded = await loadText(text);
+    expect(loaded.ok ? [] : loaded.problems.map(({ hint }) => hint)).toEqual([
+      "did you mean main?",
+      "remove one of them",
+      "five fields: minute hour day month weekday; six: second first",
+      "did you mean timezone?",
+      undefined,
+    ]);
+  });
+
+  it("says where a key belongs that stands one level too high", async () => {
+    const loaded = await loadText(fileWith("  - { name: a, service: main, poll: { list: masks }, timezone: UTC }"));
+    expect(loaded).toMatchObject({
+      problems: [{ message: 'a policy has no key "timezone"', hint: "it belongs under schedule" }],
+    });
+  });
+
+  it("that does not exist, or is a folder without files, is a problem without a line", async () => {
+    const folder = await folderOf({});
+    const missing = await loadPolicies(join(folder, "no.yaml"), { variables, checks });
+    expect(missing).toMatchObject({
+      ok: false,
+      problems: [{ line: 0, message: "cannot be read: there is no such file or folder" }],
+    });
+    const empty = await loadPolicies(folder, { variables, checks });
+    expect(empty).toMatchObject({ ok: false, problems: [{ line: 0, message: "holds no *.yaml or *.yml file" }] });
+  });
+
+  it("lists at most 1,000 problems and says how many more there are", async () => {
+    const loaded = await loadText(fileWith("  - 5\n".repeat(1_100)));
+    expect(loaded.ok ? 0 : loaded.problems.length).toBe(1_001);
+    expect(loaded.ok ? "" : loaded.problems.at(-1)?.message).toBe("and 100 more problems that are not listed");
+  });
+});
+
+describe("a folder", () => {
+  const services =
+    "apiVersion: syncline/v1\nservices:\n  main: { baseUrl: https://a.example, token: { env: TOKEN } }\n";
+  const policy = (name: string) =>
+    `apiVersion: syncline/v1\npolicies:\n  - name: ${name}\n    service: main\n    poll: { list: masks }\n`;
+
+  it("is one set: services, defaults and policies of all files, in the order of the file names", async () => {
+    const folder = await folderOf({
+      "b.yml": policy("from-b"),
+      "a.yaml": policy("from-a"),
+      "z.yaml": `${services}defaults: { overlap: allow }\n`,
+      "notes.txt": "not yaml: [",
+      ".hidden.yaml": "not yaml: [",
+    });
+    await mkdir(join(folder, "sub.yaml"));
+    const loaded = await loadPolicies(folder, { variables, checks });
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+    expect(loaded.set.policies.map(({ name, overlap }) => `${name} ${overlap}`)).toEqual([
+      "from-a allow",
+      "from-b allow",
+    ]);
+    expect(loaded.set.files).toEqual(["a.yaml", "b.yml", "z.yaml"].map((name) => join(folder, name)));
+  });
+
+  it("of Kubernetes, with ..data links, is read once", async () => {
+    const folder = await folderOf({});
+    await mkdir(join(folder, "..2026_11_21"));
+    await writeFile(
+      join(folder, "..2026_11_21", "p.yaml"),
+      services + policy("once").replace("apiVersion: syncline/v1\n", ""),
+    );
+    await symlink("..2026_11_21", join(folder, "..data"));
+    await symlink("..data/p.yaml", join(folder, "p.yaml"));
+    const loaded = await loadPolicies(folder, { variables, checks });
+    expect(loaded.ok && loaded.set.policies.map(({ name }) => name)).toEqual(["once"]);
+  });
+
+  it("with the same policy, service or default in two files names both places", async () => {
+    const folder = await folderOf({
+      "a.yaml": `${services}defaults: { overlap: allow }\n${policy("same").split("\n").slice(1).join("\n")}`,
+      "b.yaml": `${services}defaults: { overlap: skip }\n${policy("same").split("\n").slice(1).join("\n")}`,
+    });
+    const loaded = await loadPolicies(folder, { variables, checks });
+    const a = join(folder, "a.yaml");
+    expect(
+      loaded.ok ? [] : loaded.problems.map(({ file, line, column, message }) => [file, line, column, message]),
+    ).toEqual([
+      [join(folder, "b.yaml"), 3, 3, `the service "main" is there twice: first in ${a}:3`],
+      [join(folder, "b.yaml"), 4, 13, `the default "overlap" is there twice: first in ${a}:4`],
+      [join(folder, "b.yaml"), 6, 11, `the policy "same" is there twice: first in ${a}:6`],
+    ]);
+  });
+
+  it("with one unreadable file tells of that file and not of services that may be in it", async () => {
+    const folder = await folderOf({ "a.yaml": "apiVersion: [\n", "b.yaml": policy("b") });
+    const loaded = await loadPolicies(folder, { variables, checks });
+    expect(loaded.ok ? [] : loaded.problems.map(({ file }) => file)).toEqual([join(folder, "a.yaml")]);
+  });
+});

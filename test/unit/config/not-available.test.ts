@@ -1,0 +1,39 @@
+import { describe, expect, it } from "vitest";
+import packageJson from "../../../package.json" with { type: "json" };
+import { availableVersion, notAvailable } from "../../../src/config/not-available.ts";
+import { fileWith, problemsOf } from "./policy-fixture.ts";
+
+const policy = (keys: string) => fileWith(`  - { name: a, service: main, ${keys} }`);
+const run = "run: { syncJobs: [1] }";
+
+/** A file with the row's key, and what is said about it. */
+const cases: Readonly<Record<string, readonly [text: string, problem: string]>> = {
+  "policies.*.apply": [policy("apply: { syncJobs: { 42: { name: C } } }"), '5:31 "apply"'],
+  "policies.*.delete": [policy("delete: { syncJob: 42, name: C }"), '5:31 "delete"'],
+  "policies.*.after": [policy(`${run}, after: [b]`), '5:55 "after"'],
+  "policies.*.blackout": [policy(`${run}, blackout: [{ cron: "0 22 * * 5", for: 8h }]`), '5:55 "blackout"'],
+  "policies.*.notify": [policy(`${run}, notify: [ops]`), '5:55 "notify"'],
+  "policies.*.onUnknown": [policy(`${run}, onUnknown: retry`), '5:55 "onUnknown: retry"'],
+  "defaults.notify": [`${policy(run)}defaults: { notify: [ops] }\n`, '6:13 "notify"'],
+  "defaults.onUnknown": [`${policy(run)}defaults: { onUnknown: retry }\n`, '6:13 "onUnknown: retry"'],
+  "services.*.token.oauth2": [
+    "apiVersion: syncline/v1\nservices: { m: { baseUrl: https://a.example, token: { oauth2: { scope: 7 } } } }",
+    '2:55 "oauth2"',
+  ],
+  "services.*.limits.requestsPerSecond": [
+    "apiVersion: syncline/v1\nservices: { m: { baseUrl: https://a.example, token: { env: TOKEN }, limits: { requestsPerSecond: 5 } } }",
+    '2:79 "requestsPerSecond"',
+  ],
+  sinks: [`${policy(run)}sinks: { ops: { file: { path: x } } }\n`, '6:1 "sinks"'],
+};
+
+describe("what this version does not do", () => {
+  it("has a test for every row, and names the version of the package", () => {
+    expect(Object.keys(cases)).toEqual(notAvailable.map(({ path }) => path));
+    expect(packageJson.version.startsWith(`${availableVersion}.`)).toBe(true);
+  });
+
+  it.each(Object.entries(cases))("%s is refused by its name, once, whatever it holds", async (_, [text, problem]) => {
+    expect(await problemsOf(text)).toEqual([`${problem} is not available in this version of Syncline (0.1)`]);
+  });
+});

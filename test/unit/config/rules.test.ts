@@ -1,0 +1,191 @@
+import { describe, expect, it } from "vitest";
+import { fileWith, loadText, problemsOf } from "./policy-fixture.ts";
+
+/** A policy with these keys in flow form, from line 5. */
+const policy = (keys: string) => fileWith(`  - { name: a, service: main, ${keys} }`);
+
+const service = (keys: string) => `apiVersion: syncline/v1\nservices:\n  main: { ${keys} }\n`;
+
+const messagesOf = async (text: string) => (await problemsOf(text)).map((line) => line.replace(/^\S+ /, ""));
+
+describe("a policy", () => {
+  const cases: readonly (readonly [string, string, string])[] = [
+    ["without an action", "repository: HR", "needs exactly one of run, activate, poll, apply or delete"],
+    ["with two actions", "poll: { list: masks }, activate: { syncJobs: [1] }", "activate and poll exclude each other"],
+    ["with an empty run", "run: {}", "needs exactly one of syncJobs or fromMasks"],
+    ["with both kinds of run", "run: { syncJobs: [1], fromMasks: {} }", "syncJobs and fromMasks exclude each other"],
+    ["with a sync job twice", "activate: { syncJobs: [7, 8, 7] }", "sync job 7 stands in the list twice"],
+    ["without a sync job", "run: { syncJobs: [] }", "run.syncJobs: name at least one sync job"],
+    ["with a negative id", "run: { syncJobs: [-1] }", "run.syncJobs.0: an id is a whole number, 0 or more"],
+    ["with a broken id", "run: { syncJobs: [1.5] }", "run.syncJobs.0: an id is a whole number, 0 or more"],
+    ["that polls and follows", "poll: { list: masks }, follow: {}", "there is nothing to follow after poll"],
+    [
+      "that activates and follows",
+      "activate: { syncJobs: [1] }, follow: {}",
+      "there is nothing to follow after activate",
+    ],
+    [
+      "that counts conflicts without following",
+      "run: { syncJobs: [1] }, follow: { until: accepted, conflictsMax: 0 }",
+      "follow.conflictsMax needs following: until is accepted",
+    ],
+    ["with an empty schedule", "poll: { list: masks }, schedule: {}", "needs exactly one of cron or every"],
+    [
+      "with both schedules",
+      'poll: { list: masks }, schedule: { cron: "* * * * *", every: 1m }',
+      "cron and every exclude each other",
+    ],
+    [
+      "with a wide spread",
+      "poll: { list: masks }, schedule: { every: 1m, spread: 61s }",
+      "schedule.spread is longer than the interval (1m)",
+    ],
+    [
+      "with an interval in a zone",
+      "poll: { list: masks }, schedule: { every: 1m, timezone: UTC }",
+      "schedule.timezone goes with cron only",
+    ],
+    [
+      "with an interval and DST",
+      "poll: { list: masks }, schedule: { every: 1m, dst: {} }",
+      "schedule.dst goes with cron only",
+    ],
+    [
+      "with a short interval",
+      "poll: { list: masks }, schedule: { every: 999ms }",
+      "schedule.every: must be between 1s and 366d",
+    ],
+    [
+      "with a zone that does not exist",
+      'poll: { list: masks }, schedule: { cron: "* * * * *", timezone: Europe/Viena }',
+      "schedule.timezone: this is no IANA time zone, such as Europe/Vienna or UTC",
+    ],
+    [
+      "with wrong cron in a list",
+      'poll: { list: masks }, schedule: { cron: ["* * * * *", "* *"] }',
+      "schedule.cron: five or six fields are needed",
+    ],
+    [
+      "with a number as cron",
+      "poll: { list: masks }, schedule: { cron: 5 }",
+      "schedule.cron: a cron expression in quotes, or a list of 1 to 20 of them",
+    ],
+    ["with wrong CEL", "poll: { list: masks, expect: oops }", "poll.expect: unexpected oops"],
+    [
+      "with a list that does not exist",
+      "poll: { list: mask }",
+      "poll.list: must be approvals, triggers, authActivities, activities, conflictDetails or masks",
+    ],
+    [
+      "that would catch up too much",
+      "run: { syncJobs: [1] }, schedule: { every: 1s }, catchUp: all, catchUpWindow: 1001s",
+      "catchUp: all could start 1001 slots at once; 1000 is the most",
+    ],
+    ["of an unknown service", "service: other, poll: { list: masks }", '"service" stands here twice: first in line 5'],
+  ];
+
+  it.each(cases)("%s is refused", async (_, keys, message) => {
+    expect(await messagesOf(policy(keys))).toContain(message);
+  });
+
+  it("may have 1,000 sync jobs and not 1,001", async () => {
+    const ids = (count: number) => Array.from({ length: count }, (_, index) => index).join(", ");
+    expect(await messagesOf(policy(`run: { syncJobs: [${ids(1_000)}] }`))).toEqual([]);
+    expect(await messagesOf(policy(`run: { syncJobs: [${ids(1_001)}] }`))).toEqual([
+      "run.syncJobs: at most 1000 sync jobs a policy: split it in two",
+    ]);
+  });
+
+  it("may stand without a schedule, follow quiet and have every DST rule", async () => {
+    const rules = "dst: { gap: skip, overlap: both }";
+    expect(
+      await messagesOf(policy(`run: { syncJobs: [1] }, follow: { until: quiet, conflictsMax: 3 }, onUnknown: give-up`)),
+    ).toEqual([]);
+    expect(await messagesOf(policy(`run: { syncJobs: [1] }, schedule: { cron: "* * * * * *", ${rules} }`))).toEqual([]);
+  });
+
+  it.each(["12", '"12"', "Contracts", "-a", "a b", `"${"a".repeat(64)}"`, '""'])(
+    "is refused the name %s",
+    async (name) => {
+      const problems = await problemsOf(fileWith(`  - { name: ${name}, service: main, poll: { list: masks } }`));
+      expect(problems).toHaveLength(1);
+      expect(problems[0]).toMatch(/^5:13 name: a name is /);
+    },
+  );
+
+  it.each(["a", "7a", "contracts-nightly", "a".repeat(63)])("may be called %s", async (name) => {
+    expect(await problemsOf(fileWith(`  - { name: ${name}, service: main, poll: { list: masks } }`))).toEqual([]);
+  });
+});
+
+describe("a service", () => {
+  const url = "baseUrl: https://a.example";
+  const cases: readonly (readonly [string, string, string])[] = [
+    ["without a token", url, "services.main.token: is missing"],
+    ["with an empty token", `${url}, token: {}`, "needs exactly one of file, env or oauth2"],
+    ["with two tokens", `${url}, token: { env: TOKEN, file: x }`, "file and env exclude each other"],
+    [
+      "with the token itself",
+      `${url}, token: abc`,
+      "services.main.token: a token never stands in a policy file: write { file: PATH } or { env: NAME }",
+    ],
+    [
+      "with an unset variable",
+      `${url}, token: { env: NOPE }`,
+      "services.main.token.env: the environment variable of this name is not set",
+    ],
+    [
+      "with the variable's value",
+      `${url}, token: { env: "\${TOKEN}" }`,
+      "services.main.token.env: write the name of the variable alone, such as SYNC_TOKEN",
+    ],
+    [
+      "without http",
+      "baseUrl: ftp://a.example, token: { env: TOKEN }",
+      "services.main.baseUrl: must start with https:// or http://",
+    ],
+    [
+      "without a URL",
+      "baseUrl: a.example, token: { env: TOKEN }",
+      "services.main.baseUrl: this is no URL, such as https://sync.example.com",
+    ],
+    [
+      "with credentials",
+      "baseUrl: https://u:p@a.example, token: { env: TOKEN }",
+      "services.main.baseUrl: must not hold credentials: use token",
+    ],
+    [
+      "with a query",
+      'baseUrl: "https://a.example?x=1", token: { env: TOKEN }',
+      "services.main.baseUrl: must not have a query or a fragment",
+    ],
+    [
+      "with wrong CEL",
+      `${url}, token: { env: TOKEN }, mapping: { mask: { id: oops } }`,
+      "services.main.mapping.mask.id: unexpected oops",
+    ],
+    [
+      "with too many requests",
+      `${url}, token: { env: TOKEN }, limits: { concurrency: 101 }`,
+      "services.main.limits.concurrency: must be at most 100",
+    ],
+  ];
+
+  it.each(cases)("%s is refused", async (_, keys, message) => {
+    expect(await messagesOf(service(keys))).toEqual([message]);
+  });
+
+  it("never shows the secret that somebody wrote into the file", async () => {
+    for (const keys of [
+      `${url}, token: s3cr3t`,
+      `${url}, token: { env: "s3cr3t.x" }`,
+      `${url}, token: { value: s3cr3t }`,
+      `${url}, token: "s3cr3t`,
+      "baseUrl: https://u:s3cr3t@a.example, token: { env: TOKEN }",
+    ]) {
+      const loaded = await loadText(service(keys));
+      expect(loaded.ok).toBe(false);
+      expect(JSON.stringify(loaded)).not.toContain("s3cr3t");
+    }
+  });
+});
