@@ -21,7 +21,7 @@ it("finds a forbidden import in TypeScript, also one of a type", async () => {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), text);
   }
-  const checker = join(root, "node_modules/dependency-cruiser/bin/dependency-cruise.mjs");
+  const checker = join(root, "node_modules/dependency-cruiser/bin/dependency-cruiser.mjs");
   const args = [checker, "--config", join(root, ".dependency-cruiser.mjs"), "src"];
 
   const run = promisify(execFile)(process.execPath, args, { cwd: folder });
