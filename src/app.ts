@@ -94,7 +94,7 @@ export function createService(
   return new SyncService({
     baseUrl,
     pathForm,
-    timeouts: { request: requestTimeoutMs },
+    timeouts: { requestMs: requestTimeoutMs },
     token: token.kind === "file" ? fileToken(token.path) : staticToken(tokenOf(name, token.variable, variables)),
     log,
   });

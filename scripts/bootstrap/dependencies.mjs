@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { npmCi } from "./npm.mjs";
 import { isLinkedFolder } from "./private-node.mjs";
-import { Problem, timed } from "./run.mjs";
+import { say, timed } from "./run.mjs";
 
 /** Whether node_modules is as package-lock.json wants it: { fresh, why }. `why` names the first difference. */
 export function dependenciesState(root) {
@@ -19,15 +19,14 @@ export function dependenciesState(root) {
 }
 
 /**
- * Runs `npm ci` on the given Node, so that npm keeps what needs this Node.
- * @throws Problem when npm fails, or node_modules is a link.
+ * Runs `npm ci` on the given Node, so that npm keeps what needs this Node. Where node_modules is a link it only warns: what
+ * it leads to belongs to another folder.
+ * @throws Problem when npm fails.
  */
 export async function installDependencies(root, node, { why }) {
   if (isLinkedFolder(root)) {
-    throw new Problem(`node_modules is a link, and what it leads to is not up to date (${why})`, [
-      "run npm ci in the folder that it leads to",
-      "or remove the link: rm node_modules",
-    ]);
+    say(`node_modules is a link and not what package-lock.json wants (${why}); run npm ci where it leads to`);
+    return;
   }
   await timed(`installing the dependencies (${why})`, () =>
     npmCi(root, { node, cache: join(root, ".cache"), what: "the dependencies" }),

@@ -1,8 +1,7 @@
 // The policies as the rest of Syncline sees them: checked, with every default filled in. Made by normalise.ts.
 // Holds no secret: a token is a path or the name of a variable.
 
-/** The lists that the service offers. Source: service-interface §4.1. */
-export type ListName = "activities" | "conflictDetails" | "approvals" | "triggers" | "authActivities" | "masks";
+import type { ListName } from "../core/list-name.ts";
 
 /** What the fields of a list's items mean: CEL texts over `item`. */
 export interface ItemMapping {

@@ -78,7 +78,7 @@ const serviceRules: readonly Rule[] = [
   },
   (service, { report, checks }) => {
     for (const [, item] of service.at("mapping").entries()) {
-      for (const [, expression] of item.entries()) checkExpression(expression, checks, report);
+      for (const [, expression] of item.entries()) checkExpression(expression, "item", { checks, report });
     }
   },
 ];
@@ -94,7 +94,7 @@ const policyRules: readonly Rule[] = [
   (policy, { report }) => {
     for (const action of ["run", "activate"]) noDoubles(policy.at(action).at("syncJobs"), report);
   },
-  (policy, { report, checks }) => checkExpression(policy.at("poll").at("expect"), checks, report),
+  (policy, { report, checks }) => checkExpression(policy.at("poll").at("expect"), "list", { checks, report }),
   followRule,
   scheduleRule,
   cronRule,
@@ -177,9 +177,9 @@ function catchUpRule(policy: View, { defaults, report }: RuleContext): void {
   }
 }
 
-function checkExpression(expression: View, checks: PolicyChecks, report: Report): void {
+function checkExpression(expression: View, scope: "item" | "list", { checks, report }: Pick<RuleContext, "checks" | "report">): void {
   const text = expression.text();
-  const problem = text === undefined || text === "" ? undefined : checks.expression(text);
+  const problem = text === undefined || text === "" ? undefined : checks.expression(text, scope);
   if (problem !== undefined) report(expression.path, `${labelOf(expression.path)}: ${problem}`);
 }
 

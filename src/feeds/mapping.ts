@@ -3,7 +3,7 @@
 import type { ItemMapping } from "../config/policy-set.ts";
 import { type Expression, parseExpression } from "../core/expression.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
-import type { ListName } from "../tasks/feed.ts";
+import type { ListName } from "../core/list-name.ts";
 
 /** What Syncline keeps of one item; undefined where the mapping says nothing or could not be read. */
 export interface MappedItem {

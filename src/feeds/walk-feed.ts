@@ -61,7 +61,7 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
   return snooze(endedAtMs + walkPaceMs(endedAtMs - (after.grewAtMs ?? 0), endedAtMs - nowMs));
 }
 
-interface Reading extends WalkParts {
+interface Reading extends Omit<WalkParts, "service" | "itemReader"> {
   readonly service: SyncService;
   readonly reader: ItemReader;
   readonly first: boolean;

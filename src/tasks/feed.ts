@@ -1,12 +1,7 @@
 // A feed: one list of one service that somebody follows. Its walk travels through the queue like a task.
 import * as z from "zod";
+import { listNames } from "../core/list-name.ts";
 import { hashText } from "../core/stable-hash.ts";
-
-/** The lists of the service that can be followed or polled. Source: service-interface §4.1 */
-export const listNames = ["activities", "conflictDetails", "approvals", "triggers", "authActivities", "masks"] as const;
-
-/** One of the six lists. */
-export type ListName = (typeof listNames)[number];
 
 const feedWalkSchema = z.strictObject({
   v: z.literal(1),

@@ -1,7 +1,8 @@
 // What the feeds knew before a run and what they show since. Called by run.ts; reads the feed book, never the service.
 import * as z from "zod";
+import type { ListName } from "../core/list-name.ts";
 import type { FeedStatus, SeenItem } from "../store/feed-book.ts";
-import type { Feed, ListName } from "../tasks/feed.ts";
+import type { Feed } from "../tasks/feed.ts";
 import type { Task } from "../tasks/task.ts";
 import type { WorkParts } from "./parts.ts";
 

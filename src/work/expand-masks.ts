@@ -22,14 +22,14 @@ export async function expandMasks(task: Task, parts: WorkParts, attempt: Attempt
     return endUnsent("skipped", "policy-removed", `policy ${task.policy} does not look at masks any more`);
   }
   const { type, name } = action.fromMasks;
-  const found = new Set<number>();
+  const found = new Set<string>();
   try {
     const query = task.repository === null ? {} : { repository: task.repository };
     for await (const page of service.pages("GetJobMasks", query, { signal: attempt.signal, itemsMax: masksMax })) {
       for (const mask of page.items) {
-        if (mask.syncJobId === undefined) continue;
+        if (mask.syncJobId === undefined || mask.syncJobId === null) continue;
         if ((type === undefined || mask.type === type) && (name === undefined || matchesGlob(mask.name ?? "", name)))
-          found.add(mask.syncJobId);
+          found.add(String(mask.syncJobId));
       }
     }
   } catch (error) {
@@ -51,7 +51,7 @@ export async function expandMasks(task: Task, parts: WorkParts, attempt: Attempt
     return endUnsent("not-started", "no-target", "no mask matches, so there is no sync job to start");
   if (found.size > syncJobsMax)
     return endUnsent("not-started", "no-target", `${found.size} sync jobs match; at most ${syncJobsMax} are started`);
-  const tasks = [...found].map((syncJobId) => withTarget(task, String(syncJobId)));
+  const tasks = [...found].map((syncJobId) => withTarget(task, syncJobId));
   await parts.enqueue(tasks);
   await parts.journal.expanded(
     task.id,

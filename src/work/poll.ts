@@ -4,7 +4,7 @@ import { type Expression, firstLine, parseExpression } from "../core/expression.
 import { operationOf } from "../feeds/service-lists.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { ListName } from "../tasks/feed.ts";
+import type { ListName } from "../core/list-name.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { judge, reasonOf } from "./judge.ts";
@@ -54,7 +54,7 @@ interface Reading {
 
 async function readList(service: SyncService, { list, repository, items: wanted, signal }: Reading): Promise<ListRead> {
   const query = repository === null ? {} : { repository };
-  if (!wanted) return { count: await service.count(operationOf[list], { ...query, signal }), items: [] };
+  if (!wanted) return { count: await service.count(operationOf[list], query, { signal }), items: [] };
   const items: unknown[] = [];
   for await (const page of service.pages(operationOf[list], query, { signal, itemsMax: pollItemsMax }))
     items.push(...page.items);

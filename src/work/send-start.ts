@@ -33,9 +33,10 @@ export async function sendStart(task: Task, request: StartRequest): Promise<Step
   if (permission === "lost-claim" || parts.monotonicMs() - askedAtMs > sendWithinMs)
     return { step: "snooze", untilMs: nowMs + 1_000 };
   try {
-    const query = { ...(task.repository === null ? {} : { repository: task.repository }), idempotencyKey: task.id };
-    if (task.kind === "run") await service.runSyncJob(Number(task.target), query);
-    else await service.enableSyncJobById(Number(task.target), query);
+    const query = task.repository === null ? {} : { repository: task.repository };
+    const options = { idempotencyKey: task.id };
+    if (task.kind === "run") await service.runSyncJob(Number(task.target), query, options);
+    else await service.enableSyncJobById(Number(task.target), query, options);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     return judgeFailure(task, error, { parts, sentAtMs: nowMs });

@@ -1,0 +1,77 @@
+// The rules of the house that no linter knows (CONTRIBUTING.md), checked over src/ by a scan of the text.
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const root = resolve(import.meta.dirname, "../..");
+const linesMax = 250;
+
+const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".ts"))
+  .map((name) => ({ name: `src/${name.replaceAll("\\", "/")}`, text: readFileSync(join(root, "src", name), "utf8") }));
+
+/** The code without its comments; strings stay, as far as they hold no " //". */
+const withoutComments = (text: string) => text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|\s)\/\/.*$/gm, "$1");
+
+const filesWith = (pattern: RegExp, exceptIn: string[] = []) =>
+  files
+    .filter(({ name, text }) => !exceptIn.includes(name) && pattern.test(withoutComments(text)))
+    .map(({ name }) => name);
+
+/** `file:line` of every export whose line before is not the end of a docstring. Overloads share one. */
+function undocumentedExports({ name, text }: { name: string; text: string }): string[] {
+  const lines = text.split("\n");
+  const named = /^export (?:declare )?(?:abstract )?(?:async )?(?:function\*?|const|let|class|interface|type) (\w+)/;
+  const seen = new Set<string>();
+  return lines.flatMap((line, index) => {
+    const exported = named.exec(line)?.[1];
+    if (exported === undefined || seen.has(exported)) return [];
+    seen.add(exported);
+    return lines[index - 1]?.trimEnd().endsWith("*/") ? [] : [`${name}:${index + 1} ${exported}`];
+  });
+}
+
+describe("every file of src/", () => {
+  it("is found at all", () => {
+    expect(files.length).toBeGreaterThan(5);
+  });
+
+  it(`has at most ${linesMax} lines`, () => {
+    const long = files.filter(({ text }) => text.trimEnd().split("\n").length > linesMax);
+    expect(long.map(({ name }) => name)).toEqual([]);
+  });
+
+  it("opens with a comment that says what it is", () => {
+    const bare = files.filter(({ text }) => !/^(#!.*\n)?(\/\/ \S|\/\*)/.test(text));
+    expect(bare.map(({ name }) => name)).toEqual([]);
+  });
+
+  it("has a docstring on every export", () => {
+    expect(files.flatMap(undocumentedExports)).toEqual([]);
+  });
+
+  it("is no barrel and has a name that says something", () => {
+    const vague = /^(index|utils?|common|helpers?|misc)\.ts$/;
+    expect(files.map(({ name }) => name).filter((name) => vague.test(basename(name)))).toEqual([]);
+  });
+
+  it("leaves nothing for later", () => {
+    const later = files.filter(({ text }) => /\b(TODO|FIXME|XXX|HACK)\b/.test(text));
+    expect(later.map(({ name }) => name)).toEqual([]);
+  });
+});
+
+describe("the single doors that are no imports", () => {
+  it("time and timers are in core/clock.ts only", () => {
+    const time = /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bset(Timeout|Interval)\(|["']node:timers/;
+    expect(filesWith(time, ["src/core/clock.ts"])).toEqual([]);
+  });
+
+  it("process.env is in config/settings.ts only", () => {
+    expect(filesWith(/\bprocess\.env\b|\benv\b[^;]*["']node:process["']/, ["src/config/settings.ts"])).toEqual([]);
+  });
+
+  it("process.exit is in main.ts only", () => {
+    expect(filesWith(/\bprocess\.exit\b/, ["src/main.ts"])).toEqual([]);
+  });
+});
