@@ -28,6 +28,7 @@ import { parseTask } from "./tasks/task.ts";
 import type { Verdict } from "./tasks/verdict.ts";
 import type { WorkParts } from "./work/parts.ts";
 import { createProcessTask, endAbandoned } from "./work/process-task.ts";
+import { defaultTiming, type WorkTiming } from "./work/timing.ts";
 
 /** What a process does: plans slots, or works on tasks. */
 export type Role = "scheduler" | "worker";
@@ -44,6 +45,8 @@ export interface AppOptions {
   readonly takeOverAfterMs: number;
   /** How long stopping may take. */
   readonly drainMs: number;
+  /** How patient work is; `defaultTiming` unless set. */
+  readonly timing?: WorkTiming;
 }
 
 /** A started app. */
@@ -128,6 +131,7 @@ function createParts({ options, services, store, producer }: Built): WorkParts {
     enqueue: (tasks) => producer.enqueue(tasks),
     nowMs: () => redisTimeMs(store),
     monotonicMs: systemClock.monotonicMs,
+    timing: options.timing ?? defaultTiming,
     log,
   };
 }

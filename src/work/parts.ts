@@ -8,6 +8,7 @@ import type { Leases } from "../store/leases.ts";
 import type { StartJournal } from "../store/start-journal.ts";
 import type { Feed } from "../tasks/feed.ts";
 import type { EnqueueTasks } from "../tasks/seams.ts";
+import type { WorkTiming } from "./timing.ts";
 
 /** The tools of every processor. Lookups answer undefined for what is no longer configured. */
 export interface WorkParts {
@@ -24,5 +25,6 @@ export interface WorkParts {
   readonly nowMs: () => Promise<number>;
   /** A clock that never steps, for the last check before a request goes out. */
   readonly monotonicMs: () => number;
+  readonly timing: WorkTiming;
   readonly log: EventLog;
 }

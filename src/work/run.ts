@@ -16,8 +16,6 @@ import { isFinished, settleRun } from "./settle.ts";
 import { end, endUnsent, type Step } from "./step.ts";
 import { verifyStart } from "./verify.ts";
 
-/** How long a start waits for its baseline before it goes on without one. */
-const baselineWithinMs = 10_000;
 /** A holder that does not prolong its lease for this long has died. */
 const leaseMs = 300_000;
 const queueForLeaseMs = 2_000;
@@ -69,7 +67,7 @@ async function prepare(task: Task, { parts, policy, entry, owner }: Preparation)
     if (holder !== task.id) return { step: "snooze", untilMs: nowMs + queueForLeaseMs };
   }
   const baseline = await baselineSince(task, parts, entry.claimedAtMs);
-  if (!isComplete(baseline) && nowMs - entry.claimedAtMs < baselineWithinMs) {
+  if (!isComplete(baseline) && nowMs - entry.claimedAtMs < parts.timing.baselineWithinMs) {
     await follow(task, parts, { nowMs, hurry: true });
     return { step: "snooze", untilMs: nowMs + 250 };
   }
@@ -108,7 +106,7 @@ async function followRun(
   const finishSeenAtMs = isFinished(appeared) ? await parts.journal.finishSeen(task.id) : undefined;
   if (finishSeenAtMs !== undefined && entry.finishSeenAtMs === undefined)
     await follow(task, parts, { nowMs, hurry: true });
-  const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, finishSeenAtMs });
+  const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, finishSeenAtMs, timing: parts.timing });
   if (ending !== undefined) return end({ ...ending, startedAtMs: sentAtMs, answerLost });
   return { step: "snooze", untilMs: nowMs + followPaceMs(nowMs - sentAtMs) };
 }

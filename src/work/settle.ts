@@ -4,6 +4,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import type { FeedStatus, SeenItem } from "../store/feed-book.ts";
 import type { Ending } from "./step.ts";
+import type { WorkTiming } from "./timing.ts";
 
 /** What the feeds show of one run. */
 export interface RunEvidence {
@@ -22,12 +23,8 @@ export interface RunEvidence {
   readonly newConflicts: number | undefined;
   /** When the run was first seen finished; undefined when it is not. */
   readonly finishSeenAtMs: number | undefined;
+  readonly timing: Pick<WorkTiming, "quietForMs" | "unreadableForMs">;
 }
-
-/** A feed that cannot be read for this long leaves the run unknown. */
-export const unreadableForMs = 300_000;
-/** How long a list must stay quiet after it grew, without direct evidence. */
-export const quietForMs = 30_000;
 
 /** True when direct evidence says that every activity of the run is final. */
 export function isFinished(evidence: Pick<RunEvidence, "attributable" | "ours">): boolean {
@@ -66,7 +63,7 @@ function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): Ending 
   if (!evidence.grew) return undefined;
   const grewAtMs = Math.max(activities.grewAtMs ?? 0, conflictDetails.grewAtMs ?? 0, evidence.sentAtMs);
   const walkedSince = Math.min(activities.walkStartedAtMs ?? 0, conflictDetails.walkStartedAtMs ?? 0) > grewAtMs;
-  if (!walkedSince || nowMs - grewAtMs < quietForMs) return undefined;
+  if (!walkedSince || nowMs - grewAtMs < evidence.timing.quietForMs) return undefined;
   return judgeConflicts(follow, evidence, "inferred");
 }
 
@@ -81,9 +78,9 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: E
   return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts };
 }
 
-function unreadable({ nowMs, activities, conflictDetails, newConflicts }: RunEvidence): Ending | undefined {
+function unreadable({ nowMs, activities, conflictDetails, newConflicts, timing }: RunEvidence): Ending | undefined {
   const since = Math.min(activities.failingSinceMs ?? nowMs, conflictDetails.failingSinceMs ?? nowMs);
-  if (nowMs - since < unreadableForMs) return undefined;
+  if (nowMs - since < timing.unreadableForMs) return undefined;
   const failure = activities.failure ?? conflictDetails.failure ?? "";
   return {
     status: "unknown",

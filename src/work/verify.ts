@@ -6,9 +6,6 @@ import { appearedSince, follow, parseBaseline } from "./evidence.ts";
 import type { WorkParts } from "./parts.ts";
 import { end, type Step } from "./step.ts";
 
-/** How long evidence of a start is looked for. */
-export const verifyForMs = 30_000;
-
 /** Looks for the run: confirmed, not yet, or given up on with what is known. */
 export async function verifyStart(
   task: Task,
@@ -38,6 +35,7 @@ export async function verifyStart(
     });
     return { step: "snooze", untilMs: nowMs };
   }
+  const { verifyForMs } = parts.timing;
   if (nowMs - sentAtMs < verifyForMs) return { step: "snooze", untilMs: nowMs + 1_000 };
   const looked = (appeared.activities.walkStartedAtMs ?? 0) > sentAtMs && appeared.attributable;
   if (looked && lost.startsWith("server:")) {

@@ -1,0 +1,21 @@
+// How patient work is, in milliseconds. app.ts passes these unless a test has less time.
+
+/** The waits of a start and its following. */
+export interface WorkTiming {
+  /** How long a start waits for its baseline before it goes on without one. */
+  readonly baselineWithinMs: number;
+  /** How long evidence is looked for when the answer to a start got lost. */
+  readonly verifyForMs: number;
+  /** How long a list must stay quiet after it grew, to settle a run without direct evidence. */
+  readonly quietForMs: number;
+  /** A feed that cannot be read for this long leaves the run unknown. */
+  readonly unreadableForMs: number;
+}
+
+/** The waits unless said otherwise. */
+export const defaultTiming: WorkTiming = {
+  baselineWithinMs: 10_000,
+  verifyForMs: 30_000,
+  quietForMs: 30_000,
+  unreadableForMs: 300_000,
+};

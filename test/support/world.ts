@@ -1,0 +1,128 @@
+// A whole Syncline in this process, for scenarios: a real sandbox over HTTP, a real Redis, policies from YAML text, and a log
+// that tests wait on. Everything is stopped by `stop`.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type RunningApp, startApp } from "../../src/app.ts";
+import { policyChecks } from "../../src/cli/shared-options.ts";
+import { loadPolicies } from "../../src/config/load-policies.ts";
+import type { EventFields, EventLog } from "../../src/core/event-log.ts";
+import { parseFault } from "../../src/sandbox/faults.ts";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
+import type { Outcome } from "../../src/tasks/outcome.ts";
+import { defaultTiming, type WorkTiming } from "../../src/work/timing.ts";
+
+/** One event of the log. */
+export type LoggedEvent = EventFields & { readonly event: string; readonly level: "info" | "warn" | "error" };
+
+/** A log that keeps its events and wakes those who wait for one. */
+export class TestLog implements EventLog {
+  readonly events: LoggedEvent[] = [];
+  #waiting: (() => void)[] = [];
+
+  info = (event: string, fields: EventFields = {}) => this.#add({ ...fields, event, level: "info" });
+  warn = (event: string, fields: EventFields = {}) => this.#add({ ...fields, event, level: "warn" });
+  error = (event: string, fields: EventFields = {}) => this.#add({ ...fields, event, level: "error" });
+
+  /** Waits for the first event that fits, from the beginning. */
+  async until(fits: (event: LoggedEvent) => boolean): Promise<LoggedEvent> {
+    for (;;) {
+      const found = this.events.find(fits);
+      if (found !== undefined) return found;
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  /** Waits for the outcome of a policy. */
+  async untilFinished(policy: string): Promise<Outcome> {
+    const { event: _event, level: _level, ...outcome } = await this.until((event) => event.event === "task.finished" && event["policy"] === policy);
+    return { v: 1, ...outcome } as unknown as Outcome;
+  }
+
+  named(event: string): LoggedEvent[] {
+    return this.events.filter((one) => one.event === event);
+  }
+
+  #add(event: LoggedEvent): void {
+    this.events.push(event);
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const wake of waiting) wake();
+  }
+}
+
+/** Short waits for scenarios. */
+export const shortTiming: WorkTiming = { ...defaultTiming, baselineWithinMs: 3_000, verifyForMs: 3_000, quietForMs: 1_500, unreadableForMs: 3_000 };
+
+const mapping = `
+      activity: { id: item.activityId, syncJobId: item.syncJobId, finished: 'item.state in ["Finished", "Failed"]', succeeded: item.state == "Finished" }
+      conflict: { id: item.conflictId, syncJobId: item.syncJobId }`;
+
+/** What a scenario starts with. */
+export interface WorldOptions {
+  readonly redis: { readonly url: string; readonly prefix: string };
+  /** The items of `policies:`, indented by two. */
+  readonly policies: string;
+  readonly faults?: readonly string[];
+  readonly sandbox?: Parameters<typeof startSandbox>[0];
+  readonly mapping?: boolean;
+  readonly timing?: WorkTiming;
+}
+
+/** A started scenario. */
+export interface World {
+  readonly sandbox: Sandbox;
+  readonly log: TestLog;
+  readonly app: RunningApp;
+  /** Starts of a sync job that the sandbox really did. */
+  starts(syncJobId: number): number;
+  stop(): Promise<void>;
+}
+
+let worlds = 0;
+
+/** Starts a sandbox and an app over it. */
+export async function startWorld(options: WorldOptions): Promise<World> {
+  const sandbox = await startSandbox({ runMs: [200, 400], activities: 120, ...options.sandbox, faults: (options.faults ?? []).map(parseFault) });
+  const folder = await mkdtemp(join(tmpdir(), "syncline-"));
+  const file = join(folder, "policies.yaml");
+  await writeFile(file, policyFile(sandbox.baseUrl, options));
+  const variables = { TEST_TOKEN: sandbox.token };
+  const result = await loadPolicies(file, { variables, checks: policyChecks });
+  if (!result.ok) throw new Error(result.problems.map(({ line, message }) => `${line}: ${message}`).join("\n"));
+  const log = new TestLog();
+  worlds += 1;
+  const app = await startApp({
+    set: result.set,
+    redis: { url: options.redis.url, prefix: `${options.redis.prefix}-${worlds}` },
+    roles: ["scheduler", "worker"],
+    variables,
+    log,
+    takeOverAfterMs: 5_000,
+    drainMs: 5_000,
+    timing: options.timing ?? shortTiming,
+  });
+  return {
+    sandbox,
+    log,
+    app,
+    starts: (syncJobId) => sandbox.ledger().filter(({ operation, key }) => operation === "RunSyncJob" && Number(key) === syncJobId).length,
+    stop: async () => {
+      await app.stop();
+      await sandbox.stop();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+function policyFile(baseUrl: string, { policies, mapping: mapped = true }: WorldOptions): string {
+  return `apiVersion: syncline/v1
+services:
+  main:
+    baseUrl: ${baseUrl}
+    token: { env: TEST_TOKEN }
+    timeouts: { request: 5s }${mapped ? `\n    mapping:${mapping}` : ""}
+defaults: { follow: { until: settled, deadline: 20s } }
+policies:
+${policies}`;
+}
