@@ -19,30 +19,22 @@ interface FileView {
 }
 
 function unknownServices(files: readonly FileView[]): Problem[] {
-  const services = new Set(
-    files.flatMap(({ view }) =>
-      view
-        .at("services")
-        .entries()
-        .map(([name]) => name),
-    ),
-  );
-  return files.flatMap(({ file, view }) =>
-    view
+  const names = files.flatMap(({ view }) => view.at("services").entries()).map(([name]) => name);
+  const known = new Set(names);
+  const candidates = names.slice(0, policyLimits.servicesMax);
+  return files.flatMap(({ file, view }) => {
+    const unresolved = new Set(file.unresolved.map((path) => JSON.stringify(path)));
+    const services = view
       .at("policies")
       .items()
-      .flatMap((policy) => {
-        const name = policy.at("service").text();
-        if (
-          name === undefined ||
-          services.has(name) ||
-          file.unresolved.some((path) => isSame(path, policy.at("service").path))
-        )
-          return [];
-        const hint = didYouMean(name, [...services]) ?? "describe it under services";
-        return [file.problemAt(policy.at("service").path, `there is no service "${name}"`, { hint })];
-      }),
-  );
+      .map((policy) => policy.at("service"));
+    return services.flatMap((service) => {
+      const name = service.text();
+      if (name === undefined || known.has(name) || unresolved.has(JSON.stringify(service.path))) return [];
+      const hint = didYouMean(name, candidates) ?? "describe it under services";
+      return [file.problemAt(service.path, `there is no service "${name}"`, { hint })];
+    });
+  });
 }
 
 /** Names that stand in two places: the second is the problem and names the first. */
@@ -111,8 +103,4 @@ function tooMany(files: readonly FileView[]): Problem[] {
     }
   }
   return problems;
-}
-
-function isSame(a: readonly unknown[], b: readonly unknown[]): boolean {
-  return a.length === b.length && a.every((part, index) => part === b[index]);
 }

@@ -57,9 +57,9 @@ function checkFile(
   const problems: Problem[] = [];
   const refusals = findNotAvailable(file.value);
   // Of what is refused or could not be filled in, nothing else is said: the second complaint would only confuse.
-  const quiet = [...file.unresolved, ...refusals.map(({ path }) => path)];
+  const quiet = new Set([...file.unresolved, ...refusals.map(({ path }) => path)].map((path) => JSON.stringify(path)));
   const report: Report = (path, message, placing) => {
-    if (!quiet.some((silenced) => isWithin(path, silenced))) problems.push(file.problemAt(path, message, placing));
+    if (!isWithinAny(path, quiet)) problems.push(file.problemAt(path, message, placing));
   };
   for (const { path, message, hint } of refusals) problems.push(file.problemAt(path, message, { hint, place: "key" }));
   const schema = checkSchema(file.value);
@@ -76,8 +76,13 @@ function reportComplaints(schema: SchemaResult, report: Report): void {
   for (const { path, message, hint, place } of schema.complaints) report(path, message, { hint, place });
 }
 
-function isWithin(path: Path, ancestor: Path): boolean {
-  return ancestor.length <= path.length && ancestor.every((part, index) => part === path[index]);
+/** Whether a path, or a path above it, is in the set. Asks for each level, so that thousands of paths cost nothing. */
+function isWithinAny(path: Path, written: ReadonlySet<string>): boolean {
+  if (written.size === 0) return false;
+  for (let length = 0; length <= path.length; length += 1) {
+    if (written.has(JSON.stringify(path.slice(0, length)))) return true;
+  }
+  return false;
 }
 
 function capped(problems: readonly Problem[], path: string): readonly Problem[] {

@@ -149,9 +149,10 @@ function scheduleRule(policy: View, { report }: RuleContext): void {
 
 function cronRule(policy: View, { defaults, checks, report }: RuleContext): void {
   const schedule = policy.at("schedule");
+  const cron = schedule.at("cron");
+  if (!cron.isPresent) return;
   const named = schedule.at("timezone").text() ?? defaults.at("timezone").text() ?? policyDefaults.timezone;
   const timezone = isTimezone(named) ? named : policyDefaults.timezone;
-  const cron = schedule.at("cron");
   for (const expression of [cron, ...cron.items()]) {
     const text = expression.text();
     const problem = text === undefined ? undefined : checks.cron(text, timezone);

@@ -1,6 +1,7 @@
 // What zod says about a file, in our words and with places. Called by load-policies.ts.
 // Never quotes a value: it may have come from the environment; the source line shows what stands in the file.
 import type { z } from "zod";
+import { isJsonObject } from "../core/json.ts";
 import { keysThatHold, knownKeysAt } from "./json-schema.ts";
 import type { Path, Place } from "./node-places.ts";
 import { type PolicyFileInput, policyFileSchema } from "./schema/policy-file.ts";
@@ -91,10 +92,7 @@ function unknownKey(path: Path, key: string): SchemaComplaint {
 }
 
 function hintFor(issue: z.core.$ZodIssue, path: Path, value: unknown): string | undefined {
-  const view = path.reduce(
-    (parent, part) => (typeof part === "number" ? (parent.items()[part] ?? viewOf(undefined)) : parent.at(part)),
-    viewOf(value),
-  );
+  const view = viewOf(path.reduce(valueBelow, value));
   const text = view.text();
   if (issue.code === "invalid_value" && text !== undefined) return nearestOption(text, issue.values);
   if (issue.message.includes("a duration is") && view.number() !== undefined) return "add the unit: 10s, 10m or 10h";
@@ -103,6 +101,11 @@ function hintFor(issue: z.core.$ZodIssue, path: Path, value: unknown): string | 
   if (issue.code === "invalid_type" && issue.expected === "array" && view.isPresent) return "a list is written [a, b]";
   if (issue.message.includes("IANA") && text !== undefined) return nearestTimezone(text);
   return undefined;
+}
+
+function valueBelow(value: unknown, part: string | number): unknown {
+  if (Array.isArray(value)) return value[Number(part)];
+  return isJsonObject(value) && Object.hasOwn(value, part) ? value[part] : undefined;
 }
 
 function nearestOption(text: string, options: readonly unknown[]): string | undefined {

@@ -14,7 +14,7 @@ export interface YamlFile {
   /** JSON-like: null, booleans, numbers, texts, lists, objects without a prototype. undefined when it could not be read. */
   readonly value: unknown;
   readonly problems: readonly Problem[];
-  /** Where a variable could not be put in: what is said of these values otherwise is noise. */
+  /** Where a variable or an alias stands for nothing: what is said of these values otherwise is noise. */
   readonly unresolved: readonly Path[];
   /** The 1-based line of the value at a path. */
   lineOf(path: Path): number;
@@ -66,9 +66,10 @@ function surveyNodes(root: Node | null, source: SourceText): Survey {
   const visit = (node: unknown): void => {
     if (isAlias(node)) {
       const target = anchors.get(node.source);
-      if (target === undefined)
-        problems.push(problemOfNode(source, node, `there is no anchor &${node.source} before this alias`));
-      else targets.set(node, target);
+      if (target === undefined) {
+        const hint = "a value that starts with * must be in quotes";
+        problems.push(problemOfNode(source, node, `there is no anchor &${node.source} before this alias`, hint));
+      } else targets.set(node, target);
     } else if (isSeq(node)) {
       for (const item of node.items) visit(item);
     } else if (isMap(node)) {
@@ -126,7 +127,11 @@ function toPlain(node: unknown, path: Path, conversion: Conversion): unknown {
     }
     return undefined;
   }
-  if (isAlias(node)) return toPlain(conversion.targets.get(node), path, conversion);
+  if (isAlias(node)) {
+    const target = conversion.targets.get(node);
+    if (target === undefined) conversion.unresolved.push(path);
+    return toPlain(target, path, conversion);
+  }
   if (isSeq(node)) return node.items.map((item, index) => toPlain(item, [...path, index], conversion));
   if (isMap(node)) {
     const result: Record<string, unknown> = Object.create(null);

@@ -223,3 +223,33 @@ describe("a folder", () => {
     expect(loaded.ok ? [] : loaded.problems.map(({ file }) => file)).toEqual([join(folder, "a.yaml")]);
   });
 });
+
+describe("the limits of a set", () => {
+  const many = (count: number, prefix: string) =>
+    `apiVersion: syncline/v1\npolicies:\n${Array.from({ length: count }, (_, index) => `- {name: ${prefix}${index}, service: s0, poll: {list: masks}}`).join("\n")}\n`;
+  const services = (count: number) =>
+    `apiVersion: syncline/v1\nservices:\n${Array.from({ length: count }, (_, index) => `  s${index}: { baseUrl: https://a.example, token: { env: TOKEN } }`).join("\n")}\n`;
+
+  it("5,000 policies of 100 services are fine, and one more of each is a problem", async () => {
+    const fine = await folderOf({ "a.yaml": many(2_500, "a"), "b.yaml": many(2_500, "b"), "c.yaml": services(100) });
+    const loaded = await loadPolicies(fine, { variables, checks });
+    expect(loaded.ok && loaded.set.policies.length).toBe(5_000);
+    const over = await folderOf({ "a.yaml": many(2_500, "a"), "b.yaml": many(2_501, "b"), "c.yaml": services(101) });
+    const refused = await loadPolicies(over, { variables, checks });
+    expect(refused.ok ? [] : refused.problems.map(({ message }) => message)).toEqual([
+      "101 services in all: 100 is the most",
+      "5001 policies in all: 5000 is the most",
+    ]);
+  });
+
+  it("201 files are too many", async () => {
+    const folder = await folderOf(
+      Object.fromEntries(Array.from({ length: 201 }, (_, index) => [`${index}.yaml`, "a: 1"])),
+    );
+    const loaded = await loadPolicies(folder, { variables, checks });
+    expect(loaded).toMatchObject({
+      ok: false,
+      problems: [{ line: 0, message: "holds 201 policy files: 200 is the most" }],
+    });
+  });
+});
