@@ -8,6 +8,7 @@ import { type Component, startInOrder, stopInReverse } from "./core/component.ts
 import { UsageError } from "./core/errors.ts";
 import type { EventLog } from "./core/event-log.ts";
 import { createItemReader, type ItemReader } from "./feeds/mapping.ts";
+import { defaultPace, type FeedPace } from "./feeds/pace.ts";
 import { walkFeed } from "./feeds/walk-feed.ts";
 import { createRecorder } from "./outcome/recorder.ts";
 import { createConsumer } from "./queue/consumer.ts";
@@ -47,6 +48,8 @@ export interface AppOptions {
   readonly drainMs: number;
   /** How patient work is; `defaultTiming` unless set. */
   readonly timing?: WorkTiming;
+  /** How often feeds are walked; `defaultPace` unless set. */
+  readonly pace?: FeedPace;
 }
 
 /** A started app. */
@@ -127,7 +130,7 @@ function createParts({ options, services, store, producer }: Built): WorkParts {
     journal: new StartJournal(store),
     leases: new Leases(store),
     book: new FeedBook(store),
-    walkSoon: (feed) => producer.walkSoon({ v: 1, kind: "feed-walk", ...feed }),
+    read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
     nowMs: () => redisTimeMs(store),
     monotonicMs: systemClock.monotonicMs,
@@ -151,10 +154,11 @@ function createItemReaders(set: PolicySet): (feed: Feed) => ItemReader | undefin
 
 function consumersOf(options: AppOptions, { parts, store }: { parts: WorkParts; store: Store }): Component[] {
   const { set, redis, log, takeOverAfterMs, drainMs } = options;
+  const walking = { ...parts, pace: options.pace ?? defaultPace };
   const record = createRecorder(new History(store), log);
   const processTask = createProcessTask(parts, record);
   const process = async (item: unknown, attempt: Attempt): Promise<Verdict> =>
-    isFeedWalk(item) ? walkFeed(item, parts, attempt.signal) : processTask(parseTask(item), attempt);
+    isFeedWalk(item) ? walkFeed(item, walking, attempt.signal) : processTask(parseTask(item), attempt);
   const abandoned = async (item: unknown, why: string) => {
     if (!isFeedWalk(item)) await endAbandoned(parseTask(item), parts, { record, why });
   };

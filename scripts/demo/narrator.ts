@@ -24,7 +24,9 @@ export class Narrator {
   /** The first lines: what runs where. */
   welcome(world: { redis: string; sandbox: string; pids: readonly number[]; forMs: number }): void {
     const [first = 0] = world.pids;
-    this.plain(this.#paint("bold", `Syncline demo: config/demo.yaml against the sandbox service, for ${world.forMs / 1_000} s`));
+    this.plain(
+      this.#paint("bold", `Syncline demo: config/demo.yaml against the sandbox service, for ${world.forMs / 1_000} s`),
+    );
     this.plain(`  redis    ${world.redis}`);
     this.plain(`  sandbox  ${world.sandbox} (with faults: failing polls, lost answers, throttling, latency)`);
     this.plain(`  replicas ${world.pids.map((pid) => `pid ${pid}`).join(", ")}   try it: kill -9 ${first}`);
@@ -73,13 +75,25 @@ function lineOf(event: DemoEvent): Line | undefined {
     case "task.answer-lost":
       return ["answer lost", `${text("policy")}  did it start? Not sent again; looking at the activities`, "magenta"];
     case "task.start-confirmed":
-      return ["confirmed", `${text("policy")}  activity ${text("activity")} shows that sync job ${text("target")} did start`, "cyan"];
+      return [
+        "confirmed",
+        `${text("policy")}  activity ${text("activity")} shows that sync job ${text("target")} did start`,
+        "cyan",
+      ];
     case "request.retried":
       return ["tried again", `${text("operation")} failed (${text("kind")})`, "yellow"];
     case "task.retried":
-      return ["retried", `${text("policy")}  attempt ${text("attempt")} failed (${text("reason")}), again in ${text("afterMs")} ms`, "yellow"];
+      return [
+        "retried",
+        `${text("policy")}  attempt ${text("attempt")} failed (${text("reason")}), again in ${text("afterMs")} ms`,
+        "yellow",
+      ];
     case "feed.item":
-      return ["seen", `new in ${text("list")}: ${text("id")}${event["syncJobId"] === undefined ? "" : ` of sync job ${text("syncJobId")}`}`, "gray"];
+      return [
+        "seen",
+        `new in ${text("list")}: ${text("id")}${event["syncJobId"] === undefined ? "" : ` of sync job ${text("syncJobId")}`}`,
+        "gray",
+      ];
     case "task.finished":
       return finishedLine(event);
     case "replica.died":

@@ -1,8 +1,9 @@
 // From policy files as written to the policies as the rest sees them: defaults filled in, durations in milliseconds.
 // Called by load-policies.ts when nothing is wrong any more. Pure, apart from making token paths absolute.
-import type { ListName } from "../core/list-name.ts";
+
 import { dirname, resolve } from "node:path";
 import { parseDuration } from "../core/duration.ts";
+import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { policyDefaults } from "./defaults.ts";
 import type {

@@ -178,7 +178,11 @@ function catchUpRule(policy: View, { defaults, report }: RuleContext): void {
   }
 }
 
-function checkExpression(expression: View, scope: "item" | "list", { checks, report }: Pick<RuleContext, "checks" | "report">): void {
+function checkExpression(
+  expression: View,
+  scope: "item" | "list",
+  { checks, report }: Pick<RuleContext, "checks" | "report">,
+): void {
   const text = expression.text();
   const problem = text === undefined || text === "" ? undefined : checks.expression(text, scope);
   if (problem !== undefined) report(expression.path, `${labelOf(expression.path)}: ${problem}`);

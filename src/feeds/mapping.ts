@@ -2,8 +2,8 @@
 // Nothing about the fields of activities and conflicts is known (service-interface §2, Gaps): the operator's mapping says it.
 import type { ItemMapping } from "../config/policy-set.ts";
 import { type Expression, parseExpression } from "../core/expression.ts";
-import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { ListName } from "../core/list-name.ts";
+import { canonicalJson, hashText } from "../core/stable-hash.ts";
 
 /** What Syncline keeps of one item; undefined where the mapping says nothing or could not be read. */
 export interface MappedItem {

@@ -1,14 +1,27 @@
-// How often a feed is walked: fast while something happens, slower when it does not. Pure.
+// How often a feed is walked: fast while something happens or somebody new waits, slower when not. Pure.
 
-/** The shortest time between the ends and starts of two walks of one feed, whoever asks. */
-export const walkGapMs = 1_000;
-const fastestMs = 5_000;
-const slowestMs = 60_000;
+/** The limits of the pace, in milliseconds. */
+export interface FeedPace {
+  /** The shortest time between two walks of one feed, whoever asks. */
+  readonly gapMs: number;
+  /** The wait after something new. */
+  readonly fastestMs: number;
+  /** The longest wait. */
+  readonly slowestMs: number;
+}
 
-/**
- * The wait until the next walk: 5 s after something new, growing to 60 s with the quiet, and never less than five times
- * what the last walk took, so that a long list is not read without end.
- */
-export function walkPaceMs(quietForMs: number, lastWalkMs: number): number {
-  return Math.min(slowestMs, Math.max(fastestMs, quietForMs / 4, 5 * lastWalkMs));
+/** The pace unless said otherwise. */
+export const defaultPace: FeedPace = { gapMs: 1_000, fastestMs: 5_000, slowestMs: 60_000 };
+
+/** A walk takes at most this part of the time: a long list is not read without end. */
+const walkShare = 5;
+
+/** The earliest time for a walk after the last one ended, whoever asks. */
+export function walkGapMs(pace: FeedPace, lastWalkMs: number): number {
+  return Math.max(pace.gapMs, walkShare * lastWalkMs);
+}
+
+/** The wait until the next walk: fastest after something new or somebody new, growing with the quiet to the slowest. */
+export function walkPaceMs(pace: FeedPace, quietForMs: number, lastWalkMs: number): number {
+  return Math.min(pace.slowestMs, Math.max(pace.fastestMs, quietForMs / 4, walkShare * lastWalkMs));
 }

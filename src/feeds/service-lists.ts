@@ -1,6 +1,7 @@
 // Which operation of the service reads which list. The one place that knows both names.
-import type { ListOperation } from "../service/operations.ts";
+
 import type { ListName } from "../core/list-name.ts";
+import type { ListOperation } from "../service/operations.ts";
 
 /** The list operation behind each list. Source: service-interface §4.1 */
 export const operationOf: Readonly<Record<ListName, ListOperation>> = {

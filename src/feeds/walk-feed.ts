@@ -10,7 +10,7 @@ import type { FeedStatus } from "../store/feed-book.ts";
 import type { Feed, FeedWalk } from "../tasks/feed.ts";
 import { done, snooze, type Verdict } from "../tasks/verdict.ts";
 import type { ItemReader, MappedItem } from "./mapping.ts";
-import { walkGapMs, walkPaceMs } from "./pace.ts";
+import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
 import { operationOf } from "./service-lists.ts";
 
 /** What the reader needs of the feed book (store/feed-book.ts). */
@@ -28,6 +28,7 @@ export interface WalkParts {
   readonly nowMs: () => Promise<number>;
   readonly service: (name: string) => SyncService | undefined;
   readonly itemReader: (feed: Feed) => ItemReader | undefined;
+  readonly pace: FeedPace;
   readonly log: EventLog;
 }
 
@@ -45,7 +46,7 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
   if (service === undefined || reader === undefined || (await parts.book.waiting(feed, nowMs)) === 0) return done;
   const before = await parts.book.status(feed);
   const lastWalkMs = (before.walkEndedAtMs ?? 0) - (before.walkStartedAtMs ?? 0);
-  const earliestMs = (before.walkEndedAtMs ?? 0) + Math.max(walkGapMs, 5 * lastWalkMs);
+  const earliestMs = (before.walkEndedAtMs ?? 0) + walkGapMs(parts.pace, lastWalkMs);
   if (nowMs < earliestMs) return snooze(earliestMs);
   try {
     await readPages(feed, { ...parts, service, reader, first: before.walks === 0, startedAtMs: nowMs }, signal);
@@ -54,11 +55,12 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
     if (error.kind === "cancelled" || signal.aborted) return snooze(nowMs);
     await parts.book.failed(feed, `${error.kind}: ${firstLine(error)}`);
     parts.log.warn("feed.unreadable", { ...feed, kind: error.kind, message: firstLine(error) });
-    return snooze(nowMs + Math.max(walkPaceMs(0, 0), error.retryAfterMs ?? 0));
+    return snooze(nowMs + Math.max(parts.pace.fastestMs, error.retryAfterMs ?? 0));
   }
   const after = await parts.book.status(feed);
   const endedAtMs = after.walkEndedAtMs ?? nowMs;
-  return snooze(endedAtMs + walkPaceMs(endedAtMs - (after.grewAtMs ?? 0), endedAtMs - nowMs));
+  const quietForMs = endedAtMs - Math.max(after.grewAtMs ?? 0, after.wantedAtMs ?? 0);
+  return snooze(endedAtMs + walkPaceMs(parts.pace, quietForMs, endedAtMs - nowMs));
 }
 
 interface Reading extends Omit<WalkParts, "service" | "itemReader"> {

@@ -26,12 +26,12 @@ export class Producer {
     }
   }
 
-  /** Asks for a walk of a feed as soon as its reader may: adds it, or wakes the one that sleeps. */
-  async walkSoon(walk: FeedWalk): Promise<void> {
+  /** Makes sure that a feed is walked: adds its walk unless it is there; with `hurry`, wakes the one that sleeps. */
+  async walk(walk: FeedWalk, { hurry }: { readonly hurry: boolean }): Promise<void> {
     const queue = this.#queue(queueName(walk.service, "polls"));
     const jobId = feedId(walk);
     await queue.add(walk.kind, walk, { ...feedWalkOptions, jobId });
-    const job = await queue.getJob(jobId);
+    const job = hurry ? await queue.getJob(jobId) : undefined;
     if (job === undefined || !(await job.isDelayed())) return;
     await job.promote().catch(() => {
       // Its reader woke up in between, which is what was wanted.

@@ -31,6 +31,8 @@ export interface FeedStatus {
   readonly walkEndedAtMs: number | undefined;
   /** When a walk last found something new or changed. */
   readonly grewAtMs: number | undefined;
+  /** When somebody last began to wait. */
+  readonly wantedAtMs: number | undefined;
   /** Since when walks fail, and why; undefined while they work. */
   readonly failingSinceMs: number | undefined;
   readonly failure: string | undefined;
@@ -118,6 +120,7 @@ export class FeedBook {
       walkStartedAtMs: instant("walkStartedAtMs"),
       walkEndedAtMs: instant("walkEndedAtMs"),
       grewAtMs: instant("grewAtMs"),
+      wantedAtMs: instant("wantedAtMs"),
       failingSinceMs: instant("failingSinceMs"),
       failure: fields["failure"],
     };
@@ -137,8 +140,10 @@ export class FeedBook {
   }
 
   /** Says that somebody waits for this feed until then; the reader goes on while anybody does. */
-  async waitFor(feed: Feed, waiter: string, untilMs: number): Promise<void> {
-    await this.#store.redis.zadd(this.#waiters(feed), untilMs, waiter);
+  async waitFor(feed: Feed, waiter: string, { nowMs, untilMs }: { nowMs: number; untilMs: number }): Promise<void> {
+    const { redis } = this.#store;
+    const [statusKey = ""] = this.#keys(feed);
+    if ((await redis.zadd(this.#waiters(feed), untilMs, waiter)) > 0) await redis.hset(statusKey, "wantedAtMs", nowMs);
   }
 
   /** Says that this waiter has what it wanted. */

@@ -99,6 +99,11 @@ export class StartJournal {
     return String(await noteScript(this.#store, [this.#key(taskId)], ["lost", why]));
   }
 
+  /** Notes that nothing stands in the way of the start any more; answers when that was so first. */
+  async ready(taskId: string): Promise<number> {
+    return Number(await noteScript(this.#store, [this.#key(taskId)], ["readyAtMs", ""]));
+  }
+
   /** Notes that the run was seen finished now; answers when that was seen first. */
   async finishSeen(taskId: string): Promise<number> {
     return Number(await noteScript(this.#store, [this.#key(taskId)], ["finishSeenAtMs", ""]));

@@ -26,13 +26,14 @@ export function feedOf(task: Task, list: ListName): Feed {
   return { service: task.service, repository: task.repository, list };
 }
 
-/** Says that this task waits for both feeds, and asks their readers for a walk when asked to hurry. */
+/** Says that this task waits for both feeds, and makes sure that somebody reads them. */
 export async function follow(task: Task, parts: WorkParts, options: { nowMs: number; hurry: boolean }): Promise<void> {
   for (const list of followed) {
-    await parts.book.waitFor(feedOf(task, list), task.id, options.nowMs + waiterForMs);
-    const { walkEndedAtMs = 0, failingSinceMs } = await parts.book.status(feedOf(task, list));
-    const stale = options.nowMs - walkEndedAtMs > waiterForMs && failingSinceMs === undefined;
-    if (options.hurry || stale) await parts.walkSoon(feedOf(task, list));
+    await parts.book.waitFor(feedOf(task, list), task.id, {
+      nowMs: options.nowMs,
+      untilMs: options.nowMs + waiterForMs,
+    });
+    await parts.read(feedOf(task, list), { hurry: options.hurry });
   }
 }
 

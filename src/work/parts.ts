@@ -18,8 +18,8 @@ export interface WorkParts {
   readonly journal: StartJournal;
   readonly leases: Leases;
   readonly book: FeedBook;
-  /** Asks the reader of a feed for a walk as soon as it may. */
-  readonly walkSoon: (feed: Feed) => Promise<void>;
+  /** Makes sure that somebody reads a feed; with `hurry`, as soon as its pace allows. */
+  readonly read: (feed: Feed, options: { readonly hurry: boolean }) => Promise<void>;
   readonly enqueue: EnqueueTasks;
   /** The shared clock: Redis's. */
   readonly nowMs: () => Promise<number>;

@@ -1,10 +1,10 @@
 // A poll task: reads a list or only its count, and holds it against the policy's expectation. Changes nothing anywhere.
 import { backoffMs } from "../core/backoff.ts";
 import { type Expression, firstLine, parseExpression } from "../core/expression.ts";
+import type { ListName } from "../core/list-name.ts";
 import { operationOf } from "../feeds/service-lists.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { ListName } from "../core/list-name.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { judge, reasonOf } from "./judge.ts";

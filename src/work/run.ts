@@ -26,7 +26,7 @@ export async function stepRun(task: Task, parts: WorkParts): Promise<Step> {
   const entry = await parts.journal.claim(task.id, owner);
   if (entry.state === "settled") return { step: "settled" };
   const policy = parts.policy(task.policy);
-  if (entry.state === "claimed") return prepare(task, { parts, policy, entry, owner });
+  if (entry.state === "claimed") return prepare(task, { parts, policy, owner });
   if (policy === undefined) {
     return end({
       status: "unknown",
@@ -51,11 +51,10 @@ export async function releaseRun(task: Task, parts: WorkParts): Promise<void> {
 interface Preparation {
   readonly parts: WorkParts;
   readonly policy: Policy | undefined;
-  readonly entry: StartEntry;
   readonly owner: string;
 }
 
-async function prepare(task: Task, { parts, policy, entry, owner }: Preparation): Promise<Step> {
+async function prepare(task: Task, { parts, policy, owner }: Preparation): Promise<Step> {
   const nowMs = await parts.nowMs();
   if (policy === undefined)
     return endUnsent("skipped", "policy-removed", `policy ${task.policy} is not configured any more`);
@@ -66,8 +65,9 @@ async function prepare(task: Task, { parts, policy, entry, owner }: Preparation)
       return endUnsent("skipped", "overlap", `${holder} is still running`);
     if (holder !== task.id) return { step: "snooze", untilMs: nowMs + queueForLeaseMs };
   }
-  const baseline = await baselineSince(task, parts, entry.claimedAtMs);
-  if (!isComplete(baseline) && nowMs - entry.claimedAtMs < parts.timing.baselineWithinMs) {
+  const readyAtMs = await parts.journal.ready(task.id);
+  const baseline = await baselineSince(task, parts, readyAtMs);
+  if (!isComplete(baseline) && nowMs - readyAtMs < parts.timing.baselineWithinMs) {
     await follow(task, parts, { nowMs, hurry: true });
     return { step: "snooze", untilMs: nowMs + 250 };
   }

@@ -7,8 +7,10 @@ import { type RunningApp, startApp } from "../../src/app.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../src/config/load-policies.ts";
 import type { EventFields, EventLog } from "../../src/core/event-log.ts";
+import { Producer } from "../../src/queue/producer.ts";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
+import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import type { Outcome } from "../../src/tasks/outcome.ts";
 import { defaultTiming, type WorkTiming } from "../../src/work/timing.ts";
 
@@ -35,7 +37,11 @@ export class TestLog implements EventLog {
 
   /** Waits for the outcome of a policy. */
   async untilFinished(policy: string): Promise<Outcome> {
-    const { event: _event, level: _level, ...outcome } = await this.until((event) => event.event === "task.finished" && event["policy"] === policy);
+    const {
+      event: _event,
+      level: _level,
+      ...outcome
+    } = await this.until((event) => event.event === "task.finished" && event["policy"] === policy);
     return { v: 1, ...outcome } as unknown as Outcome;
   }
 
@@ -52,7 +58,13 @@ export class TestLog implements EventLog {
 }
 
 /** Short waits for scenarios. */
-export const shortTiming: WorkTiming = { ...defaultTiming, baselineWithinMs: 3_000, verifyForMs: 3_000, quietForMs: 1_500, unreadableForMs: 3_000 };
+export const shortTiming: WorkTiming = {
+  ...defaultTiming,
+  baselineWithinMs: 3_000,
+  verifyForMs: 3_000,
+  quietForMs: 1_500,
+  unreadableForMs: 3_000,
+};
 
 const mapping = `
       activity: { id: item.activityId, syncJobId: item.syncJobId, finished: 'item.state in ["Finished", "Failed"]', succeeded: item.state == "Finished" }
@@ -74,6 +86,8 @@ export interface World {
   readonly sandbox: Sandbox;
   readonly log: TestLog;
   readonly app: RunningApp;
+  /** Runs a policy by hand and waits for its first outcome. */
+  run(policy: string): Promise<Outcome>;
   /** Starts of a sync job that the sandbox really did. */
   starts(syncJobId: number): number;
   stop(): Promise<void>;
@@ -83,7 +97,12 @@ let worlds = 0;
 
 /** Starts a sandbox and an app over it. */
 export async function startWorld(options: WorldOptions): Promise<World> {
-  const sandbox = await startSandbox({ runMs: [200, 400], activities: 120, ...options.sandbox, faults: (options.faults ?? []).map(parseFault) });
+  const sandbox = await startSandbox({
+    runMs: [200, 400],
+    activities: 120,
+    ...options.sandbox,
+    faults: (options.faults ?? []).map(parseFault),
+  });
   const folder = await mkdtemp(join(tmpdir(), "syncline-"));
   const file = join(folder, "policies.yaml");
   await writeFile(file, policyFile(sandbox.baseUrl, options));
@@ -92,22 +111,33 @@ export async function startWorld(options: WorldOptions): Promise<World> {
   if (!result.ok) throw new Error(result.problems.map(({ line, message }) => `${line}: ${message}`).join("\n"));
   const log = new TestLog();
   worlds += 1;
+  const target = { url: options.redis.url, prefix: `${options.redis.prefix}-${worlds}` };
+  const producer = new Producer(target, log);
   const app = await startApp({
     set: result.set,
-    redis: { url: options.redis.url, prefix: `${options.redis.prefix}-${worlds}` },
+    redis: target,
     roles: ["scheduler", "worker"],
     variables,
     log,
     takeOverAfterMs: 5_000,
     drainMs: 5_000,
     timing: options.timing ?? shortTiming,
+    pace: { gapMs: 100, fastestMs: 300, slowestMs: 1_000 },
   });
   return {
     sandbox,
     log,
     app,
-    starts: (syncJobId) => sandbox.ledger().filter(({ operation, key }) => operation === "RunSyncJob" && Number(key) === syncJobId).length,
+    run: async (name) => {
+      const policy = result.set.policies.find((one) => one.name === name);
+      if (policy === undefined) throw new Error(`no policy ${name}`);
+      await producer.enqueue(tasksOf(policy, { slotMs: Date.now(), origin: "manual", covers: [] }));
+      return log.untilFinished(name);
+    },
+    starts: (syncJobId) =>
+      sandbox.ledger().filter(({ operation, key }) => operation === "RunSyncJob" && Number(key) === syncJobId).length,
     stop: async () => {
+      await producer.close();
       await app.stop();
       await sandbox.stop();
       await rm(folder, { recursive: true });

@@ -82,8 +82,8 @@ describe("the feed book", () => {
 
   it("counts who waits, and drops those whose time has passed", async () => {
     const one = feed("waiting");
-    await book.waitFor(one, "a", 1_000);
-    await book.waitFor(one, "b", 2_000);
+    await book.waitFor(one, "a", { nowMs: 0, untilMs: 1_000 });
+    await book.waitFor(one, "b", { nowMs: 0, untilMs: 2_000 });
     expect(await book.waiting(one, 1_500)).toBe(1);
     await book.leave(one, "b");
     expect(await book.waiting(one, 1_500)).toBe(0);
