@@ -1,0 +1,39 @@
+// Says what a failed `syncline api` means: lines for a person and the exit code. Called by api.ts. Pure.
+import type { ErrorKind } from "../core/error-kind.ts";
+import type { ServiceError } from "../service/client.ts";
+import type { ExitCode } from "./command-io.ts";
+
+const advice: Readonly<Record<ErrorKind, string>> = {
+  "bad-request": "check the key, the repository, the properties and the path form",
+  "not-found": "check the key, the base URL and the path form",
+  unauthorized: "check the access token: it may have run out",
+  forbidden: "the token is good but has no right to do this: ask for the permission",
+  throttled: "the service wants fewer requests: wait and try again",
+  server: "look into the service's own log",
+  unreachable: "check the base URL, the network and whether the service runs; nothing was done",
+  unknown: "the service may be slow or a proxy in between: try again",
+  contract: "the answer is not what the interface says: check that the base URL leads to the service",
+  paging: "what was printed so far is good; the rest of the list was not read",
+  cancelled: "stopped on request",
+};
+
+/** The lines for standard error and the exit code: 3 when the service was out of reach or its answer got lost, else 1. */
+export function explainServiceError(error: ServiceError): {
+  readonly lines: readonly string[];
+  readonly exitCode: ExitCode;
+} {
+  const isWrite = error.method !== "GET";
+  const isUncertain =
+    isWrite && error.sent === "maybe" && ["unknown", "cancelled", "server", "contract"].includes(error.kind);
+  const facts = [`kind: ${error.kind}`];
+  if (error.reason !== undefined) facts.push(`reason: ${error.reason}`);
+  if (error.status !== undefined) facts.push(`status: ${error.status}`);
+  if (error.retryAfterMs !== undefined) facts.push(`retry after: ${Math.ceil(error.retryAfterMs / 1_000)} s`);
+  if (error.correlationId !== undefined) facts.push(`correlation id: ${error.correlationId}`);
+  const whatToDo = isUncertain
+    ? `${error.operation} may or may not have happened: look at the service before you repeat it`
+    : advice[error.kind];
+  const lines = [`error: ${error.message}`, `error: ${facts.join(", ")}`, `error: ${whatToDo}`];
+  const isOut = error.kind === "unreachable" || error.kind === "unknown" || (error.kind === "cancelled" && isUncertain);
+  return { lines, exitCode: isOut ? 3 : 1 };
+}

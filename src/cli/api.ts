@@ -1,0 +1,136 @@
+// `syncline api OPERATION`: calls any of the service's fifteen operations by hand. Called by main.ts.
+// Reads options into one checked request, connects, hands over to api-call.ts, and says what went wrong and what to do.
+import { Argument, Command, Option } from "commander";
+import leven from "leven";
+import { UsageError } from "../core/errors.ts";
+import type { EventLog } from "../core/event-log.ts";
+import {
+  type Operation,
+  operationNames,
+  type PathForm,
+  ServiceError,
+  SyncService,
+  staticToken,
+} from "../service/client.ts";
+import { factsOf } from "../service/operations.ts";
+import { callOperation } from "./api-call.ts";
+import { explainServiceError } from "./api-error.ts";
+import { type ApiOptions, readApiRequest } from "./api-request.ts";
+import type { CommandIo } from "./command-io.ts";
+
+/** Opens the client of a service that a policy file names. @throws UsageError when the file or the service is not there. */
+export type ConnectService = (target: { readonly config: string; readonly service: string }) => Promise<SyncService>;
+
+interface Target {
+  readonly config?: string;
+  readonly service?: string;
+  readonly baseUrl?: string;
+  readonly pathForm?: PathForm;
+}
+
+/**
+ * The command `api`. Exit code 1 when the service refused or failed, 3 when it was out of reach or its answer got lost.
+ * @throws UsageError from its action, for main.ts to print.
+ */
+export function apiCommand(io: CommandIo, connect: ConnectService): Command {
+  return new Command("api")
+    .summary("call one operation of the service by hand")
+    .description("Calls one operation of the Synchronization Management Service and prints what it answers.")
+    .addArgument(new Argument("<operation>", "name of the operation, in any case"))
+    .option("--config <path>", "policy file or folder that names the service")
+    .option("--service <name>", "name of the service in it")
+    .option("--base-url <url>", "address of the service instead; the token comes from SYNCLINE_TOKEN")
+    .addOption(
+      new Option("--path-form <form>", "with --base-url: how keys are written").choices(["parentheses", "segment"]),
+    )
+    .option("--key <key>", "id of the sync job, mask, target or identity")
+    .option("--repository <key>", "destination repository")
+    .option("--select <names>", "properties to return, separated by commas")
+    .option("--expand <names>", "properties to extend, separated by commas")
+    .option("--body <file>", "JSON object with the properties to change; - reads standard input")
+    .option("--all", "print every item of a list, one JSON line each")
+    .option("--count", "print the number of items of a list")
+    .option("--json", "print compact JSON for machines")
+    .addHelpText("after", () => `\nOperations:\n${operationLines().join("\n")}\n`)
+    .action((name: string, options: ApiOptions & Target) => runApi(io, connect, { name, options }));
+}
+
+async function runApi(
+  io: CommandIo,
+  connect: ConnectService,
+  given: { readonly name: string; readonly options: ApiOptions & Target },
+): Promise<void> {
+  const operation = parseOperation(given.name);
+  const request = await readApiRequest(operation, given.options, io);
+  const service = await open(io, connect, given.options);
+  try {
+    io.exitCode = await callOperation(service, request, io);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const { lines, exitCode } = explainServiceError(error);
+    for (const line of lines) io.err(line);
+    io.exitCode = exitCode;
+  } finally {
+    service.close();
+  }
+}
+
+/** Finds an operation by its name in any case. @throws UsageError with the nearest names. */
+function parseOperation(name: string): Operation {
+  const wanted = name.toLowerCase();
+  const found = operationNames.find((known) => known.toLowerCase() === wanted);
+  if (found !== undefined) return found;
+  const near = operationNames
+    .map((known) => ({ known, distance: leven(known.toLowerCase(), wanted) }))
+    .filter(({ known, distance }) => distance <= Math.max(3, known.length / 3))
+    .sort((left, right) => left.distance - right.distance)[0];
+  const hint = near === undefined ? "" : `Did you mean ${near.known}? `;
+  throw new UsageError(
+    `there is no operation ${JSON.stringify(name)}. ${hint}"syncline api --help" lists all fifteen.`,
+  );
+}
+
+async function open(io: CommandIo, connect: ConnectService, target: Target): Promise<SyncService> {
+  const { config, service, baseUrl, pathForm } = target;
+  if (baseUrl === undefined) {
+    if (config === undefined || service === undefined) {
+      throw new UsageError(
+        "say which service: --config PATH with --service NAME, or --base-url URL with SYNCLINE_TOKEN set",
+      );
+    }
+    if (pathForm !== undefined)
+      throw new UsageError("--path-form goes with --base-url only: the policy file says it for its services");
+    return connect({ config, service });
+  }
+  if (config !== undefined || service !== undefined) {
+    throw new UsageError("--base-url excludes --config and --service: take one or the other");
+  }
+  const { token } = io.settings;
+  if (token === undefined) {
+    throw new UsageError("--base-url needs an access token: set the environment variable SYNCLINE_TOKEN");
+  }
+  try {
+    return new SyncService({ baseUrl, token: staticToken(token), pathForm, log: retryNotes(io) });
+  } catch (error) {
+    throw new UsageError(`--base-url or SYNCLINE_TOKEN: ${error instanceof Error ? error.message : "cannot be used"}`);
+  }
+}
+
+function retryNotes(io: CommandIo): EventLog {
+  const note: EventLog["warn"] = (event, fields) => {
+    if (event !== "request.retried") return;
+    io.err(`note: ${fields?.["kind"]}, trying again in ${fields?.["waitMs"]} ms`);
+  };
+  return { info: () => {}, warn: note, error: () => {} };
+}
+
+function operationLines(): string[] {
+  const width = Math.max(...operationNames.map((name) => name.length));
+  return operationNames.map((name) => {
+    const { method, path, target } = factsOf(name);
+    const key = { key: "({key})", none: "", identity: "/ecmsync.userorgroup(id={key},repository={repository})" }[
+      target
+    ];
+    return `  ${name.padEnd(width)}  ${method.padEnd(6)}  ${path}${key}`;
+  });
+}

@@ -1,0 +1,127 @@
+// Reads the answers of the service into checked values. Pure; called by client.ts. Documented fields are checked, unknown ones kept.
+// Every function throws WrongShape, which call.ts turns into a ServiceError of kind `contract`.
+import type { z } from "zod";
+import { isJsonObject, type JsonObject } from "../core/json.ts";
+import { type Answer, WrongShape } from "./call.ts";
+import { parseCount } from "./count.ts";
+import { type Identity, identitySchema } from "./entities.ts";
+import { parseExactJson } from "./exact-json.ts";
+
+/** Items of one page that are read; the interface speaks of 100. Source: service-interface §8. */
+export const itemsPerPageMax = 10_000;
+
+/** The items of one page and the link as the service wrote it. */
+export interface RawPage<Item> {
+  readonly items: readonly Item[];
+  readonly link: string | undefined;
+  readonly contextUrl: string | undefined;
+}
+
+/** How a deletion ended: `true`, `false`, or 204 without a word. Source: service-interface §4.4. */
+export type DeleteResult = "deleted" | "not-deleted" | "deleted-no-content";
+
+/** Reads the entity after an update; 204 says that it worked without showing it, so nothing but `{}` is known then. */
+export function readUpdated<Schema extends z.ZodType>(answer: Answer, schema: Schema): z.infer<Schema> {
+  if (answer.status === 204) return check(schema, {}, "");
+  if (answer.status === 201) {
+    throw new WrongShape("201 means that something new was created where an existing entity was meant");
+  }
+  return readEntity(answer, schema);
+}
+
+/** Reads a single entity. */
+export function readEntity<Schema extends z.ZodType>(answer: Answer, schema: Schema): z.infer<Schema> {
+  const body = readJson(answer);
+  if (!isJsonObject(body)) throw new WrongShape("the body is not a JSON object");
+  return check(schema, refuseErrorBody(body), "");
+}
+
+/** Reads a page: `{"value": […]}` or a bare array. Source: service-interface §2. */
+export function readPage<Schema extends z.ZodType>(answer: Answer, schema: Schema): RawPage<z.infer<Schema>> {
+  const body = readJson(answer);
+  if (Array.isArray(body)) return { items: readItems(body, schema), link: undefined, contextUrl: undefined };
+  if (!isJsonObject(body)) throw new WrongShape("the body is neither a JSON object nor an array");
+  const value = refuseErrorBody(body)["value"];
+  if (!Array.isArray(value)) throw new WrongShape('the body has no array "value"');
+  const link = body["@odata.nextLink"] ?? body["@nextLink"] ?? undefined;
+  if (link !== undefined && typeof link !== "string") throw new WrongShape('"@odata.nextLink" is not a text');
+  const context = body["@odata.context"] ?? body["@context"];
+  const contextUrl = typeof context === "string" ? context : undefined;
+  return { items: readItems(value, schema), link, contextUrl };
+}
+
+/** Reads identities: wrapped in `value`, as one object or several. Source: service-interface §4.4. */
+export function readIdentities(answer: Answer): readonly Identity[] {
+  const body = readJson(answer);
+  const value = isJsonObject(body) ? (refuseErrorBody(body)["value"] ?? body) : body;
+  return readItems(Array.isArray(value) ? value : [value], identitySchema);
+}
+
+/** Reads the boolean of a deletion, also wrapped in `value`; 204 is a third answer. */
+export function readDeletion(answer: Answer): DeleteResult {
+  if (answer.status === 204) return "deleted-no-content";
+  const text = answer.text.replace(/^\uFEFF/, "").trim();
+  if (/^true$/i.test(text)) return "deleted";
+  if (/^false$/i.test(text)) return "not-deleted";
+  const body = readJson(answer);
+  const value = isJsonObject(body) ? refuseErrorBody(body)["value"] : undefined;
+  if (typeof value !== "boolean") throw new WrongShape("the body is neither true nor false");
+  return value ? "deleted" : "not-deleted";
+}
+
+/** Checks the answer to run and activate: any 2xx is a success, except the login page of a proxy. Source: service-interface §4.4. */
+export function readNothing(answer: Answer): void {
+  if (/^\s*text\/html\b/i.test(answer.headers.contentType ?? "")) {
+    throw new WrongShape("the body is an HTML page: a proxy or a login page answered instead of the service");
+  }
+  if (answer.status !== 204 && looksLikeError(answer.text)) throw new WrongShape("the body is an error object");
+}
+
+/** Reads the number of a $count request. */
+export function readCount(answer: Answer): number {
+  const count = parseCount(answer.text);
+  if (count === undefined) throw new WrongShape("the body is not a count");
+  return count;
+}
+
+function readJson(answer: Answer): unknown {
+  if (answer.text.trim() === "") throw new WrongShape("the body is empty");
+  try {
+    return parseExactJson(answer.text);
+  } catch {
+    throw new WrongShape(`the body is not JSON (${answer.text.length} characters): cut short, or not from the service`);
+  }
+}
+
+/** An error may stand inside a good answer: the status went out before the server failed. */
+function refuseErrorBody(body: JsonObject): JsonObject {
+  const others = Object.keys(body).filter((name) => name !== "error" && !name.startsWith("@"));
+  if (isJsonObject(body["error"]) && others.length === 0) throw new WrongShape("the body is an error object");
+  return body;
+}
+
+function looksLikeError(text: string): boolean {
+  if (!text.trimStart().startsWith("{")) return false;
+  try {
+    const body: unknown = JSON.parse(text);
+    return isJsonObject(body) && isJsonObject(body["error"]);
+  } catch {
+    return false;
+  }
+}
+
+function readItems<Schema extends z.ZodType>(items: readonly unknown[], schema: Schema): z.infer<Schema>[] {
+  if (items.length > itemsPerPageMax) {
+    throw new WrongShape(`the page holds ${items.length} items, more than the ${itemsPerPageMax} that are read`);
+  }
+  return items.map((item, index) => check(schema, item, `item ${index}`));
+}
+
+function check<Schema extends z.ZodType>(schema: Schema, value: unknown, where: string): z.infer<Schema> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const field = issue === undefined || issue.path.length === 0 ? "" : `field "${issue.path.map(String).join(".")}"`;
+  const place = [where, field].filter((part) => part !== "").join(", ");
+  throw new WrongShape(`${place === "" ? "the body" : place} has the wrong type`);
+}

@@ -1,0 +1,180 @@
+// One call of an operation: token, exchange, renewal after 401, retries of reads, and every failure as a ServiceError.
+// Called by client.ts and pages.ts through SyncService. The token is attached here, per request, after the check of the final URL.
+import type { Clock } from "../core/clock.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { type CallFacts, CallFailure } from "./call-failure.ts";
+import { factsOf, type Operation } from "./operations.ts";
+import { isUnderBase, type ServiceBase } from "./request-url.ts";
+import { retryWaitMs } from "./retry.ts";
+import { ServiceError } from "./service-error.ts";
+import type { RequestEvent, Timeouts } from "./service-options.ts";
+import { TokenError, type TokenSource } from "./token.ts";
+import type { AnswerHeaders, ExchangeResult, Transport } from "./transport.ts";
+
+/** What to send. */
+export interface Call {
+  readonly operation: Operation;
+  readonly url: URL;
+  /** For `$count`: text is welcome too. */
+  readonly isCount?: boolean | undefined;
+  readonly body?: Readonly<Record<string, unknown>> | undefined;
+  readonly idempotencyKey?: string | undefined;
+  /** Replaces the time-outs of the whole exchange, of the answer's head and of its body. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An answer with a 2xx status. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: AnswerHeaders;
+  readonly text: string;
+}
+
+/** The answer is not what the interface says; becomes a ServiceError of kind `contract`. */
+export class WrongShape extends Error {
+  override readonly name = "WrongShape";
+}
+
+/** What every call of one service shares. */
+export interface CallerParts {
+  readonly base: ServiceBase;
+  readonly token: TokenSource;
+  readonly transport: Transport;
+  readonly timeouts: Timeouts;
+  readonly bodyBytesMax: number;
+  readonly retries: number;
+  readonly log: EventLog;
+  readonly clock: Clock;
+  readonly onRequest: ((event: RequestEvent) => void) | undefined;
+  /** Aborts when the client is closed. */
+  readonly closed: AbortSignal;
+}
+
+interface Progress {
+  tries: number;
+  status: number | undefined;
+  signal: AbortSignal;
+}
+
+/** Makes calls. */
+export class Caller {
+  readonly #parts: CallerParts;
+
+  constructor(parts: CallerParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Makes one call and reads its answer with `read`.
+   * @throws ServiceError of any kind but `paging`.
+   */
+  async call<T>(call: Call, read: (answer: Answer) => T): Promise<T> {
+    const { clock, closed, onRequest } = this.#parts;
+    const signal = call.signal === undefined ? closed : AbortSignal.any([closed, call.signal]);
+    const progress: Progress = { tries: 0, status: undefined, signal };
+    const { method } = factsOf(call.operation);
+    const startedAtMs = clock.monotonicMs();
+    let kind: RequestEvent["kind"];
+    try {
+      return await this.#retried(call, read, progress);
+    } catch (error) {
+      kind = error instanceof ServiceError ? error.kind : undefined;
+      throw error;
+    } finally {
+      const durationMs = clock.monotonicMs() - startedAtMs;
+      const { tries, status } = progress;
+      onRequest?.({ operation: call.operation, method, status, kind, durationMs, tries });
+    }
+  }
+
+  async #retried<T>(call: Call, read: (answer: Answer) => T, progress: Progress): Promise<T> {
+    const { clock, log, retries } = this.#parts;
+    const triesMax = retries + 1;
+    for (let round = 1; ; round += 1) {
+      try {
+        return await this.#once(call, read, progress);
+      } catch (error) {
+        if (!(error instanceof ServiceError) || round >= triesMax) throw error;
+        const waitMs = retryWaitMs(error, { tries: round, retriesMax: retries });
+        if (waitMs === undefined) throw error;
+        const { operation, kind, status, path } = error;
+        log.warn("request.retried", { operation, path, kind, status, try: round, waitMs });
+        await clock.sleep(waitMs, progress.signal);
+        if (progress.signal.aborted) throw this.#failure(call, "").cancelled("maybe");
+      }
+    }
+  }
+
+  async #once<T>(call: Call, read: (answer: Answer) => T, progress: Progress): Promise<T> {
+    let token = await this.#token(call, progress, "get");
+    let result = await this.#exchange(call, token, progress);
+    if (result.status === 401) {
+      const renewed = await this.#token(call, progress, "renew");
+      if (renewed !== token) {
+        // Refused means not done, so this repeat is safe for every method.
+        this.#parts.log.info("token.renewed", { operation: call.operation });
+        token = renewed;
+        result = await this.#exchange(call, token, progress);
+      }
+    }
+    const failure = this.#failure(call, token);
+    const answer = failure.toAnswer(result);
+    try {
+      return read(answer);
+    } catch (error) {
+      if (error instanceof WrongShape) throw failure.contract(error.message, answer);
+      throw error;
+    }
+  }
+
+  async #token(call: Call, progress: Progress, step: "get" | "renew"): Promise<string> {
+    try {
+      return await this.#parts.token[step](progress.signal);
+    } catch (error) {
+      const failure = this.#failure(call, "");
+      if (progress.signal.aborted) throw failure.cancelled("no");
+      if (error instanceof TokenError) throw failure.noToken(error, progress.status);
+      throw error;
+    }
+  }
+
+  async #exchange(call: Call, token: string, progress: Progress): Promise<ExchangeResult> {
+    const { base, timeouts, bodyBytesMax, transport } = this.#parts;
+    if (!isUnderBase(call.url, base)) throw new Error("a request was about to leave the configured service");
+    const { method } = factsOf(call.operation);
+    progress.tries += 1;
+    const result = await transport.send({
+      method,
+      url: call.url,
+      headers: toHeaders(call, token),
+      body: call.body === undefined ? undefined : JSON.stringify(call.body),
+      isFresh: method !== "GET",
+      timeouts: call.timeoutMs === undefined ? timeouts : withTimeout(timeouts, call.timeoutMs),
+      bodyBytesMax,
+      signal: progress.signal,
+    });
+    progress.status = result.status;
+    return result;
+  }
+
+  #failure(call: Call, token: string): CallFailure {
+    const { method } = factsOf(call.operation);
+    const facts: CallFacts = { operation: call.operation, method, path: call.url.pathname };
+    return new CallFailure(facts, { token, nowMs: this.#parts.clock.nowMs() });
+  }
+}
+
+function withTimeout(timeouts: Timeouts, timeoutMs: number): Timeouts {
+  return { ...timeouts, socketMs: timeoutMs, responseMs: timeoutMs, readMs: timeoutMs, requestMs: timeoutMs };
+}
+
+function toHeaders(call: Call, token: string): Record<string, string> {
+  return {
+    authorization: `Bearer ${token}`,
+    accept: call.isCount === true ? "application/json, text/plain;q=0.9, */*;q=0.1" : "application/json",
+    "user-agent": "syncline",
+    ...(call.body === undefined ? {} : { "content-type": "application/json" }),
+    ...(call.idempotencyKey === undefined ? {} : { "idempotency-key": call.idempotencyKey }),
+  };
+}

@@ -1,0 +1,32 @@
+// From an HTTP status to the kind of failure, and from a Retry-After header to a wait. Pure; called by call.ts.
+import type { ErrorKind } from "../core/error-kind.ts";
+
+const retryAfterMsMax = 15 * 60_000;
+
+/** The kind of a status outside 2xx. 408 counts as a lost answer: whoever gave up waiting was not the service itself. Source: design §7. */
+export function statusKind(status: number, retryAfterMs: number | undefined): ErrorKind {
+  if (status === 401) return "unauthorized";
+  if (status === 403) return "forbidden";
+  if (status === 404) return "not-found";
+  if (status === 429) return "throttled";
+  if (status === 503 && retryAfterMs !== undefined) return "throttled";
+  if (status === 408 || status === 502 || status === 504) return "unknown";
+  if (status >= 500) return "server";
+  if (status >= 400) return "bad-request";
+  return "contract";
+}
+
+/** Reads a Retry-After header: seconds or an HTTP date, clamped to 0..15 min; undefined for anything else. */
+export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {
+  if (header === undefined) return undefined;
+  const text = header.trim();
+  if (/^\d{1,15}$/.test(text)) return clamp(Number(text) * 1_000);
+  // Date.parse takes far more than HTTP dates ("1", "-1", "May"), so the form is checked first.
+  if (!/^[A-Z][a-z]{2,8}, \d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return undefined;
+  const dateMs = Date.parse(text);
+  return Number.isNaN(dateMs) ? undefined : clamp(dateMs - nowMs);
+}
+
+function clamp(waitMs: number): number {
+  return Math.min(Math.max(waitMs, 0), retryAfterMsMax);
+}

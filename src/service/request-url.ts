@@ -1,0 +1,137 @@
+// Builds the URLs of the service: base URL, both path forms, the three identity forms, and the query options. Pure.
+// Called by client.ts and pages.ts. Tries nothing silently: what is not asked for is not sent.
+import { factsOf, type Operation, type PathForm } from "./operations.ts";
+import type { IdentityForm, QuoteStrings } from "./service-options.ts";
+
+/** The id of an entity: a whole number, or its digits as text beyond 2^53-1. */
+export type Key = number | string;
+
+/** Query options of every operation. Source: service-interface §4.2. */
+export interface RepositoryQuery {
+  /** Destination repository key. */
+  readonly repository?: string | undefined;
+}
+
+/** Query options of the GET operations. Source: service-interface §4.2. */
+export interface ReadQuery extends RepositoryQuery {
+  /** Properties to return; sent as `$select`. */
+  readonly select?: readonly string[] | undefined;
+  /** Properties to extend; sent as `$expand`. */
+  readonly expand?: readonly string[] | undefined;
+}
+
+/** Where the service is: its origin and its base path, which is empty or starts with a slash and does not end with one. */
+export interface ServiceBase {
+  readonly origin: string;
+  readonly basePath: string;
+}
+
+/** Which of the equivalent forms to write. */
+export interface UrlForms {
+  readonly pathForm: PathForm;
+  readonly identityForm: IdentityForm;
+  readonly quoteStrings: QuoteStrings;
+}
+
+/** What an operation is applied to. */
+export interface RequestTarget {
+  readonly operation: Operation;
+  /** The key, or the identity's id. */
+  readonly key?: Key | undefined;
+  readonly query?: ReadQuery | undefined;
+  /** Ask for the number of items instead of the items. */
+  readonly count?: boolean | undefined;
+}
+
+/**
+ * Reads a base URL.
+ * @throws TypeError when it is no http(s) URL or carries userinfo, a query or a fragment. The message repeats none of these.
+ */
+export function parseBaseUrl(text: string): ServiceBase {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
+    throw new TypeError("the base URL is not an http(s) URL: write it like https://sync.example.com");
+  }
+  if (url.username !== "" || url.password !== "" || /^[a-z]+:[\\/]*[^/\\?#]*@/i.test(text.trim())) {
+    throw new TypeError("the base URL carries a user name or password: take it out, the service wants a bearer token");
+  }
+  if (/[?#]/.test(text)) throw new TypeError("the base URL carries a query or a fragment: take it out");
+  return { origin: url.origin, basePath: url.pathname.replace(/\/+$/, "") };
+}
+
+/** Tells whether a URL lies at or under the base: the token goes nowhere else. */
+export function isUnderBase(url: URL, base: ServiceBase): boolean {
+  const clean = url.username === "" && url.password === "";
+  return clean && url.origin === base.origin && url.pathname.startsWith(`${base.basePath}/`);
+}
+
+/**
+ * Builds the URL of a request.
+ * @throws RangeError when a key is not a whole number, or an identity lacks its id or repository.
+ */
+export function toRequestUrl(base: ServiceBase, target: RequestTarget, forms: UrlForms): URL {
+  const facts = factsOf(target.operation);
+  const query = target.query ?? {};
+  if (facts.target === "identity") return toIdentityUrl(base, target, forms);
+  let path: string = facts.path;
+  if (facts.target === "key") {
+    const key = checkedKey(target.key);
+    path += forms.pathForm === "parentheses" ? `(${key})` : `/${key}`;
+  }
+  if (target.count === true) return withQuery(base, `${path}/$count`, [["repository", query.repository]]);
+  return withQuery(base, path, [["repository", query.repository], ...readOptions(query)]);
+}
+
+function toIdentityUrl(base: ServiceBase, target: RequestTarget, forms: UrlForms): URL {
+  const id = target.key === undefined ? "" : String(target.key);
+  const repository = target.query?.repository ?? "";
+  if (id === "") throw new RangeError("the identity's id is missing");
+  if (repository === "") throw new RangeError("the repository is missing: an identity belongs to one");
+  const options = readOptions(target.query ?? {});
+  const path = factsOf(target.operation).path;
+  if (forms.identityForm === "query") {
+    return withQuery(base, `${path}/userorgroup`, [["id", id], ["repository", repository], ...options]);
+  }
+  const name = forms.identityForm === "qualified" ? "ecmsync.userorgroup" : "userorgroup";
+  const idText = literal(id, forms.quoteStrings === "all");
+  const repositoryText = literal(repository, forms.quoteStrings !== "none");
+  return withQuery(base, `${path}/${name}(id=${idText},repository=${repositoryText})`, options);
+}
+
+function checkedKey(key: Key | undefined): string {
+  const text = String(key ?? "");
+  const whole = typeof key === "number" ? Number.isSafeInteger(key) && key >= 0 : /^\d{1,19}$/.test(text);
+  if (!whole) throw new RangeError("the key must be a whole number, such as 42");
+  return text;
+}
+
+/** A value inside the parentheses: percent-encoded, and as an OData string literal when quoted ('a''b'). */
+function literal(value: string, quoted: boolean): string {
+  const encode = (text: string) => encodeURIComponent(text).replaceAll("(", "%28").replaceAll(")", "%29");
+  return quoted ? `'${encode(value.replaceAll("'", "''"))}'` : encode(value).replaceAll("'", "%27");
+}
+
+function readOptions(query: ReadQuery): [string, string | undefined][] {
+  return [
+    ["$select", names(query.select)],
+    ["$expand", names(query.expand)],
+  ];
+}
+
+function names(list: readonly string[] | undefined): string | undefined {
+  return list === undefined || list.length === 0 ? undefined : list.join(",");
+}
+
+/** Names keep their `$` and lists their commas: some servers do not know them percent-encoded. */
+function withQuery(base: ServiceBase, path: string, options: readonly (readonly [string, string | undefined])[]): URL {
+  const query = options
+    .filter(([, value]) => value !== undefined && value !== "")
+    .map(
+      ([name, value]) =>
+        `${name}=${encodeURIComponent(value ?? "")
+          .replaceAll("%2C", ",")
+          .replaceAll("%24", "$")}`,
+    )
+    .join("&");
+  return new URL(`${base.origin}${base.basePath}${path}${query === "" ? "" : `?${query}`}`);
+}

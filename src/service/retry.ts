@@ -1,0 +1,33 @@
+// Whether and when a request is tried again inside one call. Pure; called by call.ts. Reads only: nothing else is ever repeated here.
+import { backoffMs } from "../core/backoff.ts";
+import type { ServiceError } from "./service-error.ts";
+
+const backoff = { baseMs: 500, capMs: 10_000 } as const;
+const throttleWaitMsMax = 10_000;
+
+/** What the decision rests on. */
+export interface RetryState {
+  /** Tries made so far, 1 or more. */
+  readonly tries: number;
+  /** Retries allowed after the first try. */
+  readonly retriesMax: number;
+  readonly random?: () => number;
+}
+
+/** The wait before the next try in milliseconds, or undefined when the failure stands. Source: design §7, "inside the call". */
+export function retryWaitMs(error: ServiceError, state: RetryState): number | undefined {
+  if (error.method !== "GET") return undefined;
+  if (state.tries > state.retriesMax) return undefined;
+  const wait = backoffMs(backoff, state.tries, state.random);
+  if (error.kind === "throttled") {
+    // A long pause belongs to the queue, which shares it with every replica.
+    if ((error.retryAfterMs ?? 0) > throttleWaitMsMax) return undefined;
+    return Math.max(error.retryAfterMs ?? 0, wait);
+  }
+  if (error.kind === "unreachable" || error.kind === "server" || error.kind === "unknown") {
+    return error.retryAfterMs !== undefined && error.retryAfterMs > throttleWaitMsMax
+      ? undefined
+      : Math.max(error.retryAfterMs ?? 0, wait);
+  }
+  return undefined;
+}

@@ -1,0 +1,107 @@
+// What a SyncService can be told, with every default and its reason in one place. Read by client.ts, transport.ts and retry.ts.
+import type { Clock } from "../core/clock.ts";
+import type { ErrorKind } from "../core/error-kind.ts";
+import type { EventLog } from "../core/event-log.ts";
+import type { Operation, PathForm } from "./operations.ts";
+import type { TokenSource } from "./token.ts";
+
+/** The time limits of one HTTP exchange, in milliseconds. `requestMs` bounds all of it and alone stops a dripping answer. */
+export interface Timeouts {
+  readonly lookupMs: number;
+  readonly connectMs: number;
+  readonly secureConnectMs: number;
+  /** Silence on the socket. */
+  readonly socketMs: number;
+  /** Sending the request. */
+  readonly sendMs: number;
+  /** From the request's end to the answer's head. */
+  readonly responseMs: number;
+  /** From the answer's head to its end. */
+  readonly readMs: number;
+  readonly requestMs: number;
+}
+
+/** Short until the request is out, because nothing is lost by trying again; patient afterwards, because something is. */
+export const defaultTimeouts: Timeouts = {
+  lookupMs: 5_000,
+  connectMs: 5_000,
+  secureConnectMs: 5_000,
+  socketMs: 30_000,
+  sendMs: 10_000,
+  responseMs: 30_000,
+  readMs: 30_000,
+  requestMs: 60_000,
+};
+
+/** Longest decoded body that is read: 16 MiB. A page of 100 entities has room for 160 KiB each. */
+export const defaultBodyBytesMax = 16 * 1024 * 1024;
+
+/** How often a GET is tried again after its first try. */
+export const defaultRetries = 2;
+
+/** Connections for reads that one service may hold open at a time. */
+export const defaultMaxSockets = 8;
+
+/** How identities are addressed: `ecmsync.userorgroup(…)`, `userorgroup(…)` or `userorgroup?…`. Source: service-interface §4.1, §4.2. */
+export type IdentityForm = "qualified" | "unqualified" | "query";
+
+/**
+ * Which values stand in single quotes in an identity path. The interface shows none, so `none` is the default; services that
+ * read the values as OData literals want `repository` (id is a GUID) or `all` (id is a string). Ignored by the form `query`.
+ */
+export type QuoteStrings = "none" | "repository" | "all";
+
+/** One finished call, for metrics: the tries behind it are counted, not listed. */
+export interface RequestEvent {
+  readonly operation: Operation;
+  readonly method: string;
+  /** Status of the last answer; undefined when none came. */
+  readonly status: number | undefined;
+  /** Undefined when the call went well. */
+  readonly kind: ErrorKind | undefined;
+  readonly durationMs: number;
+  /** HTTP exchanges made, 0 when the call failed before the first. */
+  readonly tries: number;
+}
+
+/** How to reach one service. */
+export interface ServiceOptions {
+  /** http(s) URL without userinfo, query and fragment; may have a path. */
+  readonly baseUrl: string;
+  readonly token: TokenSource;
+  /** `parentheses` unless set. */
+  readonly pathForm?: PathForm | undefined;
+  /** `qualified` unless set. */
+  readonly identityForm?: IdentityForm | undefined;
+  /** `none` unless set. */
+  readonly quoteStrings?: QuoteStrings | undefined;
+  /** Overrides single limits of {@link defaultTimeouts}. */
+  readonly timeouts?: Partial<Timeouts> | undefined;
+  /** Longest decoded body, in bytes; {@link defaultBodyBytesMax} unless set. */
+  readonly bodyBytesMax?: number | undefined;
+  /** Further tries of a GET; {@link defaultRetries} unless set, 0 switches them off. Other methods are never repeated. */
+  readonly retries?: number | undefined;
+  /** Connections kept for reads; {@link defaultMaxSockets} unless set. */
+  readonly maxSockets?: number | undefined;
+  /** Gets `request.retried`, `token.renewed` and `link.rebased`; silent unless set. */
+  readonly log?: EventLog | undefined;
+  readonly clock?: Clock | undefined;
+  /** Called once at the end of every call; must not throw. */
+  readonly onRequest?: ((event: RequestEvent) => void) | undefined;
+}
+
+/** Per call: how long, and what stops it. */
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** For the whole exchange in milliseconds; the default time-outs unless set. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** For run and activate. */
+export interface StartOptions extends CallOptions {
+  /** Sent as the header `Idempotency-Key`, 1 to 255 printable ASCII characters. Helps only where a proxy or a later version of the service honours it: nothing in Syncline relies on it. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** Properties to change, and only those: sending a read-only one is a 400. Source: service-interface §4.3. */
+export type Changes = Readonly<Record<string, unknown>>;

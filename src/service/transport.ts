@@ -1,0 +1,168 @@
+// One HTTP exchange: the single door to got. Called by call.ts; knows nothing of operations, tokens or retries.
+// Never follows a redirect, never repeats a request, never throws for what the network or the service did.
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
+import got, { type PlainResponse, type Request, RequestError, TimeoutError } from "got";
+import type { Timeouts } from "./service-options.ts";
+
+/** One request as it goes out. */
+export interface Exchange {
+  readonly method: "GET" | "PUT" | "POST" | "DELETE";
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  /** A connection of its own, closed afterwards: so that a stale reused socket cannot blur "surely not sent". */
+  readonly isFresh: boolean;
+  readonly timeouts: Timeouts;
+  readonly bodyBytesMax: number;
+  readonly signal: AbortSignal;
+}
+
+/** The headers of an answer that anybody looks at. */
+export interface AnswerHeaders {
+  readonly contentType: string | undefined;
+  readonly retryAfter: string | undefined;
+  readonly correlationId: string | undefined;
+}
+
+/** What came of an exchange. */
+export type ExchangeResult =
+  | { readonly type: "answer"; readonly status: number; readonly headers: AnswerHeaders; readonly text: string }
+  | {
+      readonly type: "failure";
+      /** `unreachable`: surely not sent; `lost`: may be sent; `too-large`: the body passed its limit; `aborted`: by our side. */
+      readonly failure: "unreachable" | "lost" | "too-large" | "aborted";
+      readonly sent: "no" | "maybe";
+      readonly code: string;
+      /** Head of the answer, when it arrived before the failure. */
+      readonly status: number | undefined;
+      readonly headers: AnswerHeaders;
+    };
+
+const tooLarge = Symbol("too-large");
+const noHeaders: AnswerHeaders = { contentType: undefined, retryAfter: undefined, correlationId: undefined };
+const notSent = { type: "failure", failure: "aborted", sent: "no", code: "ABORTED", status: undefined } as const;
+
+/** Sends requests over a bounded set of kept connections, or each over its own. */
+export class Transport {
+  readonly #kept: { http: HttpAgent; https: HttpsAgent };
+
+  /** @param maxSockets connections for reads that may be open at a time. */
+  constructor(maxSockets: number) {
+    const options = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets };
+    this.#kept = { http: new HttpAgent(options), https: new HttpsAgent(options) };
+  }
+
+  /** Makes one exchange. Resolves with an answer of any status, or with how it failed. */
+  async send(exchange: Exchange): Promise<ExchangeResult> {
+    const stop = new AbortController();
+    const onAbort = () => stop.abort();
+    if (exchange.signal.aborted) return { ...notSent, headers: noHeaders };
+    exchange.signal.addEventListener("abort", onAbort, { once: true });
+    const agent = exchange.isFresh
+      ? { http: new HttpAgent({ keepAlive: false }), https: new HttpsAgent({ keepAlive: false }) }
+      : this.#kept;
+    const stream = got.stream(exchange.url, toGotOptions(exchange, agent, stop.signal));
+    try {
+      return await readAnswer(stream, exchange, stop);
+    } catch (error) {
+      return toFailure(error, exchange, stop.signal);
+    } finally {
+      exchange.signal.removeEventListener("abort", onAbort);
+      if (exchange.isFresh) {
+        agent.http.destroy();
+        agent.https.destroy();
+      }
+    }
+  }
+
+  /** Closes the kept connections. */
+  close(): void {
+    this.#kept.http.destroy();
+    this.#kept.https.destroy();
+  }
+}
+
+/**
+ * Reads the body chunk by chunk, so that its limit holds on decoded bytes. (got's `downloadProgress` falls silent once a
+ * decoded body outgrows the Content-Length of its compressed form, so it cannot guard against a compressed bomb.)
+ */
+async function readAnswer(stream: Request, exchange: Exchange, stop: AbortController): Promise<ExchangeResult> {
+  let head: PlainResponse | undefined;
+  stream.on("response", (response: PlainResponse) => {
+    head = response;
+  });
+  // A stream of a method that may carry a body waits for its end, even when there is none.
+  if (exchange.method !== "GET" && exchange.body === undefined) stream.end();
+  const chunks: Uint8Array[] = [];
+  let bodyBytes = 0;
+  for await (const chunk of stream) {
+    bodyBytes += chunk.length;
+    if (bodyBytes > exchange.bodyBytesMax) {
+      stop.abort(tooLarge);
+      const failure = { type: "failure", failure: "too-large", sent: "maybe", code: "BODY_TOO_LARGE" } as const;
+      return { ...failure, status: head?.statusCode, headers: toHeaders(head) };
+    }
+    chunks.push(chunk);
+  }
+  if (head === undefined) throw new Error("got ended a stream without a response");
+  const text = new TextDecoder().decode(Buffer.concat(chunks));
+  return { type: "answer", status: head.statusCode, headers: toHeaders(head), text };
+}
+
+function toGotOptions(exchange: Exchange, agent: { http: HttpAgent; https: HttpsAgent }, signal: AbortSignal) {
+  const { timeouts } = exchange;
+  return {
+    method: exchange.method,
+    headers: exchange.headers,
+    ...(exchange.body === undefined ? {} : { body: exchange.body }),
+    agent,
+    signal,
+    followRedirect: false,
+    throwHttpErrors: false,
+    decompress: true,
+    http2: false,
+    retry: { limit: 0 },
+    timeout: {
+      lookup: timeouts.lookupMs,
+      connect: timeouts.connectMs,
+      secureConnect: timeouts.secureConnectMs,
+      socket: timeouts.socketMs,
+      send: timeouts.sendMs,
+      response: timeouts.responseMs,
+      read: timeouts.readMs,
+      request: timeouts.requestMs,
+    },
+  } as const;
+}
+
+function toFailure(error: unknown, exchange: Exchange, signal: AbortSignal): ExchangeResult {
+  // Only got's own errors speak of the exchange; anything else is a bug and goes up as it is.
+  if (!(error instanceof RequestError)) throw error;
+  const head = { status: error.response?.statusCode, headers: toHeaders(error.response) };
+  const sent = isSurelyNotSent(error, exchange) ? "no" : "maybe";
+  const code = error instanceof TimeoutError ? `ETIMEDOUT (${error.event})` : error.code;
+  if (signal.aborted) return { type: "failure", failure: "aborted", sent, code: "ABORTED", ...head };
+  return { type: "failure", failure: sent === "no" ? "unreachable" : "lost", sent, code, ...head };
+}
+
+/** True while no byte of the request can have left: no answer, no upload, and no connection that was ready to take it. */
+function isSurelyNotSent(error: RequestError, exchange: Exchange): boolean {
+  const timings = error.timings;
+  if (error.response !== undefined || timings?.upload !== undefined) return false;
+  const ready = exchange.url.protocol === "https:" ? timings?.secureConnect : timings?.connect;
+  return ready === undefined;
+}
+
+function toHeaders(response: PlainResponse | undefined): AnswerHeaders {
+  if (response === undefined) return noHeaders;
+  const first = (name: string) => {
+    const value = response.headers[name];
+    return Array.isArray(value) ? value[0] : value;
+  };
+  return {
+    contentType: first("content-type"),
+    retryAfter: first("retry-after"),
+    correlationId: first("x-correlation-id") ?? first("request-id") ?? first("x-request-id"),
+  };
+}

@@ -1,0 +1,216 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { resolveNextLink } from "../../../src/service/next-link.ts";
+import { collect, connect, json, startServer } from "./test-server.ts";
+
+const base = "https://svc.example/sync";
+const list = `${base}/odata/approvals`;
+const context = "https://svc.example/sync/odata/$metadata#approvals";
+
+function resolve(link: string, contextUrl: string | undefined = undefined, requestUrl = `${list}?repository=R`) {
+  const result = resolveNextLink({
+    link,
+    contextUrl,
+    requestUrl: new URL(requestUrl),
+    collectionUrl: new URL(list),
+    basePath: "/sync",
+  });
+  return "url" in result ? `${result.url.href}${result.rebased ? " (rebased)" : ""}` : result.refused;
+}
+
+describe("a next link that may be followed", () => {
+  it.each([
+    ["absolute", `${list}?$skip=100`, undefined, `${list}?$skip=100`],
+    [
+      "absolute with its port spelled out",
+      "https://svc.example:443/sync/odata/approvals?$skip=100",
+      undefined,
+      `${list}?$skip=100`,
+    ],
+    ["absolute path", "/sync/odata/approvals?$skip=100", undefined, `${list}?$skip=100`],
+    [
+      "relative to the service root by the context (CAP)",
+      "approvals?%24skiptoken=100",
+      context,
+      `${list}?%24skiptoken=100`,
+    ],
+    [
+      "relative, with a relative context",
+      "approvals?%24skiptoken=100",
+      "$metadata#approvals",
+      `${list}?%24skiptoken=100`,
+    ],
+    ["relative, without a context", "approvals?p=2", undefined, `${list}?p=2`],
+    ["a query alone", "?p=2", undefined, `${list}?p=2`],
+    ["a query alone, with a context", "?p=2", context, `${list}?p=2`],
+    [
+      "the query kept byte for byte",
+      "?a=%7e%2F%2f&&=;+$,:@!'()*[]{}~|^`",
+      undefined,
+      `${list}?a=%7e%2F%2f&&=;+$,:@!%27()*[]{}~|^\``,
+    ],
+    ["dots in the query alone", "approvals?..", undefined, `${list}?..`],
+    ["slashes, colons and backslashes in the query", "?u=https://x@y/..\\z", undefined, `${list}?u=https://x@y/..\\z`],
+    ["a second question mark", "?a=b?c", undefined, `${list}?a=b?c`],
+    ["no query", "approvals", undefined, list],
+    ["percent-encoded path", "/sync/odata/%61pprovals?x=1", undefined, `${list}?x=1`],
+    ["other letter case of the path", "/sync/odata/Approvals?x=1", undefined, `${list}?x=1`],
+    ["dot segments that end at the list", "/sync/odata/x/../approvals?x=1", undefined, `${list}?x=1`],
+    ["a dot segment", "./approvals?x=1", undefined, `${list}?x=1`],
+    ["a context that cannot be read", "approvals?x=1", "http://[", `${list}?x=1`],
+    ["a context of another scheme", "approvals?x=1", "urn:x:y", `${list}?x=1`],
+    [
+      "a context that lost the base path, link relative",
+      "approvals?x=1",
+      "https://svc.example/odata/$metadata",
+      `${list}?x=1`,
+    ],
+    ["http instead of https", "http://svc.example/sync/odata/approvals?x=1", undefined, `${list}?x=1 (rebased)`],
+    ["an internal host and port", "http://10.0.0.7:8080/sync/odata/approvals?x=1", undefined, `${list}?x=1 (rebased)`],
+    ["a foreign host", "https://evil.example/sync/odata/approvals?x=1", undefined, `${list}?x=1 (rebased)`],
+    ["a longer host", "https://svc.example.evil.example/sync/odata/approvals?x=1", undefined, `${list}?x=1 (rebased)`],
+    ["a host as one number", "http://2130706433/sync/odata/approvals?x=1", undefined, `${list}?x=1 (rebased)`],
+    ["an IPv6 host", "http://[::1]:9/sync/odata/approvals?x=1", undefined, `${list}?x=1 (rebased)`],
+    ["without a scheme", "//evil.example/sync/odata/approvals?x=1", undefined, `${list}?x=1 (rebased)`],
+    ["relative to a foreign context", "approvals?x=1", "http://internal/sync/odata/$metadata", `${list}?x=1 (rebased)`],
+    ["an upper-case scheme and host", "HTTPS://SVC.EXAMPLE/sync/odata/approvals?x=1", undefined, `${list}?x=1`],
+  ])("%s", (_, link, contextUrl, expected) => {
+    expect(resolve(link, contextUrl)).toBe(expected);
+  });
+});
+
+describe("a next link that is refused", () => {
+  it.each([
+    ["empty", "", "empty-link"],
+    ["blank", "  ", "empty-link"],
+    ["over 64 KiB", `?${"x".repeat(65_536)}`, "link-too-long"],
+    ["user name", "https://user@svc.example/sync/odata/approvals", "link-userinfo"],
+    ["user name and password", "https://u:p@svc.example/sync/odata/approvals", "link-userinfo"],
+    ["host as user name", "https://svc.example@evil.example/sync/odata/approvals", "link-userinfo"],
+    ["empty user name", "https://@svc.example/sync/odata/approvals", "link-userinfo"],
+    ["user name without a scheme", "//svc.example@evil.example/sync/odata/approvals", "link-userinfo"],
+    ["javascript", "javascript:alert(1)", "link-scheme"],
+    ["data", "data:application/json,{}", "link-scheme"],
+    ["file", "file:///sync/odata/approvals", "link-scheme"],
+    ["ftp", "ftp://svc.example/sync/odata/approvals", "link-scheme"],
+    ["unix socket", "unix:/var/run/x.sock:/sync/odata/approvals", "link-scheme"],
+    ["websocket", "wss://svc.example/sync/odata/approvals", "link-scheme"],
+    ["blob", "blob:https://svc.example/sync/odata/approvals", "link-scheme"],
+    ["backslashes instead of slashes", "https:\\\\evil.example\\sync\\odata\\approvals", "malformed-link"],
+    ["one backslash", "\\\\evil.example/sync/odata/approvals", "malformed-link"],
+    ["a slash and a backslash", "/\\evil.example/sync/odata/approvals", "malformed-link"],
+    ["a backslash before the at sign", "https://evil.example\\@svc.example/sync/odata/approvals", "malformed-link"],
+    ["a scheme without slashes", "https:evil.example/sync/odata/approvals", "malformed-link"],
+    ["a scheme with one slash", "https:/evil.example/sync/odata/approvals", "malformed-link"],
+    ["a scheme with three slashes", "https:///evil.example/sync/odata/approvals", "malformed-link"],
+    ["three slashes", "///evil.example/sync/odata/approvals", "malformed-link"],
+    ["two slashes alone", "//", "malformed-link"],
+    ["a tab in the scheme", "ht\ttps://evil.example/sync/odata/approvals", "malformed-link"],
+    ["a line break in the host", "https://ev\nil.example/sync/odata/approvals", "malformed-link"],
+    ["a leading space", " https://evil.example/sync/odata/approvals", "malformed-link"],
+    ["a NUL", "/sync/odata/approvals\u0000?x", "malformed-link"],
+    ["header splitting", "?x=1\r\nHost: evil", "malformed-link"],
+    ["a fragment", "/sync/odata/approvals#x?y", "malformed-link"],
+    ["a port out of range", "https://svc.example:99999/sync/odata/approvals", "malformed-link"],
+    ["a broken IPv6 host", "https://[::1/sync/odata/approvals", "malformed-link"],
+    ["an encoded dot", "/sync/odata/%2e%2e/odata/approvals", "malformed-link"],
+    ["an encoded dot in capitals", "/sync/odata/%2E/approvals", "malformed-link"],
+    ["an encoded slash", "/sync/odata%2Fapprovals", "malformed-link"],
+    ["an encoded backslash", "/sync/odata%5capprovals", "malformed-link"],
+    ["an encoded NUL", "/sync/odata/approvals%00", "malformed-link"],
+    ["broken percent-encoding", "/sync/odata/approvals%zz", "link-other-collection"],
+    ["a twice encoded dot", "/sync/odata/%252e%252e/approvals", "link-other-collection"],
+    ["no base path", "/odata/approvals?x", "link-outside-base-path"],
+    ["no base path, absolute", "https://svc.example/odata/approvals?x", "link-outside-base-path"],
+    ["a base path that only starts alike", "/sync2/odata/approvals?x", "link-outside-base-path"],
+    ["the base path in other letters", "/SYNC/odata/approvals?x", "link-outside-base-path"],
+    ["up and out", "../../../odata/approvals", "link-outside-base-path"],
+    ["up and out, absolute", "/sync/../odata/approvals", "link-outside-base-path"],
+    ["a foreign host with a foreign path", "https://evil.example/collect", "link-outside-base-path"],
+    ["a foreign host alone", "https://evil.example", "link-outside-base-path"],
+    ["the root", "/", "link-outside-base-path"],
+    ["a double slash in the path", "/sync//odata/approvals", "link-other-collection"],
+    ["a slash at the end", "/sync/odata/approvals/", "link-other-collection"],
+    ["the run endpoint", "../../sync/api/syncjobs/run(42)", "link-other-collection"],
+    ["the run endpoint, absolute", `${base}/api/syncjobs/run(42)`, "link-other-collection"],
+    ["another list", `${base}/odata/trigger?$skip=100`, "link-other-collection"],
+    ["a longer list name", `${base}/odata/approvalsX`, "link-other-collection"],
+    ["an entity of the list", `${base}/odata/approvals(1)`, "link-other-collection"],
+    ["the count of the list", `${base}/odata/approvals/$count`, "link-other-collection"],
+    ["a batch", `${base}/odata/$batch`, "link-other-collection"],
+    ["a path parameter", "/sync/odata/approvals;x=1", "link-other-collection"],
+  ])("%s", (_, link, reason) => {
+    expect(resolve(link)).toBe(reason);
+    expect(resolve(link, context)).toBe(reason);
+  });
+
+  it("whatever the link and the context: what goes out is the walked list on the configured origin, or nothing", () => {
+    const piece = fc.oneof(
+      fc.constantFrom(
+        "https:",
+        "http:",
+        "/",
+        "//",
+        "\\",
+        "..",
+        ".",
+        "@",
+        "?",
+        "#",
+        "%2e",
+        "%2f",
+        ":",
+        "sync",
+        "odata",
+        "approvals",
+      ),
+      fc.constantFrom("evil.example", "svc.example", "\t", "\n", "$skip=1", "&", "[::1]", "%"),
+      fc.string({ maxLength: 4 }),
+    );
+    const text = fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join(""));
+    fc.assert(
+      fc.property(text, fc.option(text, { nil: undefined }), (link, contextUrl) => {
+        const result = resolve(link, contextUrl);
+        return !result.includes("://") || result.split("?")[0]?.replace(" (rebased)", "") === list;
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+});
+
+describe("a link to a server of somebody else", () => {
+  it("brings neither a request nor the token there", async () => {
+    const evil = await startServer((_, response) => json(response, { value: [] }));
+    const host = `127.0.0.1:${evil.port}`;
+    const links = [
+      `http://${host}/odata/approvals?p=2`,
+      `//${host}/odata/approvals?p=2`,
+      `http://${host}/collect`,
+      `//${host}/`,
+      `http:\\\\${host}\\odata\\approvals`,
+      `/\\${host}/odata/approvals`,
+      `http:${host}/odata/approvals`,
+      `http:///${host}/odata/approvals`,
+      `http://svc@${host}/odata/approvals`,
+      `https://${host}/odata/approvals?p=2`,
+      `http://2130706433:${evil.port}/odata/approvals?p=2`,
+      `http://localhost:${evil.port}/odata/approvals?p=2`,
+      `\thttp://${host}/odata/approvals`,
+      `http://${host}`,
+      `http://${host}/odata/../../odata/approvals?p=2`,
+    ];
+    for (const link of links) {
+      for (const contextUrl of [undefined, `http://${host}/odata/$metadata`, `//${host}/`]) {
+        const server = await startServer((request, response) => {
+          if (request.url.includes("?")) json(response, { value: [{ p: 2 }] });
+          else json(response, { "@odata.context": contextUrl, value: [{ p: 1 }], "@odata.nextLink": link });
+        });
+        const { pages, error } = await collect(connect(server.url).pages("GetApprovals"));
+        expect(pages[0]?.items).toEqual([{ p: 1 }]);
+        if (error !== undefined) expect(error).toMatchObject({ kind: "paging", sent: "no" });
+        else expect(pages[1]?.items).toEqual([{ p: 2 }]);
+      }
+    }
+    expect(evil.seen).toEqual([]);
+  });
+});
