@@ -54,7 +54,7 @@ export function showStatus(status: OutcomeStatus, colours: boolean): string {
   return colours ? styleText(statusColour[status], status) : status;
 }
 
-/** An instant as people read it: `2026-11-21 05:30:00Z`, or in a zone `2026-11-21 06:30:00 GMT+1`. */
+/** An instant as people read it: `2026-11-21 05:30:00Z`, or in a zone `2026-11-21 06:30:00 CET`. */
 export function showInstant(instantMs: number, timezone?: string): string {
   if (timezone === undefined) return `${new Date(instantMs).toISOString().slice(0, 19).replace("T", " ")}Z`;
   const date = new Date(instantMs);

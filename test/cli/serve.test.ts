@@ -1,0 +1,184 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
+import { History } from "../../src/store/history.ts";
+import { openStore } from "../../src/store/redis.ts";
+import type { Outcome } from "../../src/tasks/outcome.ts";
+import { Syncline, syncline } from "../support/processes.ts";
+import { redisForTest } from "../support/redis.ts";
+
+const redis = redisForTest();
+let folder: string;
+let sandbox: Sandbox;
+let file: string;
+const running: Syncline[] = [];
+
+const policies = (url: string) => `apiVersion: syncline/v1
+services:
+  main:
+    baseUrl: ${url}
+    token: { env: TEST_TOKEN }
+    mapping:
+      activity: { id: item.activityId, syncJobId: item.syncJobId, finished: 'item.state in ["Finished", "Failed"]', succeeded: item.state == "Finished" }
+      conflict: { id: item.conflictId, syncJobId: item.syncJobId }
+policies:
+  - { name: often, service: main, run: { syncJobs: [1, 2, 3] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
+  - { name: by-hand, service: main, run: { syncJobs: [4] }, follow: { until: settled, deadline: 30s } }
+  - { name: with-conflict, service: main, run: { syncJobs: [5] }, follow: { until: settled, deadline: 30s } }
+`;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "syncline-"));
+  file = join(folder, "policies.yaml");
+  sandbox = await startSandbox({ runMs: [200, 400], activities: 20, faults: [{ kind: "latency", ms: 30 }] });
+  await writeFile(file, policies(sandbox.baseUrl));
+});
+afterEach(async () => {
+  for (const one of running.splice(0)) {
+    one.kill("SIGKILL");
+    await one.ended();
+  }
+});
+afterAll(async () => {
+  await sandbox.stop();
+  await rm(folder, { recursive: true });
+});
+
+const environment = () => ({ REDIS_URL: redis.url, TEST_TOKEN: sandbox.token });
+
+async function serve(prefix: string, ...more: string[]): Promise<Syncline> {
+  const one = new Syncline(
+    ["serve", "--config", file, "--prefix", prefix, "--take-over-after", "2s", "--drain", "5s", ...more],
+    environment(),
+  );
+  running.push(one);
+  await one.until(({ event }) => event === "serve.ready");
+  return one;
+}
+
+async function outcomes(prefix: string): Promise<Outcome[]> {
+  const store = await openStore({ url: redis.url, prefix });
+  try {
+    return await new History(store).newest(1_000);
+  } finally {
+    await store.close();
+  }
+}
+
+const starts = () =>
+  sandbox
+    .ledger()
+    .filter(({ operation }) => operation === "RunSyncJob")
+    .map(({ idempotencyKey }) => String(idempotencyKey));
+
+describe("syncline serve", () => {
+  it("drains on SIGTERM: exit 0 inside its time, and nothing it accepted is without an outcome", async () => {
+    const prefix = `${redis.prefix}-drain`;
+    const one = await serve(prefix);
+    await one.until(({ event }) => event === "task.finished");
+    one.kill("SIGTERM");
+    const { code } = await one.ended();
+    expect(code).toBe(0);
+    expect(one.events.at(-1)?.["event"]).toBe("serve.stopped");
+    const accepted = one.events.filter(({ event }) => event === "task.started").map(({ taskId }) => taskId);
+    const finished = (await outcomes(prefix)).map(({ taskId }) => taskId);
+    expect(accepted.filter((task) => !finished.includes(String(task)))).toEqual([]);
+  });
+
+  it("ends at once on a second signal", async () => {
+    const one = await serve(`${redis.prefix}-twice`);
+    one.kill("SIGTERM");
+    await one.until(({ event }) => event === "serve.stopping");
+    one.kill("SIGTERM");
+    expect((await one.ended()).code).not.toBeNull();
+  });
+
+  it("starts nothing twice and loses no outcome when workers are killed with kill -9 (P2)", async () => {
+    const prefix = `${redis.prefix}-kill`;
+    const before = starts().length;
+    const survivor = await serve(prefix);
+    for (let round = 0; round < 4; round += 1) {
+      const victim = await serve(prefix, "--roles", "worker");
+      // Killed right when it has work in hand: its latest line says so.
+      await victim.until(({ event }) => event === "task.started");
+      victim.kill("SIGKILL");
+      await victim.ended();
+    }
+    await survivor.until(
+      ({ event, taskId }) =>
+        event === "task.finished" &&
+        String(taskId).startsWith("often") &&
+        survivor.events.filter((one) => one["event"] === "slot.queued").length >= 6,
+    );
+    survivor.kill("SIGTERM");
+    await survivor.ended();
+    const heir = await serve(prefix, "--roles", "worker");
+    const keys = starts().slice(before);
+    expect(new Set(keys).size).toBe(keys.length);
+    // Whatever the dead left behind is taken over and ends.
+    for (;;) {
+      const ended = new Set((await outcomes(prefix)).map(({ taskId }) => taskId));
+      const open = keys.filter((task) => !ended.has(task));
+      if (open.length === 0) break;
+      await heir.until(({ event, taskId }) => event === "task.finished" && open.includes(String(taskId)));
+    }
+    const again = starts().slice(before);
+    expect(new Set(again).size).toBe(again.length);
+    const truth = (await outcomes(prefix)).filter(
+      ({ status }) => status === "not-started" || status === "missed" || status === "skipped",
+    );
+    expect(truth.filter(({ taskId }) => again.includes(taskId))).toEqual([]);
+  }, 60_000);
+
+  it("refuses a wrong configuration with exit 2 and every place", async () => {
+    const bad = join(folder, "bad.yaml");
+    await writeFile(bad, "apiVersion: syncline/v1\nservices: {}\npolicies:\n  - { nam: x }\n");
+    const { code, err, out } = await syncline(["serve", "--config", bad], environment());
+    expect(code).toBe(2);
+    expect(err).toContain("bad.yaml:4:");
+    expect(out).toBe("");
+  });
+
+  it("says with exit 3 that Redis is out of reach, without its password", async () => {
+    const { code, err } = await syncline(
+      ["serve", "--config", file, "--redis-url", "redis://user:canary-secret@127.0.0.1:1"],
+      environment(),
+    );
+    expect(code).toBe(3);
+    expect(err).toContain("127.0.0.1:1");
+    expect(err).not.toContain("canary-secret");
+  }, 30_000);
+});
+
+describe("syncline run --wait", () => {
+  it("does the work itself when no worker is about, and exits 0 for a good outcome", async () => {
+    const prefix = `${redis.prefix}-alone`;
+    const { code, out, err } = await syncline(
+      ["run", "by-hand", "--config", file, "--prefix", prefix, "--wait", "--json"],
+      environment(),
+    );
+    expect(err).toContain("this process works");
+    expect(JSON.parse(out)).toMatchObject([{ policy: "by-hand", target: "4", status: "succeeded", origin: "manual" }]);
+    expect(code).toBe(0);
+    const history = await syncline(["history", "--prefix", prefix, "--json"], environment());
+    expect(JSON.parse(history.out)).toHaveLength(1);
+  }, 30_000);
+
+  it("exits 1 when the outcome is not good", async () => {
+    await serve(`${redis.prefix}-wait`);
+    const { code, out } = await syncline(
+      ["run", "with-conflict", "--config", file, "--prefix", `${redis.prefix}-wait`, "--wait", "--json"],
+      environment(),
+    );
+    expect(JSON.parse(out)).toMatchObject([{ status: "conflicts", newConflicts: 1 }]);
+    expect(code).toBe(1);
+  }, 30_000);
+
+  it("names the policies there are for one that there is not", async () => {
+    const { code, err } = await syncline(["run", "nobody", "--config", file], environment());
+    expect(code).toBe(2);
+    expect(err).toContain("often, by-hand, with-conflict");
+  });
+});

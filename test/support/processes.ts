@@ -1,0 +1,93 @@
+// Real `syncline` processes for tests: started with arguments, watched line by line, ended at the end of the test file.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const mainFile = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+/** How a process ended and what it printed. */
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** A running process. */
+export class Syncline {
+  readonly #child: ChildProcess;
+  readonly #lines: string[] = [];
+  readonly #ended: Promise<Ended>;
+  #err = "";
+  #waiting: (() => void)[] = [];
+
+  constructor(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+    const { REDIS_URL: _redis, SYNCLINE_TOKEN: _token, SYNCLINE_CONFIG: _config, ...inherited } = process.env;
+    this.#child = spawn(process.execPath, [mainFile, ...args], {
+      env: { ...inherited, ...environment },
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    const { stdout, stderr } = this.#child;
+    if (stdout === null || stderr === null) throw new Error("no streams");
+    const lines = createInterface({ input: stdout });
+    lines.on("line", (line) => {
+      this.#lines.push(line);
+      this.#wake();
+    });
+    stderr.setEncoding("utf8").on("data", (text: string) => {
+      this.#err += text;
+    });
+    this.#ended = Promise.all([once(this.#child, "close"), once(lines, "close")]).then(([[code, signal]]) => {
+      this.#wake();
+      return { code, signal, out: this.#lines.join("\n"), err: this.#err };
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** Events that were logged so far. */
+  get events(): Record<string, unknown>[] {
+    return this.#lines.flatMap((line) => (line.startsWith("{") ? [JSON.parse(line)] : []));
+  }
+
+  /** Waits for the first event that fits. Fails when the process ends before. */
+  async until(fits: (event: Record<string, unknown>) => boolean): Promise<Record<string, unknown>> {
+    for (;;) {
+      const found = this.events.find(fits);
+      if (found !== undefined) return found;
+      if (this.#child.exitCode !== null || this.#child.signalCode !== null)
+        throw new Error(`ended before: ${this.#err}`);
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Ends its standard input after this text. */
+  input(text: string): void {
+    this.#child.stdin?.end(text);
+  }
+
+  /** Waits for its end. */
+  ended(): Promise<Ended> {
+    return this.#ended;
+  }
+
+  #wake(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const wake of waiting) wake();
+  }
+}
+
+/** Runs a command to its end. */
+export function syncline(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  const started = new Syncline(args, environment);
+  started.input("");
+  return started.ended();
+}
