@@ -8,7 +8,7 @@ import { type Identity, identitySchema } from "./entities.ts";
 import { parseExactJson } from "./exact-json.ts";
 
 /** Items of one page that are read; the interface speaks of 100. Source: service-interface §8. */
-export const itemsPerPageMax = 10_000;
+const itemsPerPageMax = 10_000;
 
 /** The items of one page and the link as the service wrote it. */
 export interface RawPage<Item> {

@@ -39,7 +39,7 @@ export const syncTargetSchema = z.looseObject({
   folderId: text,
 });
 /** Something that waits for an approval. Source: service-interface §2, ApprovalEntity. */
-export const approvalSchema = z.looseObject({ approvalId: optionalWholeNumber, itemName: text, itemId: text });
+const approvalSchema = z.looseObject({ approvalId: optionalWholeNumber, itemName: text, itemId: text });
 /** A user or group of the repository. Source: service-interface §2, EcmIdentityEntity. */
 export const identitySchema = z.looseObject({
   id: text,
@@ -48,15 +48,15 @@ export const identitySchema = z.looseObject({
   isAdministrator: flag,
 });
 /** A trigger. Source: service-interface §2, TriggerEntity. */
-export const triggerSchema = z.looseObject({ triggerId: optionalWholeNumber, isActive: flag });
+const triggerSchema = z.looseObject({ triggerId: optionalWholeNumber, isActive: flag });
 /** An activity of an account that authenticates; more fields exist. Source: service-interface §2, AuthAccountActivityEntity. */
-export const authActivitySchema = z.looseObject({
+const authActivitySchema = z.looseObject({
   authAccountActivityEntityId: optionalWholeNumber,
   accountIdentifier: flag,
   accountObjectId: flag,
 });
 /** An entity of which no field is known: activities and conflict details. Source: service-interface §2, Gaps. */
-export const unknownEntitySchema = z.looseObject({});
+const unknownEntitySchema = z.looseObject({});
 
 /** A sync job as the service answers it. */
 export type SyncJob = z.infer<typeof syncJobSchema>;

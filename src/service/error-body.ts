@@ -41,7 +41,7 @@ function problemParts(problem: JsonObject): unknown[] {
 }
 
 /** Takes out the live token, also parts of it, other bearer tokens and JWTs, and what URLs carry besides host and path. */
-export function scrub(text: string, token: string): string {
+function scrub(text: string, token: string): string {
   return withoutToken(text, token)
     .replaceAll(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+/gi, "$1 […]")
     .replaceAll(/\beyJ[A-Za-z0-9_-]{5,}(\.[A-Za-z0-9_-]*)*/g, "[…]")

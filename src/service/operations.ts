@@ -6,7 +6,7 @@
 export type PathForm = "parentheses" | "segment";
 
 /** What an answer of the operation holds: one entity, a page of entities, a boolean, nothing, or the identities in `value`. */
-export type AnswerShape = "entity" | "list" | "boolean" | "nothing" | "identities";
+type AnswerShape = "entity" | "list" | "boolean" | "nothing" | "identities";
 
 /** The facts about one operation. */
 export interface OperationFacts {
@@ -160,11 +160,6 @@ export const operationNames = Object.keys(operations) as readonly Operation[];
 /** The facts of an operation, with its literal types widened. */
 export function factsOf(operation: Operation): OperationFacts {
   return operations[operation];
-}
-
-/** Tells whether an operation lists entities. */
-export function isListOperation(operation: Operation): operation is ListOperation {
-  return operations[operation].hasCount;
 }
 
 /** What the interface says of a status for an operation, with its section; undefined where it says nothing. */

@@ -29,7 +29,7 @@ const tokenAgeMsMax = 30_000;
  * Checks that a text can be a bearer token and takes the white space off its ends.
  * @throws TokenError when it is empty, over 64 KiB, or holds white space, control or non-ASCII characters.
  */
-export function parseToken(text: string, whence: string): string {
+function parseToken(text: string, whence: string): string {
   const token = text.replace(/^\uFEFF/, "").trim();
   if (token === "") throw new TokenError(`${whence} is empty: put the access token there`);
   if (token.length > tokenBytesMax) throw new TokenError(`${whence} is over 64 KiB: that is no access token`);

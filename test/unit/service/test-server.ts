@@ -7,7 +7,7 @@ import { type ServiceOptions, SyncService, staticToken } from "../../../src/serv
 
 export const canary = "canary-Zx81fQ07LmNop2345-token";
 
-export interface Seen {
+interface Seen {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingMessage["headers"];

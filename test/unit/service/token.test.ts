@@ -1,0 +1,87 @@
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
+import { fileToken, staticToken } from "../../../src/service/token.ts";
+import { errorOf } from "./test-server.ts";
+
+async function scratchFile(text: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "syncline-token-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const path = join(folder, "token");
+  await writeFile(path, text);
+  return path;
+}
+
+function movableClock(): Clock & { move(durationMs: number): void } {
+  let nowMs = 0;
+  return {
+    ...systemClock,
+    monotonicMs: () => nowMs,
+    move: (durationMs) => {
+      nowMs += durationMs;
+    },
+  };
+}
+
+describe("a static token", () => {
+  it("is trimmed and always the same", async () => {
+    const token = staticToken(" abc.def-1 \n");
+    expect(await token.get()).toBe("abc.def-1");
+    expect(await token.renew()).toBe("abc.def-1");
+  });
+
+  it.each([
+    ["empty", "", "empty"],
+    ["blank", " \n", "empty"],
+    ["of two lines", "abc\nsecret", "white space, control"],
+    ["with a carriage return", "abc\r\nX-Evil: 1", "white space, control"],
+    ["with a NUL", "abc\u0000secret", "white space, control"],
+    ["with an umlaut", "abcäsecret", "white space, control"],
+    ["with the word Bearer", "Bearer secret", "leave that word out"],
+    ["over 64 KiB", "s".repeat(65_537), "over 64 KiB"],
+  ])("%s is refused without being shown", (_, text, problem) => {
+    let message = "";
+    try {
+      staticToken(text);
+    } catch (error) {
+      message = String(error);
+    }
+    expect(message).toContain("TokenError");
+    expect(message).toContain(problem);
+    expect(message).not.toContain("secret");
+    expect(message.length).toBeLessThan(200);
+  });
+});
+
+describe("a token in a file", () => {
+  it("is read again after 30 s, and at once when it was refused", async () => {
+    const path = await scratchFile("\uFEFFfirst\n");
+    const clock = movableClock();
+    const token = fileToken(path, clock);
+    expect(await token.get()).toBe("first");
+    await writeFile(`${path}.new`, "second");
+    await rename(`${path}.new`, path);
+    clock.move(29_999);
+    expect(await token.get()).toBe("first");
+    clock.move(1);
+    expect(await token.get()).toBe("second");
+    await writeFile(path, "third");
+    expect(await token.renew()).toBe("third");
+    expect(await token.get()).toBe("third");
+  });
+
+  it("that is missing is worth another try; one that is empty or too long is not", async () => {
+    expect(await errorOf(fileToken("/nowhere/token").get())).toMatchObject({
+      temporary: true,
+      message: expect.stringContaining("ENOENT"),
+    });
+    expect(await errorOf(fileToken(await scratchFile("")).get())).toMatchObject({ temporary: false });
+    const long = fileToken(await scratchFile("s".repeat(70_000)));
+    expect(await errorOf(long.get())).toMatchObject({
+      temporary: false,
+      message: expect.stringContaining("over 64 KiB"),
+    });
+  });
+});
