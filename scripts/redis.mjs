@@ -1,11 +1,12 @@
 // Finds a Redis server for tests and the demo, and starts a private one that lives no longer than who started it.
 // Called by bootstrap.mjs, the tests' global set-up and the demo. Imports nothing but Node's own modules.
 // Never needs root, never uses a port but on 127.0.0.1, and keeps no data unless told to.
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { findOnPath, Problem, run } from "./bootstrap/run.mjs";
+import { findOnPath, Problem, run as runCommand } from "./bootstrap/run.mjs";
 import { findUnpackedRedis, unpackDebianRedis } from "./redis/debian-package.mjs";
 import { awaitReady, freePort, launchGuarded, ping, stopProcess } from "./redis/process.mjs";
 
@@ -50,23 +51,16 @@ export async function startPrivateRedis({ dir, port, args = [], server } = {}) {
 
 /** Undefined when somebody else took the port. */
 async function startOnce({ found, dir, port, args }) {
-  const ownDir = dir === undefined ? mkdtempSync(join(tmpdir(), "syncline-redis-")) : undefined;
-  const name = `syncline-redis-${process.pid}-${port}`;
   const options = ["--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", ...args];
-  const child =
-    found.kind === "binary"
-      ? launchGuarded([found.command, "--port", `${port}`, "--bind", "127.0.0.1", "--dir", dir ?? ownDir, ...options], {
-          env: found.env,
-          ownDir,
-        })
-      : launchGuarded(dockerCommand({ name, dir, port, options }), { container: name, ownDir });
-  const stop = async () => {
-    await stopProcess(child, found.kind === "docker" ? () => run("docker", ["rm", "-f", name]) : undefined);
-    if (ownDir !== undefined) rmSync(ownDir, { recursive: true, force: true });
-  };
+  const { child, cleanUp, readyTimeoutMs } = { binary: launchBinary, docker: launchContainer }[found.kind]({
+    found,
+    dir,
+    port,
+    options,
+  });
+  const stop = () => stopProcess(child, cleanUp);
   try {
-    const state = await awaitReady(child, found.kind === "docker" ? 180_000 : 15_000);
-    if (state === "port-taken") {
+    if ((await awaitReady(child, readyTimeoutMs)) === "port-taken") {
       await stop();
       return undefined;
     }
@@ -79,24 +73,28 @@ async function startOnce({ found, dir, port, args }) {
   return { url: `redis://127.0.0.1:${port}`, port, pid: child.process.pid, stop };
 }
 
-function dockerCommand({ name, dir, port, options }) {
+function launchBinary({ found, dir, port, options }) {
+  const ownDir = dir === undefined ? mkdtempSync(join(tmpdir(), "syncline-redis-")) : undefined;
+  const command = [found.command, "--port", `${port}`, "--bind", "127.0.0.1", "--dir", dir ?? ownDir, ...options];
+  return {
+    child: launchGuarded(command, { env: found.env, ownDir }),
+    cleanUp: async () => ownDir !== undefined && rmSync(ownDir, { recursive: true, force: true }),
+    readyTimeoutMs: 15_000,
+  };
+}
+
+function launchContainer({ dir, port, options }) {
+  const container = `syncline-redis-${randomBytes(6).toString("hex")}`;
   const volume = dir === undefined ? [] : ["-v", `${dir}:/data`];
-  return [
-    "docker",
-    "run",
-    "--rm",
-    "--name",
-    name,
-    "-p",
-    `127.0.0.1:${port}:6379`,
-    ...volume,
-    image,
-    "redis-server",
-    ...options,
-  ];
+  const command = ["docker", "run", "--rm", "--name", container, "-p", `127.0.0.1:${port}:6379`, ...volume, image];
+  return {
+    child: launchGuarded([...command, "redis-server", ...options], { container }),
+    cleanUp: () => runCommand("docker", ["rm", "-f", container]),
+    readyTimeoutMs: 180_000, // The image may have to be fetched.
+  };
 }
 
 async function dockerAnswers(path) {
   const docker = findOnPath("docker", path);
-  return docker !== undefined && (await run(docker, ["info"], { timeoutMs: 10_000 })).code === 0;
+  return docker !== undefined && (await runCommand(docker, ["info"], { timeoutMs: 10_000 })).code === 0;
 }

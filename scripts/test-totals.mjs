@@ -1,5 +1,6 @@
 // Turns vitest's JSON report into the one line that ends a CI run, and into its exit code. Called by .ci/run.
-// Prints the true numbers also when tests failed; a file that could not be loaded counts as one failed test.
+// Prints the true numbers also when tests failed; a file that could not be loaded counts as one failed test,
+// and so does a run without any.
 // Fails when tests against Redis were skipped or did not run: green without them would say too much.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -15,6 +16,7 @@ export function countTests(report) {
       if (file.name.replaceAll("\\", "/").includes("/test/redis/")) redis[name] += counts[name];
     }
   }
+  if (totals.passed + totals.failed + totals.skipped === 0) totals.failed = 1;
   if (redis.passed + redis.failed === 0) totals.complaints.push("no test ran against Redis");
   if (redis.skipped > 0) totals.complaints.push(`${redis.skipped} tests against Redis were skipped`);
   if (report.success !== true && totals.failed === 0) totals.complaints.push("the run failed outside of its tests");

@@ -16,6 +16,7 @@ type Started = TestRedis & { readonly stop: () => Promise<unknown> };
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const { stop, ...redis } = (await startContainer()) ?? (await useUrlOrPrivate());
   await checkAnswer(redis);
+  process.stderr.write(`Redis for the project "${project.name}": ${redis.kind}, ${new URL(redis.url).host}\n`);
   project.provide("redis", redis);
   return async () => {
     await stop();

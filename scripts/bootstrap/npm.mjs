@@ -11,14 +11,16 @@ const quietAndCareful = [
 ];
 
 /**
- * Runs `npm ci` in a folder on the given Node. `cache` is our .cache folder, used when npm's own cache cannot be written.
+ * Runs `npm ci` in a folder on the given Node. `cache` is our .cache folder, used when npm's own cache cannot be written;
+ * `otherWays` are ways out that do without npm.
  * @throws Problem with npm's own last words.
  */
-export async function npmCi(folder, { node, cache, what }) {
+export async function npmCi(folder, { node, cache, what, otherWays = [] }) {
   const { command, args } = npmCommand(node);
   const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}` };
   const result = await run(command, [...args, "ci", ...quietAndCareful, ...cacheOption(cache)], { cwd: folder, env });
-  if (result.code !== 0) throw new Problem(`npm could not install ${what}: ${reason(result)}`, waysOut(result.stderr));
+  if (result.code === 0) return;
+  throw new Problem(`npm could not install ${what}: ${reason(result)}`, [...waysOut(result.stderr), ...otherWays]);
 }
 
 /** npm as it was called, when it called us; else the one on PATH. */
@@ -53,7 +55,9 @@ function reason({ code, stderr }) {
   const words = stderr
     .split("\n")
     .map((line) => line.replace(/^npm (error|ERR!) ?/, "").trim())
-    .filter((line) => line !== "" && !/^(A complete log|npm warn|Log files were not written)/i.test(line));
+    .filter(
+      (line) => line !== "" && !/^(errno|syscall|A complete log|npm warn|Log files were not written)/i.test(line),
+    );
   return words.slice(0, 4).join("; ") || `it ended with ${code ?? "no"} exit code`;
 }
 

@@ -61,7 +61,8 @@ export async function fetchPrivateNode(cache) {
     const stage = join(cache, "node.stage");
     rmSync(stage, { recursive: true, force: true });
     writeStage(stage, wanted);
-    await npmCi(stage, { node: realpathSync(process.execPath), cache, what: `Node ${wanted.version}` });
+    const node = realpathSync(process.execPath);
+    await npmCi(stage, { node, cache, what: `Node ${wanted.version}`, otherWays: [`or ${installYourself}`] });
     const unpacked = join(stage, "node_modules", wanted.name);
     if ((await majorOf(join(unpacked, "bin", "node"))) < majorMin) {
       throw new Problem(`npm's Node ${wanted.version} does not run on this machine`, [installYourself]);

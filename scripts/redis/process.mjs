@@ -23,7 +23,7 @@ const outputCharactersMax = 16_384;
 const pingTimeoutMs = 5_000;
 const stopTimeoutMs = 3_000;
 
-/** Starts a command that dies with this process. `ownDir` and `container` are removed with it. */
+/** Starts a command that dies with this process. `ownDir` or `container` is removed with it. */
 export function launchGuarded(command, { env = {}, ownDir = "", container = "" }) {
   const child = spawn("/bin/sh", ["-c", guarded, "guard", ...command], {
     // In a session of its own: a Ctrl-C at the terminal is for the starter, who still needs its Redis to stop cleanly.
@@ -94,19 +94,19 @@ export function ping(port) {
   });
 }
 
-/** Ends the server and waits until it has ended: asked first (a frozen one is woken up), then killed. */
-export async function stopProcess(guard, removeContainer = async () => {}) {
+/** Ends the server and waits until it has ended: asked first (a frozen one is woken up), then killed. Cleans up after it. */
+export async function stopProcess(guard, cleanUp) {
   const child = guard.process;
   if (child.exitCode === null && child.signalCode === null) {
     for (const handle of [child, child.stdout, child.stderr]) handle.ref();
     child.kill("SIGCONT");
     child.kill("SIGTERM");
     const timer = setTimeout(() => child.kill("SIGKILL"), stopTimeoutMs);
-    await removeContainer();
     await guard.ended;
     clearTimeout(timer);
   }
   await guard.ended;
+  await cleanUp();
 }
 
 /** A port of 127.0.0.1 that was free a moment ago. */

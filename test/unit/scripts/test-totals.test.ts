@@ -20,6 +20,10 @@ describe("countTests", () => {
     expect(countTests({ success: false, testResults })).toEqual({ passed: 1, failed: 1, skipped: 0, complaints: [] });
   });
 
+  it("counts a run without any test as one failed test", () => {
+    expect(countTests({ success: false, testResults: [] })).toMatchObject({ passed: 0, failed: 1, skipped: 0 });
+  });
+
   it("complains when nothing ran against Redis", () => {
     const testResults = [file("unit/a.test.ts", "passed")];
     expect(countTests({ success: true, testResults }).complaints).toEqual(["no test ran against Redis"]);
