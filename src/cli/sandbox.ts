@@ -31,7 +31,7 @@ export function sandboxCommand(io: CommandIo): Command {
     .option("--host <address>", "address to listen on (default 127.0.0.1)")
     .option("--base-path <path>", "path before /odata and /api, such as /sync")
     .option("--token <token>", "the bearer token (default: a random one)")
-    .option("--limited-token <token>", "a token that may only list: the guarded operations answer it 401")
+    .option("--limited-token <token>", "a token without rights: the operations of §5.2 answer it 401")
     .option("--jobs <n>", "sync jobs, with the ids 1 to n (default 20)", wholeNumber("--jobs"))
     .option("--activities <n>", "synchronization activities at the start (default 250)", wholeNumber("--activities"))
     .option("--seed <n>", "same seed, same data and luck (default 1)", wholeNumber("--seed"))
