@@ -1,0 +1,115 @@
+// `syncline sandbox`: runs the built-in service until it is told to stop. Prints one JSON line when it is ready.
+import { pid } from "node:process";
+import { Command } from "commander";
+import { parseDuration } from "../core/duration.ts";
+import { UsageError } from "../core/errors.ts";
+import { type Fault, faultKinds, faultsMax, parseFault } from "../sandbox/faults.ts";
+import { nextLinkStyles, type SandboxOptions } from "../sandbox/options.ts";
+import { startSandbox } from "../sandbox/sandbox.ts";
+import { parseFieldNames, shapeNames } from "../sandbox/shape.ts";
+import { describeUnknownWord, findWord } from "../sandbox/suggest.ts";
+import type { CommandIo } from "./command-io.ts";
+
+/** The option values as their parsers leave them. */
+interface Flags
+  extends Omit<SandboxOptions, "runMs" | "clock" | "onBug" | "repositories" | "faults" | "nextLinkStyle"> {
+  readonly runTime?: readonly [number, number];
+  readonly repositories?: readonly string[];
+  readonly fault?: readonly Fault[];
+  readonly nextLinks?: NonNullable<SandboxOptions["nextLinkStyle"]>;
+  readonly fields?: NonNullable<SandboxOptions["fieldNames"]>;
+}
+
+/**
+ * The command `syncline sandbox`. Ends with exit code 0 when `io.signal` aborts.
+ * @throws UsageError on a wrong option value, or when the port cannot be used.
+ */
+export function sandboxCommand(io: CommandIo): Command {
+  const command = new Command("sandbox")
+    .description("Run a small, faithful Synchronization Management Service on this machine, with faults on demand")
+    .option("--port <n>", "port; 0 takes a free one (default 0)", wholeNumber("--port"))
+    .option("--host <address>", "address to listen on (default 127.0.0.1)")
+    .option("--base-path <path>", "path before /odata and /api, such as /sync")
+    .option("--token <token>", "the bearer token (default: a random one)")
+    .option("--limited-token <token>", "a token without rights: the operations of §5.2 answer it 401")
+    .option("--jobs <n>", "sync jobs, with the ids 1 to n (default 20)", wholeNumber("--jobs"))
+    .option("--activities <n>", "synchronization activities at the start (default 250)", wholeNumber("--activities"))
+    .option("--seed <n>", "same seed, same data and luck (default 1)", wholeNumber("--seed"))
+    .option("--run-time <range>", "how long a run takes (default 1s..4s)", readRunTime)
+    .option("--repositories <keys>", "repository keys (default HR,FIN)", (text) => text.split(","))
+    .option("--page-size <n>", "items on a page (default 100)", wholeNumber("--page-size"))
+    .option(
+      "--shape <name>",
+      `fields of activities and conflicts: ${shapeNames.join(", ")}`,
+      word("--shape", shapeNames),
+    )
+    .option("--fields <pairs>", "other field names, such as activityId=a,state=b", parseFieldNames)
+    .option("--next-links <style>", `${nextLinkStyles.join(", ")}`, word("--next-links", nextLinkStyles))
+    .option("--approvals-block", "a run that left an approval goes on until the approval is gone")
+    .option("--missing-status <status>", "400 or 404 where no 404 is documented (default 400)", readMissingStatus)
+    .option("--fault <fault>", `KIND[,op=NAME][,every=N]…, repeatable; ${faultKinds.join(", ")}`, addFault);
+  return command.action(async (flags: Flags) => {
+    const sandbox = await startSandbox(toOptions(flags, io));
+    const { jobs, seed } = sandbox.settings;
+    const { baseUrl, token } = sandbox;
+    io.out(JSON.stringify({ event: "sandbox.ready", baseUrl, token, jobs, seed, pid }));
+    await aborted(io.signal);
+    await sandbox.stop();
+  });
+}
+
+function toOptions(flags: Flags, io: CommandIo): SandboxOptions {
+  const { runTime, fault, nextLinks, fields, ...same } = flags;
+  return {
+    ...same,
+    ...(runTime === undefined ? {} : { runMs: runTime }),
+    ...(fault === undefined ? {} : { faults: fault }),
+    ...(nextLinks === undefined ? {} : { nextLinkStyle: nextLinks }),
+    ...(fields === undefined ? {} : { fieldNames: fields }),
+    onBug: (error) =>
+      io.err(`sandbox: a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
+  };
+}
+
+function wholeNumber(option: string): (text: string) => number {
+  return (text) => {
+    if (/^\d{1,10}$/.test(text)) return Number(text);
+    throw new UsageError(`${option}: "${text}" is not a whole number`);
+  };
+}
+
+function word<T extends string>(option: string, allowed: readonly T[]): (text: string) => T {
+  return (text) => {
+    const found = findWord(text, allowed);
+    if (found === undefined) throw new UsageError(`${option}: ${describeUnknownWord(text, "known", allowed)}`);
+    return found;
+  };
+}
+
+function readMissingStatus(text: string): 400 | 404 {
+  if (text === "400") return 400;
+  if (text === "404") return 404;
+  throw new UsageError(`--missing-status: "${text}" is neither 400 nor 404`);
+}
+
+function readRunTime(text: string): readonly [number, number] {
+  const [shortest = "", longest = shortest, ...rest] = text.split("..");
+  try {
+    if (rest.length === 0) return [parseDuration(shortest), parseDuration(longest)];
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+  }
+  throw new UsageError(`--run-time: "${text}" is not a range of durations; write 1s..4s, or 500ms`);
+}
+
+function addFault(text: string, earlier: readonly Fault[] = []): readonly Fault[] {
+  if (earlier.length >= faultsMax) throw new UsageError(`--fault: at most ${faultsMax} faults`);
+  return [...earlier, parseFault(text)];
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,29 @@
+// Luck that repeats: the same seed and the same words give the same number, in whatever order things happen.
+// Called by seed data, runs and faults; never uses Math.random.
+import { createHash } from "node:crypto";
+
+/** Gives a number from 0 (included) to 1 (excluded) for what the words name, e.g. `chance("fails", 7, 3)`. */
+export type Chance = (...words: readonly (string | number)[]) => number;
+
+/** Makes the luck of one seed. */
+export function createChance(seed: number): Chance {
+  return (...words) => {
+    const digest = createHash("sha256")
+      .update(JSON.stringify([seed, ...words]))
+      .digest();
+    return digest.readUIntBE(0, 6) / 2 ** 48;
+  };
+}
+
+/** A UUID (version 4 in form) that is always the same for the same words. */
+export function chanceUuid(seed: number, ...words: readonly (string | number)[]): string {
+  const hex = createHash("sha256")
+    .update(JSON.stringify(["uuid", seed, ...words]))
+    .digest("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+/** Picks one item of a list that is not empty, by a number from 0 to 1. */
+export function pickBy<T>(items: readonly [T, ...T[]], number: number): T {
+  return items[Math.floor(number * items.length)] ?? items[0];
+}

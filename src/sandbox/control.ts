@@ -1,0 +1,65 @@
+// The sandbox's own paths under `/_sandbox`: ledger, request counts, faults, approvals. NOT part of the interface of the
+// service; the token is needed here too. Called by the exchange.
+import type { IncomingMessage } from "node:http";
+import { UsageError } from "../core/errors.ts";
+import { isJsonObject } from "../core/json.ts";
+import { createChance } from "./chance.ts";
+import type { Desk } from "./desk.ts";
+import { FaultPlan } from "./fault-plan.ts";
+import { type Fault, faultsMax, parseFault } from "./faults.ts";
+import type { Target } from "./path.ts";
+import { errorReply, jsonReply, Refusal, type Reply } from "./reply.ts";
+import { clearApprovals, settleRuns } from "./runs.ts";
+
+/** Answers a request to `/_sandbox/…`. @throws Refusal 400 on a body that cannot be read. */
+export function answerControl(
+  desk: Desk,
+  request: IncomingMessage,
+  { target, body }: { readonly target: Target; readonly body: string | undefined },
+): Reply {
+  const { store, settings } = desk.world;
+  switch (`${request.method} ${target.segments.slice(1).join("/")}`) {
+    case "GET ledger":
+      return jsonReply({ value: desk.ledger.entries() });
+    case "GET requests":
+      return jsonReply(desk.ledger.requests());
+    case "GET faults":
+      return jsonReply({ value: desk.faults.counts() });
+    case "POST faults":
+      replaceFaults(desk, readFaults(body));
+      return jsonReply({ value: desk.faults.counts() });
+    case "POST approvals/clear": {
+      // Runs whose time is up first, so that the ends of the blocked ones are told from them.
+      settleRuns(store, settings, settings.clock.nowMs());
+      return jsonReply({ cleared: clearApprovals(store, target.parameters.get("repository") ?? undefined) });
+    }
+    default:
+      return errorReply(404, "The sandbox has GET ledger, requests, faults and POST faults, approvals/clear.");
+  }
+}
+
+/** Replaces the faults; counting starts anew. */
+export function replaceFaults(desk: Desk, faults: readonly Fault[]): void {
+  desk.faults = new FaultPlan(faults, createChance(desk.world.settings.seed));
+}
+
+function readFaults(body: string | undefined): readonly Fault[] {
+  const usage = 'The body must be {"faults": ["latency,ms=500", …]}';
+  let value: unknown;
+  try {
+    value = JSON.parse(body ?? "");
+  } catch {
+    throw new Refusal(400, `${usage}: it is not JSON.`);
+  }
+  const texts: unknown = isJsonObject(value) ? value["faults"] : undefined;
+  if (!Array.isArray(texts) || texts.length > faultsMax) throw new Refusal(400, `${usage}, at most ${faultsMax}.`);
+  return texts.map((text: unknown) => {
+    if (typeof text !== "string") throw new Refusal(400, `${usage}: a fault is a text.`);
+    try {
+      return parseFault(text);
+    } catch (error) {
+      if (error instanceof UsageError) throw new Refusal(400, error.message);
+      throw error;
+    }
+  });
+}

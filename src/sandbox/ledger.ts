@@ -1,0 +1,73 @@
+// The book of what really happened: every change, whether or not its answer arrived, and every request by status.
+// Written by the exchange; read by tests, the demo and `/_sandbox/ledger`. The service itself has no such thing.
+import type { OperationName } from "./operation-names.ts";
+import type { Effect } from "./reply.ts";
+
+/** One change. A request that was refused changes nothing and has no entry. */
+export interface LedgerEntry {
+  /** 1 for the first change. */
+  readonly number: number;
+  readonly operation: OperationName;
+  readonly key: string;
+  readonly repository: string;
+  /** When it happened, in milliseconds since 1970-01-01 UTC. */
+  readonly atMs: number;
+  /** For RunSyncJob the how-many-th run of this sync job, from 1; else null. */
+  readonly runNumber: number | null;
+  /** The `Idempotency-Key` header, if one was sent; recorded only, the sandbox does not act on it. */
+  readonly idempotencyKey: string | null;
+  /** `yes`: the whole answer went out; `500`: it was answered 500 all the same; `lost`: the answer did not go out, or not wholly. */
+  readonly answered: "yes" | "lost" | "500";
+}
+
+/** Requests by operation (or `unknown`) and by status (or `cut`: no whole answer was meant to go out). */
+export type RequestCounts = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
+/** Changes that a ledger holds at most; the operation after that is refused with 500. */
+export const entriesMax = 100_000;
+
+/** An open line of the ledger: says how the answer went. */
+export type SetAnswered = (answered: LedgerEntry["answered"]) => void;
+
+/** The ledger of one sandbox. */
+export class Ledger {
+  readonly #entries: LedgerEntry[] = [];
+  readonly #counts = new Map<string, Map<string, number>>();
+
+  /** True when no further change fits. */
+  get isFull(): boolean {
+    return this.#entries.length >= entriesMax;
+  }
+
+  /** Writes a change down, as `lost` until the returned function says otherwise. */
+  record(what: {
+    readonly operation: OperationName;
+    readonly effect: Effect;
+    readonly atMs: number;
+    readonly idempotencyKey: string | null;
+  }): SetAnswered {
+    const { operation, effect, atMs, idempotencyKey } = what;
+    const index = this.#entries.length;
+    const entry: LedgerEntry = { number: index + 1, operation, ...effect, atMs, idempotencyKey, answered: "lost" };
+    this.#entries.push(entry);
+    return (answered) => {
+      this.#entries[index] = { ...entry, answered };
+    };
+  }
+
+  /** Counts one request. `status` is the HTTP status, or `cut`. */
+  count(operation: OperationName | "unknown", status: number | "cut"): void {
+    const counts = this.#counts.get(operation) ?? new Map<string, number>();
+    this.#counts.set(operation, counts.set(String(status), (counts.get(String(status)) ?? 0) + 1));
+  }
+
+  /** The changes so far, oldest first. */
+  entries(): readonly LedgerEntry[] {
+    return [...this.#entries];
+  }
+
+  /** The requests so far. Those to `/_sandbox` do not count. */
+  requests(): RequestCounts {
+    return Object.fromEntries([...this.#counts].map(([operation, counts]) => [operation, Object.fromEntries(counts)]));
+  }
+}

@@ -1,0 +1,126 @@
+// What a sandbox can be told at its start, with defaults and limits. Called by startSandbox; cli/sandbox.ts fills it.
+import { randomBytes } from "node:crypto";
+import { type Clock, systemClock } from "../core/clock.ts";
+import { UsageError } from "../core/errors.ts";
+import type { Fault } from "./faults.ts";
+import { type FieldNames, type ShapeName, toFieldNames } from "./shape.ts";
+
+/** The forms of `@odata.nextLink`. */
+export const nextLinkStyles = ["absolute", "relative", "wrong-scheme"] as const;
+/** `absolute` from the Host header; `relative` to the service root; `wrong-scheme` as behind a proxy: another scheme, host and port, the right path. */
+export type NextLinkStyle = (typeof nextLinkStyles)[number];
+
+/** What a sandbox can be told. All of it may be left out. */
+export interface SandboxOptions {
+  /** TCP port; 0 takes a free one. Default 0. */
+  readonly port?: number;
+  /** Address to listen on. Default 127.0.0.1. */
+  readonly host?: string;
+  /** Path before `/odata` and `/api`, such as `/sync`. Default none. */
+  readonly basePath?: string;
+  /** The bearer token. Default: a random one. */
+  readonly token?: string;
+  /** A second token without the rights of service-interface §5.2: those six operations answer it 401. Default none. */
+  readonly limitedToken?: string;
+  /** Number of sync jobs, 1 to 10,000; their ids are 1 to this. Default 20. */
+  readonly jobs?: number;
+  /** Synchronization activities that are there at the start, 0 to 50,000. Default 250. */
+  readonly activities?: number;
+  /** Same seed, same data and same luck. Default 1. */
+  readonly seed?: number;
+  /** Shortest and longest run in milliseconds. Default 1 to 4 seconds. */
+  readonly runMs?: readonly [number, number];
+  /** Destination repository keys; the sync jobs are dealt out in equal blocks. Default HR and FIN. */
+  readonly repositories?: readonly string[];
+  /** Items on a page, 1 to 1,000. Default 100. */
+  readonly pageSize?: number;
+  /** Names of the fields of activities and conflict details. Default plain. */
+  readonly shape?: ShapeName;
+  /** Single names that differ from the shape; undefined leaves a field out. */
+  readonly fieldNames?: Partial<FieldNames>;
+  /** How `@odata.nextLink` looks. Default absolute. */
+  readonly nextLinkStyle?: NextLinkStyle;
+  /** True: a run that left an approval goes on until the approval is gone. Default false. */
+  readonly approvalsBlock?: boolean;
+  /** Status for a missing thing where service-interface §7 documents no 404. Default 400. */
+  readonly missingStatus?: 400 | 404;
+  /** What goes wrong, and when. Default nothing. */
+  readonly faults?: readonly Fault[];
+  /** Where the time comes from. Default the machine's clock. */
+  readonly clock?: Clock;
+  /** Told of an error that is a bug of the sandbox; the caller got a 500. Default: dropped. */
+  readonly onBug?: (error: unknown) => void;
+}
+
+/** The options with everything filled in. */
+export type SandboxSettings = Required<Omit<SandboxOptions, "limitedToken" | "shape" | "fieldNames">> & {
+  readonly limitedToken: string | undefined;
+  readonly fieldNames: FieldNames;
+};
+
+const limits = {
+  port: [0, 65_535],
+  jobs: [1, 10_000],
+  activities: [0, 50_000],
+  seed: [0, 2 ** 31 - 1],
+  pageSize: [1, 1_000],
+} as const;
+
+/**
+ * Fills in the defaults.
+ * @throws UsageError naming the option, when a value is out of its range.
+ */
+export function toSettings(options: SandboxOptions): SandboxSettings {
+  const { shape = "plain", fieldNames, ...given } = options;
+  const settings: SandboxSettings = {
+    port: 0,
+    host: "127.0.0.1",
+    basePath: "",
+    token: randomBytes(24).toString("base64url"),
+    limitedToken: undefined,
+    jobs: 20,
+    activities: 250,
+    seed: 1,
+    runMs: [1_000, 4_000],
+    repositories: ["HR", "FIN"],
+    pageSize: 100,
+    nextLinkStyle: "absolute",
+    approvalsBlock: false,
+    missingStatus: 400,
+    faults: [],
+    clock: systemClock,
+    onBug: () => {},
+    ...given,
+    fieldNames: toFieldNames(shape, fieldNames),
+  };
+  checkSettings(settings);
+  return settings;
+}
+
+function checkSettings(settings: SandboxSettings): void {
+  for (const name of ["port", "jobs", "activities", "seed", "pageSize"] as const) {
+    const [lowest, highest] = limits[name];
+    const value = settings[name];
+    if (Number.isInteger(value) && value >= lowest && value <= highest) continue;
+    throw new UsageError(`sandbox: ${name} is ${value}; it must be a whole number from ${lowest} to ${highest}`);
+  }
+  const [shortest, longest] = settings.runMs;
+  if (!(shortest >= 0 && shortest <= longest && longest <= 86_400_000)) {
+    throw new UsageError(`sandbox: a run takes ${shortest} to ${longest} ms; write shortest, longest, at most 24 h`);
+  }
+  if (!/^(\/[A-Za-z0-9._~-]+){0,8}$/.test(settings.basePath)) {
+    throw new UsageError(`sandbox: base path "${settings.basePath}" must look like /sync: one slash first, none last`);
+  }
+  for (const token of [settings.token, settings.limitedToken]) {
+    if (token === undefined || /^[A-Za-z0-9._~+/=-]{1,512}$/.test(token)) continue;
+    throw new UsageError("sandbox: a token is 1 to 512 of the characters A-Z a-z 0-9 . _ ~ + / = -");
+  }
+  if (settings.token === settings.limitedToken) throw new UsageError("sandbox: the two tokens must differ");
+  const keys = settings.repositories;
+  const keysFine = keys.length >= 1 && keys.length <= 100 && keys.every((key) => /^[^\s/]{1,64}$/.test(key));
+  if (!keysFine || new Set(keys).size !== keys.length) {
+    throw new UsageError(
+      "sandbox: give 1 to 100 different repository keys of 1 to 64 characters, without spaces and /",
+    );
+  }
+}

@@ -1,0 +1,90 @@
+// The fields of the two entities whose fields the interface does not show: THE SANDBOX'S OWN CHOICE, and switchable,
+// so that nothing can come to rest on these names. Called by options and lists.
+// Source: service-interface §2, "SynchronizationActivityEntity and SyncConflictDetailEntity": no fields are known.
+import { UsageError } from "../core/errors.ts";
+import { describeUnknownWord, findWord } from "./suggest.ts";
+
+/** What the fields of a synchronization activity mean, in the order of the plain shape. */
+export const activityRoles = ["activityId", "syncJobId", "state", "startedAt", "finishedAt", "itemsProcessed"] as const;
+/** What the fields of a conflict detail mean, in the order of the plain shape. */
+export const conflictRoles = ["conflictId", "syncJobId", "itemName", "detectedAt"] as const;
+
+/** The meaning of a field of the two entities. */
+export type Role = (typeof activityRoles)[number] | (typeof conflictRoles)[number];
+/** A name for each meaning; undefined leaves the field out. */
+export type FieldNames = Readonly<Record<Role, string | undefined>>;
+
+/** The names of the ready-made shapes. */
+export const shapeNames = ["plain", "opaque", "keyless"] as const;
+/** `plain`: speaking names; `opaque`: meaningless names; `keyless`: speaking names, but no id of the entity itself. */
+export type ShapeName = (typeof shapeNames)[number];
+
+const roles: readonly Role[] = [...new Set<Role>([...activityRoles, ...conflictRoles])];
+const plain: FieldNames = {
+  activityId: "activityId",
+  syncJobId: "syncJobId",
+  state: "state",
+  startedAt: "startedAt",
+  finishedAt: "finishedAt",
+  itemsProcessed: "itemsProcessed",
+  conflictId: "conflictId",
+  itemName: "itemName",
+  detectedAt: "detectedAt",
+};
+const shapes: Readonly<Record<ShapeName, FieldNames>> = {
+  plain,
+  opaque: {
+    activityId: "f1",
+    syncJobId: "f2",
+    state: "f3",
+    startedAt: "f4",
+    finishedAt: "f5",
+    itemsProcessed: "f6",
+    conflictId: "f7",
+    itemName: "f8",
+    detectedAt: "f9",
+  },
+  keyless: { ...plain, activityId: undefined, conflictId: undefined },
+};
+
+/**
+ * The field names of a shape, with some replaced.
+ * @throws UsageError when two fields of one entity get the same name.
+ */
+export function toFieldNames(shape: ShapeName, replaced: Partial<FieldNames> = {}): FieldNames {
+  const names = { ...shapes[shape], ...replaced };
+  for (const entity of [activityRoles, conflictRoles]) {
+    const used = entity.map((role) => names[role]).filter((name) => name !== undefined);
+    const twice = used.find((name, index) => used.indexOf(name) !== index);
+    if (twice !== undefined) throw new UsageError(`fields: two fields of one entity are named "${twice}"; rename one`);
+  }
+  return names;
+}
+
+/**
+ * Reads replaced names such as `activityId=a,state=b`. An empty name leaves the field out (`activityId=`).
+ * @throws UsageError on an unknown field, a name that is no identifier, or a pair without `=`.
+ */
+export function parseFieldNames(text: string): Partial<FieldNames> {
+  const names: Partial<Record<Role, string | undefined>> = {};
+  for (const pair of text.split(",")) {
+    const [left = "", right, ...rest] = pair.split("=").map((part) => part.trim());
+    if (right === undefined || rest.length > 0) throw new UsageError(`fields: "${pair}" is not FIELD=NAME`);
+    const role = findWord(left, roles);
+    if (role === undefined) throw new UsageError(`fields: ${describeUnknownWord(left, "a field", roles)}`);
+    if (right !== "" && !/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(right)) {
+      throw new UsageError(`fields: "${right}" is not a name: use letters, digits and _, at most 64, no digit first`);
+    }
+    names[role] = right === "" ? undefined : right;
+  }
+  return names;
+}
+
+/** Writes an entity under the names of a shape, in the order of the meanings, leaving out those that have no name. */
+export function shapeEntity(
+  entity: Readonly<Record<string, unknown>>,
+  order: readonly Role[],
+  names: FieldNames,
+): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(order.flatMap((role) => (names[role] === undefined ? [] : [[names[role], entity[role]]])));
+}

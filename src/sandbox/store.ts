@@ -1,0 +1,127 @@
+// The state of one sandbox: plain data in memory, filled by seed-data, changed by the handlers and by runs.
+// Every thing belongs to one destination repository. Never talks HTTP.
+
+/** A thing and the repository key it belongs to. */
+export interface Row<E> {
+  readonly repository: string;
+  entity: E;
+}
+
+/** Source: service-interface §2, SyncJobEntity. */
+export type SyncJob = { readonly syncJobId: number; readonly name: string };
+/** Source: service-interface §2, MaskEntity. */
+export type Mask = {
+  readonly maskId: number;
+  readonly name: string;
+  readonly ecmMaskId: string;
+  readonly type: "DocMask" | "FolderMask";
+  readonly syncJobId: number;
+};
+/** Source: service-interface §2, DriveSyncTargetEntity and SiteSyncTargetEntity: the same fields. */
+export type SyncTarget = {
+  readonly thirdSystemSyncTargetId: number;
+  readonly siteName: string;
+  readonly siteId: string;
+  readonly folderName: string;
+  readonly folderId: string;
+};
+/** Source: service-interface §2, ApprovalEntity. */
+export type Approval = { readonly approvalId: number; readonly itemName: string; readonly itemId: string };
+/** Source: service-interface §2, TriggerEntity. */
+export type Trigger = { readonly triggerId: number; readonly isActive: boolean };
+/** Source: service-interface §2, AuthAccountActivityEntity; the further fields it speaks of are left out. */
+export type AuthActivity = {
+  readonly authAccountActivityEntityId: number;
+  readonly accountIdentifier: boolean;
+  readonly accountObjectId: boolean;
+};
+/** Source: service-interface §2, EcmIdentityEntity. */
+export type Identity = {
+  readonly id: string;
+  readonly idAsNumber: number;
+  readonly name: string;
+  readonly isAdministrator: boolean;
+};
+/** A synchronization activity by meaning; instants in ISO form, null while running. The sandbox's own choice (shape.ts). */
+export type Activity = {
+  readonly activityId: number;
+  readonly syncJobId: number;
+  readonly state: "Running" | "Finished" | "Failed";
+  readonly startedAt: string;
+  readonly finishedAt: string | null;
+  readonly itemsProcessed: number;
+};
+/** A conflict detail by meaning. The sandbox's own choice (shape.ts). */
+export type Conflict = {
+  readonly conflictId: number;
+  readonly syncJobId: number;
+  readonly itemName: string;
+  readonly detectedAt: string;
+};
+
+/** A run that has not ended yet: its end is already decided, and settled by the next request after `endsAtMs`. */
+export interface OpenRun {
+  readonly row: Row<Activity>;
+  readonly endsAtMs: number;
+  readonly runNumber: number;
+  /** The approval that keeps it running, when approvals block. */
+  readonly waitsFor: number | undefined;
+}
+
+/** Everything a sandbox knows. Maps are in key order, the lists in the order of appearance. */
+export interface Store {
+  readonly syncJobs: Map<number, Row<SyncJob>>;
+  readonly masks: Map<number, Row<Mask>>;
+  readonly driveTargets: Map<number, Row<SyncTarget>>;
+  readonly siteTargets: Map<number, Row<SyncTarget>>;
+  readonly triggers: Map<number, Row<Trigger>>;
+  readonly approvals: Map<number, Row<Approval>>;
+  readonly authActivities: Row<AuthActivity>[];
+  readonly identities: Row<Identity>[];
+  readonly activities: Row<Activity>[];
+  readonly conflicts: Row<Conflict>[];
+  /** Runs that go on, in the order of their start. */
+  openRuns: OpenRun[];
+  /** How often each sync job was run since the sandbox started. */
+  readonly runsOfJob: Map<number, number>;
+  /** The sync jobs that were activated. The interface shows no field for it. */
+  readonly activated: Set<number>;
+  /** The next free approval id. */
+  approvalIdNext: number;
+}
+
+/** An empty state. */
+export function createStore(): Store {
+  return {
+    syncJobs: new Map(),
+    masks: new Map(),
+    driveTargets: new Map(),
+    siteTargets: new Map(),
+    triggers: new Map(),
+    approvals: new Map(),
+    authActivities: [],
+    identities: [],
+    activities: [],
+    conflicts: [],
+    openRuns: [],
+    runsOfJob: new Map(),
+    activated: new Set(),
+    approvalIdNext: 1,
+  };
+}
+
+/** True when a run of the sync job has not ended. Call after settling the runs. */
+export function isRunning(store: Store, syncJobId: number): boolean {
+  return store.openRuns.some((run) => run.row.entity.syncJobId === syncJobId);
+}
+
+/** Removes a sync job with its masks, targets and trigger. Its activities and conflicts stay, as history. */
+export function removeSyncJob(store: Store, syncJobId: number): void {
+  store.syncJobs.delete(syncJobId);
+  store.driveTargets.delete(syncJobId);
+  store.siteTargets.delete(syncJobId);
+  store.triggers.delete(syncJobId);
+  for (const [maskId, mask] of store.masks) {
+    if (mask.entity.syncJobId === syncJobId) store.masks.delete(maskId);
+  }
+}
