@@ -69,7 +69,7 @@ describe("one run", () => {
       answerLost: true,
     });
     expect(starts(3)).toBe(0);
-    expect(sandbox.requests()["RunSyncJob dropped"]).toBe(1);
+    expect(sandbox.requests()["RunSyncJob"]?.["cut"]).toBe(1);
   });
 
   it("that answers 500 although it started is followed to its end", async () => {
@@ -81,7 +81,7 @@ describe("one run", () => {
   it("that answers 500 and did not start is failed, with one request", async () => {
     const { run, sandbox } = await start({ policies: story(3), faults: ["500-before,op=RunSyncJob"] });
     expect(await run("story")).toMatchObject({ status: "failed", reason: "server-error", answerLost: false });
-    expect(sandbox.requests()["RunSyncJob 500"]).toBe(1);
+    expect(sandbox.requests()["RunSyncJob"]?.["500"]).toBe(1);
   });
 
   it("that is throttled waits as long as it is told and then starts once", async () => {
@@ -91,7 +91,7 @@ describe("one run", () => {
     });
     expect(await run("story")).toMatchObject({ status: "succeeded", attempts: 1 });
     expect(starts(3)).toBe(1);
-    expect(sandbox.requests()["RunSyncJob 429"]).toBe(2);
+    expect(sandbox.requests()["RunSyncJob"]?.["429"]).toBe(2);
   });
 
   it("of a sync job that is not there is not started, and says what the service said", async () => {
