@@ -11,7 +11,7 @@ import { errorReply, Refusal, type Reply, unauthorizedReply } from "./reply.ts";
 import { findRoute, guardedOperations, type Route } from "./routes.ts";
 
 /** The longest request body, in bytes. Source: service-interface §8 names none. */
-export const bodyBytesMax = 65_536;
+const bodyBytesMax = 65_536;
 
 // What is read and dropped of a longer body, so that its sender reads the 413 rather than a reset.
 const dropBytesMax = 1_048_576;

@@ -24,7 +24,7 @@ export const faultKinds = [
  * nothing changed; `lost-answer` changed, then reset without an answer; `truncate` half of the answer, then reset;
  * `drip` the body byte by byte.
  */
-export type FaultKind = (typeof faultKinds)[number];
+type FaultKind = (typeof faultKinds)[number];
 
 /** A fault and the requests it strikes. All conditions must hold; a fault without any strikes every request. */
 export interface Fault {

@@ -24,7 +24,7 @@ export interface LedgerEntry {
 export type RequestCounts = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 /** Changes that a ledger holds at most; the operation after that is refused with 500. */
-export const entriesMax = 100_000;
+const entriesMax = 100_000;
 
 /** An open line of the ledger: says how the answer went. */
 export type SetAnswered = (answered: LedgerEntry["answered"]) => void;

@@ -15,7 +15,7 @@ export interface PageRequest {
 }
 
 /** The origin that the `wrong-scheme` links carry, as a proxy's inner address would. It answers nobody. */
-export const wrongOrigin = "http://sync-inner.invalid:8080";
+const wrongOrigin = "http://sync-inner.invalid:8080";
 
 /**
  * Builds the body of a list response. The link is there only when more items exist.

@@ -10,7 +10,7 @@ import { deleteSyncJob, enableSyncJob, getSyncJob, runSyncJob, updateSyncJob } f
 import { updateDocMask, updateDriveTarget, updateSiteTarget } from "./targets.ts";
 
 /** Answers one request. @throws Refusal to answer with an error status. */
-export type Handler = (world: World, call: Call) => Reply;
+type Handler = (world: World, call: Call) => Reply;
 
 /** One line of the table. */
 export interface Route {

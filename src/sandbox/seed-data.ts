@@ -23,13 +23,13 @@ export function seedStore(settings: SandboxSettings, nowMs: number): Store {
 }
 
 /** The repository key of a sync job: equal blocks of ids, in the order of the keys. */
-export function repositoryOfJob(settings: SandboxSettings, syncJobId: number): string {
+function repositoryOfJob(settings: SandboxSettings, syncJobId: number): string {
   const index = Math.floor(((syncJobId - 1) * settings.repositories.length) / settings.jobs);
   return settings.repositories[index] ?? "";
 }
 
 /** The id of the nth identity of a sandbox, from 1: `00000000-0000-4000-8000-000000000001` is the first of the first repository. */
-export function identityId(number: number): string {
+function identityId(number: number): string {
   return `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
 }
 

@@ -10,7 +10,7 @@ export interface Row<E> {
 /** Source: service-interface §2, SyncJobEntity. */
 export type SyncJob = { readonly syncJobId: number; readonly name: string };
 /** Source: service-interface §2, MaskEntity. */
-export type Mask = {
+type Mask = {
   readonly maskId: number;
   readonly name: string;
   readonly ecmMaskId: string;
@@ -18,7 +18,7 @@ export type Mask = {
   readonly syncJobId: number;
 };
 /** Source: service-interface §2, DriveSyncTargetEntity and SiteSyncTargetEntity: the same fields. */
-export type SyncTarget = {
+type SyncTarget = {
   readonly thirdSystemSyncTargetId: number;
   readonly siteName: string;
   readonly siteId: string;
@@ -26,24 +26,24 @@ export type SyncTarget = {
   readonly folderId: string;
 };
 /** Source: service-interface §2, ApprovalEntity. */
-export type Approval = { readonly approvalId: number; readonly itemName: string; readonly itemId: string };
+type Approval = { readonly approvalId: number; readonly itemName: string; readonly itemId: string };
 /** Source: service-interface §2, TriggerEntity. */
-export type Trigger = { readonly triggerId: number; readonly isActive: boolean };
+type Trigger = { readonly triggerId: number; readonly isActive: boolean };
 /** Source: service-interface §2, AuthAccountActivityEntity; the further fields it speaks of are left out. */
-export type AuthActivity = {
+type AuthActivity = {
   readonly authAccountActivityEntityId: number;
   readonly accountIdentifier: boolean;
   readonly accountObjectId: boolean;
 };
 /** Source: service-interface §2, EcmIdentityEntity. */
-export type Identity = {
+type Identity = {
   readonly id: string;
   readonly idAsNumber: number;
   readonly name: string;
   readonly isAdministrator: boolean;
 };
 /** A synchronization activity by meaning; instants in ISO form, null while running. The sandbox's own choice (shape.ts). */
-export type Activity = {
+type Activity = {
   readonly activityId: number;
   readonly syncJobId: number;
   readonly state: "Running" | "Finished" | "Failed";
@@ -52,7 +52,7 @@ export type Activity = {
   readonly itemsProcessed: number;
 };
 /** A conflict detail by meaning. The sandbox's own choice (shape.ts). */
-export type Conflict = {
+type Conflict = {
   readonly conflictId: number;
   readonly syncJobId: number;
   readonly itemName: string;
