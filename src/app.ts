@@ -32,7 +32,7 @@ import { createProcessTask, endAbandoned } from "./work/process-task.ts";
 import { defaultTiming, type WorkTiming } from "./work/timing.ts";
 
 /** What a process does: plans slots, or works on tasks. */
-export type Role = "scheduler" | "worker";
+type Role = "scheduler" | "worker";
 
 /** What an app is made of. */
 export interface AppOptions {

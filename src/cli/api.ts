@@ -1,9 +1,9 @@
 // `syncline api OPERATION`: calls any of the service's fifteen operations by hand. Called by main.ts.
 // Reads options into one checked request, connects, hands over to api-call.ts, and says what went wrong and what to do.
 import { Argument, Command, Option } from "commander";
-import leven from "leven";
 import { UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { nearestWord } from "../core/nearest-word.ts";
 import {
   type Operation,
   operationNames,
@@ -80,11 +80,8 @@ function parseOperation(name: string): Operation {
   const wanted = name.toLowerCase();
   const found = operationNames.find((known) => known.toLowerCase() === wanted);
   if (found !== undefined) return found;
-  const near = operationNames
-    .map((known) => ({ known, distance: leven(known.toLowerCase(), wanted) }))
-    .filter(({ known, distance }) => distance <= Math.max(3, known.length / 3))
-    .sort((left, right) => left.distance - right.distance)[0];
-  const hint = near === undefined ? "" : `Did you mean ${near.known}? `;
+  const near = nearestWord(name, operationNames);
+  const hint = near === undefined ? "" : `Did you mean ${near}? `;
   throw new UsageError(
     `there is no operation ${JSON.stringify(name)}. ${hint}"syncline api --help" lists all fifteen.`,
   );

@@ -5,12 +5,10 @@ import { History } from "../store/history.ts";
 import { openStore } from "../store/redis.ts";
 import { type Outcome, type OutcomeStatus, outcomeStatuses } from "../tasks/outcome.ts";
 import type { CommandIo } from "./command-io.ts";
-import { countArgument, prefixOption, redisOption, redisTarget } from "./shared-options.ts";
+import { countArgument, prefixOption, type RedisOptions, redisOption, redisTarget } from "./shared-options.ts";
 import { showInstant, showStatus, toTable } from "./table.ts";
 
-interface HistoryOptions {
-  readonly redisUrl: string;
-  readonly prefix: string;
+interface HistoryOptions extends RedisOptions {
   readonly limit: number;
   readonly status?: OutcomeStatus;
   readonly json?: true;

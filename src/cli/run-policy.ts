@@ -20,14 +20,13 @@ import {
   durationArgument,
   loadPoliciesOrThrow,
   prefixOption,
+  type RedisOptions,
   redisOption,
   redisTarget,
 } from "./shared-options.ts";
 
-interface RunOptions {
+interface RunOptions extends RedisOptions {
   readonly config: string;
-  readonly redisUrl: string;
-  readonly prefix: string;
   readonly wait?: true;
   readonly timeout: number;
   readonly json?: true;

@@ -36,7 +36,9 @@ export function sandboxCommand(io: CommandIo): Command {
     .option("--activities <n>", "synchronization activities at the start (default 250)", wholeNumber("--activities"))
     .option("--seed <n>", "same seed, same data and luck (default 1)", wholeNumber("--seed"))
     .option("--run-time <range>", "how long a run takes (default 1s..4s)", readRunTime)
-    .option("--repositories <keys>", "repository keys (default HR,FIN)", (text) => text.split(","))
+    .option("--repositories <keys>", "repository keys; with one, every key names it (default HR)", (text) =>
+      text.split(","),
+    )
     .option("--page-size <n>", "items on a page (default 100)", wholeNumber("--page-size"))
     .option(
       "--shape <name>",

@@ -10,6 +10,7 @@ import {
   durationArgument,
   loadPoliciesOrThrow,
   prefixOption,
+  type RedisOptions,
   redisOption,
   redisTarget,
 } from "./shared-options.ts";
@@ -25,10 +26,8 @@ export type StartApp = (options: {
   readonly drainMs: number;
 }) => Promise<{ stop(): Promise<void> }>;
 
-interface ServeOptions {
+interface ServeOptions extends RedisOptions {
   readonly config: string;
-  readonly redisUrl: string;
-  readonly prefix: string;
   readonly roles: readonly ("scheduler" | "worker")[];
   readonly takeOverAfter: number;
   readonly drain: number;
@@ -57,7 +56,7 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
     .action(async (options: ServeOptions) => {
       const redis = redisTarget(options);
       const set = await loadPoliciesOrThrow(options.config, io);
-      const log = createLogger({ level: io.settings.logLevel });
+      const log = createLogger(io.settings.logLevel);
       const app = await startApp({
         set,
         redis,

@@ -58,8 +58,17 @@ export function countArgument(max: number): (text: string) => number {
   };
 }
 
-/** The Redis that the options name. */
-export function redisTarget(options: { redisUrl: string; prefix: string }): RedisTarget {
+/** What `redisOption` and `prefixOption` give. */
+export interface RedisOptions {
+  readonly redisUrl: string;
+  readonly prefix: string;
+}
+
+/**
+ * The Redis that the options name.
+ * @throws UsageError when the URL is none.
+ */
+export function redisTarget(options: RedisOptions): RedisTarget {
   if (!URL.canParse(options.redisUrl) || !/^rediss?:$/.test(new URL(options.redisUrl).protocol)) {
     throw new UsageError("REDIS_URL is not a redis:// or rediss:// URL");
   }

@@ -2,11 +2,12 @@
 // Never quotes a value: it may have come from the environment; the source line shows what stands in the file.
 import type { z } from "zod";
 import { isJsonObject } from "../core/json.ts";
+import { nearestWord } from "../core/nearest-word.ts";
 import { keysThatHold, knownKeysAt } from "./json-schema.ts";
 import type { Path, Place } from "./node-places.ts";
 import { type PolicyFileInput, policyFileSchema } from "./schema/policy-file.ts";
 import { viewOf } from "./view.ts";
-import { didYouMean, nearest } from "./yaml-hints.ts";
+import { didYouMean } from "./yaml-hints.ts";
 
 /** One complaint of the schema. */
 interface SchemaComplaint {
@@ -85,7 +86,7 @@ function unknownKey(path: Path, key: string): SchemaComplaint {
   const known = knownKeysAt(path);
   const holders = keysThatHold(path, key);
   const hint =
-    nearest(key, known) === undefined && holders.length > 0
+    nearestWord(key, known) === undefined && holders.length > 0
       ? `it belongs under ${holders.join(" or ")}`
       : didYouMean(key, known);
   return { path: [...path, key], place: "key", message: `${where} has no key "${key}"`, hint };
@@ -109,11 +110,11 @@ function valueBelow(value: unknown, part: string | number): unknown {
 }
 
 function nearestOption(text: string, options: readonly unknown[]): string | undefined {
-  const near = nearest(text, options.map(String));
+  const near = nearestWord(text, options.map(String));
   return near === undefined ? undefined : `did you mean ${near}?`;
 }
 
 function nearestTimezone(text: string): string | undefined {
-  const near = nearest(text, Intl.supportedValuesOf("timeZone"));
+  const near = nearestWord(text, Intl.supportedValuesOf("timeZone"));
   return near === undefined ? undefined : `did you mean ${near}?`;
 }

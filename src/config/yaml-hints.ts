@@ -1,5 +1,5 @@
 // What to do about common slips in YAML and in names. Pure; called where problems are made.
-import leven from "leven";
+import { nearestWord } from "../core/nearest-word.ts";
 
 /** A hint for a syntax error of `yaml` (its code and message) on a line; undefined when nothing is known to help. */
 export function hintOfSyntax(code: string, message: string, line: string): string | undefined {
@@ -14,28 +14,9 @@ export function hintOfSyntax(code: string, message: string, line: string): strin
   return undefined;
 }
 
-const wordCharactersMax = 64;
-
-/** The candidate that a misspelt word most likely meant; undefined when none is near. */
-export function nearest(word: string, candidates: Iterable<string>): string | undefined {
-  if (word.length > wordCharactersMax) return undefined;
-  const plain = word.toLowerCase();
-  const distanceMax = word.length < 4 ? 1 : word.length < 9 ? 2 : 3;
-  let best: string | undefined;
-  let bestDistance = distanceMax + 1;
-  for (const candidate of candidates) {
-    const distance = leven(plain, candidate.toLowerCase(), { maxDistance: distanceMax + 1 });
-    if (distance < bestDistance) {
-      best = candidate;
-      bestDistance = distance;
-    }
-  }
-  return best;
-}
-
 /** `did you mean "x"?` for a misspelt word, or else the list of what there is (at most ten). */
 export function didYouMean(word: string, candidates: readonly string[]): string | undefined {
-  const near = nearest(word, candidates);
+  const near = nearestWord(word, candidates);
   if (near !== undefined) return `did you mean ${near}?`;
   if (candidates.length === 0) return undefined;
   const more = candidates.length > 10 ? `, … (${candidates.length} in all)` : "";

@@ -4,20 +4,12 @@ import type { ItemMapping } from "../config/policy-set.ts";
 import { type Expression, parseExpression } from "../core/expression.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
-
-/** What Syncline keeps of one item; undefined where the mapping says nothing or could not be read. */
-export interface MappedItem {
-  readonly id: string;
-  readonly fingerprint: string;
-  readonly syncJobId: string | undefined;
-  readonly finished: boolean | undefined;
-  readonly succeeded: boolean | undefined;
-  readonly label: string | undefined;
-}
+import type { ItemFacts } from "../store/feed-book.ts";
 
 /** Reads items of one list. */
 export interface ItemReader {
-  readonly read: (item: unknown) => MappedItem;
+  /** The facts of one item; undefined where the mapping says nothing or could not be read. */
+  readonly read: (item: unknown) => ItemFacts;
   /** Which facts the mapping can give at all. */
   readonly knows: (fact: keyof ItemMapping) => boolean;
   /** How many expressions failed so far, and the last message. */

@@ -6,16 +6,16 @@ import type { EventLog } from "../core/event-log.ts";
 import { firstLine } from "../core/expression.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { FeedStatus } from "../store/feed-book.ts";
+import type { FeedStatus, ItemFacts } from "../store/feed-book.ts";
 import type { Feed, FeedWalk } from "../tasks/feed.ts";
 import { done, snooze, type Verdict } from "../tasks/verdict.ts";
-import type { ItemReader, MappedItem } from "./mapping.ts";
+import type { ItemReader } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
 import { operationOf } from "./service-lists.ts";
 
 /** What the reader needs of the feed book (store/feed-book.ts). */
-export interface ReaderBook {
-  takeIn(feed: Feed, items: readonly MappedItem[]): Promise<readonly string[]>;
+interface ReaderBook {
+  takeIn(feed: Feed, items: readonly ItemFacts[]): Promise<readonly string[]>;
   walked(feed: Feed, walk: { readonly startedAtMs: number; readonly count: number }): Promise<void>;
   failed(feed: Feed, failure: string): Promise<void>;
   status(feed: Feed): Promise<FeedStatus>;

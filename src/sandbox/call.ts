@@ -35,10 +35,12 @@ export function parseRepository(parameters: URLSearchParams, world: World): stri
 }
 
 /**
- * Passes a repository key on when the sandbox has it.
- * @throws Refusal 400 otherwise.
+ * Passes a repository key on when the sandbox has it. Where there is only one repository, every key names it.
+ * @throws Refusal 400 for an unknown key.
  */
 export function checkRepository(repository: string, world: World): string {
+  const [only, ...others] = world.settings.repositories;
+  if (only !== undefined && others.length === 0) return only;
   if (world.settings.repositories.includes(repository)) return repository;
   throw new Refusal(400, `There is no repository '${repository.slice(0, 64)}'.`);
 }

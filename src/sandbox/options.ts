@@ -30,7 +30,7 @@ export interface SandboxOptions {
   readonly seed?: number;
   /** Shortest and longest run in milliseconds. Default 1 to 4 seconds. */
   readonly runMs?: readonly [number, number];
-  /** Destination repository keys; the sync jobs are dealt out in equal blocks. Default HR and FIN. */
+  /** Destination repository keys. One (default HR): every key names it. More: the sync jobs are dealt out in equal blocks, and other keys are unknown. */
   readonly repositories?: readonly string[];
   /** Items on a page, 1 to 1,000. Default 100. */
   readonly pageSize?: number;
@@ -82,7 +82,7 @@ export function toSettings(options: SandboxOptions): SandboxSettings {
     activities: 250,
     seed: 1,
     runMs: [1_000, 4_000],
-    repositories: ["HR", "FIN"],
+    repositories: ["HR"],
     pageSize: 100,
     nextLinkStyle: "absolute",
     approvalsBlock: false,

@@ -15,7 +15,7 @@ import { toRecords, toTasks } from "./slot-tasks.ts";
 import { createSlotSource, type SlotSource } from "./slots.ts";
 
 /** One recorded step of planning, as the ledger keeps it. */
-export interface PlannedStep {
+interface PlannedStep {
   readonly policy: string;
   readonly expectedMarkMs: number;
   readonly newMarkMs: number;

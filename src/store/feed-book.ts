@@ -39,7 +39,7 @@ export interface FeedStatus {
 }
 
 /** How many items of one feed are remembered; the longest unchanged are forgotten first. About 300 bytes each. */
-export const feedItemsMax = 100_000;
+const feedItemsMax = 100_000;
 const forgetAfterMs = 7 * 86_400_000;
 
 const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;

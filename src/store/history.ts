@@ -3,7 +3,7 @@ import { type Outcome, parseOutcome } from "../tasks/outcome.ts";
 import { createScript, type Store } from "./redis.ts";
 
 /** How many outcomes are kept; older ones are dropped. About 800 bytes each. */
-export const outcomesMax = 20_000;
+const outcomesMax = 20_000;
 
 const recordScript = createScript(`
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end

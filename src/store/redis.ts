@@ -56,7 +56,7 @@ export async function openStore(target: RedisTarget, onError: (message: string) 
 }
 
 /** A Redis URL as it may be shown: host, port and database only. */
-export function withoutSecrets(url: string): string {
+function withoutSecrets(url: string): string {
   if (!URL.canParse(url)) return "(not a URL)";
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;

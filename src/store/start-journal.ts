@@ -8,7 +8,7 @@
 import { createScript, type Store } from "./redis.ts";
 
 /** The states of a start, in order. */
-export type StartState = "claimed" | "sending" | "answered" | "settled";
+type StartState = "claimed" | "sending" | "answered" | "settled";
 
 /** What the journal holds of one start. Instants are milliseconds UTC by Redis. */
 export interface StartEntry {

@@ -34,7 +34,7 @@ export const isGood: Readonly<Record<OutcomeStatus, boolean>> = {
 };
 
 /** Why a task ended so: a closed set, fit for labels. The `detail` says the rest. */
-export const outcomeReasons = [
+const outcomeReasons = [
   "completed",
   "answered",
   "run-failed",

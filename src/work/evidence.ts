@@ -15,14 +15,14 @@ const baselineSchema = z.object({
 export type Baseline = Readonly<z.infer<typeof baselineSchema>>;
 
 /** Nothing was known. */
-export const emptyBaseline: Baseline = { activities: null, conflictDetails: null };
+const emptyBaseline: Baseline = { activities: null, conflictDetails: null };
 
 const followed = ["activities", "conflictDetails"] as const satisfies readonly ListName[];
 /** A waiter that dies stops costing walks after this time. */
 const waiterForMs = 60_000;
 
 /** The feed of a task's repository. */
-export function feedOf(task: Task, list: ListName): Feed {
+function feedOf(task: Task, list: ListName): Feed {
   return { service: task.service, repository: task.repository, list };
 }
 
@@ -61,9 +61,13 @@ export function parseBaseline(text: string | undefined): Baseline {
 export interface Appeared {
   readonly activities: FeedStatus;
   readonly conflictDetails: FeedStatus;
+  /** The activities that appeared since the baseline and belong to the sync job. */
   readonly ours: readonly SeenItem[];
+  /** True when the mapping says whose an activity is and whether it is final. */
   readonly attributable: boolean;
+  /** True when anything at all appeared in the activities since the baseline. */
   readonly grew: boolean;
+  /** Conflicts that appeared since the baseline, of this sync job where the mapping says so; undefined when the baseline is missing. */
   readonly newConflicts: number | undefined;
 }
 

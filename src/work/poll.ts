@@ -12,7 +12,7 @@ import type { WorkParts } from "./parts.ts";
 import { type Ending, end, endUnsent, type Step } from "./step.ts";
 
 /** The most items a poll reads for an expectation over `items`. */
-export const pollItemsMax = 10_000;
+const pollItemsMax = 10_000;
 const retryBackoff = { baseMs: 1_000, capMs: 60_000 };
 
 /** Reads and judges the list once. */

@@ -2,25 +2,15 @@
 // Direct evidence needs a mapping that says whose an activity is and whether it is final; without one, a list that grew
 // and then stayed quiet settles the run by inference (design §4.8).
 import type { Policy } from "../config/policy-set.ts";
-import type { FeedStatus, SeenItem } from "../store/feed-book.ts";
+import type { Appeared } from "./evidence.ts";
 import type { Ending } from "./step.ts";
 import type { WorkTiming } from "./timing.ts";
 
 /** What the feeds show of one run. */
-export interface RunEvidence {
+export interface RunEvidence extends Appeared {
   readonly nowMs: number;
   /** When the request was permitted. */
   readonly sentAtMs: number;
-  readonly activities: FeedStatus;
-  readonly conflictDetails: FeedStatus;
-  /** The activities that appeared since the baseline and belong to the sync job. */
-  readonly ours: readonly SeenItem[];
-  /** True when the mapping says whose an activity is and whether it is final. */
-  readonly attributable: boolean;
-  /** True when anything at all appeared in the activities since the baseline. */
-  readonly grew: boolean;
-  /** Conflicts that appeared since the baseline, of this sync job where the mapping says so; undefined when the baseline is missing. */
-  readonly newConflicts: number | undefined;
   /** When the run was first seen finished; undefined when it is not. */
   readonly finishSeenAtMs: number | undefined;
   readonly timing: Pick<WorkTiming, "quietForMs" | "unreadableForMs">;

@@ -32,7 +32,12 @@ policies:
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "syncline-"));
   file = join(folder, "policies.yaml");
-  sandbox = await startSandbox({ runMs: [200, 400], activities: 20, repositories: ["HR"], faults: [{ kind: "latency", delayMs: 30 }] });
+  sandbox = await startSandbox({
+    runMs: [200, 400],
+    activities: 20,
+    repositories: ["HR"],
+    faults: [{ kind: "latency", delayMs: 30 }],
+  });
   await writeFile(file, policies(sandbox.baseUrl));
 });
 afterEach(async () => {

@@ -43,7 +43,7 @@ function connect(options: Partial<ServiceOptions> = {}): SyncService {
   return client;
 }
 
-const uuid = "1f0a7c1e-0000-4000-8000-000000000001";
+const uuid = "00000000-0000-4000-8000-000000000001";
 const repository = "HR";
 
 // One good call of each of the fifteen operations; sync job `key` is not running.
@@ -54,7 +54,7 @@ const calls: Readonly<Record<Operation, (client: SyncService, key: number) => Pr
   RunSyncJob: (client, key) => client.runSyncJob(key, { repository }),
   EnableSyncJobById: (client, key) => client.enableSyncJobById(key, { repository }),
   UpdateEcmDocumentMaskById: (client, key) =>
-    client.updateEcmDocumentMaskById(key * 2 - 1, { name: "Contract" }, { repository }),
+    client.updateEcmDocumentMaskById(key * 3 - 2, { name: "Contract" }, { repository }),
   GetJobMasks: (client) => client.getJobMasks({ repository }),
   UpdateDriveSyncTargetById: (client, key) => client.updateDriveSyncTargetById(key, { siteName: "HR" }, { repository }),
   UpdateSiteSyncTargetById: (client, key) => client.updateSiteSyncTargetById(key, { siteName: "HR" }, { repository }),
@@ -96,7 +96,7 @@ describe("each of the fifteen operations (§4.1)", () => {
 describe("what is answered (§2, §4.3, §4.4)", () => {
   it("gives entities with their documented fields", async () => {
     const client = connect();
-    expect(await client.getSyncJobById(60)).toEqual({ syncJobId: 60, name: "Sync job 60" });
+    expect(await client.getSyncJobById(60)).toEqual({ syncJobId: 60, name: expect.any(String) });
     expect(await client.updateSyncJobById(60, { name: "Contracts" })).toMatchObject({
       syncJobId: 60,
       name: "Contracts",
@@ -167,7 +167,12 @@ describe("lists (§8)", () => {
 
   for (const nextLinks of ["absolute", "relative", "wrong-scheme"] as const) {
     it(`with ${nextLinks} next links are followed to the last item`, async () => {
-      const other = await startSandbox({ activities: 250, nextLinkStyle: nextLinks, repositories: ["HR"], basePath: "/deep/base" });
+      const other = await startSandbox({
+        activities: 250,
+        nextLinkStyle: nextLinks,
+        repositories: ["HR"],
+        basePath: "/deep/base",
+      });
       const client = connect({ baseUrl: other.baseUrl, token: staticToken(other.token) });
       const seen: unknown[] = [];
       for await (const page of client.pages("GetActivities", { repository }))
@@ -207,7 +212,7 @@ describe("statuses (§5, §7)", () => {
     const client = connect();
     const bodies = [
       () => client.updateSyncJobById(65, { syncJobId: 1 }),
-      () => client.updateEcmDocumentMaskById(129, { maskId: 1 }),
+      () => client.updateEcmDocumentMaskById(193, { maskId: 1 }),
       () => client.updateDriveSyncTargetById(65, { thirdSystemSyncTargetId: 1 }),
       () => client.updateSiteSyncTargetById(65, { thirdSystemSyncTargetId: 1 }),
     ];
@@ -229,6 +234,6 @@ describe("statuses (§5, §7)", () => {
       kind: "unauthorized",
       status: 401,
     });
-    await client.getSyncJobById(66);
+    await client.getTriggers();
   });
 });

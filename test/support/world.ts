@@ -15,10 +15,10 @@ import type { Outcome } from "../../src/tasks/outcome.ts";
 import { defaultTiming, type WorkTiming } from "../../src/work/timing.ts";
 
 /** One event of the log. */
-export type LoggedEvent = EventFields & { readonly event: string; readonly level: "info" | "warn" | "error" };
+type LoggedEvent = EventFields & { readonly event: string; readonly level: "info" | "warn" | "error" };
 
 /** A log that keeps its events and wakes those who wait for one. */
-export class TestLog implements EventLog {
+class TestLog implements EventLog {
   readonly events: LoggedEvent[] = [];
   #waiting: (() => void)[] = [];
 
@@ -58,7 +58,7 @@ export class TestLog implements EventLog {
 }
 
 /** Short waits for scenarios. */
-export const shortTiming: WorkTiming = {
+const shortTiming: WorkTiming = {
   ...defaultTiming,
   baselineWithinMs: 3_000,
   verifyForMs: 3_000,

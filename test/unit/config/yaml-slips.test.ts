@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { didYouMean, nearest } from "../../../src/config/yaml-hints.ts";
+import { didYouMean } from "../../../src/config/yaml-hints.ts";
+import { nearestWord } from "../../../src/core/nearest-word.ts";
 import { fileWith, loadText } from "./policy-fixture.ts";
 
 /** "line hint" of the first problem of a text. */
@@ -67,7 +68,7 @@ describe("a misspelt word", () => {
     ["mian", "main"],
     ["cronn", "cron"],
   ])("%s is near to %s", (word, meant) => {
-    expect(nearest(word, ["cron", "follow", "main", "schedule", "timezone"])).toBe(meant);
+    expect(nearestWord(word, ["cron", "follow", "main", "schedule", "timezone"])).toBe(meant);
   });
 
   it("that is near to nothing gets the list instead", () => {

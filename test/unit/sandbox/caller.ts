@@ -25,7 +25,7 @@ export interface Extras {
 
 /** Starts a sandbox that stops with the test. */
 export async function freshSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const sandbox = await startSandbox(options);
+  const sandbox = await startSandbox({ repositories: ["HR", "FIN"], ...options });
   onTestFinished(() => sandbox.stop());
   return sandbox;
 }

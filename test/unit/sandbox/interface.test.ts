@@ -10,7 +10,7 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 // One shared sandbox for what only reads; each changing test starts its own.
 let shared: Sandbox;
 beforeAll(async () => {
-  shared = await startSandbox({ limitedToken: "limited" });
+  shared = await startSandbox({ limitedToken: "limited", repositories: ["HR", "FIN"] });
 });
 afterAll(() => shared.stop());
 
