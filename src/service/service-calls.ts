@@ -119,7 +119,8 @@ export class ServiceCalls {
     try {
       return toRequestUrl(this.#base, target, this.#forms);
     } catch (error) {
-      if (error instanceof RangeError) throw misuse(target.operation, error.message);
+      // A URIError comes from half a surrogate pair, which has no place in a URL.
+      if (error instanceof RangeError || error instanceof URIError) throw misuse(target.operation, error.message);
       throw error;
     }
   }

@@ -303,6 +303,7 @@ describe("SyncService", () => {
     ["a key that is no number", (s: SyncService) => s.getSyncJobById("4/../2")],
     ["a negative key", (s: SyncService) => s.runSyncJob(-1)],
     ["a key with a fraction", (s: SyncService) => s.runSyncJob(1.5)],
+    ["a repository that is half a character", (s: SyncService) => s.getTriggers({ repository: "\ud800" })],
     ["an identity without repository", (s: SyncService) => s.getIdentityById("x", { repository: "" })],
     ["an idempotency key with a line break", (s: SyncService) => s.runSyncJob(1, {}, { idempotencyKey: "a\r\nb" })],
   ])("refuses %s before anything is sent", async (_, call) => {
