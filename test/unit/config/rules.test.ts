@@ -96,8 +96,8 @@ describe("a policy", () => {
     ]);
   });
 
-  it("may stand without a schedule, follow quiet and have every DST rule", async () => {
-    const rules = "dst: { gap: skip, overlap: both }";
+  it("may stand without a schedule, follow quiet and spell out the DST rules", async () => {
+    const rules = "dst: { gap: next, overlap: first }";
     expect(
       await messagesOf(policy(`run: { syncJobs: [1] }, follow: { until: quiet, conflictsMax: 3 }, onUnknown: give-up`)),
     ).toEqual([]);
