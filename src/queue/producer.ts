@@ -17,13 +17,14 @@ export class Producer {
     this.#log = log;
   }
 
-  /** Adds tasks, each queue in one step. */
+  /** Adds tasks, each queue in one step and all queues at once. */
   async enqueue(tasks: readonly Task[]): Promise<void> {
     const byQueue = Map.groupBy(tasks, (task) => queueName(task.service, urgencyOf(task.kind)));
-    for (const [name, group] of byQueue) {
+    const added = [...byQueue].map(([name, group]) => {
       const jobs = group.map((task) => ({ name: task.kind, data: task, opts: { ...taskOptions, jobId: task.id } }));
-      await this.#queue(name).addBulk(jobs);
-    }
+      return this.#queue(name).addBulk(jobs);
+    });
+    await Promise.all(added);
   }
 
   /** Makes sure that a feed is walked: adds its walk unless it is there; with `hurry`, wakes the one that sleeps. */
