@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { History } from "../../src/store/history.ts";
 import { openStore } from "../../src/store/redis.ts";
@@ -136,6 +137,17 @@ describe("syncline serve", () => {
     );
     expect(truth.filter(({ taskId }) => again.includes(taskId))).toEqual([]);
   }, 60_000);
+
+  it("ends inside its grace period when Redis is gone for good (P8)", async () => {
+    const own = await startPrivateRedis();
+    const one = new Syncline(["serve", "--config", file, "--drain", "1s"], { ...environment(), REDIS_URL: own.url });
+    running.push(one);
+    await one.until(({ event }) => event === "serve.ready");
+    await own.stop();
+    one.kill("SIGTERM");
+    expect((await one.ended()).code).not.toBeNull();
+    expect(one.events.at(-1)?.["event"]).toBe("serve.stopped");
+  });
 
   it("refuses a wrong configuration with exit 2 and every place", async () => {
     const bad = join(folder, "bad.yaml");
