@@ -4,9 +4,10 @@
 //                                                                   └──▶ walk feed ─▶ feed book ◀── run tasks
 import type { PolicySet, ServiceSettings } from "./config/policy-set.ts";
 import { systemClock } from "./core/clock.ts";
-import { type Component, startInOrder, stopInReverse } from "./core/component.ts";
+import { type Component, startInOrder, stopInReverse, together } from "./core/component.ts";
 import { UsageError } from "./core/errors.ts";
 import type { EventLog } from "./core/event-log.ts";
+import { createSparingLog } from "./core/sparing-log.ts";
 import { createItemReader, type ItemReader } from "./feeds/mapping.ts";
 import { defaultPace, type FeedPace } from "./feeds/pace.ts";
 import { walkFeed } from "./feeds/walk-feed.ts";
@@ -67,10 +68,12 @@ const pollConcurrency = 8;
 export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { set, redis, log } = options;
   const services = new Map([...set.services].map(([name, settings]) => [name, createService(settings, options)]));
-  const store = await openStore(redis, (message) => log.warn("redis.unreachable", { message }));
+  const sparing = createSparingLog(log, systemClock, "");
+  const store = await openStore(redis, (message) => sparing.warn("redis.unreachable", { message }));
   const producer = new Producer(redis, log);
   const parts = createParts({ options, services, store, producer });
-  const components = [...(options.roles.includes("worker") ? consumersOf(options, { parts, store }) : [])];
+  const components: Component[] = [];
+  if (options.roles.includes("worker")) components.push(together("consumers", consumersOf(options, { parts, store })));
   if (options.roles.includes("scheduler")) {
     const ledger = new SlotLedger(store);
     components.push(new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, log }));

@@ -32,6 +32,8 @@ async function main(args: string[]): Promise<number> {
   process.on("SIGTERM", onSignal);
   // Started by another program that is gone now: nobody is left to stop this one.
   process.on("disconnect", onSignal);
+  // Nobody reads any more, as behind `| head`: what is left to say has no reader either.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => stop.abort());
   const io = createIo(stop.signal);
   try {
     await createProgram(io).parseAsync(args, { from: "user" });

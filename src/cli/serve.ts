@@ -1,6 +1,8 @@
 // `syncline serve`: plans slots and works on tasks until it is told to stop.
 import { Command, InvalidArgumentError } from "commander";
 import type { PolicySet } from "../config/policy-set.ts";
+import { withDeadline } from "../core/clock.ts";
+import { OutOfReachError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { createLogger } from "../ops/logger.ts";
 import type { RedisTarget } from "../store/redis.ts";
@@ -25,6 +27,9 @@ export type StartApp = (options: {
   readonly takeOverAfterMs: number;
   readonly drainMs: number;
 }) => Promise<{ stop(): Promise<void> }>;
+
+/** What stopping may take beyond the drain: closing connections. */
+const stopMarginMs = 4_000;
 
 interface ServeOptions extends RedisOptions {
   readonly config: string;
@@ -56,7 +61,7 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
     .action(async (options: ServeOptions) => {
       const redis = redisTarget(options);
       const set = await loadPoliciesOrThrow(options.config, io);
-      const log = createLogger(io.settings.logLevel);
+      const log = createLogger(io.settings.logLevel, io.out);
       const app = await startApp({
         set,
         redis,
@@ -74,7 +79,11 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
       });
       await untilAborted(io.signal);
       log.info("serve.stopping");
-      await app.stop();
+      await withDeadline(
+        app.stop(),
+        options.drain + stopMarginMs,
+        () => new OutOfReachError("stopping took too long; is Redis there?"),
+      );
       log.info("serve.stopped");
     });
 }

@@ -1,10 +1,14 @@
 // Puts tasks and feed walks into their queues. Ids are deterministic, so adding the same thing twice changes nothing.
 import { Queue } from "bullmq";
+import { systemClock, withDeadline } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { createSparingLog } from "../core/sparing-log.ts";
 import { type FeedWalk, feedId } from "../tasks/feed.ts";
 import type { Urgency } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { feedWalkOptions, producerConnection, type QueueTarget, queueName, taskOptions, urgencyOf } from "./queues.ts";
+
+const closeWithinMs = 2_000;
 
 /** The producing side of all queues. */
 export class Producer {
@@ -14,7 +18,7 @@ export class Producer {
 
   constructor(target: QueueTarget, log: EventLog) {
     this.#target = target;
-    this.#log = log;
+    this.#log = createSparingLog(log, systemClock, "queue");
   }
 
   /** Adds tasks, each queue in one step and all queues at once. */
@@ -44,10 +48,14 @@ export class Producer {
     return this.#queue(queueName(service, urgency)).getWorkersCount();
   }
 
-  /** Closes the connections. */
+  /** Closes the connections; does not wait for a Redis that does not answer. */
   async close(): Promise<void> {
-    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+    const closing = Promise.all([...this.#queues.values()].map((queue) => queue.close()));
     this.#queues.clear();
+    await withDeadline(closing, closeWithinMs, () => new Error("no answer")).catch((error: unknown) => {
+      closing.catch(() => {});
+      this.#log.warn("queue.close-incomplete", { message: error instanceof Error ? error.message : String(error) });
+    });
   }
 
   #queue(name: string): Queue {

@@ -56,7 +56,7 @@ describe("the command line", () => {
     const count = await syncline(["api", "GetJobMasks", "--count", "--base-url", String(baseUrl)], {
       SYNCLINE_TOKEN: "t0ken",
     });
-    expect(count.out).toBe("6");
+    expect(count.out).toBe("9");
     const refused = await syncline(["api", "GetJobMasks", "--base-url", String(baseUrl)], { SYNCLINE_TOKEN: "wrong" });
     expect(refused.code).toBe(1);
     sandbox.kill("SIGTERM");

@@ -35,14 +35,11 @@ class TestLog implements EventLog {
     }
   }
 
-  /** Waits for the outcome of a policy. */
-  async untilFinished(policy: string): Promise<Outcome> {
-    const {
-      event: _event,
-      level: _level,
-      ...outcome
-    } = await this.until((event) => event.event === "task.finished" && event["policy"] === policy);
-    return { v: 1, ...outcome } as unknown as Outcome;
+  /** The outcomes of a policy so far. */
+  outcomesOf(policy: string): Outcome[] {
+    return this.named("task.finished")
+      .filter((event) => event["policy"] === policy)
+      .map(({ event: _event, level: _level, ...outcome }) => ({ v: 1, ...outcome }) as unknown as Outcome);
   }
 
   named(event: string): LoggedEvent[] {
@@ -78,6 +75,8 @@ export interface WorldOptions {
   readonly faults?: readonly string[];
   readonly sandbox?: Parameters<typeof startSandbox>[0];
   readonly mapping?: boolean;
+  /** Further services: name → base URL. */
+  readonly moreServices?: Readonly<Record<string, string>>;
   readonly timing?: WorkTiming;
 }
 
@@ -86,7 +85,9 @@ export interface World {
   readonly sandbox: Sandbox;
   readonly log: TestLog;
   readonly app: RunningApp;
-  /** Runs a policy by hand and waits for its first outcome. */
+  /** Queues a policy by hand. */
+  enqueue(policy: string): Promise<void>;
+  /** Runs a policy by hand and waits for its next outcome. */
   run(policy: string): Promise<Outcome>;
   /** Starts of a sync job that the sandbox really did. */
   starts(syncJobId: number): number;
@@ -124,15 +125,21 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     timing: options.timing ?? shortTiming,
     pace: { gapMs: 100, fastestMs: 300, slowestMs: 1_000 },
   });
+  const enqueue = async (name: string) => {
+    const policy = result.set.policies.find((one) => one.name === name);
+    if (policy === undefined) throw new Error(`no policy ${name}`);
+    await producer.enqueue(tasksOf(policy, { slotMs: Date.now(), origin: "manual", covers: [] }));
+  };
   return {
     sandbox,
     log,
     app,
+    enqueue,
     run: async (name) => {
-      const policy = result.set.policies.find((one) => one.name === name);
-      if (policy === undefined) throw new Error(`no policy ${name}`);
-      await producer.enqueue(tasksOf(policy, { slotMs: Date.now(), origin: "manual", covers: [] }));
-      return log.untilFinished(name);
+      const before = log.outcomesOf(name).length;
+      await enqueue(name);
+      await log.until(() => log.outcomesOf(name).length > before);
+      return log.outcomesOf(name)[before] as Outcome;
     },
     starts: (syncJobId) =>
       sandbox.ledger().filter(({ operation, key }) => operation === "RunSyncJob" && Number(key) === syncJobId).length,
@@ -145,13 +152,16 @@ export async function startWorld(options: WorldOptions): Promise<World> {
   };
 }
 
-function policyFile(baseUrl: string, { policies, mapping: mapped = true }: WorldOptions): string {
+function policyFile(baseUrl: string, { policies, mapping: mapped = true, moreServices = {} }: WorldOptions): string {
+  const more = Object.entries(moreServices).map(
+    ([name, url]) => `\n  ${name}: { baseUrl: "${url}", token: { env: TEST_TOKEN } }`,
+  );
   return `apiVersion: syncline/v1
 services:
   main:
     baseUrl: ${baseUrl}
     token: { env: TEST_TOKEN }
-    timeouts: { request: 5s }${mapped ? `\n    mapping:${mapping}` : ""}
+    timeouts: { request: 5s }${mapped ? `\n    mapping:${mapping}` : ""}${more.join("")}
 defaults: { follow: { until: settled, deadline: 20s } }
 policies:
 ${policies}`;
