@@ -1,4 +1,5 @@
-// Loads the policies of a file or a folder: read, parse, check, normalise. Called by the commands, app.ts and the hot reload.
+// Loads the policies of a file or a folder: read, parse, check, normalise. Called by the commands; the hot reload
+// (watch-policies.ts) reads by itself and checks here.
 // Reports every problem at once, in the order of the files. Never throws for what stands in a file.
 import { checkCrossRules } from "./cross-rules.ts";
 import type { Path } from "./node-places.ts";
@@ -8,7 +9,7 @@ import type { PolicyChecks } from "./policy-checks.ts";
 import { policyLimits } from "./policy-limits.ts";
 import type { PolicySet } from "./policy-set.ts";
 import { type Problem, problemOfFile, sortProblems } from "./problem.ts";
-import { readPolicyFiles } from "./read-policy-files.ts";
+import { type FileTexts, readPolicyFiles } from "./read-policy-files.ts";
 import { checkRules, mergeDefaults, type Report } from "./rules.ts";
 import { checkSchema, type SchemaResult } from "./schema-problems.ts";
 import type { Variables } from "./substitute.ts";
@@ -32,7 +33,12 @@ export type LoadedPolicies =
  * A folder or file that cannot be read is a problem with line 0.
  */
 export async function loadPolicies(path: string, options: LoadOptions): Promise<LoadedPolicies> {
-  const { texts, files, problems } = await readPolicyFiles(path);
+  return checkPolicyFiles(path, await readPolicyFiles(path), options);
+}
+
+/** As loadPolicies, for files that are read already. `path` is where they came from, for problems of all of them. */
+export function checkPolicyFiles(path: string, read: FileTexts, options: LoadOptions): LoadedPolicies {
+  const { texts, files, problems } = read;
   const yamlFiles = texts.map(({ file, text }) => readYamlFile(file, text, options.variables));
   const defaults = mergeDefaults(yamlFiles.map((file) => viewOf(file.value)));
   const all: Problem[] = [...problems];

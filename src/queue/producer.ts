@@ -48,6 +48,15 @@ export class Producer {
     return this.#queue(queueName(service, urgency)).getWorkersCount();
   }
 
+  /** How many items of a service wait, sleep or are in work, in both queues. */
+  async pending(service: string): Promise<number> {
+    const queues = (["actions", "polls"] as const).map((urgency) => this.#queue(queueName(service, urgency)));
+    const counts = await Promise.all(
+      queues.map((queue) => queue.getJobCountByTypes("waiting", "delayed", "prioritized", "active")),
+    );
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
   /** Closes the connections; does not wait for a Redis that does not answer. */
   async close(): Promise<void> {
     const closing = Promise.all([...this.#queues.values()].map((queue) => queue.close()));
