@@ -53,6 +53,8 @@ export interface AppOptions {
   readonly drainMs: number;
   /** Where `set` came from and how it is checked, to follow changes there; without it the set stays as it is. */
   readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
+  /** How long the queues of a removed service must be empty before nobody looks there any more; 5 min unless set. */
+  readonly retireAfterMs?: number;
   /** How patient work is; `defaultTiming` unless set. */
   readonly timing?: WorkTiming;
   /** How often feeds are walked; `defaultPace` unless set. */
@@ -66,6 +68,8 @@ export interface RunningApp {
 }
 
 const pollConcurrency = 8;
+/** Replicas see a change at different times: a ConfigMap reaches its nodes within about two minutes. */
+const retireAfterMsDefault = 300_000;
 
 /**
  * Builds and starts the app.
@@ -78,6 +82,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     services: set.services,
     createClient: (settings) => createService(settings, options),
     log,
+    retireAfterMs: options.retireAfterMs ?? retireAfterMsDefault,
   });
   const sparing = createSparingLog(log, systemClock, "");
   const store = await openStore(redis, (message) => sparing.warn("redis.unreachable", { message }));

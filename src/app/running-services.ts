@@ -4,7 +4,8 @@
 //       │    ▲
 //    removed └──back──┐
 //       ▼             │
-//   retired: no client; its consumers work off what stands in its queues (tasks end as policy-removed) ──empty──▶ stopped
+//   retired: no client; its consumers work off what stands in its queues, also what a replica that has not seen the change
+//            yet puts there (tasks end as policy-removed) ──empty for five minutes──▶ stopped
 //
 // Adopting never waits: clients are swapped at once, consumers follow in the background.
 import { isDeepStrictEqual } from "node:util";
@@ -26,6 +27,8 @@ export interface RunningServicesOptions {
   /** @throws UsageError when there is no token. */
   readonly createClient: (settings: ServiceSettings) => SyncService;
   readonly log: EventLog;
+  /** How long the queues of a removed service must have been empty before nobody looks there any more. */
+  readonly retireAfterMs: number;
 }
 
 /** What a worker adds. */
@@ -149,11 +152,12 @@ export class RunningServices implements Component {
     const untilMs = systemClock.monotonicMs() + retiredMsMax;
     // It has come back when something else stands under its name.
     const isRetired = () => this.#running.get(name) === retired && !this.#stopping.signal.aborted;
-    const isEmpty = () =>
-      pending(name)
-        .then((count) => count === 0)
-        .catch(() => false);
-    while (isRetired() && systemClock.monotonicMs() < untilMs && !(await isEmpty())) {
+    let emptySinceMs: number | undefined;
+    while (isRetired()) {
+      const nowMs = systemClock.monotonicMs();
+      const count = await pending(name).catch(() => undefined);
+      emptySinceMs = count === 0 ? (emptySinceMs ?? nowMs) : undefined;
+      if (nowMs > untilMs || (emptySinceMs !== undefined && nowMs - emptySinceMs >= this.#options.retireAfterMs)) break;
       await systemClock.sleep(retiredLookMs, this.#stopping.signal);
     }
     if (!isRetired()) return;

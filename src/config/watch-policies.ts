@@ -109,7 +109,7 @@ class PolicyWatch implements Component {
     if (found.hash === this.#checkedHash) return true;
     this.#checkedHash = found.hash;
     try {
-      this.#take(checkPolicyFiles(path, found.read, this.#options));
+      this.#take(await checkPolicyFiles(path, found.read, this.#options));
     } catch (error) {
       // Neither a file that finds a mistake of ours nor a set that cannot be put in force may end a running Syncline.
       this.#reject({ problems: 1, message: error instanceof Error ? error.message : String(error) });

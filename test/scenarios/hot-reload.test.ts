@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { startSandbox } from "../../src/sandbox/sandbox.ts";
 import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World, type WorldOptions } from "../support/world.ts";
+import { shortTiming, startWorld, type World, type WorldOptions } from "../support/world.ts";
 
 const redis = redisForTest();
 let world: World | undefined;
@@ -71,6 +71,17 @@ describe("policies that change while Syncline runs", () => {
       ]),
     );
     expect(world.starts(5)).toBe(1);
+  });
+
+  it("are waited for when a task of a new one comes to a replica that has not read it yet", async () => {
+    const world = await start(started("steady", 1), { timing: { ...shortTiming, unknownPolicyForMs: 60_000 } });
+    // As another replica, which knows it already, would.
+    await world.enqueueOf(started("early", 2), "early");
+    await untilMore(world, "steady", 2);
+    expect(world.log.outcomesOf("early")).toEqual([]);
+    await world.configure({ policies: started("steady", 1) + started("early", 2, 3_600) });
+    await world.log.until(() => world.log.outcomesOf("early").length > 0);
+    expect(world.log.outcomesOf("early")).toMatchObject([{ status: "accepted" }]);
   });
 
   it("never stop it when they are broken: the last good ones stay until they are mended (P6)", async () => {

@@ -55,12 +55,13 @@ class TestLog implements EventLog {
 }
 
 /** Short waits for scenarios. */
-const shortTiming: WorkTiming = {
+export const shortTiming: WorkTiming = {
   ...defaultTiming,
   baselineWithinMs: 3_000,
   verifyForMs: 3_000,
   quietForMs: 1_500,
   unreadableForMs: 3_000,
+  unknownPolicyForMs: 1_500,
 };
 
 const mapping = `
@@ -87,6 +88,8 @@ export interface World {
   readonly app: RunningApp;
   /** Queues a policy by hand. */
   enqueue(policy: string): Promise<void>;
+  /** Queues a policy by hand as a process with these policies would, whatever the app knows. */
+  enqueueOf(policies: string, policy: string): Promise<void>;
   /** Runs a policy by hand and waits for its next outcome. */
   run(policy: string): Promise<Outcome>;
   /** Writes the policy file anew and waits until it is taken over or rejected; answers that event. `text` instead of a right file. */
@@ -127,20 +130,27 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     takeOverAfterMs: 5_000,
     drainMs: 5_000,
     watch: { path: file, checks: policyChecks },
+    retireAfterMs: 3_000,
     timing: options.timing ?? shortTiming,
     pace: { gapMs: 100, fastestMs: 300, slowestMs: 1_000 },
   });
-  const enqueue = async (name: string) => {
-    const now = await loadPolicies(file, { variables, checks: policyChecks });
+  const enqueueFrom = async (path: string, name: string) => {
+    const now = await loadPolicies(path, { variables, checks: policyChecks });
     const policy = now.ok ? now.set.policies.find((one) => one.name === name) : undefined;
     if (policy === undefined) throw new Error(`no policy ${name}`);
     await producer.enqueue(tasksOf(policy, { slotMs: Date.now(), origin: "manual", covers: [] }));
   };
+  const enqueue = (name: string) => enqueueFrom(file, name);
   return {
     sandbox,
     log,
     app,
     enqueue,
+    enqueueOf: async (policies, name) => {
+      const other = `${file}.other`;
+      await writeFile(other, policyFile(sandbox.baseUrl, { ...options, policies }));
+      await enqueueFrom(other, name);
+    },
     run: async (name) => {
       const before = log.outcomesOf(name).length;
       await enqueue(name);
