@@ -17,8 +17,13 @@ export interface ZonedPattern {
 
 /** No clock shift moves further than this: the longest known one left out a whole day (Samoa, 30 December 2011). */
 const shiftMsMax = 86_400_000;
+/** Each round passes a shift or leaves the hours beside one: far more of them than a zone can have before the year 3000. */
+const roundsMax = 20_000;
 
-/** The first slot after an instant, undefined when none comes before the year 3000. Instants are ms UTC, whole seconds. */
+/**
+ * The first slot after an instant, undefined when none comes before the year 3000. Instants are ms UTC, whole seconds.
+ * @throws Error when the search does not end: a bug, never the policy's fault.
+ */
 export function nextZonedSlot(zoned: ZonedPattern, afterMs: number): number | undefined {
   const shown = nextShown(zoned, afterMs);
   if (shown === undefined) return undefined;
@@ -50,8 +55,7 @@ function nextShown(zoned: ZonedPattern, afterMs: number): number | undefined {
   let offsetMs = zone.offsetMs(afterMs);
   let fromMs = afterMs;
   let passedMs = afterMs;
-  // Every round ends, or passes a shift, or leaves the hour beside one; no pattern waits beyond the year 3000.
-  for (;;) {
+  for (let round = 0; round < roundsMax; round += 1) {
     const wallMs = pattern.next(fromMs + offsetMs);
     if (wallMs === undefined) return undefined;
     const slotMs = wallMs - offsetMs;
@@ -64,6 +68,7 @@ function nextShown(zoned: ZonedPattern, afterMs: number): number | undefined {
     } else if (resumeMs === undefined) return slotMs;
     else fromMs = resumeMs - 1;
   }
+  throw new Error(`no slot found in ${roundsMax} rounds after ${afterMs}`);
 }
 
 /** The instant from which slots count again, when the overlap rule drops this one; undefined when it stays. */
@@ -79,4 +84,19 @@ function overlapResumesAt({ pattern, zone, dst }: ZonedPattern, slotMs: number):
 
 function repeatedMs({ beforeMs, afterMs }: ClockShift): number {
   return Math.max(0, beforeMs - afterMs);
+}
+
+/**
+ * The slots of one matching wall time that a shift leaves out or repeats: none, one or two instants, in order.
+ * Other wall times have the one instant at which the clocks show them, and are not for this function.
+ */
+export function slotsOfShiftedWall({ pattern, dst }: ZonedPattern, shift: ClockShift, wallMs: number): number[] {
+  const oldClockMs = wallMs - shift.beforeMs;
+  const newClockMs = wallMs - shift.afterMs;
+  if (repeatedMs(shift) > 0) {
+    if (pattern.isSubDaily || dst.overlap === "both") return [oldClockMs, newClockMs];
+    return [dst.overlap === "first" ? oldClockMs : newClockMs];
+  }
+  if (pattern.isSubDaily) return [oldClockMs];
+  return dst.gap === "next" ? [shift.atMs] : [];
 }
