@@ -50,7 +50,7 @@ describe("the calendar and the oracle", () => {
     );
   });
 
-  it("agree on which days match, with L, W, #, lists and the rule of either day", () => {
+  it("agree on which days match, with L, W, #, lists and the rule of either day", { timeout: 60_000 }, () => {
     const day = fc.integer({ min: 1, max: 31 });
     const weekday = fc.integer({ min: 0, max: 7 });
     const inMonth = fc.oneof(
@@ -89,11 +89,13 @@ describe("the calendar and the oracle", () => {
         }
         expect(found, expression).toEqual(expected);
       }),
-      { numRuns: 300 },
+      { numRuns: 200 },
     );
   });
 
-  it("give a slot in every elapsed interval, neither more nor fewer, where a shift is a whole number of intervals", () => {
+  it("give a slot in every elapsed interval, neither more nor fewer, where a shift is a whole number of intervals", {
+    timeout: 60_000,
+  }, () => {
     fc.assert(
       fc.property(
         zone,
