@@ -12,6 +12,7 @@ const layers = [
   ["work", ["core", "config", "service", "tasks", "store", "feeds", "outcome"]],
   ["ops", ["core", "config", "service", "tasks", "store", "outcome"]],
   ["sandbox", ["core"]],
+  ["app", ["core", "config", "service", "tasks", "schedule", "store", "queue", "feeds", "outcome", "work", "ops"]],
   ["cli", ["core", "config", "service", "tasks", "schedule", "store", "queue", "feeds", "outcome", "ops", "sandbox"]],
 ];
 

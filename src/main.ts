@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // argv → command → exit code. The single place that ends the process, listens to signals and touches the streams.
 import { Command, CommanderError } from "commander";
-import { createService, startApp } from "./app.ts";
+import { createService } from "./app/create-service.ts";
+import { startApp } from "./app.ts";
 import { apiCommand } from "./cli/api.ts";
 import type { CommandIo } from "./cli/command-io.ts";
 import { historyCommand } from "./cli/history.ts";

@@ -39,8 +39,14 @@ class RetryLater extends Error {
 /** How often a worker may die over one item before it is given up. */
 const maxStalledCount = 3;
 
+/** The consumer of one queue. */
+export interface Consumer extends Component {
+  /** How many items are worked on at once from now on; what is in work goes on. */
+  resize(concurrency: number): void;
+}
+
 /** Makes the consumer of one queue. */
-export function createConsumer(options: ConsumerOptions): Component {
+export function createConsumer(options: ConsumerOptions): Consumer {
   const { queue, log } = options;
   let worker: Worker | undefined;
   return {
@@ -48,6 +54,9 @@ export function createConsumer(options: ConsumerOptions): Component {
     start: async () => {
       worker = createWorker(options);
       await worker.waitUntilReady();
+    },
+    resize: (concurrency) => {
+      if (worker !== undefined) worker.concurrency = concurrency;
     },
     stop: async () => {
       const stopping = worker;

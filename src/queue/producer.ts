@@ -21,13 +21,14 @@ export class Producer {
     this.#log = createSparingLog(log, systemClock, "queue");
   }
 
-  /** Adds tasks, each queue in one step. */
+  /** Adds tasks, each queue in one step and all queues at once. */
   async enqueue(tasks: readonly Task[]): Promise<void> {
     const byQueue = Map.groupBy(tasks, (task) => queueName(task.service, urgencyOf(task.kind)));
-    for (const [name, group] of byQueue) {
+    const added = [...byQueue].map(([name, group]) => {
       const jobs = group.map((task) => ({ name: task.kind, data: task, opts: { ...taskOptions, jobId: task.id } }));
-      await this.#queue(name).addBulk(jobs);
-    }
+      return this.#queue(name).addBulk(jobs);
+    });
+    await Promise.all(added);
   }
 
   /** Makes sure that a feed is walked: adds its walk unless it is there; with `hurry`, wakes the one that sleeps. */
@@ -45,6 +46,15 @@ export class Producer {
   /** How many workers read this queue, over all processes. */
   async workers(service: string, urgency: Urgency): Promise<number> {
     return this.#queue(queueName(service, urgency)).getWorkersCount();
+  }
+
+  /** How many items of a service wait, sleep or are in work, in both queues. */
+  async pending(service: string): Promise<number> {
+    const queues = (["actions", "polls"] as const).map((urgency) => this.#queue(queueName(service, urgency)));
+    const counts = await Promise.all(
+      queues.map((queue) => queue.getJobCountByTypes("waiting", "delayed", "prioritized", "active")),
+    );
+    return counts.reduce((sum, count) => sum + count, 0);
   }
 
   /** Closes the connections; does not wait for a Redis that does not answer. */

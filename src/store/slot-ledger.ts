@@ -21,25 +21,60 @@ export interface SlotStep {
   readonly tasks: readonly Task[];
 }
 
+/** A policy and the text of its schedule: another text is another schedule. */
+export interface ScheduledPolicy {
+  readonly policy: string;
+  readonly schedule: string;
+}
+
 /** How many slot records a policy keeps; older ones are dropped. About 150 bytes each. */
 export const slotRecordsMax = 1_000;
 
-const recordLua = `
-local mark = redis.call('HGET', KEYS[1], ARGV[1])
-if mark ~= ARGV[2] then return mark or '' end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-for i = 7, #ARGV, 2 do
-  redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1])
-  redis.call('ZADD', KEYS[3], ARGV[i], ARGV[i])
+/** Each step on its own: its mark is where it was expected, or nothing of it is written. Answers 'ok', the other mark, or '' for none. */
+const recordScript = createScript(`
+local answers = {}
+local at = 2
+for step = 1, (#KEYS - 2) / 2 do
+  local slots, index = KEYS[2 * step + 1], KEYS[2 * step + 2]
+  local policy, expected, new, tasks, count = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
+  at = at + 5
+  local mark = redis.call('HGET', KEYS[1], policy)
+  if mark ~= expected then
+    answers[step] = mark or ''
+  else
+    redis.call('HSET', KEYS[1], policy, new)
+    for i = at, at + 2 * count - 1, 2 do
+      redis.call('HSETNX', slots, ARGV[i], ARGV[i + 1])
+      redis.call('ZADD', index, ARGV[i], ARGV[i])
+    end
+    if tasks ~= '[]' then redis.call('HSET', KEYS[2], policy .. '/' .. new, tasks) end
+    local extra = redis.call('ZCARD', index) - tonumber(ARGV[1])
+    if extra > 0 then
+      local old = redis.call('ZPOPMIN', index, extra)
+      for i = 1, #old, 2 do redis.call('HDEL', slots, old[i]) end
+    end
+    answers[step] = 'ok'
+  end
+  at = at + 2 * count
 end
-if ARGV[5] ~= '[]' then redis.call('HSET', KEYS[4], ARGV[4], ARGV[5]) end
-local extra = redis.call('ZCARD', KEYS[3]) - tonumber(ARGV[6])
-if extra > 0 then
-  local old = redis.call("ZPOPMIN", KEYS[3], extra)
-  for i = 1, #old, 2 do redis.call("HDEL", KEYS[2], old[i]) end
+return answers`);
+
+/** A new policy begins now; one with another schedule than is known begins now at the earliest; the others keep their marks. */
+const marksScript = createScript(`
+local marks = {}
+for i = 2, #ARGV, 2 do
+  local policy, schedule = ARGV[i], ARGV[i + 1]
+  local mark = redis.call('HGET', KEYS[1], policy)
+  local known = redis.call('HGET', KEYS[2], policy)
+  local changed = known and known ~= schedule
+  if not mark or (changed and tonumber(mark) < tonumber(ARGV[1])) then
+    mark = ARGV[1]
+    redis.call('HSET', KEYS[1], policy, mark)
+  end
+  if known ~= schedule then redis.call('HSET', KEYS[2], policy, schedule) end
+  marks[i / 2] = mark
 end
-return 'ok'`;
-const recordScript = createScript(recordLua);
+return marks`);
 
 /** The slot ledger in Redis. */
 export class SlotLedger {
@@ -54,40 +89,50 @@ export class SlotLedger {
     return redisTimeMs(this.#store);
   }
 
-  /** The marks of these policies: up to where slots are recorded. A policy seen for the first time gets `nowMs`: its past is not made up for. */
-  async marks(policies: readonly string[], nowMs: number): Promise<Map<string, number>> {
-    if (policies.length === 0) return new Map();
-    const { redis, key } = this.#store;
-    const pipeline = redis.pipeline();
-    for (const policy of policies) pipeline.hsetnx(key("marks"), policy, String(nowMs));
-    await pipeline.exec();
-    const marks = await redis.hmget(key("marks"), ...policies);
-    return new Map(policies.map((policy, index) => [policy, Number(marks[index] ?? nowMs)]));
-  }
-
-  /** Records a step. Answers the mark that stands now: `newMarkMs` when this call moved it, another one when some replica was faster, undefined when the policy has none. */
-  async record(step: SlotStep): Promise<{ readonly recorded: boolean; readonly markMs: number | undefined }> {
+  /**
+   * The marks of these policies: up to where slots are recorded. A policy seen for the first time gets `nowMs`: its past is not
+   * made up for. Nor is it under another schedule than Redis remembers, also when the change came with a restart.
+   */
+  async marks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<Map<string, number>> {
     const { key } = this.#store;
-    const answer = await recordScript(
-      this.#store,
-      [key("marks"), key("slots", step.policy), key("slot-index", step.policy), key("outbox")],
-      [
-        step.policy,
-        step.expectedMarkMs,
-        step.newMarkMs,
-        outboxField(step),
-        JSON.stringify(step.tasks),
-        slotRecordsMax,
-        ...step.records.flatMap(({ slotMs, state, detail }) => [slotMs, JSON.stringify({ state, detail })]),
-      ],
-    );
-    if (answer === "ok") return { recorded: true, markMs: step.newMarkMs };
-    return { recorded: false, markMs: answer === "" ? undefined : Number(answer) };
+    const marks = new Map<string, number>();
+    for (const portion of portionsOf(policies)) {
+      const args = [nowMs, ...portion.flatMap(({ policy, schedule }) => [policy, schedule])];
+      const answer = toTexts(await marksScript(this.#store, [key("marks"), key("schedules")], args));
+      for (const [index, { policy }] of portion.entries()) marks.set(policy, Number(answer[index]));
+    }
+    return marks;
   }
 
-  /** Takes a step's tasks out of the outbox: they are in the queue. */
-  async confirmQueued(step: Pick<SlotStep, "policy" | "newMarkMs">): Promise<void> {
-    await this.#store.redis.hdel(this.#store.key("outbox"), outboxField(step));
+  /**
+   * Records steps, each on its own. Answers the mark that stands now: `newMarkMs` when this call moved it, another one when some
+   * replica was faster, undefined when the policy has none.
+   */
+  async record(steps: readonly SlotStep[]): Promise<RecordAnswer[]> {
+    const { key } = this.#store;
+    const answers: RecordAnswer[] = [];
+    for (const portion of portionsOf(steps)) {
+      const keys = portion.flatMap(({ policy }) => [key("slots", policy), key("slot-index", policy)]);
+      const args = [slotRecordsMax, ...portion.flatMap(stepArguments)];
+      const answer = toTexts(await recordScript(this.#store, [key("marks"), key("outbox"), ...keys], args));
+      answers.push(...portion.map((step, index) => toAnswer(answer[index] ?? "", step)));
+    }
+    return answers;
+  }
+
+  /** Takes the tasks of steps out of the outbox: they are in the queue. */
+  async confirmQueued(steps: readonly Pick<SlotStep, "policy" | "newMarkMs">[]): Promise<void> {
+    const fields = steps.map(({ policy, newMarkMs }) => `${policy}/${newMarkMs}`);
+    for (const portion of portionsOf(fields)) await this.#store.redis.hdel(this.#store.key("outbox"), ...portion);
+  }
+
+  /** Forgets the marks and schedules of policies; their slot records stay. */
+  async drop(policies: readonly string[]): Promise<void> {
+    const { redis, key } = this.#store;
+    for (const portion of portionsOf(policies)) {
+      await redis.hdel(key("marks"), ...portion);
+      await redis.hdel(key("schedules"), ...portion);
+    }
   }
 
   /** Steps whose tasks were recorded before `olderThanMs` and never confirmed: their scheduler died in between. At most 1,000. */
@@ -114,6 +159,28 @@ export class SlotLedger {
   }
 }
 
-function outboxField({ policy, newMarkMs }: Pick<SlotStep, "policy" | "newMarkMs">): string {
-  return `${policy}/${newMarkMs}`;
+interface RecordAnswer {
+  readonly recorded: boolean;
+  readonly markMs: number | undefined;
+}
+
+/** What one call to Redis handles, so that it never holds others up for more than some milliseconds. */
+const portionMax = 200;
+
+function* portionsOf<Item>(items: readonly Item[]): Generator<readonly Item[], void, void> {
+  for (let start = 0; start < items.length; start += portionMax) yield items.slice(start, start + portionMax);
+}
+
+function stepArguments({ policy, expectedMarkMs, newMarkMs, tasks, records }: SlotStep): (string | number)[] {
+  const slots = records.flatMap(({ slotMs, state, detail }) => [slotMs, JSON.stringify({ state, detail })]);
+  return [policy, expectedMarkMs, newMarkMs, JSON.stringify(tasks), records.length, ...slots];
+}
+
+function toAnswer(text: string, step: SlotStep): RecordAnswer {
+  if (text === "ok") return { recorded: true, markMs: step.newMarkMs };
+  return { recorded: false, markMs: text === "" ? undefined : Number(text) };
+}
+
+function toTexts(answer: unknown): string[] {
+  return Array.isArray(answer) ? answer.map(String) : [];
 }
