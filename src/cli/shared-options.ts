@@ -6,7 +6,7 @@ import { formatProblem } from "../config/problem.ts";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { checkExpression } from "../core/expression.ts";
-import { checkCron } from "../schedule/calendar.ts";
+import { checkCron } from "../schedule/check-cron.ts";
 import { defaultPrefix, type RedisTarget } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 
@@ -39,13 +39,15 @@ export function prefixOption(): Option {
     });
 }
 
-/** Reads a duration option such as 30s. */
-export function durationArgument(text: string): number {
-  try {
-    return parseDuration(text);
-  } catch {
-    throw new InvalidArgumentError("write a duration such as 30s, 10m or 2h");
-  }
+/** An option that takes a duration such as 30s and gives milliseconds. */
+export function durationOption(flags: string, description: string, byDefault: string): Option {
+  return new Option(flags, description).default(parseDuration(byDefault), byDefault).argParser((text) => {
+    try {
+      return parseDuration(text);
+    } catch {
+      throw new InvalidArgumentError("write a duration such as 30s, 10m or 2h");
+    }
+  });
 }
 
 /** Reads a whole number from 1 to `max`. */
