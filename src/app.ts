@@ -14,12 +14,14 @@ import { createRecorder } from "./outcome/recorder.ts";
 import { createConsumer } from "./queue/consumer.ts";
 import { Producer } from "./queue/producer.ts";
 import { queueName } from "./queue/queues.ts";
+import { createPauseWatch } from "./schedule/pause-watch.ts";
 import { Scheduler } from "./schedule/scheduler.ts";
 import { SyncService } from "./service/client.ts";
 import { fileToken, staticToken } from "./service/token.ts";
 import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
 import { Leases } from "./store/leases.ts";
+import { Pauses } from "./store/pauses.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "./store/redis.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
@@ -73,7 +75,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const components = [...(options.roles.includes("worker") ? consumersOf(options, { parts, store }) : [])];
   if (options.roles.includes("scheduler")) {
     const ledger = new SlotLedger(store);
-    components.push(new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, log }));
+    const pauses = createPauseWatch(() => new Pauses(store).all(), log);
+    components.push(new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, log }));
   }
   const stop = async () => {
     await stopInReverse(components);

@@ -5,7 +5,9 @@ import { createService, startApp } from "./app.ts";
 import { apiCommand } from "./cli/api.ts";
 import type { CommandIo } from "./cli/command-io.ts";
 import { historyCommand } from "./cli/history.ts";
+import { pauseCommand } from "./cli/pause.ts";
 import { planCommand } from "./cli/plan.ts";
+import { resumeCommand } from "./cli/resume.ts";
 import { runCommand } from "./cli/run-policy.ts";
 import { sandboxCommand } from "./cli/sandbox.ts";
 import { schemaCommand } from "./cli/schema.ts";
@@ -62,6 +64,8 @@ function createProgram(io: CommandIo): Command {
     planCommand(io),
     runCommand(io, startApp),
     historyCommand(io),
+    pauseCommand(io),
+    resumeCommand(io),
     apiCommand(io, connect),
     sandboxCommand(io),
     schemaCommand(io),

@@ -16,6 +16,8 @@ export const policyChecks = {
   expression: checkExpression,
 };
 
+const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
+
 /** `--config PATH`: a policy file or a folder of them. */
 export function configOption(): Option {
   return new Option("-c, --config <path>", "policy file, or folder of policy files")
@@ -46,6 +48,14 @@ export function durationArgument(text: string): number {
   } catch {
     throw new InvalidArgumentError("write a duration such as 30s, 10m or 2h");
   }
+}
+
+/** Reads an instant that says its zone, in milliseconds UTC. */
+export function instantArgument(text: string): number {
+  const instantMs = instantPattern.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(instantMs))
+    throw new InvalidArgumentError("write an instant such as 2026-12-01T06:00:00Z or 2026-12-01T07:00+01:00");
+  return instantMs;
 }
 
 /** Reads a whole number from 1 to `max`. */

@@ -1,7 +1,7 @@
 // What happens when a slot is due: every second a beat looks which policies are due by Redis's clock, plans their
 // slots, records them and the new mark in one atomic step, and hands the tasks to the queue.
 //
-//   beat ─▶ due policies ─▶ slots after the mark ─▶ plan (catch-up) ─▶ record + mark ─▶ enqueue ─▶ confirm
+//   beat ─▶ due policies ─▶ slots after the mark ─▶ plan (closed, paused, catch-up) ─▶ record + mark ─▶ enqueue ─▶ confirm
 //
 // The beat is only an alarm clock: one that comes late, twice or not at all changes nothing but the latency.
 import cron from "node-cron";
@@ -10,6 +10,7 @@ import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { EnqueueTasks } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
+import type { ReadPauses } from "./pause-watch.ts";
 import { planSlots } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
 import { createSlotSource, type SlotSource } from "./slots.ts";
@@ -37,6 +38,8 @@ export interface SchedulerOptions {
   readonly policies: readonly Policy[];
   readonly ledger: Ledger;
   readonly enqueue: EnqueueTasks;
+  /** The pauses, asked for once a beat; none unless given. */
+  readonly pauses?: ReadPauses;
   readonly log: EventLog;
 }
 
@@ -57,6 +60,7 @@ export class Scheduler implements Component {
   #entries: Entry[] | undefined;
   #beat: { stop(): unknown; destroy(): unknown } | undefined;
   #busy: Promise<void> | undefined;
+  #pauses: Awaited<ReturnType<ReadPauses>> = [];
   #sweptAtMs = 0;
   #failing = false;
 
@@ -76,6 +80,7 @@ export class Scheduler implements Component {
   /** One look at what is due. Called by the beat; tests call it by hand. */
   async look(): Promise<void> {
     const nowMs = await this.#options.ledger.nowMs();
+    this.#pauses = (await this.#options.pauses?.(nowMs)) ?? [];
     this.#entries ??= await this.#loadEntries(nowMs);
     for (const entry of this.#entries) {
       if (entry.nextMs !== undefined && entry.nextMs <= nowMs) await this.#plan(entry, nowMs);
@@ -113,12 +118,12 @@ export class Scheduler implements Component {
     const slots = source.due(entry.markMs, nowMs);
     const newMarkMs = slots.at(-1);
     if (newMarkMs === undefined) return;
-    const plans = planSlots(policy, slots, nowMs);
+    const plans = planSlots(policy, slots, { nowMs, pauses: this.#pauses });
     const step = {
       policy: policy.name,
       expectedMarkMs: entry.markMs,
       newMarkMs,
-      records: toRecords(plans),
+      records: toRecords(policy, plans),
       tasks: toTasks(policy, plans),
     };
     const { recorded, markMs } = await this.#options.ledger.record(step);
@@ -135,7 +140,9 @@ export class Scheduler implements Component {
     const slot = new Date(plan.slotMs).toISOString();
     if (plan.state === "started") {
       this.#options.log.info("slot.queued", { policy, slot, covers: plan.covers.length, delayMs: nowMs - plan.slotMs });
-    } else if (plan.state === "missed") this.#options.log.error("slot.missed", { policy, slot, reason: plan.reason });
+    } else if (plan.state === "skipped")
+      this.#options.log.info("slot.skipped", { policy, slot, reason: plan.reason, note: plan.note });
+    else if (plan.state === "missed") this.#options.log.error("slot.missed", { policy, slot, reason: plan.reason });
     else this.#options.log.warn("slot.coalesced", { policy, slot, into: new Date(plan.into).toISOString() });
   }
 

@@ -1,16 +1,11 @@
-// The slot ledger: which slots were due, and what became of each. Called by the scheduler alone.
+// The slot ledger: which slots were due, and what became of each. Written by the scheduler; read by `audit` and `explain`.
 // Recording slots and moving the policy's mark is one atomic step, so any number of replicas may plan at once:
 // whoever comes second finds the mark moved and does nothing. Tasks that were recorded but not yet put into the
 // queue stand in the outbox, and the sweep repairs a crash in between.
+import { isJsonObject } from "../core/json.ts";
+import { readSlotRecord, type SlotRecord } from "../tasks/slot-record.ts";
 import { parseTask, type Task } from "../tasks/task.ts";
 import { createScript, redisTimeMs, type Store } from "./redis.ts";
-
-/** What became of one slot. `detail` is the reason of a miss, or the slot that stands for this one. */
-export interface SlotRecord {
-  readonly slotMs: number;
-  readonly state: "started" | "missed" | "coalesced";
-  readonly detail: string;
-}
 
 /** One step of planning: from the mark that was expected to the new one, with everything in between. */
 export interface SlotStep {
@@ -21,7 +16,7 @@ export interface SlotStep {
   readonly tasks: readonly Task[];
 }
 
-/** How many slot records a policy keeps; older ones are dropped. About 150 bytes each. */
+/** How many slot records a policy keeps; older ones are dropped. About 150 bytes each, and 6 more for each sync job of a started slot. */
 export const slotRecordsMax = 1_000;
 
 const recordLua = `
@@ -41,6 +36,24 @@ end
 return 'ok'`;
 const recordScript = createScript(recordLua);
 
+const startSkippedScript = createScript(`
+local text = redis.call('HGET', KEYS[1], ARGV[1])
+if not text then return 0 end
+local record = cjson.decode(text)
+if record.state ~= 'skipped' or record.detail ~= 'paused' then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('HSET', KEYS[2], ARGV[3], ARGV[4])
+return 1`);
+
+/** What is in the ledger of one policy. Instants are milliseconds UTC. */
+export interface LedgerHoldings {
+  /** Up to where slots are recorded; undefined when no scheduler has ever seen the policy. */
+  readonly markMs: number | undefined;
+  /** When a scheduler saw the policy for the first time. */
+  readonly firstSeenMs: number | undefined;
+  readonly records: readonly SlotRecord[];
+}
+
 /** The slot ledger in Redis. */
 export class SlotLedger {
   readonly #store: Store;
@@ -59,7 +72,10 @@ export class SlotLedger {
     if (policies.length === 0) return new Map();
     const { redis, key } = this.#store;
     const pipeline = redis.pipeline();
-    for (const policy of policies) pipeline.hsetnx(key("marks"), policy, String(nowMs));
+    for (const policy of policies) {
+      pipeline.hsetnx(key("marks"), policy, String(nowMs));
+      pipeline.hsetnx(key("first-seen"), policy, String(nowMs));
+    }
     await pipeline.exec();
     const marks = await redis.hmget(key("marks"), ...policies);
     return new Map(policies.map((policy, index) => [policy, Number(marks[index] ?? nowMs)]));
@@ -78,7 +94,7 @@ export class SlotLedger {
         outboxField(step),
         JSON.stringify(step.tasks),
         slotRecordsMax,
-        ...step.records.flatMap(({ slotMs, state, detail }) => [slotMs, JSON.stringify({ state, detail })]),
+        ...step.records.flatMap(({ slotMs, ...record }) => [slotMs, JSON.stringify(record)]),
       ],
     );
     if (answer === "ok") return { recorded: true, markMs: step.newMarkMs };
@@ -110,8 +126,55 @@ export class SlotLedger {
     const slots = await redis.zrevrange(key("slot-index", policy), 0, count - 1);
     if (slots.length === 0) return [];
     const texts = await redis.hmget(key("slots", policy), ...slots);
-    return slots.map((slot, index) => ({ slotMs: Number(slot), ...JSON.parse(texts[index] ?? "{}") }));
+    return slots.flatMap((slot, index) => toRecord(slot, texts[index] ?? null));
   }
+
+  /** What the ledger holds of a policy: its marks, and every record, oldest first. */
+  async holdings(policy: string): Promise<LedgerHoldings> {
+    const { redis, key } = this.#store;
+    const [mark, firstSeen, slots] = await Promise.all([
+      redis.hget(key("marks"), policy),
+      redis.hget(key("first-seen"), policy),
+      redis.hgetall(key("slots", policy)),
+    ]);
+    const records = Object.entries(slots).flatMap(([slot, text]) => toRecord(slot, text));
+    return {
+      markMs: mark === null ? undefined : Number(mark),
+      firstSeenMs: firstSeen === null ? undefined : Number(firstSeen),
+      records: records.sort((a, b) => a.slotMs - b.slotMs),
+    };
+  }
+
+  /** The names of all policies that a scheduler has ever seen here. */
+  policies(): Promise<string[]> {
+    return this.#store.redis.hkeys(this.#store.key("marks"));
+  }
+
+  /**
+   * Lets a slot start after all that a pause had skipped: its record changes and its tasks go to the outbox in one step.
+   * Answers false, and changes nothing, when the record does not say so any more. Enqueue the tasks and confirm with `newMarkMs`: the time of Redis.
+   */
+  async startSkipped(
+    policy: string,
+    record: SlotRecord,
+    step: Pick<SlotStep, "newMarkMs" | "tasks">,
+  ): Promise<boolean> {
+    const { key } = this.#store;
+    const { slotMs, ...rest } = record;
+    const field = outboxField({ policy, newMarkMs: step.newMarkMs });
+    const answer = await startSkippedScript(
+      this.#store,
+      [key("slots", policy), key("outbox")],
+      [slotMs, JSON.stringify(rest), field, JSON.stringify(step.tasks)],
+    );
+    return answer === 1;
+  }
+}
+
+function toRecord(slot: string, text: string | null): SlotRecord[] {
+  const fields: unknown = JSON.parse(text ?? "null");
+  const record = isJsonObject(fields) ? readSlotRecord({ ...fields, slotMs: Number(slot) }) : undefined;
+  return record === undefined ? [] : [record];
 }
 
 function outboxField({ policy, newMarkMs }: Pick<SlotStep, "policy" | "newMarkMs">): string {

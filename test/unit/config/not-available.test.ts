@@ -13,7 +13,6 @@ const cases: Readonly<Record<string, readonly [text: string, problem: string]>> 
   "policies.*.apply": [policy("apply: { syncJobs: { 42: { name: C } } }"), '5:31 "apply"'],
   "policies.*.delete": [policy("delete: { syncJob: 42, name: C }"), '5:31 "delete"'],
   "policies.*.after": [policy(`${run}, after: [b]`), '5:55 "after"'],
-  "policies.*.blackout": [policy(`${run}, blackout: [{ cron: "0 22 * * 5", for: 8h }]`), '5:55 "blackout"'],
   "policies.*.schedule.dst.gap: skip": [dst("gap: skip"), '5:93 "gap: skip"'],
   "policies.*.schedule.dst.overlap: second": [dst("overlap: second"), '5:93 "overlap: second"'],
   "policies.*.schedule.dst.overlap: both": [dst("overlap: both"), '5:93 "overlap: both"'],
