@@ -3,7 +3,9 @@
 import { Command, CommanderError } from "commander";
 import { createService, startApp } from "./app.ts";
 import { apiCommand } from "./cli/api.ts";
+import { auditCommand } from "./cli/audit.ts";
 import type { CommandIo } from "./cli/command-io.ts";
+import { explainCommand } from "./cli/explain.ts";
 import { historyCommand } from "./cli/history.ts";
 import { pauseCommand } from "./cli/pause.ts";
 import { planCommand } from "./cli/plan.ts";
@@ -64,6 +66,8 @@ function createProgram(io: CommandIo): Command {
     planCommand(io),
     runCommand(io, startApp),
     historyCommand(io),
+    auditCommand(io),
+    explainCommand(io),
     pauseCommand(io),
     resumeCommand(io),
     apiCommand(io, connect),

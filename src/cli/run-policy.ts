@@ -2,7 +2,6 @@
 import { Command } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
-import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { Producer } from "../queue/producer.ts";
 import { urgencyOf } from "../queue/queues.ts";
@@ -18,6 +17,7 @@ import type { StartApp } from "./serve.ts";
 import {
   configOption,
   durationArgument,
+  findPolicy,
   loadPoliciesOrThrow,
   prefixOption,
   type RedisOptions,
@@ -132,13 +132,4 @@ async function waitAndReport({ store, options, io }: RunContext, tasks: readonly
   else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours));
   if (open.size > 0) io.err(`still without an outcome: ${[...open].join(", ")}`);
   io.exitCode = open.size === 0 && outcomes.every(({ status }) => isGood[status]) ? 0 : 1;
-}
-
-function findPolicy(set: PolicySet, name: string): Policy {
-  const policy = set.policies.find((known) => known.name === name);
-  if (policy !== undefined) return policy;
-  const names = set.policies.map((known) => known.name);
-  throw new UsageError(
-    `there is no policy ${name}; there ${names.length === 1 ? "is" : "are"}: ${names.slice(0, 20).join(", ")}`,
-  );
 }

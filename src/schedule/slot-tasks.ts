@@ -24,7 +24,7 @@ export function toRecords(policy: Policy, plans: readonly SlotPlan[]): SlotRecor
 }
 
 /** Eight hex digits that change when a policy's slots may be others; never with the name of the policy. */
-function scheduleHash({ schedule }: Policy): string {
+export function scheduleHash({ schedule }: Policy): string {
   return hashText(canonicalJson(schedule ?? null), 8);
 }
 

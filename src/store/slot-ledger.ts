@@ -32,6 +32,7 @@ local extra = redis.call('ZCARD', KEYS[3]) - tonumber(ARGV[6])
 if extra > 0 then
   local old = redis.call("ZPOPMIN", KEYS[3], extra)
   for i = 1, #old, 2 do redis.call("HDEL", KEYS[2], old[i]) end
+  redis.call('HSET', KEYS[5], ARGV[1], old[#old - 1])
 end
 return 'ok'`;
 const recordScript = createScript(recordLua);
@@ -49,8 +50,8 @@ return 1`);
 export interface LedgerHoldings {
   /** Up to where slots are recorded; undefined when no scheduler has ever seen the policy. */
   readonly markMs: number | undefined;
-  /** When a scheduler saw the policy for the first time. */
-  readonly firstSeenMs: number | undefined;
+  /** Every slot after this instant, up to the mark, has a record: since a scheduler first saw the policy, or since older records were dropped. */
+  readonly keptSinceMs: number | undefined;
   readonly records: readonly SlotRecord[];
 }
 
@@ -74,7 +75,7 @@ export class SlotLedger {
     const pipeline = redis.pipeline();
     for (const policy of policies) {
       pipeline.hsetnx(key("marks"), policy, String(nowMs));
-      pipeline.hsetnx(key("first-seen"), policy, String(nowMs));
+      pipeline.hsetnx(key("kept-since"), policy, String(nowMs));
     }
     await pipeline.exec();
     const marks = await redis.hmget(key("marks"), ...policies);
@@ -86,7 +87,7 @@ export class SlotLedger {
     const { key } = this.#store;
     const answer = await recordScript(
       this.#store,
-      [key("marks"), key("slots", step.policy), key("slot-index", step.policy), key("outbox")],
+      [key("marks"), key("slots", step.policy), key("slot-index", step.policy), key("outbox"), key("kept-since")],
       [
         step.policy,
         step.expectedMarkMs,
@@ -132,15 +133,15 @@ export class SlotLedger {
   /** What the ledger holds of a policy: its marks, and every record, oldest first. */
   async holdings(policy: string): Promise<LedgerHoldings> {
     const { redis, key } = this.#store;
-    const [mark, firstSeen, slots] = await Promise.all([
+    const [mark, keptSince, slots] = await Promise.all([
       redis.hget(key("marks"), policy),
-      redis.hget(key("first-seen"), policy),
+      redis.hget(key("kept-since"), policy),
       redis.hgetall(key("slots", policy)),
     ]);
     const records = Object.entries(slots).flatMap(([slot, text]) => toRecord(slot, text));
     return {
       markMs: mark === null ? undefined : Number(mark),
-      firstSeenMs: firstSeen === null ? undefined : Number(firstSeen),
+      keptSinceMs: keptSince === null ? undefined : Number(keptSince),
       records: records.sort((a, b) => a.slotMs - b.slotMs),
     };
   }

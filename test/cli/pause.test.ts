@@ -1,68 +1,20 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
-import { openStore } from "../../src/store/redis.ts";
+import { describe, expect, it } from "vitest";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
-import { Syncline, syncline } from "../support/processes.ts";
-import { redisForTest } from "../support/redis.ts";
+import { commandHouse } from "../support/command-house.ts";
 
-const redis = redisForTest();
-let folder: string;
-let sandbox: Sandbox;
-let file: string;
-const running: Syncline[] = [];
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "syncline-"));
-  file = join(folder, "policies.yaml");
-  sandbox = await startSandbox({ runMs: [200, 400], activities: 20, repositories: ["HR"] });
-  await writeFile(
-    file,
-    `apiVersion: syncline/v1
-services:
-  main: { baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN } }
-policies:
+const house = commandHouse(`
   - { name: often, service: main, run: { syncJobs: [1] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
   - { name: other, service: main, run: { syncJobs: [2] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
-`,
-  );
-});
-afterEach(async () => {
-  for (const one of running.splice(0)) {
-    one.kill("SIGKILL");
-    await one.ended();
-  }
-});
-afterAll(async () => {
-  await sandbox.stop();
-  await rm(folder, { recursive: true });
-});
+`);
 
-const environment = () => ({ REDIS_URL: redis.url, TEST_TOKEN: sandbox.token });
-
-async function serve(prefix: string, ...more: string[]): Promise<Syncline> {
-  const one = new Syncline(["serve", "--config", file, "--prefix", prefix, ...more], environment());
-  running.push(one);
-  await one.until(({ event }) => event === "serve.ready");
-  return one;
-}
-
-async function records(prefix: string, policy: string) {
-  const store = await openStore({ url: redis.url, prefix });
-  try {
-    return (await new SlotLedger(store).holdings(policy)).records;
-  } finally {
-    await store.close();
-  }
-}
+const records = (prefix: string, policy: string) =>
+  house.inStore(prefix, async (store) => (await new SlotLedger(store).holdings(policy)).records);
 
 describe("syncline pause and resume", () => {
   it("skips the slots of one policy, says so with the note, and goes on after resume", async () => {
-    const prefix = `${redis.prefix}-policy`;
-    const command = (...args: string[]) => syncline([...args, "--prefix", prefix], environment());
-    const one = await serve(prefix);
+    const prefix = `${house.redis.prefix}-policy`;
+    const command = (...args: string[]) => house.command(prefix, ...args);
+    const one = await house.serve(prefix);
     await one.until(({ event, policy }) => event === "slot.queued" && policy === "often");
     const paused = await command("pause", "often", "--note", "release 14", "--until", "1h", "--json");
     expect(JSON.parse(paused.out)).toMatchObject({ scope: "policy", name: "often", note: "release 14", endedBy: null });
@@ -86,17 +38,17 @@ describe("syncline pause and resume", () => {
   }, 30_000);
 
   it("starts the newest skipped slot once for --catch-up, and its record says so", async () => {
-    const prefix = `${redis.prefix}-catch-up`;
-    const command = (...args: string[]) => syncline([...args, "--prefix", prefix], environment());
+    const prefix = `${house.redis.prefix}-catch-up`;
+    const command = (...args: string[]) => house.command(prefix, ...args);
     await command("pause", "--all", "--note", "freeze");
-    const planner = await serve(prefix, "--roles", "scheduler");
+    const planner = await house.serve(prefix, "--roles", "scheduler");
     await planner.until(({ event, policy }) => event === "slot.skipped" && policy === "often");
     await planner.until(({ event, policy }) => event === "slot.skipped" && policy === "other");
     planner.kill("SIGTERM");
     await planner.ended();
     const before = await records(prefix, "often");
     const answers = await Promise.all(
-      [1, 2].map(() => command("resume", "--all", "--catch-up", "--config", file, "--json")),
+      [1, 2].map(() => command("resume", "--all", "--catch-up", "--config", house.file(), "--json")),
     );
     const caughtUp = answers.flatMap(({ out }) => JSON.parse(out).caughtUp);
     const slotMs = before.at(-1)?.slotMs ?? 0;
@@ -105,18 +57,18 @@ describe("syncline pause and resume", () => {
     const after = await records(prefix, "often");
     expect(after.at(-1)).toMatchObject({ state: "started", detail: "caught-up", targets: ["1"] });
     expect(after.slice(0, -1)).toEqual(before.slice(0, -1));
-    const worker = await serve(prefix, "--roles", "worker");
+    const worker = await house.serve(prefix, "--roles", "worker");
     await worker.until(
       ({ event, taskId }) => event === "task.finished" && taskId === `often__run__1__${slotMs / 1_000}`,
     );
   }, 30_000);
 
   it("refuses what would pause nothing, or everything by accident", async () => {
-    const command = (...args: string[]) => syncline([...args, "--prefix", redis.prefix], environment());
-    const slip = await command("pause", "oftne", "--note", "x", "--config", file);
+    const command = (...args: string[]) => house.command(house.redis.prefix, ...args);
+    const slip = await command("pause", "oftne", "--note", "x", "--config", house.file());
     expect(slip.code).toBe(2);
     expect(slip.err).toContain("did you mean often?");
-    expect((await command("pause", "--service", "man", "--note", "x", "--config", file)).err).toContain(
+    expect((await command("pause", "--service", "man", "--note", "x", "--config", house.file())).err).toContain(
       "did you mean main?",
     );
     expect((await command("pause", "--note", "x")).err).toContain("name one of POLICY, --service NAME and --all");

@@ -82,6 +82,39 @@ describe("the slot ledger", () => {
     expect(await store.redis.hlen(store.key("slots", "long"))).toBe(slotRecordsMax);
   });
 
+  it("remembers since when its records are whole: the first look, then the newest that was dropped", async () => {
+    await ledger.marks(["kept"], 0);
+    expect(await ledger.holdings("kept")).toEqual({ markMs: 0, keptSinceMs: 0, records: [] });
+    const records = Array.from({ length: slotRecordsMax + 3 }, (_, index) => ({
+      slotMs: (index + 1) * 1_000,
+      state: "started" as const,
+      detail: "",
+    }));
+    await ledger.record({ policy: "kept", expectedMarkMs: 0, newMarkMs: 2_000_000, records, tasks: [] });
+    const holdings = await ledger.holdings("kept");
+    expect(holdings).toMatchObject({ markMs: 2_000_000, keptSinceMs: 3_000 });
+    expect(holdings.records).toHaveLength(slotRecordsMax);
+    expect(holdings.records[0]?.slotMs).toBe(4_000);
+    expect(await ledger.holdings("nobody")).toEqual({ markMs: undefined, keptSinceMs: undefined, records: [] });
+  });
+
+  it("lets a slot that a pause skipped start once, with its tasks in the outbox", async () => {
+    await ledger.marks(["resumed"], 0);
+    const skipped = { slotMs: 1_000, state: "skipped" as const, detail: "paused", note: "release" };
+    const blackout = { slotMs: 2_000, state: "skipped" as const, detail: "blackout" };
+    const records = [skipped, blackout];
+    await ledger.record({ policy: "resumed", expectedMarkMs: 0, newMarkMs: 2_000, records, tasks: [] });
+    const started = { ...skipped, state: "started" as const, detail: "caught-up" };
+    const start = { newMarkMs: 9_000, tasks: [task("resumed", 1_000)] };
+    const answers = await Promise.all([1, 2, 3].map(() => ledger.startSkipped("resumed", started, start)));
+    expect(answers.filter(Boolean)).toHaveLength(1);
+    expect(await ledger.startSkipped("resumed", { ...started, slotMs: 2_000 }, start)).toBe(false);
+    expect(await ledger.startSkipped("resumed", { ...started, slotMs: 3_000 }, start)).toBe(false);
+    expect((await ledger.holdings("resumed")).records).toEqual([started, blackout]);
+    expect(await ledger.unqueued(9_001)).toContainEqual({ policy: "resumed", ...start });
+    await ledger.confirmQueued({ policy: "resumed", newMarkMs: 9_000 });
+  });
+
   it("takes the time from Redis", async () => {
     expect(Math.abs((await ledger.nowMs()) - Date.now())).toBeLessThan(5_000);
   });

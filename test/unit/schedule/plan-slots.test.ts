@@ -63,7 +63,7 @@ describe("planning due slots", () => {
       catchUpWindowMs: 60 * minute,
       closed: { timezone: "UTC", blackouts: [{ cron: "10 0 * * *", durationMs: 2 * minute }], holidays: [] },
     });
-    const pauses = [pause({ note: "release", sinceMs: 14 * minute, untilMs: 20 * minute })];
+    const pauses = [pause({ note: "release", sinceMs: 15 * minute, untilMs: 20 * minute })];
     expect(planSlots(policy, [5 * minute, ...slots], { nowMs: 21 * minute, pauses })).toEqual([
       { slotMs: 5 * minute, state: "coalesced", into: 20 * minute },
       { slotMs: 10 * minute, state: "skipped", reason: "blackout", note: "10 0 * * * for 2m" },
