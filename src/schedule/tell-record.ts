@@ -39,7 +39,7 @@ export interface RecordlessSlot {
 
 /** Says why a slot has no record. */
 export function tellNoRecord({ slotMs, nowMs, markMs, keptSinceMs }: RecordlessSlot): string {
-  if (slotMs > nowMs) return `not due yet: in ${formatDuration(Math.ceil((slotMs - nowMs) / 1_000) * 1_000)}`;
+  if (slotMs > nowMs) return `not due yet: in ${roughly(slotMs - nowMs)}`;
   if (markMs === undefined)
     return "no scheduler has ever seen this policy here: is one running, with this prefix and Redis?";
   if (keptSinceMs !== undefined && slotMs <= keptSinceMs) {
@@ -51,4 +51,10 @@ export function tellNoRecord({ slotMs, nowMs, markMs, keptSinceMs }: RecordlessS
       ? "due, and not planned: no scheduler has looked since. Is one running?"
       : "due just now: a scheduler plans it within seconds";
   return "there is no record, though later slots have one: it was lost or deleted, or the schedule was another one then";
+}
+
+/** A duration in the largest unit of which there are at least two. */
+function roughly(durationMs: number): string {
+  const unitMs = [86_400_000, 3_600_000, 60_000, 1_000].find((unit) => durationMs >= 2 * unit) ?? 1_000;
+  return formatDuration(Math.ceil(durationMs / unitMs) * unitMs);
 }
