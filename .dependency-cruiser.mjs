@@ -12,6 +12,7 @@ const layers = [
   ["work", ["core", "config", "service", "tasks", "store", "feeds", "outcome"]],
   ["ops", ["core", "config", "service", "tasks", "store", "outcome"]],
   ["sandbox", ["core"]],
+  ["app", ["core", "config", "service", "tasks", "schedule", "store", "queue", "feeds", "outcome", "work", "ops"]],
   ["cli", ["core", "config", "service", "tasks", "schedule", "store", "queue", "feeds", "outcome", "ops", "sandbox"]],
 ];
 
@@ -46,7 +47,7 @@ export default {
     door("ioredis", "node_modules/ioredis", ["^src/queue/", "^src/store/"]),
     door("got", "node_modules/got/", ["^src/service/transport\\.ts$"]),
     door("node-cron", "node_modules/node-cron", ["^src/schedule/scheduler\\.ts$"]),
-    door("croner", "node_modules/croner", ["^src/schedule/calendar\\.ts$"]),
+    door("croner", "node_modules/croner", ["^src/schedule/cron-pattern\\.ts$"]),
     door("yaml", "node_modules/yaml", ["^src/config/"]),
     door("pino", "node_modules/pino", ["^src/ops/logger\\.ts$"]),
   ],

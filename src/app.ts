@@ -2,12 +2,19 @@
 //
 //   scheduler ─▶ ledger (Redis) ─▶ producer ─▶ queues (Redis) ─▶ consumers ─▶ process task ─▶ recorder ─▶ history, log
 //                                                                   └──▶ walk feed ─▶ feed book ◀── run tasks
+//
+// A reload (watch policies ─▶ adopt) changes three things at once: the current set, the clients, the scheduler's list.
+
+import { createService } from "./app/create-service.ts";
+import { CurrentSet } from "./app/current-set.ts";
+import { RunningServices, type ServiceConsumers } from "./app/running-services.ts";
+import type { PolicyChecks } from "./config/policy-checks.ts";
 import type { PolicySet, ServiceSettings } from "./config/policy-set.ts";
+import { watchPolicies } from "./config/watch-policies.ts";
 import { systemClock } from "./core/clock.ts";
-import { type Component, startInOrder, stopInReverse } from "./core/component.ts";
-import { UsageError } from "./core/errors.ts";
+import { type Component, startInOrder, stopInReverse, together } from "./core/component.ts";
 import type { EventLog } from "./core/event-log.ts";
-import { createItemReader, type ItemReader } from "./feeds/mapping.ts";
+import { createSparingLog } from "./core/sparing-log.ts";
 import { defaultPace, type FeedPace } from "./feeds/pace.ts";
 import { walkFeed } from "./feeds/walk-feed.ts";
 import { createRecorder } from "./outcome/recorder.ts";
@@ -16,8 +23,6 @@ import { Producer } from "./queue/producer.ts";
 import { queueName } from "./queue/queues.ts";
 import { createPauseWatch } from "./schedule/pause-watch.ts";
 import { Scheduler } from "./schedule/scheduler.ts";
-import { SyncService } from "./service/client.ts";
-import { fileToken, staticToken } from "./service/token.ts";
 import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
 import { Leases } from "./store/leases.ts";
@@ -25,7 +30,7 @@ import { Pauses } from "./store/pauses.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "./store/redis.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
-import { type Feed, feedId, isFeedWalk } from "./tasks/feed.ts";
+import { isFeedWalk } from "./tasks/feed.ts";
 import type { Attempt } from "./tasks/seams.ts";
 import { parseTask } from "./tasks/task.ts";
 import type { Verdict } from "./tasks/verdict.ts";
@@ -48,6 +53,10 @@ export interface AppOptions {
   readonly takeOverAfterMs: number;
   /** How long stopping may take. */
   readonly drainMs: number;
+  /** Where `set` came from and how it is checked, to follow changes there; without it the set stays as it is. */
+  readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
+  /** How long the queues of a removed service must be empty before nobody looks there any more; 5 min unless set. */
+  readonly retireAfterMs?: number;
   /** How patient work is; `defaultTiming` unless set. */
   readonly timing?: WorkTiming;
   /** How often feeds are walked; `defaultPace` unless set. */
@@ -61,6 +70,8 @@ export interface RunningApp {
 }
 
 const pollConcurrency = 8;
+/** Replicas see a change at different times: a ConfigMap reaches its nodes within about two minutes. */
+const retireAfterMsDefault = 300_000;
 
 /**
  * Builds and starts the app.
@@ -68,20 +79,40 @@ const pollConcurrency = 8;
  */
 export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { set, redis, log } = options;
-  const services = new Map([...set.services].map(([name, settings]) => [name, createService(settings, options)]));
-  const store = await openStore(redis, (message) => log.warn("redis.unreachable", { message }));
+  const current = new CurrentSet(set);
+  const services = new RunningServices({
+    services: set.services,
+    createClient: (settings) => createService(settings, options),
+    log,
+    retireAfterMs: options.retireAfterMs ?? retireAfterMsDefault,
+  });
+  const sparing = createSparingLog(log, systemClock, "");
+  const store = await openStore(redis, (message) => sparing.warn("redis.unreachable", { message }));
   const producer = new Producer(redis, log);
-  const parts = createParts({ options, services, store, producer });
-  const components = [...(options.roles.includes("worker") ? consumersOf(options, { parts, store }) : [])];
-  if (options.roles.includes("scheduler")) {
-    const ledger = new SlotLedger(store);
-    const pauses = createPauseWatch(() => new Pauses(store).all(), log);
-    components.push(new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, log }));
+  const parts = createParts({ options, current, services, store, producer });
+  if (options.roles.includes("worker")) {
+    const createConsumers = consumersOf(options, { parts, store });
+    services.consume({ createConsumers, pending: (service) => producer.pending(service) });
   }
+  const components: Component[] = [services];
+  let scheduler: Scheduler | undefined;
+  if (options.roles.includes("scheduler")) {
+    const pauses = createPauseWatch(() => new Pauses(store).all(), log);
+    const ledger = new SlotLedger(store);
+    scheduler = new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, log });
+    components.push(scheduler);
+  }
+  const adopt = (next: PolicySet) => {
+    // The services first: only they can refuse. Nothing runs in between, so nobody sees half of it.
+    services.adopt(next.services);
+    current.adopt(next);
+    scheduler?.replace(next.policies);
+  };
+  const { watch, variables } = options;
+  if (watch !== undefined) components.push(watchPolicies({ ...watch, variables, current: set, adopt, log }));
   const stop = async () => {
     await stopInReverse(components);
     await producer.close();
-    for (const service of services.values()) service.close();
     await store.close();
   };
   await startInOrder(components).catch(async (error: unknown) => {
@@ -91,45 +122,19 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   return { stop };
 }
 
-/**
- * Makes the client of a service.
- * @throws UsageError when its token variable is not set.
- */
-export function createService(
-  settings: ServiceSettings,
-  { variables, log }: Pick<AppOptions, "variables" | "log">,
-): SyncService {
-  const { name, baseUrl, token, pathForm, requestTimeoutMs } = settings;
-  return new SyncService({
-    baseUrl,
-    pathForm,
-    timeouts: { requestMs: requestTimeoutMs },
-    token: token.kind === "file" ? fileToken(token.path) : staticToken(tokenOf(name, token.variable, variables)),
-    log,
-  });
-}
-
-function tokenOf(service: string, variable: string, variables: AppOptions["variables"]): string {
-  const token = variables[variable];
-  if (token === undefined || token === "")
-    throw new UsageError(`service ${service}: the environment variable ${variable} holds no token`);
-  return token;
-}
-
 interface Built {
   readonly options: AppOptions;
-  readonly services: ReadonlyMap<string, SyncService>;
+  readonly current: CurrentSet;
+  readonly services: RunningServices;
   readonly store: Store;
   readonly producer: Producer;
 }
 
-function createParts({ options, services, store, producer }: Built): WorkParts {
-  const { set, log } = options;
-  const policies = new Map(set.policies.map((policy) => [policy.name, policy]));
+function createParts({ options, current, services, store, producer }: Built): WorkParts {
   return {
-    policy: (name) => policies.get(name),
-    service: (name) => services.get(name),
-    itemReader: createItemReaders(set),
+    policy: (name) => current.policy(name),
+    service: (name) => services.client(name),
+    itemReader: (feed) => current.itemReader(feed),
     journal: new StartJournal(store),
     leases: new Leases(store),
     book: new FeedBook(store),
@@ -138,25 +143,15 @@ function createParts({ options, services, store, producer }: Built): WorkParts {
     nowMs: () => redisTimeMs(store),
     monotonicMs: systemClock.monotonicMs,
     timing: options.timing ?? defaultTiming,
-    log,
+    log: options.log,
   };
 }
 
-function createItemReaders(set: PolicySet): (feed: Feed) => ItemReader | undefined {
-  const readers = new Map<string, ItemReader>();
-  return (feed) => {
-    const settings = set.services.get(feed.service);
-    if (settings === undefined) return undefined;
-    const known = readers.get(feedId(feed));
-    if (known !== undefined) return known;
-    const reader = createItemReader(feed.list, settings.mapping.get(feed.list));
-    readers.set(feedId(feed), reader);
-    return reader;
-  };
-}
-
-function consumersOf(options: AppOptions, { parts, store }: { parts: WorkParts; store: Store }): Component[] {
-  const { set, redis, log, takeOverAfterMs, drainMs } = options;
+function consumersOf(
+  options: AppOptions,
+  { parts, store }: { parts: WorkParts; store: Store },
+): (settings: ServiceSettings) => ServiceConsumers {
+  const { redis, log, takeOverAfterMs, drainMs } = options;
   const walking = { ...parts, pace: options.pace ?? defaultPace };
   const record = createRecorder(new History(store), log);
   const processTask = createProcessTask(parts, record);
@@ -165,18 +160,13 @@ function consumersOf(options: AppOptions, { parts, store }: { parts: WorkParts; 
   const abandoned = async (item: unknown, why: string) => {
     if (!isFeedWalk(item)) await endAbandoned(parseTask(item), parts, { record, why });
   };
-  return [...set.services.values()].flatMap((service) =>
-    (["actions", "polls"] as const).map((urgency) =>
-      createConsumer({
-        target: redis,
-        queue: queueName(service.name, urgency),
-        concurrency: urgency === "actions" ? service.concurrency : pollConcurrency,
-        takeOverAfterMs,
-        drainMs,
-        log,
-        process,
-        abandoned,
-      }),
-    ),
-  );
+  const common = { target: redis, takeOverAfterMs, drainMs, log, process, abandoned };
+  return ({ name, concurrency }) => {
+    const actions = createConsumer({ ...common, queue: queueName(name, "actions"), concurrency });
+    const polls = createConsumer({ ...common, queue: queueName(name, "polls"), concurrency: pollConcurrency });
+    return {
+      ...together(`consumers of ${name}`, [actions, polls]),
+      resize: (settings) => actions.resize(settings.concurrency),
+    };
+  };
 }

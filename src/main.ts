@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // argv → command → exit code. The single place that ends the process, listens to signals and touches the streams.
 import { Command, CommanderError } from "commander";
-import { createService, startApp } from "./app.ts";
+import { createService } from "./app/create-service.ts";
+import { startApp } from "./app.ts";
 import { apiCommand } from "./cli/api.ts";
 import { auditCommand } from "./cli/audit.ts";
 import type { CommandIo } from "./cli/command-io.ts";
@@ -36,6 +37,8 @@ async function main(args: string[]): Promise<number> {
   process.on("SIGTERM", onSignal);
   // Started by another program that is gone now: nobody is left to stop this one.
   process.on("disconnect", onSignal);
+  // Nobody reads any more, as behind `| head`: what is left to say has no reader either.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => stop.abort());
   const io = createIo(stop.signal);
   try {
     await createProgram(io).parseAsync(args, { from: "user" });

@@ -41,7 +41,7 @@ export function subjectOf(policy: string | undefined, { service, all }: SubjectO
 }
 
 /**
- * Checks a name: against the configuration when there is one, otherwise a policy's against what schedulers have seen.
+ * Checks a name: against the configuration when there is one, otherwise a policy's against what schedulers plan.
  * @throws UsageError when there is no such policy or service.
  */
 export async function checkSubject(
@@ -54,7 +54,7 @@ export async function checkSubject(
   if (known.includes(name)) return;
   const near = nearestWord(name, known);
   const hint = near === undefined ? "" : `; did you mean ${near}?`;
-  const where = set === undefined ? "no scheduler has ever seen it; check with --config" : "in the configuration";
+  const where = set === undefined ? "no scheduler plans it here; check with --config" : "in the configuration";
   throw new UsageError(`there is no ${scope} ${name} (${where})${hint}`);
 }
 

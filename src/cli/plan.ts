@@ -1,10 +1,13 @@
-// `syncline plan`: when each policy comes due next, in its own zone and in UTC. Needs no Redis and no service.
+// `syncline plan`: when each policy comes due next, in its own zone and in UTC, and with --dst on which dates of the next
+// 12 months a clock change affects it. Needs no Redis and no service.
 import { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
+import type { DstDay } from "../schedule/dst-days.ts";
 import { createSlotSource } from "../schedule/slots.ts";
 import type { CommandIo } from "./command-io.ts";
+import { comingDstDays, dstDaysToJson, dstDaysToText } from "./plan-dst.ts";
 import { configOption, countArgument, loadPoliciesOrThrow } from "./shared-options.ts";
 import { showInstant, toTable } from "./table.ts";
 
@@ -13,6 +16,7 @@ interface PlanOptions {
   readonly count: number;
   readonly policy?: string;
   readonly from?: string;
+  readonly dst?: true;
   readonly json?: true;
 }
 
@@ -24,10 +28,11 @@ export function planCommand(io: CommandIo): Command {
     .option("-n, --count <count>", "how many slots per policy", countArgument(1_000), 3)
     .option("--policy <name>", "only this policy")
     .option("--from <instant>", "plan as of this instant, e.g. 2026-12-01T00:00:00Z (default: now)")
+    .option("--dst", "also every date of the next 12 months on which a clock change affects a slot")
     .option("--json", "print a JSON array")
     .addHelpText(
       "after",
-      "\nExamples:\n  $ syncline plan --config config/\n  $ syncline plan --config config/ --policy contracts-nightly --count 20",
+      "\nExamples:\n  $ syncline plan --config config/\n  $ syncline plan --config config/ --policy contracts-nightly --count 20\n  $ syncline plan --config config/ --dst",
     )
     .action(async (options: PlanOptions) => {
       const set = await loadPoliciesOrThrow(options.config, io);
@@ -37,7 +42,11 @@ export function planCommand(io: CommandIo): Command {
       const fromMs = options.from === undefined ? systemClock.nowMs() : Date.parse(options.from);
       if (Number.isNaN(fromMs))
         throw new UsageError(`--from ${options.from} is not an instant: write it like 2026-12-01T00:00:00Z`);
-      const plans = policies.map((policy) => ({ policy, slots: nextSlots(policy, fromMs, options.count) }));
+      const plans = policies.map((policy) => ({
+        policy,
+        slots: nextSlots(policy, fromMs, options.count),
+        ...(options.dst ? { dstDays: comingDstDays(policy, fromMs) } : {}),
+      }));
       io.out(options.json ? JSON.stringify(plans.map(toJson)) : toText(plans, io.colours));
     });
 }
@@ -45,6 +54,7 @@ export function planCommand(io: CommandIo): Command {
 interface PolicyPlan {
   readonly policy: Policy;
   readonly slots: readonly number[];
+  readonly dstDays?: readonly DstDay[];
 }
 
 function nextSlots(policy: Policy, fromMs: number, count: number): number[] {
@@ -58,7 +68,7 @@ function nextSlots(policy: Policy, fromMs: number, count: number): number[] {
   return slots;
 }
 
-function toJson({ policy, slots }: PolicyPlan): object {
+function toJson({ policy, slots, dstDays }: PolicyPlan): object {
   return {
     policy: policy.name,
     kind: policy.action.kind,
@@ -66,6 +76,7 @@ function toJson({ policy, slots }: PolicyPlan): object {
     repository: policy.repository ?? null,
     timezone: zoneOf(policy),
     slots: slots.map((slotMs) => new Date(slotMs).toISOString()),
+    ...(dstDays === undefined ? {} : { dstDays: dstDaysToJson(dstDays) }),
   };
 }
 
@@ -79,7 +90,9 @@ function toText(plans: readonly PolicyPlan[], colours: boolean): string {
       showInstant(slotMs),
     ]);
   });
-  return toTable(["policy", "kind", "local", "utc"], rows, colours);
+  const slots = toTable(["policy", "kind", "local", "utc"], rows, colours);
+  const affected = plans.flatMap(({ policy, dstDays }) => (dstDays === undefined ? [] : [{ policy, dstDays }]));
+  return affected.length === 0 ? slots : `${slots}\n\n${dstDaysToText(affected, colours)}`;
 }
 
 function zoneOf({ schedule }: Policy): string {

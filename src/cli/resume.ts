@@ -114,7 +114,7 @@ async function catchUp(
       const record = toCaughtUp(policy, skipped, `${skipped.note ?? ""}; resumed by ${currentActor()}`);
       if (!(await ledger.startSkipped(policy.name, record, step))) continue;
       await producer.enqueue(tasks);
-      await ledger.confirmQueued(step);
+      await ledger.confirmQueued([step]);
       caughtUp.push({ policy: policy.name, slotMs: skipped.slotMs, tasks: tasks.map(({ id }) => id) });
     }
   } finally {

@@ -1,6 +1,9 @@
 // `syncline serve`: plans slots and works on tasks until it is told to stop.
 import { Command, InvalidArgumentError } from "commander";
+import type { PolicyChecks } from "../config/policy-checks.ts";
 import type { PolicySet } from "../config/policy-set.ts";
+import { withDeadline } from "../core/clock.ts";
+import { OutOfReachError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { createLogger } from "../ops/logger.ts";
 import type { RedisTarget } from "../store/redis.ts";
@@ -9,6 +12,7 @@ import {
   configOption,
   durationArgument,
   loadPoliciesOrThrow,
+  policyChecks,
   prefixOption,
   type RedisOptions,
   redisOption,
@@ -24,7 +28,11 @@ export type StartApp = (options: {
   readonly log: EventLog;
   readonly takeOverAfterMs: number;
   readonly drainMs: number;
+  readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
 }) => Promise<{ stop(): Promise<void> }>;
+
+/** What stopping may take beyond the drain: closing connections. */
+const stopMarginMs = 4_000;
 
 interface ServeOptions extends RedisOptions {
   readonly config: string;
@@ -35,6 +43,7 @@ interface ServeOptions extends RedisOptions {
 
 const help = `
 Writes one JSON line per event to standard output; the outcome of every task is one line "task.finished".
+Changed policies are followed without a restart ("config.reloaded"); wrong ones are not ("config.rejected"), the last good ones stay in force.
 SIGTERM or Ctrl-C ends it within --drain: no new starts, steps in work end, the rest stays in the queue. A second one ends it at once.
 
 Examples:
@@ -56,7 +65,7 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
     .action(async (options: ServeOptions) => {
       const redis = redisTarget(options);
       const set = await loadPoliciesOrThrow(options.config, io);
-      const log = createLogger(io.settings.logLevel);
+      const log = createLogger(io.settings.logLevel, io.out);
       const app = await startApp({
         set,
         redis,
@@ -65,6 +74,7 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
         log,
         takeOverAfterMs: options.takeOverAfter,
         drainMs: options.drain,
+        watch: { path: options.config, checks: policyChecks },
       });
       log.info("serve.ready", {
         roles: options.roles,
@@ -74,7 +84,11 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
       });
       await untilAborted(io.signal);
       log.info("serve.stopping");
-      await app.stop();
+      await withDeadline(
+        app.stop(),
+        options.drain + stopMarginMs,
+        () => new OutOfReachError("stopping took too long; is Redis there?"),
+      );
       log.info("serve.stopped");
     });
 }

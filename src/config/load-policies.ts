@@ -1,5 +1,7 @@
-// Loads the policies of a file or a folder: read, parse, check, normalise. Called by the commands, app.ts and the hot reload.
+// Loads the policies of a file or a folder: read, parse, check, normalise. Called by the commands; the hot reload
+// (watch-policies.ts) reads by itself and checks here.
 // Reports every problem at once, in the order of the files. Never throws for what stands in a file.
+import { nextTurn } from "../core/clock.ts";
 import { checkCrossRules } from "./cross-rules.ts";
 import type { Path } from "./node-places.ts";
 import { type CheckedFile, normalisePolicies } from "./normalise.ts";
@@ -8,7 +10,7 @@ import type { PolicyChecks } from "./policy-checks.ts";
 import { policyLimits } from "./policy-limits.ts";
 import type { PolicySet } from "./policy-set.ts";
 import { type Problem, problemOfFile, sortProblems } from "./problem.ts";
-import { readPolicyFiles } from "./read-policy-files.ts";
+import { type FileTexts, readPolicyFiles } from "./read-policy-files.ts";
 import { checkRules, mergeDefaults, type Report } from "./rules.ts";
 import { checkSchema, type SchemaResult } from "./schema-problems.ts";
 import type { Variables } from "./substitute.ts";
@@ -32,12 +34,23 @@ export type LoadedPolicies =
  * A folder or file that cannot be read is a problem with line 0.
  */
 export async function loadPolicies(path: string, options: LoadOptions): Promise<LoadedPolicies> {
-  const { texts, files, problems } = await readPolicyFiles(path);
-  const yamlFiles = texts.map(({ file, text }) => readYamlFile(file, text, options.variables));
+  return checkPolicyFiles(path, await readPolicyFiles(path), options);
+}
+
+/** As loadPolicies, for files that are read already. `path` is where they came from, for problems of all of them. */
+export async function checkPolicyFiles(path: string, read: FileTexts, options: LoadOptions): Promise<LoadedPolicies> {
+  const { texts, files, problems } = read;
+  const yamlFiles: YamlFile[] = [];
+  for (const { file, text } of texts) {
+    // Thousands of policies take a second or more: a running Syncline goes on with its work in between.
+    await nextTurn();
+    yamlFiles.push(readYamlFile(file, text, options.variables));
+  }
   const defaults = mergeDefaults(yamlFiles.map((file) => viewOf(file.value)));
   const all: Problem[] = [...problems];
   const checked: CheckedFile[] = [];
   for (const file of yamlFiles) {
+    await nextTurn();
     const result = checkFile(file, defaults, options);
     all.push(...result.problems);
     if (result.checked !== undefined) checked.push(result.checked);

@@ -12,7 +12,7 @@ export const policyLimits = {
   aliasesMax: 50,
   /** Values after aliases are written out, a file: 256 KiB of `1,` is 131,072. */
   valuesMax: 200_000,
-  policiesMax: 5_000,
+  policiesMax: 10_000,
   servicesMax: 100,
   syncJobsMax: 1_000,
   cronExpressionsMax: 20,

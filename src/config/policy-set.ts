@@ -38,7 +38,7 @@ export type Action =
   | { readonly kind: "poll"; readonly list: ListName; readonly expect: string | undefined };
 
 /** What a clock change does to a slot: in the hour that is left out, and in the hour that is repeated. */
-interface DstRule {
+export interface DstRule {
   readonly gap: "next" | "skip";
   readonly overlap: "first" | "second" | "both";
 }

@@ -25,7 +25,7 @@ export interface FileTexts {
 export async function readPolicyFiles(path: string): Promise<FileTexts> {
   let files: readonly string[];
   try {
-    files = (await stat(path)).isDirectory() ? await listFolder(path) : [path];
+    files = await listPolicyFiles(path);
   } catch (error) {
     return { texts: [], files: [path], problems: [problemOfFile(path, `cannot be read: ${reasonOf(error)}`)] };
   }
@@ -45,6 +45,14 @@ export async function readPolicyFiles(path: string): Promise<FileTexts> {
     else problems.push(result);
   }
   return { texts, files, problems };
+}
+
+/**
+ * The files that a path stands for: itself, or a folder's *.yaml and *.yml without hidden ones, sorted.
+ * @throws what the file system says when there is no such path.
+ */
+export async function listPolicyFiles(path: string): Promise<readonly string[]> {
+  return (await stat(path)).isDirectory() ? listFolder(path) : [path];
 }
 
 async function listFolder(folder: string): Promise<string[]> {

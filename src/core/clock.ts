@@ -1,6 +1,6 @@
 // The single door to time: nothing else in src/ calls Date.now, performance.now or a timer.
 // Tests pass a clock of their own; the wall clock is for instants, the monotonic one for how long something took.
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as immediate } from "node:timers/promises";
 
 /** Where code gets the time from and how it waits. */
 export interface Clock {
@@ -31,6 +31,11 @@ export const systemClock: Clock = {
     return () => clearInterval(timer);
   },
 };
+
+/** Lets everything else that is due have its turn; for long calculations between two portions. */
+export function nextTurn(): Promise<void> {
+  return immediate();
+}
 
 /**
  * Waits for a promise no longer than the deadline.

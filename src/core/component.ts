@@ -11,6 +11,19 @@ export interface Component {
   stop(): Promise<void>;
 }
 
+/** Several components as one: started and stopped side by side. */
+export function together(name: string, components: readonly Component[]): Component {
+  return {
+    name,
+    start: async () => {
+      await Promise.all(components.map((component) => component.start()));
+    },
+    stop: async () => {
+      await Promise.all(components.map((component) => component.stop()));
+    },
+  };
+}
+
 /** Starts components in order; when one fails, those already started are stopped in reverse and the error is thrown. */
 export async function startInOrder(components: readonly Component[]): Promise<void> {
   const started: Component[] = [];

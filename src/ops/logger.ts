@@ -1,4 +1,4 @@
-// The log: the single door to pino. JSON lines on standard output, one event each, named `noun.verb`.
+// The log: the single door to pino. JSON lines, one event each, named `noun.verb`.
 // Fields are simple values that the caller chose; errors, requests and settings are never passed in.
 import { pino, stdTimeFunctions } from "pino";
 import { UsageError } from "../core/errors.ts";
@@ -7,17 +7,19 @@ import type { EventFields, EventLog } from "../core/event-log.ts";
 const levels = ["debug", "info", "warn", "error", "silent"];
 
 /**
- * Makes the log of this process: lines of this level (debug, info, warn, error or silent) and above.
+ * Makes the log of this process: lines of this level (debug, info, warn, error or silent) and above, given to `writeLine`.
+ * pino's own destination is not used: when the reader of standard output is gone, it tries to flush for ever at the end.
  * @throws UsageError when there is no such level.
  */
-export function createLogger(level: string): EventLog {
+export function createLogger(level: string, writeLine: (line: string) => void): EventLog {
   if (!levels.includes(level)) throw new UsageError(`SYNCLINE_LOG_LEVEL is "${level}"; it can be ${levels.join(", ")}`);
-  const logger = pino({
+  const options = {
     level,
     base: null,
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
-  });
+  };
+  const logger = pino(options, { write: (line) => writeLine(line.trimEnd()) });
   const write = (method: "info" | "warn" | "error") => (event: string, fields?: EventFields) =>
     logger[method]({ event, ...fields });
   return { info: write("info"), warn: write("warn"), error: write("error") };

@@ -3,6 +3,7 @@ import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { createSparingLog } from "../core/sparing-log.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import type { Verdict } from "../tasks/verdict.ts";
 import { type QueueTarget, workerConnection } from "./queues.ts";
@@ -38,8 +39,14 @@ class RetryLater extends Error {
 /** How often a worker may die over one item before it is given up. */
 const maxStalledCount = 3;
 
+/** The consumer of one queue. */
+export interface Consumer extends Component {
+  /** How many items are worked on at once from now on; what is in work goes on. */
+  resize(concurrency: number): void;
+}
+
 /** Makes the consumer of one queue. */
-export function createConsumer(options: ConsumerOptions): Component {
+export function createConsumer(options: ConsumerOptions): Consumer {
   const { queue, log } = options;
   let worker: Worker | undefined;
   return {
@@ -48,21 +55,33 @@ export function createConsumer(options: ConsumerOptions): Component {
       worker = createWorker(options);
       await worker.waitUntilReady();
     },
+    resize: (concurrency) => {
+      if (worker !== undefined) worker.concurrency = concurrency;
+    },
     stop: async () => {
-      if (worker === undefined) return;
-      await worker.pause(true);
-      worker.cancelAllJobs("shutdown");
-      await withDeadline(worker.close(), options.drainMs, () => new Error("still busy")).catch(async () => {
-        log.warn("queue.drain-incomplete", { queue });
-        await worker?.disconnect();
-      });
+      const stopping = worker;
       worker = undefined;
+      if (stopping === undefined) return;
+      const drained = drain(stopping);
+      await withDeadline(drained, options.drainMs, () => new Error("still busy")).catch(() => {
+        // Whatever is left is taken over by another worker. Nobody waits for a Redis that does not answer.
+        log.warn("queue.drain-incomplete", { queue });
+        drained.catch(() => {});
+        stopping.disconnect().catch(() => {});
+      });
     },
   };
 }
 
+async function drain(worker: Worker): Promise<void> {
+  await worker.pause(true);
+  worker.cancelAllJobs("shutdown");
+  await worker.close();
+}
+
 function createWorker(options: ConsumerOptions): Worker {
-  const { target, queue, concurrency, takeOverAfterMs, log } = options;
+  const { target, queue, concurrency, takeOverAfterMs } = options;
+  const log = createSparingLog(options.log, systemClock, "queue");
   // Three parameters: only then BullMQ passes the signal.
   const processor = async (job: Job<unknown>, token: string | undefined, signal: AbortSignal | undefined) =>
     obey(await options.process(job.data, toAttempt(job, signal)), job, token);

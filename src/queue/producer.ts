@@ -1,6 +1,8 @@
 // Puts tasks and feed walks into their queues. Ids are deterministic, so adding the same thing twice changes nothing.
 import { Queue } from "bullmq";
+import { systemClock, withDeadline } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { createSparingLog } from "../core/sparing-log.ts";
 import { type FeedWalk, feedId } from "../tasks/feed.ts";
 import type { Urgency } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
@@ -14,6 +16,8 @@ export interface QueuedTask {
   readonly queuedAtMs: number;
 }
 
+const closeWithinMs = 2_000;
+
 /** The producing side of all queues. */
 export class Producer {
   readonly #queues = new Map<string, Queue>();
@@ -22,16 +26,17 @@ export class Producer {
 
   constructor(target: QueueTarget, log: EventLog) {
     this.#target = target;
-    this.#log = log;
+    this.#log = createSparingLog(log, systemClock, "queue");
   }
 
-  /** Adds tasks, each queue in one step. */
+  /** Adds tasks, each queue in one step and all queues at once. */
   async enqueue(tasks: readonly Task[]): Promise<void> {
     const byQueue = Map.groupBy(tasks, (task) => queueName(task.service, urgencyOf(task.kind)));
-    for (const [name, group] of byQueue) {
+    const added = [...byQueue].map(([name, group]) => {
       const jobs = group.map((task) => ({ name: task.kind, data: task, opts: { ...taskOptions, jobId: task.id } }));
-      await this.#queue(name).addBulk(jobs);
-    }
+      return this.#queue(name).addBulk(jobs);
+    });
+    await Promise.all(added);
   }
 
   /** Makes sure that a feed is walked: adds its walk unless it is there; with `hurry`, wakes the one that sleeps. */
@@ -60,10 +65,23 @@ export class Producer {
     return { state, isInFlight: !isOver, queuedAtMs: job.timestamp };
   }
 
-  /** Closes the connections. */
+  /** How many items of a service wait, sleep or are in work, in both queues. */
+  async pending(service: string): Promise<number> {
+    const queues = (["actions", "polls"] as const).map((urgency) => this.#queue(queueName(service, urgency)));
+    const counts = await Promise.all(
+      queues.map((queue) => queue.getJobCountByTypes("waiting", "delayed", "prioritized", "active")),
+    );
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Closes the connections; does not wait for a Redis that does not answer. */
   async close(): Promise<void> {
-    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+    const closing = Promise.all([...this.#queues.values()].map((queue) => queue.close()));
     this.#queues.clear();
+    await withDeadline(closing, closeWithinMs, () => new Error("no answer")).catch((error: unknown) => {
+      closing.catch(() => {});
+      this.#log.warn("queue.close-incomplete", { message: error instanceof Error ? error.message : String(error) });
+    });
   }
 
   #queue(name: string): Queue {

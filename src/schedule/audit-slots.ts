@@ -42,7 +42,7 @@ export interface SlotAudit {
   readonly findings: readonly SlotFinding[];
 }
 
-/** Audits the slots of one policy; undefined when it has no schedule, or no scheduler has ever seen it. */
+/** Audits the slots of one policy; undefined when it has no schedule, or no scheduler plans it here. */
 export function auditSlots(policy: Policy, input: AuditInput): SlotAudit | undefined {
   const source = createSlotSource(policy);
   if (source === undefined || input.markMs === undefined) return undefined;
@@ -95,5 +95,5 @@ function beginOf(
   const floorMs = Math.max(memoryMs, changedMs);
   if (fromMs !== undefined && fromMs > floorMs) return { afterMs: fromMs - 1, limitedBy: undefined };
   const memory = fromMs === undefined ? undefined : "memory";
-  return { afterMs: floorMs, limitedBy: changedMs > memoryMs ? "schedule-changed" : memory };
+  return { afterMs: floorMs, limitedBy: otherSchedule === undefined ? memory : "schedule-changed" };
 }

@@ -1,4 +1,4 @@
-// What a scheduler knows of pauses: read once a beat, and every change told in the log, also when a pause ends by itself.
+// What a scheduler knows of pauses: read once a look, and every change told in the log, also when a pause ends by itself.
 // Called by the scheduler through a function; never decides what a pause means (plan-slots.ts does).
 import type { EventLog } from "../core/event-log.ts";
 import { isInForce, type Pause, pauseId } from "../tasks/pause.ts";

@@ -1,71 +1,54 @@
 // What happens when a slot is due: every second a beat looks which policies are due by Redis's clock, plans their
-// slots, records them and the new mark in one atomic step, and hands the tasks to the queue.
+// slots, records them and the new marks atomically, and hands the tasks to the queue.
 //
-//   beat ─▶ due policies ─▶ slots after the mark ─▶ plan (closed, paused, catch-up) ─▶ record + mark ─▶ enqueue ─▶ confirm
+//   beat ─▶ newest policies ─▶ due ─▶ slots after the mark ─▶ plan (closed, paused, catch-up) ─▶ record + mark ─▶ enqueue ─▶ confirm
 //
 // The beat is only an alarm clock: one that comes late, twice or not at all changes nothing but the latency.
 import cron from "node-cron";
 import type { Policy } from "../config/policy-set.ts";
+import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { EnqueueTasks } from "../tasks/seams.ts";
-import type { Task } from "../tasks/task.ts";
+import { Agenda } from "./agenda.ts";
+import type { Ledger } from "./ledger-port.ts";
 import type { ReadPauses } from "./pause-watch.ts";
-import { planSlots } from "./plan-slots.ts";
-import { toRecords, toTasks } from "./slot-tasks.ts";
-import { createSlotSource, type SlotSource } from "./slots.ts";
-
-/** One recorded step of planning, as the ledger keeps it. */
-interface PlannedStep {
-  readonly policy: string;
-  readonly expectedMarkMs: number;
-  readonly newMarkMs: number;
-  readonly records: ReturnType<typeof toRecords>;
-  readonly tasks: readonly Task[];
-}
-
-/** What the scheduler needs of the slot ledger (store/slot-ledger.ts). */
-export interface Ledger {
-  nowMs(): Promise<number>;
-  marks(policies: readonly string[], nowMs: number): Promise<ReadonlyMap<string, number>>;
-  record(step: PlannedStep): Promise<{ readonly recorded: boolean; readonly markMs: number | undefined }>;
-  confirmQueued(step: { readonly policy: string; readonly newMarkMs: number }): Promise<void>;
-  unqueued(olderThanMs: number): Promise<readonly { policy: string; newMarkMs: number; tasks: readonly Task[] }[]>;
-}
+import { type PlannedEntry, planBatches } from "./plan-batches.ts";
+import type { PlanningMoment, SlotPlan } from "./plan-slots.ts";
 
 /** What the scheduler is made of. */
 export interface SchedulerOptions {
   readonly policies: readonly Policy[];
   readonly ledger: Ledger;
   readonly enqueue: EnqueueTasks;
-  /** The pauses, asked for once a beat; none unless given. */
+  /** The pauses, asked for once a look; none unless given. */
   readonly pauses?: ReadPauses;
   readonly log: EventLog;
 }
 
-interface Entry {
-  readonly policy: Policy;
-  readonly source: SlotSource;
-  markMs: number;
-  nextMs: number | undefined;
-}
-
 const sweepEveryMs = 10_000;
 const unqueuedForMs = 5_000;
+/** How many portions of one look are under way at once: while Redis takes one in, the next is made. */
+const batchesAtOnce = 3;
+/** A slot that comes before the next beat is waited for, since the beat follows this machine's clock and not Redis's. */
+const beatMs = 1_000;
 
 /** The scheduler: plans slots at each beat. Any number of replicas may run one. */
 export class Scheduler implements Component {
   readonly name = "scheduler";
   readonly #options: SchedulerOptions;
-  #entries: Entry[] | undefined;
+  readonly #agenda = new Agenda();
+  /** The policies to plan for from the next look on; undefined when they are on the agenda already. */
+  #wanted: readonly Policy[] | undefined;
   #beat: { stop(): unknown; destroy(): unknown } | undefined;
   #busy: Promise<void> | undefined;
-  #pauses: Awaited<ReturnType<ReadPauses>> = [];
+  readonly #stopping = new AbortController();
   #sweptAtMs = 0;
   #failing = false;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
+    this.#wanted = options.policies;
   }
 
   async start(): Promise<void> {
@@ -73,24 +56,36 @@ export class Scheduler implements Component {
   }
 
   async stop(): Promise<void> {
+    this.#stopping.abort();
     await this.#beat?.destroy();
     await this.#busy;
+  }
+
+  /**
+   * Takes a new list of policies from the next look on. A new policy begins at that moment. One with the same schedule goes on
+   * where it is. One with another schedule first gets what was due under the old one; slots of the new one at or before that
+   * moment are not made up for. A removed one is forgotten, so that it begins anew when it comes back.
+   */
+  replace(policies: readonly Policy[]): void {
+    this.#wanted = policies;
   }
 
   /** One look at what is due. Called by the beat; tests call it by hand. */
   async look(): Promise<void> {
     const nowMs = await this.#options.ledger.nowMs();
-    this.#pauses = (await this.#options.pauses?.(nowMs)) ?? [];
-    this.#entries ??= await this.#loadEntries(nowMs);
-    for (const entry of this.#entries) {
-      if (entry.nextMs !== undefined && entry.nextMs <= nowMs) await this.#plan(entry, nowMs);
+    // After the time, so that no pause is missed that holds at a slot which is due.
+    const moment = { nowMs, pauses: (await this.#options.pauses?.(nowMs)) ?? [] };
+    await this.#planDue(moment);
+    if (this.#wanted !== undefined) {
+      await this.#adopt(this.#wanted, nowMs);
+      await this.#planDue(moment);
     }
     if (nowMs - this.#sweptAtMs >= sweepEveryMs) await this.#sweep(nowMs);
   }
 
   #onBeat(): void {
     if (this.#busy !== undefined) return;
-    this.#busy = this.look()
+    this.#busy = this.#lookUntilBeat()
       .then(() => this.#report(undefined))
       .catch((error: unknown) => this.#report(error))
       .finally(() => {
@@ -98,45 +93,56 @@ export class Scheduler implements Component {
       });
   }
 
-  async #loadEntries(nowMs: number): Promise<Entry[]> {
-    const scheduled = this.#options.policies.flatMap((policy) => {
-      const source = createSlotSource(policy);
-      return source === undefined ? [] : [{ policy, source }];
-    });
-    const marks = await this.#options.ledger.marks(
-      scheduled.map(({ policy }) => policy.name),
+  async #lookUntilBeat(): Promise<void> {
+    await this.look();
+    const earliestMs = this.#agenda.earliestMs();
+    if (earliestMs === undefined) return;
+    const waitMs = earliestMs - (await this.#options.ledger.nowMs());
+    if (waitMs >= beatMs) return;
+    await systemClock.sleep(Math.max(0, waitMs), this.#stopping.signal);
+    if (!this.#stopping.signal.aborted) await this.look();
+  }
+
+  async #adopt(policies: readonly Policy[], nowMs: number): Promise<void> {
+    const change = this.#agenda.compare(policies);
+    const marks = await this.#options.ledger.marks(change.begin, nowMs);
+    await this.#options.ledger.drop(change.end);
+    this.#agenda.adopt(change, marks, nowMs);
+    // Only when all of it is done: a failure in between is made good at the next look. A newer list may have come meanwhile.
+    if (this.#wanted === policies) this.#wanted = undefined;
+  }
+
+  async #planDue(moment: PlanningMoment): Promise<void> {
+    const { nowMs } = moment;
+    const batches = planBatches(this.#agenda.due(nowMs), moment);
+    // Several workers share one sequence of portions; when one fails, the sequence ends for all of them.
+    const work = async () => {
+      for (const batch of batches) await this.#carryOut(batch, nowMs);
+    };
+    const results = await Promise.allSettled(Array.from({ length: batchesAtOnce }, work));
+    for (const result of results) if (result.status === "rejected") throw result.reason;
+  }
+
+  async #carryOut(batch: readonly PlannedEntry[], nowMs: number): Promise<void> {
+    const { ledger, enqueue } = this.#options;
+    const answers = await ledger.record(batch.map(({ step }) => step));
+    const lost = batch.filter((_, index) => answers[index]?.markMs === undefined);
+    // Without a mark Redis has lost its memory: begin anew from now instead of making up for what nobody knows.
+    const anew = await ledger.marks(
+      lost.map(({ entry }) => ({ policy: entry.policy.name, schedule: entry.source.text })),
       nowMs,
     );
-    return scheduled.map(({ policy, source }) => {
-      const markMs = marks.get(policy.name) ?? nowMs;
-      return { policy, source, markMs, nextMs: source.next(markMs) };
-    });
+    for (const [index, { entry }] of batch.entries()) {
+      this.#agenda.moveMark(entry, answers[index]?.markMs ?? anew.get(entry.policy.name) ?? nowMs);
+    }
+    const recorded = batch.filter((_, index) => answers[index]?.recorded === true);
+    if (recorded.length === 0) return;
+    await enqueue(recorded.flatMap(({ step }) => step.tasks));
+    await ledger.confirmQueued(recorded.map(({ step }) => step));
+    for (const { step, plans } of recorded) for (const plan of plans) this.#logPlan(step.policy, plan, nowMs);
   }
 
-  async #plan(entry: Entry, nowMs: number): Promise<void> {
-    const { policy, source } = entry;
-    const slots = source.due(entry.markMs, nowMs);
-    const newMarkMs = slots.at(-1);
-    if (newMarkMs === undefined) return;
-    const plans = planSlots(policy, slots, { nowMs, pauses: this.#pauses });
-    const step = {
-      policy: policy.name,
-      expectedMarkMs: entry.markMs,
-      newMarkMs,
-      records: toRecords(policy, plans),
-      tasks: toTasks(policy, plans),
-    };
-    const { recorded, markMs } = await this.#options.ledger.record(step);
-    // Without a mark Redis has lost its memory: begin anew from now instead of making up for what nobody knows.
-    entry.markMs = markMs ?? (await this.#options.ledger.marks([policy.name], nowMs)).get(policy.name) ?? nowMs;
-    entry.nextMs = source.next(entry.markMs);
-    if (!recorded) return;
-    await this.#options.enqueue(step.tasks);
-    await this.#options.ledger.confirmQueued(step);
-    for (const plan of plans) this.#logPlan(policy.name, plan, nowMs);
-  }
-
-  #logPlan(policy: string, plan: ReturnType<typeof planSlots>[number], nowMs: number): void {
+  #logPlan(policy: string, plan: SlotPlan, nowMs: number): void {
     const slot = new Date(plan.slotMs).toISOString();
     if (plan.state === "started") {
       this.#options.log.info("slot.queued", { policy, slot, covers: plan.covers.length, delayMs: nowMs - plan.slotMs });
@@ -150,7 +156,7 @@ export class Scheduler implements Component {
     this.#sweptAtMs = nowMs;
     for (const step of await this.#options.ledger.unqueued(nowMs - unqueuedForMs)) {
       await this.#options.enqueue(step.tasks);
-      await this.#options.ledger.confirmQueued(step);
+      await this.#options.ledger.confirmQueued([step]);
       this.#options.log.warn("slot.repaired", { policy: step.policy, tasks: step.tasks.length });
     }
   }

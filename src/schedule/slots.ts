@@ -1,7 +1,6 @@
 // What happens when a slot is due? First this: which slots lie between a policy's mark and now. Pure.
-
-import type { Policy } from "../config/policy-set.ts";
-import { hashText } from "../core/stable-hash.ts";
+import type { Policy, Schedule } from "../config/policy-set.ts";
+import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { type Calendar, createCalendar } from "./calendar.ts";
 
 /** The most slots that one look yields; a longer backlog is worked off in several. */
@@ -9,6 +8,8 @@ export const slotsPerLookMax = 1_000;
 
 /** The slots of one policy: its calendar, moved by its spread. */
 export interface SlotSource {
+  /** The schedule in one text, the same on every replica; two schedules with one text have the same slots. */
+  readonly text: string;
   /** The first slot after this instant, undefined when none will come. */
   next(afterMs: number): number | undefined;
   /** The slots after `afterMs` up to and including `untilMs`, oldest first, `slotsPerLookMax` at the most. */
@@ -18,9 +19,10 @@ export interface SlotSource {
 /** The slots of a policy, or undefined when it is only run by hand. */
 export function createSlotSource(policy: Policy): SlotSource | undefined {
   if (policy.schedule === undefined) return undefined;
+  const text = canonicalJson(policy.schedule);
   const offsetMs = spreadOffsetMs(policy.name, policy.schedule.spreadMs);
-  const calendar = shift(createCalendar(policy.schedule), offsetMs);
-  return { next: calendar.next, due: (afterMs, untilMs) => dueSlots(calendar, afterMs, untilMs) };
+  const calendar = shift(sharedCalendar(policy.schedule, text), offsetMs);
+  return { text, next: calendar.next, due: (afterMs, untilMs) => dueSlots(calendar, afterMs, untilMs) };
 }
 
 /** The slots after `afterMs` up to and including `untilMs`, oldest first, `slotsPerLookMax` at the most. */
@@ -46,6 +48,35 @@ function shift(calendar: Calendar, offsetMs: number): Calendar {
     next: (afterMs) => {
       const slot = calendar.next(afterMs - offsetMs);
       return slot === undefined ? undefined : slot + offsetMs;
+    },
+  };
+}
+
+const sharedCalendars = new Map<string, Calendar>();
+const sharedCalendarsMax = 20_000;
+const gapsMax = 4;
+
+/** One calendar for all policies with the same schedule. Asking a cron calendar costs about 50 µs, remembering its answer nothing. */
+function sharedCalendar(schedule: Schedule, text: string): Calendar {
+  const known = sharedCalendars.get(text);
+  if (known !== undefined) return known;
+  const calendar = schedule.kind === "every" ? createCalendar(schedule) : remembering(createCalendar(schedule));
+  if (sharedCalendars.size >= sharedCalendarsMax) sharedCalendars.clear();
+  sharedCalendars.set(text, calendar);
+  return calendar;
+}
+
+/** Remembers the latest gaps between two slots: whoever asks from inside a gap gets the slot at its end. */
+function remembering(calendar: Calendar): Calendar {
+  const gaps: { readonly fromMs: number; readonly next: number | undefined }[] = [];
+  return {
+    next: (afterMs) => {
+      const gap = gaps.find(({ fromMs, next }) => afterMs >= fromMs && (next === undefined || afterMs < next));
+      if (gap !== undefined) return gap.next;
+      const next = calendar.next(afterMs);
+      gaps.unshift({ fromMs: afterMs, next });
+      gaps.length = Math.min(gaps.length, gapsMax);
+      return next;
     },
   };
 }

@@ -41,10 +41,10 @@ export interface RecordlessSlot {
 export function tellNoRecord({ slotMs, nowMs, markMs, keptSinceMs }: RecordlessSlot): string {
   if (slotMs > nowMs) return `not due yet: in ${roughly(slotMs - nowMs)}`;
   if (markMs === undefined)
-    return "no scheduler has ever seen this policy here: is one running, with this prefix and Redis?";
+    return "no scheduler plans this policy here: is one running, with these policies, this prefix and Redis?";
   if (keptSinceMs !== undefined && slotMs <= keptSinceMs) {
     const since = new Date(keptSinceMs).toISOString();
-    return `nothing is known: records are kept since ${since}, when the policy was first seen or older ones were dropped`;
+    return `nothing is known: records are kept since ${since}, when the policy or its schedule began here or older ones were dropped`;
   }
   if (slotMs > markMs)
     return nowMs - slotMs > onTimeMs

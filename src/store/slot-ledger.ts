@@ -5,7 +5,8 @@
 import { isJsonObject } from "../core/json.ts";
 import { readSlotRecord, type SlotRecord } from "../tasks/slot-record.ts";
 import { parseTask, type Task } from "../tasks/task.ts";
-import { createScript, redisTimeMs, type Store } from "./redis.ts";
+import { marksScript, recordScript, startSkippedScript } from "./ledger-scripts.ts";
+import { redisTimeMs, type Store } from "./redis.ts";
 
 /** One step of planning: from the mark that was expected to the new one, with everything in between. */
 export interface SlotStep {
@@ -16,41 +17,20 @@ export interface SlotStep {
   readonly tasks: readonly Task[];
 }
 
+/** A policy and the text of its schedule: another text is another schedule. */
+export interface ScheduledPolicy {
+  readonly policy: string;
+  readonly schedule: string;
+}
+
 /** How many slot records a policy keeps; older ones are dropped. About 150 bytes each, and 6 more for each sync job of a started slot. */
 export const slotRecordsMax = 1_000;
 
-const recordLua = `
-local mark = redis.call('HGET', KEYS[1], ARGV[1])
-if mark ~= ARGV[2] then return mark or '' end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-for i = 7, #ARGV, 2 do
-  redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1])
-  redis.call('ZADD', KEYS[3], ARGV[i], ARGV[i])
-end
-if ARGV[5] ~= '[]' then redis.call('HSET', KEYS[4], ARGV[4], ARGV[5]) end
-local extra = redis.call('ZCARD', KEYS[3]) - tonumber(ARGV[6])
-if extra > 0 then
-  local old = redis.call("ZPOPMIN", KEYS[3], extra)
-  for i = 1, #old, 2 do redis.call("HDEL", KEYS[2], old[i]) end
-  redis.call('HSET', KEYS[5], ARGV[1], old[#old - 1])
-end
-return 'ok'`;
-const recordScript = createScript(recordLua);
-
-const startSkippedScript = createScript(`
-local text = redis.call('HGET', KEYS[1], ARGV[1])
-if not text then return 0 end
-local record = cjson.decode(text)
-if record.state ~= 'skipped' or record.detail ~= 'paused' then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-redis.call('HSET', KEYS[2], ARGV[3], ARGV[4])
-return 1`);
-
 /** What is in the ledger of one policy. Instants are milliseconds UTC. */
 export interface LedgerHoldings {
-  /** Up to where slots are recorded; undefined when no scheduler has ever seen the policy. */
+  /** Up to where slots are recorded; undefined when no scheduler plans the policy here. */
   readonly markMs: number | undefined;
-  /** Every slot after this instant, up to the mark, has a record: since a scheduler first saw the policy, or since older records were dropped. */
+  /** Every slot after this instant, up to the mark, has a record: since the policy (or its schedule) began here, or since older records were dropped. */
   readonly keptSinceMs: number | undefined;
   readonly records: readonly SlotRecord[];
 }
@@ -68,43 +48,53 @@ export class SlotLedger {
     return redisTimeMs(this.#store);
   }
 
-  /** The marks of these policies: up to where slots are recorded. A policy seen for the first time gets `nowMs`: its past is not made up for. */
-  async marks(policies: readonly string[], nowMs: number): Promise<Map<string, number>> {
-    if (policies.length === 0) return new Map();
-    const { redis, key } = this.#store;
-    const pipeline = redis.pipeline();
-    for (const policy of policies) {
-      pipeline.hsetnx(key("marks"), policy, String(nowMs));
-      pipeline.hsetnx(key("kept-since"), policy, String(nowMs));
-    }
-    await pipeline.exec();
-    const marks = await redis.hmget(key("marks"), ...policies);
-    return new Map(policies.map((policy, index) => [policy, Number(marks[index] ?? nowMs)]));
-  }
-
-  /** Records a step. Answers the mark that stands now: `newMarkMs` when this call moved it, another one when some replica was faster, undefined when the policy has none. */
-  async record(step: SlotStep): Promise<{ readonly recorded: boolean; readonly markMs: number | undefined }> {
+  /**
+   * The marks of these policies: up to where slots are recorded. A policy seen for the first time gets `nowMs`: its past is not
+   * made up for. Nor is it under another schedule than Redis remembers, also when the change came with a restart.
+   */
+  async marks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<Map<string, number>> {
     const { key } = this.#store;
-    const answer = await recordScript(
-      this.#store,
-      [key("marks"), key("slots", step.policy), key("slot-index", step.policy), key("outbox"), key("kept-since")],
-      [
-        step.policy,
-        step.expectedMarkMs,
-        step.newMarkMs,
-        outboxField(step),
-        JSON.stringify(step.tasks),
-        slotRecordsMax,
-        ...step.records.flatMap(({ slotMs, ...record }) => [slotMs, JSON.stringify(record)]),
-      ],
-    );
-    if (answer === "ok") return { recorded: true, markMs: step.newMarkMs };
-    return { recorded: false, markMs: answer === "" ? undefined : Number(answer) };
+    const marks = new Map<string, number>();
+    for (const portion of portionsOf(policies)) {
+      const args = [nowMs, ...portion.flatMap(({ policy, schedule }) => [policy, schedule])];
+      const keys = [key("marks"), key("schedules"), key("kept-since")];
+      const answer = toTexts(await marksScript(this.#store, keys, args));
+      for (const [index, { policy }] of portion.entries()) marks.set(policy, Number(answer[index]));
+    }
+    return marks;
   }
 
-  /** Takes a step's tasks out of the outbox: they are in the queue. */
-  async confirmQueued(step: Pick<SlotStep, "policy" | "newMarkMs">): Promise<void> {
-    await this.#store.redis.hdel(this.#store.key("outbox"), outboxField(step));
+  /**
+   * Records steps, each on its own. Answers the mark that stands now: `newMarkMs` when this call moved it, another one when some
+   * replica was faster, undefined when the policy has none.
+   */
+  async record(steps: readonly SlotStep[]): Promise<RecordAnswer[]> {
+    const { key } = this.#store;
+    const answers: RecordAnswer[] = [];
+    for (const portion of portionsOf(steps)) {
+      const slotKeys = portion.flatMap(({ policy }) => [key("slots", policy), key("slot-index", policy)]);
+      const keys = [key("marks"), key("outbox"), key("kept-since"), ...slotKeys];
+      const args = [slotRecordsMax, ...portion.flatMap(stepArguments)];
+      const answer = toTexts(await recordScript(this.#store, keys, args));
+      answers.push(...portion.map((step, index) => toAnswer(answer[index] ?? "", step)));
+    }
+    return answers;
+  }
+
+  /** Takes the tasks of steps out of the outbox: they are in the queue. */
+  async confirmQueued(steps: readonly Pick<SlotStep, "policy" | "newMarkMs">[]): Promise<void> {
+    const fields = steps.map(outboxField);
+    for (const portion of portionsOf(fields)) await this.#store.redis.hdel(this.#store.key("outbox"), ...portion);
+  }
+
+  /** Forgets the marks and schedules of policies, and since when they are whole; their slot records stay. */
+  async drop(policies: readonly string[]): Promise<void> {
+    const { redis, key } = this.#store;
+    for (const portion of portionsOf(policies)) {
+      await redis.hdel(key("marks"), ...portion);
+      await redis.hdel(key("schedules"), ...portion);
+      await redis.hdel(key("kept-since"), ...portion);
+    }
   }
 
   /** Steps whose tasks were recorded before `olderThanMs` and never confirmed: their scheduler died in between. At most 1,000. */
@@ -146,7 +136,7 @@ export class SlotLedger {
     };
   }
 
-  /** The names of all policies that a scheduler has ever seen here. */
+  /** The names of all policies that schedulers plan here, by the latest policies that they have read. */
   policies(): Promise<string[]> {
     return this.#store.redis.hkeys(this.#store.key("marks"));
   }
@@ -178,6 +168,32 @@ function toRecord(slot: string, text: string | null): SlotRecord[] {
   return record === undefined ? [] : [record];
 }
 
+interface RecordAnswer {
+  readonly recorded: boolean;
+  readonly markMs: number | undefined;
+}
+
+/** What one call to Redis handles, so that it never holds others up for more than some milliseconds. */
+const portionMax = 200;
+
+function* portionsOf<Item>(items: readonly Item[]): Generator<readonly Item[], void, void> {
+  for (let start = 0; start < items.length; start += portionMax) yield items.slice(start, start + portionMax);
+}
+
+function stepArguments({ policy, expectedMarkMs, newMarkMs, tasks, records }: SlotStep): (string | number)[] {
+  const slots = records.flatMap(({ slotMs, ...record }) => [slotMs, JSON.stringify(record)]);
+  return [policy, expectedMarkMs, newMarkMs, JSON.stringify(tasks), records.length, ...slots];
+}
+
 function outboxField({ policy, newMarkMs }: Pick<SlotStep, "policy" | "newMarkMs">): string {
   return `${policy}/${newMarkMs}`;
+}
+
+function toAnswer(text: string, step: SlotStep): RecordAnswer {
+  if (text === "ok") return { recorded: true, markMs: step.newMarkMs };
+  return { recorded: false, markMs: text === "" ? undefined : Number(text) };
+}
+
+function toTexts(answer: unknown): string[] {
+  return Array.isArray(answer) ? answer.map(String) : [];
 }

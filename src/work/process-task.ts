@@ -15,6 +15,7 @@ import { releaseRun, stepRun } from "./run.ts";
 import { type Ending, end, type Step } from "./step.ts";
 
 const redisPauseMs = 2_000;
+const unknownAgainMs = 2_000;
 
 /** Makes the processor of all tasks. A Redis that cannot be reached is no failure of the task: it sleeps and goes on. */
 export function createProcessTask(parts: WorkParts, record: RecordOutcome): ProcessTask {
@@ -41,6 +42,12 @@ export async function endAbandoned(
 }
 
 async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise<Step> {
+  if (parts.policy(task.policy) === undefined || parts.service(task.service) === undefined) {
+    // Replicas read changed policies at different times: what this one does not know may be new instead of removed.
+    const nowMs = await parts.nowMs();
+    if (nowMs < task.slotMs + parts.timing.unknownPolicyForMs)
+      return { step: "snooze", untilMs: nowMs + unknownAgainMs };
+  }
   switch (task.kind) {
     case "run":
       return task.target === targetFromMasks ? expandMasks(task, parts, attempt) : stepRun(task, parts);

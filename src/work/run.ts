@@ -27,12 +27,12 @@ export async function stepRun(task: Task, parts: WorkParts): Promise<Step> {
   if (entry.state === "settled") return { step: "settled" };
   const policy = parts.policy(task.policy);
   if (entry.state === "claimed") return prepare(task, { parts, policy, owner });
-  if (policy === undefined) {
+  if (policy === undefined || parts.service(task.service) === undefined) {
     return end({
       status: "unknown",
       evidence: "none",
       reason: "policy-removed",
-      detail: "the policy was removed while the run went on",
+      detail: `the ${policy === undefined ? "policy" : "service"} was removed while the run went on`,
       startedAtMs: entry.sentAtMs,
     });
   }
@@ -58,6 +58,8 @@ async function prepare(task: Task, { parts, policy, owner }: Preparation): Promi
   const nowMs = await parts.nowMs();
   if (policy === undefined)
     return endUnsent("skipped", "policy-removed", `policy ${task.policy} is not configured any more`);
+  if (parts.service(task.service) === undefined)
+    return endUnsent("skipped", "policy-removed", `service ${task.service} is not configured any more`);
   if (nowMs > task.startByMs) return endUnsent("missed", "too-late", "its turn came after its start-by time");
   if (policy.overlap !== "allow") {
     const holder = await parts.leases.acquire(task, task.id, leaseMs);

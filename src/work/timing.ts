@@ -10,6 +10,8 @@ export interface WorkTiming {
   readonly quietForMs: number;
   /** A feed that cannot be read for this long leaves the run unknown. */
   readonly unreadableForMs: number;
+  /** How long after its slot a task of an unknown policy or service waits: they may be so new that this replica does not know them yet. */
+  readonly unknownPolicyForMs: number;
 }
 
 /** The waits unless said otherwise. */
@@ -18,4 +20,5 @@ export const defaultTiming: WorkTiming = {
   verifyForMs: 30_000,
   quietForMs: 30_000,
   unreadableForMs: 300_000,
+  unknownPolicyForMs: 120_000,
 };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { canonicalJson } from "../../src/core/stable-hash.ts";
 import { Leases } from "../../src/store/leases.ts";
 import { redisTimeMs } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
@@ -23,7 +24,9 @@ async function someSlots(prefix: string): Promise<Map<string, readonly SlotRecor
   const policies = ["often", "behind", "strict", "closed", "waiting", "nightly"];
   await house.inStore(prefix, async (store) => {
     const nowMs = await redisTimeMs(store);
-    await new SlotLedger(store).marks(["behind", "strict"], nowMs - 60_000);
+    const schedule = canonicalJson({ kind: "every", everyMs: 5_000, spreadMs: 0 });
+    const silent = ["behind", "strict"].map((policy) => ({ policy, schedule }));
+    await new SlotLedger(store).marks(silent, nowMs - 60_000);
     await new Leases(store).acquire({ service: "main", repository: null, target: "5" }, "somebody-else", 600_000);
   });
   const one = await house.serve(prefix);

@@ -1,9 +1,21 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { Syncline, syncline } from "../support/processes.ts";
 
 const example = fileURLToPath(new URL("../../config/first-light.yaml", import.meta.url));
 const token = { SYNC_TOKEN: "secret" };
+const nightly = `apiVersion: syncline/v1
+services: { main: { baseUrl: https://sync.example.com, token: { file: /run/token } } }
+policies:
+  - name: nightly
+    service: main
+    repository: HR
+    run: { syncJobs: [42] }
+    schedule: { cron: "30 2 * * *", timezone: Europe/Vienna, dst: { gap: skip } }
+`;
 
 describe("the command line", () => {
   it("shows help with exit 0, and what is wrong with exit 2", async () => {
@@ -53,6 +65,30 @@ describe("the command line", () => {
     expect(table.out).not.toContain("\u001b[");
   });
 
+  it("lists the dates of the next 12 months on which a clock change affects a policy", async () => {
+    const args = ["plan", "--config", example, "--dst", "--count", "1", "--from", "2027-03-26T12:00:00Z"];
+    expect((await syncline(args, token)).out).toContain("No clock change of the next 12 months affects a slot.");
+    const folder = await mkdtemp(join(tmpdir(), "syncline-plan-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const file = join(folder, "nightly.yaml");
+    await writeFile(file, nightly);
+    const dst = ["plan", "--config", file, "--dst", "--from", "2027-01-01T00:00:00Z"];
+    const { code, out } = await syncline(dst);
+    expect(code).toBe(0);
+    expect(out).toMatch(/nightly +2027-03-28 +02:00 → 03:00 +02:30 +dropped/);
+    expect(out).toMatch(
+      /nightly +2027-10-31 +03:00 → 02:00 +02:30 twice +2027-10-31 02:30:00 CEST +2027-10-31 00:30:00Z/,
+    );
+    expect(JSON.parse((await syncline([...dst, "--json"])).out)).toMatchObject([
+      {
+        dstDays: [
+          { date: "2027-03-28", wouldBe: { count: 1, first: "2027-03-28T02:30:00" }, is: { count: 0, first: null } },
+          { date: "2027-10-31", kind: "overlap", is: { count: 1, first: "2027-10-31T00:30:00.000Z" } },
+        ],
+      },
+    ]);
+  });
+
   it("validates the examples", async () => {
     const { code, out } = await syncline(["validate", example], token);
     expect(code).toBe(0);
@@ -69,7 +105,7 @@ describe("the command line", () => {
     const count = await syncline(["api", "GetJobMasks", "--count", "--base-url", String(baseUrl)], {
       SYNCLINE_TOKEN: "t0ken",
     });
-    expect(count.out).toBe("6");
+    expect(count.out).toBe("9");
     const refused = await syncline(["api", "GetJobMasks", "--base-url", String(baseUrl)], { SYNCLINE_TOKEN: "wrong" });
     expect(refused.code).toBe(1);
     sandbox.kill("SIGTERM");

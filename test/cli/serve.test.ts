@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { History } from "../../src/store/history.ts";
 import { openStore } from "../../src/store/redis.ts";
@@ -36,11 +37,12 @@ beforeAll(async () => {
     runMs: [200, 400],
     activities: 20,
     repositories: ["HR"],
-    faults: [{ kind: "latency", delayMs: 30 }],
+    faults: usualFaults,
   });
   await writeFile(file, policies(sandbox.baseUrl));
 });
 afterEach(async () => {
+  sandbox.setFaults(usualFaults);
   for (const one of running.splice(0)) {
     one.kill("SIGKILL");
     await one.ended();
@@ -72,6 +74,18 @@ async function outcomes(prefix: string): Promise<Outcome[]> {
   }
 }
 
+// Waits until the request of a start has arrived at the sandbox, which keeps it waiting.
+async function untilArrived(): Promise<void> {
+  for (let struck = 0; struck === 0; ) {
+    const answer = await fetch(`${sandbox.baseUrl}/_sandbox/faults`, {
+      headers: { authorization: `Bearer ${sandbox.token}` },
+    });
+    const { value } = (await answer.json()) as { value: { struck: number }[] };
+    struck = value[0]?.struck ?? 0;
+  }
+}
+
+const usualFaults = [{ kind: "latency", delayMs: 30 }] as const;
 const starts = () =>
   sandbox
     .ledger()
@@ -136,6 +150,36 @@ describe("syncline serve", () => {
     );
     expect(truth.filter(({ taskId }) => again.includes(taskId))).toEqual([]);
   }, 60_000);
+
+  it("does not send again what a killed worker had just sent, and finds out that it started (P2)", async () => {
+    for (let round = 0; round < 3; round += 1) {
+      const prefix = `${redis.prefix}-sent-${round}`;
+      sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 600 }]);
+      const victim = await serve(prefix, "--roles", "worker");
+      const queued = await syncline(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment());
+      const [task = ""] = JSON.parse(queued.out).tasks;
+      await untilArrived();
+      victim.kill("SIGKILL");
+      await victim.ended();
+      const heir = await serve(prefix, "--roles", "worker");
+      const finished = await heir.until(({ event, taskId }) => event === "task.finished" && taskId === task);
+      expect(finished).toMatchObject({ status: "succeeded", answerLost: true });
+      expect(starts().filter((key) => key === task)).toEqual([task]);
+      heir.kill("SIGTERM");
+      await heir.ended();
+    }
+  }, 90_000);
+
+  it("ends inside its grace period when Redis is gone for good (P8)", async () => {
+    const own = await startPrivateRedis();
+    const one = new Syncline(["serve", "--config", file, "--drain", "1s"], { ...environment(), REDIS_URL: own.url });
+    running.push(one);
+    await one.until(({ event }) => event === "serve.ready");
+    await own.stop();
+    one.kill("SIGTERM");
+    expect((await one.ended()).code).not.toBeNull();
+    expect(one.events.at(-1)?.["event"]).toBe("serve.stopped");
+  });
 
   it("refuses a wrong configuration with exit 2 and every place", async () => {
     const bad = join(folder, "bad.yaml");

@@ -158,7 +158,7 @@ describe("runs of the same sync job", () => {
 describe("a run over masks", () => {
   it("starts each sync job that a matching mask belongs to, once", async () => {
     const policies =
-      '  - { name: story, service: main, repository: HR, run: { fromMasks: { type: DocMask, name: "Contract*" } } }';
+      '  - { name: story, service: main, repository: HR, run: { fromMasks: { type: FolderMask, name: "* folder" } } }';
     const { log, run, sandbox } = await start({ policies, sandbox: { jobs: 4 } });
     await run("story");
     await log.until(() => log.named("task.finished").length === 4);

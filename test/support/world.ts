@@ -1,6 +1,6 @@
 // A whole Syncline in this process, for scenarios: a real sandbox over HTTP, a real Redis, policies from YAML text, and a log
 // that tests wait on. Everything is stopped by `stop`.
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type RunningApp, startApp } from "../../src/app.ts";
@@ -35,14 +35,11 @@ class TestLog implements EventLog {
     }
   }
 
-  /** Waits for the outcome of a policy. */
-  async untilFinished(policy: string): Promise<Outcome> {
-    const {
-      event: _event,
-      level: _level,
-      ...outcome
-    } = await this.until((event) => event.event === "task.finished" && event["policy"] === policy);
-    return { v: 1, ...outcome } as unknown as Outcome;
+  /** The outcomes of a policy so far. */
+  outcomesOf(policy: string): Outcome[] {
+    return this.named("task.finished")
+      .filter((event) => event["policy"] === policy)
+      .map(({ event: _event, level: _level, ...outcome }) => ({ v: 1, ...outcome }) as unknown as Outcome);
   }
 
   named(event: string): LoggedEvent[] {
@@ -58,12 +55,13 @@ class TestLog implements EventLog {
 }
 
 /** Short waits for scenarios. */
-const shortTiming: WorkTiming = {
+export const shortTiming: WorkTiming = {
   ...defaultTiming,
   baselineWithinMs: 3_000,
   verifyForMs: 3_000,
   quietForMs: 1_500,
   unreadableForMs: 3_000,
+  unknownPolicyForMs: 1_500,
 };
 
 const mapping = `
@@ -78,6 +76,8 @@ export interface WorldOptions {
   readonly faults?: readonly string[];
   readonly sandbox?: Parameters<typeof startSandbox>[0];
   readonly mapping?: boolean;
+  /** Further services: name → base URL. */
+  readonly moreServices?: Readonly<Record<string, string>>;
   readonly timing?: WorkTiming;
 }
 
@@ -86,8 +86,16 @@ export interface World {
   readonly sandbox: Sandbox;
   readonly log: TestLog;
   readonly app: RunningApp;
-  /** Runs a policy by hand and waits for its first outcome. */
+  /** Queues a policy by hand. */
+  enqueue(policy: string): Promise<void>;
+  /** Queues a policy by hand as a process with these policies would, whatever the app knows. */
+  enqueueOf(policies: string, policy: string): Promise<void>;
+  /** Runs a policy by hand and waits for its next outcome. */
   run(policy: string): Promise<Outcome>;
+  /** Writes the policy file anew and waits until it is taken over or rejected; answers that event. `text` instead of a right file. */
+  configure(
+    change: Partial<Pick<WorldOptions, "policies" | "mapping" | "moreServices">> | { text: string },
+  ): Promise<LoggedEvent>;
   /** Starts of a sync job that the sandbox really did. */
   starts(syncJobId: number): number;
   stop(): Promise<void>;
@@ -121,18 +129,43 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     log,
     takeOverAfterMs: 5_000,
     drainMs: 5_000,
+    watch: { path: file, checks: policyChecks },
+    retireAfterMs: 3_000,
     timing: options.timing ?? shortTiming,
     pace: { gapMs: 100, fastestMs: 300, slowestMs: 1_000 },
   });
+  const enqueueFrom = async (path: string, name: string) => {
+    const now = await loadPolicies(path, { variables, checks: policyChecks });
+    const policy = now.ok ? now.set.policies.find((one) => one.name === name) : undefined;
+    if (policy === undefined) throw new Error(`no policy ${name}`);
+    await producer.enqueue(tasksOf(policy, { slotMs: Date.now(), origin: "manual", covers: [] }));
+  };
+  const enqueue = (name: string) => enqueueFrom(file, name);
   return {
     sandbox,
     log,
     app,
+    enqueue,
+    enqueueOf: async (policies, name) => {
+      const other = `${file}.other`;
+      await writeFile(other, policyFile(sandbox.baseUrl, { ...options, policies }));
+      await enqueueFrom(other, name);
+    },
     run: async (name) => {
-      const policy = result.set.policies.find((one) => one.name === name);
-      if (policy === undefined) throw new Error(`no policy ${name}`);
-      await producer.enqueue(tasksOf(policy, { slotMs: Date.now(), origin: "manual", covers: [] }));
-      return log.untilFinished(name);
+      const before = log.outcomesOf(name).length;
+      await enqueue(name);
+      await log.until(() => log.outcomesOf(name).length > before);
+      return log.outcomesOf(name)[before] as Outcome;
+    },
+    configure: async (change) => {
+      const answers = () =>
+        log.events.filter(({ event }) => event === "config.reloaded" || event === "config.rejected");
+      const before = answers().length;
+      const text = "text" in change ? change.text : policyFile(sandbox.baseUrl, { ...options, ...change });
+      await writeFile(`${file}.new`, text);
+      await rename(`${file}.new`, file);
+      await log.until(() => answers().length > before);
+      return answers()[before] as LoggedEvent;
     },
     starts: (syncJobId) =>
       sandbox.ledger().filter(({ operation, key }) => operation === "RunSyncJob" && Number(key) === syncJobId).length,
@@ -145,13 +178,16 @@ export async function startWorld(options: WorldOptions): Promise<World> {
   };
 }
 
-function policyFile(baseUrl: string, { policies, mapping: mapped = true }: WorldOptions): string {
+function policyFile(baseUrl: string, { policies, mapping: mapped = true, moreServices = {} }: WorldOptions): string {
+  const more = Object.entries(moreServices).map(
+    ([name, url]) => `\n  ${name}: { baseUrl: "${url}", token: { env: TEST_TOKEN } }`,
+  );
   return `apiVersion: syncline/v1
 services:
   main:
     baseUrl: ${baseUrl}
     token: { env: TEST_TOKEN }
-    timeouts: { request: 5s }${mapped ? `\n    mapping:${mapping}` : ""}
+    timeouts: { request: 5s }${mapped ? `\n    mapping:${mapping}` : ""}${more.join("")}
 defaults: { follow: { until: settled, deadline: 20s } }
 policies:
 ${policies}`;

@@ -11,7 +11,7 @@ export const dstSchema = z
       .enum(["next", "skip"])
       .meta({
         description:
-          "A slot in the hour that spring leaves out: `next` moves it to the first instant after the gap, `skip` drops it.",
+          "A local time that the clocks leave out: `next` moves it to the first instant after the gap, `skip` drops it.",
         default: "next",
         examples: ["skip"],
       })
@@ -19,13 +19,17 @@ export const dstSchema = z
     overlap: z
       .enum(["first", "second", "both"])
       .meta({
-        description: "A slot in the hour that autumn repeats: which of the two.",
+        description: "A local time that the clocks show twice: which of the two.",
         default: "first",
         examples: ["both"],
       })
       .exactOptional(),
   })
-  .meta({ description: "What a clock change does to a cron slot.", examples: [{ gap: "skip", overlap: "both" }] });
+  .meta({
+    description:
+      "What a clock change does to a cron slot whose hours are numbers, such as `30 2 * * *`. All other expressions keep elapsed time, whatever this says (docs/time.md).",
+    examples: [{ gap: "skip", overlap: "both" }],
+  });
 
 const cronText = z.string().min(1).max(200);
 
@@ -40,7 +44,8 @@ export const scheduleSchema = z
             : `a cron expression in quotes, or a list of 1 to ${policyLimits.cronExpressionsMax} of them`,
       })
       .meta({
-        description: "When: a cron expression of 5 fields, or 6 with seconds first, or a list of them.",
+        description:
+          "When: a cron expression of 5 fields, or 6 with seconds first, a macro such as @daily, or a list of them (docs/time.md).",
         examples: ["30 2 * * 1-5", ["0 6 * * *", "0 18 * * *"]],
       })
       .exactOptional(),

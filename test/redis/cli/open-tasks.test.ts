@@ -71,14 +71,16 @@ describe("the tasks of started slots", () => {
     if (!ended || !queued || !recorded || !lost) throw new Error("four tasks");
     await end(ended.id);
     await places.producer.enqueue([queued]);
-    await places.ledger.marks(["mixed"], 0);
-    await places.ledger.record({
-      policy: "mixed",
-      expectedMarkMs: 0,
-      newMarkMs: 5_000,
-      records: [],
-      tasks: [recorded],
-    });
+    await places.ledger.marks([{ policy: "mixed", schedule: "daily" }], 0);
+    await places.ledger.record([
+      {
+        policy: "mixed",
+        expectedMarkMs: 0,
+        newMarkMs: 5_000,
+        records: [],
+        tasks: [recorded],
+      },
+    ]);
     expect(await lostOf(all)).toEqual({ lost: [lost.id], inFlight: 2 });
     await end(lost.id);
     expect(await lostOf(all)).toEqual({ lost: [], inFlight: 2 });

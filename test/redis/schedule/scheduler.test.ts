@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
+import type { Ledger } from "../../../src/schedule/ledger-port.ts";
 import type { ReadPauses } from "../../../src/schedule/pause-watch.ts";
-import { type Ledger, Scheduler } from "../../../src/schedule/scheduler.ts";
+import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import type { Task } from "../../../src/tasks/task.ts";
@@ -30,9 +31,10 @@ function replica(
   const onTestTime: Ledger = {
     nowMs: async () => clock.nowMs,
     marks: (policies, nowMs) => ledger.marks(policies, nowMs),
-    record: (step) => ledger.record(step),
-    confirmQueued: (step) => ledger.confirmQueued(step),
+    record: (steps) => ledger.record(steps),
+    confirmQueued: (steps) => ledger.confirmQueued(steps),
     unqueued: (olderThanMs) => ledger.unqueued(olderThanMs),
+    drop: (policies) => ledger.drop(policies),
   };
   return new Scheduler({ policies: [policy], ledger: onTestTime, enqueue, pauses, log: silentLog });
 }

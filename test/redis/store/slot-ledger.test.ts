@@ -28,6 +28,8 @@ const task = (policy: string, slotMs: number): Task => ({
   startByMs: slotMs + 60_000,
 });
 
+const scheduled = (policy: string, schedule = "daily") => ({ policy, schedule });
+
 const step = (policy: string, from: number, to: number) => ({
   policy,
   expectedMarkMs: from,
@@ -38,44 +40,78 @@ const step = (policy: string, from: number, to: number) => ({
 
 describe("the slot ledger", () => {
   it("gives a new policy the present as its mark, and keeps it", async () => {
-    expect(await ledger.marks(["fresh"], 5_000)).toEqual(new Map([["fresh", 5_000]]));
-    expect(await ledger.marks(["fresh"], 9_000)).toEqual(new Map([["fresh", 5_000]]));
+    expect(await ledger.marks([scheduled("fresh")], 5_000)).toEqual(new Map([["fresh", 5_000]]));
+    expect(await ledger.marks([scheduled("fresh")], 9_000)).toEqual(new Map([["fresh", 5_000]]));
   });
 
   it("lets exactly one of many planners record a slot", async () => {
-    await ledger.marks(["raced"], 0);
-    const answers = await Promise.all(Array.from({ length: 20 }, () => ledger.record(step("raced", 0, 1_000))));
-    expect(answers.filter(({ recorded }) => recorded)).toHaveLength(1);
-    expect(answers.every(({ markMs }) => markMs === 1_000)).toBe(true);
+    await ledger.marks([scheduled("raced")], 0);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => ledger.record([step("raced", 0, 1_000)])));
+    expect(answers.flat().filter(({ recorded }) => recorded)).toHaveLength(1);
+    expect(answers.flat().every(({ markMs }) => markMs === 1_000)).toBe(true);
     expect(await ledger.slots("raced", 10)).toEqual([{ slotMs: 1_000, state: "started", detail: "" }]);
   });
 
   it("tells a late planner where the mark stands instead of moving it back", async () => {
-    await ledger.marks(["late"], 0);
-    await ledger.record(step("late", 0, 3_000));
-    expect(await ledger.record(step("late", 0, 1_000))).toEqual({ recorded: false, markMs: 3_000 });
+    await ledger.marks([scheduled("late")], 0);
+    await ledger.record([step("late", 0, 3_000)]);
+    expect(await ledger.record([step("late", 0, 1_000)])).toEqual([{ recorded: false, markMs: 3_000 }]);
     expect(await ledger.slots("late", 10)).toHaveLength(1);
   });
 
+  it("records many policies in one call, each on its own", async () => {
+    const names = Array.from({ length: 450 }, (_, index) => `many-${index}`);
+    await ledger.marks(
+      names.map((name) => scheduled(name)),
+      0,
+    );
+    await ledger.record([step("many-7", 0, 9_000)]);
+    const answers = await ledger.record(names.map((name) => step(name, 0, 1_000)));
+    expect(answers[7]).toEqual({ recorded: false, markMs: 9_000 });
+    expect(answers.filter(({ recorded }) => recorded)).toHaveLength(449);
+    expect(await ledger.slots("many-449", 10)).toEqual([{ slotMs: 1_000, state: "started", detail: "" }]);
+    expect(await ledger.slots("many-7", 10)).toEqual([{ slotMs: 9_000, state: "started", detail: "" }]);
+    await ledger.confirmQueued([...names.map((policy) => ({ policy, newMarkMs: 1_000 }))]);
+    expect((await ledger.unqueued(9_000)).filter(({ policy }) => policy.startsWith("many-"))).toEqual([]);
+  });
+
+  it("moves the mark to the present when the schedule is another one, and never back", async () => {
+    await ledger.marks([scheduled("changed", "daily")], 1_000);
+    expect(await ledger.marks([scheduled("changed", "hourly")], 5_000)).toEqual(new Map([["changed", 5_000]]));
+    expect(await ledger.marks([scheduled("changed", "hourly")], 8_000)).toEqual(new Map([["changed", 5_000]]));
+    expect(await ledger.marks([scheduled("changed", "daily")], 3_000)).toEqual(new Map([["changed", 5_000]]));
+  });
+
+  it("lets a dropped policy begin anew", async () => {
+    await ledger.marks([scheduled("dropped"), scheduled("kept")], 1_000);
+    await ledger.drop(["dropped"]);
+    expect(await ledger.marks([scheduled("dropped"), scheduled("kept")], 7_000)).toEqual(
+      new Map([
+        ["dropped", 7_000],
+        ["kept", 1_000],
+      ]),
+    );
+  });
+
   it("keeps tasks in the outbox until they are confirmed", async () => {
-    await ledger.marks(["crashed"], 0);
-    await ledger.record(step("crashed", 0, 2_000));
+    await ledger.marks([scheduled("crashed")], 0);
+    await ledger.record([step("crashed", 0, 2_000)]);
     const ofCrashed = async (olderThanMs: number) =>
       (await ledger.unqueued(olderThanMs)).filter(({ policy }) => policy === "crashed");
     expect(await ofCrashed(2_000)).toEqual([]);
     expect(await ofCrashed(2_001)).toEqual([{ policy: "crashed", newMarkMs: 2_000, tasks: [task("crashed", 2_000)] }]);
-    await ledger.confirmQueued({ policy: "crashed", newMarkMs: 2_000 });
+    await ledger.confirmQueued([{ policy: "crashed", newMarkMs: 2_000 }]);
     expect(await ofCrashed(9_000)).toEqual([]);
   });
 
   it("forgets the oldest records beyond its limit", async () => {
-    await ledger.marks(["long"], 0);
+    await ledger.marks([scheduled("long")], 0);
     const records = Array.from({ length: slotRecordsMax + 5 }, (_, index) => ({
       slotMs: index + 1,
       state: "missed" as const,
       detail: "outside-window",
     }));
-    await ledger.record({ policy: "long", expectedMarkMs: 0, newMarkMs: slotRecordsMax + 5, records, tasks: [] });
+    await ledger.record([{ policy: "long", expectedMarkMs: 0, newMarkMs: slotRecordsMax + 5, records, tasks: [] }]);
     const kept = await ledger.slots("long", 5_000);
     expect(kept).toHaveLength(slotRecordsMax);
     expect(kept.at(-1)?.slotMs).toBe(6);
@@ -83,27 +119,57 @@ describe("the slot ledger", () => {
   });
 
   it("remembers since when its records are whole: the first look, then the newest that was dropped", async () => {
-    await ledger.marks(["kept"], 0);
-    expect(await ledger.holdings("kept")).toEqual({ markMs: 0, keptSinceMs: 0, records: [] });
+    await ledger.marks([scheduled("whole")], 0);
+    expect(await ledger.holdings("whole")).toEqual({ markMs: 0, keptSinceMs: 0, records: [] });
     const records = Array.from({ length: slotRecordsMax + 3 }, (_, index) => ({
       slotMs: (index + 1) * 1_000,
       state: "started" as const,
       detail: "",
     }));
-    await ledger.record({ policy: "kept", expectedMarkMs: 0, newMarkMs: 2_000_000, records, tasks: [] });
-    const holdings = await ledger.holdings("kept");
+    await ledger.record([{ policy: "whole", expectedMarkMs: 0, newMarkMs: 2_000_000, records, tasks: [] }]);
+    const holdings = await ledger.holdings("whole");
     expect(holdings).toMatchObject({ markMs: 2_000_000, keptSinceMs: 3_000 });
     expect(holdings.records).toHaveLength(slotRecordsMax);
     expect(holdings.records[0]?.slotMs).toBe(4_000);
     expect(await ledger.holdings("nobody")).toEqual({ markMs: undefined, keptSinceMs: undefined, records: [] });
   });
 
+  it("counts its records as whole from where another schedule, or a policy that came back, begins", async () => {
+    const keptSince = async (policy: string) => (await ledger.holdings(policy)).keptSinceMs;
+    await ledger.marks([scheduled("rewritten"), scheduled("returned"), scheduled("same")], 1_000);
+    await ledger.record([step("rewritten", 1_000, 2_000), step("returned", 1_000, 2_000), step("same", 1_000, 2_000)]);
+    await ledger.drop(["returned"]);
+    expect(await keptSince("returned")).toBeUndefined();
+    await ledger.marks([scheduled("rewritten", "hourly"), scheduled("returned"), scheduled("same")], 5_000);
+    expect(await keptSince("rewritten")).toBe(5_000);
+    expect(await keptSince("returned")).toBe(5_000);
+    expect(await keptSince("same")).toBe(1_000);
+    await ledger.record([step("rewritten", 5_000, 8_000)]);
+    await ledger.marks([scheduled("rewritten", "daily")], 7_000);
+    expect(await keptSince("rewritten")).toBe(8_000);
+  });
+
+  it("does not take that back when it drops records from before", async () => {
+    await ledger.marks([scheduled("grown", "daily")], 0);
+    await ledger.record([step("grown", 0, 1_000)]);
+    await ledger.marks([scheduled("grown", "hourly")], 5_000);
+    const records = Array.from({ length: slotRecordsMax }, (_, index) => ({
+      slotMs: 6_000 + index,
+      state: "started" as const,
+      detail: "",
+    }));
+    await ledger.record([{ policy: "grown", expectedMarkMs: 5_000, newMarkMs: 9_000, records, tasks: [] }]);
+    const holdings = await ledger.holdings("grown");
+    expect(holdings.records[0]?.slotMs).toBe(6_000);
+    expect(holdings.keptSinceMs).toBe(5_000);
+  });
+
   it("lets a slot that a pause skipped start once, with its tasks in the outbox", async () => {
-    await ledger.marks(["resumed"], 0);
+    await ledger.marks([scheduled("resumed")], 0);
     const skipped = { slotMs: 1_000, state: "skipped" as const, detail: "paused", note: "release" };
     const blackout = { slotMs: 2_000, state: "skipped" as const, detail: "blackout" };
     const records = [skipped, blackout];
-    await ledger.record({ policy: "resumed", expectedMarkMs: 0, newMarkMs: 2_000, records, tasks: [] });
+    await ledger.record([{ policy: "resumed", expectedMarkMs: 0, newMarkMs: 2_000, records, tasks: [] }]);
     const started = { ...skipped, state: "started" as const, detail: "caught-up" };
     const start = { newMarkMs: 9_000, tasks: [task("resumed", 1_000)] };
     const answers = await Promise.all([1, 2, 3].map(() => ledger.startSkipped("resumed", started, start)));
@@ -112,7 +178,7 @@ describe("the slot ledger", () => {
     expect(await ledger.startSkipped("resumed", { ...started, slotMs: 3_000 }, start)).toBe(false);
     expect((await ledger.holdings("resumed")).records).toEqual([started, blackout]);
     expect(await ledger.unqueued(9_001)).toContainEqual({ policy: "resumed", ...start });
-    await ledger.confirmQueued({ policy: "resumed", newMarkMs: 9_000 });
+    await ledger.confirmQueued([{ policy: "resumed", newMarkMs: 9_000 }]);
   });
 
   it("takes the time from Redis", async () => {

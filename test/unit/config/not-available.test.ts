@@ -6,16 +6,11 @@ import { fileWith, problemsOf } from "./policy-fixture.ts";
 const policy = (keys: string) => fileWith(`  - { name: a, service: main, ${keys} }`);
 const run = "run: { syncJobs: [1] }";
 
-const dst = (rule: string) => policy(`${run}, schedule: { cron: "0 2 * * *", dst: { ${rule} } }`);
-
 /** A file with the row's key, and what is said about it. */
 const cases: Readonly<Record<string, readonly [text: string, problem: string]>> = {
   "policies.*.apply": [policy("apply: { syncJobs: { 42: { name: C } } }"), '5:31 "apply"'],
   "policies.*.delete": [policy("delete: { syncJob: 42, name: C }"), '5:31 "delete"'],
   "policies.*.after": [policy(`${run}, after: [b]`), '5:55 "after"'],
-  "policies.*.schedule.dst.gap: skip": [dst("gap: skip"), '5:93 "gap: skip"'],
-  "policies.*.schedule.dst.overlap: second": [dst("overlap: second"), '5:93 "overlap: second"'],
-  "policies.*.schedule.dst.overlap: both": [dst("overlap: both"), '5:93 "overlap: both"'],
   "policies.*.notify": [policy(`${run}, notify: [ops]`), '5:55 "notify"'],
   "policies.*.onUnknown: retry": [policy(`${run}, onUnknown: retry`), '5:55 "onUnknown: retry"'],
   "defaults.notify": [`${policy(run)}defaults: { notify: [ops] }\n`, '6:13 "notify"'],

@@ -127,7 +127,7 @@ describe("a policy", () => {
   });
 
   it("may stand without a schedule, follow quiet and spell out the DST rules", async () => {
-    const rules = "dst: { gap: next, overlap: first }";
+    const rules = "dst: { gap: skip, overlap: both }";
     expect(
       await messagesOf(policy(`run: { syncJobs: [1] }, follow: { until: quiet, conflictsMax: 3 }, onUnknown: give-up`)),
     ).toEqual([]);

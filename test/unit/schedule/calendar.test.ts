@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Schedule } from "../../../src/config/policy-set.ts";
-import { checkCron, createCalendar } from "../../../src/schedule/calendar.ts";
+import { createCalendar } from "../../../src/schedule/calendar.ts";
 import { createSlotSource, dueSlots, slotsPerLookMax, spreadOffsetMs } from "../../../src/schedule/slots.ts";
 import { testPolicy } from "../../support/policies.ts";
 
@@ -60,13 +60,6 @@ describe("the calendar", () => {
       "2026-11-21T06:00:00",
       "2026-11-21T12:00:00",
     ]);
-  });
-
-  it("says what is wrong with an expression", () => {
-    expect(checkCron("30 2 * * *", "Europe/Vienna")).toBeUndefined();
-    expect(checkCron("61 2 * * *", "UTC")).toContain("61");
-    expect(checkCron("0 0 30 2 *", "UTC")).toContain("never comes due");
-    expect(checkCron("0 0 * *", "UTC")).toBeDefined();
   });
 
   it("never yields a slot twice or out of order, wherever a look begins and ends", () => {

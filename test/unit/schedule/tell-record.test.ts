@@ -27,7 +27,7 @@ describe("a slot without a record", () => {
     expect(tellNoRecord({ ...known, nowMs: 0 })).toBe("not due yet: in 100m");
     expect(tellNoRecord({ ...known, nowMs: 99.5 * minute })).toBe("not due yet: in 30s");
     expect(tellNoRecord({ ...known, slotMs: 200 * 86_400_000 })).toBe("not due yet: in 200d");
-    expect(tellNoRecord({ ...known, markMs: undefined })).toContain("no scheduler has ever seen this policy");
+    expect(tellNoRecord({ ...known, markMs: undefined })).toContain("no scheduler plans this policy");
     expect(tellNoRecord({ ...known, keptSinceMs: 100 * minute })).toContain("kept since 1970-01-01T01:40:00.000Z");
     expect(tellNoRecord({ ...known, markMs: 99 * minute })).toContain("no scheduler has looked since");
     expect(tellNoRecord({ ...known, markMs: 99 * minute, nowMs: 100.5 * minute })).toContain("within seconds");

@@ -1,0 +1,44 @@
+// The policies in force. Everything that looks a policy up asks here, so that a reload is one assignment: nobody ever sees half
+// of an old set and half of a new one. Built by app.ts.
+import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { createItemReader, type ItemReader } from "../feeds/mapping.ts";
+import { type Feed, feedId } from "../tasks/feed.ts";
+
+/** The set in force, by name. */
+export class CurrentSet {
+  #set: PolicySet;
+  #policies: ReadonlyMap<string, Policy>;
+  #readers = new Map<string, ItemReader>();
+
+  constructor(set: PolicySet) {
+    this.#set = set;
+    this.#policies = byName(set);
+  }
+
+  /** A policy as it is now; undefined when there is none of this name any more. */
+  policy(name: string): Policy | undefined {
+    return this.#policies.get(name);
+  }
+
+  /** The reader of a feed's items by the mapping of now; undefined when its service is not configured any more. */
+  itemReader(feed: Feed): ItemReader | undefined {
+    const settings = this.#set.services.get(feed.service);
+    if (settings === undefined) return undefined;
+    const known = this.#readers.get(feedId(feed));
+    if (known !== undefined) return known;
+    const reader = createItemReader(feed.list, settings.mapping.get(feed.list));
+    this.#readers.set(feedId(feed), reader);
+    return reader;
+  }
+
+  /** Puts another set in force. */
+  adopt(set: PolicySet): void {
+    this.#set = set;
+    this.#policies = byName(set);
+    this.#readers = new Map();
+  }
+}
+
+function byName({ policies }: PolicySet): ReadonlyMap<string, Policy> {
+  return new Map(policies.map((policy) => [policy.name, policy]));
+}

@@ -1,0 +1,66 @@
+// On which local dates a clock shift affects a policy's slots: what they would have been, and what they are.
+// Pure; called by `syncline plan --dst`. The rule itself is dst-rule.ts, the same as for firing.
+import type { Policy } from "../config/policy-set.ts";
+import { wallPattern } from "./cron-pattern.ts";
+import { slotsOfShiftedWall, type ZonedPattern } from "./dst-rule.ts";
+import { spreadOffsetMs } from "./slots.ts";
+import { type ClockShift, zoneOf } from "./zone.ts";
+
+/** The most local times of one expression at one shift: every second of three hours. */
+const wallsMax = 10_800;
+
+/** One local date on which one expression of a policy is affected. */
+export interface DstDay {
+  /** The local date, `2027-03-28`. */
+  readonly date: string;
+  readonly expression: string;
+  readonly shift: ClockShift;
+  /** Local times of the expression that are left out, or come twice. */
+  readonly kind: "gap" | "overlap";
+  /** Those local times with the policy's spread, each written as the UTC instant that shows the same; at least one. */
+  readonly walls: readonly number[];
+  /** The slots that stand for them, with the policy's spread, in order and each once; empty when all are dropped. */
+  readonly slots: readonly number[];
+}
+
+/** The affected dates of all shifts after `fromMs` up to and including `untilMs`, in order. Intervals have none. */
+export function dstDays(policy: Policy, fromMs: number, untilMs: number): DstDay[] {
+  const { schedule } = policy;
+  if (schedule?.kind !== "cron") return [];
+  const zone = zoneOf(schedule.timezone);
+  const spreadMs = spreadOffsetMs(policy.name, schedule.spreadMs);
+  return zone.shifts(fromMs, untilMs).flatMap((shift) =>
+    schedule.expressions.flatMap((expression) => {
+      const zoned = { pattern: wallPattern(expression), zone, dst: schedule.dst };
+      const kind = shift.afterMs > shift.beforeMs ? ("gap" as const) : ("overlap" as const);
+      return [...byDate(affectedWalls(zoned, shift))].map(([date, walls]) => ({
+        date,
+        expression,
+        shift,
+        kind,
+        walls: walls.map((wallMs) => wallMs + spreadMs),
+        slots: slotsOf(walls, zoned, shift).map((slotMs) => slotMs + spreadMs),
+      }));
+    }),
+  );
+}
+
+function affectedWalls({ pattern }: ZonedPattern, { atMs, beforeMs, afterMs }: ClockShift): number[] {
+  const endMs = atMs + Math.max(beforeMs, afterMs);
+  const walls: number[] = [];
+  let wallMs = pattern.next(atMs + Math.min(beforeMs, afterMs) - 1);
+  while (wallMs !== undefined && wallMs < endMs && walls.length < wallsMax) {
+    walls.push(wallMs);
+    wallMs = pattern.next(wallMs);
+  }
+  return walls;
+}
+
+function byDate(walls: readonly number[]): Map<string, number[]> {
+  return Map.groupBy(walls, (wallMs) => new Date(wallMs).toISOString().slice(0, 10));
+}
+
+function slotsOf(walls: readonly number[], zoned: ZonedPattern, shift: ClockShift): number[] {
+  const slots = new Set(walls.flatMap((wallMs) => slotsOfShiftedWall(zoned, shift, wallMs)));
+  return [...slots].sort((a, b) => a - b);
+}

@@ -1,0 +1,56 @@
+// From due policies to portions of planned steps. Pure; called by the scheduler. A portion is what is recorded in one call and
+// enqueued in one call, so it is bounded in policies, records and tasks.
+import type { Entry } from "./agenda.ts";
+import type { PlannedStep } from "./ledger-port.ts";
+import { type PlanningMoment, planSlots, type SlotPlan } from "./plan-slots.ts";
+import { toRecords, toTasks } from "./slot-tasks.ts";
+
+/** One policy's step, with what it was planned from. */
+export interface PlannedEntry {
+  readonly entry: Entry;
+  readonly plans: readonly SlotPlan[];
+  readonly step: PlannedStep;
+}
+
+const policiesPerBatchMax = 200;
+const recordsPerBatchMax = 2_000;
+const tasksPerBatchMax = 1_000;
+
+/** Plans what is due at this moment, portion by portion. A single policy with more than a portion holds is one of its own. */
+export function* planBatches(due: readonly Entry[], moment: PlanningMoment): Generator<PlannedEntry[], void, void> {
+  let batch: PlannedEntry[] = [];
+  let records = 0;
+  let tasks = 0;
+  for (const entry of due) {
+    const planned = planEntry(entry, moment);
+    if (planned === undefined) continue;
+    batch.push(planned);
+    records += planned.step.records.length;
+    tasks += planned.step.tasks.length;
+    if (batch.length < policiesPerBatchMax && records < recordsPerBatchMax && tasks < tasksPerBatchMax) continue;
+    yield batch;
+    batch = [];
+    records = 0;
+    tasks = 0;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefined {
+  const { policy, source, markMs } = entry;
+  const slots = source.due(markMs, moment.nowMs);
+  const newMarkMs = slots.at(-1);
+  if (newMarkMs === undefined) return undefined;
+  const plans = planSlots(policy, slots, moment);
+  return {
+    entry,
+    plans,
+    step: {
+      policy: policy.name,
+      expectedMarkMs: markMs,
+      newMarkMs,
+      records: toRecords(policy, plans),
+      tasks: toTasks(policy, plans),
+    },
+  };
+}

@@ -1,0 +1,102 @@
+// What the clocks of an IANA time zone show, and when they shift. Called by dst-rule.ts and dst-days.ts.
+// Everything comes from this Node's time zone database through Intl; what was asked once is kept.
+
+/** One change of a zone's offset from UTC: at `atMs` the clocks go from `beforeMs` to `afterMs` (wall time minus UTC, ms). */
+export interface ClockShift {
+  readonly atMs: number;
+  readonly beforeMs: number;
+  readonly afterMs: number;
+}
+
+/** A time zone. */
+export interface Zone {
+  /** Wall time minus UTC at this instant, ms. */
+  offsetMs(atMs: number): number;
+  /** The shifts after the first instant up to and including the second, in order. */
+  shifts(afterMs: number, untilMs: number): readonly ClockShift[];
+}
+
+const zones = new Map<string, Zone>();
+
+/**
+ * Shifts are looked for at probes this far apart and then bisected.
+ * The shortest time between two shifts of one zone since 1970 is 6.9 days (Brazil, October 2000).
+ */
+const probeEveryMs = 2 * 86_400_000;
+const secondMs = 1_000;
+
+/**
+ * The zone of a name; the same object for the same name.
+ * @throws RangeError when this Node knows no such zone.
+ */
+export function zoneOf(timezone: string): Zone {
+  const known = zones.get(timezone);
+  if (known !== undefined) return known;
+  const zone = createZone(timezone);
+  zones.set(timezone, zone);
+  return zone;
+}
+
+function createZone(timezone: string): Zone {
+  const format = new Intl.DateTimeFormat("en-US", { timeZone: timezone, timeZoneName: "longOffset" });
+  const offsetMs = (atMs: number) => parseOffset(format.format(atMs));
+  const years = new Map<number, readonly ClockShift[]>();
+  const shiftsOf = (year: number) => {
+    const known = years.get(year);
+    if (known !== undefined) return known;
+    const found = findShifts(offsetMs, Date.UTC(year, 0, 1), Date.UTC(year + 1, 0, 1));
+    years.set(year, found);
+    return found;
+  };
+  return {
+    offsetMs,
+    shifts: (afterMs, untilMs) => {
+      const found: ClockShift[] = [];
+      for (let year = yearOf(afterMs); year <= yearOf(untilMs); year += 1) {
+        for (const shift of shiftsOf(year)) if (shift.atMs > afterMs && shift.atMs <= untilMs) found.push(shift);
+      }
+      return found;
+    },
+  };
+}
+
+/** The shifts from `startMs` to before `endMs`. */
+function findShifts(offsetMs: (atMs: number) => number, startMs: number, endMs: number): ClockShift[] {
+  const found: ClockShift[] = [];
+  let knownMs = startMs - secondMs;
+  let before = offsetMs(knownMs);
+  while (knownMs < endMs - secondMs) {
+    const probeMs = Math.min(knownMs + probeEveryMs, endMs - secondMs);
+    const after = offsetMs(probeMs);
+    if (after !== before) found.push({ atMs: bisect(offsetMs, knownMs, probeMs), beforeMs: before, afterMs: after });
+    knownMs = probeMs;
+    before = after;
+  }
+  return found;
+}
+
+/** The first second at which the offset is no longer that of `lowMs`; at `highMs` it is another. */
+function bisect(offsetMs: (atMs: number) => number, lowMs: number, highMs: number): number {
+  const before = offsetMs(lowMs);
+  let low = lowMs;
+  let high = highMs;
+  while (high - low > secondMs) {
+    const middle = low + Math.floor((high - low) / 2 / secondMs) * secondMs;
+    if (offsetMs(middle) === before) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
+/** Reads `1/1/2027, GMT+05:30`, also `GMT-00:16:08` as clocks once were. */
+function parseOffset(text: string): number {
+  const found = /GMT([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(text);
+  if (found === null) throw new Error(`Intl wrote an offset that nobody can read: ${text}`);
+  const [, sign, hours, minutes, seconds = "0"] = found;
+  const offsetSeconds = Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds);
+  return (sign === "-" ? -offsetSeconds : offsetSeconds) * secondMs;
+}
+
+function yearOf(instantMs: number): number {
+  return new Date(instantMs).getUTCFullYear();
+}

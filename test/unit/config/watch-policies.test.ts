@@ -1,0 +1,228 @@
+// The hot reload on a real folder, with real links swapped as the kubelet swaps those of a ConfigMap.
+import { mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { policyChecks } from "../../../src/cli/shared-options.ts";
+import { loadPolicies } from "../../../src/config/load-policies.ts";
+import type { PolicySet } from "../../../src/config/policy-set.ts";
+import { readUnmoved } from "../../../src/config/unmoved-read.ts";
+import { watchPolicies } from "../../../src/config/watch-policies.ts";
+import type { Component } from "../../../src/core/component.ts";
+import type { EventFields } from "../../../src/core/event-log.ts";
+
+const loading = { variables: { TOKEN: "t" }, checks: policyChecks };
+let folder: string;
+let watch: Component | undefined;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "syncline-watch-"));
+});
+afterEach(async () => {
+  await watch?.stop();
+  watch = undefined;
+  await rm(folder, { recursive: true });
+});
+
+const services = "apiVersion: syncline/v1\nservices:\n  main: { baseUrl: http://127.0.0.1:1, token: { env: TOKEN } }\n";
+const policy = (name: string, syncJob = 1) =>
+  `  - { name: ${name}, service: main, run: { syncJobs: [${syncJob}] }, schedule: { every: 1h } }\n`;
+const fileOf = (...names: string[]) => `${services}policies:\n${names.map((name) => policy(name)).join("")}`;
+
+/** A started watch, what it adopted, and a log to wait on. */
+async function start(path: string, options: { adopt?: (set: PolicySet) => void; pollMs?: number } = {}) {
+  const loaded = await loadPolicies(path, loading);
+  if (!loaded.ok) throw new Error(loaded.problems[0]?.message);
+  const adopted: PolicySet[] = [];
+  const events: (EventFields & { event: string })[] = [];
+  let wake = () => {};
+  const note = (event: string, fields: EventFields = {}) => {
+    events.push({ ...fields, event });
+    wake();
+  };
+  watch = watchPolicies({
+    ...loading,
+    path,
+    current: loaded.set,
+    adopt: (set) => {
+      options.adopt?.(set);
+      adopted.push(set);
+    },
+    log: { info: note, warn: note, error: note },
+    ...(options.pollMs === undefined ? {} : { pollMs: options.pollMs }),
+  });
+  await watch.start();
+  const until = async (event: string, count = 1) => {
+    while (events.filter((one) => one.event === event).length < count) {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+    return events.filter((one) => one.event === event)[count - 1];
+  };
+  return { adopted, events, until, namesOf: (set: PolicySet | undefined) => set?.policies.map(({ name }) => name) };
+}
+
+/** Writes a file as a careful writer does. */
+async function replaceFile(file: string, text: string): Promise<void> {
+  await writeFile(`${file}.new`, text);
+  await rename(`${file}.new`, file);
+}
+
+/** Swaps a folder as the kubelet does: a new folder with all files, then one rename of the link `..data`. */
+async function swapConfigMap(volume: string, version: number, files: Readonly<Record<string, string>>): Promise<void> {
+  const next = `..2026_11_21_${version}`;
+  await mkdir(join(volume, next));
+  for (const [name, text] of Object.entries(files)) await writeFile(join(volume, next, name), text);
+  await symlink(next, join(volume, "..data_tmp"));
+  await rename(join(volume, "..data_tmp"), join(volume, "..data"));
+  const old = (await readdir(volume)).filter((name) => name.startsWith("..2026") && name !== next);
+  for (const name of old) await rm(join(volume, name), { recursive: true });
+}
+
+describe("a watched policy file", () => {
+  it("is taken over when it changes, with the names of what differs", async () => {
+    const file = join(folder, "policies.yaml");
+    await writeFile(file, fileOf("stays", "goes"));
+    const { adopted, until, namesOf } = await start(file);
+    await replaceFile(file, `${services}policies:\n${policy("stays", 7)}${policy("comes")}`);
+    expect(await until("config.reloaded")).toMatchObject({
+      policies: 2,
+      policiesAdded: 1,
+      policiesAddedNames: ["comes"],
+      policiesChangedNames: ["stays"],
+      policiesRemovedNames: ["goes"],
+      config: adopted[0]?.contentHash,
+    });
+    expect(namesOf(adopted[0])).toEqual(["stays", "comes"]);
+  });
+
+  it("is seen when it is written in place, too", async () => {
+    const file = join(folder, "policies.yaml");
+    await writeFile(file, fileOf("one"));
+    const { adopted, until, namesOf } = await start(file);
+    await writeFile(file, fileOf("one", "two"));
+    await until("config.reloaded");
+    expect(adopted.map(namesOf)).toEqual([["one", "two"]]);
+  });
+
+  it("with mistakes is rejected once, with their number and the first place; the last good set stays until it is mended", async () => {
+    const file = join(folder, "policies.yaml");
+    await writeFile(file, fileOf("good"));
+    const { adopted, events, until } = await start(file, { pollMs: 20 });
+    await replaceFile(file, `${fileOf("good")}  - { nam: wrong }\n`);
+    expect(await until("config.rejected")).toMatchObject({ problems: 4, where: `${file}:6` });
+    await replaceFile(file, `${fileOf("good")}  - { nam: other }\n  - 7\n`);
+    await until("config.rejected", 2);
+    await rm(file);
+    expect(await until("config.rejected", 3)).toMatchObject({ problems: 1, where: file });
+    expect(adopted).toEqual([]);
+    await writeFile(file, `# as before\n${fileOf("good")}`);
+    await until("config.recovered");
+    expect(adopted).toEqual([]);
+    await replaceFile(file, fileOf("good", "better"));
+    await until("config.reloaded");
+    expect(events.map(({ event }) => event)).toEqual([
+      "config.rejected",
+      "config.rejected",
+      "config.rejected",
+      "config.recovered",
+      "config.reloaded",
+    ]);
+  });
+
+  it("that means the same with other words changes nothing", async () => {
+    const file = join(folder, "policies.yaml");
+    await writeFile(file, fileOf("one"));
+    const { adopted, events, until } = await start(file);
+    await replaceFile(file, `# a remark\n${fileOf("one")}`);
+    await replaceFile(file, fileOf("one", "two"));
+    await until("config.reloaded");
+    expect(adopted).toHaveLength(1);
+    expect(events).toHaveLength(1);
+  });
+
+  it("is rejected, too, when the set cannot be put in force, and the next one is compared with the one in force", async () => {
+    const file = join(folder, "policies.yaml");
+    await writeFile(file, fileOf("one"));
+    let refuse = true;
+    const { until } = await start(file, {
+      adopt: () => {
+        if (refuse) throw new Error("there is no token");
+      },
+    });
+    await replaceFile(file, fileOf("one", "two"));
+    expect(await until("config.rejected")).toMatchObject({ message: "there is no token" });
+    refuse = false;
+    await replaceFile(file, fileOf("one", "two", "three"));
+    expect(await until("config.reloaded")).toMatchObject({ policiesAddedNames: ["two", "three"] });
+  });
+
+  it("is found by the poll when a link elsewhere is set to another file, which rings no alarm", async () => {
+    const [real, file] = [join(folder, "real"), join(folder, "etc")];
+    await mkdir(real);
+    await mkdir(file);
+    await writeFile(join(real, "policies.yaml"), fileOf("one"));
+    await symlink(join(real, "policies.yaml"), join(file, "policies.yaml"));
+    const { until } = await start(join(file, "policies.yaml"), { pollMs: 20 });
+    await replaceFile(join(real, "policies.yaml"), fileOf("one", "two"));
+    expect(await until("config.reloaded")).toMatchObject({ policiesAddedNames: ["two"] });
+  });
+});
+
+describe("a watched folder", () => {
+  it("is followed when files come and go, and when it is replaced as a whole", async () => {
+    const path = join(folder, "config");
+    await mkdir(path);
+    await writeFile(join(path, "a.yaml"), fileOf("a"));
+    const { adopted, until, namesOf } = await start(path, { pollMs: 1_000 });
+    await writeFile(join(path, "b.yaml"), `apiVersion: syncline/v1\npolicies:\n${policy("b")}`);
+    await until("config.reloaded", 1);
+    await rm(join(path, "b.yaml"));
+    await until("config.reloaded", 2);
+    await rename(path, `${path}-old`);
+    await mkdir(path);
+    await writeFile(join(path, "a.yaml"), fileOf("another"));
+    await until("config.reloaded", 3);
+    await writeFile(join(path, "a.yaml"), fileOf("yet-another"));
+    await until("config.reloaded", 4);
+    expect(adopted.map(namesOf)).toEqual([["a", "b"], ["a"], ["another"], ["yet-another"]]);
+  });
+
+  it("swapped 200 times by its ..data link is never taken half old and half new, and the last one is taken", async () => {
+    const parts = Array.from({ length: 25 }, (_, index) => `part-${index}`);
+    const version = (number: number) =>
+      Object.fromEntries([
+        ["main.yaml", services],
+        ...parts.map((part) => [`${part}.yaml`, `apiVersion: syncline/v1\npolicies:\n${policy(`v${number}-${part}`)}`]),
+      ]);
+    await swapConfigMap(folder, 0, version(0));
+    for (const name of Object.keys(version(0))) await symlink(`..data/${name}`, join(folder, name));
+    const { adopted, events, until, namesOf } = await start(folder);
+    let swapping = true;
+    const torn: string[] = [];
+    let reads = 0;
+    const reading = (async () => {
+      while (swapping) {
+        const found = await readUnmoved(folder);
+        reads += 1;
+        const policyTexts = found?.read.texts.filter(({ text }) => text.includes("policies"));
+        const versions = new Set(policyTexts?.map(({ text }) => /v\d+-/.exec(text)?.[0]));
+        if (versions.size > 1 || (found !== undefined && found.read.problems.length > 0))
+          torn.push([...versions].join());
+      }
+    })();
+    for (let number = 1; number <= 200; number += 1) {
+      await swapConfigMap(folder, number, version(number));
+      // Now and then it lies still long enough to be taken over in between.
+      if (number % 100 === 0) await until("config.reloaded", number / 100);
+    }
+    swapping = false;
+    await reading;
+    expect(torn).toEqual([]);
+    expect(reads).toBeGreaterThan(50);
+    expect(namesOf(adopted.at(-1))?.toSorted()).toEqual(parts.map((part) => `v200-${part}`).toSorted());
+    expect(events.filter(({ event }) => event !== "config.reloaded")).toEqual([]);
+    for (const set of adopted) expect(new Set(namesOf(set)?.map((name) => name.split("-")[0])).size).toBe(1);
+  }, 60_000);
+});
