@@ -38,13 +38,19 @@ async function main(args: string[]): Promise<number> {
   // Started by another program that is gone now: nobody is left to stop this one.
   process.on("disconnect", onSignal);
   // Nobody reads any more, as behind `| head`: what is left to say has no reader either.
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => stop.abort());
+  let hasReader = true;
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", () => {
+      hasReader = false;
+      stop.abort();
+    });
+  }
   const io = createIo(stop.signal);
   try {
     await createProgram(io).parseAsync(args, { from: "user" });
-    return io.exitCode;
+    return hasReader ? io.exitCode : 0;
   } catch (error) {
-    return explain(error, io);
+    return hasReader ? explain(error, io) : 0;
   }
 }
 

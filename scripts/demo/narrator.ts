@@ -97,7 +97,7 @@ function lineOf(event: DemoEvent): Line | undefined {
     case "task.finished":
       return finishedLine(event);
     case "replica.died":
-      return ["replica died", `${text("replica")} (pid ${text("pid")}, ${text("how")}); the other goes on`, "red"];
+      return ["replica died", `${text("replica")} (pid ${text("pid")}, ${text("how")}); it is started again`, "red"];
     case "replica.back":
       return ["replica back", `${text("replica")} is pid ${text("pid")} now`, "green"];
     case "bug.caught":

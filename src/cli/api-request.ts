@@ -38,6 +38,7 @@ export async function readApiRequest(operation: Operation, options: ApiOptions, 
   const facts = factsOf(operation);
   const key = readKey(operation, facts, options);
   refuseMisfits(operation, facts, options);
+  if (options.repository === "") throw new UsageError("--repository is empty: leave it out, or name a repository");
   if (facts.target === "identity" && (options.repository ?? "") === "") {
     throw new UsageError(`${operation} needs --repository: an identity belongs to one repository`);
   }

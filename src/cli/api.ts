@@ -115,8 +115,9 @@ async function open(io: CommandIo, connect: ConnectService, target: Target): Pro
 
 function retryNotes(io: CommandIo): EventLog {
   const note: EventLog["warn"] = (event, fields) => {
-    if (event !== "request.retried") return;
-    io.err(`note: ${fields?.["kind"]}, trying again in ${fields?.["waitMs"]} ms`);
+    if (event === "request.retried") io.err(`note: ${fields?.["kind"]}, trying again in ${fields?.["waitMs"]} ms`);
+    if (event === "link.rebased")
+      io.err("note: the service's next link names another origin; its query is used at the configured one");
   };
   return { info: () => {}, warn: note, error: () => {} };
 }

@@ -38,8 +38,8 @@ started slot with a task that has neither an outcome nor a place in the queue. E
 It looks as far back as the ledger remembers (1,000 slots a policy, since the present schedule) and says where that begins.
 
 Examples:
-  $ syncline audit --config config/
-  $ syncline audit --config config/ --policy contracts-nightly --from 2026-11-01T00:00:00Z --json`;
+  $ syncline audit --config policies/
+  $ syncline audit --config policies/ --policy contracts-nightly --from 2026-11-01T00:00:00Z --json`;
 
 /** Makes the command. */
 export function auditCommand(io: CommandIo): Command {

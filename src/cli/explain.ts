@@ -36,8 +36,8 @@ TIME is an instant (2026-12-01T01:30:00Z) or a time on the wall in the policy's 
 slot. Tells what became of the slot at that time, of its tasks, and what they wait for; or why there is no slot at that time.
 
 Examples:
-  $ syncline explain contracts-nightly --config config/
-  $ syncline explain contracts-nightly 2027-03-28T02:30 --config config/`;
+  $ syncline explain contracts-nightly --config policies/
+  $ syncline explain contracts-nightly 2027-03-28T02:30 --config policies/`;
 
 /** Makes the command. */
 export function explainCommand(io: CommandIo): Command {

@@ -49,7 +49,11 @@ export function outcomeTable(outcomes: readonly Outcome[], colours: boolean): st
     outcome.policy,
     `${outcome.kind} ${outcome.target}`,
     showStatus(outcome.status, colours),
-    outcome.durationMs === null ? "" : formatDuration(Math.round(outcome.durationMs / 100) * 100),
+    outcome.durationMs === null
+      ? ""
+      : formatDuration(
+          outcome.durationMs < 1_000 ? Math.round(outcome.durationMs) : Math.round(outcome.durationMs / 1_000) * 1_000,
+        ),
     outcome.detail.slice(0, 100),
   ]);
   return toTable(["finished", "policy", "task", "status", "took", "detail"], rows, colours);

@@ -32,7 +32,7 @@ export function planCommand(io: CommandIo): Command {
     .option("--json", "print a JSON array")
     .addHelpText(
       "after",
-      "\nExamples:\n  $ syncline plan --config config/\n  $ syncline plan --config config/ --policy contracts-nightly --count 20\n  $ syncline plan --config config/ --dst",
+      "\nExamples:\n  $ syncline plan --config policies/\n  $ syncline plan --config policies/ --policy contracts-nightly --count 20\n  $ syncline plan --config policies/ --dst",
     )
     .action(async (options: PlanOptions) => {
       const set = await loadPoliciesOrThrow(options.config, io);

@@ -34,7 +34,7 @@ policy starts once now, for the newest slot that the pause skipped, if that lies
 
 Examples:
   $ syncline resume contracts-nightly
-  $ syncline resume --service main --catch-up --config config/`;
+  $ syncline resume --service main --catch-up --config policies/`;
 
 /** Makes the command. */
 export function resumeCommand(io: CommandIo): Command {

@@ -16,7 +16,7 @@ import { outcomeTable } from "./history.ts";
 import type { StartApp } from "./serve.ts";
 import {
   configOption,
-  durationArgument,
+  durationOption,
   findPolicy,
   loadPoliciesOrThrow,
   prefixOption,
@@ -43,11 +43,11 @@ export function runCommand(io: CommandIo, startApp: StartApp): Command {
     .addOption(redisOption())
     .addOption(prefixOption())
     .option("-w, --wait", "wait for the outcomes; exit 1 unless all are good")
-    .option("--timeout <duration>", "how long --wait waits", durationArgument, 3_600_000)
+    .addOption(durationOption("--timeout <duration>", "how long --wait waits", "1h"))
     .option("--json", "print JSON: task ids, or with --wait the outcomes")
     .addHelpText(
       "after",
-      "\nA running `syncline serve` does the work. With --wait and no worker about, this process does it itself.\n\nExamples:\n  $ syncline run contracts-nightly --config config/\n  $ syncline run contracts-nightly --config config/ --wait && echo good",
+      "\nA running `syncline serve` does the work. With --wait and no worker about, this process does it itself.\n\nExamples:\n  $ syncline run contracts-nightly --config policies/\n  $ syncline run contracts-nightly --config policies/ --wait && echo good",
     )
     .action(async (name: string, options: RunOptions) => {
       const redis = redisTarget(options);
@@ -131,5 +131,7 @@ async function waitAndReport({ store, options, io }: RunContext, tasks: readonly
   if (options.json) io.out(JSON.stringify(outcomes));
   else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours));
   if (open.size > 0) io.err(`still without an outcome: ${[...open].join(", ")}`);
-  io.exitCode = open.size === 0 && outcomes.every(({ status }) => isGood[status]) ? 0 : 1;
+  const skipped = outcomes.filter(({ status }) => status === "skipped").length;
+  if (skipped > 0) io.err(`not started: ${skipped} of ${outcomes.length}, see above`);
+  io.exitCode = open.size === 0 && skipped === 0 && outcomes.every(({ status }) => isGood[status]) ? 0 : 1;
 }

@@ -10,7 +10,7 @@ import type { RedisTarget } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import {
   configOption,
-  durationArgument,
+  durationOption,
   loadPoliciesOrThrow,
   policyChecks,
   prefixOption,
@@ -47,9 +47,9 @@ Changed policies are followed without a restart ("config.reloaded"); wrong ones 
 SIGTERM or Ctrl-C ends it within --drain: no new starts, steps in work end, the rest stays in the queue. A second one ends it at once.
 
 Examples:
-  $ syncline serve --config config/
-  $ syncline serve --config config/ --roles worker
-  $ REDIS_URL=redis://redis:6379 syncline serve --config config/ --prefix '{team-a}'`;
+  $ syncline serve --config policies/
+  $ syncline serve --config policies/ --roles worker
+  $ REDIS_URL=redis://redis:6379 syncline serve --config policies/ --prefix '{team-a}'`;
 
 /** Makes the command. */
 export function serveCommand(io: CommandIo, startApp: StartApp): Command {
@@ -59,8 +59,8 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
     .addOption(redisOption())
     .addOption(prefixOption())
     .option("--roles <list>", "scheduler, worker or both", rolesArgument, ["scheduler", "worker"])
-    .option("--take-over-after <duration>", "a worker silent for so long has died", durationArgument, 60_000)
-    .option("--drain <duration>", "how long stopping may take", durationArgument, 25_000)
+    .addOption(durationOption("--take-over-after <duration>", "a worker silent for so long has died", "60s"))
+    .addOption(durationOption("--drain <duration>", "how long stopping may take", "25s"))
     .addHelpText("after", help)
     .action(async (options: ServeOptions) => {
       const redis = redisTarget(options);

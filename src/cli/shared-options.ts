@@ -41,13 +41,15 @@ export function prefixOption(): Option {
     });
 }
 
-/** Reads a duration option such as 30s. */
-export function durationArgument(text: string): number {
-  try {
-    return parseDuration(text);
-  } catch {
-    throw new InvalidArgumentError("write a duration such as 30s, 10m or 2h");
-  }
+/** An option that takes a duration such as 30s and gives milliseconds. */
+export function durationOption(flags: string, description: string, byDefault: string): Option {
+  return new Option(flags, description).default(parseDuration(byDefault), byDefault).argParser((text) => {
+    try {
+      return parseDuration(text);
+    } catch {
+      throw new InvalidArgumentError("write a duration such as 30s, 10m or 2h");
+    }
+  });
 }
 
 /** An instant that says its zone, in milliseconds UTC; undefined when the text is none. */

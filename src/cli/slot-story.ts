@@ -146,7 +146,7 @@ async function taskStory(task: NamedTask, { history, journal, producer, leases }
     finished: outcome?.finishedAt ?? null,
     outcome: outcome === undefined ? null : pickOutcome(outcome),
     waitsFor: holder === undefined || holder === task.id ? null : holder,
-    lost: entry?.lost ?? null,
+    lost: entry?.lost === undefined ? null : `${entry.lost.kind}: ${entry.lost.detail}`,
   };
 }
 

@@ -7,7 +7,6 @@ import type { PolicyChecks } from "./policy-checks.ts";
 import { policyLimits } from "./policy-limits.ts";
 import { isTimezone } from "./schema/primitives.ts";
 import { labelOf } from "./schema-problems.ts";
-import type { Variables } from "./substitute.ts";
 import { type View, viewOf } from "./view.ts";
 
 /** Takes a problem about the value (or key) at a path. */
@@ -23,7 +22,6 @@ export interface RuleContext {
   readonly file: View;
   /** The merged `defaults` of all files. */
   readonly defaults: View;
-  readonly variables: Variables;
   readonly checks: PolicyChecks;
   readonly report: Report;
 }
@@ -62,20 +60,6 @@ const serviceRules: readonly Rule[] = [
   (service, { report }) => {
     const token = service.at("token");
     if (token.isObject) exactlyOne(token, ["file", "env", "oauth2"], report);
-  },
-  (service, { report, variables }) => {
-    const name = service.at("token").at("env");
-    const variable = name.text();
-    // The name is not quoted: whoever wrote the token here by mistake must not find it in a log.
-    if (
-      variable !== undefined &&
-      /^\w+$/.test(variable) &&
-      !(Object.hasOwn(variables, variable) && variables[variable])
-    ) {
-      report(name.path, `${labelOf(name.path)}: the environment variable of this name is not set`, {
-        hint: "set it, or use token.file",
-      });
-    }
   },
   (service, { report, checks }) => {
     for (const [, item] of service.at("mapping").entries()) {

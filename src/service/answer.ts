@@ -5,10 +5,12 @@ import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { type Answer, WrongShape } from "./call.ts";
 import { parseCount } from "./count.ts";
 import { type Identity, identitySchema } from "./entities.ts";
-import { parseExactJson } from "./exact-json.ts";
+import { isNestedDeeper, parseExactJson } from "./exact-json.ts";
 
 /** Items of one page that are read; the interface speaks of 100. Source: service-interface §8. */
 const itemsPerPageMax = 10_000;
+/** OData nests a handful of levels; what goes far beyond is no answer of the service and could exhaust the stack later. */
+const nestingMax = 64;
 
 /** The items of one page and the link as the service wrote it. */
 export interface RawPage<Item> {
@@ -42,6 +44,7 @@ export function readPage<Schema extends z.ZodType>(answer: Answer, schema: Schem
   if (Array.isArray(body)) return { items: readItems(body, schema), link: undefined, contextUrl: undefined };
   if (!isJsonObject(body)) throw new WrongShape("the body is neither a JSON object nor an array");
   const value = refuseErrorBody(body)["value"];
+  refuseBrokenList(body);
   if (!Array.isArray(value)) throw new WrongShape('the body has no array "value"');
   const link = body["@odata.nextLink"] ?? body["@nextLink"] ?? undefined;
   if (link !== undefined && typeof link !== "string") throw new WrongShape('"@odata.nextLink" is not a text');
@@ -86,11 +89,19 @@ export function readCount(answer: Answer): number {
 
 function readJson(answer: Answer): unknown {
   if (answer.text.trim() === "") throw new WrongShape("the body is empty");
+  if (isNestedDeeper(answer.text, nestingMax))
+    throw new WrongShape(`the body is nested deeper than ${nestingMax} levels`);
   try {
     return parseExactJson(answer.text);
   } catch {
     throw new WrongShape(`the body is not JSON (${answer.text.length} characters): cut short, or not from the service`);
   }
+}
+
+/** A good list has no `error` beside its items: the server failed in the middle, and the list is not whole. */
+function refuseBrokenList(body: JsonObject): void {
+  if (isJsonObject(body["error"]))
+    throw new WrongShape("the list ends in an error object: the service failed while it was writing");
 }
 
 /** An error may stand inside a good answer: the status went out before the server failed. */

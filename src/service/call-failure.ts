@@ -87,7 +87,8 @@ export class CallFailure {
       const problem = `the service cannot be reached (${code}); nothing was sent`;
       return this.#error({ kind: "unreachable", sent, code, problem });
     }
-    const problem = `the answer was lost (${code}); the request may have been carried out`;
+    const what = this.#call.method === "GET" ? "no whole answer came in time" : "the answer was lost";
+    const problem = `${what} (${code})${this.#call.method === "GET" ? "" : "; the request may have been carried out"}`;
     return this.#error({ kind: "unknown", sent, code, problem }, head);
   }
 

@@ -8,6 +8,17 @@ export function parseExactJson(text: string): unknown {
   return /\d{16}/.test(plain) ? JSON.parse(plain, keepDigits) : JSON.parse(plain);
 }
 
+/** Tells whether JSON text opens more than `levels` lists and objects inside each other. Counts brackets outside of strings; the text need not be right. */
+export function isNestedDeeper(text: string, levels: number): boolean {
+  let depth = 0;
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
+    if (token === "[" || token === "{") depth += 1;
+    else if (token === "]" || token === "}") depth -= 1;
+    if (depth > levels) return true;
+  }
+  return false;
+}
+
 function keepDigits(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
   if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
   const source = context?.source ?? "";

@@ -38,12 +38,17 @@ export async function openStore(target: RedisTarget, onError: (message: string) 
     commandTimeout: commandTimeoutMs,
     maxRetriesPerRequest: 1,
   });
-  redis.on("error", (error: Error) => onError(error.message));
+  let lastError = "";
+  redis.on("error", (error: Error) => {
+    lastError = error.message;
+    onError(error.message);
+  });
   try {
     await withDeadline(redis.ping(), 2 * connectTimeoutMs, () => new Error("no answer"));
   } catch (error) {
     redis.disconnect();
-    const reason = error instanceof Error ? error.message : String(error);
+    // The library talks of its options when it gives up; what the socket said helps more.
+    const reason = lastError || (error instanceof Error ? error.message : String(error));
     throw new OutOfReachError(
       `Redis at ${withoutSecrets(target.url)} does not answer (${reason}). Is it running? Set REDIS_URL.`,
     );

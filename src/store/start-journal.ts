@@ -5,6 +5,7 @@
 //
 // Only `claimed → sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
 // not after the task's start-by time. A task that is found `sending` without an answer is never sent again.
+import { isJsonObject } from "../core/json.ts";
 import { createScript, type Store } from "./redis.ts";
 
 /** The states of a start, in order. */
@@ -24,9 +25,15 @@ export interface StartEntry {
   /** What was known before the request, as JSON of the claimant; undefined when nothing was. */
   readonly baseline: string | undefined;
   /** Why the answer is missing, as the first one to notice wrote it; undefined when it is not. */
-  readonly lost: string | undefined;
+  readonly lost: AnswerLoss | undefined;
   /** When the run was first seen finished in its feed. */
   readonly finishSeenAtMs: number | undefined;
+}
+
+/** Why an answer is missing: the service said that it failed (`server`), it never came (`unknown`), or the worker died (`crash`). */
+export interface AnswerLoss {
+  readonly kind: "server" | "unknown" | "crash";
+  readonly detail: string;
 }
 
 /** Whether the request may go out now, and if not, why. */
@@ -101,8 +108,8 @@ export class StartJournal {
   }
 
   /** Notes why the answer is missing. The first note stays; answers the one that stands. */
-  async answerLost(taskId: string, why: string): Promise<string> {
-    return String(await noteScript(this.#store, [this.#key(taskId)], ["lost", why]));
+  async answerLost(taskId: string, loss: AnswerLoss): Promise<AnswerLoss> {
+    return toLoss(await noteScript(this.#store, [this.#key(taskId)], ["lost", JSON.stringify(loss)]));
   }
 
   /** Notes that nothing stands in the way of the start any more; answers when that was so first. */
@@ -153,9 +160,16 @@ function toEntry(fields: unknown): StartEntry {
     sentAtMs: instant("sentAtMs"),
     answeredAtMs: instant("answeredAtMs"),
     baseline: entry.get("baseline"),
-    lost: entry.get("lost"),
+    lost: entry.has("lost") ? toLoss(entry.get("lost")) : undefined,
     finishSeenAtMs: instant("finishSeenAtMs"),
   };
+}
+
+function toLoss(text: unknown): AnswerLoss {
+  const loss: unknown = JSON.parse(String(text));
+  if (!isJsonObject(loss)) return { kind: "unknown", detail: "" };
+  const { kind, detail } = loss;
+  return { kind: kind === "server" || kind === "crash" ? kind : "unknown", detail: String(detail) };
 }
 
 function toState(text: string | undefined): StartState {

@@ -5,6 +5,7 @@ import type { Task } from "../tasks/task.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendStart } from "./send-start.ts";
 import { end, endUnsent, type Step } from "./step.ts";
+import { endingOf, workerDied } from "./verify.ts";
 
 /** Does the next step of an activation. */
 export async function stepActivate(task: Task, parts: WorkParts): Promise<Step> {
@@ -22,16 +23,8 @@ export async function stepActivate(task: Task, parts: WorkParts): Promise<Step> 
         startedAtMs: entry.sentAtMs,
       });
     case "sending": {
-      const lost = await parts.journal.answerLost(task.id, "crash: the worker died between the request and its answer");
-      const failed = lost.startsWith("server:");
-      return end({
-        status: failed ? "failed" : "unknown",
-        evidence: "none",
-        reason: failed ? "server-error" : "answer-lost",
-        detail: lost,
-        startedAtMs: entry.sentAtMs,
-        answerLost: !failed,
-      });
+      const lost = await parts.journal.answerLost(task.id, workerDied);
+      return end({ ...endingOf(lost), detail: lost.detail, startedAtMs: entry.sentAtMs });
     }
     case "claimed":
       if (parts.policy(task.policy) === undefined)

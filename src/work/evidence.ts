@@ -22,7 +22,7 @@ const followed = ["activities", "conflictDetails"] as const satisfies readonly L
 const waiterForMs = 60_000;
 
 /** The feed of a task's repository. */
-function feedOf(task: Task, list: ListName): Feed {
+export function feedOf(task: Task, list: ListName): Feed {
   return { service: task.service, repository: task.repository, list };
 }
 

@@ -2,11 +2,13 @@
 import { backoffMs } from "../core/backoff.ts";
 import { type Expression, firstLine, parseExpression } from "../core/expression.ts";
 import type { ListName } from "../core/list-name.ts";
+import type { ItemReader } from "../feeds/mapping.ts";
 import { operationOf } from "../feeds/service-lists.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
+import { feedOf } from "./evidence.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
 import { type Ending, end, endUnsent, type Step } from "./step.ts";
@@ -31,6 +33,7 @@ export async function stepPoll(task: Task, parts: WorkParts, attempt: Attempt): 
       list,
       repository: task.repository,
       items: expression?.uses("items") ?? false,
+      reader: parts.itemReader(feedOf(task, list)),
       signal: attempt.signal,
     });
     return end({ ...judgeList(expression, read), count: read.count, startedAtMs });
@@ -49,16 +52,22 @@ interface Reading {
   readonly list: ListName;
   readonly repository: string | null;
   readonly items: boolean;
+  readonly reader: ItemReader | undefined;
   readonly signal: AbortSignal;
 }
 
-async function readList(service: SyncService, { list, repository, items: wanted, signal }: Reading): Promise<ListRead> {
+async function readList(
+  service: SyncService,
+  { list, repository, items: wanted, reader, signal }: Reading,
+): Promise<ListRead> {
   const query = repository === null ? {} : { repository };
   if (!wanted) return { count: await service.count(operationOf[list], query, { signal }), items: [] };
-  const items: unknown[] = [];
-  for await (const page of service.pages(operationOf[list], query, { signal, itemsMax: pollItemsMax }))
-    items.push(...page.items);
-  return { count: items.length, items };
+  const items = new Map<unknown, unknown>();
+  for await (const page of service.pages(operationOf[list], query, { signal, itemsMax: pollItemsMax })) {
+    // Pages shift while the list changes: an item that comes twice is still one. Without a key nobody can tell.
+    for (const item of page.items) items.set(reader?.knows("id") ? reader.read(item).id : items.size, item);
+  }
+  return { count: items.size, items: [...items.values()] };
 }
 
 function judgeList(expression: Expression | undefined, { count, items }: ListRead): Ending {

@@ -89,7 +89,7 @@ async function followRun(
 ): Promise<Step> {
   const nowMs = await parts.nowMs();
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
-  const answerLost = entry.lost !== undefined;
+  const answerLost = entry.lost !== undefined && entry.lost.kind !== "server";
   if (policy.follow.until === "accepted") {
     const detail = answerLost
       ? "the answer was lost; an activity of it confirms the start"

@@ -66,7 +66,10 @@ async function judgeFailure(
   const ending = { status: "not-started", evidence: "direct", reason, detail: error.message } as const;
   switch (judge(error.kind, task.kind)) {
     case "verify":
-      await parts.journal.answerLost(task.id, `${error.kind}: ${error.message}`);
+      await parts.journal.answerLost(task.id, {
+        kind: error.kind === "server" ? "server" : "unknown",
+        detail: error.message,
+      });
       parts.log.warn("task.answer-lost", {
         policy: task.policy,
         taskId: task.id,

@@ -83,8 +83,9 @@ function unreadable({ nowMs, activities, conflictDetails, newConflicts, timing }
 
 function overdue(follow: Policy["follow"], evidence: RunEvidence): Ending | undefined {
   if (evidence.nowMs - evidence.sentAtMs < follow.deadlineMs) return undefined;
-  const seen =
-    evidence.ours.length > 0
+  const seen = !evidence.attributable
+    ? "without a mapping the feeds cannot tell"
+    : evidence.ours.length > 0
       ? `${evidence.ours.length} activities appeared, not all final`
       : "no activity of it was seen";
   const status = evidence.ours.length > 0 || evidence.activities.walks > 0 ? "timed-out" : "unknown";

@@ -1,10 +1,24 @@
 // A start whose answer never came: did it happen? Looks at the feeds, never sends anything. Called by run.ts.
 import type { Policy } from "../config/policy-set.ts";
-import type { StartEntry } from "../store/start-journal.ts";
+import type { AnswerLoss, StartEntry } from "../store/start-journal.ts";
 import type { Task } from "../tasks/task.ts";
 import { appearedSince, follow, parseBaseline } from "./evidence.ts";
 import type { WorkParts } from "./parts.ts";
-import { end, type Step } from "./step.ts";
+import { type Ending, end, type Step } from "./step.ts";
+
+/** What the journal notes for a start that is found without an answer and without a word why. */
+export const workerDied: AnswerLoss = { kind: "crash", detail: "the worker died between the request and its answer" };
+
+/** How a start without evidence ends. A 500 says that it failed, but it has been seen to lie: absence for a while proves nothing. */
+export function endingOf(loss: AnswerLoss): Pick<Ending, "status" | "evidence" | "reason" | "answerLost"> {
+  const answered = loss.kind === "server";
+  return {
+    status: "unknown",
+    evidence: "none",
+    reason: answered ? "server-error" : "answer-lost",
+    answerLost: !answered,
+  };
+}
 
 /** Looks for the run: confirmed, not yet, or given up on with what is known. */
 export async function verifyStart(
@@ -12,16 +26,10 @@ export async function verifyStart(
   policy: Policy,
   { parts, entry }: { parts: WorkParts; entry: StartEntry },
 ): Promise<Step> {
-  const lost = await parts.journal.answerLost(task.id, "crash: the worker died between the request and its answer");
+  const lost = await parts.journal.answerLost(task.id, workerDied);
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
-  const unknown = {
-    status: "unknown",
-    evidence: "none",
-    reason: "answer-lost",
-    startedAtMs: sentAtMs,
-    answerLost: true,
-  } as const;
-  if (policy.onUnknown === "give-up") return end({ ...unknown, detail: `${lost}; the policy says give-up` });
+  const unknown = { ...endingOf(lost), startedAtMs: sentAtMs };
+  if (policy.onUnknown === "give-up") return end({ ...unknown, detail: `${lost.detail}; the policy says give-up` });
   const nowMs = await parts.nowMs();
   await follow(task, parts, { nowMs, hurry: true });
   const appeared = await appearedSince(task, parts, parseBaseline(entry.baseline));
@@ -38,10 +46,7 @@ export async function verifyStart(
   const { verifyForMs } = parts.timing;
   if (nowMs - sentAtMs < verifyForMs) return { step: "snooze", untilMs: nowMs + 1_000 };
   const looked = (appeared.activities.walkStartedAtMs ?? 0) > sentAtMs && appeared.attributable;
-  if (looked && lost.startsWith("server:")) {
-    const detail = `${lost}; no activity of sync job ${task.target} appeared within ${verifyForMs / 1_000} s`;
-    return end({ ...unknown, status: "failed", evidence: "direct", reason: "server-error", detail, answerLost: false });
-  }
-  const seen = looked ? `no activity of sync job ${task.target} appeared` : "the feeds cannot tell";
-  return end({ ...unknown, detail: `${lost}; ${seen}` });
+  const seconds = Math.round(verifyForMs / 1_000);
+  const seen = looked ? `no activity of sync job ${task.target} appeared within ${seconds} s` : "the feeds cannot tell";
+  return end({ ...unknown, detail: `${lost.detail}; ${seen}` });
 }

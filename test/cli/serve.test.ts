@@ -181,6 +181,25 @@ describe("syncline serve", () => {
     expect(one.events.at(-1)?.["event"]).toBe("serve.stopped");
   });
 
+  it("follows its policy file, and goes on with the last good one while that is broken (P6)", async () => {
+    const own = join(folder, "reloaded.yaml");
+    await writeFile(own, policies(sandbox.baseUrl));
+    const one = new Syncline(["serve", "--config", own, "--prefix", `${redis.prefix}-reload`], environment());
+    running.push(one);
+    await one.until(({ event }) => event === "serve.ready");
+    await writeFile(own, `${policies(sandbox.baseUrl)}  - { nam: broken }\n`);
+    const rejected = await one.until(({ event }) => event === "config.rejected");
+    expect(rejected).toMatchObject({ where: `${own}:13` });
+    const queued = one.events.filter(({ event }) => event === "slot.queued").length;
+    await one.until(() => one.events.filter(({ event }) => event === "slot.queued").length > queued + 1);
+    await writeFile(own, policies(sandbox.baseUrl).replace("every: 1s", "every: 1h"));
+    expect(await one.until(({ event }) => event === "config.reloaded")).toMatchObject({
+      policiesChangedNames: ["often"],
+    });
+    one.kill("SIGTERM");
+    expect((await one.ended()).code).toBe(0);
+  });
+
   it("refuses a wrong configuration with exit 2 and every place", async () => {
     const bad = join(folder, "bad.yaml");
     await writeFile(bad, "apiVersion: syncline/v1\nservices: {}\npolicies:\n  - { nam: x }\n");

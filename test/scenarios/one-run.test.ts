@@ -74,13 +74,18 @@ describe("one run", () => {
 
   it("that answers 500 although it started is followed to its end", async () => {
     const { run, starts } = await start({ policies: story(3), faults: ["500-after,op=RunSyncJob"] });
-    expect(await run("story")).toMatchObject({ status: "succeeded", answerLost: true });
+    expect(await run("story")).toMatchObject({ status: "succeeded", answerLost: false });
     expect(starts(3)).toBe(1);
   });
 
-  it("that answers 500 and did not start is failed, with one request", async () => {
+  it("that answers 500 and shows no activity is unknown, with one request", async () => {
     const { run, sandbox } = await start({ policies: story(3), faults: ["500-before,op=RunSyncJob"] });
-    expect(await run("story")).toMatchObject({ status: "failed", reason: "server-error", answerLost: false });
+    expect(await run("story")).toMatchObject({
+      status: "unknown",
+      evidence: "none",
+      reason: "server-error",
+      answerLost: false,
+    });
     expect(sandbox.requests()["RunSyncJob"]?.["500"]).toBe(1);
   });
 

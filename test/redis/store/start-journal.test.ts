@@ -57,9 +57,15 @@ describe("the start journal", () => {
   it("keeps the first reason why an answer is missing", async () => {
     await journal.claim("why", "me");
     await journal.beginSending("why", "me", farAway);
-    expect(await journal.answerLost("why", "unknown: reset")).toBe("unknown: reset");
-    expect(await journal.answerLost("why", "crash")).toBe("unknown: reset");
-    expect((await journal.claim("why", "heir")).lost).toBe("unknown: reset");
+    expect(await journal.answerLost("why", { kind: "unknown", detail: "reset" })).toEqual({
+      kind: "unknown",
+      detail: "reset",
+    });
+    expect(await journal.answerLost("why", { kind: "crash", detail: "" })).toEqual({
+      kind: "unknown",
+      detail: "reset",
+    });
+    expect((await journal.claim("why", "heir")).lost).toEqual({ kind: "unknown", detail: "reset" });
   });
 
   it("lets a task send again when its request surely did not leave", async () => {

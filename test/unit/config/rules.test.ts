@@ -167,11 +167,6 @@ describe("a service", () => {
       "services.main.token: a token never stands in a policy file: write { file: PATH } or { env: NAME }",
     ],
     [
-      "with an unset variable",
-      `${url}, token: { env: NOPE }`,
-      "services.main.token.env: the environment variable of this name is not set",
-    ],
-    [
       "with the variable's value",
       `${url}, token: { env: "\${TOKEN}" }`,
       "services.main.token.env: write the name of the variable alone, such as SYNC_TOKEN",
