@@ -21,10 +21,12 @@ import { createRecorder } from "./outcome/recorder.ts";
 import { createConsumer } from "./queue/consumer.ts";
 import { Producer } from "./queue/producer.ts";
 import { queueName } from "./queue/queues.ts";
+import { createPauseWatch } from "./schedule/pause-watch.ts";
 import { Scheduler } from "./schedule/scheduler.ts";
 import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
 import { Leases } from "./store/leases.ts";
+import { Pauses } from "./store/pauses.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "./store/redis.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
@@ -95,7 +97,9 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const components: Component[] = [services];
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
-    scheduler = new Scheduler({ policies: set.policies, ledger: new SlotLedger(store), enqueue: parts.enqueue, log });
+    const pauses = createPauseWatch(() => new Pauses(store).all(), log);
+    const ledger = new SlotLedger(store);
+    scheduler = new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, log });
     components.push(scheduler);
   }
   const adopt = (next: PolicySet) => {

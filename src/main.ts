@@ -4,9 +4,13 @@ import { Command, CommanderError } from "commander";
 import { createService } from "./app/create-service.ts";
 import { startApp } from "./app.ts";
 import { apiCommand } from "./cli/api.ts";
+import { auditCommand } from "./cli/audit.ts";
 import type { CommandIo } from "./cli/command-io.ts";
+import { explainCommand } from "./cli/explain.ts";
 import { historyCommand } from "./cli/history.ts";
+import { pauseCommand } from "./cli/pause.ts";
 import { planCommand } from "./cli/plan.ts";
+import { resumeCommand } from "./cli/resume.ts";
 import { runCommand } from "./cli/run-policy.ts";
 import { sandboxCommand } from "./cli/sandbox.ts";
 import { schemaCommand } from "./cli/schema.ts";
@@ -71,6 +75,10 @@ function createProgram(io: CommandIo): Command {
     planCommand(io),
     runCommand(io, startApp),
     historyCommand(io),
+    auditCommand(io),
+    explainCommand(io),
+    pauseCommand(io),
+    resumeCommand(io),
     apiCommand(io, connect),
     sandboxCommand(io),
     schemaCommand(io),

@@ -2,7 +2,6 @@
 import { Command } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
-import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { Producer } from "../queue/producer.ts";
 import { urgencyOf } from "../queue/queues.ts";
@@ -18,6 +17,7 @@ import type { StartApp } from "./serve.ts";
 import {
   configOption,
   durationOption,
+  findPolicy,
   loadPoliciesOrThrow,
   prefixOption,
   type RedisOptions,
@@ -134,13 +134,4 @@ async function waitAndReport({ store, options, io }: RunContext, tasks: readonly
   const skipped = outcomes.filter(({ status }) => status === "skipped").length;
   if (skipped > 0) io.err(`not started: ${skipped} of ${outcomes.length}, see above`);
   io.exitCode = open.size === 0 && skipped === 0 && outcomes.every(({ status }) => isGood[status]) ? 0 : 1;
-}
-
-function findPolicy(set: PolicySet, name: string): Policy {
-  const policy = set.policies.find((known) => known.name === name);
-  if (policy !== undefined) return policy;
-  const names = set.policies.map((known) => known.name);
-  throw new UsageError(
-    `there is no policy ${name}; there ${names.length === 1 ? "is" : "are"}: ${names.slice(0, 20).join(", ")}`,
-  );
 }

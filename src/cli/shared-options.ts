@@ -1,7 +1,7 @@
 // Options that several commands share, and what they mean: the configuration and Redis.
 import { InvalidArgumentError, Option } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
-import type { PolicySet } from "../config/policy-set.ts";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatProblem } from "../config/problem.ts";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
@@ -15,6 +15,8 @@ export const policyChecks = {
   cron: checkCron,
   expression: checkExpression,
 };
+
+const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
 
 /** `--config PATH`: a policy file or a folder of them. */
 export function configOption(): Option {
@@ -48,6 +50,20 @@ export function durationOption(flags: string, description: string, byDefault: st
       throw new InvalidArgumentError("write a duration such as 30s, 10m or 2h");
     }
   });
+}
+
+/** An instant that says its zone, in milliseconds UTC; undefined when the text is none. */
+export function parseInstant(text: string): number | undefined {
+  const instantMs = instantPattern.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(instantMs) ? undefined : instantMs;
+}
+
+/** Reads an option that is an instant. */
+export function instantArgument(text: string): number {
+  const instantMs = parseInstant(text);
+  if (instantMs === undefined)
+    throw new InvalidArgumentError("write an instant such as 2026-12-01T06:00:00Z or 2026-12-01T07:00+01:00");
+  return instantMs;
 }
 
 /** Reads a whole number from 1 to `max`. */
@@ -87,5 +103,18 @@ export async function loadPoliciesOrThrow(path: string, io: CommandIo): Promise<
   const problems = result.problems.map((problem) => formatProblem(problem, io.colours)).join("\n\n");
   throw new UsageError(
     `${path} cannot be used:\n\n${problems}\n\n${result.problems.length} problems; nothing was started`,
+  );
+}
+
+/**
+ * The policy of this name.
+ * @throws UsageError that names those there are.
+ */
+export function findPolicy(set: PolicySet, name: string): Policy {
+  const policy = set.policies.find((known) => known.name === name);
+  if (policy !== undefined) return policy;
+  const names = set.policies.map((known) => known.name);
+  throw new UsageError(
+    `there is no policy ${name}; there ${names.length === 1 ? "is" : "are"}: ${names.slice(0, 20).join(", ")}`,
   );
 }

@@ -8,6 +8,7 @@ import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { policyDefaults } from "./defaults.ts";
 import type {
   Action,
+  ClosedTimes,
   Follow,
   ItemMapping,
   Policy,
@@ -89,6 +90,7 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
     repository: input.repository,
     action,
     schedule,
+    closed: toClosedTimes(input, defaults),
     catchUp: input.catchUp ?? defaults.catchUp ?? policyDefaults.catchUp,
     catchUpWindowMs: toMs(input.catchUpWindow ?? defaults.catchUpWindow) ?? windowMs,
     overlap: input.overlap ?? defaults.overlap ?? policyDefaults.overlap,
@@ -120,6 +122,17 @@ function toSchedule(input: ScheduleInput, defaults: DefaultsInput): Schedule {
       overlap: input.dst?.overlap ?? defaults.dst?.overlap ?? policyDefaults.dstOverlap,
     },
     spreadMs,
+  };
+}
+
+function toClosedTimes(input: PolicyInput, defaults: DefaultsInput): ClosedTimes {
+  return {
+    timezone: input.schedule?.timezone ?? defaults.timezone ?? policyDefaults.timezone,
+    blackouts: (input.blackout ?? defaults.blackout ?? []).map((window) => ({
+      cron: window.cron,
+      durationMs: parseDuration(window.for),
+    })),
+    holidays: input.holidays ?? defaults.holidays ?? [],
   };
 }
 

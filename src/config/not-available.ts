@@ -21,7 +21,6 @@ export const notAvailable: readonly NotAvailable[] = [
   { path: "policies.*.apply", instead: "change names and targets with `syncline api`" },
   { path: "policies.*.delete", instead: "delete the sync job with `syncline api`" },
   { path: "policies.*.after", instead: "give the policies schedules that follow each other" },
-  { path: "policies.*.blackout", instead: "leave the hours out of the cron expression" },
   { path: "policies.*.notify", instead: "watch the log and the metrics for outcomes" },
   { path: "policies.*.onUnknown", value: "retry", instead: "use verify or give-up" },
   { path: "defaults.notify", instead: "watch the log and the metrics for outcomes" },

@@ -16,6 +16,8 @@ export const policyLimits = {
   servicesMax: 100,
   syncJobsMax: 1_000,
   cronExpressionsMax: 20,
+  blackoutsMax: 50,
+  holidaysMax: 400,
   textCharactersMax: 4_096,
   /** Slots that `catchUp: all` may start at once. */
   catchUpSlotsMax: 1_000,

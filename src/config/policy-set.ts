@@ -62,6 +62,13 @@ export interface Follow {
   readonly conflictsMax: number | undefined;
 }
 
+/** When slots of a policy do not start: windows that open at a cron instant, and local dates (`2026-12-25`), both in this zone. */
+export interface ClosedTimes {
+  readonly timezone: string;
+  readonly blackouts: readonly { readonly cron: string; readonly durationMs: number }[];
+  readonly holidays: readonly string[];
+}
+
 /** One policy. Without a schedule it runs by hand only. */
 export interface Policy {
   readonly name: string;
@@ -69,6 +76,7 @@ export interface Policy {
   readonly repository: string | undefined;
   readonly action: Action;
   readonly schedule: Schedule | undefined;
+  readonly closed: ClosedTimes;
   readonly catchUp: "latest" | "none" | "all";
   readonly catchUpWindowMs: number;
   readonly overlap: "skip" | "queue" | "allow";

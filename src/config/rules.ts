@@ -31,6 +31,7 @@ export function checkRules(context: RuleContext): void {
   for (const [, service] of context.file.at("services").entries()) {
     for (const rule of serviceRules) rule(service, context);
   }
+  blackoutRule(context.file.at("defaults"), context);
   for (const policy of context.file.at("policies").items()) {
     for (const rule of policyRules) rule(policy, context);
   }
@@ -82,6 +83,7 @@ const policyRules: readonly Rule[] = [
   followRule,
   scheduleRule,
   cronRule,
+  blackoutRule,
   catchUpRule,
 ];
 
@@ -135,17 +137,36 @@ function cronRule(policy: View, { defaults, checks, report }: RuleContext): void
   const schedule = policy.at("schedule");
   const cron = schedule.at("cron");
   if (!cron.isPresent) return;
-  const named = schedule.at("timezone").text() ?? defaults.at("timezone").text() ?? policyDefaults.timezone;
-  const timezone = isTimezone(named) ? named : policyDefaults.timezone;
-  for (const expression of [cron, ...cron.items()]) {
-    const text = expression.text();
-    const problem = text === undefined ? undefined : checks.cron(text, timezone);
-    if (problem !== undefined) {
-      report(expression.path, `schedule.cron: ${problem}`, {
-        hint: "five fields: minute hour day month weekday; six: second first",
-      });
-    }
-  }
+  const timezone = timezoneOf(policy, defaults);
+  for (const expression of [cron, ...cron.items()])
+    checkCron(expression, { label: "schedule.cron", timezone, checks, report });
+}
+
+/** Of a policy, or of `defaults`. */
+function blackoutRule(subject: View, { defaults, checks, report }: RuleContext): void {
+  const timezone = timezoneOf(subject, defaults);
+  for (const window of subject.at("blackout").items())
+    checkCron(window.at("cron"), { label: "blackout.cron", timezone, checks, report });
+}
+
+function timezoneOf(policy: View, defaults: View): string {
+  const named =
+    policy.at("schedule").at("timezone").text() ?? defaults.at("timezone").text() ?? policyDefaults.timezone;
+  return isTimezone(named) ? named : policyDefaults.timezone;
+}
+
+interface CronCheck extends Pick<RuleContext, "checks" | "report"> {
+  readonly label: string;
+  readonly timezone: string;
+}
+
+function checkCron(expression: View, { label, timezone, checks, report }: CronCheck): void {
+  const text = expression.text();
+  const problem = text === undefined ? undefined : checks.cron(text, timezone);
+  if (problem === undefined) return;
+  report(expression.path, `${label}: ${problem}`, {
+    hint: "five fields: minute hour day month weekday; six: second first",
+  });
 }
 
 function catchUpRule(policy: View, { defaults, report }: RuleContext): void {

@@ -8,6 +8,14 @@ import type { Urgency } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { feedWalkOptions, producerConnection, type QueueTarget, queueName, taskOptions, urgencyOf } from "./queues.ts";
 
+/** A task in its queue. `state`: the queue's own word, such as waiting, delayed, active, completed. */
+export interface QueuedTask {
+  readonly state: string;
+  /** Whether it will be worked on, or is being. */
+  readonly isInFlight: boolean;
+  readonly queuedAtMs: number;
+}
+
 const closeWithinMs = 2_000;
 
 /** The producing side of all queues. */
@@ -46,6 +54,15 @@ export class Producer {
   /** How many workers read this queue, over all processes. */
   async workers(service: string, urgency: Urgency): Promise<number> {
     return this.#queue(queueName(service, urgency)).getWorkersCount();
+  }
+
+  /** What the queue knows of a task; undefined when it is not there, or not any more. */
+  async find({ service, kind, id }: Pick<Task, "service" | "kind" | "id">): Promise<QueuedTask | undefined> {
+    const job = await this.#queue(queueName(service, urgencyOf(kind))).getJob(id);
+    if (job === undefined) return undefined;
+    const state = await job.getState();
+    const isOver = state === "completed" || state === "failed" || state === "unknown";
+    return { state, isInFlight: !isOver, queuedAtMs: job.timestamp };
   }
 
   /** How many items of a service wait, sleep or are in work, in both queues. */

@@ -1,14 +1,14 @@
 // What the scheduler needs of the slot ledger, and what it hands to it. store/slot-ledger.ts keeps it in Redis; this file
 // only names the shapes, so that schedule/ never sees the store.
+import type { SlotRecord } from "../tasks/slot-record.ts";
 import type { Task } from "../tasks/task.ts";
-import type { RecordedSlot } from "./slot-tasks.ts";
 
 /** One step of planning, as the ledger keeps it: from the mark that was expected to the new one, with all in between. */
 export interface PlannedStep {
   readonly policy: string;
   readonly expectedMarkMs: number;
   readonly newMarkMs: number;
-  readonly records: readonly RecordedSlot[];
+  readonly records: readonly SlotRecord[];
   readonly tasks: readonly Task[];
 }
 

@@ -2,7 +2,7 @@
 // enqueued in one call, so it is bounded in policies, records and tasks.
 import type { Entry } from "./agenda.ts";
 import type { PlannedStep } from "./ledger-port.ts";
-import { planSlots, type SlotPlan } from "./plan-slots.ts";
+import { type PlanningMoment, planSlots, type SlotPlan } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
 
 /** One policy's step, with what it was planned from. */
@@ -16,13 +16,13 @@ const policiesPerBatchMax = 200;
 const recordsPerBatchMax = 2_000;
 const tasksPerBatchMax = 1_000;
 
-/** Plans what is due by `nowMs`, portion by portion. A single policy with more than a portion holds is one of its own. */
-export function* planBatches(due: readonly Entry[], nowMs: number): Generator<PlannedEntry[], void, void> {
+/** Plans what is due at this moment, portion by portion. A single policy with more than a portion holds is one of its own. */
+export function* planBatches(due: readonly Entry[], moment: PlanningMoment): Generator<PlannedEntry[], void, void> {
   let batch: PlannedEntry[] = [];
   let records = 0;
   let tasks = 0;
   for (const entry of due) {
-    const planned = planEntry(entry, nowMs);
+    const planned = planEntry(entry, moment);
     if (planned === undefined) continue;
     batch.push(planned);
     records += planned.step.records.length;
@@ -36,12 +36,12 @@ export function* planBatches(due: readonly Entry[], nowMs: number): Generator<Pl
   if (batch.length > 0) yield batch;
 }
 
-function planEntry(entry: Entry, nowMs: number): PlannedEntry | undefined {
+function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefined {
   const { policy, source, markMs } = entry;
-  const slots = source.due(markMs, nowMs);
+  const slots = source.due(markMs, moment.nowMs);
   const newMarkMs = slots.at(-1);
   if (newMarkMs === undefined) return undefined;
-  const plans = planSlots(policy, slots, nowMs);
+  const plans = planSlots(policy, slots, moment);
   return {
     entry,
     plans,
@@ -49,7 +49,7 @@ function planEntry(entry: Entry, nowMs: number): PlannedEntry | undefined {
       policy: policy.name,
       expectedMarkMs: markMs,
       newMarkMs,
-      records: toRecords(plans),
+      records: toRecords(policy, plans),
       tasks: toTasks(policy, plans),
     },
   };

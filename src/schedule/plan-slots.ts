@@ -1,21 +1,58 @@
-// What becomes of the slots that are due: the catch-up rule. Pure; called by the scheduler, and by nobody else.
+// What becomes of the slots that are due: closed times and pauses first, then the catch-up rule. Pure; called by the scheduler, and by nobody else.
 import type { Policy } from "../config/policy-set.ts";
+import { isAbout, isInForce, type Pause } from "../tasks/pause.ts";
+import { createClosedTimes } from "./closed-times.ts";
 
 /** How late a slot may be noticed and still count as on time, whatever the catch-up rule says. */
 export const onTimeMs = 30_000;
 
-/** What a slot ends in. `coalesced` names the slot that stands for it; `missed` says why nothing will be done. */
+/** What a slot ends in. `coalesced` names the slot that stands for it; `missed` and `skipped` say why nothing will be done. */
 export type SlotPlan =
   | { readonly slotMs: number; readonly state: "started"; readonly covers: readonly number[] }
   | { readonly slotMs: number; readonly state: "coalesced"; readonly into: number }
-  | { readonly slotMs: number; readonly state: "missed"; readonly reason: "catch-up-none" | "outside-window" };
+  | { readonly slotMs: number; readonly state: "missed"; readonly reason: "catch-up-none" | "outside-window" }
+  | {
+      readonly slotMs: number;
+      readonly state: "skipped";
+      readonly reason: "blackout" | "holiday" | "paused";
+      readonly note: string;
+    };
+
+/** What planning looks at besides the policy: the time, and every pause that may touch a slot. */
+export interface PlanningMoment {
+  readonly nowMs: number;
+  readonly pauses: readonly Pause[];
+}
 
 /**
  * Plans due slots (oldest first): exactly one plan for each.
- * A slot inside the catch-up window may still start: with `latest` the newest, standing for all older ones;
+ * A slot in a blackout window, on a holiday or in a pause is skipped: never started, and no other slot stands for it.
+ * Of the others, a slot inside the catch-up window may still start: with `latest` the newest, standing for all older ones;
  * with `all` each of them; with `none` only a slot that is on time. A slot outside the window is missed, unless a newer one stands for it.
  */
-export function planSlots(policy: Policy, slots: readonly number[], nowMs: number): SlotPlan[] {
+export function planSlots(policy: Policy, slots: readonly number[], { nowMs, pauses }: PlanningMoment): SlotPlan[] {
+  const skips = planSkips(policy, slots, pauses);
+  const open = slots.filter((slotMs) => !skips.has(slotMs));
+  const plans = new Map(planOpen(policy, open, nowMs).map((plan) => [plan.slotMs, plan]));
+  return slots.flatMap((slotMs) => skips.get(slotMs) ?? plans.get(slotMs) ?? []);
+}
+
+function planSkips(policy: Policy, slots: readonly number[], pauses: readonly Pause[]): Map<number, SlotPlan> {
+  const closedAt = createClosedTimes(policy);
+  const relevant = pauses.filter((pause) => isAbout(pause, policy));
+  const skips = new Map<number, SlotPlan>();
+  for (const slotMs of slots) {
+    // What the file forbids comes first: `resume --catch-up` makes up for pauses only.
+    const closed = closedAt(slotMs);
+    const pause = closed === undefined ? relevant.find((one) => isInForce(one, slotMs)) : undefined;
+    if (closed !== undefined) skips.set(slotMs, { slotMs, state: "skipped", ...closed });
+    if (pause !== undefined)
+      skips.set(slotMs, { slotMs, state: "skipped", reason: "paused", note: `${pause.note} (${pause.actor})` });
+  }
+  return skips;
+}
+
+function planOpen(policy: Policy, slots: readonly number[], nowMs: number): SlotPlan[] {
   const windowMs = policy.catchUp === "none" ? onTimeMs : Math.max(policy.catchUpWindowMs, onTimeMs);
   const inWindow = slots.filter((slotMs) => nowMs - slotMs <= windowMs);
   if (policy.catchUp === "latest") return planLatest(slots, inWindow.at(-1));

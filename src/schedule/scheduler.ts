@@ -1,7 +1,7 @@
 // What happens when a slot is due: every second a beat looks which policies are due by Redis's clock, plans their
 // slots, records them and the new marks atomically, and hands the tasks to the queue.
 //
-//   beat ─▶ newest policies ─▶ due ─▶ slots after the mark ─▶ plan (catch-up) ─▶ record + mark ─▶ enqueue ─▶ confirm
+//   beat ─▶ newest policies ─▶ due ─▶ slots after the mark ─▶ plan (closed, paused, catch-up) ─▶ record + mark ─▶ enqueue ─▶ confirm
 //
 // The beat is only an alarm clock: one that comes late, twice or not at all changes nothing but the latency.
 import cron from "node-cron";
@@ -12,14 +12,17 @@ import type { EventLog } from "../core/event-log.ts";
 import type { EnqueueTasks } from "../tasks/seams.ts";
 import { Agenda } from "./agenda.ts";
 import type { Ledger } from "./ledger-port.ts";
+import type { ReadPauses } from "./pause-watch.ts";
 import { type PlannedEntry, planBatches } from "./plan-batches.ts";
-import type { SlotPlan } from "./plan-slots.ts";
+import type { PlanningMoment, SlotPlan } from "./plan-slots.ts";
 
 /** What the scheduler is made of. */
 export interface SchedulerOptions {
   readonly policies: readonly Policy[];
   readonly ledger: Ledger;
   readonly enqueue: EnqueueTasks;
+  /** The pauses, asked for once a look; none unless given. */
+  readonly pauses?: ReadPauses;
   readonly log: EventLog;
 }
 
@@ -70,10 +73,12 @@ export class Scheduler implements Component {
   /** One look at what is due. Called by the beat; tests call it by hand. */
   async look(): Promise<void> {
     const nowMs = await this.#options.ledger.nowMs();
-    await this.#planDue(nowMs);
+    // After the time, so that no pause is missed that holds at a slot which is due.
+    const moment = { nowMs, pauses: (await this.#options.pauses?.(nowMs)) ?? [] };
+    await this.#planDue(moment);
     if (this.#wanted !== undefined) {
       await this.#adopt(this.#wanted, nowMs);
-      await this.#planDue(nowMs);
+      await this.#planDue(moment);
     }
     if (nowMs - this.#sweptAtMs >= sweepEveryMs) await this.#sweep(nowMs);
   }
@@ -107,8 +112,9 @@ export class Scheduler implements Component {
     if (this.#wanted === policies) this.#wanted = undefined;
   }
 
-  async #planDue(nowMs: number): Promise<void> {
-    const batches = planBatches(this.#agenda.due(nowMs), nowMs);
+  async #planDue(moment: PlanningMoment): Promise<void> {
+    const { nowMs } = moment;
+    const batches = planBatches(this.#agenda.due(nowMs), moment);
     // Several workers share one sequence of portions; when one fails, the sequence ends for all of them.
     const work = async () => {
       for (const batch of batches) await this.#carryOut(batch, nowMs);
@@ -140,7 +146,9 @@ export class Scheduler implements Component {
     const slot = new Date(plan.slotMs).toISOString();
     if (plan.state === "started") {
       this.#options.log.info("slot.queued", { policy, slot, covers: plan.covers.length, delayMs: nowMs - plan.slotMs });
-    } else if (plan.state === "missed") this.#options.log.error("slot.missed", { policy, slot, reason: plan.reason });
+    } else if (plan.state === "skipped")
+      this.#options.log.info("slot.skipped", { policy, slot, reason: plan.reason, note: plan.note });
+    else if (plan.state === "missed") this.#options.log.error("slot.missed", { policy, slot, reason: plan.reason });
     else this.#options.log.warn("slot.coalesced", { policy, slot, into: new Date(plan.into).toISOString() });
   }
 

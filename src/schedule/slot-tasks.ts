@@ -1,5 +1,7 @@
 // From planned slots to what is recorded and what is queued. Pure; called by the scheduler and by `syncline run`.
 import type { Policy } from "../config/policy-set.ts";
+import { canonicalJson, hashText } from "../core/stable-hash.ts";
+import type { SlotRecord } from "../tasks/slot-record.ts";
 import { type Task, targetFromMasks } from "../tasks/task.ts";
 import { taskId } from "../tasks/task-id.ts";
 import type { SlotPlan } from "./plan-slots.ts";
@@ -7,16 +9,29 @@ import type { SlotPlan } from "./plan-slots.ts";
 /** A task that has waited this long after its slot (or its catch-up window, if longer) does not start any more. */
 const startWithinMs = 3_600_000;
 
-/** A slot as the ledger keeps it: `detail` is the reason of a miss, or the slot that stands for this one. */
-export interface RecordedSlot {
-  readonly slotMs: number;
-  readonly state: SlotPlan["state"];
-  readonly detail: string;
+/** One ledger record for each planned slot. */
+export function toRecords(policy: Policy, plans: readonly SlotPlan[]): SlotRecord[] {
+  const schedule = scheduleHash(policy);
+  const started = { kind: policy.action.kind, targets: targetsOf(policy) };
+  return plans.map((plan) => ({
+    slotMs: plan.slotMs,
+    state: plan.state,
+    detail: detailOf(plan),
+    ...(plan.state === "skipped" ? { note: plan.note } : {}),
+    schedule,
+    ...(plan.state === "started" ? started : {}),
+  }));
 }
 
-/** One ledger record for each planned slot. */
-export function toRecords(plans: readonly SlotPlan[]): RecordedSlot[] {
-  return plans.map((plan) => ({ slotMs: plan.slotMs, state: plan.state, detail: detailOf(plan) }));
+/** Eight hex digits that change when a policy's slots may be others; never with the name of the policy. */
+export function scheduleHash({ schedule }: Policy): string {
+  return hashText(canonicalJson(schedule ?? null), 8);
+}
+
+/** The record of a slot that a pause had skipped and that starts after all. */
+export function toCaughtUp(policy: Policy, skipped: SlotRecord, note: string): SlotRecord {
+  const { kind } = policy.action;
+  return { ...skipped, state: "started", detail: "caught-up", note, kind, targets: targetsOf(policy) };
 }
 
 /** The tasks of the slots that start: one for each sync job, or one for the list. */
@@ -50,5 +65,5 @@ function targetsOf({ action }: Policy): string[] {
 
 function detailOf(plan: SlotPlan): string {
   if (plan.state === "started") return "";
-  return plan.state === "missed" ? plan.reason : new Date(plan.into).toISOString();
+  return plan.state === "coalesced" ? new Date(plan.into).toISOString() : plan.reason;
 }

@@ -40,6 +40,29 @@ export class History {
     return text === null ? undefined : parseOutcome(JSON.parse(text));
   }
 
+  /** The outcomes that these tasks have, by task id. */
+  async outcomes(taskIds: readonly string[]): Promise<Map<string, Outcome>> {
+    const found = new Map<string, Outcome>();
+    const step = 500;
+    for (let from = 0; from < taskIds.length; from += step) {
+      const texts = await this.#store.redis.hmget(this.#store.key("outcomes"), ...taskIds.slice(from, from + step));
+      for (const text of texts) {
+        if (text === null) continue;
+        const outcome = parseOutcome(JSON.parse(text));
+        found.set(outcome.taskId, outcome);
+      }
+    }
+    return found;
+  }
+
+  /** Since when (milliseconds UTC) every outcome is here; undefined when none was ever dropped. */
+  async keptSinceMs(): Promise<number | undefined> {
+    const { redis, key } = this.#store;
+    if ((await redis.zcard(key("outcome-index"))) < outcomesMax) return undefined;
+    const [, score] = await redis.zrange(key("outcome-index"), "0", "0", "WITHSCORES");
+    return score === undefined ? undefined : Number(score);
+  }
+
   /** The newest outcomes, newest first, of all policies or one; at most `count`. */
   async newest(count: number, policy?: string): Promise<Outcome[]> {
     const found: Outcome[] = [];

@@ -31,6 +31,11 @@ export class Leases {
     return String(await acquireScript(this.#store, [this.#key(subject)], [holder, durationMs]));
   }
 
+  /** Who holds the lease: a task's id; undefined when it is free. */
+  async holder(subject: LeaseSubject): Promise<string | undefined> {
+    return (await this.#store.redis.get(this.#key(subject))) ?? undefined;
+  }
+
   /** Gives the lease back, if this holder has it. */
   async release(subject: LeaseSubject, holder: string): Promise<void> {
     await releaseScript(this.#store, [this.#key(subject)], [holder]);

@@ -1,16 +1,12 @@
-// The slot ledger: which slots were due, and what became of each. Called by the scheduler alone.
+// The slot ledger: which slots were due, and what became of each. Written by the scheduler; read by `audit` and `explain`.
 // Recording slots and moving the policy's mark is one atomic step, so any number of replicas may plan at once:
 // whoever comes second finds the mark moved and does nothing. Tasks that were recorded but not yet put into the
 // queue stand in the outbox, and the sweep repairs a crash in between.
+import { isJsonObject } from "../core/json.ts";
+import { readSlotRecord, type SlotRecord } from "../tasks/slot-record.ts";
 import { parseTask, type Task } from "../tasks/task.ts";
-import { createScript, redisTimeMs, type Store } from "./redis.ts";
-
-/** What became of one slot. `detail` is the reason of a miss, or the slot that stands for this one. */
-export interface SlotRecord {
-  readonly slotMs: number;
-  readonly state: "started" | "missed" | "coalesced";
-  readonly detail: string;
-}
+import { marksScript, recordScript, startSkippedScript } from "./ledger-scripts.ts";
+import { redisTimeMs, type Store } from "./redis.ts";
 
 /** One step of planning: from the mark that was expected to the new one, with everything in between. */
 export interface SlotStep {
@@ -27,54 +23,17 @@ export interface ScheduledPolicy {
   readonly schedule: string;
 }
 
-/** How many slot records a policy keeps; older ones are dropped. About 150 bytes each. */
+/** How many slot records a policy keeps; older ones are dropped. About 150 bytes each, and 6 more for each sync job of a started slot. */
 export const slotRecordsMax = 1_000;
 
-/** Each step on its own: its mark is where it was expected, or nothing of it is written. Answers 'ok', the other mark, or '' for none. */
-const recordScript = createScript(`
-local answers = {}
-local at = 2
-for step = 1, (#KEYS - 2) / 2 do
-  local slots, index = KEYS[2 * step + 1], KEYS[2 * step + 2]
-  local policy, expected, new, tasks, count = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
-  at = at + 5
-  local mark = redis.call('HGET', KEYS[1], policy)
-  if mark ~= expected then
-    answers[step] = mark or ''
-  else
-    redis.call('HSET', KEYS[1], policy, new)
-    for i = at, at + 2 * count - 1, 2 do
-      redis.call('HSETNX', slots, ARGV[i], ARGV[i + 1])
-      redis.call('ZADD', index, ARGV[i], ARGV[i])
-    end
-    if tasks ~= '[]' then redis.call('HSET', KEYS[2], policy .. '/' .. new, tasks) end
-    local extra = redis.call('ZCARD', index) - tonumber(ARGV[1])
-    if extra > 0 then
-      local old = redis.call('ZPOPMIN', index, extra)
-      for i = 1, #old, 2 do redis.call('HDEL', slots, old[i]) end
-    end
-    answers[step] = 'ok'
-  end
-  at = at + 2 * count
-end
-return answers`);
-
-/** A new policy begins now; one with another schedule than is known begins now at the earliest; the others keep their marks. */
-const marksScript = createScript(`
-local marks = {}
-for i = 2, #ARGV, 2 do
-  local policy, schedule = ARGV[i], ARGV[i + 1]
-  local mark = redis.call('HGET', KEYS[1], policy)
-  local known = redis.call('HGET', KEYS[2], policy)
-  local changed = known and known ~= schedule
-  if not mark or (changed and tonumber(mark) < tonumber(ARGV[1])) then
-    mark = ARGV[1]
-    redis.call('HSET', KEYS[1], policy, mark)
-  end
-  if known ~= schedule then redis.call('HSET', KEYS[2], policy, schedule) end
-  marks[i / 2] = mark
-end
-return marks`);
+/** What is in the ledger of one policy. Instants are milliseconds UTC. */
+export interface LedgerHoldings {
+  /** Up to where slots are recorded; undefined when no scheduler plans the policy here. */
+  readonly markMs: number | undefined;
+  /** Every slot after this instant, up to the mark, has a record: since the policy (or its schedule) began here, or since older records were dropped. */
+  readonly keptSinceMs: number | undefined;
+  readonly records: readonly SlotRecord[];
+}
 
 /** The slot ledger in Redis. */
 export class SlotLedger {
@@ -98,7 +57,8 @@ export class SlotLedger {
     const marks = new Map<string, number>();
     for (const portion of portionsOf(policies)) {
       const args = [nowMs, ...portion.flatMap(({ policy, schedule }) => [policy, schedule])];
-      const answer = toTexts(await marksScript(this.#store, [key("marks"), key("schedules")], args));
+      const keys = [key("marks"), key("schedules"), key("kept-since")];
+      const answer = toTexts(await marksScript(this.#store, keys, args));
       for (const [index, { policy }] of portion.entries()) marks.set(policy, Number(answer[index]));
     }
     return marks;
@@ -112,9 +72,10 @@ export class SlotLedger {
     const { key } = this.#store;
     const answers: RecordAnswer[] = [];
     for (const portion of portionsOf(steps)) {
-      const keys = portion.flatMap(({ policy }) => [key("slots", policy), key("slot-index", policy)]);
+      const slotKeys = portion.flatMap(({ policy }) => [key("slots", policy), key("slot-index", policy)]);
+      const keys = [key("marks"), key("outbox"), key("kept-since"), ...slotKeys];
       const args = [slotRecordsMax, ...portion.flatMap(stepArguments)];
-      const answer = toTexts(await recordScript(this.#store, [key("marks"), key("outbox"), ...keys], args));
+      const answer = toTexts(await recordScript(this.#store, keys, args));
       answers.push(...portion.map((step, index) => toAnswer(answer[index] ?? "", step)));
     }
     return answers;
@@ -122,16 +83,17 @@ export class SlotLedger {
 
   /** Takes the tasks of steps out of the outbox: they are in the queue. */
   async confirmQueued(steps: readonly Pick<SlotStep, "policy" | "newMarkMs">[]): Promise<void> {
-    const fields = steps.map(({ policy, newMarkMs }) => `${policy}/${newMarkMs}`);
+    const fields = steps.map(outboxField);
     for (const portion of portionsOf(fields)) await this.#store.redis.hdel(this.#store.key("outbox"), ...portion);
   }
 
-  /** Forgets the marks and schedules of policies; their slot records stay. */
+  /** Forgets the marks and schedules of policies, and since when they are whole; their slot records stay. */
   async drop(policies: readonly string[]): Promise<void> {
     const { redis, key } = this.#store;
     for (const portion of portionsOf(policies)) {
       await redis.hdel(key("marks"), ...portion);
       await redis.hdel(key("schedules"), ...portion);
+      await redis.hdel(key("kept-since"), ...portion);
     }
   }
 
@@ -155,8 +117,55 @@ export class SlotLedger {
     const slots = await redis.zrevrange(key("slot-index", policy), 0, count - 1);
     if (slots.length === 0) return [];
     const texts = await redis.hmget(key("slots", policy), ...slots);
-    return slots.map((slot, index) => ({ slotMs: Number(slot), ...JSON.parse(texts[index] ?? "{}") }));
+    return slots.flatMap((slot, index) => toRecord(slot, texts[index] ?? null));
   }
+
+  /** What the ledger holds of a policy: its marks, and every record, oldest first. */
+  async holdings(policy: string): Promise<LedgerHoldings> {
+    const { redis, key } = this.#store;
+    const [mark, keptSince, slots] = await Promise.all([
+      redis.hget(key("marks"), policy),
+      redis.hget(key("kept-since"), policy),
+      redis.hgetall(key("slots", policy)),
+    ]);
+    const records = Object.entries(slots).flatMap(([slot, text]) => toRecord(slot, text));
+    return {
+      markMs: mark === null ? undefined : Number(mark),
+      keptSinceMs: keptSince === null ? undefined : Number(keptSince),
+      records: records.sort((a, b) => a.slotMs - b.slotMs),
+    };
+  }
+
+  /** The names of all policies that schedulers plan here, by the latest policies that they have read. */
+  policies(): Promise<string[]> {
+    return this.#store.redis.hkeys(this.#store.key("marks"));
+  }
+
+  /**
+   * Lets a slot start after all that a pause had skipped: its record changes and its tasks go to the outbox in one step.
+   * Answers false, and changes nothing, when the record does not say so any more. Enqueue the tasks and confirm with `newMarkMs`: the time of Redis.
+   */
+  async startSkipped(
+    policy: string,
+    record: SlotRecord,
+    step: Pick<SlotStep, "newMarkMs" | "tasks">,
+  ): Promise<boolean> {
+    const { key } = this.#store;
+    const { slotMs, ...rest } = record;
+    const field = outboxField({ policy, newMarkMs: step.newMarkMs });
+    const answer = await startSkippedScript(
+      this.#store,
+      [key("slots", policy), key("outbox")],
+      [slotMs, JSON.stringify(rest), field, JSON.stringify(step.tasks)],
+    );
+    return answer === 1;
+  }
+}
+
+function toRecord(slot: string, text: string | null): SlotRecord[] {
+  const fields: unknown = JSON.parse(text ?? "null");
+  const record = isJsonObject(fields) ? readSlotRecord({ ...fields, slotMs: Number(slot) }) : undefined;
+  return record === undefined ? [] : [record];
 }
 
 interface RecordAnswer {
@@ -172,8 +181,12 @@ function* portionsOf<Item>(items: readonly Item[]): Generator<readonly Item[], v
 }
 
 function stepArguments({ policy, expectedMarkMs, newMarkMs, tasks, records }: SlotStep): (string | number)[] {
-  const slots = records.flatMap(({ slotMs, state, detail }) => [slotMs, JSON.stringify({ state, detail })]);
+  const slots = records.flatMap(({ slotMs, ...record }) => [slotMs, JSON.stringify(record)]);
   return [policy, expectedMarkMs, newMarkMs, JSON.stringify(tasks), records.length, ...slots];
+}
+
+function outboxField({ policy, newMarkMs }: Pick<SlotStep, "policy" | "newMarkMs">): string {
+  return `${policy}/${newMarkMs}`;
 }
 
 function toAnswer(text: string, step: SlotStep): RecordAnswer {

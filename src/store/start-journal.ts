@@ -81,6 +81,12 @@ export class StartJournal {
     return toEntry(fields);
   }
 
+  /** What stands there; undefined when nobody has claimed the start, or it was forgotten (30 days after its last step). */
+  async entry(taskId: string): Promise<StartEntry | undefined> {
+    const fields = Object.entries(await this.#store.redis.hgetall(this.#key(taskId))).flat();
+    return fields.length === 0 ? undefined : toEntry(fields);
+  }
+
   /** Asks for the one permission to send. The intent and the baseline are written in the same step. */
   async beginSending(
     taskId: string,

@@ -21,7 +21,20 @@ describe("the command line", () => {
   it("shows help with exit 0, and what is wrong with exit 2", async () => {
     const help = await syncline(["--help"]);
     expect(help.code).toBe(0);
-    for (const command of ["serve", "validate", "plan", "run", "history", "api", "sandbox", "schema"])
+    for (const command of [
+      "serve",
+      "validate",
+      "plan",
+      "run",
+      "history",
+      "audit",
+      "explain",
+      "pause",
+      "resume",
+      "api",
+      "sandbox",
+      "schema",
+    ])
       expect(help.out).toContain(command);
     const wrong = await syncline(["sevre"]);
     expect(wrong.code).toBe(2);

@@ -9,6 +9,7 @@ export function testPolicy(changes: Partial<Policy> = {}): Policy {
     repository: "HR",
     action: { kind: "run", syncJobs: [42] },
     schedule: { kind: "every", everyMs: 5_000, spreadMs: 0 },
+    closed: { timezone: "UTC", blackouts: [], holidays: [] },
     catchUp: "latest",
     catchUpWindowMs: 5_000,
     overlap: "skip",

@@ -3,8 +3,9 @@
 import { z } from "zod";
 import { policyLimits } from "../policy-limits.ts";
 import { actionFields } from "./action.ts";
+import { closedFields } from "./closed.ts";
 import { behaviourFields } from "./follow.ts";
-import { durationSchema, nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
+import { nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
 import { dstSchema, scheduleSchema } from "./schedule.ts";
 import { servicesSchema } from "./service.ts";
 import { sinksSchema } from "./sink.ts";
@@ -15,17 +16,13 @@ const defaultsSchema = z
       .meta({ description: "The IANA time zone of cron schedules.", default: "UTC", examples: ["Europe/Vienna"] })
       .exactOptional(),
     dst: dstSchema.exactOptional(),
+    ...closedFields,
     ...behaviourFields,
   })
   .meta({
     description: "What holds for every policy that does not say otherwise, over all files of a folder.",
     examples: [{ timezone: "Europe/Vienna", catchUp: "latest", overlap: "skip" }],
   });
-
-const blackoutSchema = z.strictObject({
-  cron: textSchema.meta({ description: "When the window opens.", examples: ["0 22 * * 5"] }),
-  for: durationSchema("1m", "31d").meta({ description: "How long it stays open.", examples: ["8h"] }),
-});
 
 const policySchema = z.strictObject({
   name: nameSchema.meta({
@@ -42,18 +39,13 @@ const policySchema = z.strictObject({
     .exactOptional(),
   ...actionFields,
   schedule: scheduleSchema.exactOptional(),
+  ...closedFields,
   ...behaviourFields,
   after: z
     .array(nameSchema)
     .min(1)
     .max(20)
     .meta({ description: "Policies that must have succeeded before.", examples: [["masks-nightly"]] })
-    .exactOptional(),
-  blackout: z
-    .array(blackoutSchema)
-    .min(1)
-    .max(20)
-    .meta({ description: "Windows in which no slot starts.", examples: [[{ cron: "0 22 * * 5", for: "8h" }]] })
     .exactOptional(),
 });
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
+import { type AuditInput, auditSlots } from "../../../src/schedule/audit-slots.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
@@ -105,6 +106,29 @@ describe("a scheduler with new policies", () => {
     scheduler.replace([other, gone]);
     await lookAt(55, 60);
     expect(queued).toEqual(["gone 10", "gone 20", "gone 60"]);
+  });
+
+  it("leaves no slot that an audit would call lost, though a change and a return jump over some", async () => {
+    const other = testPolicy({ name: "audited-other", schedule: every(100) });
+    const slow = testPolicy({ name: "audited", schedule: every(10) });
+    const quick = testPolicy({ name: "audited", schedule: every(2) });
+    const { scheduler, lookAt } = replica([other, slow]);
+    const audit = async (policy: Policy, second: number) => {
+      const nowMs = start + second * 1_000;
+      const input: AuditInput = { ...(await ledger.holdings("audited")), fromMs: undefined, toMs: nowMs, nowMs };
+      const found = auditSlots(policy, input);
+      return { slots: found?.slots, findings: found?.findings };
+    };
+    await lookAt(0, 10);
+    expect(await audit(slow, 10)).toEqual({ slots: 1, findings: [] });
+    scheduler.replace([other, quick]);
+    await lookAt(25, 26, 28);
+    expect(await audit(quick, 28)).toEqual({ slots: 2, findings: [] });
+    scheduler.replace([other]);
+    await lookAt(30);
+    scheduler.replace([other, quick]);
+    await lookAt(45, 46);
+    expect(await audit(quick, 46)).toEqual({ slots: 1, findings: [] });
   });
 
   it("keeps what it has until Redis can tell the marks of the new list", async () => {

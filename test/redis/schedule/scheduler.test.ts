@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Ledger } from "../../../src/schedule/ledger-port.ts";
+import type { ReadPauses } from "../../../src/schedule/pause-watch.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
@@ -21,7 +22,12 @@ beforeAll(async () => {
 afterAll(() => store.close());
 
 // The real ledger, with a clock that the test moves.
-function replica(policy: Policy, clock: { nowMs: number }, enqueue: (tasks: readonly Task[]) => Promise<void>) {
+function replica(
+  policy: Policy,
+  clock: { nowMs: number },
+  enqueue: (tasks: readonly Task[]) => Promise<void>,
+  pauses: ReadPauses = async () => [],
+) {
   const onTestTime: Ledger = {
     nowMs: async () => clock.nowMs,
     marks: (policies, nowMs) => ledger.marks(policies, nowMs),
@@ -30,7 +36,7 @@ function replica(policy: Policy, clock: { nowMs: number }, enqueue: (tasks: read
     unqueued: (olderThanMs) => ledger.unqueued(olderThanMs),
     drop: (policies) => ledger.drop(policies),
   };
-  return new Scheduler({ policies: [policy], ledger: onTestTime, enqueue, log: silentLog });
+  return new Scheduler({ policies: [policy], ledger: onTestTime, enqueue, pauses, log: silentLog });
 }
 
 describe("the scheduler", () => {
@@ -102,6 +108,39 @@ describe("the scheduler", () => {
       await one.look();
     }
     expect(queued).toEqual([5, 10, 15]);
+  });
+
+  it("records what a pause skips, never catches it up, and asks for pauses once a look", async () => {
+    const clock = { nowMs: start };
+    const queued: number[] = [];
+    let reads = 0;
+    const subject = { scope: "service", name: "main" } as const;
+    const until = { sinceMs: start + 6_000, untilMs: start + 20_000, endedBy: null };
+    const one = replica(
+      testPolicy({ name: "paused" }),
+      clock,
+      async (tasks) => {
+        queued.push(...tasks.map(({ slotMs }) => (slotMs - start) / 1_000));
+      },
+      async () => {
+        reads += 1;
+        return [{ v: 1, ...subject, note: "release", actor: "ada@desk", ...until }];
+      },
+    );
+    for (const second of [0, 5, 10, 23]) {
+      clock.nowMs = start + second * 1_000;
+      await one.look();
+    }
+    expect(queued).toEqual([5, 20]);
+    expect(reads).toBe(4);
+    const records = (await ledger.holdings("paused")).records;
+    expect(records.map(({ state, detail, note }) => [state, detail, note])).toEqual([
+      ["started", "", undefined],
+      ["skipped", "paused", "release (ada@desk)"],
+      ["skipped", "paused", "release (ada@desk)"],
+      ["started", "", undefined],
+    ]);
+    expect(records.at(-1)).toMatchObject({ kind: "run", targets: ["42"] });
   });
 
   it("begins anew, without a flood, when Redis has lost everything", async () => {

@@ -118,6 +118,69 @@ describe("the slot ledger", () => {
     expect(await store.redis.hlen(store.key("slots", "long"))).toBe(slotRecordsMax);
   });
 
+  it("remembers since when its records are whole: the first look, then the newest that was dropped", async () => {
+    await ledger.marks([scheduled("whole")], 0);
+    expect(await ledger.holdings("whole")).toEqual({ markMs: 0, keptSinceMs: 0, records: [] });
+    const records = Array.from({ length: slotRecordsMax + 3 }, (_, index) => ({
+      slotMs: (index + 1) * 1_000,
+      state: "started" as const,
+      detail: "",
+    }));
+    await ledger.record([{ policy: "whole", expectedMarkMs: 0, newMarkMs: 2_000_000, records, tasks: [] }]);
+    const holdings = await ledger.holdings("whole");
+    expect(holdings).toMatchObject({ markMs: 2_000_000, keptSinceMs: 3_000 });
+    expect(holdings.records).toHaveLength(slotRecordsMax);
+    expect(holdings.records[0]?.slotMs).toBe(4_000);
+    expect(await ledger.holdings("nobody")).toEqual({ markMs: undefined, keptSinceMs: undefined, records: [] });
+  });
+
+  it("counts its records as whole from where another schedule, or a policy that came back, begins", async () => {
+    const keptSince = async (policy: string) => (await ledger.holdings(policy)).keptSinceMs;
+    await ledger.marks([scheduled("rewritten"), scheduled("returned"), scheduled("same")], 1_000);
+    await ledger.record([step("rewritten", 1_000, 2_000), step("returned", 1_000, 2_000), step("same", 1_000, 2_000)]);
+    await ledger.drop(["returned"]);
+    expect(await keptSince("returned")).toBeUndefined();
+    await ledger.marks([scheduled("rewritten", "hourly"), scheduled("returned"), scheduled("same")], 5_000);
+    expect(await keptSince("rewritten")).toBe(5_000);
+    expect(await keptSince("returned")).toBe(5_000);
+    expect(await keptSince("same")).toBe(1_000);
+    await ledger.record([step("rewritten", 5_000, 8_000)]);
+    await ledger.marks([scheduled("rewritten", "daily")], 7_000);
+    expect(await keptSince("rewritten")).toBe(8_000);
+  });
+
+  it("does not take that back when it drops records from before", async () => {
+    await ledger.marks([scheduled("grown", "daily")], 0);
+    await ledger.record([step("grown", 0, 1_000)]);
+    await ledger.marks([scheduled("grown", "hourly")], 5_000);
+    const records = Array.from({ length: slotRecordsMax }, (_, index) => ({
+      slotMs: 6_000 + index,
+      state: "started" as const,
+      detail: "",
+    }));
+    await ledger.record([{ policy: "grown", expectedMarkMs: 5_000, newMarkMs: 9_000, records, tasks: [] }]);
+    const holdings = await ledger.holdings("grown");
+    expect(holdings.records[0]?.slotMs).toBe(6_000);
+    expect(holdings.keptSinceMs).toBe(5_000);
+  });
+
+  it("lets a slot that a pause skipped start once, with its tasks in the outbox", async () => {
+    await ledger.marks([scheduled("resumed")], 0);
+    const skipped = { slotMs: 1_000, state: "skipped" as const, detail: "paused", note: "release" };
+    const blackout = { slotMs: 2_000, state: "skipped" as const, detail: "blackout" };
+    const records = [skipped, blackout];
+    await ledger.record([{ policy: "resumed", expectedMarkMs: 0, newMarkMs: 2_000, records, tasks: [] }]);
+    const started = { ...skipped, state: "started" as const, detail: "caught-up" };
+    const start = { newMarkMs: 9_000, tasks: [task("resumed", 1_000)] };
+    const answers = await Promise.all([1, 2, 3].map(() => ledger.startSkipped("resumed", started, start)));
+    expect(answers.filter(Boolean)).toHaveLength(1);
+    expect(await ledger.startSkipped("resumed", { ...started, slotMs: 2_000 }, start)).toBe(false);
+    expect(await ledger.startSkipped("resumed", { ...started, slotMs: 3_000 }, start)).toBe(false);
+    expect((await ledger.holdings("resumed")).records).toEqual([started, blackout]);
+    expect(await ledger.unqueued(9_001)).toContainEqual({ policy: "resumed", ...start });
+    await ledger.confirmQueued([{ policy: "resumed", newMarkMs: 9_000 }]);
+  });
+
   it("takes the time from Redis", async () => {
     expect(Math.abs((await ledger.nowMs()) - Date.now())).toBeLessThan(5_000);
   });

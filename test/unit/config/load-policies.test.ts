@@ -12,7 +12,8 @@ services:
     limits: { concurrency: 7 }
     mapping:
       conflict: { id: item.conflictId }
-defaults: { timezone: Europe/Vienna, overlap: queue, follow: { deadline: 4h } }
+defaults:
+  { timezone: Europe/Vienna, overlap: queue, follow: { deadline: 4h }, blackout: [{ cron: "0 22 * * 5", for: 8h }], holidays: [2026-12-25] }
 policies:
   - name: contracts-nightly
     service: main
@@ -22,6 +23,8 @@ policies:
     follow: { conflictsMax: 0 }
   - name: approvals-waiting
     service: main
+    blackout: []
+    holidays: [2026-12-26]
     poll: { list: approvals, expect: count <= 20 }
     schedule: { every: 10m }
   - name: by-hand
@@ -48,6 +51,11 @@ describe("a policy file without mistakes", () => {
     const loaded = await loadText(example);
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
     const [file] = loaded.set.files;
+    const closedByDefault = {
+      timezone: "Europe/Vienna",
+      blackouts: [{ cron: "0 22 * * 5", durationMs: 28_800_000 }],
+      holidays: ["2026-12-25"],
+    };
     expect(loaded.set.policies).toEqual([
       {
         name: "contracts-nightly",
@@ -61,12 +69,13 @@ describe("a policy file without mistakes", () => {
           dst: { gap: "next", overlap: "first" },
           spreadMs: 600_000,
         },
+        closed: closedByDefault,
         catchUp: "latest",
         catchUpWindowMs: 3_600_000,
         overlap: "queue",
         follow: { until: "settled", deadlineMs: 14_400_000, conflictsMax: 0 },
         onUnknown: "verify",
-        where: { file, line: 11 },
+        where: { file, line: 12 },
       },
       {
         name: "approvals-waiting",
@@ -74,12 +83,13 @@ describe("a policy file without mistakes", () => {
         repository: undefined,
         action: { kind: "poll", list: "approvals", expect: "count <= 20" },
         schedule: { kind: "every", everyMs: 600_000, spreadMs: 0 },
+        closed: { ...closedByDefault, blackouts: [], holidays: ["2026-12-26"] },
         catchUp: "latest",
         catchUpWindowMs: 600_000,
         overlap: "queue",
         follow: { until: "accepted", deadlineMs: 14_400_000, conflictsMax: undefined },
         onUnknown: "verify",
-        where: { file, line: 17 },
+        where: { file, line: 18 },
       },
       {
         name: "by-hand",
@@ -87,12 +97,13 @@ describe("a policy file without mistakes", () => {
         repository: undefined,
         action: { kind: "run", fromMasks: { name: "Contract*" } },
         schedule: undefined,
+        closed: closedByDefault,
         catchUp: "latest",
         catchUpWindowMs: 3_600_000,
         overlap: "queue",
         follow: { until: "settled", deadlineMs: 14_400_000, conflictsMax: undefined },
         onUnknown: "verify",
-        where: { file, line: 21 },
+        where: { file, line: 24 },
       },
     ]);
   });

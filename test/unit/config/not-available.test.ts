@@ -11,7 +11,6 @@ const cases: Readonly<Record<string, readonly [text: string, problem: string]>> 
   "policies.*.apply": [policy("apply: { syncJobs: { 42: { name: C } } }"), '5:31 "apply"'],
   "policies.*.delete": [policy("delete: { syncJob: 42, name: C }"), '5:31 "delete"'],
   "policies.*.after": [policy(`${run}, after: [b]`), '5:55 "after"'],
-  "policies.*.blackout": [policy(`${run}, blackout: [{ cron: "0 22 * * 5", for: 8h }]`), '5:55 "blackout"'],
   "policies.*.notify": [policy(`${run}, notify: [ops]`), '5:55 "notify"'],
   "policies.*.onUnknown: retry": [policy(`${run}, onUnknown: retry`), '5:55 "onUnknown: retry"'],
   "defaults.notify": [`${policy(run)}defaults: { notify: [ops] }\n`, '6:13 "notify"'],

@@ -70,6 +70,26 @@ describe("a policy", () => {
       "poll: { list: masks }, schedule: { cron: 5 }",
       "schedule.cron: a cron expression in quotes, or a list of 1 to 20 of them",
     ],
+    [
+      "with wrong cron in a blackout",
+      'poll: { list: masks }, blackout: [{ cron: "* *", for: 1h }]',
+      "blackout.cron: five or six fields are needed",
+    ],
+    [
+      "with a blackout that lasts too long",
+      'poll: { list: masks }, blackout: [{ cron: "* * * * *", for: 32d }]',
+      "blackout.0.for: must be between 1m and 31d",
+    ],
+    [
+      "with a holiday that does not exist",
+      "poll: { list: masks }, holidays: [2026-12-25, 2027-02-29]",
+      "holidays.1: a holiday is a date that exists, such as 2026-12-25",
+    ],
+    [
+      "with a number as holiday",
+      "poll: { list: masks }, holidays: [20261225]",
+      "holidays.0: a holiday is a date, such as 2026-12-25",
+    ],
     ["with wrong CEL", "poll: { list: masks, expect: oops }", "poll.expect: unexpected oops"],
     [
       "with a list that does not exist",
@@ -96,6 +116,16 @@ describe("a policy", () => {
     ]);
   });
 
+  it("may have 50 blackout windows and 400 holidays, and not one more of each", async () => {
+    const list = (count: number, item: string) => Array.from({ length: count }, () => item).join(", ");
+    const windows = (count: number) => `blackout: [${list(count, '{ cron: "0 1 * * *", for: 1h }')}]`;
+    const holidays = (count: number) => `holidays: [${list(count, "2026-12-25")}]`;
+    const poll = "poll: { list: masks }";
+    expect(await messagesOf(policy(`${poll}, ${windows(50)}, ${holidays(400)}`))).toEqual([]);
+    expect(await messagesOf(policy(`${poll}, ${windows(51)}`))).toHaveLength(1);
+    expect(await messagesOf(policy(`${poll}, ${holidays(401)}`))).toHaveLength(1);
+  });
+
   it("may stand without a schedule, follow quiet and spell out the DST rules", async () => {
     const rules = "dst: { gap: skip, overlap: both }";
     expect(
@@ -115,6 +145,13 @@ describe("a policy", () => {
 
   it.each(["a", "7a", "contracts-nightly", "a".repeat(63)])("may be called %s", async (name) => {
     expect(await problemsOf(fileWith(`  - { name: ${name}, service: main, poll: { list: masks } }`))).toEqual([]);
+  });
+});
+
+describe("defaults", () => {
+  it("with a wrong blackout are refused at their own place", async () => {
+    const text = `${policy("poll: { list: masks }")}defaults: { blackout: [{ cron: "* *", for: 1h }] }\n`;
+    expect(await problemsOf(text)).toEqual(["6:32 blackout.cron: five or six fields are needed"]);
   });
 });
 

@@ -1,14 +1,32 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { onTimeMs, planSlots } from "../../../src/schedule/plan-slots.ts";
+import type { Pause } from "../../../src/tasks/pause.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const minute = 60_000;
+const at = (nowMs: number) => ({ nowMs, pauses: [] });
 const slots = [10 * minute, 15 * minute, 20 * minute];
+
+const pause = (changes: Partial<Pause>): Pause => ({
+  v: 1,
+  scope: "all",
+  name: "",
+  note: "a note",
+  actor: "ada@desk",
+  sinceMs: 0,
+  untilMs: null,
+  endedBy: null,
+  ...changes,
+});
 
 describe("planning due slots", () => {
   it("starts the newest for `latest`, standing for the older ones", () => {
-    const plans = planSlots(testPolicy({ catchUp: "latest", catchUpWindowMs: 5 * minute }), slots, 20 * minute + 1_000);
+    const plans = planSlots(
+      testPolicy({ catchUp: "latest", catchUpWindowMs: 5 * minute }),
+      slots,
+      at(20 * minute + 1_000),
+    );
     expect(plans).toEqual([
       { slotMs: 10 * minute, state: "coalesced", into: 20 * minute },
       { slotMs: 15 * minute, state: "coalesced", into: 20 * minute },
@@ -17,42 +35,96 @@ describe("planning due slots", () => {
   });
 
   it("misses all for `latest` when even the newest is older than the window", () => {
-    const plans = planSlots(testPolicy({ catchUp: "latest", catchUpWindowMs: 5 * minute }), slots, 26 * minute);
+    const plans = planSlots(testPolicy({ catchUp: "latest", catchUpWindowMs: 5 * minute }), slots, at(26 * minute));
     expect(plans.map(({ state }) => state)).toEqual(["missed", "missed", "missed"]);
   });
 
   it("starts each slot inside the window for `all`", () => {
-    const plans = planSlots(testPolicy({ catchUp: "all", catchUpWindowMs: 6 * minute }), slots, 21 * minute);
+    const plans = planSlots(testPolicy({ catchUp: "all", catchUpWindowMs: 6 * minute }), slots, at(21 * minute));
     expect(plans.map(({ state }) => state)).toEqual(["missed", "started", "started"]);
   });
 
   it("starts only what is on time for `none`", () => {
     const policy = testPolicy({ catchUp: "none", catchUpWindowMs: 60 * minute });
-    expect(planSlots(policy, slots, 20 * minute + onTimeMs).map(({ state }) => state)).toEqual([
+    expect(planSlots(policy, slots, at(20 * minute + onTimeMs)).map(({ state }) => state)).toEqual([
       "missed",
       "missed",
       "started",
     ]);
-    expect(planSlots(policy, slots, 20 * minute + onTimeMs + 1).map(({ state }) => state)).toEqual([
+    expect(planSlots(policy, slots, at(20 * minute + onTimeMs + 1)).map(({ state }) => state)).toEqual([
       "missed",
       "missed",
       "missed",
     ]);
   });
 
-  it("gives every slot exactly one plan, and a coalesced one always names a started one", () => {
+  it("skips what is closed or paused, and never lets another slot stand for it", () => {
+    const policy = testPolicy({
+      catchUpWindowMs: 60 * minute,
+      closed: { timezone: "UTC", blackouts: [{ cron: "10 0 * * *", durationMs: 2 * minute }], holidays: [] },
+    });
+    const pauses = [pause({ note: "release", sinceMs: 15 * minute, untilMs: 20 * minute })];
+    expect(planSlots(policy, [5 * minute, ...slots], { nowMs: 21 * minute, pauses })).toEqual([
+      { slotMs: 5 * minute, state: "coalesced", into: 20 * minute },
+      { slotMs: 10 * minute, state: "skipped", reason: "blackout", note: "10 0 * * * for 2m" },
+      { slotMs: 15 * minute, state: "skipped", reason: "paused", note: "release (ada@desk)" },
+      { slotMs: 20 * minute, state: "started", covers: [5 * minute] },
+    ]);
+  });
+
+  it("applies a pause to its policy, to its service or to all", () => {
+    const states = (subject: Partial<Pause>) =>
+      planSlots(testPolicy(), [minute], { nowMs: minute, pauses: [pause(subject)] }).map(({ state }) => state);
+    expect(states({ scope: "policy", name: "nightly" })).toEqual(["skipped"]);
+    expect(states({ scope: "policy", name: "main" })).toEqual(["started"]);
+    expect(states({ scope: "service", name: "main" })).toEqual(["skipped"]);
+    expect(states({ scope: "service", name: "nightly" })).toEqual(["started"]);
+    expect(states({ scope: "all", name: "" })).toEqual(["skipped"]);
+  });
+
+  it("prefers the reason that stands in the file, since only pauses are made up for", () => {
+    const policy = testPolicy({ closed: { timezone: "UTC", blackouts: [], holidays: ["1970-01-01"] } });
+    expect(planSlots(policy, [minute], { nowMs: minute, pauses: [pause({})] })).toEqual([
+      { slotMs: minute, state: "skipped", reason: "holiday", note: "1970-01-01" },
+    ]);
+  });
+
+  it("gives every slot exactly one plan; coalesced names a started one; skipped is what a closed time or a pause covers", () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(fc.integer({ min: 1, max: 5_000 }), { maxLength: 60 }),
-        fc.constantFrom("latest" as const, "none" as const, "all" as const),
-        fc.integer({ min: 1, max: 600_000 }),
+        fc.record({
+          catchUp: fc.constantFrom("latest" as const, "none" as const, "all" as const),
+          catchUpWindowMs: fc.integer({ min: 1, max: 600_000 }),
+          openMinutes: fc.integer({ min: 1, max: 30 }),
+        }),
+        fc.array(fc.tuple(fc.integer({ min: 0, max: 5_000 }), fc.option(fc.integer({ min: 0, max: 5_000 }))), {
+          maxLength: 4,
+        }),
         fc.integer({ min: 0, max: 600_000 }),
-        (seconds, catchUp, catchUpWindowMs, lateMs) => {
+        (seconds, { catchUp, catchUpWindowMs, openMinutes }, intervals, lateMs) => {
           const due = seconds.map((second) => second * 1_000).sort((a, b) => a - b);
-          const plans = planSlots(testPolicy({ catchUp, catchUpWindowMs }), due, (due.at(-1) ?? 0) + lateMs);
+          const blackouts = [{ cron: "0 * * * *", durationMs: openMinutes * minute }];
+          const policy = testPolicy({ catchUp, catchUpWindowMs, closed: { timezone: "UTC", blackouts, holidays: [] } });
+          const pauses = intervals.map(([since, until]) =>
+            pause({ sinceMs: since * 1_000, untilMs: until === null ? null : until * 1_000 }),
+          );
+          const plans = planSlots(policy, due, { nowMs: (due.at(-1) ?? 0) + lateMs, pauses });
           expect(plans.map(({ slotMs }) => slotMs)).toEqual(due);
           const started = new Set(plans.filter(({ state }) => state === "started").map(({ slotMs }) => slotMs));
-          for (const plan of plans) if (plan.state === "coalesced") expect(started.has(plan.into)).toBe(true);
+          for (const plan of plans) {
+            const isClosed = plan.slotMs % (60 * minute) < openMinutes * minute;
+            const isPaused = intervals.some(
+              ([since, until]) => since * 1_000 <= plan.slotMs && (until === null || plan.slotMs < until * 1_000),
+            );
+            expect(plan.state === "skipped").toBe(isClosed || isPaused);
+            if (plan.state === "skipped") expect(plan.reason).toBe(isClosed ? "blackout" : "paused");
+            if (plan.state === "coalesced") expect(started.has(plan.into)).toBe(true);
+            if (plan.state === "started") {
+              const coalesced = plans.filter((one) => one.state === "coalesced").map(({ slotMs }) => slotMs);
+              expect(plan.covers).toEqual(catchUp === "latest" ? coalesced : []);
+            }
+          }
           if (catchUp === "latest") expect(started.size).toBeLessThanOrEqual(1);
         },
       ),

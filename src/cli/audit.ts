@@ -1,0 +1,127 @@
+// `syncline audit`: does every slot that was due have exactly one record, and every started one its outcomes?
+import { Command } from "commander";
+import type { Policy } from "../config/policy-set.ts";
+import { UsageError } from "../core/errors.ts";
+import { silentLog } from "../core/event-log.ts";
+import { Producer } from "../queue/producer.ts";
+import { auditedSlotsMax, auditSlots, type SlotAudit } from "../schedule/audit-slots.ts";
+import { History } from "../store/history.ts";
+import { openStore, redisTimeMs } from "../store/redis.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
+import { StartJournal } from "../store/start-journal.ts";
+import type { SlotRecord } from "../tasks/slot-record.ts";
+import { taskId } from "../tasks/task-id.ts";
+import { type AuditReport, type Finding, printAudit } from "./audit-report.ts";
+import type { CommandIo } from "./command-io.ts";
+import { findLostTasks, type TaskName, type TaskPlaces } from "./open-tasks.ts";
+import {
+  configOption,
+  instantArgument,
+  loadPoliciesOrThrow,
+  prefixOption,
+  type RedisOptions,
+  redisOption,
+  redisTarget,
+} from "./shared-options.ts";
+
+interface AuditOptions extends RedisOptions {
+  readonly config: string;
+  readonly from?: number;
+  readonly to?: number;
+  readonly policy?: string;
+  readonly json?: true;
+}
+
+const help = `
+Recomputes which slots were due and holds them against the ledger: a slot without a record, a record without a slot, a
+started slot with a task that has neither an outcome nor a place in the queue. Exit 1 when something is off.
+It looks as far back as the ledger remembers (1,000 slots a policy, since the present schedule) and says where that begins.
+
+Examples:
+  $ syncline audit --config policies/
+  $ syncline audit --config policies/ --policy contracts-nightly --from 2026-11-01T00:00:00Z --json`;
+
+/** Makes the command. */
+export function auditCommand(io: CommandIo): Command {
+  return new Command("audit")
+    .description("check that planned = recorded: no slot lost, none without an outcome")
+    .addOption(configOption())
+    .addOption(redisOption())
+    .addOption(prefixOption())
+    .option("--from <instant>", "the first instant to look at", instantArgument)
+    .option("--to <instant>", "the last instant to look at (default: now)", instantArgument)
+    .option("--policy <name>", "only this policy")
+    .option("--json", "print JSON")
+    .addHelpText("after", help)
+    .action(async (options: AuditOptions) => {
+      const redis = redisTarget(options);
+      const { policies } = await loadPoliciesOrThrow(options.config, io);
+      const wanted = policies.filter(({ name }) => options.policy === undefined || name === options.policy);
+      if (wanted.length === 0 && options.policy !== undefined)
+        throw new UsageError(`there is no policy ${options.policy}`);
+      const store = await openStore(redis);
+      const producer = new Producer(redis, silentLog);
+      try {
+        const ledger = new SlotLedger(store);
+        const places = { history: new History(store), journal: new StartJournal(store), producer, ledger };
+        const nowMs = await redisTimeMs(store);
+        const outcomesSinceMs = await places.history.keptSinceMs();
+        const reports: AuditReport[] = [];
+        for (const policy of wanted) {
+          if (io.signal.aborted) break;
+          reports.push(await auditPolicy(policy, { places, options, nowMs, outcomesSinceMs }));
+        }
+        printAudit(reports, { io, json: options.json === true, outcomesSinceMs });
+        if (reports.some(({ findings }) => findings.length > 0)) io.exitCode = 1;
+      } finally {
+        await producer.close();
+        await store.close();
+      }
+    });
+}
+
+interface AuditContext {
+  readonly places: TaskPlaces;
+  readonly options: Pick<AuditOptions, "from" | "to">;
+  readonly nowMs: number;
+  readonly outcomesSinceMs: number | undefined;
+}
+
+async function auditPolicy(policy: Policy, context: AuditContext): Promise<AuditReport> {
+  const { places, options, nowMs, outcomesSinceMs } = context;
+  const holdings = await places.ledger.holdings(policy.name);
+  const audit = auditSlots(policy, { ...holdings, fromMs: options.from, toMs: options.to ?? nowMs, nowMs });
+  if (audit === undefined) {
+    const note = policy.schedule === undefined ? "runs by hand only" : "no scheduler has seen it yet";
+    return { policy: policy.name, audit: undefined, inFlight: 0, notes: [note], findings: [] };
+  }
+  // Outcomes of older slots may have been dropped: nothing can be said of them.
+  const checked = audit.records.filter(({ slotMs }) => outcomesSinceMs === undefined || slotMs > outcomesSinceMs);
+  const { lost, inFlight } = await findLostTasks(tasksOf(policy, checked), places);
+  const findings: Finding[] = [
+    ...audit.findings.map(({ slotMs, problem }) => ({ slotMs, problem, taskId: null })),
+    ...lost.map(({ id }) => ({ slotMs: slotOf(id), problem: "no-outcome" as const, taskId: id })),
+  ];
+  return { policy: policy.name, audit, inFlight, notes: notesOf(audit), findings };
+}
+
+function tasksOf(policy: Policy, records: readonly SlotRecord[]): TaskName[] {
+  return records.flatMap(({ slotMs, kind, targets }) => {
+    if (kind === undefined || targets === undefined) return [];
+    const identity = { policy: policy.name, kind, slotMs, origin: "schedule" } as const;
+    return targets.map((target) => ({ service: policy.service, kind, id: taskId({ ...identity, target }) }));
+  });
+}
+
+function notesOf({ limitedBy, isCut }: SlotAudit): string[] {
+  const notes: string[] = [];
+  if (limitedBy === "memory") notes.push("older slots are not kept");
+  if (limitedBy === "schedule-changed") notes.push("its schedule changed then");
+  if (isCut) notes.push(`ends after ${auditedSlotsMax} slots: narrow it with --from and --to`);
+  return notes;
+}
+
+/** The instant at the end of a scheduled task's name. */
+function slotOf(id: string): number {
+  return Number(id.slice(id.lastIndexOf("__") + 2)) * 1_000;
+}

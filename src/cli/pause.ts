@@ -1,0 +1,120 @@
+// `syncline pause`: from now on the slots of a policy, of a service or of all are skipped, with a note for those who wonder.
+import { Command, InvalidArgumentError } from "commander";
+import { durationPattern, parseDuration } from "../core/duration.ts";
+import { UsageError } from "../core/errors.ts";
+import { Pauses, pausesMax } from "../store/pauses.ts";
+import { openStore, redisTimeMs, type Store } from "../store/redis.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
+import { isInForce, noteCharactersMax, type Pause } from "../tasks/pause.ts";
+import type { CommandIo } from "./command-io.ts";
+import {
+  checkSubject,
+  currentActor,
+  type SubjectOptions,
+  showSubject,
+  subjectOf,
+  withSubjectOptions,
+} from "./pause-subject.ts";
+import { instantArgument, loadPoliciesOrThrow, type RedisOptions, redisTarget } from "./shared-options.ts";
+import { showInstant, toTable } from "./table.ts";
+
+type Until = { readonly kind: "instant" | "duration"; readonly ms: number };
+
+interface PauseOptions extends RedisOptions, SubjectOptions {
+  readonly note?: string;
+  readonly until?: Until;
+  readonly list?: true;
+  readonly json?: true;
+}
+
+const help = `
+A slot that comes due while its policy is paused ends as skipped (paused), with the note, and is not caught up. Tasks that
+are queued or running go on. The pause ends with \`syncline resume\`, or by itself at --until.
+
+Examples:
+  $ syncline pause contracts-nightly --note "migration of HR" --until 4h
+  $ syncline pause --service main --note "release 14" --until 2026-12-01T06:00:00+01:00
+  $ syncline pause --list`;
+
+/** Makes the command. */
+export function pauseCommand(io: CommandIo): Command {
+  return withSubjectOptions(
+    new Command("pause").description("skip the slots of a policy, a service or all from now on"),
+  )
+    .argument("[policy]", "its name")
+    .option("--note <text>", "why; stands in the record of every skipped slot", noteArgument)
+    .option("--until <when>", "when it ends by itself: an instant, or a duration such as 4h", untilArgument)
+    .option("--list", "print what is paused, and change nothing")
+    .option("--json", "print JSON")
+    .addHelpText("after", help)
+    .action(async (policy: string | undefined, options: PauseOptions) => {
+      if (options.list) return listPauses(options, io);
+      const subject = subjectOf(policy, options);
+      if (options.note === undefined) throw new UsageError("say why with --note: others will wonder");
+      const set = options.config === undefined ? undefined : await loadPoliciesOrThrow(options.config, io);
+      await withStore(options, async (store) => {
+        await checkSubject(subject, { set, ledger: new SlotLedger(store) });
+        const untilMs = toInstant(options.until, await redisTimeMs(store));
+        const wish = { ...subject, note: options.note ?? "", actor: currentActor(), untilMs };
+        const pause = await new Pauses(store).set(wish);
+        if (pause === undefined)
+          throw new UsageError(`${pausesMax} pauses are in force, which is the most: pause a service, or all`);
+        io.out(
+          options.json ? JSON.stringify(pause) : `${showSubject(pause)} paused ${showUntil(pause)}: ${pause.note}`,
+        );
+      });
+    });
+}
+
+/** `until 2026-11-21 10:00:00Z`, or what ends it otherwise. */
+export function showUntil({ untilMs }: Pick<Pause, "untilMs">): string {
+  return untilMs === null ? "until it is resumed" : `until ${showInstant(untilMs)}`;
+}
+
+async function listPauses(options: PauseOptions, io: CommandIo): Promise<void> {
+  await withStore(options, async (store) => {
+    const nowMs = await redisTimeMs(store);
+    const inForce = (await new Pauses(store).all())
+      .filter((pause) => isInForce(pause, nowMs))
+      .sort((a, b) => a.sinceMs - b.sinceMs);
+    if (options.json) io.out(JSON.stringify(inForce));
+    else if (inForce.length === 0) io.err("nothing is paused");
+    else {
+      const rows = inForce.map((pause) => [
+        showSubject(pause),
+        showInstant(pause.sinceMs),
+        pause.untilMs === null ? "resumed" : showInstant(pause.untilMs),
+        pause.actor,
+        pause.note,
+      ]);
+      io.out(toTable(["paused", "since", "until", "by", "note"], rows, io.colours));
+    }
+  });
+}
+
+async function withStore(options: RedisOptions, use: (store: Store) => Promise<void>): Promise<void> {
+  const store = await openStore(redisTarget(options));
+  try {
+    await use(store);
+  } finally {
+    await store.close();
+  }
+}
+
+function toInstant(until: Until | undefined, nowMs: number): number | null {
+  if (until === undefined) return null;
+  const untilMs = until.kind === "duration" ? nowMs + until.ms : until.ms;
+  if (untilMs <= nowMs) throw new UsageError("--until has passed already");
+  return untilMs;
+}
+
+function untilArgument(text: string): Until {
+  if (durationPattern.test(text)) return { kind: "duration", ms: parseDuration(text) };
+  return { kind: "instant", ms: instantArgument(text) };
+}
+
+function noteArgument(text: string): string {
+  if (text.trim() === "" || text.length > noteCharactersMax)
+    throw new InvalidArgumentError(`write 1 to ${noteCharactersMax} characters`);
+  return text;
+}

@@ -1,0 +1,60 @@
+// What a slot's record means, in one sentence; and what it means that there is none. Pure; called by `explain`.
+import type { Policy } from "../config/policy-set.ts";
+import { formatDuration } from "../core/duration.ts";
+import type { SlotRecord } from "../tasks/slot-record.ts";
+import { onTimeMs } from "./plan-slots.ts";
+
+/** Says what became of a slot. */
+export function tellRecord(policy: Policy, { state, detail, note }: SlotRecord): string {
+  const because = note === undefined ? "" : `: ${note}`;
+  switch (state) {
+    case "started":
+      return detail === "caught-up"
+        ? `skipped by a pause at first, then started by resume --catch-up${because}`
+        : "started";
+    case "coalesced":
+      return `not started by itself: the newer slot ${detail} stands for it (catchUp: ${policy.catchUp})`;
+    case "missed":
+      return detail === "catch-up-none"
+        ? `not started: noticed more than ${formatDuration(onTimeMs)} late, and catchUp is none`
+        : `not started: noticed later than its catch-up window allows (now ${formatDuration(policy.catchUpWindowMs)})`;
+    case "skipped":
+      return `not started: ${skipWord(detail)}${because}`;
+  }
+}
+
+function skipWord(reason: string): string {
+  if (reason === "blackout") return "it lay in a blackout window";
+  if (reason === "holiday") return "it fell on a holiday";
+  return reason;
+}
+
+/** What is known of the ledger when it has no record of a slot. Instants are milliseconds UTC. */
+export interface RecordlessSlot {
+  readonly slotMs: number;
+  readonly nowMs: number;
+  readonly markMs: number | undefined;
+  readonly keptSinceMs: number | undefined;
+}
+
+/** Says why a slot has no record. */
+export function tellNoRecord({ slotMs, nowMs, markMs, keptSinceMs }: RecordlessSlot): string {
+  if (slotMs > nowMs) return `not due yet: in ${roughly(slotMs - nowMs)}`;
+  if (markMs === undefined)
+    return "no scheduler plans this policy here: is one running, with these policies, this prefix and Redis?";
+  if (keptSinceMs !== undefined && slotMs <= keptSinceMs) {
+    const since = new Date(keptSinceMs).toISOString();
+    return `nothing is known: records are kept since ${since}, when the policy or its schedule began here or older ones were dropped`;
+  }
+  if (slotMs > markMs)
+    return nowMs - slotMs > onTimeMs
+      ? "due, and not planned: no scheduler has looked since. Is one running?"
+      : "due just now: a scheduler plans it within seconds";
+  return "there is no record, though later slots have one: it was lost or deleted, or the schedule was another one then";
+}
+
+/** A duration in the largest unit of which there are at least two. */
+function roughly(durationMs: number): string {
+  const unitMs = [86_400_000, 3_600_000, 60_000, 1_000].find((unit) => durationMs >= 2 * unit) ?? 1_000;
+  return formatDuration(Math.ceil(durationMs / unitMs) * unitMs);
+}

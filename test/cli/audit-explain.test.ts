@@ -1,0 +1,137 @@
+import { describe, expect, it } from "vitest";
+import { canonicalJson } from "../../src/core/stable-hash.ts";
+import { Leases } from "../../src/store/leases.ts";
+import { redisTimeMs } from "../../src/store/redis.ts";
+import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import type { SlotRecord } from "../../src/tasks/slot-record.ts";
+import { commandHouse } from "../support/command-house.ts";
+
+const run = (job: number) => `service: main, run: { syncJobs: [${job}] }, overlap: allow, follow: { until: accepted }`;
+const house = commandHouse(`
+  - { name: often, ${run(1)}, schedule: { every: 1s } }
+  - { name: behind, ${run(2)}, schedule: { every: 5s }, catchUpWindow: 1h }
+  - { name: strict, ${run(3)}, schedule: { every: 5s }, catchUp: none }
+  - { name: closed, ${run(4)}, schedule: { every: 1s }, blackout: [{ cron: "* * * * *", for: 2m }] }
+  - { name: waiting, service: main, run: { syncJobs: [5] }, schedule: { every: 1s }, overlap: queue }
+  - { name: nightly, ${run(6)}, schedule: { cron: "30 2 * * *", timezone: Europe/Vienna } }
+  - { name: by-hand, ${run(7)} }
+`);
+
+const iso = (slotMs: number) => new Date(slotMs).toISOString();
+
+/** A minute of silence before the first scheduler starts, then one that works for a few slots and stops. */
+async function someSlots(prefix: string): Promise<Map<string, readonly SlotRecord[]>> {
+  const policies = ["often", "behind", "strict", "closed", "waiting", "nightly"];
+  await house.inStore(prefix, async (store) => {
+    const nowMs = await redisTimeMs(store);
+    const schedule = canonicalJson({ kind: "every", everyMs: 5_000, spreadMs: 0 });
+    const silent = ["behind", "strict"].map((policy) => ({ policy, schedule }));
+    await new SlotLedger(store).marks(silent, nowMs - 60_000);
+    await new Leases(store).acquire({ service: "main", repository: null, target: "5" }, "somebody-else", 600_000);
+  });
+  const one = await house.serve(prefix);
+  for (const policy of ["often", "behind", "strict"])
+    await one.until((event) => event["event"] === "task.finished" && event["policy"] === policy);
+  await house.command(prefix, "pause", "often", "--note", "release 14");
+  await one.until(({ event, policy }) => event === "slot.skipped" && policy === "often");
+  await one.until(({ event, policy }) => event === "slot.skipped" && policy === "closed");
+  one.kill("SIGTERM");
+  await one.ended();
+  return house.inStore(prefix, async (store) => {
+    const ledger = new SlotLedger(store);
+    const entries = policies.map(async (policy) => [policy, (await ledger.holdings(policy)).records] as const);
+    return new Map(await Promise.all(entries));
+  });
+}
+
+describe("syncline audit", () => {
+  it("finds planned = recorded, and then exactly what was taken away by hand", async () => {
+    const prefix = `${house.redis.prefix}-audit`;
+    const audit = (...args: string[]) => house.command(prefix, "audit", "--config", house.file(), ...args);
+    const slots = await someSlots(prefix);
+    const worker = await house.serve(prefix, "--roles", "worker");
+    // What comes due after the scheduler stopped is another story: `unplanned`.
+    const until = ["--to", iso(slots.get("closed")?.at(-1)?.slotMs ?? 0)];
+    const whole = await audit(...until);
+    expect(whole.out).toContain("planned = recorded");
+    expect(whole.err).toContain("none can be recorded twice");
+    expect(whole.code).toBe(0);
+    const report = JSON.parse((await audit(...until, "--json")).out);
+    expect(report).toMatchObject({ ok: true, findings: [] });
+    const behind = report.policies.find(({ policy }: { policy: string }) => policy === "behind");
+    expect(behind.slots).toBe(behind.recorded);
+    expect(behind.slots).toBeGreaterThanOrEqual(12);
+    worker.kill("SIGTERM");
+    await worker.ended();
+
+    const lost = slots.get("behind")?.at(-3)?.slotMs ?? 0;
+    const started = slots.get("often")?.find(({ state }) => state === "started")?.slotMs ?? 0;
+    const taskId = `often__run__1__${started / 1_000}`;
+    await house.inStore(prefix, async ({ redis, key }) => {
+      expect(await redis.hdel(key("slots", "behind"), String(lost))).toBe(1);
+      expect(await redis.hdel(key("outcomes"), taskId)).toBe(1);
+      await redis.hset(key("slots", "nightly"), "1000", JSON.stringify({ state: "missed", detail: "outside-window" }));
+    });
+    const broken = await audit(...until, "--json");
+    expect(broken.code).toBe(1);
+    expect(JSON.parse(broken.out)).toMatchObject({
+      ok: false,
+      findings: [
+        { policy: "often", problem: "no-outcome", taskId, slot: iso(started) },
+        { policy: "behind", problem: "lost", taskId: null, slot: iso(lost) },
+      ],
+    });
+    const text = await audit("--policy", "behind", "--from", iso(lost), "--to", iso(lost));
+    expect(text.out).toContain("1 of 1 slots are off");
+    expect(text.out).toContain("the record is lost");
+    expect((await audit("--policy", "behind", "--from", iso(lost + 1), "--to", iso(lost + 5_000))).code).toBe(0);
+    expect((await audit("--policy", "nobody")).code).toBe(2);
+  }, 60_000);
+});
+
+describe("syncline explain", () => {
+  it("tells of started, coalesced, skipped and missed slots, and of times that are none", async () => {
+    const prefix = `${house.redis.prefix}-explain`;
+    const explain = async (...args: string[]) => house.command(prefix, "explain", ...args, "--config", house.file());
+    const story = async (...args: string[]) => JSON.parse((await explain(...args, "--json")).out);
+    const slots = await someSlots(prefix);
+    const find = (policy: string, state: string) =>
+      iso(slots.get(policy)?.find((one) => one.state === state)?.slotMs ?? 0);
+
+    const started = await story("often", find("often", "started"));
+    expect(started).toMatchObject({
+      verdict: "started",
+      tasks: [{ journal: "settled", outcome: { status: "accepted" } }],
+    });
+    const [{ due, queued, sent, answered, finished }] = started.tasks;
+    expect([due, queued, sent, answered, finished].toSorted()).toEqual([due, queued, sent, answered, finished]);
+
+    const coalesced = await story("behind", find("behind", "coalesced"));
+    expect(coalesced.verdict).toContain("stands for it (catchUp: latest)");
+    expect(coalesced.tasks).toMatchObject([{ outcome: { status: "accepted" } }]);
+    const into = await explain("behind", coalesced.record.detail);
+    expect(into.out).toMatch(/stands for \d+ older: …, /);
+    expect(into.out).toMatch(/queued \+\d+m?s, sent \+\d+m?s, answered \+\d+m?s, finished \+\d+m?s/);
+
+    expect((await story("strict", find("strict", "missed"))).verdict).toContain(
+      "more than 30s late, and catchUp is none",
+    );
+    expect((await story("closed", find("closed", "skipped"))).verdict).toBe(
+      "not started: it lay in a blackout window: * * * * * for 2m",
+    );
+    const paused = await explain("often", find("often", "skipped"));
+    expect(paused.out).toMatch(/not started: paused: release 14 \(/);
+    expect(paused.out).toMatch(/paused now: policy often until it is resumed: release 14/);
+    expect((await story("waiting", find("waiting", "started"))).tasks).toMatchObject([
+      { outcome: null, journal: "claimed", queue: "delayed", waitsFor: "somebody-else" },
+    ]);
+
+    const gap = await explain("nightly", "2027-03-28T02:30");
+    expect(gap.out).toContain("nightly has no slot at 2027-03-28T02:30");
+    expect(gap.out).toContain("clocks in Europe/Vienna never show");
+    expect(gap.out).toContain("not due yet");
+    expect((await story("nightly", "2026-01-05T03:00:00+01:00")).verdict).toContain("nothing is known");
+    expect((await explain("nightly", "yesterday")).code).toBe(2);
+    expect((await explain("by-hand")).err).toContain("runs by hand only");
+  }, 60_000);
+});

@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import { commandHouse } from "../support/command-house.ts";
+
+const house = commandHouse(`
+  - { name: often, service: main, run: { syncJobs: [1] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
+  - { name: other, service: main, run: { syncJobs: [2] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
+`);
+
+const records = (prefix: string, policy: string) =>
+  house.inStore(prefix, async (store) => (await new SlotLedger(store).holdings(policy)).records);
+
+describe("syncline pause and resume", () => {
+  it("skips the slots of one policy, says so with the note, and goes on after resume", async () => {
+    const prefix = `${house.redis.prefix}-policy`;
+    const command = (...args: string[]) => house.command(prefix, ...args);
+    const one = await house.serve(prefix);
+    await one.until(({ event, policy }) => event === "slot.queued" && policy === "often");
+    const paused = await command("pause", "often", "--note", "release 14", "--until", "1h", "--json");
+    expect(JSON.parse(paused.out)).toMatchObject({ scope: "policy", name: "often", note: "release 14", endedBy: null });
+    const skipped = await one.until(({ event }) => event === "slot.skipped");
+    expect(skipped).toMatchObject({ policy: "often", reason: "paused" });
+    expect(skipped["note"]).toMatch(/^release 14 \(.+@.+\)$/);
+    expect(one.events.find(({ event }) => event === "pause.set")).toMatchObject({ scope: "policy", name: "often" });
+    expect((await command("pause", "--list")).out).toContain("release 14");
+    const { out, code } = await command("resume", "often");
+    expect([out, code]).toEqual(["policy often resumed", 0]);
+    await one.until(({ event }) => event === "pause.cleared");
+    const lastSkipped = one.events.filter(({ event }) => event === "slot.skipped").at(-1);
+    await one.until(
+      ({ event, policy, slot }) =>
+        event === "slot.queued" && policy === "often" && String(slot) > String(lastSkipped?.["slot"]),
+    );
+    const states = (await records(prefix, "often")).map(({ state }) => state).join(" ");
+    expect(states).toMatch(/^(started )+(skipped )+(started ?)+$/);
+    expect((await records(prefix, "other")).every(({ state }) => state === "started")).toBe(true);
+    expect((await command("pause", "--list", "--json")).out).toBe("[]");
+  }, 30_000);
+
+  it("starts the newest skipped slot once for --catch-up, and its record says so", async () => {
+    const prefix = `${house.redis.prefix}-catch-up`;
+    const command = (...args: string[]) => house.command(prefix, ...args);
+    await command("pause", "--all", "--note", "freeze");
+    const planner = await house.serve(prefix, "--roles", "scheduler");
+    await planner.until(({ event, policy }) => event === "slot.skipped" && policy === "often");
+    await planner.until(({ event, policy }) => event === "slot.skipped" && policy === "other");
+    planner.kill("SIGTERM");
+    await planner.ended();
+    const before = await records(prefix, "often");
+    const answers = await Promise.all(
+      [1, 2].map(() => command("resume", "--all", "--catch-up", "--config", house.file(), "--json")),
+    );
+    const caughtUp = answers.flatMap(({ out }) => JSON.parse(out).caughtUp);
+    const slotMs = before.at(-1)?.slotMs ?? 0;
+    expect(caughtUp.map(({ policy }) => policy)).toEqual(["often", "other"]);
+    expect(caughtUp[0]).toMatchObject({ slotMs, tasks: [`often__run__1__${slotMs / 1_000}`] });
+    const after = await records(prefix, "often");
+    expect(after.at(-1)).toMatchObject({ state: "started", detail: "caught-up", targets: ["1"] });
+    expect(after.slice(0, -1)).toEqual(before.slice(0, -1));
+    const worker = await house.serve(prefix, "--roles", "worker");
+    await worker.until(
+      ({ event, taskId }) => event === "task.finished" && taskId === `often__run__1__${slotMs / 1_000}`,
+    );
+  }, 30_000);
+
+  it("refuses what would pause nothing, or everything by accident", async () => {
+    const command = (...args: string[]) => house.command(house.redis.prefix, ...args);
+    const slip = await command("pause", "oftne", "--note", "x", "--config", house.file());
+    expect(slip.code).toBe(2);
+    expect(slip.err).toContain("did you mean often?");
+    expect((await command("pause", "--service", "man", "--note", "x", "--config", house.file())).err).toContain(
+      "did you mean main?",
+    );
+    expect((await command("pause", "--note", "x")).err).toContain("name one of POLICY, --service NAME and --all");
+    expect((await command("pause", "often", "--all", "--note", "x")).code).toBe(2);
+    expect((await command("pause", "--all")).err).toContain("--note");
+    expect((await command("pause", "--all", "--note", "x", "--until", "2026-01-01T00:00:00Z")).err).toContain("passed");
+    expect((await command("resume", "--all", "--catch-up")).err).toContain("--config");
+    expect((await command("pause", "--list", "--json")).out).toBe("[]");
+  }, 30_000);
+});

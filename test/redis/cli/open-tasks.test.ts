@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { findLostTasks } from "../../../src/cli/open-tasks.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { Producer } from "../../../src/queue/producer.ts";
+import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
+import { History } from "../../../src/store/history.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import type { Task } from "../../../src/tasks/task.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const target = redisForTest();
+let store: Store;
+let places: Parameters<typeof findLostTasks>[1];
+
+beforeAll(async () => {
+  store = await openStore(target);
+  places = {
+    history: new History(store),
+    journal: new StartJournal(store),
+    producer: new Producer(target, silentLog),
+    ledger: new SlotLedger(store),
+  };
+});
+afterAll(async () => {
+  await places.producer.close();
+  await store.close();
+});
+
+function tasks(name: string, syncJobs: number[]): Task[] {
+  const policy = testPolicy({ name, action: { kind: "run", syncJobs } });
+  return tasksOf(policy, { slotMs: 5_000, origin: "schedule", covers: [] });
+}
+
+const end = (taskId: string) =>
+  places.history.record({
+    v: 1,
+    taskId,
+    policy: "p",
+    service: "main",
+    repository: "HR",
+    kind: "run",
+    target: "1",
+    origin: "schedule",
+    slot: "1970-01-01T00:00:05.000Z",
+    covers: 0,
+    status: "succeeded",
+    evidence: "direct",
+    reason: "completed",
+    detail: "",
+    startedAt: null,
+    finishedAt: "1970-01-01T00:00:06.000Z",
+    durationMs: null,
+    attempts: 1,
+    answerLost: false,
+    newConflicts: null,
+    count: null,
+  });
+
+const lostOf = async (all: readonly Task[]) => {
+  const { lost, inFlight } = await findLostTasks(all, places);
+  return { lost: lost.map(({ id }) => id), inFlight };
+};
+
+describe("the tasks of started slots", () => {
+  it("are lost when they have no outcome and stand neither in the queue nor in the outbox", async () => {
+    const all = tasks("mixed", [1, 2, 3, 4]);
+    const [ended, queued, recorded, lost] = all;
+    if (!ended || !queued || !recorded || !lost) throw new Error("four tasks");
+    await end(ended.id);
+    await places.producer.enqueue([queued]);
+    await places.ledger.marks([{ policy: "mixed", schedule: "daily" }], 0);
+    await places.ledger.record([
+      {
+        policy: "mixed",
+        expectedMarkMs: 0,
+        newMarkMs: 5_000,
+        records: [],
+        tasks: [recorded],
+      },
+    ]);
+    expect(await lostOf(all)).toEqual({ lost: [lost.id], inFlight: 2 });
+    await end(lost.id);
+    expect(await lostOf(all)).toEqual({ lost: [], inFlight: 2 });
+  });
+
+  it("are followed to the tasks that stand for them", async () => {
+    const [masks, ...into] = tasks("masked", [10, 11, 12, 13]);
+    const [ended, queued, lost] = into;
+    if (!masks || !ended || !queued || !lost) throw new Error("four tasks");
+    await places.journal.expanded(
+      masks.id,
+      into.map(({ id }) => id),
+    );
+    await end(ended.id);
+    await places.producer.enqueue([queued]);
+    expect(await lostOf([masks])).toEqual({ lost: [lost.id], inFlight: 1 });
+  });
+});
