@@ -1,7 +1,7 @@
 // The scheduler's list of what is planned: each scheduled policy with its mark and its next slot. Pure; no time, no Redis.
 // Looking for what is due goes through all of it, once a beat: 100,000 policies cost about a millisecond.
 import type { Policy } from "../config/policy-set.ts";
-import type { ScheduledPolicy } from "./ledger-port.ts";
+import type { ScheduledPolicy } from "../tasks/slot-step.ts";
 import { createSlotSource, type SlotSource } from "./slots.ts";
 
 /** One scheduled policy. `markMs`: up to where its slots are recorded, as far as this replica knows. */

@@ -1,7 +1,8 @@
 // From due policies to portions of planned steps. Pure; called by the scheduler. A portion is what is recorded in one call and
 // enqueued in one call, so it is bounded in policies, records and tasks.
+
+import type { SlotStep } from "../tasks/slot-step.ts";
 import type { Entry } from "./agenda.ts";
-import type { PlannedStep } from "./ledger-port.ts";
 import { type PlanningMoment, planSlots, type SlotPlan } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
 
@@ -9,7 +10,7 @@ import { toRecords, toTasks } from "./slot-tasks.ts";
 export interface PlannedEntry {
   readonly entry: Entry;
   readonly plans: readonly SlotPlan[];
-  readonly step: PlannedStep;
+  readonly step: SlotStep;
 }
 
 const policiesPerBatchMax = 200;

@@ -4,24 +4,10 @@
 // queue stand in the outbox, and the sweep repairs a crash in between.
 import { isJsonObject } from "../core/json.ts";
 import { readSlotRecord, type SlotRecord } from "../tasks/slot-record.ts";
+import type { ScheduledPolicy, SlotStep } from "../tasks/slot-step.ts";
 import { parseTask, type Task } from "../tasks/task.ts";
 import { marksScript, recordScript, startSkippedScript } from "./ledger-scripts.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
-
-/** One step of planning: from the mark that was expected to the new one, with everything in between. */
-export interface SlotStep {
-  readonly policy: string;
-  readonly expectedMarkMs: number;
-  readonly newMarkMs: number;
-  readonly records: readonly SlotRecord[];
-  readonly tasks: readonly Task[];
-}
-
-/** A policy and the text of its schedule: another text is another schedule. */
-export interface ScheduledPolicy {
-  readonly policy: string;
-  readonly schedule: string;
-}
 
 /** How many slot records a policy keeps; older ones are dropped. About 150 bytes each, and 6 more for each sync job of a started slot. */
 export const slotRecordsMax = 1_000;
@@ -105,8 +91,8 @@ export class SlotLedger {
     for (let index = 0; index + 1 < entries.length; index += 2) {
       const [policy = "", mark = ""] = (entries[index] ?? "").split("/");
       if (Number(mark) >= olderThanMs) continue;
-      const tasks: unknown = JSON.parse(entries[index + 1] ?? "[]");
-      steps.push({ policy, newMarkMs: Number(mark), tasks: Array.isArray(tasks) ? tasks.map(parseTask) : [] });
+      const tasks = readTasks(entries[index + 1] ?? "[]");
+      if (tasks !== undefined) steps.push({ policy, newMarkMs: Number(mark), tasks });
     }
     return steps;
   }
@@ -192,6 +178,16 @@ function outboxField({ policy, newMarkMs }: Pick<SlotStep, "policy" | "newMarkMs
 function toAnswer(text: string, step: SlotStep): RecordAnswer {
   if (text === "ok") return { recorded: true, markMs: step.newMarkMs };
   return { recorded: false, markMs: text === "" ? undefined : Number(text) };
+}
+
+/** Undefined for what this version cannot read: it stays in the outbox for one that can. */
+function readTasks(text: string): Task[] | undefined {
+  try {
+    const tasks: unknown = JSON.parse(text);
+    return Array.isArray(tasks) ? tasks.map(parseTask) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function toTexts(answer: unknown): string[] {

@@ -209,6 +209,12 @@ describe("syncline serve", () => {
     expect(out).toBe("");
   });
 
+  it("says with exit 2 which variable should hold the token", async () => {
+    const { code, err } = await syncline(["serve", "--config", file], { REDIS_URL: redis.url });
+    expect(code).toBe(2);
+    expect(err).toContain("TEST_TOKEN");
+  });
+
   it("says with exit 3 that Redis is out of reach, without its password", async () => {
     const { code, err } = await syncline(
       ["serve", "--config", file, "--redis-url", "redis://user:canary-secret@127.0.0.1:1"],
@@ -241,6 +247,20 @@ describe("syncline run --wait", () => {
       environment(),
     );
     expect(JSON.parse(out)).toMatchObject([{ status: "conflicts", newConflicts: 1 }]);
+    expect(code).toBe(1);
+  }, 30_000);
+
+  it("exits 1 when nothing was started because the sync job is still running", async () => {
+    const prefix = `${redis.prefix}-busy`;
+    const one = await serve(prefix, "--roles", "worker");
+    await syncline(["run", "by-hand", "--config", file, "--prefix", prefix], environment());
+    await one.until(({ event }) => event === "task.started");
+    const { code, out, err } = await syncline(
+      ["run", "by-hand", "--config", file, "--prefix", prefix, "--wait", "--json"],
+      environment(),
+    );
+    expect(JSON.parse(out)).toMatchObject([{ status: "skipped", reason: "overlap" }]);
+    expect(err).toContain("not started: 1 of 1");
     expect(code).toBe(1);
   }, 30_000);
 

@@ -104,6 +104,24 @@ describe("the slot ledger", () => {
     expect(await ofCrashed(9_000)).toEqual([]);
   });
 
+  it("leaves in the outbox what it cannot read, for a version that can, and goes on with the rest", async () => {
+    const newer = JSON.stringify([{ ...task("newer", 1_000), v: 2 }]);
+    await store.redis.hset(
+      store.key("outbox"),
+      "newer/1000",
+      newer,
+      "broken/1000",
+      "not json",
+      "readable/1000",
+      JSON.stringify([task("readable", 1_000)]),
+    );
+    const policies = (await ledger.unqueued(2_000)).map(({ policy }) => policy);
+    expect(policies).toContain("readable");
+    expect(policies).not.toContain("newer");
+    expect(await store.redis.hget(store.key("outbox"), "newer/1000")).toBe(newer);
+    await store.redis.hdel(store.key("outbox"), "newer/1000", "broken/1000", "readable/1000");
+  });
+
   it("forgets the oldest records beyond its limit", async () => {
     await ledger.marks([scheduled("long")], 0);
     const records = Array.from({ length: slotRecordsMax + 5 }, (_, index) => ({

@@ -1,0 +1,18 @@
+// What the scheduler hands to the slot ledger. Made by schedule/, kept by store/.
+import type { SlotRecord } from "./slot-record.ts";
+import type { Task } from "./task.ts";
+
+/** One step of planning: from the mark that was expected to the new one, with all slots and tasks in between. */
+export interface SlotStep {
+  readonly policy: string;
+  readonly expectedMarkMs: number;
+  readonly newMarkMs: number;
+  readonly records: readonly SlotRecord[];
+  readonly tasks: readonly Task[];
+}
+
+/** A policy and the text of its schedule (`SlotSource.text`); another text means that the schedule has changed. */
+export interface ScheduledPolicy {
+  readonly policy: string;
+  readonly schedule: string;
+}
