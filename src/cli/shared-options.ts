@@ -102,7 +102,7 @@ export async function loadPoliciesOrThrow(path: string, io: CommandIo): Promise<
   if (result.ok) return result.set;
   const problems = result.problems.map((problem) => formatProblem(problem, io.colours)).join("\n\n");
   throw new UsageError(
-    `${path} cannot be used:\n\n${problems}\n\n${result.problems.length} problems; nothing was started`,
+    `${path} cannot be used:\n\n${problems}\n\n${result.problems.length} problem${result.problems.length === 1 ? "" : "s"}; nothing was started`,
   );
 }
 

@@ -64,7 +64,7 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: E
     return { status: "conflicts", evidence: kind, reason: "new-conflicts", detail, newConflicts };
   }
   const detail =
-    kind === "direct" ? `${evidence.ours.length} activities finished` : "the activities grew and then stayed quiet";
+    kind === "direct" ? `${activities(evidence.ours.length)} finished` : "the activities grew and then stayed quiet";
   return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts };
 }
 
@@ -86,7 +86,7 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): Ending | unde
   const seen = !evidence.attributable
     ? "without a mapping the feeds cannot tell"
     : evidence.ours.length > 0
-      ? `${evidence.ours.length} activities appeared, not all final`
+      ? `${activities(evidence.ours.length)} appeared, not all final`
       : "no activity of it was seen";
   const status = evidence.ours.length > 0 || evidence.activities.walks > 0 ? "timed-out" : "unknown";
   const reason = status === "unknown" ? "no-evidence" : "deadline";
@@ -97,4 +97,8 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): Ending | unde
     detail: `not settled within its deadline: ${seen}`,
     newConflicts: evidence.newConflicts,
   };
+}
+
+function activities(count: number): string {
+  return count === 1 ? "1 activity" : `${count} activities`;
 }

@@ -17,7 +17,7 @@ export function testOutcome(changes: Partial<Outcome> = {}): Outcome {
     status: "succeeded",
     evidence: "direct",
     reason: "completed",
-    detail: "1 activities finished",
+    detail: "1 activity finished",
     startedAt: "2026-11-21T02:30:01.000Z",
     finishedAt: "2026-11-21T02:31:00.000Z",
     durationMs: 59_000,
