@@ -111,9 +111,11 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { watch, variables } = options;
   if (watch !== undefined) components.push(watchPolicies({ ...watch, variables, current: set, adopt, log }));
   const stop = async () => {
-    await stopInReverse(components);
-    await producer.close();
-    await store.close();
+    // Whatever does not stop in order, the connections are let go of.
+    await stopInReverse(components).finally(async () => {
+      await producer.close();
+      await store.close();
+    });
   };
   await startInOrder(components).catch(async (error: unknown) => {
     await stop();

@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import { systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/event-log.ts";
+import { createSparingLog } from "../core/sparing-log.ts";
 import { readPage, readUpdated } from "./answer.ts";
 import { type Answer, type Call, Caller } from "./call.ts";
 import { type ItemOf, itemSchemas } from "./entities.ts";
@@ -33,6 +34,7 @@ export class ServiceCalls {
   readonly #transport: Transport;
   readonly #closed = new AbortController();
   readonly #log;
+  readonly #linkLog;
   readonly #clock;
 
   /** @throws TypeError when the base URL is not one. */
@@ -43,6 +45,7 @@ export class ServiceCalls {
     this.#transport = new Transport(given.maxSockets ?? options.defaultMaxSockets);
     this.#log = given.log ?? silentLog;
     this.#clock = given.clock ?? systemClock;
+    this.#linkLog = createSparingLog(this.#log, this.#clock, "operation");
     this.#caller = new Caller({
       base: this.#base,
       token: given.token,
@@ -101,7 +104,7 @@ export class ServiceCalls {
       basePath: this.#base.basePath,
       samePageMax: limits.samePageMax ?? (isShortened ? Number.POSITIVE_INFINITY : samePageMaxDefault),
       clock: this.#clock,
-      onRebased: () => this.#log.info("link.rebased", { operation }),
+      onRebased: () => this.#linkLog.warn("link.rebased", { operation }),
       fetch: (url, signal) => {
         const call = { operation, url, timeoutMs, signal };
         return this.#caller.call(call, (answer) => readPage(answer, schema));

@@ -53,6 +53,18 @@ const usage = async (args: readonly string[], given = {}) => {
 };
 
 describe("syncline api", () => {
+  it("follows a next link of another origin at the configured one, and says so beside the results", async () => {
+    const server = await startServer((request, response) => {
+      const isLast = request.url?.includes("skip=1") ?? false;
+      const link = isLast ? {} : { "@odata.nextLink": "https://inner.invalid:8443/odata/trigger?$skip=1" };
+      json(response, { value: [{ triggerId: isLast ? 2 : 1 }], ...link });
+    });
+    const { out, err, exitCode } = await run(["GetTriggers", "--all", "--base-url", server.url]);
+    expect(out).toEqual(['{"triggerId":1}', '{"triggerId":2}']);
+    expect(err.join("\n")).toContain("names another origin");
+    expect(exitCode).toBe(0);
+  });
+
   it("prints one entity as readable JSON, or on one line with --json; the name counts in any case", async () => {
     const server = await startServer((_, response) => json(response, { syncJobId: 42, name: "A\u009b2J" }));
     const at = ["--base-url", server.url, "--key", "42"];
