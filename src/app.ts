@@ -112,10 +112,12 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   if (watch !== undefined) components.push(watchPolicies({ ...watch, variables, current: set, adopt, log }));
   const stop = async () => {
     // Whatever does not stop in order, the connections are let go of.
-    await stopInReverse(components).finally(async () => {
+    try {
+      await stopInReverse(components);
+    } finally {
       await producer.close();
       await store.close();
-    });
+    }
   };
   await startInOrder(components).catch(async (error: unknown) => {
     await stop();
