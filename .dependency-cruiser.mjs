@@ -11,9 +11,26 @@ const layers = [
   ["outcome", ["core", "config", "tasks", "store"]],
   ["work", ["core", "config", "service", "tasks", "store", "feeds", "outcome"]],
   ["ops", ["core", "config", "service", "tasks", "store", "outcome"]],
+  ["simulate", ["core", "config", "tasks", "schedule", "feeds"]],
   ["sandbox", ["core"]],
   ["app", ["core", "config", "service", "tasks", "schedule", "store", "queue", "feeds", "outcome", "work", "ops"]],
-  ["cli", ["core", "config", "service", "tasks", "schedule", "store", "queue", "feeds", "outcome", "ops", "sandbox"]],
+  [
+    "cli",
+    [
+      "core",
+      "config",
+      "service",
+      "tasks",
+      "schedule",
+      "store",
+      "queue",
+      "feeds",
+      "outcome",
+      "ops",
+      "sandbox",
+      "simulate",
+    ],
+  ],
 ];
 
 const oneWay = layers.map(([from, may]) => ({

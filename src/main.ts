@@ -16,6 +16,7 @@ import { sandboxCommand } from "./cli/sandbox.ts";
 import { schemaCommand } from "./cli/schema.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { loadPoliciesOrThrow, policyChecks } from "./cli/shared-options.ts";
+import { simulateCommand } from "./cli/simulate.ts";
 import { validateCommand } from "./cli/validate.ts";
 import { readSettings } from "./config/settings.ts";
 import { OutOfReachError, UsageError } from "./core/errors.ts";
@@ -73,6 +74,7 @@ function createProgram(io: CommandIo): Command {
     serveCommand(io, startApp),
     validateCommand(io, policyChecks),
     planCommand(io),
+    simulateCommand(io),
     runCommand(io, startApp),
     historyCommand(io),
     auditCommand(io),
@@ -112,6 +114,7 @@ function createIo(signal: AbortSignal): CommandIo {
   return {
     out: (line) => process.stdout.write(`${line}\n`),
     err: (line) => process.stderr.write(`${line}\n`),
+    ...(process.stderr.isTTY === true ? { progress: (text) => process.stderr.write(`\r\u001b[K${text}`) } : {}),
     colours: process.stdout.isTTY === true && !settings.noColor,
     settings,
     readInput,

@@ -11,6 +11,8 @@ export interface CommandIo {
   readonly out: (line: string) => void;
   /** Writes one line to standard error: progress, hints and errors. */
   readonly err: (line: string) => void;
+  /** Shows one line on standard error in place of the last one; an empty text takes it away. Only there when that is a terminal. */
+  readonly progress?: (text: string) => void;
   /** True when standard output is a terminal that takes colours. */
   readonly colours: boolean;
   readonly settings: Settings;

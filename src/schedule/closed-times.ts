@@ -13,6 +13,15 @@ export interface Closed {
 
 const dateFormats = new Map<string, Intl.DateTimeFormat>();
 
+const known = new WeakMap<Policy["closed"], ReturnType<typeof createClosedTimes>>();
+
+/** The same as `createClosedTimes`, made once for a policy: a blackout's calendar costs more than a look at it. */
+export function closedTimesOf(policy: Policy): (instantMs: number) => Closed | undefined {
+  const remembered = known.get(policy.closed) ?? createClosedTimes(policy);
+  known.set(policy.closed, remembered);
+  return remembered;
+}
+
 /** Says of instants (milliseconds UTC) whether the policy is closed then. Cheapest when they are asked in order. */
 export function createClosedTimes({ closed }: Policy): (instantMs: number) => Closed | undefined {
   const windows = closed.blackouts.map((blackout) => ({

@@ -1,5 +1,5 @@
-// From due policies to portions of planned steps. Pure; called by the scheduler. A portion is what is recorded in one call and
-// enqueued in one call, so it is bounded in policies, records and tasks.
+// From due policies to portions of planned steps. Pure; called by the scheduler, and policy by policy by `simulate` and `plan`.
+// A portion is what is recorded in one call and enqueued in one call, so it is bounded in policies, records and tasks.
 
 import type { SlotStep } from "../tasks/slot-step.ts";
 import type { Entry } from "./agenda.ts";
@@ -38,11 +38,10 @@ export function* planBatches(due: readonly Entry[], moment: PlanningMoment): Gen
 }
 
 function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefined {
-  const { policy, source, markMs } = entry;
-  const slots = source.due(markMs, moment.nowMs);
-  const newMarkMs = slots.at(-1);
-  if (newMarkMs === undefined) return undefined;
-  const plans = planSlots(policy, slots, moment);
+  const { policy, markMs } = entry;
+  const due = planDue(entry, moment);
+  if (due === undefined) return undefined;
+  const { plans, newMarkMs } = due;
   return {
     entry,
     plans,
@@ -54,4 +53,17 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
       tasks: toTasks(policy, plans),
     },
   };
+}
+
+/**
+ * What becomes of one policy's due slots when somebody looks at this moment, and its mark afterwards; undefined when none is due.
+ * The one way from a mark to plans, on Redis's clock as on a virtual one.
+ */
+export function planDue(
+  { policy, source, markMs }: Entry,
+  moment: PlanningMoment,
+): { readonly plans: readonly SlotPlan[]; readonly newMarkMs: number } | undefined {
+  const slots = source.due(markMs, moment.nowMs);
+  const newMarkMs = slots.at(-1);
+  return newMarkMs === undefined ? undefined : { plans: planSlots(policy, slots, moment), newMarkMs };
 }

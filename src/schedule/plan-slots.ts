@@ -1,7 +1,8 @@
-// What becomes of the slots that are due: closed times and pauses first, then the catch-up rule. Pure; called by the scheduler, and by nobody else.
+// What becomes of the slots that are due: closed times and pauses first, then the catch-up rule. Pure; called by planDue
+// (plan-batches.ts) for the scheduler and for `simulate`, and by nobody else.
 import type { Policy } from "../config/policy-set.ts";
 import { isAbout, isInForce, type Pause } from "../tasks/pause.ts";
-import { createClosedTimes } from "./closed-times.ts";
+import { closedTimesOf } from "./closed-times.ts";
 
 /** How late a slot may be noticed and still count as on time, whatever the catch-up rule says. */
 export const onTimeMs = 30_000;
@@ -38,7 +39,7 @@ export function planSlots(policy: Policy, slots: readonly number[], { nowMs, pau
 }
 
 function planSkips(policy: Policy, slots: readonly number[], pauses: readonly Pause[]): Map<number, SlotPlan> {
-  const closedAt = createClosedTimes(policy);
+  const closedAt = closedTimesOf(policy);
   const relevant = pauses.filter((pause) => isAbout(pause, policy));
   const skips = new Map<number, SlotPlan>();
   for (const slotMs of slots) {

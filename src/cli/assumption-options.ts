@@ -1,0 +1,122 @@
+// The options by which `simulate` and `plan --requests` are told what the service is like, and how they tell what they assumed.
+import { type Command, InvalidArgumentError } from "commander";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { formatDuration, parseDuration } from "../core/duration.ts";
+import type { Assumptions, DurationRange, PerPolicy } from "../simulate/assumptions.ts";
+import { durationOption, findPolicy } from "./shared-options.ts";
+
+/** One `[POLICY=]VALUE` from the command line. `policy` undefined: for all that are not named. */
+export interface Named<Value> {
+  readonly policy: string | undefined;
+  readonly value: Value;
+}
+
+/** What the options give. */
+export interface AssumptionOptions {
+  readonly duration: readonly Named<DurationRange>[];
+  readonly maskJobs: readonly Named<number>[];
+  readonly requestTime: number;
+  readonly seed: string;
+}
+
+const runMsByDefault = 600_000;
+const maskJobsByDefault = 1;
+const maskJobsMax = 1_000;
+const runMsMax = 31 * 86_400_000;
+
+/** Adds the options. */
+export function withAssumptionOptions(command: Command): Command {
+  return command
+    .option(
+      "--duration <[policy=]duration>",
+      "how long a run takes, e.g. 20m, or drawn from 10m-30m; again for each policy (default: 10m)",
+      collect(durationRange),
+      [],
+    )
+    .option(
+      "--mask-jobs <[policy=]count>",
+      "how many sync jobs a policy with fromMasks finds (default: 1)",
+      collect(maskJobs),
+      [],
+    )
+    .addOption(durationOption("--request-time <duration>", "how long one request takes", "1s"))
+    .option("--seed <text>", "what is drawn, is drawn from this", "1");
+}
+
+/**
+ * What the options mean for a set of policies.
+ * @throws UsageError when one names a policy that does not exist.
+ */
+export function toAssumptions(options: AssumptionOptions, set: PolicySet): Assumptions {
+  const byDefault = { leastMs: runMsByDefault, mostMs: runMsByDefault };
+  return {
+    durations: perPolicy(options.duration, byDefault, set),
+    maskJobs: perPolicy(options.maskJobs, maskJobsByDefault, set),
+    requestMs: options.requestTime,
+    seed: options.seed,
+  };
+}
+
+/** What was assumed, a sentence each. Only what matters for these policies. */
+export function tellAssumptions({ durations, maskJobs, requestMs, seed }: Assumptions, policies: readonly Policy[]) {
+  const has = (kind: Policy["action"]["kind"]) => policies.some(({ action }) => action.kind === kind);
+  const isDrawn = [durations.otherwise, ...durations.byPolicy.values()].some((one) => one.leastMs !== one.mostMs);
+  const told = [`a request takes ${formatDuration(requestMs)}`];
+  if (has("run")) told.unshift(`a run takes ${several(durations, showRange)}${isDrawn ? ` (seed ${seed})` : ""}`);
+  if (policies.some(({ action }) => "fromMasks" in action))
+    told.push(`masks name ${several(maskJobs, String)} sync jobs of their policy alone`);
+  return told;
+}
+
+function several<Value>({ otherwise, byPolicy }: PerPolicy<Value>, show: (value: Value) => string): string {
+  const named = [...byPolicy].slice(0, 10).map(([policy, value]) => `${policy} ${show(value)}`);
+  const more = byPolicy.size > named.length ? [`and ${byPolicy.size - named.length} more`] : [];
+  return named.length === 0 ? show(otherwise) : `${show(otherwise)} (${[...named, ...more].join(", ")})`;
+}
+
+/** `10m`, or `10m-30m`. */
+export function showRange({ leastMs, mostMs }: DurationRange): string {
+  return leastMs === mostMs ? formatDuration(leastMs) : `${formatDuration(leastMs)}-${formatDuration(mostMs)}`;
+}
+
+function perPolicy<Value>(named: readonly Named<Value>[], byDefault: Value, set: PolicySet): PerPolicy<Value> {
+  const byPolicy = new Map<string, Value>();
+  for (const { policy, value } of named) if (policy !== undefined) byPolicy.set(findPolicy(set, policy).name, value);
+  return { otherwise: named.findLast(({ policy }) => policy === undefined)?.value ?? byDefault, byPolicy };
+}
+
+/** Reads `[POLICY=]VALUE` again and again. */
+function collect<Value>(read: (text: string) => Value) {
+  return (text: string, before: readonly Named<Value>[]): readonly Named<Value>[] => {
+    const [first = "", second, ...more] = text.split("=");
+    if (more.length > 0) throw new InvalidArgumentError("write VALUE or POLICY=VALUE");
+    return [
+      ...before,
+      second === undefined ? { policy: undefined, value: read(first) } : { policy: first, value: read(second) },
+    ];
+  };
+}
+
+function durationRange(text: string): DurationRange {
+  const [leastMs = Number.NaN, mostMs = leastMs, ...more] = text.split("-").map(toMs);
+  if (more.length > 0 || Number.isNaN(leastMs) || Number.isNaN(mostMs))
+    throw new InvalidArgumentError("write a duration such as 20m, or two such as 10m-30m");
+  if (leastMs > mostMs || mostMs > runMsMax)
+    throw new InvalidArgumentError("write the shorter one first, and at most 31d");
+  return { leastMs, mostMs };
+}
+
+function toMs(text: string): number {
+  try {
+    return parseDuration(text);
+  } catch {
+    return Number.NaN;
+  }
+}
+
+function maskJobs(text: string): number {
+  const count = Number(text);
+  if (!/^\d{1,4}$/.test(text) || count > maskJobsMax)
+    throw new InvalidArgumentError(`write a whole number up to ${maskJobsMax}`);
+  return count;
+}

@@ -1,0 +1,15 @@
+// How a busy minute is shown by `simulate` and `plan --peaks`.
+import type { BusyMinute } from "../simulate/minute-meter.ts";
+import { showInstant } from "./table.ts";
+
+/** A busy minute in two cells: how many starts and when, and of which policies. */
+export function showMinute({ fromMs, starts, policies, policiesCount }: BusyMinute): [string, string] {
+  const named = policies.map((one) => (one.starts === 1 ? one.policy : `${one.policy} (${one.starts})`));
+  const more = policiesCount > policies.length ? [`${policiesCount - policies.length} more`] : [];
+  return [`${starts}, ${showInstant(fromMs).replace(":00Z", "Z")}`, [...named, ...more].join(", ")];
+}
+
+/** A busy minute for machines. */
+export function minuteToJson({ fromMs, ...minute }: BusyMinute): object {
+  return { from: new Date(fromMs).toISOString(), ...minute };
+}

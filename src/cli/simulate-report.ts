@@ -1,0 +1,195 @@
+// What `simulate` found, for people and for machines. Called by simulate.ts; decides nothing.
+import type { Policy } from "../config/policy-set.ts";
+import { formatDuration } from "../core/duration.ts";
+import type { Assumptions } from "../simulate/assumptions.ts";
+import type { Load } from "../simulate/load-meter.ts";
+import type { SlotRow } from "../simulate/slot-list.ts";
+import { type Counts, noCounts, type Tally } from "../simulate/tally.ts";
+import type { VirtualTime } from "../simulate/virtual-looks.ts";
+import { showRange, tellAssumptions } from "./assumption-options.ts";
+import { minuteToJson, showMinute } from "./busy-minutes.ts";
+import { type LimitResult, limitedCounts } from "./simulate-limits.ts";
+import { showInstant, toTable } from "./table.ts";
+
+/** Everything that is known at the end of a simulation. */
+export interface SimulationReport {
+  readonly policies: readonly Policy[];
+  readonly time: VirtualTime;
+  readonly assumptions: Assumptions;
+  readonly tally: Tally;
+  readonly load: Load;
+  readonly loads: ReadonlyMap<string, Load>;
+  readonly limits: readonly LimitResult[];
+  /** Every slot, where that was asked for. */
+  readonly rows: readonly SlotRow[] | undefined;
+  readonly tookMs: number;
+}
+
+/** Policies with a row in the table for people; more stand in the JSON only. */
+const rowsMax = 50;
+
+/** The report for people. */
+export function reportToText(report: SimulationReport, colours: boolean): string {
+  const { policies, time, assumptions, tally, limits, rows } = report;
+  const scheduled = policies.filter(({ schedule }) => schedule !== undefined);
+  const unscheduled = policies.filter(({ schedule }) => schedule === undefined).map(({ name }) => name);
+  const seconds = (report.tookMs / 1_000).toFixed(1);
+  const parts = [
+    `Simulated ${showInstant(time.fromMs)} to ${showInstant(time.toMs)}: ${several(scheduled.length, "policy", "policies")}, ${several(tally.totals.slots, "slot", "slots")}, in ${seconds} s.`,
+    `Assumed: ${tellAssumptions(assumptions, scheduled).join("; ")}.`,
+    ...(unscheduled.length === 0 ? [] : [`Not simulated, without a schedule: ${several10(unscheduled)}.`]),
+    "",
+    policyTable(scheduled, tally, colours),
+    "",
+    serviceTable(report, colours),
+    ...problemLines(tally, colours),
+    ...(rows === undefined ? [] : ["", slotTable(rows, colours)]),
+    ...limits
+      .filter(({ isOver }) => isOver)
+      .map(({ limit, max, is }) => `over the limit: ${limit} ${is}, at most ${max}`),
+  ];
+  return parts.join("\n");
+}
+
+function policyTable(policies: readonly Policy[], tally: Tally, colours: boolean): string {
+  const countsOf = ({ name }: Policy) => tally.byPolicy.get(name) ?? noCounts();
+  const trouble = (policy: Policy) => {
+    const { overlaps, missed, skipped } = limitedCounts(countsOf(policy));
+    return overlaps + missed + skipped;
+  };
+  const isLong = policies.length > rowsMax;
+  const shown = isLong ? policies.toSorted((a, b) => trouble(b) - trouble(a)).slice(0, rowsMax) : policies;
+  const rows = shown.map((policy) => countRow(policy.name, countsOf(policy)));
+  if (policies.length > 1) rows.push(countRow("all", tally.totals));
+  const heading = ["policy", "slots", "started", "coalesced", "skipped", "missed", "tasks", "not started"];
+  const table = toTable([...heading, "at once", "waited", "longest wait"], rows, colours);
+  return isLong ? `${table}\n(the ${rowsMax} policies with most trouble; --json has all ${policies.length})` : table;
+}
+
+function countRow(name: string, counts: Counts): string[] {
+  const { slots, started, coalesced, skipped, missed, runs, notStarted, waited, longestWaitMs, atOnce } = counts;
+  return [
+    name,
+    ...[slots, started, coalesced].map(String),
+    reasons(skipped),
+    reasons(missed),
+    String(runs),
+    reasons(notStarted),
+    String(atOnce),
+    reasons({ "behind a run": waited.behindRun, "for a worker": waited.forWorker }),
+    longestWaitMs === 0 ? "" : roundedDuration(longestWaitMs),
+  ];
+}
+
+/** `3 blackout, 1 holiday`, or `0`. */
+function reasons(counts: Readonly<Record<string, number>>): string {
+  const some = Object.entries(counts).filter(([, count]) => count > 0);
+  return some.length === 0 ? "0" : some.map(([reason, count]) => `${count} ${reason}`).join(", ");
+}
+
+function roundedDuration(durationMs: number): string {
+  return formatDuration(durationMs < 1_000 ? durationMs : Math.round(durationMs / 1_000) * 1_000);
+}
+
+function serviceTable({ load, loads }: SimulationReport, colours: boolean): string {
+  const rows = [...loads].map(([service, one]) => loadRow(service, one));
+  if (loads.size !== 1) rows.push(loadRow("all", load));
+  return toTable(["service", "starts", "most runs at once", "busiest minute", "of"], rows, colours);
+}
+
+function loadRow(name: string, { starts, busiest, runsAtOnce }: Load): string[] {
+  const [minute] = busiest;
+  const atOnce = runsAtOnce.atMs === undefined ? "0" : `${runsAtOnce.runs}, ${showInstant(runsAtOnce.atMs)}`;
+  return [name, String(starts), atOnce, ...(minute === undefined ? ["", ""] : showMinute(minute))];
+}
+
+function problemLines({ problems, problemsCount }: Tally, colours: boolean): string[] {
+  if (problemsCount === 0) return ["", "No problem."];
+  const rows = problems.map(({ policy, slotMs, target, problem, why }) => [
+    policy.name,
+    showInstant(slotMs, policy.closed.timezone),
+    showInstant(slotMs),
+    target ?? "",
+    problem,
+    why,
+  ]);
+  const title =
+    problems.length < problemsCount ? `The first ${problems.length} of ${problemsCount} problems:` : "Problems:";
+  return ["", title, toTable(["policy", "slot (local)", "slot (utc)", "target", "problem", "why"], rows, colours)];
+}
+
+function slotTable(slots: readonly SlotRow[], colours: boolean): string {
+  const rows = slots.map((row) => [
+    row.policy.name,
+    showInstant(row.slotMs, row.policy.closed.timezone),
+    showInstant(row.slotMs),
+    row.state,
+    row.detail,
+    row.state === "started" ? String(row.runs) : "",
+    reasons({ overlap: row.overlap, "too late": row.tooLate, "at once": row.atOnce }).replace(/^0$/, ""),
+    row.longestWaitMs === 0 ? "" : roundedDuration(row.longestWaitMs),
+  ]);
+  return toTable(["policy", "local", "utc", "state", "detail", "tasks", "trouble", "wait"], rows, colours);
+}
+
+/** The report for machines: all policies, the problems that were kept. Instants are ISO 8601 UTC. */
+export function reportToJson(report: SimulationReport): object {
+  const { policies, time, assumptions, tally, load, loads, limits, rows } = report;
+  const scheduled = policies.filter(({ schedule }) => schedule !== undefined);
+  const intervals = (all: VirtualTime["outages"]) => all.map((one) => ({ from: iso(one.fromMs), to: iso(one.toMs) }));
+  return {
+    from: iso(time.fromMs),
+    to: iso(time.toMs),
+    outages: intervals(time.outages),
+    assumptions: {
+      duration: showRange(assumptions.durations.otherwise),
+      durations: Object.fromEntries([...assumptions.durations.byPolicy].map(([name, one]) => [name, showRange(one)])),
+      maskJobs: assumptions.maskJobs.otherwise,
+      maskJobsByPolicy: Object.fromEntries(assumptions.maskJobs.byPolicy),
+      requestMs: assumptions.requestMs,
+      seed: assumptions.seed,
+    },
+    totals: tally.totals,
+    policies: scheduled.map(({ name, service }) => ({
+      policy: name,
+      service,
+      ...(tally.byPolicy.get(name) ?? noCounts()),
+    })),
+    notSimulated: policies.filter(({ schedule }) => schedule === undefined).map(({ name }) => name),
+    load: loadToJson(load),
+    services: Object.fromEntries([...loads].map(([service, one]) => [service, loadToJson(one)])),
+    problemsCount: tally.problemsCount,
+    problems: tally.problems.map(({ policy, slotMs, target, problem, why }) => ({
+      policy: policy.name,
+      slot: iso(slotMs),
+      local: showInstant(slotMs, policy.closed.timezone),
+      target: target ?? null,
+      problem,
+      why,
+    })),
+    limits,
+    ...(rows === undefined ? {} : { slots: rows.map(slotToJson) }),
+  };
+}
+
+function loadToJson({ starts, busiest, runsAtOnce }: Load): object {
+  const atOnce = { runs: runsAtOnce.runs, at: runsAtOnce.atMs === undefined ? null : iso(runsAtOnce.atMs) };
+  return { starts, runsAtOnce: atOnce, busiestMinutes: busiest.map(minuteToJson) };
+}
+
+function slotToJson({ policy, slotMs, plannedMs, ...row }: SlotRow): object {
+  return { policy: policy.name, slot: iso(slotMs), planned: iso(plannedMs), ...row };
+}
+
+function iso(instantMs: number): string {
+  return new Date(instantMs).toISOString();
+}
+
+function several(count: number, one: string, many: string): string {
+  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+}
+
+function several10(names: readonly string[]): string {
+  const more = names.length > 10 ? ` and ${names.length - 10} more` : "";
+  return `${names.slice(0, 10).join(", ")}${more}`;
+}

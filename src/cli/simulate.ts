@@ -1,0 +1,157 @@
+// `syncline simulate`: what these policies would do between two times, by the real planner on a virtual clock. Needs no Redis and no
+// service. For people before a change, and for CI with limits.
+import { Command, InvalidArgumentError } from "commander";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { nextTurn, systemClock } from "../core/clock.ts";
+import { UsageError } from "../core/errors.ts";
+import type { Assumptions } from "../simulate/assumptions.ts";
+import { LoadMeter } from "../simulate/load-meter.ts";
+import { simulate } from "../simulate/simulation.ts";
+import { SlotList } from "../simulate/slot-list.ts";
+import { Tally } from "../simulate/tally.ts";
+import type { VirtualTime } from "../simulate/virtual-looks.ts";
+import type { Pause } from "../tasks/pause.ts";
+import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
+import type { CommandIo } from "./command-io.ts";
+import { configOption, countArgument, findPolicy, loadPoliciesOrThrow } from "./shared-options.ts";
+import { findLimits, type LimitOptions } from "./simulate-limits.ts";
+import { reportToJson, reportToText, type SimulationReport } from "./simulate-report.ts";
+import { checkTimezone, parseInterval, parseTime, type TimeContext, timeForms } from "./time-argument.ts";
+
+interface SimulateOptions extends AssumptionOptions, LimitOptions {
+  readonly config: string;
+  readonly from: string;
+  readonly to: string;
+  readonly timezone: string;
+  readonly policy?: string;
+  readonly outage: readonly string[];
+  readonly pause: readonly string[];
+  readonly problems: number;
+  readonly list?: true;
+  readonly json?: true;
+}
+
+const rangeMsMax = 2 * 366 * 86_400_000;
+const slotsMax = 1_000_000;
+const listedMax = 200_000;
+const intervalsMax = 1_000;
+const eventsPerTurn = 5_000;
+
+const help = `
+The planner is the real one: schedules, clock changes, spread, blackouts, holidays and catch-up are as in \`serve\`. The service is
+assumed: how long runs and requests take. What overlaps is decided as in \`serve\`, per sync job and across policies.
+Times: ${timeForms}.
+In --to, +7d counts from --from; in --outage and --pause the first time counts from --from, the second one from the first.
+Exit 1 when a limit (--max-…) is exceeded.
+
+Examples:
+  $ syncline simulate --config policies/ --to +30d --duration 20m --duration contracts-nightly=1h-3h
+  $ syncline simulate --config policies/ --from 2027-03-27 --to +2d --timezone Europe/Vienna --list
+  $ syncline simulate --config policies/ --outage +1d/+4h --max-missed 0
+  $ syncline simulate --config policies/ --to +30d --max-overlaps 0 --max-peak 60 --json`;
+
+/** Makes the command. */
+export function simulateCommand(io: CommandIo): Command {
+  const command = new Command("simulate")
+    .description("what policies would do between two times: overlaps, skipped and missed slots, peaks")
+    .addOption(configOption())
+    .option("--from <time>", "where it begins; a slot at this very instant is not part of it", "now")
+    .option("--to <time>", "where it ends", "+7d")
+    .option("--timezone <zone>", "of times that name none", "UTC")
+    .option("--policy <name>", "only this policy; overlaps with others are not seen then");
+  return withAssumptionOptions(command)
+    .option("--outage <from/to>", "no scheduler runs; may be given again", collect, [])
+    .option("--pause <[policy=]from/to>", "a pause of a policy or of all; may be given again", collect, [])
+    .option("--max-overlaps <count>", "most tasks that may come while their sync job is still running", limit)
+    .option("--max-missed <count>", "most slots and tasks that may be missed", limit)
+    .option("--max-skipped <count>", "most slots and tasks that may be skipped", limit)
+    .option("--max-peak <count>", "most starts in one minute", limit)
+    .option("--problems <count>", "how many problems are shown", countArgument(1_000), 20)
+    .option("--list", "also every slot and what becomes of it")
+    .option("--json", "print JSON, with all policies")
+    .addHelpText("after", help)
+    .action(async (options: SimulateOptions) => {
+      const set = await loadPoliciesOrThrow(options.config, io);
+      const policies = options.policy === undefined ? set.policies : [findPolicy(set, options.policy)];
+      const time = toVirtualTime(options, set);
+      const report = await run(policies, { set, time, options, io, assumptions: toAssumptions(options, set) });
+      if (report === undefined) {
+        io.err("stopped before its end");
+        io.exitCode = 1;
+        return;
+      }
+      io.out(options.json ? JSON.stringify(reportToJson(report)) : reportToText(report, io.colours));
+      if (report.limits.some(({ isOver }) => isOver)) io.exitCode = 1;
+    });
+}
+
+interface RunContext {
+  readonly set: PolicySet;
+  readonly time: VirtualTime;
+  readonly assumptions: Assumptions;
+  readonly options: SimulateOptions;
+  readonly io: CommandIo;
+}
+
+async function run(policies: readonly Policy[], context: RunContext): Promise<SimulationReport | undefined> {
+  const { set, time, assumptions, options, io } = context;
+  const beganMs = systemClock.monotonicMs();
+  const tally = new Tally(policies, options.problems);
+  const meter = new LoadMeter(3);
+  const list = options.list ? new SlotList(listedMax) : undefined;
+  const concurrencyOf = (service: string) => set.services.get(service)?.concurrency ?? 1;
+  let events = 0;
+  for (const event of simulate(policies, { time, assumptions, concurrencyOf, slotsMax })) {
+    tally.add(event);
+    meter.add(event);
+    list?.add(event);
+    events += 1;
+    if (events % eventsPerTurn !== 0) continue;
+    const atMs = event.event === "planned" ? event.nowMs : event.atMs;
+    io.progress?.(`simulated up to ${new Date(atMs).toISOString().slice(0, 16)}Z: ${tally.totals.slots} slots`);
+    await nextTurn();
+    if (io.signal.aborted) break;
+  }
+  io.progress?.("");
+  if (io.signal.aborted) return undefined;
+  const { all, byService } = meter.loads();
+  const limits = findLimits(options, tally.totals, all.busiest[0]?.starts ?? 0);
+  const tookMs = systemClock.monotonicMs() - beganMs;
+  return { policies, time, assumptions, tally, load: all, loads: byService, limits, rows: list?.rows, tookMs };
+}
+
+function toVirtualTime(options: SimulateOptions, set: PolicySet): VirtualTime {
+  const nowMs = systemClock.nowMs();
+  const timezone = checkTimezone(options.timezone);
+  const fromMs = parseTime(options.from, "--from", { nowMs, baseMs: nowMs, timezone });
+  const context: TimeContext = { nowMs, baseMs: fromMs, timezone };
+  const toMs = parseTime(options.to, "--to", context);
+  if (toMs <= fromMs) throw new UsageError("--to is not after --from");
+  if (toMs - fromMs > rangeMsMax)
+    throw new UsageError("from --from to --to are more than two years, which is the most");
+  if (options.outage.length + options.pause.length > intervalsMax)
+    throw new UsageError(`at most ${intervalsMax} outages and pauses`);
+  const outages = options.outage.map((text) => parseInterval(text, "--outage", context));
+  if (outages.some((outage) => outage.toMs > toMs))
+    throw new UsageError("an outage ends after --to, so nobody could say what is caught up then: choose a later --to");
+  return { fromMs, toMs, outages, pauses: options.pause.map((text) => toPause(text, context, set)) };
+}
+
+function toPause(text: string, context: TimeContext, set: PolicySet): Pause {
+  const [first = "", second] = text.split("=", 2);
+  const { fromMs, toMs } = parseInterval(second ?? first, "--pause", context);
+  const subject =
+    second === undefined
+      ? ({ scope: "all", name: "" } as const)
+      : ({ scope: "policy", name: findPolicy(set, first).name } as const);
+  return { v: 1, ...subject, note: "--pause", actor: "simulate", sinceMs: fromMs, untilMs: toMs, endedBy: null };
+}
+
+function collect(text: string, before: readonly string[]): readonly string[] {
+  return [...before, text];
+}
+
+function limit(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("write a whole number from 0 on");
+  return Number(text);
+}

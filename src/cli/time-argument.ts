@@ -1,0 +1,65 @@
+// Times as people give them to `simulate` and `plan`: an instant, a time on the wall, now, or so long after or before something.
+import { parseDuration } from "../core/duration.ts";
+import { UsageError } from "../core/errors.ts";
+import { parseWallTime } from "../schedule/local-time.ts";
+import { parseInstant } from "./shared-options.ts";
+
+/** What a time that does not stand by itself is relative to. */
+export interface TimeContext {
+  readonly nowMs: number;
+  /** What `+7d` and `-1h` count from. */
+  readonly baseMs: number;
+  /** The zone of times that name none. */
+  readonly timezone: string;
+}
+
+const relativePattern = /^([+-])(\d{1,9}(?:ms|s|m|h|d))$/;
+const datePattern = /^\d{4}-\d{2}-\d{2}$/;
+
+/** The forms of a time, for help texts. */
+export const timeForms =
+  "now, 2026-12-01T06:00:00Z, 2026-12-01T06:00 or 2026-12-01 (in the zone of --timezone), or +7d after, -1h before";
+
+/**
+ * Reads a time into milliseconds UTC. One that clocks leave out is the instant right after, of one that they show twice it is the first.
+ * @throws UsageError when the text is none; it names the option.
+ */
+export function parseTime(text: string, option: string, { nowMs, baseMs, timezone }: TimeContext): number {
+  if (text === "now") return nowMs;
+  const relative = relativePattern.exec(text);
+  if (relative !== null) return baseMs + (relative[1] === "-" ? -1 : 1) * parseDuration(relative[2] ?? "");
+  const wall = parseWallTime(datePattern.test(text) ? `${text}T00:00` : text, timezone);
+  const instantMs = parseInstant(text) ?? wall?.instants[0] ?? wall?.nearMs;
+  if (instantMs === undefined) throw new UsageError(`${option} "${text}" is no time: write ${timeForms}`);
+  return instantMs;
+}
+
+/**
+ * Reads `FROM/TO`. The second one's `+4h` counts from the first.
+ * @throws UsageError when it is not two times, the first before the second.
+ */
+export function parseInterval(
+  text: string,
+  option: string,
+  context: TimeContext,
+): { readonly fromMs: number; readonly toMs: number } {
+  const [from, to, ...more] = text.split("/");
+  if (from === undefined || to === undefined || more.length > 0)
+    throw new UsageError(`${option} "${text}" is no interval: write FROM/TO, for example +1d/+4h`);
+  const fromMs = parseTime(from, option, context);
+  const toMs = parseTime(to, option, { ...context, baseMs: fromMs });
+  if (toMs <= fromMs) throw new UsageError(`${option} "${text}" ends before it begins`);
+  return { fromMs, toMs };
+}
+
+/**
+ * A zone that Node knows.
+ * @throws UsageError when it does not.
+ */
+export function checkTimezone(timezone: string): string {
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: timezone }).resolvedOptions().timeZone;
+  } catch {
+    throw new UsageError(`--timezone ${timezone} is no zone: write a name such as Europe/Vienna`);
+  }
+}

@@ -1,0 +1,60 @@
+// A binary heap: hands out what is smallest first. Used by simulate/ for events in the order of their times.
+// Never compares anything but the number and, where numbers are equal, the order of arrival.
+
+interface Node<Item> {
+  readonly rank: number;
+  readonly arrival: number;
+  readonly item: Item;
+}
+
+/** Items by rank; equal ranks come out in the order in which they went in. */
+export class MinHeap<Item> {
+  readonly #nodes: Node<Item>[] = [];
+  #arrivals = 0;
+
+  /** The smallest rank; undefined when empty. */
+  get leastRank(): number | undefined {
+    return this.#nodes[0]?.rank;
+  }
+
+  push(rank: number, item: Item): void {
+    const node = { rank, arrival: this.#arrivals, item };
+    this.#arrivals += 1;
+    let index = this.#nodes.length;
+    this.#nodes.push(node);
+    while (index > 0) {
+      const above = (index - 1) >> 1;
+      const parent = this.#nodes[above];
+      if (parent === undefined || !isLess(node, parent)) break;
+      this.#nodes[index] = parent;
+      index = above;
+    }
+    this.#nodes[index] = node;
+  }
+
+  /** Takes the item of the smallest rank out; undefined when empty. */
+  pop(): Item | undefined {
+    const first = this.#nodes[0];
+    const last = this.#nodes.pop();
+    if (first !== undefined && last !== undefined && first !== last) this.#sink(last);
+    return first?.item;
+  }
+
+  #sink(node: Node<Item>): void {
+    let index = 0;
+    for (;;) {
+      const left = this.#nodes[2 * index + 1];
+      const right = this.#nodes[2 * index + 2];
+      const isRight = left !== undefined && right !== undefined && isLess(right, left);
+      const child = isRight ? right : left;
+      if (child === undefined || !isLess(child, node)) break;
+      this.#nodes[index] = child;
+      index = 2 * index + (isRight ? 2 : 1);
+    }
+    this.#nodes[index] = node;
+  }
+}
+
+function isLess<Item>(a: Node<Item>, b: Node<Item>): boolean {
+  return a.rank < b.rank || (a.rank === b.rank && a.arrival < b.arrival);
+}

@@ -1,0 +1,76 @@
+// Every slot of a simulation with what became of it, for `simulate --list`. Fed with events; keeps a row a slot.
+import type { Policy } from "../config/policy-set.ts";
+import { UsageError } from "../core/errors.ts";
+import type { SlotPlan } from "../schedule/plan-slots.ts";
+import type { SimulationEvent } from "./events.ts";
+
+/** One slot. `detail`: the reason, the slot that stands for it, or nothing. The counts are those of its tasks. */
+export interface SlotRow {
+  readonly policy: Policy;
+  readonly slotMs: number;
+  /** When the scheduler looked. */
+  readonly plannedMs: number;
+  readonly state: SlotPlan["state"];
+  readonly detail: string;
+  runs: number;
+  overlap: number;
+  tooLate: number;
+  atOnce: number;
+  longestWaitMs: number;
+}
+
+/** The list of all slots, in the order in which they are planned. */
+export class SlotList {
+  readonly rows: SlotRow[] = [];
+  /** The rows of started slots, by policy and instant: their tasks come later. */
+  readonly #started = new Map<string, SlotRow>();
+  readonly #rowsMax: number;
+
+  /** `rowsMax`: more slots than these are an error. */
+  constructor(rowsMax: number) {
+    this.#rowsMax = rowsMax;
+  }
+
+  /** @throws UsageError when the list gets too long. */
+  add(event: SimulationEvent): void {
+    if (event.event === "planned") {
+      if (this.rows.length + event.plans.length > this.#rowsMax)
+        throw new UsageError(`--list prints at most ${this.#rowsMax} slots: take a shorter time, or one policy`);
+      for (const plan of event.plans) this.#plan(event.policy, plan, event.nowMs);
+      return;
+    }
+    const row = this.#started.get(keyOf(event.policy, event.task.slotMs));
+    if (row === undefined || event.event === "masks") return;
+    if (event.event === "started") {
+      row.runs += 1;
+      if (event.atOnceWith !== undefined) row.atOnce += 1;
+      row.longestWaitMs = Math.max(row.longestWaitMs, event.turnMs + event.behindMs);
+    } else if (event.reason === "overlap") row.overlap += 1;
+    else row.tooLate += 1;
+  }
+
+  #plan(policy: Policy, plan: SlotPlan, plannedMs: number): void {
+    const { slotMs, state } = plan;
+    const counts = { runs: 0, overlap: 0, tooLate: 0, atOnce: 0, longestWaitMs: 0 };
+    const row = { policy, slotMs, plannedMs, state, detail: detailOf(plan), ...counts };
+    this.rows.push(row);
+    if (state === "started") this.#started.set(keyOf(policy, slotMs), row);
+  }
+}
+
+function keyOf({ name }: Policy, slotMs: number): string {
+  return `${name} ${slotMs}`;
+}
+
+function detailOf(plan: SlotPlan): string {
+  switch (plan.state) {
+    case "started":
+      return plan.covers.length === 0 ? "" : `stands for ${plan.covers.length} older`;
+    case "coalesced":
+      return new Date(plan.into).toISOString();
+    case "skipped":
+      return `${plan.reason}: ${plan.note}`;
+    case "missed":
+      return plan.reason;
+  }
+}
