@@ -19,11 +19,13 @@ import { loadPoliciesOrThrow, policyChecks } from "./cli/shared-options.ts";
 import { simulateCommand } from "./cli/simulate.ts";
 import { validateCommand } from "./cli/validate.ts";
 import { readSettings } from "./config/settings.ts";
+import { systemClock } from "./core/clock.ts";
 import { OutOfReachError, UsageError } from "./core/errors.ts";
 import { silentLog } from "./core/event-log.ts";
 import type { SyncService } from "./service/client.ts";
 
 const inputBytesMax = 1_048_576;
+const takenWithinMs = 2_000;
 
 process.exit(await main(process.argv.slice(2)));
 
@@ -47,12 +49,26 @@ async function main(args: string[]): Promise<number> {
     });
   }
   const io = createIo(stop.signal);
-  try {
-    await createProgram(io).parseAsync(args, { from: "user" });
-    return hasReader ? io.exitCode : 0;
-  } catch (error) {
-    return hasReader ? explain(error, io) : 0;
-  }
+  const exitCode = await createProgram(io)
+    .parseAsync(args, { from: "user" })
+    .then(
+      () => io.exitCode,
+      (error: unknown) => explain(error, io),
+    );
+  await Promise.all([process.stdout, process.stderr].map((stream) => takenBy(stream, stop.signal)));
+  return hasReader ? exitCode : 0;
+}
+
+/** Waits until the reader has taken what was written: a pipe takes 64 KiB at once, and what is left would be lost at the exit. */
+async function takenBy(stream: NodeJS.WriteStream, stop: AbortSignal): Promise<void> {
+  if (stream.writableLength === 0) return;
+  const taken = new Promise<void>((resolve) => stream.write("", () => resolve()));
+  const stopped = new Promise<void>((resolve) => {
+    if (stop.aborted) resolve();
+    stop.addEventListener("abort", () => resolve());
+  });
+  // A pager may take its time. Whoever is told to stop waits for a reader that stands still no longer.
+  await Promise.race([taken, stopped.then(() => systemClock.sleep(takenWithinMs))]);
 }
 
 function createProgram(io: CommandIo): Command {

@@ -2,11 +2,11 @@
 import type { BusyMinute } from "../simulate/minute-meter.ts";
 import { showInstant } from "./table.ts";
 
-/** A busy minute in two cells: how many starts and when, and of which policies. */
-export function showMinute({ fromMs, starts, policies, policiesCount }: BusyMinute): [string, string] {
+/** A busy minute in three cells: how many starts, when, and of which policies. */
+export function showMinute({ fromMs, starts, policies, policiesCount }: BusyMinute): [string, string, string] {
   const named = policies.map((one) => (one.starts === 1 ? one.policy : `${one.policy} (${one.starts})`));
   const more = policiesCount > policies.length ? [`${policiesCount - policies.length} more`] : [];
-  return [`${starts}, ${showInstant(fromMs).replace(":00Z", "Z")}`, [...named, ...more].join(", ")];
+  return [String(starts), showInstant(fromMs).replace(":00Z", "Z"), [...named, ...more].join(", ")];
 }
 
 /** A busy minute for machines. */

@@ -1,54 +1,99 @@
-// `syncline plan`: when each policy comes due next, in its own zone and in UTC, and with --dst on which dates of the next
-// 12 months a clock change affects it. Needs no Redis and no service.
+// `syncline plan`: when each policy comes due next, in its own zone and in UTC; with --dst on which dates of the next 12 months a
+// clock change affects it, with --peaks when most is due at once, with --requests what a service gets a day. Needs no Redis and no service.
 import { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
 import type { DstDay } from "../schedule/dst-days.ts";
 import { createSlotSource } from "../schedule/slots.ts";
+import type { Interval } from "../simulate/virtual-looks.ts";
+import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo } from "./command-io.ts";
 import { comingDstDays, dstDaysToJson, dstDaysToText } from "./plan-dst.ts";
-import { configOption, countArgument, loadPoliciesOrThrow } from "./shared-options.ts";
+import { findLoad, loadToJson, peaksToText, requestsToText } from "./plan-load.ts";
+import { configOption, countArgument, findPolicy, loadPoliciesOrThrow } from "./shared-options.ts";
 import { showInstant, toTable } from "./table.ts";
+import { checkTimezone, parseTime, timeForms } from "./time-argument.ts";
 
-interface PlanOptions {
+interface PlanOptions extends AssumptionOptions {
   readonly config: string;
   readonly count: number;
   readonly policy?: string;
-  readonly from?: string;
+  readonly from: string;
+  readonly to: string;
+  readonly timezone: string;
   readonly dst?: true;
+  readonly peaks?: number | true;
+  readonly requests?: true;
+  readonly pages: number;
   readonly json?: true;
 }
 
+const peaksByDefault = 5;
+const rangeMsMax = 366 * 86_400_000;
+
+const help = `
+--peaks and --requests look at what is due between --from and --to. Requests are an estimate: what it assumes is printed with it, and set
+with --duration, --mask-jobs, --request-time and --pages.
+Times: ${timeForms}. With --json: an array of policies; with --peaks or --requests an object that has it as "policies".
+
+Examples:
+  $ syncline plan --config policies/
+  $ syncline plan --config policies/ --policy contracts-nightly --count 20
+  $ syncline plan --config policies/ --dst
+  $ syncline plan --config policies/ --peaks 10 --from 2026-12-01 --to +7d
+  $ syncline plan --config policies/ --requests --duration 20m --pages 3`;
+
 /** Makes the command. */
 export function planCommand(io: CommandIo): Command {
-  return new Command("plan")
-    .description("the next slots of each policy")
+  const command = new Command("plan")
+    .description("the next slots of each policy, peaks and requests a day")
     .addOption(configOption())
     .option("-n, --count <count>", "how many slots per policy", countArgument(1_000), 3)
     .option("--policy <name>", "only this policy")
-    .option("--from <instant>", "plan as of this instant, e.g. 2026-12-01T00:00:00Z (default: now)")
+    .option("--from <time>", "plan as of this time", "now")
+    .option("--to <time>", "how far --peaks and --requests look", "+24h")
+    .option("--timezone <zone>", "of times that name none", "UTC")
     .option("--dst", "also every date of the next 12 months on which a clock change affects a slot")
-    .option("--json", "print a JSON array")
-    .addHelpText(
-      "after",
-      "\nExamples:\n  $ syncline plan --config policies/\n  $ syncline plan --config policies/ --policy contracts-nightly --count 20\n  $ syncline plan --config policies/ --dst",
-    )
+    .option("--peaks [count]", "also the minutes with most starts due, and of which policies", countArgument(1_000))
+    .option("--requests", "also how many requests each service gets a day")
+    .option("--pages <count>", "how many pages of 100 items every list has", countArgument(10_000), 1);
+  return withAssumptionOptions(command)
+    .option("--json", "print JSON")
+    .addHelpText("after", help)
     .action(async (options: PlanOptions) => {
       const set = await loadPoliciesOrThrow(options.config, io);
-      const policies = set.policies.filter(({ name }) => options.policy === undefined || name === options.policy);
-      if (policies.length === 0 && options.policy !== undefined)
-        throw new UsageError(`there is no policy ${options.policy}`);
-      const fromMs = options.from === undefined ? systemClock.nowMs() : Date.parse(options.from);
-      if (Number.isNaN(fromMs))
-        throw new UsageError(`--from ${options.from} is not an instant: write it like 2026-12-01T00:00:00Z`);
+      const policies = options.policy === undefined ? set.policies : [findPolicy(set, options.policy)];
+      const range = toRange(options);
       const plans = policies.map((policy) => ({
         policy,
-        slots: nextSlots(policy, fromMs, options.count),
-        ...(options.dst ? { dstDays: comingDstDays(policy, fromMs) } : {}),
+        slots: nextSlots(policy, range.fromMs, options.count),
+        ...(options.dst ? { dstDays: comingDstDays(policy, range.fromMs) } : {}),
       }));
-      io.out(options.json ? JSON.stringify(plans.map(toJson)) : toText(plans, io.colours));
+      const wanted = { peaks: options.peaks !== undefined, requests: options.requests === true };
+      const assumptions = toAssumptions(options, set);
+      const peaks = typeof options.peaks === "number" ? options.peaks : peaksByDefault;
+      const question = { set, policies, range, assumptions, pages: options.pages, peaks };
+      const load = wanted.peaks || wanted.requests ? findLoad(question) : undefined;
+      if (options.json) {
+        const slots = plans.map(toJson);
+        io.out(JSON.stringify(load === undefined ? slots : { policies: slots, ...loadToJson(load, wanted) }));
+        return;
+      }
+      io.out(toText(plans, io.colours));
+      if (load !== undefined && wanted.peaks) io.out(`\n${peaksToText(load, io.colours)}`);
+      if (load !== undefined && wanted.requests) io.out(`\n${requestsToText(load, io.colours)}`);
     });
+}
+
+function toRange({ from, to, timezone: zone }: PlanOptions): Interval {
+  const nowMs = systemClock.nowMs();
+  const timezone = checkTimezone(zone);
+  const fromMs = parseTime(from, "--from", { nowMs, baseMs: nowMs, timezone });
+  const toMs = parseTime(to, "--to", { nowMs, baseMs: fromMs, timezone });
+  if (toMs <= fromMs) throw new UsageError("--to is not after --from");
+  if (toMs - fromMs > rangeMsMax) throw new UsageError("from --from to --to is more than a year, which is the most");
+  return { fromMs, toMs };
 }
 
 interface PolicyPlan {

@@ -100,7 +100,9 @@ function serviceTable({ load, loads }: SimulationReport, colours: boolean): stri
 function loadRow(name: string, { starts, busiest, runsAtOnce }: Load): string[] {
   const [minute] = busiest;
   const atOnce = runsAtOnce.atMs === undefined ? "0" : `${runsAtOnce.runs}, ${showInstant(runsAtOnce.atMs)}`;
-  return [name, String(starts), atOnce, ...(minute === undefined ? ["", ""] : showMinute(minute))];
+  if (minute === undefined) return [name, String(starts), atOnce, "", ""];
+  const [most, when, of] = showMinute(minute);
+  return [name, String(starts), atOnce, `${most}, ${when}`, of];
 }
 
 function problemLines({ problems, problemsCount }: Tally, colours: boolean): string[] {

@@ -1,0 +1,134 @@
+// `syncline plan --peaks` and `--requests`: when most is due at once, and how many requests a service gets a day. Called by plan.ts.
+// Peaks are what is due, before anything is skipped because a sync job is busy; requests are an estimate from a simulation.
+import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { toTasks } from "../schedule/slot-tasks.ts";
+import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
+import type { SimulationEvent } from "../simulate/events.ts";
+import { type BusyMinute, MinuteMeter } from "../simulate/minute-meter.ts";
+import { RequestMeter, type Requests } from "../simulate/request-meter.ts";
+import { simulate } from "../simulate/simulation.ts";
+import type { Interval } from "../simulate/virtual-looks.ts";
+import { targetFromMasks } from "../tasks/task.ts";
+import { tellAssumptions } from "./assumption-options.ts";
+import { minuteToJson, showMinute } from "./busy-minutes.ts";
+import { showInstant, toTable } from "./table.ts";
+
+/** What is looked at, and what is assumed. */
+export interface LoadQuestion {
+  readonly set: PolicySet;
+  readonly policies: readonly Policy[];
+  readonly range: Interval;
+  readonly assumptions: Assumptions;
+  /** Pages of every list, 100 items each. */
+  readonly pages: number;
+  /** How many busy minutes are wanted. */
+  readonly peaks: number;
+}
+
+/** What was found. `requests`: in the whole range, by service. */
+export interface LoadAnswer {
+  readonly question: LoadQuestion;
+  readonly peaks: readonly BusyMinute[];
+  readonly requests: ReadonlyMap<string, Readonly<Requests>>;
+}
+
+const slotsMax = 1_000_000;
+const dayMs = 86_400_000;
+
+/**
+ * Goes through the slots of the range.
+ * @throws UsageError when there are too many.
+ */
+export function findLoad(question: LoadQuestion): LoadAnswer {
+  const { set, policies, range, assumptions, pages } = question;
+  const meter = new RequestMeter({ pages, requestMs: assumptions.requestMs });
+  const peaks = new MinuteMeter(question.peaks);
+  const concurrencyOf = (service: string) => set.services.get(service)?.concurrency ?? 1;
+  const time = { ...range, outages: [], pauses: [] };
+  for (const event of simulate(policies, { time, assumptions, concurrencyOf, slotsMax })) {
+    meter.add(event);
+    if (event.event === "planned") addDue(peaks, event, assumptions);
+  }
+  return { question, peaks: peaks.busiest(), requests: meter.requests() };
+}
+
+function addDue(
+  peaks: MinuteMeter,
+  { policy, plans, nowMs }: Extract<SimulationEvent, { readonly event: "planned" }>,
+  assumptions: Assumptions,
+): void {
+  for (const { target } of toTasks(policy, plans)) {
+    const starts = target === targetFromMasks ? valueFor(assumptions.maskJobs, policy) : 1;
+    for (let start = 0; start < starts; start += 1) peaks.add(nowMs, policy.name);
+  }
+}
+
+/** The busiest minutes for people. */
+export function peaksToText({ peaks, question: { range } }: LoadAnswer, colours: boolean): string {
+  const title = `The minutes with most starts due, ${showRange(range)} (without what is closed):`;
+  if (peaks.length === 0) return `${title} nothing is due.`;
+  return `${title}\n${toTable(["starts due", "minute (utc)", "of"], peaks.map(showMinute), colours)}`;
+}
+
+/** The requests a day for people, with everything that was assumed. */
+export function requestsToText({ requests, question }: LoadAnswer, colours: boolean): string {
+  const rows = [...requests].map(([service, counts]) => {
+    const daily = aDay(counts, question.range);
+    const numbers = [daily.starts, daily.feeds, daily.polls, daily.masks, daily.total].map(grouped);
+    const possible = possibleADay(service, question);
+    return [service, ...numbers, possible === undefined ? "" : grouped(possible)];
+  });
+  const heading = ["service", "starts", "reading feeds", "polls", "masks", "requests a day", "possible a day"];
+  const table = toTable(heading, rows, colours);
+  const assumed = tellRequestAssumptions(question);
+  const title = `Requests a day, estimated from ${showRange(question.range)}:`;
+  return `${title}\n${table}\nAssumed: ${assumed.join(";\n  ")}.`;
+}
+
+/** Peaks and requests for machines, those that were asked for. */
+export function loadToJson(
+  { peaks, requests, question }: LoadAnswer,
+  wanted: { readonly peaks: boolean; readonly requests: boolean },
+): object {
+  const { range } = question;
+  const daily = [...requests].map(([service, counts]) => {
+    return { service, ...aDay(counts, range), possible: possibleADay(service, question) ?? null };
+  });
+  const assumed = tellRequestAssumptions(question);
+  return {
+    from: new Date(range.fromMs).toISOString(),
+    to: new Date(range.toMs).toISOString(),
+    ...(wanted.peaks ? { peaks: peaks.map(minuteToJson) } : {}),
+    ...(wanted.requests ? { requestsPerDay: daily, assumed } : {}),
+  };
+}
+
+function aDay({ starts, feeds, polls, masks }: Requests, { fromMs, toMs }: Interval) {
+  const scale = (count: number) => Math.round((count * dayMs) / (toMs - fromMs));
+  const total = scale(starts + feeds + polls + masks);
+  return { starts: scale(starts), feeds: scale(feeds), polls: scale(polls), masks: scale(masks), total };
+}
+
+/** How many requests fit into a day: as many at a time as the service's limit says, each as long as assumed; undefined: without end. */
+function possibleADay(service: string, { set, assumptions }: LoadQuestion): number | undefined {
+  const concurrency = set.services.get(service)?.concurrency ?? 1;
+  return assumptions.requestMs === 0 ? undefined : Math.floor((concurrency * dayMs) / assumptions.requestMs);
+}
+
+function tellRequestAssumptions({ assumptions, policies, pages }: LoadQuestion): readonly string[] {
+  return [
+    ...tellAssumptions(assumptions, policies),
+    `every list has ${pages} ${pages === 1 ? "page" : "pages"} of 100 items`,
+    "while runs of a repository are followed, its two lists are read at the reader's pace (5s after something new, up to 60s)",
+    "nothing fails, so nothing is repeated or verified; requests for tokens are not counted",
+    "what is possible is one replica's limits.concurrency",
+  ];
+}
+
+function grouped(count: number): string {
+  return count.toLocaleString("en");
+}
+
+function showRange({ fromMs, toMs }: Interval): string {
+  return `${showInstant(fromMs)} to ${showInstant(toMs)}`;
+}
