@@ -1,0 +1,104 @@
+import { describe, expect, it } from "vitest";
+import { Tally } from "../../../src/simulate/tally.ts";
+import { everyMinutes, minute, simulateMinutes, startMs, tellTasks } from "../../support/simulation.ts";
+
+const tallyOf = (simulation: Parameters<typeof simulateMinutes>[0]) => {
+  const tally = new Tally(simulation.policies, 100);
+  for (const event of simulateMinutes(simulation)) tally.add(event);
+  return tally;
+};
+
+describe("the overlap rule in a simulation", () => {
+  it("skip: a slot that comes while the run goes on starts nothing, and names who holds the sync job", () => {
+    const simulation = { policies: [everyMinutes(10, { overlap: "skip" })], to: 40, run: 15 };
+    expect(tellTasks(simulateMinutes(simulation))).toEqual([
+      "10 started at 10",
+      "20 overlap at 20",
+      "30 started at 30",
+      "40 overlap at 40",
+    ]);
+    const tally = tallyOf(simulation);
+    expect(tally.totals).toMatchObject({ slots: 4, started: 4, runs: 2, overlaps: 2 });
+    expect(tally.totals.notStarted).toEqual({ overlap: 2, "too-late": 0 });
+    expect(tally.problems[0]).toMatchObject({
+      slotMs: startMs + 20 * minute,
+      target: "42",
+      problem: "overlap",
+      why: `nightly__run__42__${(startMs + 10 * minute) / 1_000} is still running`,
+    });
+  });
+
+  it("a run that ends at the instant of the next slot is no overlap", () => {
+    const policies = [everyMinutes(10, { overlap: "skip" })];
+    expect(tellTasks(simulateMinutes({ policies, to: 20, run: 10 }))).toEqual(["10 started at 10", "20 started at 20"]);
+  });
+
+  it("queue: each waits for the one before, oldest first, until its start-by time an hour after its slot", () => {
+    const simulation = { policies: [everyMinutes(10, { overlap: "queue" })], to: 180, run: 15 };
+    const tasks = tellTasks(simulateMinutes(simulation));
+    expect(tasks.slice(0, 3)).toEqual(["10 started at 10", "20 started at 25", "30 started at 40"]);
+    // The slot of minute 140 would start at 205, after its hour; the one of 150 is in time then.
+    expect(tasks.slice(12)).toEqual([
+      "130 started at 190",
+      "140 too-late at 205",
+      "150 started at 205",
+      "160 started at 220",
+      "170 too-late at 235",
+      "180 started at 235",
+    ]);
+    const { totals } = tallyOf(simulation);
+    expect(totals).toMatchObject({ slots: 18, runs: 16, atOnce: 0, overlaps: 15, longestWaitMs: 60 * minute });
+    expect(totals.waited).toEqual({ behindRun: 15, forWorker: 0 });
+    expect(totals.notStarted).toEqual({ overlap: 0, "too-late": 2 });
+  });
+
+  it("allow: starts beside the other run, and a policy that skips finds the sync job held until both are over", () => {
+    const beside = everyMinutes(10, { name: "beside", overlap: "allow" });
+    const careful = everyMinutes(7, { name: "careful", overlap: "skip" });
+    // careful is due at 4, 11, 18, 25, 32 (every 7 minutes since 1970): 4–19 is its own run, then the lease goes on to those of
+    // beside: 10–25, 20–35, 30–45. At minute 25 it goes from the first of them to the second.
+    const simulation = { policies: [beside, careful], to: 34, run: 15 };
+    expect(tellTasks(simulateMinutes(simulation))).toEqual([
+      "4 started at 4",
+      "10 started at 10",
+      "11 overlap at 11",
+      "18 overlap at 18",
+      "20 started at 20",
+      "25 overlap at 25",
+      "30 started at 30",
+      "32 overlap at 32",
+    ]);
+    const tally = tallyOf(simulation);
+    expect(tally.byPolicy.get("beside")).toMatchObject({ runs: 3, atOnce: 3, overlaps: 3 });
+    expect(tally.byPolicy.get("careful")).toMatchObject({ runs: 1, atOnce: 0, overlaps: 4 });
+  });
+
+  it("holds a sync job no longer than its run is followed: until accepted for the request only, else until the deadline", () => {
+    const until = (follow: "accepted" | "settled", deadlineMs: number) =>
+      everyMinutes(10, { overlap: "skip", follow: { until: follow, deadlineMs, conflictsMax: undefined } });
+    const accepted = tallyOf({ policies: [until("accepted", 120 * minute)], to: 30, run: 15 });
+    expect(accepted.totals).toMatchObject({ runs: 3, atOnce: 2, overlaps: 2 });
+    const given = tallyOf({ policies: [until("settled", 12 * minute)], to: 30, run: 25 });
+    // 10–35, let go at 22; 20 is skipped; 30 starts beside the first one.
+    expect(given.totals).toMatchObject({ runs: 2, atOnce: 1, overlaps: 2 });
+    expect(given.problems.map(({ problem }) => problem)).toEqual(["overlap", "at-once"]);
+  });
+
+  it("is about one sync job of one repository at one service, whoever starts it", () => {
+    const policies = [
+      everyMinutes(10, { name: "first", action: { kind: "run", syncJobs: [1, 2] } }),
+      everyMinutes(10, { name: "second", action: { kind: "run", syncJobs: [2] } }),
+      everyMinutes(10, { name: "elsewhere", repository: "Sales", action: { kind: "run", syncJobs: [2] } }),
+      everyMinutes(10, { name: "waker", action: { kind: "activate", syncJobs: [2] } }),
+      everyMinutes(10, { name: "looker", action: { kind: "poll", list: "approvals", expect: undefined } }),
+    ];
+    const { byPolicy } = tallyOf({ policies, to: 10 });
+    expect([...byPolicy].map(([name, { runs }]) => `${name} ${runs}`)).toEqual([
+      "first 2",
+      "second 0",
+      "elsewhere 1",
+      "waker 1",
+      "looker 1",
+    ]);
+  });
+});

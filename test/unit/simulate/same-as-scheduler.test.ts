@@ -1,0 +1,124 @@
+// The simulation plans what the scheduler plans: the real Scheduler looks once a second on a clock that the test moves, with a ledger
+// in memory, and both must have the same records for every slot. Whole seconds only, as slots are.
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import type { Policy, Schedule } from "../../../src/config/policy-set.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import type { Ledger } from "../../../src/schedule/ledger-port.ts";
+import { Scheduler } from "../../../src/schedule/scheduler.ts";
+import { toRecords, toTasks } from "../../../src/schedule/slot-tasks.ts";
+import { virtualLooks } from "../../../src/simulate/virtual-looks.ts";
+import type { Pause } from "../../../src/tasks/pause.ts";
+import type { SlotRecord } from "../../../src/tasks/slot-record.ts";
+import type { SlotStep } from "../../../src/tasks/slot-step.ts";
+import type { Task } from "../../../src/tasks/task.ts";
+import { testPolicy } from "../../support/policies.ts";
+
+/** Records and task names of each policy. */
+type Book = Map<string, { readonly records: SlotRecord[]; readonly tasks: string[] }>;
+
+class MemoryLedger implements Ledger {
+  nowAtMs = 0;
+  readonly book: Book = new Map();
+  readonly #marks = new Map<string, number>();
+
+  nowMs = async () => this.nowAtMs;
+  marks = async (policies: readonly { policy: string }[], nowMs: number) => {
+    for (const { policy } of policies) this.#marks.set(policy, this.#marks.get(policy) ?? nowMs);
+    return new Map(this.#marks);
+  };
+  record = async (steps: readonly SlotStep[]) =>
+    steps.map(({ policy, expectedMarkMs, newMarkMs, records, tasks }) => {
+      expect(this.#marks.get(policy)).toBe(expectedMarkMs);
+      this.#marks.set(policy, newMarkMs);
+      note(this.book, policy, { records, tasks });
+      return { recorded: true, markMs: newMarkMs };
+    });
+  confirmQueued = async () => {};
+  unqueued = async () => [];
+  drop = async () => {};
+}
+
+function note(book: Book, policy: string, more: { records: readonly SlotRecord[]; tasks: readonly Task[] }): void {
+  const known = book.get(policy) ?? { records: [], tasks: [] };
+  book.set(policy, known);
+  known.records.push(...more.records);
+  known.tasks.push(...more.tasks.map(({ id }) => id));
+}
+
+const second = 1_000;
+/** Beside the change of the clocks in Vienna at 01:00Z. */
+const fromMs = Date.parse("2027-03-28T00:30:00Z");
+const seconds = 3_600;
+const dst = { gap: "next", overlap: "first" } as const;
+
+const schedules = fc.oneof(
+  fc.integer({ min: 2, max: 900 }).map((every) => ({ kind: "every" as const, everyMs: every * second })),
+  fc
+    .subarray(["30 2 * * *", "*/5 * * * *", "7,9 3 * * *", "*/20 * * * * *", "15 * * * *"], {
+      minLength: 1,
+      maxLength: 2,
+    })
+    .map((expressions) => ({ kind: "cron" as const, expressions, timezone: "Europe/Vienna", dst })),
+);
+
+const policies = fc
+  .array(
+    fc.record({
+      schedule: schedules,
+      spread: fc.constantFrom(0, 0, 45, 300),
+      catchUp: fc.constantFrom("latest" as const, "none" as const, "all" as const),
+      window: fc.integer({ min: 1, max: 1_200 }),
+      open: fc.option(fc.integer({ min: 1, max: 9 })),
+    }),
+    { minLength: 1, maxLength: 4 },
+  )
+  .map((rows) =>
+    rows.map(({ schedule, spread, catchUp, window, open }, index): Policy => {
+      const spreadMs = schedule.kind === "every" ? Math.min(spread * second, schedule.everyMs) : spread * second;
+      const full: Schedule = { ...schedule, spreadMs };
+      const blackouts = open === null ? [] : [{ cron: "*/10 * * * *", durationMs: open * 60 * second }];
+      const closed = { timezone: "Europe/Vienna", blackouts, holidays: [] };
+      return testPolicy({ name: `p${index}`, schedule: full, catchUp, catchUpWindowMs: window * second, closed });
+    }),
+  );
+
+/** Intervals in seconds after the start. */
+const intervals = (max: number) =>
+  fc.array(fc.tuple(fc.integer({ min: 0, max: seconds - 1 }), fc.integer({ min: 1, max: 1_500 })), { maxLength: max });
+
+it("records the same slots with the same endings and tasks as the scheduler does", async () => {
+  await fc.assert(
+    fc.asyncProperty(policies, intervals(2), intervals(2), async (some, silences, paused) => {
+      const outages = silences.map(([from, length]) => ({
+        fromMs: fromMs + from * second,
+        toMs: fromMs + Math.min(from + length, seconds) * second,
+      }));
+      const pauses = paused.map(([from, length], index): Pause => {
+        const scope = index === 0 ? { scope: "all" as const, name: "" } : { scope: "policy" as const, name: "p0" };
+        const times = { sinceMs: fromMs + from * second, untilMs: fromMs + (from + length) * second };
+        return { v: 1, ...scope, ...times, note: "n", actor: "a", endedBy: null };
+      });
+      const ledger = new MemoryLedger();
+      const scheduler = new Scheduler({
+        policies: some,
+        ledger,
+        enqueue: async () => {},
+        pauses: async () => pauses,
+        log: silentLog,
+      });
+      for (let passed = 0; passed <= seconds; passed += 1) {
+        ledger.nowAtMs = fromMs + passed * second;
+        const isOut = outages.some((one) => one.fromMs <= ledger.nowAtMs && ledger.nowAtMs < one.toMs);
+        // The first look adopts the policies; before it nothing is planned.
+        if (passed === 0 || !isOut) await scheduler.look();
+      }
+      const simulated: Book = new Map();
+      const time = { fromMs, toMs: fromMs + seconds * second, outages, pauses };
+      for (const { policy, plans } of virtualLooks(some, time))
+        note(simulated, policy.name, { records: toRecords(policy, plans), tasks: toTasks(policy, plans) });
+      expect(simulated).toEqual(ledger.book);
+    }),
+    { numRuns: 40 },
+  );
+}, 60_000);
