@@ -1,5 +1,5 @@
 // The options by which `simulate` and `plan --requests` are told what the service is like, and how they tell what they assumed.
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import type { Assumptions, DurationRange, PerPolicy } from "../simulate/assumptions.ts";
@@ -26,19 +26,13 @@ const runMsMax = 31 * 86_400_000;
 
 /** Adds the options. */
 export function withAssumptionOptions(command: Command): Command {
+  const duration = "how long a run takes, e.g. 20m, or drawn from 10m-30m; again for each policy";
+  const jobs = "how many sync jobs a policy with fromMasks finds; again for each policy";
   return command
-    .option(
-      "--duration <[policy=]duration>",
-      "how long a run takes, e.g. 20m, or drawn from 10m-30m; again for each policy (default: 10m)",
-      collect(durationRange),
-      [],
+    .addOption(
+      new Option("--duration <[policy=]duration>", duration).default([], "10m").argParser(collect(durationRange)),
     )
-    .option(
-      "--mask-jobs <[policy=]count>",
-      "how many sync jobs a policy with fromMasks finds (default: 1)",
-      collect(maskJobs),
-      [],
-    )
+    .addOption(new Option("--mask-jobs <[policy=]count>", jobs).default([], "1").argParser(collect(maskJobs)))
     .addOption(durationOption("--request-time <duration>", "how long one request takes", "1s"))
     .option("--seed <text>", "what is drawn, is drawn from this", "1");
 }

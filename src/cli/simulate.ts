@@ -1,6 +1,6 @@
 // `syncline simulate`: what these policies would do between two times, by the real planner on a virtual clock. Needs no Redis and no
 // service. For people before a change, and for CI with limits.
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { nextTurn, systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
@@ -60,8 +60,8 @@ export function simulateCommand(io: CommandIo): Command {
     .option("--timezone <zone>", "of times that name none", "UTC")
     .option("--policy <name>", "only this policy; overlaps with others are not seen then");
   return withAssumptionOptions(command)
-    .option("--outage <from/to>", "no scheduler runs; may be given again", collect, [])
-    .option("--pause <[policy=]from/to>", "a pause of a policy or of all; may be given again", collect, [])
+    .addOption(again("--outage <from/to>", "no scheduler runs; may be given again"))
+    .addOption(again("--pause <[policy=]from/to>", "a pause of a policy or of all; may be given again"))
     .option("--max-overlaps <count>", "most tasks that may come while their sync job is still running", limit)
     .option("--max-missed <count>", "most slots and tasks that may be missed", limit)
     .option("--max-skipped <count>", "most slots and tasks that may be skipped", limit)
@@ -147,8 +147,9 @@ function toPause(text: string, context: TimeContext, set: PolicySet): Pause {
   return { v: 1, ...subject, note: "--pause", actor: "simulate", sinceMs: fromMs, untilMs: toMs, endedBy: null };
 }
 
-function collect(text: string, before: readonly string[]): readonly string[] {
-  return [...before, text];
+function again(flags: string, description: string): Option {
+  const collect = (text: string, before: readonly string[]) => [...before, text];
+  return new Option(flags, description).default([], "none").argParser(collect);
 }
 
 function limit(text: string): number {

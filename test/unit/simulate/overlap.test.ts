@@ -73,6 +73,37 @@ describe("the overlap rule in a simulation", () => {
     expect(tally.byPolicy.get("careful")).toMatchObject({ runs: 1, atOnce: 0, overlaps: 4 });
   });
 
+  it("hands the lease on to a run that goes on, when the one before it is over", () => {
+    const beside = everyMinutes(30, { name: "beside", overlap: "allow" });
+    const careful = everyMinutes(45, { name: "careful", overlap: "skip" });
+    // beside: 30–80, 60–110. At minute 90 the first one is over and the second one is not.
+    expect(tellTasks(simulateMinutes({ policies: [careful, beside], to: 90, run: 50 }))).toEqual([
+      "30 started at 30",
+      "45 overlap at 45",
+      "60 started at 60",
+      "90 overlap at 90",
+      "90 started at 90",
+    ]);
+  });
+
+  it("lets a run end before another begins at the same instant, also one that has waited for a worker since before", () => {
+    const policies = ["a", "b", "c"].map((name) =>
+      everyMinutes(10, { name, overlap: "skip", action: { kind: "run", syncJobs: [name === "a" ? 1 : 9] } }),
+    );
+    const durations = { otherwise: { leastMs: minute, mostMs: minute }, byPolicy: new Map() };
+    const maskJobs = { otherwise: 1, byPolicy: new Map() };
+    const options = {
+      assumptions: { durations, maskJobs, requestMs: minute, seed: "1" },
+      concurrencyOf: () => 1,
+    };
+    // One worker: a at 10, b at 11, c at 12, just when b's run is over.
+    expect(tellTasks(simulateMinutes({ policies, to: 10, options }))).toEqual([
+      "10 started at 10",
+      "10 started at 11",
+      "10 started at 12",
+    ]);
+  });
+
   it("holds a sync job no longer than its run is followed: until accepted for the request only, else until the deadline", () => {
     const until = (follow: "accepted" | "settled", deadlineMs: number) =>
       everyMinutes(10, { overlap: "skip", follow: { until: follow, deadlineMs, conflictsMax: undefined } });
