@@ -36,10 +36,12 @@ export function* simulate(
 ): Generator<SimulationEvent, void, void> {
   const simulation = new Simulation(options);
   let slots = 0;
+  // What is sure to be too much is refused at once, instead of a million slots later.
+  if (intervalSlots(policies, options.time) > options.slotsMax) throw new UsageError(tooMany(options.slotsMax));
   for (const look of virtualLooks(policies, options.time)) {
     yield* simulation.advance(look.nowMs);
     slots += look.plans.length;
-    if (slots > options.slotsMax) throw new UsageError(tooMany(options.slotsMax, look.nowMs));
+    if (slots > options.slotsMax) throw new UsageError(tooMany(options.slotsMax));
     yield { event: "planned", ...look };
     for (const task of toTasks(look.policy, look.plans)) simulation.arrive({ policy: look.policy, task }, look.nowMs);
     yield* simulation.told();
@@ -47,9 +49,15 @@ export function* simulate(
   yield* simulation.advance(Number.POSITIVE_INFINITY);
 }
 
-function tooMany(slotsMax: number, nowMs: number): string {
-  const reached = new Date(nowMs).toISOString();
-  return `there are more than ${slotsMax} slots, which is the most (reached at ${reached}): take a shorter time, or one policy with --policy`;
+function tooMany(slotsMax: number): string {
+  return `there are more than ${slotsMax} slots, which is the most: take a shorter time, or one policy with --policy`;
+}
+
+/** The slots of all policies with an interval, which need no calendar to be counted. */
+function intervalSlots(policies: readonly Policy[], { fromMs, toMs }: VirtualTime): number {
+  let slots = 0;
+  for (const { schedule } of policies) if (schedule?.kind === "every") slots += (toMs - fromMs) / schedule.everyMs - 1;
+  return slots;
 }
 
 /** A task on its way. `beganAtMs`: when a worker took it. */

@@ -25,6 +25,7 @@ describe("the command line", () => {
       "serve",
       "validate",
       "plan",
+      "simulate",
       "run",
       "history",
       "audit",
