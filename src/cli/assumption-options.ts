@@ -6,7 +6,7 @@ import type { Assumptions, DurationRange, PerPolicy } from "../simulate/assumpti
 import { durationOption, findPolicy } from "./shared-options.ts";
 
 /** One `[POLICY=]VALUE` from the command line. `policy` undefined: for all that are not named. */
-export interface Named<Value> {
+interface Named<Value> {
   readonly policy: string | undefined;
   readonly value: Value;
 }

@@ -44,11 +44,16 @@ export function reportToText(report: SimulationReport, colours: boolean): string
     serviceTable(report, colours),
     ...problemLines(tally, colours),
     ...(rows === undefined ? [] : ["", slotTable(rows, colours)]),
-    ...limits
-      .filter(({ isOver }) => isOver)
-      .map(({ limit, max, is }) => `over the limit: ${limit} ${is}, at most ${max}`),
+    ...limitLines(limits),
   ];
   return parts.join("\n");
+}
+
+function limitLines(limits: readonly LimitResult[]): string[] {
+  const over = limits.filter(({ isOver }) => isOver);
+  return over.length === 0
+    ? []
+    : ["", ...over.map(({ limit, max, is }) => `over the limit: ${limit} ${is}, at most ${max}`)];
 }
 
 function policyTable(policies: readonly Policy[], tally: Tally, colours: boolean): string {
@@ -67,10 +72,12 @@ function policyTable(policies: readonly Policy[], tally: Tally, colours: boolean
 }
 
 function countRow(name: string, counts: Counts): string[] {
-  const { slots, started, coalesced, skipped, missed, runs, notStarted, waited, longestWaitMs, atOnce } = counts;
+  const { slots, started, late, coalesced, skipped, missed, runs, notStarted, waited, longestWaitMs, atOnce } = counts;
   return [
     name,
-    ...[slots, started, coalesced].map(String),
+    String(slots),
+    late === 0 ? String(started) : `${started}, ${late} late`,
+    String(coalesced),
     reasons(skipped),
     reasons(missed),
     String(runs),

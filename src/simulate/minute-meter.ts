@@ -12,7 +12,7 @@ export interface BusyMinute {
 }
 
 /** How many policies of a busy minute are named. */
-export const policiesNamedMax = 5;
+const policiesNamedMax = 5;
 
 /** Keeps the busiest minutes of UTC; the earlier one first where two are equal. */
 export class MinuteMeter {

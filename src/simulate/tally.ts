@@ -1,6 +1,6 @@
 // Counts what happened in a simulation, policy by policy, and keeps the first problems. Fed with events by `simulate`; decides nothing.
 import type { Policy } from "../config/policy-set.ts";
-import type { SlotPlan } from "../schedule/plan-slots.ts";
+import { onTimeMs, type SlotPlan } from "../schedule/plan-slots.ts";
 import type { SimulationEvent } from "./events.ts";
 
 type Skip = Extract<SlotPlan, { readonly state: "skipped" }>["reason"];
@@ -10,6 +10,8 @@ type Miss = Extract<SlotPlan, { readonly state: "missed" }>["reason"];
 export interface Counts {
   slots: number;
   started: number;
+  /** Started slots that were planned late: more than `onTimeMs` after their instant. */
+  late: number;
   coalesced: number;
   readonly skipped: Record<Skip, number>;
   readonly missed: Record<Miss, number>;
@@ -40,6 +42,7 @@ export function noCounts(): Counts {
   return {
     slots: 0,
     started: 0,
+    late: 0,
     coalesced: 0,
     skipped: { blackout: 0, holiday: 0, paused: 0 },
     missed: { "catch-up-none": 0, "outside-window": 0 },
@@ -79,7 +82,7 @@ export class Tally {
 function addTo(counts: Counts, event: SimulationEvent): void {
   switch (event.event) {
     case "planned":
-      for (const plan of event.plans) addPlan(counts, plan);
+      for (const plan of event.plans) addPlan(counts, plan, event.nowMs);
       return;
     case "started":
       counts.runs += 1;
@@ -98,8 +101,9 @@ function addTo(counts: Counts, event: SimulationEvent): void {
   }
 }
 
-function addPlan(counts: Counts, plan: SlotPlan): void {
+function addPlan(counts: Counts, plan: SlotPlan, nowMs: number): void {
   counts.slots += 1;
+  if (plan.state === "started" && nowMs - plan.slotMs > onTimeMs) counts.late += 1;
   if (plan.state === "skipped") counts.skipped[plan.reason] += 1;
   else if (plan.state === "missed") counts.missed[plan.reason] += 1;
   else counts[plan.state] += 1;

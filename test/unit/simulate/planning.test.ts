@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { simulate } from "../../../src/simulate/simulation.ts";
+import { Tally } from "../../../src/simulate/tally.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { everyMinutes, minute, simulateMinutes, startMs, tellSlots, tellTasks } from "../../support/simulation.ts";
 
@@ -43,11 +44,15 @@ describe("planning on a virtual clock", () => {
       [30, 40],
       [15, 30],
     ] as const;
-    expect(tellSlots(simulateMinutes({ policies, to: 40, outages }))).toEqual([
-      "10 started",
-      "20 missed outside-window",
-      "30 started",
-      "40 started",
+    const events = simulateMinutes({ policies, to: 40, outages });
+    expect(tellSlots(events)).toEqual(["10 started", "20 missed outside-window", "30 started", "40 started"]);
+    const tally = new Tally(policies, 10);
+    for (const event of events) tally.add(event);
+    expect(tally.totals).toMatchObject({ slots: 4, started: 3, late: 1, missed: { "outside-window": 1 } });
+    // Both that start do so when the outage ends, so the second one finds the first one's run.
+    expect(tally.problems).toMatchObject([
+      { slotMs: startMs + 20 * minute, problem: "missed", target: undefined },
+      { slotMs: startMs + 40 * minute, problem: "overlap", target: "42" },
     ]);
   });
 

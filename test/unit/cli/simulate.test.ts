@@ -1,0 +1,53 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { commandHere } from "../../support/simulate-command.ts";
+
+const root = fileURLToPath(new URL("../../../", import.meta.url));
+const watchOnly = ["simulate", "--config", `${root}config/watch-only.yaml`, "--from", "2026-12-01"];
+
+it("refuses what is no simulation, and says what to write", async () => {
+  const cases: readonly [readonly string[], string][] = [
+    [["--to", "2026-11-01"], "--to is not after --from"],
+    [["--to", "+800d"], "more than two years"],
+    [["--duration", "approvals=20m"], "there is no policy approvals; there are: approvals-waiting, triggers-active"],
+    [["--duration", "30m-10m"], "write the shorter one first"],
+    [["--duration", "10m-20m-30m"], "write a duration such as 20m, or two such as 10m-30m"],
+    [["--duration", "triggers-active=20m=3"], "write VALUE or POLICY=VALUE"],
+    [["--mask-jobs", "1.5"], "write a whole number up to 1000"],
+    [["--outage", "+1d"], "is no interval: write FROM/TO"],
+    [["--to", "+1d", "--outage", "+12h/+13h"], "an outage ends after --to"],
+    [["--pause", "nobody=+1h/+2h"], "there is no policy nobody"],
+    [["--policy", "nobody"], "there is no policy nobody"],
+    [["--timezone", "Wien"], "--timezone Wien is no zone"],
+    [["--problems", "0"], "write a whole number from 1 to 1000"],
+  ];
+  for (const [args, said] of cases) expect((await commandHere([...watchOnly, ...args])).text).toContain(said);
+});
+
+it("shows how far it is where somebody looks, takes that away at the end, and stops when told to", async () => {
+  const shown: string[] = [];
+  const progress = (text: string) => shown.push(text);
+  const done = await commandHere([...watchOnly, "--to", "+100d"], { progress });
+  expect(done.code).toBe(0);
+  // 144 + 24 slots a day and one on workdays, two events each: 5,000 are reached in mid-December.
+  expect(shown[0]).toMatch(/^simulated up to 2026-12-1\d.\d\d:\d\dZ: \d{4} slots$/);
+  expect(shown.at(-1)).toBe("");
+  const stop = new AbortController();
+  stop.abort();
+  const stopped = await commandHere([...watchOnly, "--to", "+100d"], { signal: stop.signal });
+  expect(stopped).toEqual({ text: "stopped before its end", code: 1 });
+});
+
+it("prints what docs/simulate.md says, example by example", async () => {
+  const page = readFileSync(`${root}docs/simulate.md`, "utf8");
+  const examples = [...page.matchAll(/```console\n\$ syncline (.*)\n([\s\S]*?)\n```/g)];
+  expect(examples.length).toBeGreaterThanOrEqual(4);
+  for (const [, line = "", expected = ""] of examples) {
+    const args = line.split(" ").map((word) => (word.startsWith("config/") ? root + word : word));
+    const { text, code } = await commandHere(args);
+    const printed = text.replace(/, in \d+\.\d s\./, ", in 0.0 s.");
+    const exit = code === 0 ? "" : `\n$ echo $?\n${code}`;
+    expect(`${printed}${exit}`, line).toBe(expected);
+  }
+});
