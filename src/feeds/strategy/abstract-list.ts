@@ -1,6 +1,7 @@
 // A list as the reading strategies see it: pages in the service's order, and a book that knows what was seen before.
 // The seam of this folder: walk-feed.ts puts the service and Redis behind it, tests a list in memory. Knows nothing of HTTP.
 import type { ItemFacts } from "../../store/feed-book.ts";
+import type { Novelty } from "../../store/known-items.ts";
 
 /** One page. `url` can be handed back to begin there again; no `nextLink`: the last page. */
 export interface ListPage {
@@ -11,8 +12,11 @@ export interface ListPage {
 
 /** A list of the service, read page by page. */
 export interface PagedList {
-  /** Pages from this link on, or from the beginning. Throws LinkExpired when the service does not know the link any more. */
-  pages(from: string | undefined): AsyncIterable<ListPage>;
+  /**
+   * Pages from this link on, or from the beginning; with `readAhead` the next one is asked for while one is worked on. Throws
+   * LinkExpired when the service does not know the link any more.
+   */
+  pages(from: string | undefined, options?: { readonly readAhead?: boolean }): AsyncIterable<ListPage>;
   /** How many items the service says there are; undefined when it does not say. */
   count(): Promise<number | undefined>;
 }
@@ -21,9 +25,6 @@ export interface PagedList {
 export class LinkExpired extends Error {
   override readonly name = "LinkExpired";
 }
-
-/** `new`: never seen before. `again`: seen for the first time in this very walk, and here once more. `known`: seen in an earlier walk. */
-export type Novelty = "new" | "again" | "known";
 
 /** What remembers the items of one list. */
 export interface ItemBook {

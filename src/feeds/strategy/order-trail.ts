@@ -1,6 +1,6 @@
 // Where in a list are the items that are new? The trail is the shape of one walk, front to back: known items, new ones, or one run
 // of each. It is all the evidence there is for an order that nobody documents. Pure.
-import type { Novelty } from "./abstract-list.ts";
+import type { Novelty } from "../../store/known-items.ts";
 
 /** The shape so far: `known-new` is a list that grew at its end, `new-known` one that grew at its front, `scattered` neither. */
 export const trailShapes = ["empty", "known", "new", "known-new", "new-known", "scattered"] as const;

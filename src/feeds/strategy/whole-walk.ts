@@ -1,6 +1,7 @@
 // Reads a list from its first page to its last, and saves after each page where it is: whoever comes after a crash goes on there.
 // The only walk that proves anything: the cheap ones rest on what it found out about the order.
-import { LinkExpired, type ListPage, type Novelty } from "./abstract-list.ts";
+import type { Novelty } from "../../store/known-items.ts";
+import { LinkExpired, type ListPage } from "./abstract-list.ts";
 import type { ListKnowledge, UnderwayWalk } from "./knowledge.ts";
 import { follow } from "./order-trail.ts";
 import type { WalkParts } from "./walk.ts";
@@ -49,7 +50,7 @@ export async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, parts
 async function readOn(known: ListKnowledge, from: UnderwayWalk, parts: WalkParts): Promise<UnderwayWalk | undefined> {
   let walk = from;
   let isResumed = walk.next !== null && walk.restarts < restartsMax;
-  for await (const page of parts.list.pages(walk.next ?? undefined)) {
+  for await (const page of parts.list.pages(walk.next ?? undefined, { readAhead: true })) {
     const takeIn = isResumed ? parts.takeInFrom : parts.takeIn;
     const novelties = await takeIn(page.items, walk.sinceSeq);
     if (novelties === undefined) return undefined;
