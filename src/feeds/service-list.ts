@@ -2,8 +2,7 @@
 import type { SyncService } from "../service/client.ts";
 import type { Page } from "../service/pages.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { ItemFacts } from "../store/feed-book.ts";
-import type { Feed } from "../tasks/feed.ts";
+import type { Feed, ItemFacts } from "../tasks/feed.ts";
 import type { ItemReader } from "./mapping.ts";
 import { operationOf } from "./service-lists.ts";
 import { LinkExpired, type ListPage, type PagedList } from "./strategy/abstract-list.ts";

@@ -1,18 +1,8 @@
 // The feed book: what has been seen of each followed list, and who waits for more. Written by the one reader of a feed
 // (feeds/walk-feed.ts), read by every task that follows it. Items are kept as facts, not as the service sent them.
-import { type Feed, feedId } from "../tasks/feed.ts";
+import { type Feed, feedId, type ItemFacts } from "../tasks/feed.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
 import { createScript, type Store } from "./redis.ts";
-
-/** What is kept of one item. Texts are what the mapping made of it; `fingerprint` changes when any field changes. */
-export interface ItemFacts {
-  readonly id: string;
-  readonly fingerprint: string;
-  readonly syncJobId: string | undefined;
-  readonly finished: boolean | undefined;
-  readonly succeeded: boolean | undefined;
-  readonly label: string | undefined;
-}
 
 /** An item's facts and where it stands in the order of discovery: `firstSeq` never changes, `seq` grows with each change. */
 export interface SeenItem extends ItemFacts {

@@ -4,7 +4,7 @@
 // generations: what is seen goes into the present one, also from the one before, which is dropped whole a week later. So an item that
 // is gone from the list is forgotten after one to two weeks, and nothing needs to know which one it was.
 import { createHash } from "node:crypto";
-import type { ItemFacts } from "./feed-book.ts";
+import type { ItemFacts } from "../tasks/feed.ts";
 import { createScript, type Store } from "./redis.ts";
 
 /** `new`: never seen before. `again`: seen for the first time after the number that was asked about. `known`: before it. */

@@ -1,7 +1,8 @@
 // A list as the reading strategies see it: pages in the service's order, and a book that knows what was seen before.
 // The seam of this folder: walk-feed.ts puts the service and Redis behind it, tests a list in memory. Knows nothing of HTTP.
-import type { ItemFacts } from "../../store/feed-book.ts";
+
 import type { Novelty } from "../../store/known-items.ts";
+import type { ItemFacts } from "../../tasks/feed.ts";
 
 /** One page. `url` can be handed back to begin there again; no `nextLink`: the last page. */
 export interface ListPage {

@@ -3,7 +3,7 @@
 import { LinkExpired } from "./abstract-list.ts";
 import type { ListKnowledge } from "./knowledge.ts";
 import { fits, follow, type Trail } from "./order-trail.ts";
-import type { WalkParts } from "./walk.ts";
+import type { WalkParts } from "./walk-parts.ts";
 
 /** A cheap walk from the front first notes that a whole one is due: should it break off, the pages it took in would hide what is behind them. */
 type Parts = WalkParts & { readonly sinceSeq: number; readonly noteWholeDue: () => Promise<void> };

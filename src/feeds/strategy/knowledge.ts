@@ -48,7 +48,7 @@ export type UnderwayWalk = Readonly<z.infer<typeof walkSchema>>;
 export type ListKnowledge = Readonly<z.infer<typeof knowledgeSchema>>;
 
 /** A list that nobody has read yet. */
-export const nothingKnown: ListKnowledge = {
+const nothingKnown: ListKnowledge = {
   v: 1,
   order: "undecided",
   orderSinceMs: 0,

@@ -5,27 +5,11 @@
 //       └──────────────────────────────────────── after a day ────┴───────────────────────────────────────────────────────────────┘
 //
 // Called by walk-feed.ts, once a walk. Nothing here knows the service or Redis.
-import type { ItemBook, PagedList } from "./abstract-list.ts";
 import { type EndWalk, walkEnds, walkHead, walkTail } from "./end-walks.ts";
-import {
-  chooseWalk,
-  giveUp,
-  type ListKnowledge,
-  learn,
-  type StrategyLimits,
-  type UnderwayWalk,
-  type WalkKind,
-} from "./knowledge.ts";
+import { chooseWalk, giveUp, type ListKnowledge, learn, type UnderwayWalk, type WalkKind } from "./knowledge.ts";
 import { fits, type Trail } from "./order-trail.ts";
+import type { WalkParts } from "./walk-parts.ts";
 import { freshWalk, walkWhole } from "./whole-walk.ts";
-
-/** What a walk works with. `save` keeps the knowledge in the same place for the next walk, on whatever replica. */
-export interface WalkParts extends ItemBook {
-  readonly list: PagedList;
-  readonly nowMs: number;
-  readonly limits: StrategyLimits;
-  save(known: ListKnowledge): Promise<void>;
-}
 
 /** What a walk did. `demoted`: why the order was given up in it; `fallback`: why a cheap walk was followed by a whole one. */
 export interface WalkReport {

@@ -4,7 +4,7 @@ import type { Novelty } from "../../store/known-items.ts";
 import { LinkExpired, type ListPage } from "./abstract-list.ts";
 import type { ListKnowledge, UnderwayWalk } from "./knowledge.ts";
 import { follow } from "./order-trail.ts";
-import type { WalkParts } from "./walk.ts";
+import type { WalkParts } from "./walk-parts.ts";
 
 /** How often a walk begins again because its links are not known any more. */
 const restartsMax = 3;

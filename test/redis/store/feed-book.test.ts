@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { FeedBook, type FeedPage, type ItemFacts } from "../../../src/store/feed-book.ts";
+import { FeedBook, type FeedPage } from "../../../src/store/feed-book.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
+import type { ItemFacts } from "../../../src/tasks/feed.ts";
 import { type Feed, feedId } from "../../../src/tasks/feed.ts";
 import { redisForTest } from "../../support/redis.ts";
 
