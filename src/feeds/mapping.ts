@@ -4,7 +4,7 @@ import type { ItemMapping } from "../config/policy-set.ts";
 import { type Expression, parseExpression } from "../core/expression.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
-import type { ItemFacts } from "../store/feed-book.ts";
+import type { ItemFacts } from "../tasks/feed.ts";
 
 /** Reads items of one list. */
 export interface ItemReader {

@@ -1,4 +1,4 @@
-// The reader of a feed: walks all pages of one list, writes what is new into the feed book, and sleeps until the next
+// The reader of a feed: reads what is new of one list (strategy/), writes it into the feed book, and sleeps until the next
 // walk while anybody waits. There is one per feed, since the walk has one name in the queue. It never decides what
 // a run's outcome is.
 
@@ -6,17 +6,25 @@ import type { EventLog } from "../core/event-log.ts";
 import { firstLine } from "../core/expression.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { FeedStatus, ItemFacts } from "../store/feed-book.ts";
-import type { Feed, FeedWalk } from "../tasks/feed.ts";
+import type { FeedPage, FeedStatus } from "../store/feed-book.ts";
+import type { Novelty } from "../store/known-items.ts";
+import type { Feed, FeedWalk, ItemFacts } from "../tasks/feed.ts";
 import { done, snooze, type Verdict } from "../tasks/verdict.ts";
 import type { ItemReader } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
-import { operationOf } from "./service-lists.ts";
+import { serviceList } from "./service-list.ts";
+import { LinkExpired } from "./strategy/abstract-list.ts";
+import { defaultLimits, readKnowledge, type StrategyLimits } from "./strategy/knowledge.ts";
+import { walkList } from "./strategy/walk.ts";
 
 /** What the reader needs of the feed book (store/feed-book.ts). */
 interface ReaderBook {
-  takeIn(feed: Feed, items: readonly ItemFacts[]): Promise<readonly string[]>;
-  walked(feed: Feed, walk: { readonly startedAtMs: number; readonly count: number }): Promise<void>;
+  takeIn(feed: Feed, status: FeedStatus, page: FeedPage): Promise<readonly Novelty[] | undefined>;
+  keepKnowledge(feed: Feed, knowledge: string): Promise<void>;
+  walked(
+    feed: Feed,
+    walk: { readonly startedAtMs: number; readonly count: number; readonly whole: boolean },
+  ): Promise<void>;
   failed(feed: Feed, failure: string): Promise<void>;
   status(feed: Feed): Promise<FeedStatus>;
   waiting(feed: Feed, nowMs: number): Promise<number>;
@@ -29,11 +37,11 @@ export interface WalkParts {
   readonly service: (name: string) => SyncService | undefined;
   readonly itemReader: (feed: Feed) => ItemReader | undefined;
   readonly pace: FeedPace;
+  /** When lists are read whole all the same; the defaults unless set. */
+  readonly limits?: StrategyLimits;
   readonly log: EventLog;
 }
 
-/** The most items of one walk; a longer list is a failure that says so. */
-const walkItemsMax = 100_000;
 /** Above this many new items in a walk, only their number is logged. */
 const loggedItemsMax = 20;
 
@@ -49,13 +57,14 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
   const earliestMs = (before.walkEndedAtMs ?? 0) + walkGapMs(parts.pace, lastWalkMs);
   if (nowMs < earliestMs) return snooze(earliestMs);
   try {
-    await readPages(feed, { ...parts, service, reader, first: before.walks === 0, startedAtMs: nowMs }, signal);
+    await readList(feed, { ...parts, service, reader, before, startedAtMs: nowMs }, signal);
   } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    if (error.kind === "cancelled" || signal.aborted) return snooze(nowMs);
-    await parts.book.failed(feed, `${error.kind}: ${firstLine(error)}`);
-    parts.log.warn("feed.unreadable", { ...feed, kind: error.kind, message: firstLine(error) });
-    return snooze(nowMs + Math.max(parts.pace.fastestMs, error.retryAfterMs ?? 0));
+    const failure = error instanceof LinkExpired ? error.cause : error;
+    if (!(failure instanceof ServiceError)) throw error;
+    if (failure.kind === "cancelled" || signal.aborted) return snooze(nowMs);
+    await parts.book.failed(feed, `${failure.kind}: ${firstLine(failure)}`);
+    parts.log.warn("feed.unreadable", { ...feed, kind: failure.kind, message: firstLine(failure) });
+    return snooze(nowMs + Math.max(parts.pace.fastestMs, failure.retryAfterMs ?? 0));
   }
   const after = await parts.book.status(feed);
   const endedAtMs = after.walkEndedAtMs ?? nowMs;
@@ -66,28 +75,37 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
 interface Reading extends Omit<WalkParts, "service" | "itemReader"> {
   readonly service: SyncService;
   readonly reader: ItemReader;
-  readonly first: boolean;
+  readonly before: FeedStatus;
   readonly startedAtMs: number;
 }
 
-async function readPages(feed: Feed, reading: Reading, signal: AbortSignal): Promise<void> {
-  const { service, reader, book, log } = reading;
-  let count = 0;
+async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Promise<void> {
+  const { reader, before, startedAtMs, book, log } = reading;
+  const isFirst = before.walks === 0;
   let fresh = 0;
-  const query = feed.repository === null ? {} : { repository: feed.repository };
-  for await (const page of service.pages(operationOf[feed.list], query, { signal, itemsMax: walkItemsMax })) {
-    const items = page.items.map((item) => reader.read(item));
-    count += items.length;
-    const labels = new Map(items.map((item) => [item.id, item]));
-    for (const id of await book.takeIn(feed, items)) {
+  const takeIn = async (items: readonly ItemFacts[], sinceSeq: number, mustKnowFirst: boolean) => {
+    const novelties = await book.takeIn(feed, before, { items, sinceSeq, mustKnowFirst });
+    for (const { id, syncJobId, label } of items.filter((_, index) => novelties?.[index] === "new")) {
       fresh += 1;
-      if (!reading.first && fresh <= loggedItemsMax) {
-        log.info("feed.item", { ...feed, id, syncJobId: labels.get(id)?.syncJobId, label: labels.get(id)?.label });
-      }
+      if (!isFirst && fresh <= loggedItemsMax) log.info("feed.item", { ...feed, id, syncJobId, label });
     }
-  }
-  await book.walked(feed, { startedAtMs: reading.startedAtMs, count });
-  if (fresh > 0) log.info("feed.walked", { ...feed, count, fresh, first: reading.first });
+    return novelties;
+  };
+  const known = readKnowledge(before.knowledge);
+  const report = await walkList(known, {
+    list: serviceList(feed, { ...reading, signal }),
+    seq: async () => before.seq,
+    takeIn: async (items, sinceSeq) => (await takeIn(items, sinceSeq, false)) ?? [],
+    takeInFrom: (items, sinceSeq) => takeIn(items, sinceSeq, true),
+    save: (knowledge) => book.keepKnowledge(feed, JSON.stringify(knowledge)),
+    nowMs: startedAtMs,
+    limits: reading.limits ?? defaultLimits,
+  });
+  await book.walked(feed, { startedAtMs, count: report.known.items, whole: report.kind === "whole" });
+  if (fresh > 0)
+    log.info("feed.walked", { ...feed, count: report.known.items, fresh, first: isFirst, how: report.kind });
+  if (report.demoted !== undefined) log.warn("feed.order-lost", { ...feed, order: known.order, why: report.demoted });
+  else if (report.known.order !== known.order) log.info("feed.order-found", { ...feed, order: report.known.order });
   const failures = reader.failures();
   if (failures.count > 0 && fresh > 0)
     log.warn("feed.mapping-failing", { ...feed, failures: failures.count, last: failures.last });

@@ -1,17 +1,8 @@
 // The feed book: what has been seen of each followed list, and who waits for more. Written by the one reader of a feed
 // (feeds/walk-feed.ts), read by every task that follows it. Items are kept as facts, not as the service sent them.
-import { type Feed, feedId } from "../tasks/feed.ts";
+import { type Feed, feedId, type ItemFacts } from "../tasks/feed.ts";
+import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
 import { createScript, type Store } from "./redis.ts";
-
-/** What is kept of one item. Texts are what the mapping made of it; `fingerprint` changes when any field changes. */
-export interface ItemFacts {
-  readonly id: string;
-  readonly fingerprint: string;
-  readonly syncJobId: string | undefined;
-  readonly finished: boolean | undefined;
-  readonly succeeded: boolean | undefined;
-  readonly label: string | undefined;
-}
 
 /** An item's facts and where it stands in the order of discovery: `firstSeq` never changes, `seq` grows with each change. */
 export interface SeenItem extends ItemFacts {
@@ -19,14 +10,26 @@ export interface SeenItem extends ItemFacts {
   readonly seq: number;
 }
 
+/** A page as the reader takes it in; `sinceSeq`: what was discovered later counts as found by this walk. */
+export interface FeedPage {
+  readonly items: readonly ItemFacts[];
+  readonly sinceSeq: number;
+  /** Takes nothing in, and answers undefined, when the first item is not known or there is none. */
+  readonly mustKnowFirst?: boolean;
+}
+
 /** How far a feed has been read. Instants are milliseconds UTC by Redis; undefined: not yet. */
 export interface FeedStatus {
   /** The newest number given to a discovery or change. */
   readonly seq: number;
-  /** How many items the last complete walk saw. */
+  /** The generation of seen items (known-items.ts). */
+  readonly generation: number;
+  /** What is known of the list's order, as JSON of feeds/; undefined: nothing. */
+  readonly knowledge: string | undefined;
+  /** How many items the list had at the last walk. */
   readonly count: number;
   readonly walks: number;
-  /** When the last complete walk began and ended. */
+  /** When the last walk that reached its end began and ended. */
   readonly walkStartedAtMs: number | undefined;
   readonly walkEndedAtMs: number | undefined;
   /** When a walk last found something new or changed. */
@@ -38,44 +41,29 @@ export interface FeedStatus {
   readonly failure: string | undefined;
 }
 
-/** How many items of one feed are remembered; the longest unchanged are forgotten first. About 300 bytes each. */
-const feedItemsMax = 100_000;
+/** Of so many items of one feed the facts are kept, the latest new or changed ones; about 300 bytes each. Of all others, only that they were seen. */
+const factsMax = 20_000;
+/** How long a feed that nobody reads is remembered; and how long a generation of seen items lasts at least. */
 const forgetAfterMs = 7 * 86_400_000;
+/** Whole walks that a generation of seen items lasts at least. */
+const wholeWalksMin = 3;
 
 const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
-
-const pageScript = createScript(`${now}
-local fresh = {}
-for i = 2, #ARGV, 3 do
-  local known = redis.call('HGET', KEYS[2], ARGV[i])
-  local firstSeq
-  if known then
-    local at = string.find(known, ' ', 1, true)
-    local at2 = string.find(known, ' ', at + 1, true)
-    firstSeq = string.sub(known, 1, at - 1)
-    known = string.sub(known, at + 1, at2 - 1)
-  end
-  if known ~= ARGV[i + 1] then
-    local seq = redis.call('HINCRBY', KEYS[1], 'seq', 1)
-    if not firstSeq then firstSeq = seq fresh[#fresh + 1] = ARGV[i] end
-    redis.call('HSET', KEYS[2], ARGV[i], firstSeq .. ' ' .. ARGV[i + 1] .. ' ' .. ARGV[i + 2])
-    redis.call('ZADD', KEYS[3], seq, ARGV[i])
-    redis.call('HSET', KEYS[1], 'grewAtMs', now)
-  end
-end
-local extra = redis.call('ZCARD', KEYS[3]) - tonumber(ARGV[1])
-if extra > 0 then
-  local old = redis.call('ZPOPMIN', KEYS[3], extra)
-  for i = 1, #old, 2 do redis.call('HDEL', KEYS[2], old[i]) end
-end
-return fresh`);
 
 const endScript = createScript(`${now}
 redis.call('HSET', KEYS[1], 'count', ARGV[2], 'walkStartedAtMs', ARGV[1], 'walkEndedAtMs', now)
 redis.call('HINCRBY', KEYS[1], 'walks', 1)
+redis.call('HSETNX', KEYS[1], 'generationSinceMs', now)
+redis.call('HINCRBY', KEYS[1], 'wholeWalks', ARGV[4])
 redis.call('HDEL', KEYS[1], 'failingSinceMs', 'failure')
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
+local since, wholes = redis.call('HGET', KEYS[1], 'generationSinceMs'), redis.call('HGET', KEYS[1], 'wholeWalks')
+if tonumber(wholes) < tonumber(ARGV[5]) or now - since < tonumber(ARGV[3]) then return 0 end
 return 1`);
+
+const nextGenerationScript = createScript(`${now}
+redis.call('HSET', KEYS[1], 'generationSinceMs', now, 'wholeWalks', 0)
+return redis.call('HINCRBY', KEYS[1], 'generation', 1)`);
 
 const failScript = createScript(`${now}
 redis.call('HSETNX', KEYS[1], 'failingSinceMs', now)
@@ -91,16 +79,33 @@ export class FeedBook {
     this.#store = store;
   }
 
-  /** Takes in one page of a walk; answers the ids that were never seen before. Taking it in twice changes nothing. */
-  async takeIn(feed: Feed, items: readonly ItemFacts[]): Promise<string[]> {
-    const args = items.flatMap(({ id, fingerprint, ...facts }) => [id, fingerprint, JSON.stringify(facts)]);
-    const fresh = await pageScript(this.#store, this.#keys(feed), [feedItemsMax, ...args]);
-    return Array.isArray(fresh) ? fresh.map(String) : [];
+  /** Takes in one page of a walk; answers what was known of each item. Taking it in twice changes nothing. */
+  async takeIn(feed: Feed, status: Pick<FeedStatus, "generation">, page: FeedPage): Promise<Novelty[] | undefined> {
+    const { items, sinceSeq, mustKnowFirst = false } = page;
+    const how = { sinceSeq, mustKnowFirst, factsMax, keepForMs: forgetAfterMs };
+    return takeInItems(this.#store, this.#place(feed, status.generation), items, how);
   }
 
-  /** Notes that a whole walk, begun at this instant, saw this many items. */
-  async walked(feed: Feed, walk: { readonly startedAtMs: number; readonly count: number }): Promise<void> {
-    await endScript(this.#store, this.#keys(feed), [walk.startedAtMs, walk.count, forgetAfterMs]);
+  /**
+   * Notes that a walk, begun at this instant, is over, and how many items the list has. After a whole walk a week after the last
+   * time, the seen items begin a new generation.
+   */
+  async walked(
+    feed: Feed,
+    walk: { readonly startedAtMs: number; readonly count: number; readonly whole: boolean },
+  ): Promise<void> {
+    const args = [walk.startedAtMs, walk.count, forgetAfterMs, walk.whole ? 1 : 0, wholeWalksMin];
+    const isOld = (await endScript(this.#store, this.#keys(feed), args)) === 1;
+    if (!isOld || !walk.whole) return;
+    const { generation } = await this.status(feed);
+    await dropGeneration(this.#store, this.#place(feed, generation), generation - 1);
+    await nextGenerationScript(this.#store, this.#keys(feed).slice(0, 1), []);
+  }
+
+  /** Keeps what is known of the list's order. */
+  async keepKnowledge(feed: Feed, knowledge: string): Promise<void> {
+    const [statusKey = ""] = this.#keys(feed);
+    await this.#store.redis.hset(statusKey, "knowledge", knowledge);
   }
 
   /** Notes that a walk failed. */
@@ -115,6 +120,8 @@ export class FeedBook {
     const instant = (name: string) => (fields[name] === undefined ? undefined : Number(fields[name]));
     return {
       seq: Number(fields["seq"] ?? 0),
+      generation: Number(fields["generation"] ?? 0),
+      knowledge: fields["knowledge"],
       count: Number(fields["count"] ?? 0),
       walks: Number(fields["walks"] ?? 0),
       walkStartedAtMs: instant("walkStartedAtMs"),
@@ -161,6 +168,12 @@ export class FeedBook {
   #keys(feed: Feed): string[] {
     const id = feedId(feed);
     return [this.#store.key("feed", id), this.#store.key("feed-items", id), this.#store.key("feed-order", id)];
+  }
+
+  #place(feed: Feed, generation: number): KnownPlace {
+    const id = feedId(feed);
+    const bucket = (of: number, number: number) => this.#store.key("feed-seen", id, String(of), number.toString(36));
+    return { keys: this.#keys(feed), generation, bucket };
   }
 
   #waiters(feed: Feed): string {

@@ -68,7 +68,11 @@ function withoutSecrets(url: string): string {
 }
 
 /** A Lua script that runs in one atomic step. Sent by its hash; the text follows once when Redis does not know it. */
-export type Script = (store: Store, keys: readonly string[], args: readonly (string | number)[]) => Promise<unknown>;
+export type Script = (
+  store: Store,
+  keys: readonly string[],
+  args: readonly (string | number | Buffer)[],
+) => Promise<unknown>;
 
 /** Makes a script out of Lua. All its keys are given as `KEYS`, so that it runs on a cluster. */
 export function createScript(lua: string): Script {

@@ -17,6 +17,16 @@ export type FeedWalk = Readonly<z.infer<typeof feedWalkSchema>>;
 /** Which feed: service, repository and list. */
 export type Feed = Pick<FeedWalk, "service" | "repository" | "list">;
 
+/** What is kept of one item. Texts are what the mapping made of it; `fingerprint` changes when any field changes. */
+export interface ItemFacts {
+  readonly id: string;
+  readonly fingerprint: string;
+  readonly syncJobId: string | undefined;
+  readonly finished: boolean | undefined;
+  readonly succeeded: boolean | undefined;
+  readonly label: string | undefined;
+}
+
 /** Tells the walk of a feed from a task. */
 export function isFeedWalk(value: unknown): value is FeedWalk {
   return feedWalkSchema.safeParse(value).success;

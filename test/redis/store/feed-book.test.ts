@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { FeedBook, type ItemFacts } from "../../../src/store/feed-book.ts";
+import { FeedBook, type FeedPage } from "../../../src/store/feed-book.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import type { Feed } from "../../../src/tasks/feed.ts";
+import type { ItemFacts } from "../../../src/tasks/feed.ts";
+import { type Feed, feedId } from "../../../src/tasks/feed.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
@@ -24,20 +25,68 @@ const item = (id: string, fingerprint: string, finished = false): ItemFacts => (
   label: "a b c",
 });
 
+const takeIn = (one: Feed, items: readonly ItemFacts[], how: Partial<FeedPage> & { generation?: number } = {}) =>
+  book.takeIn(one, { generation: how.generation ?? 0 }, { items, sinceSeq: 0, ...how });
+
 describe("the feed book", () => {
+  it("takes nothing in from a page that begins with something unknown, when walking is to go on from there", async () => {
+    const one = feed("anchored");
+    await takeIn(one, [item("1", "x")]);
+    expect(await takeIn(one, [item("2", "y"), item("1", "x")], { mustKnowFirst: true })).toBeUndefined();
+    expect(await takeIn(one, [], { mustKnowFirst: true })).toBeUndefined();
+    expect((await book.status(one)).seq).toBe(1);
+    expect(await takeIn(one, [item("1", "x"), item("2", "y")], { mustKnowFirst: true, sinceSeq: 1 })).toEqual([
+      "known",
+      "new",
+    ]);
+  });
+
+  it("takes in a page of more items than one call holds", async () => {
+    const one = feed("large");
+    const page = Array.from({ length: 2_500 }, (_, index) => item(`n${index}`, "x"));
+    expect(await takeIn(one, page)).toEqual(page.map(() => "new"));
+    expect(await takeIn(one, page, { sinceSeq: 2_500 })).toEqual(page.map(() => "known"));
+  });
+
+  it("remembers across a generation what is still there, and forgets two generations later what is not", async () => {
+    const one = feed("generations");
+    await takeIn(one, [item("stays", "x"), item("goes", "x")]);
+    expect(await takeIn(one, [item("stays", "x")], { generation: 1, sinceSeq: 2 })).toEqual(["known"]);
+    expect(await takeIn(one, [item("stays", "x"), item("goes", "x")], { generation: 2, sinceSeq: 2 })).toEqual([
+      "known",
+      "new",
+    ]);
+  });
+
+  it("begins a generation after a week and three whole walks, and drops the one before the last", async () => {
+    const one = feed("weekly");
+    const walked = () => book.walked(one, { startedAtMs: 1, count: 1, whole: true });
+    await takeIn(one, [item("1", "x")]);
+    for (let walk = 0; walk < 3; walk += 1) await walked();
+    expect((await book.status(one)).generation).toBe(0);
+    await store.redis.hset(store.key("feed", feedId(one)), "generationSinceMs", String(Date.now() - 8 * 86_400_000));
+    await walked();
+    expect((await book.status(one)).generation).toBe(1);
+    await takeIn(one, [item("1", "x")], { generation: 1 });
+    await walked();
+    expect((await book.status(one)).generation).toBe(1);
+    expect((await store.redis.keys(store.key("feed-seen", feedId(one), "*"))).length).toBe(2);
+  });
+
   it("reports each item as new once, however often a page is taken in", async () => {
     const page = [item("1", "x"), item("2", "y")];
-    expect(await book.takeIn(feed("once"), page)).toEqual(["1", "2"]);
-    expect(await book.takeIn(feed("once"), page)).toEqual([]);
+    expect(await takeIn(feed("once"), page)).toEqual(["new", "new"]);
+    expect(await takeIn(feed("once"), page)).toEqual(["again", "again"]);
+    expect(await takeIn(feed("once"), page, { sinceSeq: 2 })).toEqual(["known", "known"]);
     expect((await book.status(feed("once"))).seq).toBe(2);
   });
 
   it("gives what was discovered after a number, in its newest form", async () => {
     const one = feed("since");
-    await book.takeIn(one, [item("old", "a")]);
+    await takeIn(one, [item("old", "a")]);
     const { seq } = await book.status(one);
-    await book.takeIn(one, [item("old", "a2"), item("new", "b")]);
-    await book.takeIn(one, [item("new", "b2", true)]);
+    await takeIn(one, [item("old", "a2"), item("new", "b")]);
+    await takeIn(one, [item("new", "b2", true)]);
     expect(await book.discoveredSince(one, seq)).toEqual([
       {
         id: "new",
@@ -54,8 +103,8 @@ describe("the feed book", () => {
 
   it("keeps the lists of two repositories apart", async () => {
     const hr = { ...feed("apart"), repository: "HR" };
-    await book.takeIn(hr, [item("1", "x")]);
-    expect(await book.takeIn({ ...hr, repository: "FIN" }, [item("1", "x")])).toEqual(["1"]);
+    await takeIn(hr, [item("1", "x")]);
+    expect(await takeIn({ ...hr, repository: "FIN" }, [item("1", "x")])).toEqual(["new"]);
   });
 
   it("knows how far it was read, and since when it cannot be", async () => {
@@ -70,7 +119,7 @@ describe("the feed book", () => {
     await book.failed(one, "server: 500");
     const failing = await book.status(one);
     expect(failing.failure).toBe("server: 500");
-    await book.walked(one, { startedAtMs: 5, count: 3 });
+    await book.walked(one, { startedAtMs: 5, count: 3, whole: true });
     expect(await book.status(one)).toMatchObject({
       walks: 1,
       count: 3,
