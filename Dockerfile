@@ -1,0 +1,55 @@
+# The image of Syncline: compiled code, its dependencies and Node, nothing else. No shell, no package manager, no root.
+#
+#   docker build -t syncline .
+#   docker run --read-only -v ./config:/etc/syncline:ro -e REDIS_URL=redis://redis:6379 syncline serve --config /etc/syncline
+#
+# NODE_IMAGE may be any image with Node 24 on Debian; pin it by digest where images are reproducible.
+ARG NODE_IMAGE=node:24-bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
+WORKDIR /build
+COPY package.json package-lock.json .npmrc ./
+# Install scripts are not run: nothing in the tree needs one.
+RUN npm ci --ignore-scripts
+COPY tsconfig.json tsconfig.build.json ./
+COPY src ./src
+RUN npm run -s build -- --sourceMap false --declaration false
+RUN npm sbom --omit=dev --sbom-format=cyclonedx > sbom.cdx.json
+
+FROM ${NODE_IMAGE} AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev --ignore-scripts \
+ && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.md' \) -delete
+
+# What Node needs to run: itself, the libraries it is linked to, certificates of public authorities, a user and a place for files.
+FROM ${NODE_IMAGE} AS runtime
+RUN set -eu; root=/runtime; node=$(readlink -f "$(command -v node)"); \
+    for file in "$node" $(ldd "$node" | grep -o '/[^ ]*' | sort -u) /etc/ssl/certs/ca-certificates.crt; do \
+      [ -e "$file" ] || continue; mkdir -p "$root$(dirname "$file")"; cp -L "$file" "$root$file"; \
+    done; \
+    mkdir -p "$root/tmp" "$root/etc" "$root/usr/bin"; chmod 1777 "$root/tmp"; \
+    ln -s "$node" "$root/usr/bin/node"; \
+    echo 'syncline:x:10001:10001:syncline:/tmp:/nonexistent' > "$root/etc/passwd"; \
+    echo 'syncline:x:10001:' > "$root/etc/group"
+
+FROM scratch
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Syncline" \
+      org.opencontainers.image.description="Starts and watches sync jobs on a schedule, and says once and truthfully what happened to each." \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+COPY --from=runtime /runtime /
+COPY --from=dependencies /app/node_modules /app/node_modules
+COPY --from=build /build/dist /app/dist
+COPY --from=build /build/sbom.cdx.json /build/package.json /app/
+COPY config /app/config
+COPY LICENSE policies.schema.json /app/
+WORKDIR /app
+ENV NODE_ENV=production
+USER 10001:10001
+# Exec form: node is PID 1 and gets SIGTERM itself.
+ENTRYPOINT ["/usr/bin/node", "/app/dist/main.js"]
+CMD ["--help"]
