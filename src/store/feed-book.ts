@@ -8,6 +8,8 @@ export interface ItemFacts {
   readonly id: string;
   readonly fingerprint: string;
   readonly syncJobId: string | undefined;
+  /** When it began, milliseconds UTC by the service's clock. */
+  readonly startedAtMs: number | undefined;
   readonly finished: boolean | undefined;
   readonly succeeded: boolean | undefined;
   readonly label: string | undefined;
@@ -173,6 +175,7 @@ function toSeenItem(id: string, seq: number, text: string): SeenItem {
   const facts = JSON.parse(text.slice(first.length + fingerprint.length + 2) || "{}");
   return {
     syncJobId: undefined,
+    startedAtMs: undefined,
     finished: undefined,
     succeeded: undefined,
     label: undefined,
