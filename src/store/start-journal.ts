@@ -47,9 +47,9 @@ export interface StartEntry {
   readonly finishSeenAtMs: number | undefined;
 }
 
-/** Why an answer is missing: the service said that it failed (`server`), it never came (`unknown`), or the worker died (`crash`). */
+/** Why a good answer is missing: the service said that it failed (`server`) or nothing that makes sense (`contract`), it never came (`unknown`), or the worker died (`crash`). */
 export interface AnswerLoss {
-  readonly kind: "server" | "unknown" | "crash";
+  readonly kind: "server" | "contract" | "unknown" | "crash";
   readonly detail: string;
   /** When that was noticed, milliseconds UTC by Redis: a run that the request started began before. */
   readonly atMs?: number | undefined;
@@ -226,7 +226,7 @@ function toLoss(text: unknown): AnswerLoss {
   if (!isJsonObject(loss)) return { kind: "unknown", detail: "" };
   const { kind, detail, atMs } = loss;
   return {
-    kind: kind === "server" || kind === "crash" ? kind : "unknown",
+    kind: kind === "server" || kind === "contract" || kind === "crash" ? kind : "unknown",
     detail: String(detail),
     atMs: typeof atMs === "number" ? atMs : undefined,
   };

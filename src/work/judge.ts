@@ -25,7 +25,8 @@ const table: Readonly<Record<ErrorKind, Readonly<Record<TaskKind, Judgement>>>> 
   server: ambiguous,
   unreachable: all("retry"),
   unknown: ambiguous,
-  contract: giveUp,
+  // A 2xx that makes no sense, or a redirect: a failure after the effect looks like this too.
+  contract: { ...giveUp, run: "verify", activate: "verify", delete: "verify" },
   paging: giveUp,
   cancelled: all("again"),
 };

@@ -13,7 +13,7 @@ import type { WorkParts } from "./parts.ts";
 import { sendStart } from "./send-start.ts";
 import { isFinished, settleRun } from "./settle.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
-import { verifyStart } from "./verify.ts";
+import { isLost, verifyStart } from "./verify.ts";
 
 /** A holder that does not prolong its lease for this long has died. */
 const leaseMs = 300_000;
@@ -88,7 +88,7 @@ async function followRun(
 ): Promise<Step> {
   const nowMs = await parts.nowMs();
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
-  const answerLost = entry.lost !== undefined && entry.lost.kind !== "server";
+  const answerLost = entry.lost !== undefined && isLost(entry.lost);
   const from = { state: "answered" } as const;
   if (policy.follow.until === "accepted") {
     const detail = answerLost

@@ -109,7 +109,7 @@ async function judgeFailure(task: Task, error: ServiceError, { request, sentAtMs
   const judgement = judge(error, task.kind);
   if (judgement === "verify") {
     const { policy, id: taskId } = task;
-    const kind = error.kind === "server" ? "server" : "unknown";
+    const kind = error.kind === "server" || error.kind === "contract" ? error.kind : "unknown";
     await parts.journal.answerLost(taskId, { kind, detail: error.message, atMs: await parts.nowMs() });
     parts.log.warn("task.answer-lost", { policy, taskId, kind: error.kind, status: error.status });
     return { step: "snooze", untilMs: sentAtMs + 500 };

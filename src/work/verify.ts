@@ -14,13 +14,18 @@ import { type Claim, type Ending, end, type Step } from "./step.ts";
 
 /** How a start without evidence ends. A 500 says that it failed, but it has been seen to lie: absence for a while proves nothing. */
 export function endingOf(loss: AnswerLoss): Pick<Ending, "status" | "evidence" | "reason" | "answerLost"> {
-  const answered = loss.kind === "server";
-  return {
-    status: "unknown",
-    evidence: "none",
-    reason: answered ? "server-error" : "answer-lost",
-    answerLost: !answered,
-  };
+  const reasons = {
+    server: "server-error",
+    contract: "bad-answer",
+    unknown: "answer-lost",
+    crash: "answer-lost",
+  } as const;
+  return { status: "unknown", evidence: "none", reason: reasons[loss.kind], answerLost: isLost(loss) };
+}
+
+/** Whether no answer came at all. */
+export function isLost({ kind }: AnswerLoss): boolean {
+  return kind === "unknown" || kind === "crash";
 }
 
 /** Why there is no answer: as noted, or else because the worker died in between. */
