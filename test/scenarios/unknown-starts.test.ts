@@ -28,6 +28,15 @@ async function startByHand({ sandbox }: World, syncJob: number): Promise<void> {
   expect(answer.status).toBe(200);
 }
 
+/** Waits until the first fault has a request in its hands. */
+async function untilStruck({ baseUrl, token }: World["sandbox"]): Promise<void> {
+  for (let struck = 0; struck === 0; ) {
+    const answer = await fetch(`${baseUrl}/_sandbox/faults`, { headers: { authorization: `Bearer ${token}` } });
+    const { value } = (await answer.json()) as { value: { struck: number }[] };
+    struck = value[0]?.struck ?? 0;
+  }
+}
+
 describe("onUnknown: retry", () => {
   const retry = story(3, ", onUnknown: retry");
 
@@ -112,5 +121,31 @@ describe("two runs of one sync job at once (overlap: allow)", () => {
     for (const outcome of outcomes)
       expect(outcome).toMatchObject({ status: "succeeded", detail: expect.stringMatching(/^1 activity finished/) });
     expect(world.starts(3)).toBe(2);
+  });
+});
+
+describe("stopping", () => {
+  it("does not wait for the page that a walk is reading", async () => {
+    const { app, log, enqueue, sandbox } = await start({
+      policies: story(3),
+      faults: ["latency,op=GetActivities,ms=60000"],
+    });
+    await enqueue("story");
+    await untilStruck(sandbox);
+    await app.stop();
+    expect(log.named("queue.drain-incomplete")).toEqual([]);
+  });
+
+  it("lets a request that is under way come to its answer, and starts nothing more", async () => {
+    const { app, log, enqueue, sandbox, starts } = await start({
+      policies: story(3, ", follow: { until: accepted }"),
+      faults: ["latency,op=RunSyncJob,ms=1500"],
+    });
+    await enqueue("story");
+    await untilStruck(sandbox);
+    await app.stop();
+    expect(log.outcomesOf("story")).toMatchObject([{ status: "accepted", answerLost: false }]);
+    expect(log.named("queue.drain-incomplete")).toEqual([]);
+    expect(starts(3)).toBe(1);
   });
 });
