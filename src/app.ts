@@ -30,7 +30,7 @@ import { Pauses } from "./store/pauses.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "./store/redis.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
-import { isFeedWalk } from "./tasks/feed.ts";
+import { isFeedWalk, parseFeedWalk } from "./tasks/feed.ts";
 import type { Attempt } from "./tasks/seams.ts";
 import { parseTask } from "./tasks/task.ts";
 import type { Verdict } from "./tasks/verdict.ts";
@@ -89,7 +89,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const sparing = createSparingLog(log, systemClock, "");
   const store = await openStore(redis, (message) => sparing.warn("redis.unreachable", { message }));
   const producer = new Producer(redis, log);
-  const parts = createParts({ options, current, services, store, producer });
+  const stopping = new AbortController();
+  const parts = createParts({ options, current, services, store, producer, stopping: stopping.signal });
   if (options.roles.includes("worker")) {
     const createConsumers = consumersOf(options, { parts, store });
     services.consume({ createConsumers, pending: (service) => producer.pending(service) });
@@ -111,7 +112,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { watch, variables } = options;
   if (watch !== undefined) components.push(watchPolicies({ ...watch, variables, current: set, adopt, log }));
   const stop = async () => {
-    // Whatever does not stop in order, the connections are let go of.
+    // From here on nothing is started, while things stop one after the other. Whatever does not stop in order, the connections are let go of.
+    stopping.abort();
     try {
       await stopInReverse(components);
     } finally {
@@ -132,9 +134,10 @@ interface Built {
   readonly services: RunningServices;
   readonly store: Store;
   readonly producer: Producer;
+  readonly stopping: AbortSignal;
 }
 
-function createParts({ options, current, services, store, producer }: Built): WorkParts {
+function createParts({ options, current, services, store, producer, stopping }: Built): WorkParts {
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
@@ -145,7 +148,7 @@ function createParts({ options, current, services, store, producer }: Built): Wo
     read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
     nowMs: () => redisTimeMs(store),
-    monotonicMs: systemClock.monotonicMs,
+    stopping,
     timing: options.timing ?? defaultTiming,
     log: options.log,
   };
@@ -157,12 +160,12 @@ function consumersOf(
 ): (settings: ServiceSettings) => ServiceConsumers {
   const { redis, log, takeOverAfterMs, drainMs } = options;
   const walking = { ...parts, pace: options.pace ?? defaultPace };
-  const record = createRecorder(new History(store), log);
-  const processTask = createProcessTask(parts, record);
+  const recorder = createRecorder(new History(store), log);
+  const processTask = createProcessTask(parts, recorder);
   const process = async (item: unknown, attempt: Attempt): Promise<Verdict> =>
-    isFeedWalk(item) ? walkFeed(item, walking, attempt.signal) : processTask(parseTask(item), attempt);
+    isFeedWalk(item) ? walkFeed(parseFeedWalk(item), walking, attempt.signal) : processTask(parseTask(item), attempt);
   const abandoned = async (item: unknown, why: string) => {
-    if (!isFeedWalk(item)) await endAbandoned(parseTask(item), parts, { record, why });
+    if (!isFeedWalk(item)) await endAbandoned(parseTask(item), parts, { recorder, why });
   };
   const common = { target: redis, takeOverAfterMs, drainMs, log, process, abandoned };
   return ({ name, concurrency }) => {

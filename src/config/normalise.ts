@@ -82,8 +82,6 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
     schedule?.kind === "every"
       ? Math.min(schedule.everyMs, policyDefaults.catchUpWindowMs)
       : policyDefaults.catchUpWindowMs;
-  const onUnknown = input.onUnknown ?? defaults.onUnknown ?? policyDefaults.onUnknown;
-  if (onUnknown === "retry") throw new Error("onUnknown: retry passed the checks");
   return {
     name: input.name,
     service: input.service,
@@ -95,7 +93,7 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
     catchUpWindowMs: toMs(input.catchUpWindow ?? defaults.catchUpWindow) ?? windowMs,
     overlap: input.overlap ?? defaults.overlap ?? policyDefaults.overlap,
     follow: toFollow(input, defaults, action),
-    onUnknown,
+    onUnknown: input.onUnknown ?? defaults.onUnknown ?? policyDefaults.onUnknown,
     where,
   };
 }

@@ -22,9 +22,7 @@ export const notAvailable: readonly NotAvailable[] = [
   { path: "policies.*.delete", instead: "delete the sync job with `syncline api`" },
   { path: "policies.*.after", instead: "give the policies schedules that follow each other" },
   { path: "policies.*.notify", instead: "watch the log and the metrics for outcomes" },
-  { path: "policies.*.onUnknown", value: "retry", instead: "use verify or give-up" },
   { path: "defaults.notify", instead: "watch the log and the metrics for outcomes" },
-  { path: "defaults.onUnknown", value: "retry", instead: "use verify or give-up" },
   {
     path: "services.*.token.oauth2",
     instead: "let another program keep a token in a file and name it with token.file",

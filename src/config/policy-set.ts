@@ -81,7 +81,7 @@ export interface Policy {
   readonly catchUpWindowMs: number;
   readonly overlap: "skip" | "queue" | "allow";
   readonly follow: Follow;
-  readonly onUnknown: "verify" | "give-up";
+  readonly onUnknown: "verify" | "retry" | "give-up";
   readonly where: { readonly file: string; readonly line: number };
 }
 

@@ -32,6 +32,18 @@ export const systemClock: Clock = {
   },
 };
 
+/**
+ * Makes the question whether a duration has passed, by either clock: the monotonic one stands still while a machine is suspended,
+ * the wall clock may step. So it may say yes too early, never too late.
+ */
+export function createDeadline(
+  durationMs: number,
+  clock: Pick<Clock, "nowMs" | "monotonicMs"> = systemClock,
+): () => boolean {
+  const [wallMs, monotonicMs] = [clock.nowMs(), clock.monotonicMs()];
+  return () => clock.nowMs() - wallMs > durationMs || clock.monotonicMs() - monotonicMs > durationMs;
+}
+
 /** Lets everything else that is due have its turn; for long calculations between two portions. */
 export function nextTurn(): Promise<void> {
   return immediate();

@@ -24,6 +24,11 @@ const documentedId: Readonly<Partial<Record<ListName, string>>> = {
   masks: "maskId",
 };
 
+/** From 1973 to 5138, whether in seconds or in milliseconds: the two ranges do not meet. */
+const secondsMin = 1e8;
+const millisecondsMin = 1e11;
+const millisecondsMax = 1e14;
+
 /** Makes the reader of a list's items. Without a mapped or documented id, an item is known by a hash of its content. */
 export function createItemReader(list: ListName, mapping: ItemMapping = {}): ItemReader {
   const documented = documentedId[list];
@@ -51,6 +56,7 @@ export function createItemReader(list: ListName, mapping: ItemMapping = {}): Ite
         id: toText(evaluate("id", item)) ?? `#${fingerprint}`,
         fingerprint,
         syncJobId: toText(evaluate("syncJobId", item)),
+        startedAtMs: toInstantMs(evaluate("startedAt", item)),
         finished: toFlag(evaluate("finished", item)),
         succeeded: toFlag(evaluate("succeeded", item)),
         label: toText(evaluate("label", item))?.slice(0, 200),
@@ -65,6 +71,17 @@ function toText(value: unknown): string | undefined {
   if (typeof value === "string") return value === "" ? undefined : value.slice(0, 500);
   if (typeof value === "number" || typeof value === "bigint") return String(value);
   return undefined;
+}
+
+/** An instant: a CEL timestamp, an ISO 8601 text with its zone, or seconds or milliseconds since 1970. A text without a zone is none. */
+function toInstantMs(value: unknown): number | undefined {
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? undefined : value.getTime();
+  if (typeof value === "string")
+    return /T.*(Z|[+-]\d{2}:?\d{2})$/i.test(value) ? Date.parse(value) || undefined : undefined;
+  if (typeof value !== "number" && typeof value !== "bigint") return undefined;
+  const number = Number(value);
+  if (!(number >= secondsMin && number < millisecondsMax)) return undefined;
+  return number < millisecondsMin ? number * 1_000 : number;
 }
 
 function toFlag(value: unknown): boolean | undefined {

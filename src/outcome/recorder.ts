@@ -1,22 +1,44 @@
-// Writes a task's outcome: to the history first, then exactly one log line for whoever wrote it there.
+// Writes a task's outcome: to the history first, then one log line by whoever wrote it there. A recorder that dies in between leaves
+// the task untold, and whoever gets the task again tells it: the line comes at least once, with the same taskId.
 // Called by work/ at the end of every task. A task that has its outcome already keeps it.
 import type { EventLog } from "../core/event-log.ts";
+import type { Recorded, SettleFrom } from "../store/history.ts";
 import { isGood, type Outcome } from "../tasks/outcome.ts";
 
 /** What the recorder needs of the history (store/history.ts). */
 export interface OutcomeHistory {
-  record(outcome: Outcome): Promise<boolean>;
+  record(outcome: Outcome, from?: SettleFrom): Promise<Recorded>;
+  told(taskId: string): Promise<void>;
+  untold(taskId: string): Promise<Outcome | number | undefined>;
 }
 
-/** Records an outcome, once. */
-export type RecordOutcome = (outcome: Outcome) => Promise<void>;
+/** The recorder. */
+export interface Recorder {
+  /** Records an outcome, once, and tells it. Answers false when the start has gone further than the outcome knows. */
+  readonly record: (outcome: Outcome, from?: SettleFrom) => Promise<boolean>;
+  /** Tells the outcome of a task that is over, if nobody did. Answers until when somebody else may still do so, if that is the case. */
+  readonly retell: (taskId: string) => Promise<number | undefined>;
+}
 
 /** Makes the recorder. */
-export function createRecorder(history: OutcomeHistory, log: EventLog): RecordOutcome {
-  return async (outcome) => {
-    if (!(await history.record(outcome))) return;
+export function createRecorder(history: OutcomeHistory, log: EventLog): Recorder {
+  const tell = async (outcome: Outcome) => {
     const { v: _version, ...fields } = outcome;
     const level = isGood[outcome.status] ? "info" : outcome.status === "conflicts" ? "warn" : "error";
     log[level]("task.finished", fields);
+    await history.told(outcome.taskId);
+  };
+  return {
+    record: async (outcome, from) => {
+      const recorded = await history.record(outcome, from);
+      if (recorded === "recorded") await tell(outcome);
+      return recorded !== "moved-on";
+    },
+    retell: async (taskId) => {
+      const untold = await history.untold(taskId);
+      if (typeof untold === "number") return untold;
+      if (untold !== undefined) await tell(untold);
+      return undefined;
+    },
   };
 }

@@ -3,9 +3,10 @@ import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { NewerVersionError } from "../core/newer-version.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import type { Attempt } from "../tasks/seams.ts";
-import type { Verdict } from "../tasks/verdict.ts";
+import { snooze, type Verdict } from "../tasks/verdict.ts";
 import { type QueueTarget, workerConnection } from "./queues.ts";
 
 /** What a consumer needs. */
@@ -38,6 +39,7 @@ class RetryLater extends Error {
 
 /** How often a worker may die over one item before it is given up. */
 const maxStalledCount = 3;
+const newerAgainMs = 10_000;
 
 /** The consumer of one queue. */
 export interface Consumer extends Component {
@@ -84,7 +86,7 @@ function createWorker(options: ConsumerOptions): Worker {
   const log = createSparingLog(options.log, systemClock, "queue");
   // Three parameters: only then BullMQ passes the signal.
   const processor = async (job: Job<unknown>, token: string | undefined, signal: AbortSignal | undefined) =>
-    obey(await options.process(job.data, toAttempt(job, signal)), job, token);
+    obey(await options.process(job.data, toAttempt(job, signal)).catch((error) => onNewer(error, log)), job, token);
   const worker = new Worker(queue, processor, {
     connection: workerConnection(target),
     prefix: target.prefix,
@@ -104,6 +106,13 @@ function createWorker(options: ConsumerOptions): Worker {
     });
   });
   return worker;
+}
+
+/** What a newer version wrote is put back: its replicas take it, or this one after it was replaced. */
+function onNewer(error: unknown, log: EventLog): Verdict {
+  if (!(error instanceof NewerVersionError)) throw error;
+  log.warn("task.newer-version", { message: error.message });
+  return snooze(systemClock.nowMs() + newerAgainMs);
 }
 
 async function obey(verdict: Verdict, job: Job<unknown>, token: string | undefined): Promise<string> {

@@ -19,6 +19,7 @@ export interface Call {
   readonly isCount?: boolean | undefined;
   readonly body?: Readonly<Record<string, unknown>> | undefined;
   readonly idempotencyKey?: string | undefined;
+  readonly maySend?: (() => boolean) | undefined;
   /** Replaces the time-outs of the whole exchange, of the answer's head and of its body. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -152,6 +153,7 @@ export class Caller {
       isFresh: method !== "GET",
       timeouts: call.timeoutMs === undefined ? timeouts : withTimeout(timeouts, call.timeoutMs),
       bodyBytesMax,
+      maySend: call.maySend,
       signal: progress.signal,
     });
     progress.status = result.status;

@@ -101,6 +101,8 @@ export interface CallOptions {
 export interface StartOptions extends CallOptions {
   /** Sent as the header `Idempotency-Key`, 1 to 255 printable ASCII characters. Helps only where a proxy or a later version of the service honours it: nothing in Syncline relies on it. */
   readonly idempotencyKey?: string | undefined;
+  /** Asked when the connection stands, right before the first byte leaves. On `false` nothing is sent: kind `cancelled`, `sent: "no"`. */
+  readonly maySend?: (() => boolean) | undefined;
 }
 
 /** Properties to change, and only those: sending a read-only one is a 400. Source: service-interface §4.3. */

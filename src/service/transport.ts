@@ -2,6 +2,7 @@
 // Never follows a redirect, never repeats a request, never throws for what the network or the service did.
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
+import type { Socket } from "node:net";
 import got, { type PlainResponse, type Request, RequestError, TimeoutError } from "got";
 import type { Timeouts } from "./service-options.ts";
 
@@ -15,6 +16,8 @@ export interface Exchange {
   readonly isFresh: boolean;
   readonly timeouts: Timeouts;
   readonly bodyBytesMax: number;
+  /** Asked once the connection stands, right before the first byte of a request without a body; `false` ends it unsent. Not asked for a GET. */
+  readonly maySend?: (() => boolean) | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -63,10 +66,12 @@ export class Transport {
       ? { http: new HttpAgent({ keepAlive: false }), https: new HttpsAgent({ keepAlive: false }) }
       : this.#kept;
     const stream = got.stream(exchange.url, toGotOptions(exchange, agent, stop.signal));
+    const gate =
+      exchange.method === "GET" || exchange.body !== undefined ? undefined : holdBack(stream, exchange, stop);
     try {
       return await readAnswer(stream, exchange, stop);
     } catch (error) {
-      return toFailure(error, exchange, stop.signal);
+      return toFailure(error, { exchange, signal: stop.signal, isHeldBack: gate?.isOpen === false });
     } finally {
       exchange.signal.removeEventListener("abort", onAbort);
       if (exchange.isFresh) {
@@ -92,8 +97,6 @@ async function readAnswer(stream: Request, exchange: Exchange, stop: AbortContro
   stream.on("response", (response: PlainResponse) => {
     head = response;
   });
-  // A stream of a method that may carry a body waits for its end, even when there is none.
-  if (exchange.method !== "GET" && exchange.body === undefined) stream.end();
   const chunks: Uint8Array[] = [];
   let bodyBytes = 0;
   for await (const chunk of stream) {
@@ -136,11 +139,37 @@ function toGotOptions(exchange: Exchange, agent: { http: HttpAgent; https: Https
   } as const;
 }
 
-function toFailure(error: unknown, exchange: Exchange, signal: AbortSignal): ExchangeResult {
+/**
+ * Holds a request without a body back until its connection stands: its first byte leaves when the stream is ended, and not before.
+ * So the last look at the clock comes after everything that may take long, and what fails before it surely was not sent.
+ */
+function holdBack(stream: Request, { url, maySend }: Exchange, stop: AbortController): { readonly isOpen: boolean } {
+  const gate = { isOpen: false };
+  const open = () => {
+    if (maySend?.() === false) return stop.abort();
+    gate.isOpen = true;
+    stream.end();
+  };
+  stream.once("request", (request) => {
+    request.once("socket", (socket: Socket) =>
+      socket.once(url.protocol === "https:" ? "secureConnect" : "connect", open),
+    );
+  });
+  return gate;
+}
+
+interface FailureContext {
+  readonly exchange: Exchange;
+  readonly signal: AbortSignal;
+  /** The request has not been let out. */
+  readonly isHeldBack: boolean;
+}
+
+function toFailure(error: unknown, { exchange, signal, isHeldBack }: FailureContext): ExchangeResult {
   // Only got's own errors speak of the exchange; anything else is a bug and goes up as it is.
   if (!(error instanceof RequestError)) throw error;
   const head = { status: error.response?.statusCode, headers: toHeaders(error.response) };
-  const sent = isSurelyNotSent(error, exchange) ? "no" : "maybe";
+  const sent = isHeldBack || isSurelyNotSent(error, exchange) ? "no" : "maybe";
   const code = error instanceof TimeoutError ? `ETIMEDOUT (${error.event})` : error.code;
   if (signal.aborted) return { type: "failure", failure: "aborted", sent, code: "ABORTED", ...head };
   return { type: "failure", failure: sent === "no" ? "unreachable" : "lost", sent, code, ...head };

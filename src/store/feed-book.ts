@@ -186,6 +186,7 @@ function toSeenItem(id: string, seq: number, text: string): SeenItem {
   const facts = JSON.parse(text.slice(first.length + fingerprint.length + 2) || "{}");
   return {
     syncJobId: undefined,
+    startedAtMs: undefined,
     finished: undefined,
     succeeded: undefined,
     label: undefined,

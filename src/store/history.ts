@@ -1,19 +1,57 @@
 // The history: one outcome per task, newest first. Written by outcome/recorder.ts, read by the command line.
 import { type Outcome, parseOutcome } from "../tasks/outcome.ts";
 import { createScript, type Store } from "./redis.ts";
+import { entryKey, entryRetentionMs, inFlightKey, type StartState } from "./start-journal.ts";
 
 /** How many outcomes are kept; older ones are dropped. About 800 bytes each. */
 const outcomesMax = 20_000;
 
-const recordScript = createScript(`
-if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
+/** How long whoever recorded an outcome has for telling it, before somebody else does. */
+const tellWithinMs = 5_000;
+
+const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
+
+// KEYS: outcomes, index, untold, journal entry, starts in flight. ARGV: task, outcome, when it ended, how many are kept, the state
+// and owner that the journal must show ('' for any), its retention, time for telling.
+const recordScript = createScript(`${now}
+local entry = redis.call('HMGET', KEYS[4], 'state', 'owner')
+if entry[1] == 'settled' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 'over' end
+if entry[1] ~= 'settled' and ARGV[5] ~= '' and (entry[1] ~= ARGV[5] or (ARGV[6] ~= '' and entry[2] ~= ARGV[6])) then return 'moved-on' end
+if entry[1] then
+  redis.call('HSET', KEYS[4], 'state', 'settled')
+  redis.call('PEXPIRE', KEYS[4], ARGV[7])
+  redis.call('HDEL', KEYS[5], ARGV[1])
+end
+if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 'stands' end
+redis.call('ZADD', KEYS[3], now + ARGV[8], ARGV[1])
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 local extra = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[4])
 if extra > 0 then
   local old = redis.call('ZPOPMIN', KEYS[2], extra)
-  for i = 1, #old, 2 do redis.call('HDEL', KEYS[1], old[i]) end
+  for i = 1, #old, 2 do redis.call('HDEL', KEYS[1], old[i]) redis.call('ZREM', KEYS[3], old[i]) end
 end
-return 1`);
+return 'recorded'`);
+
+// KEYS: outcomes, untold. ARGV: task, time for telling. Answers nothing when it is told, when somebody else has time for it until then
+// (an instant), or the outcome to tell.
+const untoldScript = createScript(`${now}
+local until_ = redis.call('ZSCORE', KEYS[2], ARGV[1])
+if not until_ then return false end
+if tonumber(until_) > now then return tonumber(until_) end
+redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
+return redis.call('HGET', KEYS[1], ARGV[1])`);
+
+/** What the start journal must show for an outcome to be true still: the state, and who claimed it where that matters. */
+export interface SettleFrom {
+  readonly state: Exclude<StartState, "settled">;
+  readonly owner?: string;
+}
+
+/**
+ * What became of an outcome. `recorded`: it stands, tell it. `stands`: the task has one already, or is over without one.
+ * `moved-on`: the start has gone further than this outcome knows, so it is not true and was not recorded.
+ */
+export type Recorded = "recorded" | "stands" | "moved-on";
 
 /** The history in Redis. */
 export class History {
@@ -23,15 +61,33 @@ export class History {
     this.#store = store;
   }
 
-  /** Writes an outcome unless the task has one already. Answers whether this call wrote it. */
-  async record(outcome: Outcome): Promise<boolean> {
+  /** Writes an outcome and settles the task's start in one step: unless it has one already, or its start has moved on from `from`. */
+  async record(outcome: Outcome, from?: SettleFrom): Promise<Recorded> {
     const { key } = this.#store;
-    const written = await recordScript(
+    const { taskId, finishedAt } = outcome;
+    const entry = entryKey(this.#store, taskId);
+    const answer = await recordScript(
       this.#store,
-      [key("outcomes"), key("outcome-index")],
-      [outcome.taskId, JSON.stringify(outcome), Date.parse(outcome.finishedAt), outcomesMax],
+      [key("outcomes"), key("outcome-index"), key("untold"), entry, inFlightKey(this.#store, outcome)],
+      [
+        ...[taskId, JSON.stringify(outcome), Date.parse(finishedAt), outcomesMax],
+        ...[from?.state ?? "", from?.owner ?? "", entryRetentionMs, tellWithinMs],
+      ],
     );
-    return written === 1;
+    return answer === "recorded" || answer === "moved-on" ? answer : "stands";
+  }
+
+  /** Notes that an outcome was told to the world. */
+  async told(taskId: string): Promise<void> {
+    await this.#store.redis.zrem(this.#store.key("untold"), taskId);
+  }
+
+  /** The outcome of a task whose recorder died before it told it; an instant while it may still do so; undefined when all is told. */
+  async untold(taskId: string): Promise<Outcome | number | undefined> {
+    const { key } = this.#store;
+    const answer = await untoldScript(this.#store, [key("outcomes"), key("untold")], [taskId, tellWithinMs]);
+    if (typeof answer === "number") return answer;
+    return typeof answer === "string" ? parseOutcome(JSON.parse(answer)) : undefined;
   }
 
   /** The outcome of a task, if it has one. */

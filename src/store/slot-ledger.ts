@@ -142,7 +142,7 @@ export class SlotLedger {
     const answer = await startSkippedScript(
       this.#store,
       [key("slots", policy), key("outbox")],
-      [slotMs, JSON.stringify(rest), field, JSON.stringify(step.tasks)],
+      [slotMs, JSON.stringify({ v: 1, ...rest }), field, JSON.stringify(step.tasks)],
     );
     return answer === 1;
   }
@@ -167,7 +167,7 @@ function* portionsOf<Item>(items: readonly Item[]): Generator<readonly Item[], v
 }
 
 function stepArguments({ policy, expectedMarkMs, newMarkMs, tasks, records }: SlotStep): (string | number)[] {
-  const slots = records.flatMap(({ slotMs, ...record }) => [slotMs, JSON.stringify(record)]);
+  const slots = records.flatMap(({ slotMs, ...record }) => [slotMs, JSON.stringify({ v: 1, ...record })]);
   return [policy, expectedMarkMs, newMarkMs, JSON.stringify(tasks), records.length, ...slots];
 }
 

@@ -1,15 +1,28 @@
 // The start journal: what is known about the one request that a task may send. Called by work/ around every POST.
 //
-//   (none) ──claim──▶ claimed ──beginSending──▶ sending ──answered──▶ answered ──settle──▶ settled
-//                        ▲ └─ claimed again by a redelivery        └────────settle───────────▲
+//   (none) ──claim──▶ claimed ──beginSending──▶ sending ──answered──▶ answered ──▶ settled (History.record, with the outcome)
+//                      ▲ ▲ └─ claimed again      │  │ ▲ └─────────────settled──────────▲
+//                      │ └───────────────────────┘  └─┘ sendAgain: onUnknown: retry only
+//                        notSent, by the owner
 //
 // Only `claimed → sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
-// not after the task's start-by time. A task that is found `sending` without an answer is never sent again.
+// not after the task's start-by time. A task that is found `sending` without an answer is sent again by `onUnknown: retry` alone.
 import { isJsonObject } from "../core/json.ts";
-import { createScript, type Store } from "./redis.ts";
+import { refuseNewer } from "../core/newer-version.ts";
+import type { Task } from "../tasks/task.ts";
+import {
+  answeredScript,
+  attributeScript,
+  claimScript,
+  noteScript,
+  notSentScript,
+  sendAgainScript,
+  sendScript,
+} from "./journal-scripts.ts";
+import type { Store } from "./redis.ts";
 
 /** The states of a start, in order. */
-type StartState = "claimed" | "sending" | "answered" | "settled";
+export type StartState = "claimed" | "sending" | "answered" | "settled";
 
 /** What the journal holds of one start. Instants are milliseconds UTC by Redis. */
 export interface StartEntry {
@@ -18,8 +31,12 @@ export interface StartEntry {
   readonly owner: string;
   /** When it was claimed for the first time. */
   readonly claimedAtMs: number;
-  /** When the request was permitted; undefined before. */
+  /** When the request was permitted for the first time; undefined before. */
   readonly sentAtMs: number | undefined;
+  /** When the newest one was. */
+  readonly lastSentAtMs: number | undefined;
+  /** How many requests may have gone out: 0 before the permission, 1, or more with `onUnknown: retry`. */
+  readonly sends: number;
   /** When the service answered that it accepted; undefined when no answer came. */
   readonly answeredAtMs: number | undefined;
   /** What was known before the request, as JSON of the claimant; undefined when nothing was. */
@@ -30,42 +47,40 @@ export interface StartEntry {
   readonly finishSeenAtMs: number | undefined;
 }
 
-/** Why an answer is missing: the service said that it failed (`server`), it never came (`unknown`), or the worker died (`crash`). */
+/** Why a good answer is missing: the service said that it failed (`server`) or nothing that makes sense (`contract`), it never came (`unknown`), or the worker died (`crash`). */
 export interface AnswerLoss {
-  readonly kind: "server" | "unknown" | "crash";
+  readonly kind: "server" | "contract" | "unknown" | "crash";
   readonly detail: string;
+  /** When that was noticed, milliseconds UTC by Redis: a run that the request started began before. */
+  readonly atMs?: number | undefined;
 }
 
 /** Whether the request may go out now, and if not, why. */
 export type Permission = "permitted" | "lost-claim" | "too-late";
 
-const retentionMs = 30 * 86_400_000;
-const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
+/** How long an entry is kept after its last step. */
+export const entryRetentionMs = 30 * 86_400_000;
+/** How long a start may be in flight, and how long it is known whose an activity is. */
+const inFlightMs = 7 * 86_400_000;
+/** Of how many activities of one sync job it is remembered whose they are; the oldest are forgotten first. */
+const givenMax = 1_000;
 
-const claimScript = createScript(`${now}
-local state = redis.call('HGET', KEYS[1], 'state')
-if state and state ~= 'claimed' then return redis.call('HGETALL', KEYS[1]) end
-redis.call('HSET', KEYS[1], 'v', 1, 'state', 'claimed', 'owner', ARGV[1])
-redis.call('HSETNX', KEYS[1], 'claimedAtMs', now)
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return redis.call('HGETALL', KEYS[1])`);
+/** What of a task names its entry, and the starts that its activities could be mistaken for. */
+export type JournalTask = Pick<Task, "id" | "kind" | "service" | "repository" | "target">;
 
-const sendScript = createScript(`${now}
-local entry = redis.call('HMGET', KEYS[1], 'state', 'owner')
-if entry[1] ~= 'claimed' or entry[2] ~= ARGV[1] then return 'lost-claim' end
-if now > tonumber(ARGV[2]) then return 'too-late' end
-redis.call('HSET', KEYS[1], 'state', 'sending', 'sentAtMs', now, 'baseline', ARGV[3])
-return 'permitted'`);
+/** An activity that could be of one of the starts in flight. */
+export interface Attributable {
+  readonly id: string;
+  readonly startedAtMs: number | undefined;
+}
 
-const noteScript = createScript(`${now}
-local value = ARGV[2] == '' and now or ARGV[2]
-redis.call('HSETNX', KEYS[1], ARGV[1], value)
-return redis.call('HGET', KEYS[1], ARGV[1])`);
-
-const advanceScript = createScript(`${now}
-if redis.call('HGET', KEYS[1], 'state') ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'state', ARGV[2], ARGV[3], now)
-return 1`);
+/** Whose activities are. */
+export interface Attributed {
+  /** The task of each activity, by its id; undefined where no start in flight could have made it. */
+  readonly taskOf: ReadonlyMap<string, string>;
+  /** All starts of the sync job that are in flight: task id → when it was sent. */
+  readonly inFlight: ReadonlyMap<string, number>;
+}
 
 /** The start journal in Redis. */
 export class StartJournal {
@@ -75,10 +90,12 @@ export class StartJournal {
     this.#store = store;
   }
 
-  /** Claims a start for this owner, unless it has gone further already; answers what stands there now. */
+  /**
+   * Claims a start for this owner, unless it has gone further already; answers what stands there now.
+   * @throws NewerVersionError when a newer version of Syncline has it in work.
+   */
   async claim(taskId: string, owner: string): Promise<StartEntry> {
-    const fields = await claimScript(this.#store, [this.#key(taskId)], [owner, retentionMs]);
-    return toEntry(fields);
+    return toEntry(await claimScript(this.#store, [this.#key(taskId)], [owner, entryRetentionMs]));
   }
 
   /** What stands there; undefined when nobody has claimed the start, or it was forgotten (30 days after its last step). */
@@ -89,22 +106,46 @@ export class StartJournal {
 
   /** Asks for the one permission to send. The intent and the baseline are written in the same step. */
   async beginSending(
-    taskId: string,
+    task: JournalTask,
     owner: string,
     intent: { startByMs: number; baseline: string },
   ): Promise<Permission> {
-    const answer = await sendScript(this.#store, [this.#key(taskId)], [owner, intent.startByMs, intent.baseline]);
-    return answer === "permitted" || answer === "too-late" ? answer : "lost-claim";
+    const { startByMs, baseline } = intent;
+    const answer = await sendScript(this.#store, this.#keys(task), [owner, startByMs, baseline, task.id, inFlightMs]);
+    return toPermission(answer);
   }
 
-  /** Notes that the service accepted the start. */
-  async answered(taskId: string): Promise<void> {
-    await advanceScript(this.#store, [this.#key(taskId)], ["sending", "answered", "answeredAtMs"]);
+  /** Asks to send once more although nobody knows what became of the requests so far: `onUnknown: retry` only. */
+  async sendAgain(task: JournalTask, owner: string, state: { startByMs: number; sends: number }): Promise<Permission> {
+    return toPermission(await sendAgainScript(this.#store, this.#keys(task), [owner, state.startByMs, state.sends]));
   }
 
-  /** Takes the permission back: the request surely did not reach the service. The task may claim and send again. */
-  async notSent(taskId: string): Promise<void> {
-    await advanceScript(this.#store, [this.#key(taskId)], ["sending", "claimed", "notSentAtMs"]);
+  /** Notes that the service accepted the start, or that an activity proves it. */
+  async answered(task: JournalTask): Promise<void> {
+    await answeredScript(this.#store, this.#keys(task), [task.id]);
+  }
+
+  /**
+   * Takes the permission back: this owner's request surely did not reach the service. The task may claim and send again,
+   * unless an earlier request is still undecided.
+   */
+  async notSent(task: JournalTask, owner: string): Promise<void> {
+    await notSentScript(this.#store, this.#keys(task), [owner, task.id]);
+  }
+
+  /** Decides whose these activities of the task's sync job are, once for all tasks: each is at most one start's. Oldest first. */
+  async attribute(task: JournalTask, activities: readonly Attributable[]): Promise<Attributed> {
+    const { key } = this.#store;
+    const subject = [task.service, task.repository ?? "", task.target];
+    const keys = [key("given", ...subject), inFlightKey(this.#store, task), key("given-order", ...subject)];
+    const pairs = activities.flatMap(({ id, startedAtMs }) => [id, startedAtMs ?? ""]);
+    const answer = await attributeScript(this.#store, keys, [inFlightMs, givenMax, ...pairs]);
+    const texts = Array.isArray(answer) ? answer.map(String) : [];
+    const owners = activities.map(({ id }, index) => [id, texts[index] ?? ""] as const);
+    const inFlight = new Map<string, number>();
+    for (let index = activities.length; index + 1 < texts.length; index += 2)
+      inFlight.set(texts[index] ?? "", Number(texts[index + 1]));
+    return { taskOf: new Map(owners.filter(([, owner]) => owner !== "")), inFlight };
   }
 
   /** Notes why the answer is missing. The first note stays; answers the one that stands. */
@@ -122,17 +163,11 @@ export class StartJournal {
     return Number(await noteScript(this.#store, [this.#key(taskId)], ["finishSeenAtMs", ""]));
   }
 
-  /** Notes that the outcome is recorded: nothing may happen any more. */
-  async settle(taskId: string): Promise<void> {
-    const { redis } = this.#store;
-    await redis.hset(this.#key(taskId), "v", "1", "state", "settled");
-    await redis.pexpire(this.#key(taskId), retentionMs);
-  }
-
-  /** Notes that other tasks stand for this one. */
+  /** Notes that other tasks stand for this one: nothing may happen to it any more. */
   async expanded(taskId: string, into: readonly string[]): Promise<void> {
-    await this.#store.redis.hset(this.#key(taskId), "expanded", JSON.stringify(into));
-    await this.settle(taskId);
+    const { redis } = this.#store;
+    await redis.hset(this.#key(taskId), "v", "1", "state", "settled", "expanded", JSON.stringify(into));
+    await redis.pexpire(this.#key(taskId), entryRetentionMs);
   }
 
   /** The ids of the tasks that stand for this one; undefined when there are none, or not yet. */
@@ -144,20 +179,41 @@ export class StartJournal {
   }
 
   #key(taskId: string): string {
-    return this.#store.key("start", taskId);
+    return entryKey(this.#store, taskId);
   }
+
+  #keys(task: JournalTask): string[] {
+    return [this.#key(task.id), inFlightKey(this.#store, task)];
+  }
+}
+
+/** Where the entry of a task stands. */
+export function entryKey({ key }: Pick<Store, "key">, taskId: string): string {
+  return key("start", taskId);
+}
+
+/** Where the starts in flight of a task's sync job stand. */
+export function inFlightKey({ key }: Pick<Store, "key">, task: Omit<JournalTask, "id">): string {
+  return key("in-flight", task.kind, task.service, task.repository ?? "", task.target);
+}
+
+function toPermission(answer: unknown): Permission {
+  return answer === "permitted" || answer === "too-late" ? answer : "lost-claim";
 }
 
 function toEntry(fields: unknown): StartEntry {
   const entry = new Map<string, string>();
   const flat = Array.isArray(fields) ? fields.map(String) : [];
   for (let index = 0; index + 1 < flat.length; index += 2) entry.set(flat[index] ?? "", flat[index + 1] ?? "");
+  refuseNewer("start journal entry", Number(entry.get("v") ?? 1));
   const instant = (name: string) => (entry.has(name) ? Number(entry.get(name)) : undefined);
   return {
     state: toState(entry.get("state")),
     owner: entry.get("owner") ?? "",
     claimedAtMs: instant("claimedAtMs") ?? 0,
     sentAtMs: instant("sentAtMs"),
+    lastSentAtMs: instant("lastSentAtMs") ?? instant("sentAtMs"),
+    sends: instant("sends") ?? (entry.has("sentAtMs") ? 1 : 0),
     answeredAtMs: instant("answeredAtMs"),
     baseline: entry.get("baseline"),
     lost: entry.has("lost") ? toLoss(entry.get("lost")) : undefined,
@@ -168,8 +224,12 @@ function toEntry(fields: unknown): StartEntry {
 function toLoss(text: unknown): AnswerLoss {
   const loss: unknown = JSON.parse(String(text));
   if (!isJsonObject(loss)) return { kind: "unknown", detail: "" };
-  const { kind, detail } = loss;
-  return { kind: kind === "server" || kind === "crash" ? kind : "unknown", detail: String(detail) };
+  const { kind, detail, atMs } = loss;
+  return {
+    kind: kind === "server" || kind === "contract" || kind === "crash" ? kind : "unknown",
+    detail: String(detail),
+    atMs: typeof atMs === "number" ? atMs : undefined,
+  };
 }
 
 function toState(text: string | undefined): StartState {

@@ -1,6 +1,8 @@
 // A feed: one list of one service that somebody follows. Its walk travels through the queue like a task.
 import * as z from "zod";
+import { isJsonObject } from "../core/json.ts";
 import { listNames } from "../core/list-name.ts";
+import { parseVersioned } from "../core/newer-version.ts";
 import { hashText } from "../core/stable-hash.ts";
 
 const feedWalkSchema = z.strictObject({
@@ -22,14 +24,24 @@ export interface ItemFacts {
   readonly id: string;
   readonly fingerprint: string;
   readonly syncJobId: string | undefined;
+  /** When it began, milliseconds UTC by the service's clock. */
+  readonly startedAtMs: number | undefined;
   readonly finished: boolean | undefined;
   readonly succeeded: boolean | undefined;
   readonly label: string | undefined;
 }
 
-/** Tells the walk of a feed from a task. */
-export function isFeedWalk(value: unknown): value is FeedWalk {
-  return feedWalkSchema.safeParse(value).success;
+/** Tells the walk of a feed, of whatever version, from a task. */
+export function isFeedWalk(value: unknown): boolean {
+  return isJsonObject(value) && value["kind"] === "feed-walk";
+}
+
+/**
+ * Reads the walk of a feed from the queue.
+ * @throws NewerVersionError for one of a newer version; ZodError when it is none.
+ */
+export function parseFeedWalk(value: unknown): FeedWalk {
+  return parseVersioned("feed walk", feedWalkSchema, value);
 }
 
 /** A feed's name in Redis and in the queue: readable at the front, unique by a hash of all three parts. */

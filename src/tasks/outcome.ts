@@ -1,5 +1,6 @@
 // The outcome: what Syncline tells the world about a task, once. Made by work/, written by outcome/, read by cli/.
 import * as z from "zod";
+import { parseVersioned } from "../core/newer-version.ts";
 import { taskKinds } from "./task.ts";
 
 /** How a task can end (design §4). */
@@ -61,6 +62,15 @@ const outcomeReasons = [
 /** One of the reasons. */
 export type OutcomeReason = (typeof outcomeReasons)[number];
 
+/**
+ * How sure it is that the activities behind an outcome are this task's own. `certain`: it was answered, and one activity began right
+ * then. `likely`: nothing speaks for another origin. `ambiguous`: another start, one by hand or a trigger may be behind them.
+ */
+const confidences = ["certain", "likely", "ambiguous"] as const;
+
+/** One of the three. */
+export type Confidence = (typeof confidences)[number];
+
 const outcomeSchema = z.object({
   v: z.literal(1),
   taskId: z.string(),
@@ -81,6 +91,8 @@ const outcomeSchema = z.object({
   durationMs: z.number().nullable(),
   attempts: z.int(),
   answerLost: z.boolean(),
+  sends: z.int().exactOptional(),
+  confidence: z.enum(confidences).exactOptional(),
   newConflicts: z.int().nullable(),
   count: z.int().nullable(),
 });
@@ -89,14 +101,15 @@ const outcomeSchema = z.object({
  * The record of one task's ending (version 1). Instants are ISO 8601 UTC.
  * `covers`: how many older slots it stands for. `evidence`: `direct` the service said so, `inferred` from counts, `none`.
  * `startedAt`: when the request was permitted; null when none was. `durationMs`: from there to the ending.
- * `answerLost`: the request went out and its answer never came. `newConflicts`: of a followed run. `count`: of a poll.
+ * `answerLost`: the request went out and its answer never came. `sends`: how many requests went out, where `onUnknown: retry` made it
+ * more than one. `confidence`: whose the activities are, where any were looked at. `newConflicts`: of a followed run. `count`: of a poll.
  */
 export type Outcome = Readonly<z.infer<typeof outcomeSchema>>;
 
 /**
  * Reads an outcome from the history.
- * @throws ZodError when it is not an outcome of a known version.
+ * @throws NewerVersionError for one of a newer version; ZodError when it is no outcome.
  */
 export function parseOutcome(value: unknown): Outcome {
-  return outcomeSchema.parse(value);
+  return parseVersioned("outcome", outcomeSchema, value);
 }

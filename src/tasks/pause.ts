@@ -1,6 +1,7 @@
 // The pause: somebody's wish that slots do not start for a while. Set and ended by cli/, kept by store/, applied by schedule/.
 // It is an interval, so what it means for a slot never changes afterwards: every replica skips the same slots.
 import * as z from "zod";
+import { parseVersioned } from "../core/newer-version.ts";
 
 /** How long a note may be, in characters: it stands in the record of every slot that a pause skips. */
 export const noteCharactersMax = 200;
@@ -27,10 +28,10 @@ export type PauseSubject = Pick<Pause, "scope" | "name">;
 
 /**
  * Reads a pause from Redis.
- * @throws ZodError when it is not a pause of a known version: a scheduler that cannot read it must not start what it forbids.
+ * @throws NewerVersionError or ZodError when this version cannot read it: a scheduler that cannot read it must not start what it forbids.
  */
 export function parsePause(value: unknown): Pause {
-  return pauseSchema.parse(value);
+  return parseVersioned("pause", pauseSchema, value);
 }
 
 /** A pause's name in Redis: one subject has at most one that begins in the same millisecond. */

@@ -1,5 +1,7 @@
 // What the ledger keeps of one slot. Made by schedule/, kept by store/, read by cli/ to explain and to audit.
 import * as z from "zod";
+import { isJsonObject } from "../core/json.ts";
+import { refuseNewer } from "../core/newer-version.ts";
 import { taskKinds } from "./task.ts";
 
 const slotRecordSchema = z.object({
@@ -19,7 +21,11 @@ const slotRecordSchema = z.object({
  */
 export type SlotRecord = Readonly<z.infer<typeof slotRecordSchema>>;
 
-/** Reads a record from the ledger; undefined when it is none. */
+/**
+ * Reads a record from the ledger; undefined when it is none. One without `v` is of version 1.
+ * @throws NewerVersionError for one of a newer version: it is there, so nobody may call it lost.
+ */
 export function readSlotRecord(value: unknown): SlotRecord | undefined {
+  refuseNewer("slot record", isJsonObject(value) ? value["v"] : undefined);
   return slotRecordSchema.safeParse(value).data;
 }

@@ -1,6 +1,7 @@
 // The task: one slot applied to one sync job or list. Made by schedule/, carried by queue/, done by work/.
 // It holds no secret and nothing that the policy file says better: a worker looks the policy up by name.
 import * as z from "zod";
+import { parseVersioned } from "../core/newer-version.ts";
 
 /** What a task does. `poll` only reads; the others change something at the service. */
 export const taskKinds = ["run", "activate", "apply", "delete", "poll"] as const;
@@ -34,8 +35,8 @@ export type Task = Readonly<z.infer<typeof taskSchema>>;
 
 /**
  * Reads a task from the queue.
- * @throws ZodError when it is not a task of a known version.
+ * @throws NewerVersionError for one of a newer version; ZodError when it is no task at all.
  */
 export function parseTask(value: unknown): Task {
-  return taskSchema.parse(value);
+  return parseVersioned("task", taskSchema, value);
 }

@@ -1,34 +1,44 @@
 // An activate task: permission, POST once, done. The interface names no trace that an activation leaves (§3 and §4.4), so a lost
-// answer stays unknown.
-import { randomUUID } from "node:crypto";
+// answer stays unknown, unless the policy says onUnknown: retry.
 import type { Task } from "../tasks/task.ts";
 import type { WorkParts } from "./parts.ts";
-import { sendStart } from "./send-start.ts";
-import { end, endUnsent, type Step } from "./step.ts";
-import { endingOf, workerDied } from "./verify.ts";
+import { sendAgain, sendStart } from "./send-start.ts";
+import { type Claim, end, endUnsent, type Step } from "./step.ts";
+import { endingOf, noteLoss } from "./verify.ts";
 
 /** Does the next step of an activation. */
-export async function stepActivate(task: Task, parts: WorkParts): Promise<Step> {
-  const owner = randomUUID();
-  const entry = await parts.journal.claim(task.id, owner);
+export async function stepActivate(task: Task, parts: WorkParts, claim: Claim): Promise<Step> {
+  const { entry, owner } = claim;
+  const policy = parts.policy(task.policy);
   switch (entry.state) {
     case "settled":
       return { step: "settled" };
     case "answered":
-      return end({
-        status: "succeeded",
-        evidence: "direct",
-        reason: "answered",
-        detail: "the service accepted it",
-        startedAtMs: entry.sentAtMs,
-      });
+      return end(
+        {
+          status: "succeeded",
+          evidence: "direct",
+          reason: "answered",
+          detail: "the service accepted it",
+          startedAtMs: entry.sentAtMs,
+          sends: entry.sends,
+        },
+        { state: "answered" },
+      );
     case "sending": {
-      const lost = await parts.journal.answerLost(task.id, workerDied);
-      return end({ ...endingOf(lost), detail: lost.detail, startedAtMs: entry.sentAtMs });
+      const lost = await noteLoss(task, parts);
+      if (policy?.onUnknown === "retry") {
+        const again = await sendAgain(task, { parts, claim, acceptedEnds: true });
+        if (again !== undefined) return again;
+      }
+      const { sentAtMs: startedAtMs, sends } = entry;
+      return end({ ...endingOf(lost), detail: lost.detail, startedAtMs, sends }, { state: "sending" });
     }
     case "claimed":
-      if (parts.policy(task.policy) === undefined)
-        return endUnsent("skipped", "policy-removed", `policy ${task.policy} is not configured any more`);
-      return sendStart(task, { parts, owner, baseline: "", acceptedEnds: true });
+      if (policy === undefined) {
+        const detail = `policy ${task.policy} is not configured any more`;
+        return endUnsent(owner, "skipped", { reason: "policy-removed", detail });
+      }
+      return sendStart(task, { parts, claim, baseline: "", acceptedEnds: true });
   }
 }

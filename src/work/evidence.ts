@@ -1,9 +1,13 @@
 // What the feeds knew before a run and what they show since. Called by run.ts; reads the feed book, never the service.
 import * as z from "zod";
+import { isJsonObject } from "../core/json.ts";
 import type { ListName } from "../core/list-name.ts";
+import { refuseNewer } from "../core/newer-version.ts";
 import type { FeedStatus, SeenItem } from "../store/feed-book.ts";
+import type { StartEntry } from "../store/start-journal.ts";
 import type { Feed } from "../tasks/feed.ts";
 import type { Task } from "../tasks/task.ts";
+import { type Attribution, attributeTo } from "./attribution.ts";
 import type { WorkParts } from "./parts.ts";
 
 const baselineSchema = z.object({
@@ -50,19 +54,24 @@ export async function baselineSince(task: Task, parts: WorkParts, sinceMs: numbe
   return { activities: seqSince(activities, sinceMs), conflictDetails: seqSince(conflictDetails, sinceMs) };
 }
 
-/** Reads a baseline from the journal; what cannot be read is empty. */
+/** A baseline as it stands in the journal. */
+export function writeBaseline(baseline: Baseline): string {
+  return JSON.stringify({ v: 1, ...baseline });
+}
+
+/** Reads a baseline from the journal; what cannot be read is empty. @throws NewerVersionError when a newer version wrote it. */
 export function parseBaseline(text: string | undefined): Baseline {
-  if (text === undefined) return emptyBaseline;
-  const parsed = baselineSchema.safeParse(JSON.parse(text));
+  if (text === undefined || text === "") return emptyBaseline;
+  const value: unknown = JSON.parse(text);
+  refuseNewer("baseline", isJsonObject(value) ? value["v"] : undefined);
+  const parsed = baselineSchema.safeParse(value);
   return parsed.success ? parsed.data : emptyBaseline;
 }
 
-/** What appeared since a baseline. */
-export interface Appeared {
+/** What appeared since a baseline. `ours`: the activities of the sync job that this start left. */
+export interface Appeared extends Attribution {
   readonly activities: FeedStatus;
   readonly conflictDetails: FeedStatus;
-  /** The activities that appeared since the baseline and belong to the sync job. */
-  readonly ours: readonly SeenItem[];
   /** True when the mapping says whose an activity is and whether it is final. */
   readonly attributable: boolean;
   /** True when anything at all appeared in the activities since the baseline. */
@@ -72,7 +81,8 @@ export interface Appeared {
 }
 
 /** Reads what appeared since a baseline, and whose it is. */
-export async function appearedSince(task: Task, parts: WorkParts, baseline: Baseline): Promise<Appeared> {
+export async function appearedSince(task: Task, parts: WorkParts, entry: StartEntry): Promise<Appeared> {
+  const baseline = parseBaseline(entry.baseline);
   const reader = parts.itemReader(feedOf(task, "activities"));
   const conflictReader = parts.itemReader(feedOf(task, "conflictDetails"));
   const since = (list: (typeof followed)[number]) =>
@@ -82,12 +92,29 @@ export async function appearedSince(task: Task, parts: WorkParts, baseline: Base
   return {
     activities: await parts.book.status(feedOf(task, "activities")),
     conflictDetails: await parts.book.status(feedOf(task, "conflictDetails")),
-    ours: activities.filter(isOf(task)),
+    ...(await attribute(task, parts, { entry, activities: activities.filter(isOf(task)) })),
     attributable:
       baseline.activities !== null && (reader?.knows("syncJobId") ?? false) && (reader?.knows("finished") ?? false),
     grew: activities.length > 0,
     newConflicts: baseline.conflictDetails === null ? undefined : conflicts.length,
   };
+}
+
+async function attribute(
+  task: Task,
+  parts: WorkParts,
+  { entry, activities }: { entry: StartEntry; activities: readonly SeenItem[] },
+): Promise<Attribution> {
+  if (activities.length === 0) return { ours: [], confidence: undefined, others: 0, rivals: 0 };
+  const attributed = await parts.journal.attribute(task, activities);
+  const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
+  const start = {
+    taskId: task.id,
+    sentAtMs,
+    decidedAtMs: entry.answeredAtMs ?? entry.lost?.atMs ?? entry.lastSentAtMs ?? sentAtMs,
+    isAnswered: entry.answeredAtMs !== undefined && entry.lost === undefined,
+  };
+  return attributeTo(start, activities, attributed);
 }
 
 function isOf(task: Task): (item: SeenItem) => boolean {

@@ -15,11 +15,16 @@ const syncJobsMax = 1_000;
 const masksMax = 20_000;
 
 /** Looks the masks up and enqueues a task for each sync job. Doing so twice changes nothing: the ids are the same. */
-export async function expandMasks(task: Task, parts: WorkParts, attempt: Attempt): Promise<Step> {
+export async function expandMasks(
+  task: Task,
+  parts: WorkParts,
+  { owner, attempt }: { readonly owner: string; readonly attempt: Attempt },
+): Promise<Step> {
   const action = parts.policy(task.policy)?.action;
   const service = parts.service(task.service);
   if (action?.kind !== "run" || !("fromMasks" in action) || service === undefined) {
-    return endUnsent("skipped", "policy-removed", `policy ${task.policy} does not look at masks any more`);
+    const detail = `policy ${task.policy} does not look at masks any more`;
+    return endUnsent(owner, "skipped", { reason: "policy-removed", detail });
   }
   const { type, name } = action.fromMasks;
   const found = new Set<string>();
@@ -40,17 +45,18 @@ export async function expandMasks(task: Task, parts: WorkParts, attempt: Attempt
       reason: reasonOf[error.kind],
       detail: `the masks cannot be read: ${error.message}`,
     } as const;
-    if (judge(error.kind, "poll") === "give-up") return end(ending);
+    const from = { state: "claimed", owner } as const;
+    if (judge(error, "poll") === "give-up") return end(ending, from);
     return {
       step: "retry",
+      from,
       afterMs: Math.max(error.retryAfterMs ?? 0, backoffMs({ baseMs: 2_000, capMs: 60_000 }, attempt.attempt)),
       ending,
     };
   }
-  if (found.size === 0)
-    return endUnsent("not-started", "no-target", "no mask matches, so there is no sync job to start");
+  if (found.size === 0) return noTarget(owner, "no mask matches, so there is no sync job to start");
   if (found.size > syncJobsMax)
-    return endUnsent("not-started", "no-target", `${found.size} sync jobs match; at most ${syncJobsMax} are started`);
+    return noTarget(owner, `${found.size} sync jobs match; at most ${syncJobsMax} are started`);
   const tasks = [...found].map((syncJobId) => withTarget(task, syncJobId));
   await parts.enqueue(tasks);
   await parts.journal.expanded(
@@ -58,6 +64,10 @@ export async function expandMasks(task: Task, parts: WorkParts, attempt: Attempt
     tasks.map(({ id }) => id),
   );
   return { step: "expanded" };
+}
+
+function noTarget(owner: string, detail: string): Step {
+  return endUnsent(owner, "not-started", { reason: "no-target", detail });
 }
 
 function withTarget(task: Task, target: string): Task {

@@ -1,6 +1,7 @@
 // The error table (design §7): what a failed exchange means for each kind of task. Total: a missing cell does not compile.
 // The kind decides, never the message.
 import type { ErrorKind } from "../core/error-kind.ts";
+import type { ServiceError } from "../service/service-error.ts";
 import type { OutcomeReason } from "../tasks/outcome.ts";
 import type { TaskKind } from "../tasks/task.ts";
 
@@ -24,7 +25,8 @@ const table: Readonly<Record<ErrorKind, Readonly<Record<TaskKind, Judgement>>>> 
   server: ambiguous,
   unreachable: all("retry"),
   unknown: ambiguous,
-  contract: giveUp,
+  // A 2xx that makes no sense, or a redirect: a failure after the effect looks like this too.
+  contract: { ...giveUp, run: "verify", activate: "verify", delete: "verify" },
   paging: giveUp,
   cancelled: all("again"),
 };
@@ -44,9 +46,13 @@ export const reasonOf: Readonly<Record<ErrorKind, OutcomeReason>> = {
   cancelled: "crashed",
 };
 
-/** Judges a failure of this kind in a task of that kind. */
-export function judge(error: ErrorKind, task: TaskKind): Judgement {
-  return table[error][task];
+/**
+ * Judges a failure in a task of this kind. A request that our own side cut off while it may have been under way is as unknown as
+ * one that the network cut off.
+ */
+export function judge({ kind, sent }: Pick<ServiceError, "kind" | "sent">, task: TaskKind): Judgement {
+  const judgement = table[kind][task];
+  return judgement === "again" && sent === "maybe" && ambiguous[task] === "verify" ? "verify" : judgement;
 }
 
 function all(judgement: Judgement): Readonly<Record<TaskKind, Judgement>> {

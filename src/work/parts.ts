@@ -23,8 +23,8 @@ export interface WorkParts {
   readonly enqueue: EnqueueTasks;
   /** The shared clock: Redis's. */
   readonly nowMs: () => Promise<number>;
-  /** A clock that never steps, for the last check before a request goes out. */
-  readonly monotonicMs: () => number;
+  /** Aborts when the process is told to stop: from then on no start is permitted. */
+  readonly stopping: AbortSignal;
   readonly timing: WorkTiming;
   readonly log: EventLog;
 }

@@ -11,7 +11,7 @@ import type { Task } from "../tasks/task.ts";
 import { feedOf } from "./evidence.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
-import { type Ending, end, endUnsent, type Step } from "./step.ts";
+import { type Ending, end, type Step } from "./step.ts";
 
 /** The most items a poll reads for an expectation over `items`. */
 const pollItemsMax = 10_000;
@@ -22,11 +22,15 @@ export async function stepPoll(task: Task, parts: WorkParts, attempt: Attempt): 
   const policy = parts.policy(task.policy);
   const service = parts.service(task.service);
   if (policy?.action.kind !== "poll" || service === undefined) {
-    return endUnsent("skipped", "policy-removed", `policy ${task.policy} is not configured any more`);
+    const detail = `policy ${task.policy} is not configured any more`;
+    return end({ status: "skipped", evidence: "direct", reason: "policy-removed", detail });
   }
   const { list, expect } = policy.action;
   const startedAtMs = await parts.nowMs();
-  if (startedAtMs > task.startByMs) return endUnsent("missed", "too-late", "its turn came after its start-by time");
+  if (startedAtMs > task.startByMs) {
+    const detail = "its turn came after its start-by time";
+    return end({ status: "missed", evidence: "direct", reason: "too-late", detail });
+  }
   try {
     const expression = expect === undefined ? undefined : parseExpression(expect, "list");
     const read = await readList(service, {
@@ -102,7 +106,7 @@ function judgeList(expression: Expression | undefined, { count, items }: ListRea
 
 function onFailure(error: ServiceError, nowMs: number, attempt: Attempt): Step {
   const reason = reasonOf[error.kind];
-  switch (judge(error.kind, "poll")) {
+  switch (judge(error, "poll")) {
     case "retry":
     case "verify":
       return {

@@ -1,7 +1,10 @@
 // What a worker does with a task: one step, then a verdict for the queue, and at the end exactly one outcome. Called by the consumers.
+import { randomUUID } from "node:crypto";
 import { systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { RecordOutcome } from "../outcome/recorder.ts";
+import { NewerVersionError } from "../core/newer-version.ts";
+import type { Recorder } from "../outcome/recorder.ts";
+import type { SettleFrom } from "../store/history.ts";
 import { isRedisOutage } from "../store/redis.ts";
 import type { Outcome } from "../tasks/outcome.ts";
 import type { Attempt, ProcessTask } from "../tasks/seams.ts";
@@ -16,13 +19,16 @@ import { type Ending, end, type Step } from "./step.ts";
 
 const redisPauseMs = 2_000;
 const unknownAgainMs = 2_000;
+/** An ending that came too late: somebody else is at work on the task, or was just now. */
+const movedOnMs = 1_000;
+const abandonRoundsMax = 5;
 
 /** Makes the processor of all tasks. A Redis that cannot be reached is no failure of the task: it sleeps and goes on. */
-export function createProcessTask(parts: WorkParts, record: RecordOutcome): ProcessTask {
+export function createProcessTask(parts: WorkParts, recorder: Recorder): ProcessTask {
   return async (task, attempt) => {
     try {
       const step = await takeStep(task, parts, attempt).catch((error: unknown) => onBug(task, parts.log, error));
-      return await toVerdict(task, step, { parts, record, attempt });
+      return await toVerdict(task, step, { parts, recorder, attempt });
     } catch (error) {
       if (!isRedisOutage(error)) throw error;
       parts.log.warn("task.redis-out-of-reach", { taskId: task.id });
@@ -31,14 +37,23 @@ export function createProcessTask(parts: WorkParts, record: RecordOutcome): Proc
   };
 }
 
-/** Ends a task that the queue gave up because its workers died too often. */
+/** Ends a task that the queue gave up because its workers died too often. What was sent is unknown; what was only claimed is not started. */
 export async function endAbandoned(
   task: Task,
   parts: WorkParts,
-  context: { record: RecordOutcome; why: string },
+  { recorder, why }: { recorder: Recorder; why: string },
 ): Promise<void> {
-  const ending: Ending = { status: "unknown", evidence: "none", reason: "crashed", detail: context.why };
-  await finish(task, ending, { parts, record: context.record, attempts: 0 });
+  const context = { parts, recorder, attempts: 0 };
+  const unknown = { status: "unknown", evidence: "none", reason: "crashed", detail: why } as const;
+  for (let round = 1; round <= abandonRoundsMax; round += 1) {
+    const entry = task.kind === "poll" ? undefined : await parts.journal.entry(task.id);
+    const state = entry?.state === "settled" ? undefined : entry?.state;
+    const from = state === undefined ? undefined : { state };
+    const startedAtMs = entry?.sentAtMs;
+    const ending: Ending =
+      state === "claimed" ? { ...unknown, status: "not-started", evidence: "direct" } : { ...unknown, startedAtMs };
+    if (await finish(task, { ending, from }, context)) return;
+  }
 }
 
 async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise<Step> {
@@ -50,9 +65,14 @@ async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise
   }
   switch (task.kind) {
     case "run":
-      return task.target === targetFromMasks ? expandMasks(task, parts, attempt) : stepRun(task, parts);
-    case "activate":
-      return stepActivate(task, parts);
+    case "activate": {
+      const owner = randomUUID();
+      const entry = await parts.journal.claim(task.id, owner);
+      if (entry.state === "settled") return { step: "settled" };
+      if (task.kind === "activate") return stepActivate(task, parts, { owner, entry });
+      if (task.target === targetFromMasks) return expandMasks(task, parts, { owner, attempt });
+      return stepRun(task, parts, { owner, entry });
+    }
     case "poll":
       return stepPoll(task, parts, attempt);
     case "apply":
@@ -63,13 +83,19 @@ async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise
 
 interface VerdictContext {
   readonly parts: WorkParts;
-  readonly record: RecordOutcome;
+  readonly recorder: Recorder;
   readonly attempt: Attempt;
 }
 
-async function toVerdict(task: Task, step: Step, { parts, record, attempt }: VerdictContext): Promise<Verdict> {
+async function toVerdict(task: Task, step: Step, { parts, recorder, attempt }: VerdictContext): Promise<Verdict> {
+  const context = { parts, recorder, attempts: attempt.attempt };
   switch (step.step) {
-    case "settled":
+    case "settled": {
+      // Whoever settled it may have died before it told the outcome or gave everything back.
+      await releaseRun(task, parts);
+      const tellerUntilMs = await recorder.retell(task.id);
+      return tellerUntilMs === undefined ? done : snooze(tellerUntilMs);
+    }
     case "expanded":
       return done;
     case "snooze":
@@ -87,26 +113,29 @@ async function toVerdict(task: Task, step: Step, { parts, record, attempt }: Ver
         });
         return retry(step.afterMs, reason);
       }
-      await finish(task, step.ending, { parts, record, attempts: attempt.attempt });
-      return giveUp;
+      return (await finish(task, step, context)) ? giveUp : snooze((await parts.nowMs()) + movedOnMs);
     case "end":
-      await finish(task, step.ending, { parts, record, attempts: attempt.attempt });
+      if (!(await finish(task, step, context))) return snooze((await parts.nowMs()) + movedOnMs);
       return step.ending.status === "skipped" || step.ending.status === "missed" ? skipped : done;
   }
 }
 
 interface FinishContext {
   readonly parts: WorkParts;
-  readonly record: RecordOutcome;
+  readonly recorder: Recorder;
   readonly attempts: number;
 }
 
-async function finish(task: Task, ending: Ending, { parts, record, attempts }: FinishContext): Promise<void> {
+/** Records the outcome. Answers false when the task has moved on, so that the ending is not true any more. */
+async function finish(
+  task: Task,
+  { ending, from }: { readonly ending: Ending; readonly from?: SettleFrom | undefined },
+  { parts, recorder, attempts }: FinishContext,
+): Promise<boolean> {
   const finishedAtMs = await parts.nowMs();
-  await record(toOutcome(task, ending, { finishedAtMs, attempts }));
-  if (task.kind === "poll") return;
-  await parts.journal.settle(task.id);
-  await releaseRun(task, parts);
+  if (!(await recorder.record(toOutcome(task, ending, { finishedAtMs, attempts }), from))) return false;
+  if (task.kind !== "poll") await releaseRun(task, parts);
+  return true;
 }
 
 function toOutcome(
@@ -135,13 +164,15 @@ function toOutcome(
     durationMs: startedAtMs === undefined ? null : Math.max(0, finishedAtMs - startedAtMs),
     attempts,
     answerLost: ending.answerLost ?? false,
+    ...(ending.sends !== undefined && ending.sends > 1 ? { sends: ending.sends } : {}),
+    ...(ending.confidence === undefined ? {} : { confidence: ending.confidence }),
     newConflicts: ending.newConflicts ?? null,
     count: ending.count ?? null,
   };
 }
 
 function onBug(task: Task, log: EventLog, error: unknown): Step {
-  if (isRedisOutage(error)) throw error;
+  if (isRedisOutage(error) || error instanceof NewerVersionError) throw error;
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   log.error("bug.caught", { taskId: task.id, stack });
   return end({

@@ -2,43 +2,40 @@
 //
 //   claimed ─▶ lease ─▶ baseline of the feeds ─▶ permission (intent written) ─▶ POST once ─▶ answered ─▶ follow ─▶ outcome
 //                                                         └─ no answer ─▶ verify in the feeds: confirmed ─▶ follow
-//                                                                                              absent    ─▶ failed or unknown
+//                                                                                              absent    ─▶ unknown
 //
-// A request that was permitted once is never sent again (P2), unless it surely did not leave this machine.
-import { randomUUID } from "node:crypto";
+// A request that was permitted once is never sent again (P2), unless it surely did not leave this machine or the policy says so.
 import type { Policy } from "../config/policy-set.ts";
 import type { StartEntry } from "../store/start-journal.ts";
 import type { Task } from "../tasks/task.ts";
-import { appearedSince, type Baseline, baselineSince, follow, parseBaseline, unfollow } from "./evidence.ts";
+import { appearedSince, type Baseline, baselineSince, follow, unfollow, writeBaseline } from "./evidence.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendStart } from "./send-start.ts";
 import { isFinished, settleRun } from "./settle.ts";
-import { end, endUnsent, type Step } from "./step.ts";
-import { verifyStart } from "./verify.ts";
+import { type Claim, end, endUnsent, type Step } from "./step.ts";
+import { isLost, verifyStart } from "./verify.ts";
 
 /** A holder that does not prolong its lease for this long has died. */
 const leaseMs = 300_000;
 const queueForLeaseMs = 2_000;
 
 /** Does the next step of a run. */
-export async function stepRun(task: Task, parts: WorkParts): Promise<Step> {
-  const owner = randomUUID();
-  const entry = await parts.journal.claim(task.id, owner);
+export async function stepRun(task: Task, parts: WorkParts, claim: Claim): Promise<Step> {
+  const { entry } = claim;
   if (entry.state === "settled") return { step: "settled" };
   const policy = parts.policy(task.policy);
-  if (entry.state === "claimed") return prepare(task, { parts, policy, owner });
+  if (entry.state === "claimed") return prepare(task, { parts, policy, claim });
   if (policy === undefined || parts.service(task.service) === undefined) {
-    return end({
-      status: "unknown",
-      evidence: "none",
-      reason: "policy-removed",
-      detail: `the ${policy === undefined ? "policy" : "service"} was removed while the run went on`,
-      startedAtMs: entry.sentAtMs,
-    });
+    const detail = `the ${policy === undefined ? "policy" : "service"} was removed while the run went on`;
+    const { state, sentAtMs: startedAtMs, sends } = entry;
+    return end(
+      { status: "unknown", evidence: "none", reason: "policy-removed", detail, startedAtMs, sends },
+      { state },
+    );
   }
   await parts.leases.acquire(task, task.id, leaseMs);
   return entry.state === "sending"
-    ? verifyStart(task, policy, { parts, entry })
+    ? verifyStart(task, policy, { parts, claim })
     : followRun(task, policy, { parts, entry });
 }
 
@@ -51,20 +48,22 @@ export async function releaseRun(task: Task, parts: WorkParts): Promise<void> {
 interface Preparation {
   readonly parts: WorkParts;
   readonly policy: Policy | undefined;
-  readonly owner: string;
+  readonly claim: Claim;
 }
 
-async function prepare(task: Task, { parts, policy, owner }: Preparation): Promise<Step> {
+async function prepare(task: Task, { parts, policy, claim }: Preparation): Promise<Step> {
+  const { owner } = claim;
   const nowMs = await parts.nowMs();
-  if (policy === undefined)
-    return endUnsent("skipped", "policy-removed", `policy ${task.policy} is not configured any more`);
-  if (parts.service(task.service) === undefined)
-    return endUnsent("skipped", "policy-removed", `service ${task.service} is not configured any more`);
-  if (nowMs > task.startByMs) return endUnsent("missed", "too-late", "its turn came after its start-by time");
+  if (policy === undefined || parts.service(task.service) === undefined) {
+    const what = policy === undefined ? `policy ${task.policy}` : `service ${task.service}`;
+    return endUnsent(owner, "skipped", { reason: "policy-removed", detail: `${what} is not configured any more` });
+  }
+  if (nowMs > task.startByMs)
+    return endUnsent(owner, "missed", { reason: "too-late", detail: "its turn came after its start-by time" });
   if (policy.overlap !== "allow") {
     const holder = await parts.leases.acquire(task, task.id, leaseMs);
     if (holder !== task.id && policy.overlap === "skip")
-      return endUnsent("skipped", "overlap", `${holder} is still running`);
+      return endUnsent(owner, "skipped", { reason: "overlap", detail: `${holder} is still running` });
     if (holder !== task.id) return { step: "snooze", untilMs: nowMs + queueForLeaseMs };
   }
   const readyAtMs = await parts.journal.ready(task.id);
@@ -76,8 +75,8 @@ async function prepare(task: Task, { parts, policy, owner }: Preparation): Promi
   if (!isComplete(baseline)) parts.log.warn("run.without-baseline", { policy: task.policy, taskId: task.id });
   return sendStart(task, {
     parts,
-    owner,
-    baseline: JSON.stringify(baseline),
+    claim,
+    baseline: writeBaseline(baseline),
     acceptedEnds: policy.follow.until === "accepted",
   });
 }
@@ -89,27 +88,32 @@ async function followRun(
 ): Promise<Step> {
   const nowMs = await parts.nowMs();
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
-  const answerLost = entry.lost !== undefined && entry.lost.kind !== "server";
+  const answerLost = entry.lost !== undefined && isLost(entry.lost);
+  const from = { state: "answered" } as const;
   if (policy.follow.until === "accepted") {
     const detail = answerLost
       ? "the answer was lost; an activity of it confirms the start"
       : "the service accepted the start";
-    return end({
-      status: "accepted",
-      evidence: "direct",
-      reason: "answered",
-      detail,
-      startedAtMs: sentAtMs,
-      answerLost,
-    });
+    return end(
+      {
+        status: "accepted",
+        evidence: "direct",
+        reason: "answered",
+        detail,
+        startedAtMs: sentAtMs,
+        answerLost,
+        sends: entry.sends,
+      },
+      from,
+    );
   }
   await follow(task, parts, { nowMs, hurry: false });
-  const appeared = await appearedSince(task, parts, parseBaseline(entry.baseline));
+  const appeared = await appearedSince(task, parts, entry);
   const finishSeenAtMs = isFinished(appeared) ? await parts.journal.finishSeen(task.id) : undefined;
   if (finishSeenAtMs !== undefined && entry.finishSeenAtMs === undefined)
     await follow(task, parts, { nowMs, hurry: true });
   const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, finishSeenAtMs, timing: parts.timing });
-  if (ending !== undefined) return end({ ...ending, startedAtMs: sentAtMs, answerLost });
+  if (ending !== undefined) return end({ ...ending, startedAtMs: sentAtMs, answerLost, sends: entry.sends }, from);
   return { step: "snooze", untilMs: nowMs + followPaceMs(nowMs - sentAtMs) };
 }
 

@@ -1,90 +1,133 @@
-// The one request of a run or activate task: permission, POST, answer. Called by run.ts and activate.ts; never twice for a task,
-// unless the request surely did not leave this machine.
+// The one request of a run or activate task: permission, POST, answer. Called by run.ts, activate.ts and verify.ts; never twice for a
+// task, unless the request surely did not leave this machine, or the policy says onUnknown: retry.
 import { backoffMs } from "../core/backoff.ts";
+import { createDeadline } from "../core/clock.ts";
+import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
+import type { Permission } from "../store/start-journal.ts";
 import type { Task } from "../tasks/task.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
-import { end, endUnsent, type Step } from "./step.ts";
+import { type Claim, end, endUnsent, type Step } from "./step.ts";
 
 /** What the request needs. `baseline`: what was known before, for the journal. `acceptedEnds`: nothing is followed, 200 is the end. */
 export interface StartRequest {
   readonly parts: WorkParts;
-  readonly owner: string;
+  readonly claim: Claim;
   readonly baseline: string;
   readonly acceptedEnds: boolean;
 }
 
+/** How many requests `onUnknown: retry` sends in all before the task ends as unknown. */
+const sendsMax = 3;
 /** A process that slept longer than this between permission and request does not send: it may have been given up for dead. */
 const sendWithinMs = 5_000;
 const retryBackoff = { baseMs: 2_000, capMs: 60_000 };
 
 /** Asks for permission, sends, and notes the answer. */
 export async function sendStart(task: Task, request: StartRequest): Promise<Step> {
-  const { parts, owner, baseline } = request;
+  const { parts, claim, baseline } = request;
+  const { owner } = claim;
   const service = parts.service(task.service);
-  if (service === undefined)
-    return endUnsent("skipped", "policy-removed", `service ${task.service} is not configured any more`);
-  const askedAtMs = parts.monotonicMs();
-  const permission = await parts.journal.beginSending(task.id, owner, { startByMs: task.startByMs, baseline });
-  if (permission === "too-late") return endUnsent("missed", "too-late", "its turn came after its start-by time");
-  const nowMs = await parts.nowMs();
-  // Another worker claimed it, or this one slept: whoever comes next reads the journal and goes on from there.
-  if (permission === "lost-claim" || parts.monotonicMs() - askedAtMs > sendWithinMs)
-    return { step: "snooze", untilMs: nowMs + 1_000 };
+  if (service === undefined) {
+    const detail = `service ${task.service} is not configured any more`;
+    return endUnsent(owner, "skipped", { reason: "policy-removed", detail });
+  }
+  if (parts.stopping.aborted) return { step: "snooze", untilMs: await parts.nowMs() };
+  const isTooLate = createDeadline(sendWithinMs);
+  const permission = await parts.journal.beginSending(task, owner, { startByMs: task.startByMs, baseline });
+  if (permission === "too-late")
+    return endUnsent(owner, "missed", { reason: "too-late", detail: "its turn came after its start-by time" });
+  return send(task, request, { permission, service, isTooLate, sends: 1 });
+}
+
+/** Sends once more after no answer came; undefined when that may not be: sent often enough, or after the start-by time. */
+export async function sendAgain(task: Task, request: Omit<StartRequest, "baseline">): Promise<Step | undefined> {
+  const { parts, claim } = request;
+  const { sends } = claim.entry;
+  const service = parts.service(task.service);
+  if (service === undefined || sends >= sendsMax) return undefined;
+  if (parts.stopping.aborted) return { step: "snooze", untilMs: await parts.nowMs() };
+  const isTooLate = createDeadline(sendWithinMs);
+  const permission = await parts.journal.sendAgain(task, claim.owner, { startByMs: task.startByMs, sends });
+  if (permission === "too-late") return undefined;
+  if (permission === "permitted")
+    parts.log.warn("task.sent-again", { policy: task.policy, taskId: task.id, target: task.target, sends: sends + 1 });
+  return send(task, request, { permission, service, isTooLate, sends: sends + 1 });
+}
+
+interface Permitted {
+  readonly permission: Exclude<Permission, "too-late">;
+  readonly service: SyncService;
+  readonly isTooLate: () => boolean;
+  readonly sends: number;
+}
+
+async function send(task: Task, request: Omit<StartRequest, "baseline">, permitted: Permitted): Promise<Step> {
+  const { parts } = request;
+  const { permission, service, isTooLate, sends } = permitted;
+  const sentAtMs = await parts.nowMs();
+  // Another worker claimed it: whoever comes next reads the journal and goes on from there.
+  if (permission === "lost-claim") return { step: "snooze", untilMs: sentAtMs + 1_000 };
   try {
     const query = task.repository === null ? {} : { repository: task.repository };
-    const options = { idempotencyKey: task.id };
+    const options = { idempotencyKey: task.id, maySend: () => !isTooLate() && !parts.stopping.aborted };
     if (task.kind === "run") await service.runSyncJob(Number(task.target), query, options);
     else await service.enableSyncJobById(Number(task.target), query, options);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    return judgeFailure(task, error, { parts, sentAtMs: nowMs });
+    return judgeFailure(task, error, { request, sentAtMs, sends });
   }
-  await parts.journal.answered(task.id);
+  await parts.journal.answered(task);
   parts.log.info("task.started", { policy: task.policy, taskId: task.id, kind: task.kind, target: task.target });
-  if (request.acceptedEnds) {
-    const status = task.kind === "activate" ? "succeeded" : "accepted";
-    return end({
-      status,
+  if (!request.acceptedEnds) return { step: "snooze", untilMs: sentAtMs + 1_000 };
+  return end(
+    {
+      status: task.kind === "activate" ? "succeeded" : "accepted",
       evidence: "direct",
       reason: "answered",
       detail: "the service accepted it",
-      startedAtMs: nowMs,
-    });
-  }
-  return { step: "snooze", untilMs: nowMs + 1_000 };
+      startedAtMs: request.claim.entry.sentAtMs ?? sentAtMs,
+      answerLost: sends > 1,
+      sends,
+    },
+    { state: "answered" },
+  );
 }
 
-async function judgeFailure(
-  task: Task,
-  error: ServiceError,
-  context: { parts: WorkParts; sentAtMs: number },
-): Promise<Step> {
-  const { parts, sentAtMs } = context;
+interface Failed {
+  readonly request: Omit<StartRequest, "baseline">;
+  readonly sentAtMs: number;
+  readonly sends: number;
+}
+
+async function judgeFailure(task: Task, error: ServiceError, { request, sentAtMs, sends }: Failed): Promise<Step> {
+  const { parts, claim } = request;
   const reason = reasonOf[error.kind];
   const ending = { status: "not-started", evidence: "direct", reason, detail: error.message } as const;
-  switch (judge(error.kind, task.kind)) {
-    case "verify":
-      await parts.journal.answerLost(task.id, {
-        kind: error.kind === "server" ? "server" : "unknown",
-        detail: error.message,
-      });
-      parts.log.warn("task.answer-lost", {
-        policy: task.policy,
-        taskId: task.id,
-        kind: error.kind,
-        status: error.status,
-      });
-      return { step: "snooze", untilMs: sentAtMs + 500 };
-    case "retry":
-      await parts.journal.notSent(task.id);
-      return { step: "retry", afterMs: backoffMs(retryBackoff, 1) + 500, ending };
+  const { owner } = claim;
+  const judgement = judge(error, task.kind);
+  if (judgement === "verify") {
+    const { policy, id: taskId } = task;
+    const kind = error.kind === "server" || error.kind === "contract" ? error.kind : "unknown";
+    await parts.journal.answerLost(taskId, { kind, detail: error.message, atMs: await parts.nowMs() });
+    parts.log.warn("task.answer-lost", { policy, taskId, kind: error.kind, status: error.status });
+    return { step: "snooze", untilMs: sentAtMs + 500 };
+  }
+  if (judgement === "give-up") {
+    if (sends === 1) return end(ending, { state: "sending", owner });
+    // That this one was refused says nothing of the earlier ones, which nobody answered.
+    return { step: "snooze", untilMs: sentAtMs + 1_000 };
+  }
+  await parts.journal.notSent(task, owner);
+  switch (judgement) {
+    case "retry": {
+      const afterMs = backoffMs(retryBackoff, 1) + 500;
+      if (sends > 1) return { step: "snooze", untilMs: sentAtMs + afterMs };
+      return { step: "retry", afterMs, ending, from: { state: "claimed", owner } };
+    }
     case "wait":
     case "again":
-      await parts.journal.notSent(task.id);
       return { step: "snooze", untilMs: sentAtMs + (error.retryAfterMs ?? 5_000) };
-    case "give-up":
-      return end(ending);
   }
 }

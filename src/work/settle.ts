@@ -23,6 +23,12 @@ export function isFinished(evidence: Pick<RunEvidence, "attributable" | "ours">)
 
 /** Settles a run that was surely or confirmedly started; undefined while it is too early to say. */
 export function settleRun(follow: Policy["follow"], evidence: RunEvidence): Ending | undefined {
+  const { ours, confidence } = evidence;
+  const ending = settle(follow, evidence);
+  return ending === undefined || ours.length === 0 ? ending : { ...ending, confidence };
+}
+
+function settle(follow: Policy["follow"], evidence: RunEvidence): Ending | undefined {
   const ending =
     follow.until === "settled"
       ? (settleDirectly(follow, evidence) ?? settleByQuiet(follow, evidence))
@@ -34,17 +40,18 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): Ending
   if (!isFinished(evidence) || evidence.finishSeenAtMs === undefined) return undefined;
   const conflictsRead = (evidence.conflictDetails.walkStartedAtMs ?? 0) >= evidence.finishSeenAtMs;
   if (!conflictsRead) return undefined;
-  const failed = evidence.ours.find((item) => item.succeeded === false);
-  if (failed !== undefined) {
-    return {
-      status: "failed",
-      evidence: "direct",
-      reason: "run-failed",
-      detail: `activity ${failed.label ?? failed.id} did not succeed`,
-      newConflicts: evidence.newConflicts,
-    };
+  const { ours, newConflicts, confidence } = evidence;
+  const isSure = confidence !== "ambiguous";
+  const failed = ours.filter((item) => item.succeeded === false);
+  if (failed.length > 0 && (isSure || failed.length === ours.length)) {
+    const detail = `activity ${failed[0]?.label ?? failed[0]?.id} did not succeed`;
+    return { status: "failed", evidence: isSure ? "direct" : "inferred", reason: "run-failed", detail, newConflicts };
   }
-  return judgeConflicts(follow, evidence, "direct");
+  if (failed.length > 0) {
+    const detail = `${failed.length} of ${activities(ours.length)} did not succeed, and they may be of another start`;
+    return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
+  }
+  return judgeConflicts(follow, evidence, isSure ? "direct" : "inferred");
 }
 
 function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): Ending | undefined {
@@ -63,8 +70,12 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: E
     const detail = `finished with ${newConflicts} new conflict${newConflicts === 1 ? "" : "s"} (at most ${follow.conflictsMax ?? 0} allowed)`;
     return { status: "conflicts", evidence: kind, reason: "new-conflicts", detail, newConflicts };
   }
-  const detail =
-    kind === "direct" ? `${activities(evidence.ours.length)} finished` : "the activities grew and then stayed quiet";
+  const { ours, others, confidence } = evidence;
+  const whose =
+    confidence === "ambiguous" ? ", perhaps of another start too" : others > 0 ? `; ${others} more are of others` : "";
+  const detail = isFinished(evidence)
+    ? `${activities(ours.length)} finished${whose}`
+    : "the activities grew and then stayed quiet";
   return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts };
 }
 

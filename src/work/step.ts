@@ -1,5 +1,7 @@
 // One step of a task, as a processor sees it: either it ends now, or it says when to go on. process-task.ts turns it into a verdict.
-import type { Outcome, OutcomeReason, OutcomeStatus } from "../tasks/outcome.ts";
+import type { SettleFrom } from "../store/history.ts";
+import type { StartEntry } from "../store/start-journal.ts";
+import type { Confidence, Outcome, OutcomeReason, OutcomeStatus } from "../tasks/outcome.ts";
 
 /** How a task ended; process-task.ts makes the outcome of it. */
 export interface Ending {
@@ -9,27 +11,45 @@ export interface Ending {
   readonly detail: string;
   readonly startedAtMs?: number | undefined;
   readonly answerLost?: boolean | undefined;
+  readonly sends?: number | undefined;
+  readonly confidence?: Confidence | undefined;
   readonly newConflicts?: number | undefined;
   readonly count?: number | undefined;
 }
 
+/** A start as a step finds it in the journal: claimed by this step unless it has gone further. */
+export interface Claim {
+  /** Who this step is, in the journal. */
+  readonly owner: string;
+  readonly entry: StartEntry;
+}
+
 /**
- * The result of a step. `end`: over. `snooze`: nothing failed, call again then. `retry`: failed, call again after the wait;
+ * The result of a step. `end`: over; `from`: what the journal must show for the ending to be true still. `snooze`: nothing failed, call again then. `retry`: failed, call again after the wait;
  * `ending` is what becomes of the task when that was the last attempt. `expanded`: other tasks stand for it. `settled`: it had ended before.
  */
 export type Step =
-  | { readonly step: "end"; readonly ending: Ending }
+  | { readonly step: "end"; readonly ending: Ending; readonly from?: SettleFrom | undefined }
   | { readonly step: "snooze"; readonly untilMs: number }
-  | { readonly step: "retry"; readonly afterMs: number; readonly ending: Ending }
+  | {
+      readonly step: "retry";
+      readonly afterMs: number;
+      readonly ending: Ending;
+      readonly from?: SettleFrom | undefined;
+    }
   | { readonly step: "expanded" }
   | { readonly step: "settled" };
 
-/** The task is over. */
-export function end(ending: Ending): Step {
-  return { step: "end", ending };
+/** The task is over, if the journal still shows what the ending rests on; a poll has no entry there. */
+export function end(ending: Ending, from?: SettleFrom): Step {
+  return { step: "end", ending, from };
 }
 
-/** Nothing was sent: skipped or missed, with the reason. */
-export function endUnsent(status: "skipped" | "missed" | "not-started", reason: OutcomeReason, detail: string): Step {
-  return end({ status, evidence: "direct", reason, detail });
+/** Nothing was sent: true only as long as nobody else has claimed the start. */
+export function endUnsent(
+  owner: string,
+  status: "skipped" | "missed" | "not-started",
+  { reason, detail }: Pick<Ending, "reason" | "detail">,
+): Step {
+  return end({ status, evidence: "direct", reason, detail }, { state: "claimed", owner });
 }

@@ -1,52 +1,90 @@
-// A start whose answer never came: did it happen? Looks at the feeds, never sends anything. Called by run.ts.
+// A start whose answer never came: did it happen? Looks at the feeds. Called by run.ts.
+//
+//   an activity of it ─▶ confirmed, followed on     nothing in time ─▶ unknown, with the evidence; sent again by onUnknown: retry alone
+//
+// That nothing appears never shows that nothing was started: an activity can come late. `not-started` is said only where the request
+// surely did not arrive, or was refused (send-start.ts).
 import type { Policy } from "../config/policy-set.ts";
-import type { AnswerLoss, StartEntry } from "../store/start-journal.ts";
+import type { AnswerLoss } from "../store/start-journal.ts";
 import type { Task } from "../tasks/task.ts";
-import { appearedSince, follow, parseBaseline } from "./evidence.ts";
+import { type Appeared, appearedSince, follow } from "./evidence.ts";
 import type { WorkParts } from "./parts.ts";
-import { type Ending, end, type Step } from "./step.ts";
-
-/** What the journal notes for a start that is found without an answer and without a word why. */
-export const workerDied: AnswerLoss = { kind: "crash", detail: "the worker died between the request and its answer" };
+import { sendAgain } from "./send-start.ts";
+import { type Claim, type Ending, end, type Step } from "./step.ts";
 
 /** How a start without evidence ends. A 500 says that it failed, but it has been seen to lie: absence for a while proves nothing. */
 export function endingOf(loss: AnswerLoss): Pick<Ending, "status" | "evidence" | "reason" | "answerLost"> {
-  const answered = loss.kind === "server";
-  return {
-    status: "unknown",
-    evidence: "none",
-    reason: answered ? "server-error" : "answer-lost",
-    answerLost: !answered,
-  };
+  const reasons = {
+    server: "server-error",
+    contract: "bad-answer",
+    unknown: "answer-lost",
+    crash: "answer-lost",
+  } as const;
+  return { status: "unknown", evidence: "none", reason: reasons[loss.kind], answerLost: isLost(loss) };
 }
 
-/** Looks for the run: confirmed, not yet, or given up on with what is known. */
+/** Whether no answer came at all. */
+export function isLost({ kind }: AnswerLoss): boolean {
+  return kind === "unknown" || kind === "crash";
+}
+
+/** Why there is no answer: as noted, or else because the worker died in between. */
+export async function noteLoss(task: Task, parts: WorkParts): Promise<AnswerLoss> {
+  const detail = "the worker died between the request and its answer";
+  return parts.journal.answerLost(task.id, { kind: "crash", detail, atMs: await parts.nowMs() });
+}
+
+/** Looks for the run: confirmed, not yet, sent again, or given up on with what is known. */
 export async function verifyStart(
   task: Task,
   policy: Policy,
-  { parts, entry }: { parts: WorkParts; entry: StartEntry },
+  { parts, claim }: { parts: WorkParts; claim: Claim },
 ): Promise<Step> {
-  const lost = await parts.journal.answerLost(task.id, workerDied);
+  const lost = claim.entry.lost ?? (await noteLoss(task, parts));
+  const entry = { ...claim.entry, lost };
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
-  const unknown = { ...endingOf(lost), startedAtMs: sentAtMs };
-  if (policy.onUnknown === "give-up") return end({ ...unknown, detail: `${lost.detail}; the policy says give-up` });
+  const unknown = { ...endingOf(lost), startedAtMs: sentAtMs, sends: entry.sends };
+  const from = { state: "sending" } as const;
+  if (policy.onUnknown === "give-up")
+    return end({ ...unknown, detail: `${lost.detail}; the policy says give-up` }, from);
   const nowMs = await parts.nowMs();
   await follow(task, parts, { nowMs, hurry: true });
-  const appeared = await appearedSince(task, parts, parseBaseline(entry.baseline));
-  if (appeared.ours.length > 0) {
-    await parts.journal.answered(task.id);
+  const appeared = await appearedSince(task, parts, entry);
+  if (isConfirmed(appeared)) {
+    await parts.journal.answered(task);
     parts.log.info("task.start-confirmed", {
       policy: task.policy,
       taskId: task.id,
       target: task.target,
       activity: appeared.ours[0]?.id,
+      confidence: appeared.confidence,
     });
     return { step: "snooze", untilMs: nowMs };
   }
   const { verifyForMs } = parts.timing;
-  if (nowMs - sentAtMs < verifyForMs) return { step: "snooze", untilMs: nowMs + 1_000 };
-  const looked = (appeared.activities.walkStartedAtMs ?? 0) > sentAtMs && appeared.attributable;
-  const seconds = Math.round(verifyForMs / 1_000);
-  const seen = looked ? `no activity of sync job ${task.target} appeared within ${seconds} s` : "the feeds cannot tell";
-  return end({ ...unknown, detail: `${lost.detail}; ${seen}` });
+  if (nowMs - (entry.lastSentAtMs ?? sentAtMs) < verifyForMs) return { step: "snooze", untilMs: nowMs + 1_000 };
+  if (policy.onUnknown === "retry") {
+    const acceptedEnds = policy.follow.until === "accepted";
+    const again = await sendAgain(task, { parts, claim, acceptedEnds });
+    if (again !== undefined) return again;
+  }
+  const { confidence } = appeared;
+  const detail = `${lost.detail}; ${whatWasSeen(task, appeared, { sentAtMs, verifyForMs })}`;
+  return end({ ...unknown, detail, confidence }, from);
+}
+
+/** Only an activity that is hardly anybody else's confirms a start that nobody answered. */
+function isConfirmed({ ours, confidence }: Appeared): boolean {
+  return ours.length > 0 && confidence !== "ambiguous";
+}
+
+function whatWasSeen(
+  task: Task,
+  appeared: Appeared,
+  { sentAtMs, verifyForMs }: { sentAtMs: number; verifyForMs: number },
+): string {
+  const { ours, activities, attributable } = appeared;
+  if (ours.length > 0) return `${ours.length} activities of sync job ${task.target} may be of it or of another start`;
+  const looked = (activities.walkStartedAtMs ?? 0) > sentAtMs && attributable;
+  return looked ? `no activity of it appeared within ${Math.round(verifyForMs / 1_000)} s` : "the feeds cannot tell";
 }

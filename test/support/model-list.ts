@@ -127,6 +127,7 @@ export class ModelList implements PagedList, ItemBook {
       id,
       fingerprint: "",
       syncJobId: undefined,
+      startedAtMs: undefined,
       finished: !this.open.has(id),
       succeeded: true,
       label: undefined,

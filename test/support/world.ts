@@ -86,6 +86,8 @@ export interface World {
   readonly sandbox: Sandbox;
   readonly log: TestLog;
   readonly app: RunningApp;
+  /** Where its keys are. */
+  readonly target: { readonly url: string; readonly prefix: string };
   /** Queues a policy by hand. */
   enqueue(policy: string): Promise<void>;
   /** Queues a policy by hand as a process with these policies would, whatever the app knows. */
@@ -145,6 +147,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     sandbox,
     log,
     app,
+    target,
     enqueue,
     enqueueOf: async (policies, name) => {
       const other = `${file}.other`;

@@ -66,7 +66,7 @@ export const behaviourFields = {
     .enum(["verify", "retry", "give-up"])
     .meta({
       description:
-        "When the answer to a start got lost: `verify` looks for the run in the service, `give-up` ends as unknown at once, `retry` starts again (at least once).",
+        "When the answer to a start got lost: `verify` looks for the run in the service, `give-up` ends as unknown at once, `retry` looks as verify does and, when it finds nothing, sends the start again, 3 times in all at most: the sync job may then run more than once.",
       default: "verify",
       examples: ["give-up"],
     })

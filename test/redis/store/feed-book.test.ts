@@ -21,6 +21,7 @@ const item = (id: string, fingerprint: string, finished = false): ItemFacts => (
   fingerprint,
   syncJobId: "42",
   finished,
+  startedAtMs: undefined,
   succeeded: undefined,
   label: "a b c",
 });

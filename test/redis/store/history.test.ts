@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createRecorder } from "../../../src/outcome/recorder.ts";
 import { History } from "../../../src/store/history.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { redisForTest } from "../../support/redis.ts";
 
@@ -18,8 +19,8 @@ afterAll(() => store.close());
 describe("the history", () => {
   it("keeps the first outcome of a task, whoever comes later", async () => {
     const first = testOutcome({ taskId: "once" });
-    expect(await history.record(first)).toBe(true);
-    expect(await history.record(testOutcome({ taskId: "once", status: "failed" }))).toBe(false);
+    expect(await history.record(first)).toBe("recorded");
+    expect(await history.record(testOutcome({ taskId: "once", status: "failed" }))).toBe("stands");
     expect(await history.outcome("once")).toEqual(first);
   });
 
@@ -36,10 +37,45 @@ describe("the history", () => {
   it("leads to exactly one log line, though many workers end the same task at once", async () => {
     const lines: string[] = [];
     const note = (event: string) => lines.push(event);
-    const record = createRecorder(history, { info: note, warn: note, error: note });
+    const { record, retell } = createRecorder(history, { info: note, warn: note, error: note });
     await Promise.all(
       Array.from({ length: 20 }, (_, index) => record(testOutcome({ taskId: "raced", detail: `worker ${index}` }))),
     );
     expect(lines).toEqual(["task.finished"]);
+    expect(await retell("raced")).toBeUndefined();
+    expect(lines).toEqual(["task.finished"]);
+  });
+
+  it("has an outcome told by the next worker when its recorder died before it said a word, after some time for it", async () => {
+    const outcome = testOutcome({ taskId: "untold" });
+    expect(await history.record(outcome)).toBe("recorded");
+    const told: unknown[] = [];
+    const note = (event: string, fields?: object) => told.push([event, fields]);
+    const { record, retell } = createRecorder(history, { info: note, warn: note, error: note });
+    expect(await record(outcome)).toBe(true);
+    expect(await retell("untold")).toBeGreaterThan(0);
+    expect(told).toEqual([]);
+    await store.redis.zadd(store.key("untold"), 1, "untold");
+    expect(await retell("untold")).toBeUndefined();
+    const { v: _version, ...fields } = outcome;
+    expect(told).toEqual([["task.finished", fields]]);
+    expect(await retell("untold")).toBeUndefined();
+    expect(told).toHaveLength(1);
+  });
+
+  it("takes no outcome that the start journal speaks against", async () => {
+    const journal = new StartJournal(store);
+    const outcome = testOutcome({ taskId: "moved" });
+    const task = { ...outcome, id: "moved" };
+    await journal.claim("moved", "slow");
+    await journal.claim("moved", "quick");
+    expect(await history.record(outcome, { state: "claimed", owner: "slow" })).toBe("moved-on");
+    await journal.beginSending(task, "quick", { startByMs: 9_999_999_999_999, baseline: "" });
+    await journal.answered(task);
+    expect(await history.record(outcome, { state: "sending" })).toBe("moved-on");
+    expect(await history.outcome("moved")).toBeUndefined();
+    expect(await history.record(outcome, { state: "answered" })).toBe("recorded");
+    expect((await journal.claim("moved", "late")).state).toBe("settled");
+    expect(await history.record(outcome, { state: "answered" })).toBe("stands");
   });
 });

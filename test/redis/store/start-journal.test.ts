@@ -1,47 +1,55 @@
+import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { History } from "../../../src/store/history.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import { StartJournal } from "../../../src/store/start-journal.ts";
+import { type JournalTask, StartJournal } from "../../../src/store/start-journal.ts";
+import { testOutcome } from "../../support/outcomes.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
 let store: Store;
 let journal: StartJournal;
+let history: History;
 
 beforeAll(async () => {
   store = await openStore(target);
   journal = new StartJournal(store);
+  history = new History(store);
 });
 afterAll(() => store.close());
 
+const task = (id: string): JournalTask => ({ id, kind: "run", service: "main", repository: "HR", target: id });
 const farAway = { startByMs: 9_999_999_999_999, baseline: "{}" };
 
 describe("the start journal", () => {
   it("permits the request exactly once, whoever asks and however often", async () => {
     await journal.claim("once", "me");
-    const answers = await Promise.all(Array.from({ length: 30 }, () => journal.beginSending("once", "me", farAway)));
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, () => journal.beginSending(task("once"), "me", farAway)),
+    );
     expect(answers.filter((answer) => answer === "permitted")).toHaveLength(1);
   });
 
   it("refuses a worker whose claim another one has taken over", async () => {
     await journal.claim("zombie", "first");
     await journal.claim("zombie", "second");
-    expect(await journal.beginSending("zombie", "first", farAway)).toBe("lost-claim");
-    expect(await journal.beginSending("zombie", "second", farAway)).toBe("permitted");
+    expect(await journal.beginSending(task("zombie"), "first", farAway)).toBe("lost-claim");
+    expect(await journal.beginSending(task("zombie"), "second", farAway)).toBe("permitted");
   });
 
   it("refuses after the start-by time", async () => {
     await journal.claim("late", "me");
-    expect(await journal.beginSending("late", "me", { startByMs: 1, baseline: "{}" })).toBe("too-late");
+    expect(await journal.beginSending(task("late"), "me", { startByMs: 1, baseline: "{}" })).toBe("too-late");
     expect((await journal.claim("late", "me")).state).toBe("claimed");
   });
 
   it("refuses a task that was never claimed", async () => {
-    expect(await journal.beginSending("never", "me", farAway)).toBe("lost-claim");
+    expect(await journal.beginSending(task("never"), "me", farAway)).toBe("lost-claim");
   });
 
   it("shows a redelivered task that its request went out, with what was known before", async () => {
     await journal.claim("lost", "dead");
-    await journal.beginSending("lost", "dead", { startByMs: 9_999_999_999_999, baseline: '{"activities":7}' });
+    await journal.beginSending(task("lost"), "dead", { startByMs: 9_999_999_999_999, baseline: '{"activities":7}' });
     const entry = await journal.claim("lost", "heir");
     expect(entry).toMatchObject({
       state: "sending",
@@ -51,12 +59,12 @@ describe("the start journal", () => {
       answeredAtMs: undefined,
     });
     expect(entry.sentAtMs).toBeGreaterThanOrEqual(entry.claimedAtMs);
-    expect(await journal.beginSending("lost", "heir", farAway)).toBe("lost-claim");
+    expect(await journal.beginSending(task("lost"), "heir", farAway)).toBe("lost-claim");
   });
 
   it("keeps the first reason why an answer is missing", async () => {
     await journal.claim("why", "me");
-    await journal.beginSending("why", "me", farAway);
+    await journal.beginSending(task("why"), "me", farAway);
     expect(await journal.answerLost("why", { kind: "unknown", detail: "reset" })).toEqual({
       kind: "unknown",
       detail: "reset",
@@ -70,30 +78,161 @@ describe("the start journal", () => {
 
   it("lets a task send again when its request surely did not leave", async () => {
     await journal.claim("refused", "me");
-    await journal.beginSending("refused", "me", farAway);
-    await journal.notSent("refused");
+    await journal.beginSending(task("refused"), "me", farAway);
+    await journal.notSent(task("refused"), "me");
     await journal.claim("refused", "me again");
-    expect(await journal.beginSending("refused", "me again", farAway)).toBe("permitted");
+    expect(await journal.beginSending(task("refused"), "me again", farAway)).toBe("permitted");
   });
 
   it("lets nothing happen any more once settled", async () => {
     await journal.claim("over", "me");
-    await journal.settle("over");
+    expect(await history.record(testOutcome({ taskId: "over" }), { state: "claimed", owner: "me" })).toBe("recorded");
     expect((await journal.claim("over", "me")).state).toBe("settled");
-    expect(await journal.beginSending("over", "me", farAway)).toBe("lost-claim");
-    await journal.answered("over");
+    expect(await journal.beginSending(task("over"), "me", farAway)).toBe("lost-claim");
+    await journal.answered(task("over"));
     expect((await journal.claim("over", "me")).state).toBe("settled");
   });
 
   it("treats a state that only a newer version knows as one that never sends", async () => {
     await store.redis.hset(store.key("start", "newer"), "state", "negotiating");
     expect((await journal.claim("newer", "me")).state).toBe("sending");
-    expect(await journal.beginSending("newer", "me", farAway)).toBe("lost-claim");
+    expect(await journal.beginSending(task("newer"), "me", farAway)).toBe("lost-claim");
   });
 
   it("names the tasks that stand for an expanded one", async () => {
     expect(await journal.expandedInto("masks")).toBeUndefined();
     await journal.expanded("masks", ["a", "b"]);
     expect(await journal.expandedInto("masks")).toEqual(["a", "b"]);
+  });
+
+  it("reads an entry as version 1 wrote it, and goes on with it", async () => {
+    const file = new URL("../../unit/golden/v1/journal-entry.json", import.meta.url);
+    await store.redis.hset(store.key("start", "golden"), JSON.parse(await readFile(file, "utf8")));
+    expect(await journal.claim("golden", "me")).toEqual({
+      state: "sending",
+      owner: "3b241101-e2bb-4255-8caf-4136c566a962",
+      claimedAtMs: 1_795_228_200_100,
+      sentAtMs: 1_795_228_200_400,
+      lastSentAtMs: 1_795_228_200_400,
+      sends: 1,
+      answeredAtMs: undefined,
+      baseline: '{"activities":120,"conflictDetails":0}',
+      lost: { kind: "unknown", detail: "reset", atMs: undefined },
+      finishSeenAtMs: undefined,
+    });
+    expect(await history.record(testOutcome({ taskId: "golden" }), { state: "sending" })).toBe("recorded");
+  });
+
+  it("leaves alone what a newer version has in work", async () => {
+    await store.redis.hset(store.key("start", "from-tomorrow"), "v", "2", "state", "claimed", "owner", "newer");
+    await expect(journal.claim("from-tomorrow", "me")).rejects.toThrow("newer Syncline");
+    expect(await store.redis.hget(store.key("start", "from-tomorrow"), "owner")).toBe("newer");
+  });
+});
+
+describe("taking a permission back", () => {
+  it("is for its owner only: a zombie that wakes up cannot undo what another one sent", async () => {
+    await journal.claim("zombie-back", "zombie");
+    await journal.beginSending(task("zombie-back"), "zombie", farAway);
+    expect(await journal.sendAgain(task("zombie-back"), "heir", { startByMs: farAway.startByMs, sends: 1 })).toBe(
+      "permitted",
+    );
+    await journal.notSent(task("zombie-back"), "zombie");
+    expect(await journal.claim("zombie-back", "third")).toMatchObject({ state: "sending", owner: "heir", sends: 2 });
+  });
+
+  it("makes the task new, as if nothing had been sent", async () => {
+    await journal.claim("anew", "me");
+    await journal.beginSending(task("anew"), "me", farAway);
+    await journal.answerLost("anew", { kind: "crash", detail: "noticed too early" });
+    await journal.notSent(task("anew"), "me");
+    expect(await journal.claim("anew", "me")).toMatchObject({
+      state: "claimed",
+      sends: 0,
+      sentAtMs: undefined,
+      lost: undefined,
+      baseline: undefined,
+    });
+  });
+
+  it("leaves an earlier request undecided", async () => {
+    await journal.claim("second", "me");
+    await journal.beginSending(task("second"), "me", farAway);
+    await journal.sendAgain(task("second"), "me", { startByMs: farAway.startByMs, sends: 1 });
+    await journal.notSent(task("second"), "me");
+    expect(await journal.claim("second", "me")).toMatchObject({ state: "sending", sends: 1 });
+  });
+});
+
+describe("sending again", () => {
+  it("is permitted once for each request without an answer, however many ask", async () => {
+    await journal.claim("again", "me");
+    await journal.beginSending(task("again"), "me", farAway);
+    const ask = (owner: string) => journal.sendAgain(task("again"), owner, { startByMs: farAway.startByMs, sends: 1 });
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => ask(`worker ${index}`)));
+    expect(answers.filter((answer) => answer === "permitted")).toHaveLength(1);
+  });
+
+  it("is refused once the start was answered, and after the start-by time", async () => {
+    await journal.claim("late-again", "me");
+    await journal.beginSending(task("late-again"), "me", farAway);
+    expect(await journal.sendAgain(task("late-again"), "me", { startByMs: 1, sends: 1 })).toBe("too-late");
+    await journal.answered(task("late-again"));
+    expect(await journal.sendAgain(task("late-again"), "me", { startByMs: farAway.startByMs, sends: 1 })).toBe(
+      "lost-claim",
+    );
+  });
+});
+
+describe("whose an activity is", () => {
+  const start = (id: string, target: string) => ({ ...task(id), target });
+  const send = async (id: string, target: string) => {
+    await journal.claim(id, "me");
+    await journal.beginSending(start(id, target), "me", farAway);
+    return (await journal.claim(id, "me")).sentAtMs ?? 0;
+  };
+
+  it("is the start that is nearest in time, whoever asks", async () => {
+    const first = await send("near-1", "near");
+    await store.redis.hset(store.key("in-flight", "run", "main", "HR", "near"), "near-1", first - 60_000);
+    const second = await send("near-2", "near");
+    const activities = [
+      { id: "a", startedAtMs: second - 59_000 },
+      { id: "b", startedAtMs: second + 100 },
+    ];
+    const { taskOf, inFlight } = await journal.attribute(start("near-2", "near"), activities);
+    expect([...taskOf]).toEqual([
+      ["a", "near-1"],
+      ["b", "near-2"],
+    ]);
+    expect([...inFlight.keys()]).toEqual(["near-1", "near-2"]);
+    expect((await journal.attribute(start("near-1", "near"), activities)).taskOf).toEqual(taskOf);
+  });
+
+  it("without a time is the first start that has none yet, those that were answered first", async () => {
+    await send("plain-lost", "plain");
+    await send("plain-answered", "plain");
+    await journal.answered(start("plain-answered", "plain"));
+    const activities = [
+      { id: "a", startedAtMs: undefined },
+      { id: "b", startedAtMs: undefined },
+    ];
+    expect([...(await journal.attribute(start("plain-lost", "plain"), activities)).taskOf]).toEqual([
+      ["a", "plain-answered"],
+      ["b", "plain-lost"],
+    ]);
+  });
+
+  it("stays as it was decided, also when the start has ended", async () => {
+    await send("kept-1", "kept");
+    await journal.attribute(start("kept-1", "kept"), [{ id: "a", startedAtMs: undefined }]);
+    const outcome = testOutcome({ taskId: "kept-1", target: "kept", service: "main", repository: "HR" });
+    expect(await history.record(outcome, { state: "sending" })).toBe("recorded");
+    await send("kept-2", "kept");
+    const { taskOf, inFlight } = await journal.attribute(start("kept-2", "kept"), [
+      { id: "a", startedAtMs: undefined },
+    ]);
+    expect(taskOf.get("a")).toBe("kept-1");
+    expect([...inFlight.keys()]).toEqual(["kept-2"]);
   });
 });

@@ -12,9 +12,7 @@ const cases: Readonly<Record<string, readonly [text: string, problem: string]>> 
   "policies.*.delete": [policy("delete: { syncJob: 42, name: C }"), '5:31 "delete"'],
   "policies.*.after": [policy(`${run}, after: [b]`), '5:55 "after"'],
   "policies.*.notify": [policy(`${run}, notify: [ops]`), '5:55 "notify"'],
-  "policies.*.onUnknown: retry": [policy(`${run}, onUnknown: retry`), '5:55 "onUnknown: retry"'],
   "defaults.notify": [`${policy(run)}defaults: { notify: [ops] }\n`, '6:13 "notify"'],
-  "defaults.onUnknown: retry": [`${policy(run)}defaults: { onUnknown: retry }\n`, '6:13 "onUnknown: retry"'],
   "services.*.token.oauth2": [
     "apiVersion: syncline/v1\nservices: { m: { baseUrl: https://a.example, token: { oauth2: { scope: 7 } } } }",
     '2:55 "oauth2"',

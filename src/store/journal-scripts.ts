@@ -1,0 +1,118 @@
+// The atomic steps of the start journal, in Redis's own language. Called by start-journal.ts only, which knows what they are for.
+// KEYS[1] is the entry of a task, KEYS[2] the starts of its sync job that are in flight: task → when it was sent, and "+" once it was answered.
+import { createScript } from "./redis.ts";
+
+const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
+
+/** ARGV: owner, retention. Answers the entry; an entry of a newer version as it is. */
+export const claimScript = createScript(`${now}
+local entry = redis.call('HMGET', KEYS[1], 'state', 'v')
+if (not entry[1] or entry[1] == 'claimed') and (tonumber(entry[2]) or 1) <= 1 then
+  redis.call('HSET', KEYS[1], 'v', 1, 'state', 'claimed', 'owner', ARGV[1])
+  redis.call('HSETNX', KEYS[1], 'claimedAtMs', now)
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return redis.call('HGETALL', KEYS[1])`);
+
+/** The one step that permits the request. ARGV: owner, start-by time, baseline, task, how long starts in flight are known. */
+export const sendScript = createScript(`${now}
+local entry = redis.call('HMGET', KEYS[1], 'state', 'owner')
+if entry[1] ~= 'claimed' or entry[2] ~= ARGV[1] then return 'lost-claim' end
+if now > tonumber(ARGV[2]) then return 'too-late' end
+redis.call('HSET', KEYS[1], 'state', 'sending', 'sends', 1, 'sentAtMs', now, 'lastSentAtMs', now, 'baseline', ARGV[3])
+redis.call('HSET', KEYS[2], ARGV[4], now)
+redis.call('PEXPIRE', KEYS[2], ARGV[5])
+return 'permitted'`);
+
+/** Permits one more request after this many went unanswered. ARGV: owner, start-by time, sends so far. */
+export const sendAgainScript = createScript(`${now}
+local entry = redis.call('HMGET', KEYS[1], 'state', 'sends')
+if entry[1] ~= 'sending' or (tonumber(entry[2]) or 1) ~= tonumber(ARGV[3]) then return 'lost-claim' end
+if now > tonumber(ARGV[2]) then return 'too-late' end
+redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'sends', ARGV[3] + 1, 'lastSentAtMs', now)
+return 'permitted'`);
+
+/**
+ * Takes back the newest permission, if it is this owner's and nothing else happened. With none left the task may claim anew, as if
+ * nothing had been. ARGV: owner, task.
+ */
+export const notSentScript = createScript(`
+local entry = redis.call('HMGET', KEYS[1], 'state', 'owner', 'sends')
+if entry[1] ~= 'sending' or entry[2] ~= ARGV[1] then return 0 end
+local sends = (tonumber(entry[3]) or 1) - 1
+if sends > 0 then
+  redis.call('HSET', KEYS[1], 'sends', sends)
+else
+  redis.call('HSET', KEYS[1], 'state', 'claimed')
+  redis.call('HDEL', KEYS[1], 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'lost')
+  redis.call('HDEL', KEYS[2], ARGV[2])
+end
+return 1`);
+
+/** The start was accepted, or an activity proves it. ARGV: task. */
+export const answeredScript = createScript(`${now}
+if redis.call('HGET', KEYS[1], 'state') ~= 'sending' then return 0 end
+redis.call('HSET', KEYS[1], 'state', 'answered', 'answeredAtMs', now)
+local sent = redis.call('HGET', KEYS[2], ARGV[1])
+if sent then redis.call('HSET', KEYS[2], ARGV[1], sent .. '+') end
+return 1`);
+
+/** Sets a field once. ARGV: field, value ('' for now). Answers what stands there. */
+export const noteScript = createScript(`${now}
+local value = ARGV[2] == '' and now or ARGV[2]
+redis.call('HSETNX', KEYS[1], ARGV[1], value)
+return redis.call('HGET', KEYS[1], ARGV[1])`);
+
+/**
+ * Gives each activity to the one start in flight that is nearest in time; without a time to the first one that has none yet, those
+ * that were answered before the others. What was given once stays. KEYS: given activities, starts in flight, order of giving.
+ * ARGV: how long it is remembered, how many are, then pairs of activity and when it began ('' for unknown), oldest first.
+ * Answers the tasks, in this order ('' for nobody), and then each start in flight with its instant.
+ */
+export const attributeScript = createScript(`${now}
+local flat = redis.call('HGETALL', KEYS[2])
+local starts, has = {}, {}
+for i = 1, #flat, 2 do
+  starts[#starts + 1] = { task = flat[i], at = tonumber(string.match(flat[i + 1], '%d+')), open = string.sub(flat[i + 1], -1) ~= '+' }
+end
+table.sort(starts, function(a, b)
+  if a.open ~= b.open then return b.open end
+  if a.at ~= b.at then return a.at < b.at end
+  return a.task < b.task
+end)
+if #starts > 1 then
+  for _, task in ipairs(redis.call('HVALS', KEYS[1])) do has[task] = true end
+end
+local answer = {}
+for i = 3, #ARGV, 2 do
+  local task = redis.call('HGET', KEYS[1], ARGV[i])
+  if not task then
+    local began, best = tonumber(ARGV[i + 1]), nil
+    for _, start in ipairs(starts) do
+      if began then
+        if not best or math.abs(start.at - began) < math.abs(best.at - began) then best = start end
+      elseif not best or (has[best.task] and not has[start.task]) then
+        best = start
+      end
+    end
+    if best then
+      task = best.task
+      has[task] = true
+      redis.call('HSET', KEYS[1], ARGV[i], task)
+      redis.call('ZADD', KEYS[3], now, ARGV[i])
+      redis.call('PEXPIRE', KEYS[1], ARGV[1])
+      redis.call('PEXPIRE', KEYS[3], ARGV[1])
+    end
+  end
+  answer[#answer + 1] = task or ''
+end
+local extra = redis.call('ZCARD', KEYS[3]) - tonumber(ARGV[2])
+if extra > 0 then
+  local old = redis.call('ZPOPMIN', KEYS[3], extra)
+  for i = 1, #old, 2 do redis.call('HDEL', KEYS[1], old[i]) end
+end
+for _, start in ipairs(starts) do
+  answer[#answer + 1] = start.task
+  answer[#answer + 1] = start.at
+end
+return answer`);

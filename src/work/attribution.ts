@@ -1,0 +1,68 @@
+// Whose are the activities of a sync job that appeared since a start? Pure; the starts in flight come from the journal, which gives
+// each activity to one of them at most. A start by hand or by the service's own trigger leaves activities too, and nobody knows of it.
+import type { SeenItem } from "../store/feed-book.ts";
+import type { Attributed } from "../store/start-journal.ts";
+import type { Confidence } from "../tasks/outcome.ts";
+
+/** What is known of the start. */
+export interface StartFacts {
+  readonly taskId: string;
+  readonly sentAtMs: number;
+  /** When it was answered, or when it was noticed that no answer would come. */
+  readonly decidedAtMs: number;
+  /** The service said that it accepted the one request. */
+  readonly isAnswered: boolean;
+}
+
+/** The activities of a start. */
+export interface Attribution {
+  readonly ours: readonly SeenItem[];
+  /** undefined when there are none. */
+  readonly confidence: Confidence | undefined;
+  /** Activities of the same sync job that began at another time or belong to another start. */
+  readonly others: number;
+  /** Other starts of the sync job that are in flight. */
+  readonly rivals: number;
+}
+
+/** How far the clocks of service and Redis may be apart for an activity to count as begun at the start. */
+const skewMs = 2_000;
+/** How long after its acceptance a run may begin. */
+const beginsWithinMs = 15_000;
+/** What began so long before the start is surely not its own, whatever the clocks say. */
+const surelyBeforeMs = 300_000;
+/** Starts that lie closer together cannot be told apart by when their activities began. */
+const apartMs = 5_000;
+
+/** Picks the activities of one start and says how sure that is. */
+export function attributeTo(
+  start: StartFacts,
+  activities: readonly SeenItem[],
+  { taskOf, inFlight }: Attributed,
+): Attribution {
+  const isKnown = inFlight.has(start.taskId);
+  const mine = activities.filter(({ id }) => {
+    const task = taskOf.get(id);
+    // A start of a version that did not register it owns what nobody else does.
+    return task === start.taskId || (task === undefined && !isKnown);
+  });
+  const isNear = ({ startedAtMs = Number.NaN }: SeenItem) =>
+    startedAtMs >= start.sentAtMs - skewMs && startedAtMs <= start.decidedAtMs + beginsWithinMs;
+  // Once one began right at the start, those from before are somebody else's; until then the clocks may just be apart.
+  const beforeMs = mine.some(isNear) ? skewMs : surelyBeforeMs;
+  const ours = mine.filter(({ startedAtMs }) => startedAtMs === undefined || startedAtMs >= start.sentAtMs - beforeMs);
+  const rivals = [...inFlight].filter(([task]) => task !== start.taskId);
+  const areApart = rivals.every(([, sentAtMs]) => Math.abs(sentAtMs - start.sentAtMs) >= apartMs);
+  const confidence = (): Confidence => {
+    if (ours.every(isNear) && areApart)
+      return start.isAnswered && ours.length === 1 && rivals.length === 0 ? "certain" : "likely";
+    const isOnlyOne = ours.length === 1 && ours[0]?.startedAtMs === undefined && rivals.length === 0;
+    return isOnlyOne ? "likely" : "ambiguous";
+  };
+  return {
+    ours,
+    confidence: ours.length === 0 ? undefined : confidence(),
+    others: activities.length - ours.length,
+    rivals: rivals.length,
+  };
+}

@@ -1,0 +1,151 @@
+// Starts whose answer got lost, with others who start the same sync job: by hand, by another policy, or by the operator's own retry.
+import { afterEach, describe, expect, it } from "vitest";
+import { redisForTest } from "../support/redis.ts";
+import { startWorld, type World, type WorldOptions } from "../support/world.ts";
+
+const redis = redisForTest();
+let world: World | undefined;
+
+async function start(options: Omit<WorldOptions, "redis">): Promise<World> {
+  world = await startWorld({ redis, ...options });
+  return world;
+}
+
+afterEach(async () => {
+  await world?.stop();
+  world = undefined;
+});
+
+const story = (syncJob: number, more = "") =>
+  `  - { name: story, service: main, repository: HR, run: { syncJobs: [${syncJob}] }${more} }`;
+
+/** Somebody starts a sync job by hand, past Syncline. */
+async function startByHand({ sandbox }: World, syncJob: number): Promise<void> {
+  const answer = await fetch(`${sandbox.baseUrl}/api/syncjobs/run(${syncJob})?repository=HR`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${sandbox.token}` },
+  });
+  expect(answer.status).toBe(200);
+}
+
+/** Waits until the first fault has a request in its hands. */
+async function untilStruck({ baseUrl, token }: World["sandbox"]): Promise<void> {
+  for (let struck = 0; struck === 0; ) {
+    const answer = await fetch(`${baseUrl}/_sandbox/faults`, { headers: { authorization: `Bearer ${token}` } });
+    const { value } = (await answer.json()) as { value: { struck: number }[] };
+    struck = value[0]?.struck ?? 0;
+  }
+}
+
+describe("onUnknown: retry", () => {
+  const retry = story(3, ", onUnknown: retry");
+
+  it("sends again when nothing shows that the start arrived, and says that it sent twice", async () => {
+    const { run, starts, sandbox, log } = await start({ policies: retry, faults: ["reset,op=RunSyncJob,first=1"] });
+    expect(await run("story")).toMatchObject({ status: "succeeded", answerLost: true, sends: 2 });
+    expect(starts(3)).toBe(1);
+    expect(sandbox.requests()["RunSyncJob"]).toEqual({ cut: 1, 200: 1 });
+    expect(log.named("task.sent-again")).toMatchObject([{ sends: 2 }]);
+  });
+
+  it("looks first: a start that happened is not sent again", async () => {
+    const { run, starts } = await start({ policies: retry, faults: ["lost-answer,op=RunSyncJob,first=1"] });
+    const outcome = await run("story");
+    expect(outcome).toMatchObject({ status: "succeeded", answerLost: true });
+    expect(outcome).not.toHaveProperty("sends");
+    expect(starts(3)).toBe(1);
+  });
+
+  it("ends as unknown after three requests without an answer", async () => {
+    const { run, sandbox } = await start({
+      policies: retry,
+      faults: ["reset,op=RunSyncJob"],
+    });
+    expect(await run("story")).toMatchObject({ status: "unknown", reason: "answer-lost", sends: 3 });
+    expect(sandbox.requests()["RunSyncJob"]).toEqual({ cut: 3 });
+  });
+
+  it("does not say not-started when only the second request was refused", async () => {
+    const { run } = await start({
+      policies: retry,
+      faults: ["reset,op=RunSyncJob,first=1", "401,op=RunSyncJob"],
+    });
+    expect(await run("story")).toMatchObject({ status: "unknown", reason: "answer-lost", sends: 3 });
+  });
+
+  it("repeats an activation too", async () => {
+    const policies = "  - { name: story, service: main, activate: { syncJobs: [3] }, onUnknown: retry }";
+    const { run, sandbox } = await start({ policies, faults: ["reset,op=EnableSyncJobById,first=1"] });
+    expect(await run("story")).toMatchObject({ status: "succeeded", answerLost: true, sends: 2 });
+    expect(sandbox.ledger()).toHaveLength(1);
+  });
+});
+
+describe("onUnknown: give-up", () => {
+  it("does not look", async () => {
+    const { run, sandbox } = await start({
+      policies: story(3, ", onUnknown: give-up"),
+      faults: ["lost-answer,op=RunSyncJob"],
+    });
+    expect(await run("story")).toMatchObject({ status: "unknown", reason: "answer-lost" });
+    expect(sandbox.requests()["RunSyncJob"]).toEqual({ cut: 1 });
+  });
+});
+
+describe("a sync job that somebody starts by hand at the same time", () => {
+  it("leaves it open whose an activity is, unless the mapping says when it began", async () => {
+    const world = await start({ policies: story(3), sandbox: { runMs: [1_000, 1_000] } });
+    const outcome = world.run("story");
+    await world.log.until(({ event }) => event === "task.started");
+    await startByHand(world, 3);
+    expect(await outcome).toMatchObject({ status: "succeeded", evidence: "inferred", confidence: "ambiguous" });
+  });
+
+  it("never turns a lost start into a success: two activities, one of which may be ours", async () => {
+    const world = await start({ policies: story(3), faults: ["reset,op=RunSyncJob,first=1"] });
+    const outcome = world.run("story");
+    await world.log.until(({ event }) => event === "task.answer-lost");
+    await Promise.all([startByHand(world, 3), startByHand(world, 3)]);
+    expect(await outcome).toMatchObject({ status: "unknown", reason: "answer-lost", confidence: "ambiguous" });
+  });
+});
+
+describe("two runs of one sync job at once (overlap: allow)", () => {
+  it("count each activity once", async () => {
+    const other = story(3, ", overlap: allow").replace("name: story", "name: other");
+    const world = await start({
+      policies: `${story(3, ", overlap: allow")}\n${other}`,
+      sandbox: { runMs: [1_500, 1_500] },
+    });
+    const outcomes = await Promise.all([world.run("story"), world.run("other")]);
+    for (const outcome of outcomes)
+      expect(outcome).toMatchObject({ status: "succeeded", detail: expect.stringMatching(/^1 activity finished/) });
+    expect(world.starts(3)).toBe(2);
+  });
+});
+
+describe("stopping", () => {
+  it("does not wait for the page that a walk is reading", async () => {
+    const { app, log, enqueue, sandbox } = await start({
+      policies: story(3),
+      faults: ["latency,op=GetActivities,ms=60000"],
+    });
+    await enqueue("story");
+    await untilStruck(sandbox);
+    await app.stop();
+    expect(log.named("queue.drain-incomplete")).toEqual([]);
+  });
+
+  it("lets a request that is under way come to its answer, and starts nothing more", async () => {
+    const { app, log, enqueue, sandbox, starts } = await start({
+      policies: story(3, ", follow: { until: accepted }"),
+      faults: ["latency,op=RunSyncJob,ms=1500"],
+    });
+    await enqueue("story");
+    await untilStruck(sandbox);
+    await app.stop();
+    expect(log.outcomesOf("story")).toMatchObject([{ status: "accepted", answerLost: false }]);
+    expect(log.named("queue.drain-incomplete")).toEqual([]);
+    expect(starts(3)).toBe(1);
+  });
+});

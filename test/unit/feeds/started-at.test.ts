@@ -1,0 +1,28 @@
+import { describe, expect, it } from "vitest";
+import { createItemReader } from "../../../src/feeds/mapping.ts";
+
+const reader = createItemReader("activities", { startedAt: "item.begun" });
+const startedAt = (begun: unknown) => reader.read({ begun }).startedAtMs;
+
+describe("when an activity began", () => {
+  it.each([
+    ["2026-11-21T02:30:00Z", 1_795_228_200_000],
+    ["2026-11-21T03:30:00.500+01:00", 1_795_228_200_500],
+    [1_795_228_200, 1_795_228_200_000],
+    [1_795_228_200_123, 1_795_228_200_123],
+  ])("is read from %s", (text, instantMs) => {
+    expect(startedAt(text)).toBe(instantMs);
+  });
+
+  it.each(["2026-11-21T02:30:00", "2026-11-21", "yesterday", "", 7, -1_795_228_200, 1e20, true, null, { at: 1 }])(
+    "is not known from %s: there is no zone, or it is no instant",
+    (value) => {
+      expect(startedAt(value)).toBeUndefined();
+    },
+  );
+
+  it("may be a CEL timestamp", () => {
+    const cel = createItemReader("activities", { startedAt: "timestamp(item.begun)" });
+    expect(cel.read({ begun: "2026-11-21T02:30:00Z" }).startedAtMs).toBe(1_795_228_200_000);
+  });
+});

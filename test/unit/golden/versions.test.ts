@@ -1,0 +1,47 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { NewerVersionError } from "../../../src/core/newer-version.ts";
+import { parseFeedWalk } from "../../../src/tasks/feed.ts";
+import { parseOutcome } from "../../../src/tasks/outcome.ts";
+import { parsePause } from "../../../src/tasks/pause.ts";
+import { readSlotRecord } from "../../../src/tasks/slot-record.ts";
+import { parseTask } from "../../../src/tasks/task.ts";
+import { parseBaseline } from "../../../src/work/evidence.ts";
+
+// What version 1 wrote must be read by every later version. These files never change; a new version gets a folder of its own.
+// The journal entry of version 1 is read in test/redis/store/start-journal.test.ts, since Redis holds it as a hash.
+const folder = join(import.meta.dirname, "v1");
+const golden = (name: string): Record<string, unknown> =>
+  JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"));
+
+const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
+  task: parseTask,
+  "feed-walk": parseFeedWalk,
+  "slot-record": readSlotRecord,
+  pause: parsePause,
+  outcome: parseOutcome,
+  "outcome-with-confidence": parseOutcome,
+  baseline: (value) => parseBaseline(JSON.stringify(value)),
+};
+
+describe("what version 1 wrote", () => {
+  it("has a reader for every golden file", () => {
+    const files = readdirSync(folder).map((file) => file.replace(".json", ""));
+    expect(files.sort()).toEqual([...Object.keys(readers), "journal-entry"].sort());
+  });
+
+  it.each(Object.entries(readers))("is read: %s", (name, read) => {
+    const { v: _version, ...fields } = golden(name);
+    expect(read(golden(name))).toMatchObject(fields);
+  });
+
+  it.each(Object.entries(readers))("of a newer version is left to that one: %s", (name, read) => {
+    expect(() => read({ ...golden(name), v: 2, more: "that nobody knows yet" })).toThrow(NewerVersionError);
+  });
+
+  it.each(["slot-record", "baseline"])("without a version, as before the field, is version 1: %s", (name) => {
+    const { v: _version, ...fields } = golden(name);
+    expect(readers[name]?.(fields)).toMatchObject(fields);
+  });
+});

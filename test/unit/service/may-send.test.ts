@@ -1,0 +1,69 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createDeadline } from "../../../src/core/clock.ts";
+import type { ServiceError } from "../../../src/service/client.ts";
+import { connect, errorOf, startServer } from "./test-server.ts";
+
+describe("the last look before a start goes out", () => {
+  it("comes when the connection stands, and without consent not a byte leaves", async () => {
+    let connections = 0;
+    let bytes = 0;
+    const server = createServer((socket) => {
+      connections += 1;
+      socket.on("data", (data) => {
+        bytes += data.length;
+      });
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(() => void server.close());
+    const address = server.address();
+    const port = typeof address === "object" ? address?.port : 0;
+    const service = connect(`http://127.0.0.1:${port}`);
+    const asked: number[] = [];
+    const closed = once(server, "connection").then(([socket]) => once(socket, "close"));
+    const maySend = () => {
+      asked.push(1);
+      return false;
+    };
+    const error = (await errorOf(service.runSyncJob(42, {}, { maySend }))) as ServiceError;
+    expect({ kind: error.kind, sent: error.sent }).toEqual({ kind: "cancelled", sent: "no" });
+    await closed;
+    expect({ asked: asked.length, connections, bytes }).toEqual({ asked: 1, connections: 1, bytes: 0 });
+  });
+
+  it("lets the request out with consent", async () => {
+    const server = await startServer((_request, response) => response.end());
+    await connect(server.url).runSyncJob(42, {}, { maySend: () => true });
+    expect(server.seen).toHaveLength(1);
+  });
+
+  it("comes again before the repeat after a renewed token", async () => {
+    const server = await startServer((_request, response) => response.writeHead(401).end());
+    const token = { get: async () => "first", renew: async () => "second" };
+    let asked = 0;
+    const maySend = () => {
+      asked += 1;
+      return asked === 1;
+    };
+    const error = (await errorOf(connect(server.url, { token }).runSyncJob(42, {}, { maySend }))) as ServiceError;
+    expect({ kind: error.kind, sent: error.sent, asked }).toEqual({ kind: "cancelled", sent: "no", asked: 2 });
+    expect(server.seen).toHaveLength(1);
+  });
+});
+
+describe("a deadline", () => {
+  it("has passed when either clock says so: one stands still in a suspended machine, the other may step", () => {
+    const clock = { wall: 0, monotonic: 0, nowMs: () => clock.wall, monotonicMs: () => clock.monotonic };
+    const hasPassed = createDeadline(5_000, clock);
+    expect(hasPassed()).toBe(false);
+    clock.monotonic = 5_001;
+    expect(hasPassed()).toBe(true);
+    clock.monotonic = 0;
+    clock.wall = 3_600_000;
+    expect(hasPassed()).toBe(true);
+    clock.wall = -3_600_000;
+    expect(hasPassed()).toBe(false);
+  });
+});

@@ -1,0 +1,111 @@
+import { describe, expect, it } from "vitest";
+import type { SeenItem } from "../../../src/store/feed-book.ts";
+import { attributeTo, type StartFacts } from "../../../src/work/attribution.ts";
+
+const sentAtMs = 1_795_228_200_000;
+const start: StartFacts = { taskId: "ours", sentAtMs, decidedAtMs: sentAtMs + 1_000, isAnswered: true };
+const lost: StartFacts = { ...start, isAnswered: false };
+
+/** An activity that began so many seconds after the start; without a number its mapping does not say when. */
+function activity(id: string, seconds?: number): SeenItem {
+  return {
+    id,
+    fingerprint: id,
+    syncJobId: "42",
+    startedAtMs: seconds === undefined ? undefined : sentAtMs + seconds * 1_000,
+    finished: true,
+    succeeded: true,
+    label: undefined,
+    firstSeq: 1,
+    seq: 1,
+  };
+}
+
+interface Given {
+  readonly facts?: StartFacts;
+  readonly activities: readonly SeenItem[];
+  /** Whose each activity is by the journal; ours unless said. */
+  readonly owners?: Readonly<Record<string, string>>;
+  /** Other starts in flight: seconds after ours. */
+  readonly rivals?: Readonly<Record<string, number>>;
+}
+
+function attributed({ facts = start, activities, owners = {}, rivals = {} }: Given) {
+  const others = Object.entries(rivals).map(([task, seconds]) => [task, sentAtMs + seconds * 1_000] as const);
+  const result = attributeTo(facts, activities, {
+    taskOf: new Map(activities.map(({ id }) => [id, owners[id] ?? "ours"])),
+    inFlight: new Map([["ours", sentAtMs], ...others]),
+  });
+  return { ...result, ours: result.ours.map(({ id }) => id) };
+}
+
+describe("the activities of a start", () => {
+  it("are certain when it was answered and one began right then", () => {
+    expect(attributed({ activities: [activity("a", 0.3)] })).toEqual({
+      ours: ["a"],
+      confidence: "certain",
+      others: 0,
+      rivals: 0,
+    });
+  });
+
+  it("are likely when the answer got lost and one began right then", () => {
+    expect(attributed({ facts: lost, activities: [activity("a", 0.3)] }).confidence).toBe("likely");
+  });
+
+  it("are likely when there is only one and nobody knows when it began", () => {
+    expect(attributed({ activities: [activity("a")] }).confidence).toBe("likely");
+    expect(attributed({ facts: lost, activities: [activity("a")] }).confidence).toBe("likely");
+  });
+
+  it("are ambiguous when there are several and nobody knows when they began: a trigger may have started one", () => {
+    expect(attributed({ activities: [activity("a"), activity("b")] })).toMatchObject({
+      ours: ["a", "b"],
+      confidence: "ambiguous",
+    });
+  });
+
+  it("are ambiguous when one began long after the answer: somebody may have started it by hand", () => {
+    expect(attributed({ activities: [activity("a", 40)] }).confidence).toBe("ambiguous");
+    expect(attributed({ activities: [activity("a", 0.3), activity("b", 40)] })).toMatchObject({
+      ours: ["a", "b"],
+      confidence: "ambiguous",
+    });
+  });
+
+  it("are without those that began before it, once one began right at it", () => {
+    expect(attributed({ activities: [activity("by-hand", -20), activity("a", 0.3)] })).toEqual({
+      ours: ["a"],
+      confidence: "certain",
+      others: 1,
+      rivals: 0,
+    });
+  });
+
+  it("may have begun a little before it by the service's clock, which is ambiguous then", () => {
+    expect(attributed({ activities: [activity("a", -20)] })).toMatchObject({ ours: ["a"], confidence: "ambiguous" });
+    expect(attributed({ activities: [activity("a", -301)] })).toMatchObject({ ours: [], confidence: undefined });
+  });
+
+  it("are without those of other starts", () => {
+    const activities = [activity("a", 0.3), activity("b", 60.2)];
+    expect(attributed({ activities, owners: { b: "other" }, rivals: { other: 60 } })).toEqual({
+      ours: ["a"],
+      confidence: "likely",
+      others: 1,
+      rivals: 1,
+    });
+  });
+
+  it("are ambiguous when another start went out within the same seconds", () => {
+    const activities = [activity("a", 0.3), activity("b", 2.3)];
+    expect(attributed({ activities, owners: { b: "other" }, rivals: { other: 2 } }).confidence).toBe("ambiguous");
+  });
+
+  it("are all that nobody else has, for a start that an older version sent", () => {
+    const taskOf = new Map([["b", "other"]]);
+    const inFlight = new Map([["other", sentAtMs - 60_000]]);
+    const { ours } = attributeTo(start, [activity("a", 0.3), activity("b", -60)], { taskOf, inFlight });
+    expect(ours.map(({ id }) => id)).toEqual(["a"]);
+  });
+});

@@ -1,0 +1,76 @@
+import { describe, expect, it } from "vitest";
+import type { FeedStatus, SeenItem } from "../../../src/store/feed-book.ts";
+import { type RunEvidence, settleRun } from "../../../src/work/settle.ts";
+
+const status: FeedStatus = {
+  generation: 0,
+  knowledge: undefined,
+  seq: 1,
+  count: 1,
+  walks: 1,
+  walkStartedAtMs: 2_000,
+  walkEndedAtMs: 2_100,
+  grewAtMs: 1_500,
+  wantedAtMs: 0,
+  failingSinceMs: undefined,
+  failure: undefined,
+};
+const activity = (id: string, succeeded: boolean): SeenItem => ({
+  id,
+  fingerprint: id,
+  syncJobId: "42",
+  startedAtMs: undefined,
+  finished: true,
+  succeeded,
+  label: undefined,
+  firstSeq: 1,
+  seq: 1,
+});
+
+function settled(changes: Partial<RunEvidence>) {
+  const evidence: RunEvidence = {
+    activities: status,
+    conflictDetails: status,
+    ours: [],
+    confidence: "likely",
+    others: 0,
+    rivals: 0,
+    attributable: true,
+    grew: true,
+    newConflicts: 0,
+    nowMs: 3_000,
+    sentAtMs: 1_000,
+    finishSeenAtMs: 1_600,
+    timing: { quietForMs: 30_000, unreadableForMs: 300_000 },
+    ...changes,
+  };
+  return settleRun({ until: "settled", deadlineMs: 60_000, conflictsMax: undefined }, evidence);
+}
+
+describe("a run whose activities may be of another start too", () => {
+  const confidence = "ambiguous";
+
+  it("succeeds by inference only, when all of them succeeded", () => {
+    const ours = [activity("a", true), activity("b", true)];
+    expect(settled({ ours, confidence })).toMatchObject({ status: "succeeded", evidence: "inferred", confidence });
+    expect(settled({ ours })).toMatchObject({ status: "succeeded", evidence: "direct", confidence: "likely" });
+  });
+
+  it("failed by inference only, when all of them failed", () => {
+    const ours = [activity("a", false), activity("b", false)];
+    expect(settled({ ours, confidence })).toMatchObject({ status: "failed", evidence: "inferred" });
+    expect(settled({ ours })).toMatchObject({ status: "failed", evidence: "direct" });
+  });
+
+  it("is unknown when some failed and some did not", () => {
+    const ours = [activity("a", true), activity("b", false)];
+    expect(settled({ ours, confidence })).toMatchObject({ status: "unknown", evidence: "none", reason: "no-evidence" });
+    expect(settled({ ours })).toMatchObject({ status: "failed", evidence: "direct" });
+  });
+
+  it("says how many activities are of others", () => {
+    expect(settled({ ours: [activity("a", true)], others: 2 })?.detail).toBe(
+      "1 activity finished; 2 more are of others",
+    );
+  });
+});
