@@ -7,7 +7,7 @@ const layers = [
   ["schedule", ["core", "config", "tasks"]],
   ["store", ["core", "config", "tasks"]],
   ["feeds", ["core", "config", "service", "tasks", "store"]],
-  ["queue", ["core", "config", "tasks"]],
+  ["queue", ["core", "config", "tasks", "store"]],
   ["outcome", ["core", "config", "tasks", "store"]],
   ["work", ["core", "config", "service", "tasks", "store", "feeds", "outcome"]],
   ["ops", ["core", "config", "service", "tasks", "store", "outcome"]],

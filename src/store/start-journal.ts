@@ -7,6 +7,8 @@
 // not after the task's start-by time. A task that is found `sending` without an answer is never sent again.
 import { isJsonObject } from "../core/json.ts";
 import { createScript, type Store } from "./redis.ts";
+import type { RedisWatch } from "./redis-watch.ts";
+import { countIntentLua, fenceLua } from "./watch-scripts.ts";
 
 /** The states of a start, in order. */
 type StartState = "claimed" | "sending" | "answered" | "settled";
@@ -36,8 +38,11 @@ export interface AnswerLoss {
   readonly detail: string;
 }
 
-/** Whether the request may go out now, and if not, why. */
-export type Permission = "permitted" | "lost-claim" | "too-late";
+/**
+ * Whether the request may go out now, and if not, why. `hold`: not now, Redis is unsafe, a moment ago another one, or its replicas lag.
+ * `loss`: never, since Redis lost its memory of the time in which this task may have been started.
+ */
+export type Permission = "permitted" | "lost-claim" | "too-late" | "hold" | "loss";
 
 const retentionMs = 30 * 86_400_000;
 const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
@@ -54,8 +59,10 @@ const sendScript = createScript(`${now}
 local entry = redis.call('HMGET', KEYS[1], 'state', 'owner')
 if entry[1] ~= 'claimed' or entry[2] ~= ARGV[1] then return 'lost-claim' end
 if now > tonumber(ARGV[2]) then return 'too-late' end
+${fenceLua}
 redis.call('HSET', KEYS[1], 'state', 'sending', 'sentAtMs', now, 'baseline', ARGV[3])
-return 'permitted'`);
+${countIntentLua}
+return 'permitted' .. count`);
 
 const noteScript = createScript(`${now}
 local value = ARGV[2] == '' and now or ARGV[2]
@@ -70,9 +77,12 @@ return 1`);
 /** The start journal in Redis. */
 export class StartJournal {
   readonly #store: Store;
+  readonly #watch: RedisWatch | undefined;
 
-  constructor(store: Store) {
+  /** Without a watch, nobody asks whether Redis can be trusted: for readers and for tests. */
+  constructor(store: Store, watch?: RedisWatch) {
     this.#store = store;
+    this.#watch = watch;
   }
 
   /** Claims a start for this owner, unless it has gone further already; answers what stands there now. */
@@ -87,14 +97,27 @@ export class StartJournal {
     return fields.length === 0 ? undefined : toEntry(fields);
   }
 
-  /** Asks for the one permission to send. The intent and the baseline are written in the same step. */
+  /**
+   * Asks for the one permission to send. The intent and the baseline are written in the same step, and where Redis has replicas
+   * one of them has it too. `slotMs`: of the task, to know whether a loss of Redis's memory touches it.
+   */
   async beginSending(
     taskId: string,
     owner: string,
-    intent: { startByMs: number; baseline: string },
+    intent: { readonly startByMs: number; readonly baseline: string; readonly slotMs?: number },
   ): Promise<Permission> {
-    const answer = await sendScript(this.#store, [this.#key(taskId)], [owner, intent.startByMs, intent.baseline]);
-    return answer === "permitted" || answer === "too-late" ? answer : "lost-claim";
+    const watch = this.#watch;
+    if (watch?.mayAsk() === false) return "hold";
+    const { keys, intents } = watch?.fence() ?? { keys: [], intents: 0 };
+    const { startByMs, baseline, slotMs = 0 } = intent;
+    const args = [owner, startByMs, baseline, intents, slotMs];
+    const answer = await sendScript(this.#store, [this.#key(taskId), ...keys], args);
+    const [permission, count] = String(answer).split(" ");
+    if (permission !== "permitted" || watch === undefined) return toPermission(permission);
+    watch.noteIntents(Number(count));
+    if (await watch.reachReplica()) return "permitted";
+    await this.notSent(taskId);
+    return "hold";
   }
 
   /** Notes that the service accepted the start. */
@@ -163,6 +186,10 @@ function toEntry(fields: unknown): StartEntry {
     lost: entry.has("lost") ? toLoss(entry.get("lost")) : undefined,
     finishSeenAtMs: instant("finishSeenAtMs"),
   };
+}
+
+function toPermission(text: string | undefined): Permission {
+  return text === "permitted" || text === "too-late" || text === "hold" || text === "loss" ? text : "lost-claim";
 }
 
 function toLoss(text: unknown): AnswerLoss {

@@ -52,6 +52,7 @@ const outcomeReasons = [
   "throttled",
   "bad-answer",
   "answer-lost",
+  "redis-loss",
   "no-evidence",
   "deadline",
   "crashed",

@@ -5,7 +5,7 @@ import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
-import { end, endUnsent, type Step } from "./step.ts";
+import { type Ending, end, endUnsent, type Step } from "./step.ts";
 
 /** What the request needs. `baseline`: what was known before, for the journal. `acceptedEnds`: nothing is followed, 200 is the end. */
 export interface StartRequest {
@@ -26,11 +26,12 @@ export async function sendStart(task: Task, request: StartRequest): Promise<Step
   if (service === undefined)
     return endUnsent("skipped", "policy-removed", `service ${task.service} is not configured any more`);
   const askedAtMs = parts.monotonicMs();
-  const permission = await parts.journal.beginSending(task.id, owner, { startByMs: task.startByMs, baseline });
+  const permission = await parts.journal.beginSending(task.id, owner, intentOf(task, baseline));
+  if (permission === "loss") return end(lostWithRedis);
   if (permission === "too-late") return endUnsent("missed", "too-late", "its turn came after its start-by time");
   const nowMs = await parts.nowMs();
-  // Another worker claimed it, or this one slept: whoever comes next reads the journal and goes on from there.
-  if (permission === "lost-claim" || parts.monotonicMs() - askedAtMs > sendWithinMs)
+  // Another worker claimed it, Redis must be looked at first, or this process slept: whoever comes next reads the journal and goes on from there.
+  if (permission !== "permitted" || parts.monotonicMs() - askedAtMs > sendWithinMs)
     return { step: "snooze", untilMs: nowMs + 1_000 };
   try {
     const query = task.repository === null ? {} : { repository: task.repository };
@@ -54,6 +55,19 @@ export async function sendStart(task: Task, request: StartRequest): Promise<Step
     });
   }
   return { step: "snooze", untilMs: nowMs + 1_000 };
+}
+
+/** Redis went back to a time before its record of this start, if there was one: whether the request went out cannot be known. */
+const lostWithRedis: Ending = {
+  status: "unknown",
+  evidence: "none",
+  reason: "redis-loss",
+  detail:
+    "Redis lost what was written around the time this was due: it may have been started before; not started again",
+};
+
+function intentOf({ startByMs, slotMs }: Task, baseline: string) {
+  return { startByMs, slotMs, baseline };
 }
 
 async function judgeFailure(
