@@ -3,7 +3,7 @@
 import { UsageError } from "../core/errors.ts";
 
 /** One host and port. */
-export interface HostPort {
+interface HostPort {
   readonly host: string;
   readonly port: number;
 }

@@ -15,7 +15,7 @@ export interface Readiness {
 }
 
 /** What a route answers. */
-export interface HealthAnswer {
+interface HealthAnswer {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
