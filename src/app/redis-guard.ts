@@ -113,13 +113,13 @@ export class RedisGuard implements Component {
     this.#skewed = isSkewed;
   }
 
-  #tellBeat({ isAnother, loss }: Beat): void {
+  #tellBeat({ isAnother, losses }: Beat): void {
     const { log } = this.#options;
     if (isAnother) log.warn("redis.changed");
-    if (loss === undefined) return;
-    const { kind, fromMs, untilMs } = loss;
-    const from = fromMs === 0 ? null : new Date(fromMs).toISOString();
-    log.error("redis.loss-detected", { kind, from, until: new Date(untilMs).toISOString() });
+    for (const { kind, fromMs, untilMs } of losses) {
+      const from = fromMs === 0 ? null : new Date(fromMs).toISOString();
+      log.error("redis.loss-detected", { kind, from, until: new Date(untilMs).toISOString() });
+    }
   }
 
   #answer<T>(promise: Promise<T>): Promise<T> {

@@ -9,14 +9,22 @@ import { beatScript } from "./watch-scripts.ts";
 export interface Beat {
   /** Redis is another process, or another machine, than at the last beat of anybody. */
   readonly isAnother: boolean;
-  /** What was written in this interval may be lost: tasks that were due in it are not started. undefined: nothing new. */
-  readonly loss: { readonly kind: string; readonly fromMs: number; readonly untilMs: number } | undefined;
+  /** What was written in these intervals may be lost: tasks that could have started in them are not started. Most often none. */
+  readonly losses: readonly Loss[];
+}
+
+/**
+ * A gap in Redis's memory, with `lossWindowMs` on both sides; `fromMs` 0: everything before. `flushed`: it was emptied; `went-back`: it
+ * forgot what this process remembers; `unwitnessed`: it was started anew, and some process that could say what it had known is gone.
+ */
+export interface Loss {
+  readonly kind: string;
+  readonly fromMs: number;
+  readonly untilMs: number;
 }
 
 /** What may be lost around a gap in Redis's memory, on both sides of it. Design §7: redisLossWindow. */
 const lossWindowMs = 5_000;
-/** How long nothing starts after Redis became another one: every process beats meanwhile, and says what it remembers. */
-const holdMs = 3_000;
 /** How long a request waits for a replica to have its intent. */
 const replicaWithinMs = 1_000;
 /** How long nothing is asked after a replica did not answer. */
@@ -27,9 +35,9 @@ export class RedisWatch {
   readonly #store: Store;
   readonly #notReplicated: () => void;
   readonly #process = randomUUID();
+  #term = "";
   #stamp = 0;
   #intents = 0;
-  #losses = 0;
   #pausedUntilMs = 0;
   /** Whether starts are allowed at all: false until the first check, and while Redis is unsafe. Set by the guard. */
   isOpen = false;
@@ -48,16 +56,16 @@ export class RedisWatch {
     const answer = await beatScript(
       this.#store,
       [key("watch"), key("processes"), key("losses")],
-      [this.#process, this.#stamp, this.#intents, this.#losses, lossWindowMs, holdMs],
+      [this.#process, this.#term, this.#stamp, this.#intents, lossWindowMs],
     );
-    const [stamp = "", intents = "", losses = "", changed, from = "", until = "", kind = ""] = toTexts(answer);
-    this.#stamp = Math.max(this.#stamp, Number(stamp));
-    this.noteIntents(Number(intents));
-    this.#losses = Number(losses);
-    return {
-      isAnother: changed === "changed",
-      loss: kind === "" ? undefined : { kind, fromMs: Number(from), untilMs: Number(until) },
-    };
+    const [term = "", stamp = "", intents = "", changed, ...found] = Array.isArray(answer) ? answer.map(String) : [];
+    this.#term = term;
+    this.#stamp = Number(stamp);
+    this.#intents = Number(intents);
+    const losses: Loss[] = [];
+    for (let at = 0; at + 2 < found.length; at += 3)
+      losses.push({ fromMs: Number(found[at]), untilMs: Number(found[at + 1]), kind: found[at + 2] ?? "" });
+    return { isAnother: changed === "changed", losses };
   }
 
   /** Says that this process ends in order and has nothing under way: a later loss cannot be one of its starts. */
@@ -66,9 +74,9 @@ export class RedisWatch {
   }
 
   /** The keys and the memory that the script needs which permits a request. */
-  fence(): { readonly keys: readonly string[]; readonly intents: number } {
+  fence(): { readonly keys: readonly string[]; readonly term: string } {
     const { key } = this.#store;
-    return { keys: [key("watch"), key("losses")], intents: this.#intents };
+    return { keys: [key("watch"), key("losses")], term: this.#term };
   }
 
   /** Whether a request may be asked for now. */
@@ -94,8 +102,4 @@ export class RedisWatch {
     this.#notReplicated();
     return false;
   }
-}
-
-function toTexts(answer: unknown): string[] {
-  return Array.isArray(answer) ? answer.map(String) : [];
 }

@@ -108,9 +108,9 @@ export class StartJournal {
   ): Promise<Permission> {
     const watch = this.#watch;
     if (watch?.mayAsk() === false) return "hold";
-    const { keys, intents } = watch?.fence() ?? { keys: [], intents: 0 };
+    const { keys, term } = watch?.fence() ?? { keys: [], term: "" };
     const { startByMs, baseline, slotMs = 0 } = intent;
-    const args = [owner, startByMs, baseline, intents, slotMs];
+    const args = [owner, startByMs, baseline, term, slotMs];
     const answer = await sendScript(this.#store, [this.#key(taskId), ...keys], args);
     const [permission, count] = String(answer).split(" ");
     if (permission !== "permitted" || watch === undefined) return toPermission(permission);

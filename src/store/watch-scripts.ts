@@ -1,8 +1,17 @@
 // The atomic steps that find out whether Redis has lost something, in Redis's own language. Used by redis-watch.ts and start-journal.ts.
 //
 // Two numbers only ever grow: the stamp (moved by every process once a second) and the count of intents (moved with each
-// permission to send). A process that remembers a greater one than Redis has, knows that Redis went back.
+// permission to send). A term is a time in which Redis was one process with one memory:
+//
+//   (nothing) ──first beat──▶ settled ──another server process, or a smaller stamp──▶ held for 3 s ──▶ settled, a new term
+//
+// A new term notes what Redis had kept of both numbers (its base). Each process holds its own memory against that base at its first
+// beat in the term; what it remembers beyond is lost. Processes that lived then and do not come by while it is held may have
+// known more, so what they could have known counts as lost too.
 import { createScript } from "./redis.ts";
+
+/** How long nothing starts in a new term, so that every process can say what it remembers. */
+const holdMs = 3_000;
 
 /** Lua that sets `run`: the identity of this server process; empty where INFO is not allowed. */
 const identityLua = `
@@ -10,70 +19,63 @@ local info = redis.pcall('INFO', 'server')
 local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''`;
 
 /**
- * Looks at Redis and moves the stamp. KEYS: watch, processes, losses. ARGV: this process, its remembered stamp, count of intents
- * and number of losses, window, hold. Answers stamp, intents, number of losses, 'changed' or '', from and until of a new loss or '', its kind.
- *
- * - Its stamp went back: lost is what was written after it, up to what this process remembers, with the window on both sides.
- * - Somebody else has found a loss, but this process remembers more: the loss is longer.
- * - The count went back and the stamp did not: somebody without memory began it anew, all from before is lost.
- * - Another process of Redis, and this process remembers nothing, but others lived: as the first, up to when Redis was started.
+ * A beat. KEYS: watch, processes, losses. ARGV: this process, its remembered term, stamp and count of intents, the window.
+ * Answers term, stamp, count of intents, 'changed' when this beat began a new term in place of another, then from, until and
+ * kind of the losses that it found.
  */
 export const beatScript = createScript(`
 local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)
 ${identityLua}
-local me, seenStamp, seenIntents, seenLosses = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local window, hold = tonumber(ARGV[5]), tonumber(ARGV[6])
-local known = redis.call('HMGET', KEYS[1], 'runId', 'stamp', 'intents', 'losses', 'lostFrom', 'lostUntil')
-local stamp, intents, losses = tonumber(known[2] or 0), tonumber(known[3] or 0), tonumber(known[4] or 0)
-local changed = known[1] and known[1] ~= run
-local from, untilMs, kind
-if stamp < seenStamp then
-  kind = stamp == 0 and 'flushed' or 'went-back'
-  from = math.max(0, stamp - window)
-  untilMs = seenStamp + window
-elseif seenStamp > 0 and losses > seenLosses then
-  if seenStamp + window > tonumber(known[6] or 0) then
-    kind = 'longer'
-    from = tonumber(known[5] or 0)
-    untilMs = seenStamp + window
-  end
-elseif intents < seenIntents then
-  kind = 'flushed'
-  from = 0
-  untilMs = seenStamp + window
-elseif changed and seenStamp == 0 and redis.call('ZCOUNT', KEYS[2], stamp - 10000, '+inf') > 0 then
-  kind = 'unwitnessed'
-  from = math.max(0, stamp - window)
-  local persistence = redis.pcall('INFO', 'persistence')
-  local started = now - 1000 * tonumber(type(info) == 'string' and string.match(info, 'uptime_in_seconds:(%d+)') or 0)
-  if started < stamp then untilMs = now
-  elseif type(persistence) == 'string' and string.find(persistence, 'aof_enabled:1', 1, true) then untilMs = math.min(started, stamp + window)
-  else untilMs = started end
+local me, seenTerm, seenStamp, seenIntents, window = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local function text(number) return string.format('%.0f', number) end
+local known = redis.call('HMGET', KEYS[1], 'runId', 'term', 'stamp', 'intents', 'base', 'baseIntents', 'since', 'settled')
+local term, stamp, intents = known[2], tonumber(known[3] or 0), tonumber(known[4] or 0)
+local base, baseIntents, since, settled = tonumber(known[5] or 0), tonumber(known[6] or 0), tonumber(known[7] or 0), known[8]
+local changed = known[1] and (known[1] ~= run or (term == seenTerm and stamp < seenStamp))
+if changed or not known[1] then
+  term, base, baseIntents, since = run .. '/' .. text(now), stamp, intents, now
+  settled = changed and '0' or '1'
+  redis.call('HSET', KEYS[1], 'v', 1, 'runId', run, 'term', term, 'base', text(base), 'baseIntents', baseIntents, 'since', text(now), 'settled', settled)
 end
-if kind then
-  losses = math.max(losses, seenLosses) + 1
-  redis.call('ZADD', KEYS[3], untilMs, string.format('%.0f:%.0f', from, untilMs))
+local answer = { term, '', '', changed and 'changed' or '' }
+local function lose(from, untilMs, kind)
+  local member = text(math.max(0, from)) .. ':' .. text(untilMs)
+  redis.call('ZADD', KEYS[3], text(untilMs), member)
   redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -101)
-  redis.call('HSET', KEYS[1], 'lostFrom', string.format('%.0f', from), 'lostUntil', string.format('%.0f', untilMs))
+  for _, value in ipairs({ text(math.max(0, from)), text(untilMs), kind }) do table.insert(answer, value) end
 end
-if changed or kind then redis.call('HSET', KEYS[1], 'holdUntil', string.format('%.0f', now + hold)) end
-stamp = math.max(now, stamp + 1, seenStamp + 1)
-intents = math.max(intents, seenIntents)
-redis.call('HSET', KEYS[1], 'v', 1, 'runId', run, 'stamp', string.format('%.0f', stamp), 'intents', intents, 'losses', losses)
-redis.call('ZADD', KEYS[2], stamp, me)
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', stamp - 3600000)
-return { string.format('%.0f', stamp), intents, losses, changed and 'changed' or '', from and string.format('%.0f', from) or '', untilMs and string.format('%.0f', untilMs) or '', kind or '' }`);
+if seenTerm ~= '' and seenTerm ~= term and (seenStamp > base or seenIntents > baseIntents) then
+  lose(base - window, seenStamp + window, base == 0 and 'flushed' or 'went-back')
+end
+if settled == '0' and now >= since + ${holdMs} then
+  if redis.call('ZCOUNT', KEYS[2], text(base - 10000), text(base)) > 0 then
+    local started = now - 1000 * tonumber(type(info) == 'string' and string.match(info, 'uptime_in_seconds:(%d+)') or 0)
+    local persistence = redis.pcall('INFO', 'persistence')
+    local appends = type(persistence) == 'string' and string.find(persistence, 'aof_enabled:1', 1, true)
+    local untilMs = started < base and since or started
+    if appends and started >= base then untilMs = math.min(started, base + window) end
+    lose(base - window, untilMs, 'unwitnessed')
+  end
+  redis.call('HSET', KEYS[1], 'settled', '1')
+end
+stamp = math.max(now, stamp + 1)
+redis.call('HSET', KEYS[1], 'stamp', text(stamp))
+redis.call('ZADD', KEYS[2], text(stamp), me)
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', text(stamp - 3600000))
+answer[2], answer[3] = text(stamp), intents
+return answer`);
 
 /**
  * Lua for the script that permits a request: needs `now`; KEYS[2] and KEYS[3] are watch and losses, or absent for no such check.
- * ARGV[4]: the remembered count of intents, ARGV[5]: the task's slot, ARGV[2]: its start-by time. Returns 'hold' while Redis is
- * another one than the last beat saw, went back, or changed a moment ago; 'loss' when the intent may be among what was lost.
+ * ARGV[2]: the task's start-by time, ARGV[4]: the remembered term, ARGV[5]: the task's slot. Returns 'hold' while Redis is not the
+ * one of the last beat or its term is not settled, and 'loss' when the task's intent may be among what was lost.
  */
 export const fenceLua = `
 if KEYS[2] then
   ${identityLua}
-  local watch = redis.call('HMGET', KEYS[2], 'runId', 'holdUntil', 'intents')
-  if not watch[1] or watch[1] ~= run or now < tonumber(watch[2] or 0) or tonumber(watch[3] or 0) < tonumber(ARGV[4]) then return 'hold' end
+  local watch = redis.call('HMGET', KEYS[2], 'runId', 'term', 'settled', 'since')
+  if watch[1] ~= run or watch[2] ~= ARGV[4] or watch[3] ~= '1' then return 'hold' end
+  if tonumber(ARGV[5]) < tonumber(watch[4]) and now < tonumber(watch[4]) + ${holdMs} then return 'hold' end
   for _, loss in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], ARGV[5], '+inf')) do
     if tonumber(string.match(loss, '^(%d+):')) <= tonumber(ARGV[2]) then return 'loss' end
   end

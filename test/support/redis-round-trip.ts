@@ -23,6 +23,7 @@ export interface House {
   readonly guard: RedisGuard;
   readonly journal: StartJournal;
   readonly log: TestLog;
+  readonly producer: Producer;
   /** Puts a task into the queue and waits until a worker has done it, at its second call. Answers its id. */
   work(): Promise<string>;
   stop(): Promise<void>;
@@ -59,6 +60,7 @@ export async function openHouse(target: RedisTarget): Promise<House> {
     store,
     guard,
     log,
+    producer,
     journal: new StartJournal(store, guard.watch),
     work: async () => {
       const tasks = tasksOf(testPolicy(), { slotMs: Date.now(), origin: "manual", covers: [] });
@@ -77,9 +79,15 @@ export async function openHouse(target: RedisTarget): Promise<House> {
 }
 
 /** Does everything once; throws when anything of it is refused. */
-export async function useEverything({ store, journal, work }: House): Promise<void> {
+export async function useEverything({ store, journal, producer, work }: House): Promise<void> {
   const nowMs = await redisTimeMs(store);
   const id = await work();
+  if ((await producer.find({ service: "main", kind: "run", id }))?.state !== "completed")
+    throw new Error("not completed");
+  if ((await producer.workers("main", "actions")) !== 1) throw new Error("the worker is not seen");
+  await producer.pending("main");
+  const walk = { v: 1, kind: "feed-walk", service: "main", repository: null, list: "activities" } as const;
+  await producer.walk(walk, { hurry: true });
   await journal.claim(id, "me");
   const permission = await journal.beginSending(id, "me", { startByMs: nowMs + 60_000, slotMs: nowMs, baseline: "" });
   if (permission !== "permitted") throw new Error(`not permitted: ${permission}`);

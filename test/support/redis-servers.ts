@@ -1,7 +1,7 @@
 // Redis servers of a test's own: with TLS, with users, as Sentinels, as a cluster, with a proxy in between. All end with the test file.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,6 +27,36 @@ export async function startServer(options: Parameters<typeof startPrivateRedis>[
   const server = await startPrivateRedis(options);
   atEnd.push(() => server.stop());
   return server;
+}
+
+/** A server whose every write is in a file at once, and which can forget the newest of them, as after a loss of power. */
+export interface ForgetfulServer {
+  readonly url: string;
+  readonly port: number;
+  /** How much has been written so far. */
+  written(): number;
+  /** Kills the server, cuts the file back to what had been written then, if given, and starts it again on the same port. */
+  restart(writtenThen?: number): Promise<void>;
+}
+
+/** Starts a server whose file can be cut back. */
+export async function startForgetfulServer(): Promise<ForgetfulServer> {
+  const dir = ownFolder();
+  const args = ["--appendonly", "yes", "--appendfsync", "always"];
+  let server = await startServer({ dir, args });
+  const { port, url } = server;
+  const file = join(dir, "appendonlydir", "appendonly.aof.1.incr.aof");
+  return {
+    url,
+    port,
+    written: () => statSync(file).size,
+    restart: async (writtenThen) => {
+      process.kill(server.pid, "SIGKILL");
+      await server.stop();
+      if (writtenThen !== undefined) truncateSync(file, writtenThen);
+      server = await startServer({ dir, port, args });
+    },
+  };
 }
 
 /** A plain client that is closed at the end. */
@@ -65,7 +95,13 @@ export async function makeCertificate(): Promise<{ cert: string; key: string; ce
     algorithm: "sha256",
     extensions: [
       { name: "basicConstraints", cA: true },
-      { name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }, { type: 7, ip: "127.0.0.1" }] },
+      {
+        name: "subjectAltName",
+        altNames: [
+          { type: 2, value: "localhost" },
+          { type: 7, ip: "127.0.0.1" },
+        ],
+      },
     ],
   });
   const folder = ownFolder();
@@ -103,7 +139,10 @@ export async function startSentinel(masterPort: number, quorum: number): Promise
     await once(child, "exit");
   });
   const client = clientOf(port);
-  await until(() => client.ping().catch(() => ""), (answer) => answer === "PONG");
+  await until(
+    () => client.ping().catch(() => ""),
+    (answer) => answer === "PONG",
+  );
   return port;
 }
 

@@ -77,18 +77,30 @@ describe("a Redis that is as it should be", () => {
     await guard.start();
     process.kill(server.pid, "SIGSTOP");
     try {
-      await until(() => guard.reasons(), ([reason]) => reason?.includes("has not done what it should") === true);
+      await until(
+        () => guard.reasons(),
+        ([reason]) => reason?.includes("has not done what it should") === true,
+      );
     } finally {
       process.kill(server.pid, "SIGCONT");
     }
-    await until(() => guard.reasons(), (reasons) => reasons.length === 0);
+    await until(
+      () => guard.reasons(),
+      (reasons) => reasons.length === 0,
+    );
   });
 
   it("but is full makes it unready, and ready again when there is room", async () => {
     await guard.start();
     await admin.config("SET", "maxmemory", "1");
-    await until(() => guard.reasons(), ([reason]) => reason?.includes("OOM") === true);
+    await until(
+      () => guard.reasons(),
+      ([reason]) => reason?.includes("OOM") === true,
+    );
     await admin.config("SET", "maxmemory", "0");
-    await until(() => guard.reasons(), (reasons) => reasons.length === 0);
+    await until(
+      () => guard.reasons(),
+      (reasons) => reasons.length === 0,
+    );
   });
 });

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PrivateRedis } from "../../../scripts/redis.mjs";
 import { redisTimeMs } from "../../../src/store/redis.ts";
-import { clientOf, startSentinel, startServer, until } from "../../support/redis-servers.ts";
 import { type House, openHouse, useEverything } from "../../support/redis-round-trip.ts";
+import { clientOf, startSentinel, startServer, until } from "../../support/redis-servers.ts";
 
 let master: PrivateRedis;
 let house: House;
@@ -10,14 +10,20 @@ let house: House;
 beforeAll(async () => {
   master = await startServer();
   const replica = await startServer({ args: ["--replicaof", "127.0.0.1", `${master.port}`] });
-  await until(() => clientOf(replica.port).info("replication"), (text) => text.includes("master_link_status:up"));
+  await until(
+    () => clientOf(replica.port).info("replication"),
+    (text) => text.includes("master_link_status:up"),
+  );
   const sentinels = await Promise.all([1, 2, 3].map(() => startSentinel(master.port, 2)));
   const knowing = clientOf(sentinels[0] ?? 0);
   await until(
     () => knowing.call("SENTINEL", "CKQUORUM", "main").catch(() => ""),
     (answer) => String(answer).startsWith("OK 3 usable"),
   );
-  await until(() => knowing.call("SENTINEL", "REPLICAS", "main"), (answer) => JSON.stringify(answer).includes(`${replica.port}`));
+  await until(
+    () => knowing.call("SENTINEL", "REPLICAS", "main"),
+    (answer) => JSON.stringify(answer).includes(`${replica.port}`),
+  );
   const hosts = sentinels.map((port) => `127.0.0.1:${port}`).join(",");
   house = await openHouse({ url: `redis+sentinel://${hosts}/main`, prefix: "{syncline}" });
 }, 60_000);
@@ -41,7 +47,10 @@ describe("Redis behind Sentinels", () => {
     expect(await house.journal.beginSending("before", "me", intent)).toBe("permitted");
     process.kill(master.pid, "SIGKILL");
     await house.log.until(({ event }) => event === "redis.changed");
-    await until(() => house.guard.reasons(), (reasons) => reasons.length === 0);
+    await until(
+      () => house.guard.reasons(),
+      (reasons) => reasons.length === 0,
+    );
     expect((await house.journal.claim("before", "somebody else")).state).toBe("sending");
     await house.work();
     await house.journal.claim("after", "me");

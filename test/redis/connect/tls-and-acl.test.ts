@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { openStore } from "../../../src/store/redis.ts";
-import { clientOf, freePort, makeCertificate, startServer } from "../../support/redis-servers.ts";
-import { openHouse, useEverything } from "../../support/redis-round-trip.ts";
 import { aclCommands } from "../../support/redis-acl.ts";
+import { openHouse, useEverything } from "../../support/redis-round-trip.ts";
+import { clientOf, freePort, makeCertificate, startServer } from "../../support/redis-servers.ts";
 
 const prefix = "{syncline}";
 const own = await makeCertificate();
@@ -42,8 +42,16 @@ describe("Redis over TLS, with a user that may touch Syncline's keys only", () =
   });
 
   it.each([
-    ["a server whose certificate nobody vouches for", { cert: own.cert, key: own.key, password: "secret" }, /self.signed/i],
-    ["a server that shows another certificate", { ca: stranger.cert, cert: own.cert, key: own.key, password: "secret" }, /self.signed|signature/i],
+    [
+      "a server whose certificate nobody vouches for",
+      { cert: own.cert, key: own.key, password: "secret" },
+      /self.signed/i,
+    ],
+    [
+      "a server that shows another certificate",
+      { ca: stranger.cert, cert: own.cert, key: own.key, password: "secret" },
+      /self.signed|signature/i,
+    ],
     ["a client without a certificate", { ca: own.cert, password: "secret" }, /certificate|closed|ECONNRESET|EPIPE/i],
     ["a wrong password", { ca: own.cert, cert: own.cert, key: own.key, password: "canary-wrong" }, /WRONGPASS/],
   ])("refuses %s and says why, without a secret", async (_, access, reason) => {
