@@ -42,7 +42,11 @@ export class RedisGuard implements Component {
   constructor(options: RedisGuardOptions) {
     this.#options = options;
     const sparing = createSparingLog(options.log, systemClock, "");
-    this.watch = new RedisWatch(options.store, () => sparing.warn("redis.not-replicated"));
+    this.watch = new RedisWatch(options.store, () => {
+      sparing.warn("redis.not-replicated");
+      // Perhaps the replica is gone for good: the next look counts them anew.
+      this.#checkedAtMs = Number.NEGATIVE_INFINITY;
+    });
   }
 
   /** Whether Redis is such that slots may be planned and requests may be sent. */

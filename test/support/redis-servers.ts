@@ -146,9 +146,19 @@ export async function startSentinel(masterPort: number, quorum: number): Promise
   return port;
 }
 
-/** A TCP proxy in front of a port, that can swallow everything without a word. */
-export async function startProxy(target: number): Promise<{ port: number; swallow(): void; cut(): void }> {
+/** A TCP proxy in front of a port. */
+export interface Proxy {
+  readonly port: number;
+  /** From now on everything is swallowed without a word, as by a broken network. */
+  swallow(): void;
+  /** Ends all connections; new ones work, and go to this port if one is given. */
+  heal(target?: number): void;
+}
+
+/** Starts a proxy. */
+export async function startProxy(firstTarget: number): Promise<Proxy> {
   let swallowing = false;
+  let target = firstTarget;
   const sockets = new Set<Socket>();
   const server = createServer((near) => {
     const far = connect({ port: target, host: "127.0.0.1" });
@@ -158,7 +168,10 @@ export async function startProxy(target: number): Promise<{ port: number; swallo
     ] as const) {
       sockets.add(from);
       from.on("data", (bytes) => swallowing || to.write(bytes));
-      from.on("close", () => to.destroy());
+      from.on("close", () => {
+        sockets.delete(from);
+        to.destroy();
+      });
       from.on("error", () => to.destroy());
     }
   }).listen(0, "127.0.0.1");
@@ -175,6 +188,10 @@ export async function startProxy(target: number): Promise<{ port: number; swallo
     swallow: () => {
       swallowing = true;
     },
-    cut,
+    heal: (other = target) => {
+      swallowing = false;
+      target = other;
+      cut();
+    },
   };
 }
