@@ -44,7 +44,7 @@ export default {
     },
     { name: "main-imported-by-none", severity: "error", from: { pathNot: "^test/" }, to: { path: "^src/main\\.ts$" } },
     door("bullmq", "node_modules/bullmq", ["^src/queue/"]),
-    door("ioredis", "node_modules/ioredis", ["^src/queue/", "^src/store/"]),
+    door("ioredis", "node_modules/ioredis", ["^src/store/"]),
     door("got", "node_modules/got/", ["^src/service/transport\\.ts$"]),
     door("node-cron", "node_modules/node-cron", ["^src/schedule/scheduler\\.ts$"]),
     door("croner", "node_modules/croner", ["^src/schedule/cron-pattern\\.ts$"]),

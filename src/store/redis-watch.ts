@@ -17,7 +17,7 @@ export interface Beat {
  * A gap in Redis's memory, with `lossWindowMs` on both sides; `fromMs` 0: everything before. `flushed`: it was emptied; `went-back`: it
  * forgot what this process remembers; `unwitnessed`: it was started anew, and some process that could say what it had known is gone.
  */
-export interface Loss {
+interface Loss {
   readonly kind: string;
   readonly fromMs: number;
   readonly untilMs: number;

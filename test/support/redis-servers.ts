@@ -147,7 +147,7 @@ export async function startSentinel(masterPort: number, quorum: number): Promise
 }
 
 /** A TCP proxy in front of a port. */
-export interface Proxy {
+export interface TcpProxy {
   readonly port: number;
   /** From now on everything is swallowed without a word, as by a broken network. */
   swallow(): void;
@@ -156,7 +156,7 @@ export interface Proxy {
 }
 
 /** Starts a proxy. */
-export async function startProxy(firstTarget: number): Promise<Proxy> {
+export async function startProxy(firstTarget: number): Promise<TcpProxy> {
   let swallowing = false;
   let target = firstTarget;
   const sockets = new Set<Socket>();

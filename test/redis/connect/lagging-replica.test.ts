@@ -4,14 +4,14 @@ import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { type Permission, StartJournal } from "../../../src/store/start-journal.ts";
 import { type House, openHouse } from "../../support/redis-round-trip.ts";
-import { clientOf, type Proxy, startProxy, startServer, until } from "../../support/redis-servers.ts";
+import { clientOf, startProxy, startServer, type TcpProxy, until } from "../../support/redis-servers.ts";
 
 const prefix = "{syncline}";
 let master: PrivateRedis;
 let replica: PrivateRedis;
 /** In front of the master for us, and between master and replica. */
-let front: Proxy;
-let link: Proxy;
+let front: TcpProxy;
+let link: TcpProxy;
 let house: House;
 
 async function ask(journal: StartJournal, task: string): Promise<Permission> {
