@@ -7,6 +7,7 @@
 
 import { createService } from "./app/create-service.ts";
 import { CurrentSet } from "./app/current-set.ts";
+import { RedisGuard } from "./app/redis-guard.ts";
 import { RunningServices, type ServiceConsumers } from "./app/running-services.ts";
 import type { PolicyChecks } from "./config/policy-checks.ts";
 import type { PolicySet, ServiceSettings } from "./config/policy-set.ts";
@@ -65,6 +66,8 @@ export interface AppOptions {
 
 /** A started app. */
 export interface RunningApp {
+  /** Why this process does not do its work right now; empty when it does. */
+  unreadiness(): readonly { readonly part: string; readonly reason: string }[];
   /** Stops everything inside `drainMs`: no new starts, steps in work end, the rest stays in the queue. */
   stop(): Promise<void>;
 }
@@ -90,17 +93,19 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const store = await openStore(redis, (message) => sparing.warn("redis.unreachable", { message }));
   const producer = new Producer(redis, log);
   const stopping = new AbortController();
-  const parts = createParts({ options, current, services, store, producer, stopping: stopping.signal });
+  const guard = new RedisGuard({ store, log });
+  const parts = createParts({ options, current, services, store, producer, guard, stopping: stopping.signal });
   if (options.roles.includes("worker")) {
     const createConsumers = consumersOf(options, { parts, store });
     services.consume({ createConsumers, pending: (service) => producer.pending(service) });
   }
-  const components: Component[] = [services];
+  const components: Component[] = [guard, services];
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
     const pauses = createPauseWatch(() => new Pauses(store).all(), log);
     const ledger = new SlotLedger(store);
-    scheduler = new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, log });
+    const mayPlan = () => guard.isSafe();
+    scheduler = new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, mayPlan, log });
     components.push(scheduler);
   }
   const adopt = (next: PolicySet) => {
@@ -125,7 +130,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     await stop();
     throw error;
   });
-  return { stop };
+  const unreadiness = () => guard.reasons().map((reason) => ({ part: "redis", reason }));
+  return { stop, unreadiness };
 }
 
 interface Built {
@@ -134,15 +140,16 @@ interface Built {
   readonly services: RunningServices;
   readonly store: Store;
   readonly producer: Producer;
+  readonly guard: RedisGuard;
   readonly stopping: AbortSignal;
 }
 
-function createParts({ options, current, services, store, producer, stopping }: Built): WorkParts {
+function createParts({ options, current, services, store, producer, guard, stopping }: Built): WorkParts {
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
     itemReader: (feed) => current.itemReader(feed),
-    journal: new StartJournal(store),
+    journal: new StartJournal(store, guard.watch),
     leases: new Leases(store),
     book: new FeedBook(store),
     read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),

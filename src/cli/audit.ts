@@ -54,7 +54,7 @@ export function auditCommand(io: CommandIo): Command {
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (options: AuditOptions) => {
-      const redis = redisTarget(options);
+      const redis = redisTarget(options, io);
       const { policies } = await loadPoliciesOrThrow(options.config, io);
       const wanted = policies.filter(({ name }) => options.policy === undefined || name === options.policy);
       if (wanted.length === 0 && options.policy !== undefined)

@@ -51,7 +51,7 @@ export function explainCommand(io: CommandIo): Command {
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (name: string, time: string | undefined, options: ExplainOptions) => {
-      const redis = redisTarget(options);
+      const redis = redisTarget(options, io);
       const policy = findPolicy(await loadPoliciesOrThrow(options.config, io), name);
       if (policy.schedule === undefined)
         throw new UsageError(`${name} has no schedule: it runs by hand only; see syncline history ${name}`);

@@ -29,7 +29,7 @@ export function historyCommand(io: CommandIo): Command {
       "\nExamples:\n  $ syncline history\n  $ syncline history contracts-nightly --status failed\n  $ syncline history --json | jq '.[0]'",
     )
     .action(async (policy: string | undefined, options: HistoryOptions) => {
-      const store = await openStore(redisTarget(options));
+      const store = await openStore(redisTarget(options, io));
       try {
         const limit = options.status === undefined ? options.limit : 20_000;
         const outcomes = (await new History(store).newest(limit, policy)).filter(

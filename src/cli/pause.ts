@@ -52,7 +52,7 @@ export function pauseCommand(io: CommandIo): Command {
       const subject = subjectOf(policy, options);
       if (options.note === undefined) throw new UsageError("say why with --note: others will wonder");
       const set = options.config === undefined ? undefined : await loadPoliciesOrThrow(options.config, io);
-      await withStore(options, async (store) => {
+      await withStore({ options, io }, async (store) => {
         await checkSubject(subject, { set, ledger: new SlotLedger(store) });
         const untilMs = toInstant(options.until, await redisTimeMs(store));
         const wish = { ...subject, note: options.note ?? "", actor: currentActor(), untilMs };
@@ -72,7 +72,7 @@ export function showUntil({ untilMs }: Pick<Pause, "untilMs">): string {
 }
 
 async function listPauses(options: PauseOptions, io: CommandIo): Promise<void> {
-  await withStore(options, async (store) => {
+  await withStore({ options, io }, async (store) => {
     const nowMs = await redisTimeMs(store);
     const inForce = (await new Pauses(store).all())
       .filter((pause) => isInForce(pause, nowMs))
@@ -92,8 +92,11 @@ async function listPauses(options: PauseOptions, io: CommandIo): Promise<void> {
   });
 }
 
-async function withStore(options: RedisOptions, use: (store: Store) => Promise<void>): Promise<void> {
-  const store = await openStore(redisTarget(options));
+async function withStore(
+  { options, io }: { options: RedisOptions; io: CommandIo },
+  use: (store: Store) => Promise<void>,
+): Promise<void> {
+  const store = await openStore(redisTarget(options, io));
   try {
     await use(store);
   } finally {

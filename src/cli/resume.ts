@@ -48,7 +48,7 @@ export function resumeCommand(io: CommandIo): Command {
       if (options.catchUp && options.config === undefined)
         throw new UsageError("--catch-up starts policies, so it needs them: --config PATH");
       const set = options.config === undefined ? undefined : await loadPoliciesOrThrow(options.config, io);
-      const redis = redisTarget(options);
+      const redis = redisTarget(options, io);
       const store = await openStore(redis);
       try {
         await checkSubject(subject, { set, ledger: new SlotLedger(store) });

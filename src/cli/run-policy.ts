@@ -50,7 +50,7 @@ export function runCommand(io: CommandIo, startApp: StartApp): Command {
       "\nA running `syncline serve` does the work. With --wait and no worker about, this process does it itself.\n\nExamples:\n  $ syncline run contracts-nightly --config policies/\n  $ syncline run contracts-nightly --config policies/ --wait && echo good",
     )
     .action(async (name: string, options: RunOptions) => {
-      const redis = redisTarget(options);
+      const redis = redisTarget(options, io);
       const set = await loadPoliciesOrThrow(options.config, io);
       const policy = findPolicy(set, name);
       const store = await openStore(redis);

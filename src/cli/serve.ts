@@ -8,6 +8,7 @@ import type { EventLog } from "../core/event-log.ts";
 import { createLogger } from "../ops/logger.ts";
 import type { RedisTarget } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
+import { type HealthOptions, healthOptions, startServeHealth } from "./serve-health.ts";
 import {
   configOption,
   durationOption,
@@ -29,12 +30,15 @@ export type StartApp = (options: {
   readonly takeOverAfterMs: number;
   readonly drainMs: number;
   readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
-}) => Promise<{ stop(): Promise<void> }>;
+}) => Promise<{
+  stop(): Promise<void>;
+  unreadiness(): readonly { readonly part: string; readonly reason: string }[];
+}>;
 
 /** What stopping may take beyond the drain: closing connections. */
 const stopMarginMs = 4_000;
 
-interface ServeOptions extends RedisOptions {
+interface ServeOptions extends RedisOptions, HealthOptions {
   readonly config: string;
   readonly roles: readonly ("scheduler" | "worker")[];
   readonly takeOverAfter: number;
@@ -53,7 +57,7 @@ Examples:
 
 /** Makes the command. */
 export function serveCommand(io: CommandIo, startApp: StartApp): Command {
-  return new Command("serve")
+  const command = new Command("serve")
     .description("plan slots and work on tasks until told to stop")
     .addOption(configOption())
     .addOption(redisOption())
@@ -63,34 +67,42 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
     .addOption(durationOption("--drain <duration>", "how long stopping may take", "25s"))
     .addHelpText("after", help)
     .action(async (options: ServeOptions) => {
-      const redis = redisTarget(options);
+      const redis = redisTarget(options, io);
       const set = await loadPoliciesOrThrow(options.config, io);
       const log = createLogger(io.settings.logLevel, io.out);
-      const app = await startApp({
-        set,
-        redis,
-        roles: options.roles,
-        variables: io.settings.variables,
-        log,
-        takeOverAfterMs: options.takeOverAfter,
-        drainMs: options.drain,
-        watch: { path: options.config, checks: policyChecks },
-      });
-      log.info("serve.ready", {
-        roles: options.roles,
-        policies: set.policies.length,
-        services: set.services.size,
-        config: set.contentHash,
-      });
-      await untilAborted(io.signal);
-      log.info("serve.stopping");
-      await withDeadline(
-        app.stop(),
-        options.drain + stopMarginMs,
-        () => new OutOfReachError("stopping took too long; is Redis there?"),
-      );
-      log.info("serve.stopped");
+      const health = await startServeHealth(options, { roles: options.roles, stopping: io.signal, log });
+      try {
+        const app = await startApp({
+          set,
+          redis,
+          roles: options.roles,
+          variables: io.settings.variables,
+          log,
+          takeOverAfterMs: options.takeOverAfter,
+          drainMs: options.drain,
+          watch: { path: options.config, checks: policyChecks },
+        });
+        health.started(app);
+        log.info("serve.ready", {
+          roles: options.roles,
+          policies: set.policies.length,
+          services: set.services.size,
+          config: set.contentHash,
+        });
+        await untilAborted(io.signal);
+        log.info("serve.stopping");
+        await withDeadline(
+          app.stop(),
+          options.drain + stopMarginMs,
+          () => new OutOfReachError("stopping took too long; is Redis there?"),
+        );
+        log.info("serve.stopped");
+      } finally {
+        await health.stop();
+      }
     });
+  for (const option of healthOptions()) command.addOption(option);
+  return command;
 }
 
 function untilAborted(signal: AbortSignal): Promise<void> {

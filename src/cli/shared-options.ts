@@ -3,6 +3,8 @@ import { InvalidArgumentError, Option } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatProblem } from "../config/problem.ts";
+import { readRedisAccess } from "../config/redis-access.ts";
+import { hasHashTag, parseRedisAddress } from "../config/redis-address.ts";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { checkExpression } from "../core/expression.ts";
@@ -27,7 +29,9 @@ export function configOption(): Option {
 
 /** `--redis-url URL`, also from REDIS_URL. */
 export function redisOption(): Option {
-  return new Option("--redis-url <url>", "where Redis is").env("REDIS_URL").default("redis://127.0.0.1:6379");
+  return new Option("--redis-url <url>", "where Redis is; Sentinel, Cluster, TLS: docs/redis.md")
+    .env("REDIS_URL")
+    .default("redis://127.0.0.1:6379");
 }
 
 /** `--prefix NAME`: what all keys in Redis start with. */
@@ -83,14 +87,16 @@ export interface RedisOptions {
 }
 
 /**
- * The Redis that the options name.
- * @throws UsageError when the URL is none.
+ * The Redis that the options name, with the passwords and certificates that the environment names.
+ * @throws UsageError when the URL is none, a file cannot be read, or the prefix does not fit a cluster.
  */
-export function redisTarget(options: RedisOptions): RedisTarget {
-  if (!URL.canParse(options.redisUrl) || !/^rediss?:$/.test(new URL(options.redisUrl).protocol)) {
-    throw new UsageError("REDIS_URL is not a redis:// or rediss:// URL");
-  }
-  return { url: options.redisUrl, prefix: options.prefix };
+export function redisTarget({ redisUrl, prefix }: RedisOptions, io: CommandIo): RedisTarget {
+  const { kind } = parseRedisAddress(redisUrl);
+  if (kind === "cluster" && !hasHashTag(prefix))
+    throw new UsageError(
+      `--prefix ${prefix} has no {braces}: in a Redis Cluster all keys must share one slot; write {${prefix}}`,
+    );
+  return { url: redisUrl, prefix, access: readRedisAccess(io.settings.variables) };
 }
 
 /**

@@ -5,13 +5,14 @@ import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
+import type { RedisTarget } from "../store/connect.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import { snooze, type Verdict } from "../tasks/verdict.ts";
-import { type QueueTarget, workerConnection } from "./queues.ts";
+import { queueConnection } from "./queues.ts";
 
 /** What a consumer needs. */
 export interface ConsumerOptions {
-  readonly target: QueueTarget;
+  readonly target: RedisTarget;
   readonly queue: string;
   /** How many items are worked on at once in this process. */
   readonly concurrency: number;
@@ -88,7 +89,7 @@ function createWorker(options: ConsumerOptions): Worker {
   const processor = async (job: Job<unknown>, token: string | undefined, signal: AbortSignal | undefined) =>
     obey(await options.process(job.data, toAttempt(job, signal)).catch((error) => onNewer(error, log)), job, token);
   const worker = new Worker(queue, processor, {
-    connection: workerConnection(target),
+    connection: queueConnection(target, "worker").connection,
     prefix: target.prefix,
     concurrency,
     lockDuration: takeOverAfterMs,

@@ -3,10 +3,11 @@ import { Queue } from "bullmq";
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
+import type { RedisTarget } from "../store/connect.ts";
 import { type FeedWalk, feedId } from "../tasks/feed.ts";
 import type { Urgency } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
-import { feedWalkOptions, producerConnection, type QueueTarget, queueName, taskOptions, urgencyOf } from "./queues.ts";
+import { feedWalkOptions, queueConnection, queueName, taskOptions, urgencyOf } from "./queues.ts";
 
 /** A task in its queue. `state`: the queue's own word, such as waiting, delayed, active, completed. */
 export interface QueuedTask {
@@ -18,13 +19,16 @@ export interface QueuedTask {
 
 const closeWithinMs = 2_000;
 
-/** The producing side of all queues. */
+/** What one call may take, with all that the library does for it. */
+const callWithinMs = 8_000;
+
+/** The producing side of all queues. Every call ends within eight seconds, also when Redis is frozen or was never there. */
 export class Producer {
-  readonly #queues = new Map<string, Queue>();
-  readonly #target: QueueTarget;
+  readonly #queues = new Map<string, { readonly queue: Queue; readonly release: () => void }>();
+  readonly #target: RedisTarget;
   readonly #log: EventLog;
 
-  constructor(target: QueueTarget, log: EventLog) {
+  constructor(target: RedisTarget, log: EventLog) {
     this.#target = target;
     this.#log = createSparingLog(log, systemClock, "queue");
   }
@@ -34,62 +38,76 @@ export class Producer {
     const byQueue = Map.groupBy(tasks, (task) => queueName(task.service, urgencyOf(task.kind)));
     const added = [...byQueue].map(([name, group]) => {
       const jobs = group.map((task) => ({ name: task.kind, data: task, opts: { ...taskOptions, jobId: task.id } }));
-      return this.#queue(name).addBulk(jobs);
+      return this.#call(name, (queue) => queue.addBulk(jobs));
     });
     await Promise.all(added);
   }
 
   /** Makes sure that a feed is walked: adds its walk unless it is there; with `hurry`, wakes the one that sleeps. */
-  async walk(walk: FeedWalk, { hurry }: { readonly hurry: boolean }): Promise<void> {
-    const queue = this.#queue(queueName(walk.service, "polls"));
+  walk(walk: FeedWalk, { hurry }: { readonly hurry: boolean }): Promise<void> {
     const jobId = feedId(walk);
-    await queue.add(walk.kind, walk, { ...feedWalkOptions, jobId });
-    const job = hurry ? await queue.getJob(jobId) : undefined;
-    if (job === undefined || !(await job.isDelayed())) return;
-    await job.promote().catch(() => {
-      // Its reader woke up in between, which is what was wanted.
+    return this.#call(queueName(walk.service, "polls"), async (queue) => {
+      await queue.add(walk.kind, walk, { ...feedWalkOptions, jobId });
+      const job = hurry ? await queue.getJob(jobId) : undefined;
+      if (job === undefined || !(await job.isDelayed())) return;
+      await job.promote().catch(() => {
+        // Its reader woke up in between, which is what was wanted.
+      });
     });
   }
 
   /** How many workers read this queue, over all processes. */
-  async workers(service: string, urgency: Urgency): Promise<number> {
-    return this.#queue(queueName(service, urgency)).getWorkersCount();
+  workers(service: string, urgency: Urgency): Promise<number> {
+    return this.#call(queueName(service, urgency), (queue) => queue.getWorkersCount());
   }
 
   /** What the queue knows of a task; undefined when it is not there, or not any more. */
-  async find({ service, kind, id }: Pick<Task, "service" | "kind" | "id">): Promise<QueuedTask | undefined> {
-    const job = await this.#queue(queueName(service, urgencyOf(kind))).getJob(id);
-    if (job === undefined) return undefined;
-    const state = await job.getState();
-    const isOver = state === "completed" || state === "failed" || state === "unknown";
-    return { state, isInFlight: !isOver, queuedAtMs: job.timestamp };
+  find({ service, kind, id }: Pick<Task, "service" | "kind" | "id">): Promise<QueuedTask | undefined> {
+    return this.#call(queueName(service, urgencyOf(kind)), async (queue) => {
+      const job = await queue.getJob(id);
+      if (job === undefined) return undefined;
+      const state = await job.getState();
+      const isOver = state === "completed" || state === "failed" || state === "unknown";
+      return { state, isInFlight: !isOver, queuedAtMs: job.timestamp };
+    });
   }
 
   /** How many items of a service wait, sleep or are in work, in both queues. */
   async pending(service: string): Promise<number> {
-    const queues = (["actions", "polls"] as const).map((urgency) => this.#queue(queueName(service, urgency)));
     const counts = await Promise.all(
-      queues.map((queue) => queue.getJobCountByTypes("waiting", "delayed", "prioritized", "active")),
+      (["actions", "polls"] as const).map((urgency) =>
+        this.#call(queueName(service, urgency), (queue) =>
+          queue.getJobCountByTypes("waiting", "delayed", "prioritized", "active"),
+        ),
+      ),
     );
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
   /** Closes the connections; does not wait for a Redis that does not answer. */
   async close(): Promise<void> {
-    const closing = Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+    const open = [...this.#queues.values()];
+    const closing = Promise.all(open.map(({ queue }) => queue.close()));
     this.#queues.clear();
     await withDeadline(closing, closeWithinMs, () => new Error("no answer")).catch((error: unknown) => {
       closing.catch(() => {});
       this.#log.warn("queue.close-incomplete", { message: error instanceof Error ? error.message : String(error) });
     });
+    for (const { release } of open) release();
+  }
+
+  /** A call that came too late may still be carried out; that does no harm, since everything here has its own name. */
+  #call<T>(name: string, call: (queue: Queue) => Promise<T>): Promise<T> {
+    return withDeadline(call(this.#queue(name)), callWithinMs, () => new Error(`Command timed out: queue ${name}`));
   }
 
   #queue(name: string): Queue {
     const known = this.#queues.get(name);
-    if (known !== undefined) return known;
-    const queue = new Queue(name, { connection: producerConnection(this.#target), prefix: this.#target.prefix });
+    if (known !== undefined) return known.queue;
+    const { connection, release } = queueConnection(this.#target, "commands");
+    const queue = new Queue(name, { connection, prefix: this.#target.prefix });
     queue.on("error", (error) => this.#log.warn("queue.unreachable", { queue: name, message: error.message }));
-    this.#queues.set(name, queue);
+    this.#queues.set(name, { queue, release });
     return queue;
   }
 }

@@ -1,14 +1,9 @@
 // The names and connections of the queues: one per service and urgency, so that a service's limits and outages are its own.
 // The single place that says how BullMQ talks to Redis.
 import type { ConnectionOptions, DefaultJobOptions } from "bullmq";
+import { type ConnectionUse, createRedisClient, type RedisTarget, redisOptionsOf } from "../store/connect.ts";
 import type { Urgency } from "../tasks/seams.ts";
 import type { TaskKind } from "../tasks/task.ts";
-
-/** Where the queues live. `prefix` starts every key, as in the store. */
-export interface QueueTarget {
-  readonly url: string;
-  readonly prefix: string;
-}
 
 /** `main-actions`, `main-polls`. */
 export function queueName(service: string, urgency: Urgency): string {
@@ -20,14 +15,28 @@ export function urgencyOf(kind: TaskKind): Urgency {
   return kind === "poll" ? "polls" : "actions";
 }
 
-/** For producers: a frozen or absent Redis must be an error soon, not a wait without end. */
-export function producerConnection({ url }: QueueTarget): ConnectionOptions {
-  return { url, maxRetriesPerRequest: 1, commandTimeout: 5_000, connectTimeout: 5_000 };
+/** How one queue or worker gets to Redis. `release` lets go of what the library does not close by itself. */
+export interface QueueConnection {
+  readonly connection: ConnectionOptions;
+  readonly release: () => void;
 }
 
-/** For workers: their blocking read must not have a command time-out. */
-export function workerConnection({ url }: QueueTarget): ConnectionOptions {
-  return { url, connectTimeout: 5_000 };
+/**
+ * The connection of a queue (`commands`: a frozen or absent Redis is an error soon, not a wait without end) or of a worker
+ * (`worker`: its blocking read has no such deadline).
+ * @throws UsageError when the target is none.
+ */
+export function queueConnection(target: RedisTarget, use: ConnectionUse): QueueConnection {
+  const options = redisOptionsOf(target, use);
+  if (options !== undefined) {
+    const plain: Record<string, unknown> = { ...options, lazyConnect: false };
+    return { connection: plain, release: () => {} };
+  }
+  // A cluster is no matter of options. A queue uses this very client and leaves it open; a worker only makes copies of it.
+  const cluster = createRedisClient(target, use);
+  // The queue must find it on its way: one that waits for a first command is given up for good when that one fails.
+  if (use === "commands") cluster.connect().catch(() => {});
+  return { connection: cluster, release: () => cluster.disconnect() };
 }
 
 /**

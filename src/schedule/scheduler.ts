@@ -23,6 +23,8 @@ export interface SchedulerOptions {
   readonly enqueue: EnqueueTasks;
   /** The pauses, asked for once a look; none unless given. */
   readonly pauses?: ReadPauses;
+  /** Whether slots may be planned now; always unless given. What is due meanwhile is planned afterwards, as after an outage. */
+  readonly mayPlan?: () => boolean;
   readonly log: EventLog;
 }
 
@@ -72,6 +74,7 @@ export class Scheduler implements Component {
 
   /** One look at what is due. Called by the beat; tests call it by hand. */
   async look(): Promise<void> {
+    if (this.#options.mayPlan?.() === false) return;
     const nowMs = await this.#options.ledger.nowMs();
     // After the time, so that no pause is missed that holds at a slot which is due.
     const moment = { nowMs, pauses: (await this.#options.pauses?.(nowMs)) ?? [] };

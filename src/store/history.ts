@@ -1,7 +1,8 @@
 // The history: one outcome per task, newest first. Written by outcome/recorder.ts, read by the command line.
 import { type Outcome, parseOutcome } from "../tasks/outcome.ts";
 import { createScript, type Store } from "./redis.ts";
-import { entryKey, entryRetentionMs, inFlightKey, type StartState } from "./start-journal.ts";
+import type { StartState } from "./start-entry.ts";
+import { entryKey, entryRetentionMs, inFlightKey } from "./start-journal.ts";
 
 /** How many outcomes are kept; older ones are dropped. About 800 bytes each. */
 const outcomesMax = 20_000;

@@ -1,6 +1,7 @@
 // The atomic steps of the start journal, in Redis's own language. Called by start-journal.ts only, which knows what they are for.
 // KEYS[1] is the entry of a task, KEYS[2] the starts of its sync job that are in flight: task → when it was sent, and "+" once it was answered.
 import { createScript } from "./redis.ts";
+import { countIntentLua, fenceLua } from "./watch-scripts.ts";
 
 const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
 
@@ -14,23 +15,30 @@ if (not entry[1] or entry[1] == 'claimed') and (tonumber(entry[2]) or 1) <= 1 th
 end
 return redis.call('HGETALL', KEYS[1])`);
 
-/** The one step that permits the request. ARGV: owner, start-by time, baseline, task, how long starts in flight are known. */
+/**
+ * The one step that permits the request. KEYS[3] and [4]: watch and losses, for the fence. ARGV: owner, start-by time, baseline, task,
+ * how long starts in flight are known, term, slot. Answers 'permitted' with the count of intents, or why not.
+ */
 export const sendScript = createScript(`${now}
 local entry = redis.call('HMGET', KEYS[1], 'state', 'owner')
 if entry[1] ~= 'claimed' or entry[2] ~= ARGV[1] then return 'lost-claim' end
 if now > tonumber(ARGV[2]) then return 'too-late' end
+${fenceLua}
 redis.call('HSET', KEYS[1], 'state', 'sending', 'sends', 1, 'sentAtMs', now, 'lastSentAtMs', now, 'baseline', ARGV[3])
 redis.call('HSET', KEYS[2], ARGV[4], now)
 redis.call('PEXPIRE', KEYS[2], ARGV[5])
-return 'permitted'`);
+${countIntentLua}
+return 'permitted' .. count`);
 
-/** Permits one more request after this many went unanswered. ARGV: owner, start-by time, sends so far. */
+/** Permits one more request after this many went unanswered. Keys and answer as above. ARGV: owner, start-by time, sends so far, two of no use here, term, slot. */
 export const sendAgainScript = createScript(`${now}
 local entry = redis.call('HMGET', KEYS[1], 'state', 'sends')
 if entry[1] ~= 'sending' or (tonumber(entry[2]) or 1) ~= tonumber(ARGV[3]) then return 'lost-claim' end
 if now > tonumber(ARGV[2]) then return 'too-late' end
+${fenceLua}
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'sends', ARGV[3] + 1, 'lastSentAtMs', now)
-return 'permitted'`);
+${countIntentLua}
+return 'permitted' .. count`);
 
 /**
  * Takes back the newest permission, if it is this owner's and nothing else happened. With none left the task may claim anew, as if

@@ -1,21 +1,17 @@
 // The connection to Redis for everything but the queue, and how Lua scripts run on it.
 // Every command has a deadline: a frozen Redis must not hang a scheduler or a worker.
 import { createHash } from "node:crypto";
-import { Redis } from "ioredis";
+import type { Cluster, Redis } from "ioredis";
+import { showRedisAddress } from "../config/redis-address.ts";
 import { withDeadline } from "../core/clock.ts";
 import { OutOfReachError } from "../core/errors.ts";
+import { createRedisClient, type RedisTarget } from "./connect.ts";
 
-/** Where Redis is, and what all keys of this Syncline start with. */
-export interface RedisTarget {
-  /** `redis://` or `rediss://`. */
-  readonly url: string;
-  /** Start of every key. With a hash tag, as in the default `{syncline}`, all keys share one slot of a cluster. */
-  readonly prefix: string;
-}
+export type { RedisTarget };
 
 /** A connected store: the client and the names of its keys. */
 export interface Store {
-  readonly redis: Redis;
+  readonly redis: Redis | Cluster;
   /** The full name of a key: `key("slots", "nightly")` → `{syncline}:slots:nightly`. */
   readonly key: (...parts: readonly string[]) => string;
   readonly close: () => Promise<void>;
@@ -24,33 +20,27 @@ export interface Store {
 /** The prefix unless another is given. */
 export const defaultPrefix = "{syncline}";
 
-const commandTimeoutMs = 5_000;
-const connectTimeoutMs = 5_000;
+const answerWithinMs = 10_000;
 
 /**
  * Connects to Redis and waits until it answers.
- * @throws OutOfReachError when it does not within 10 seconds.
+ * @throws OutOfReachError when it does not within 10 seconds; UsageError when the target is none.
  */
 export async function openStore(target: RedisTarget, onError: (message: string) => void = () => {}): Promise<Store> {
-  const redis = new Redis(target.url, {
-    lazyConnect: true,
-    connectTimeout: connectTimeoutMs,
-    commandTimeout: commandTimeoutMs,
-    maxRetriesPerRequest: 1,
-  });
+  const redis = createRedisClient(target, "commands");
   let lastError = "";
   redis.on("error", (error: Error) => {
     lastError = error.message;
     onError(error.message);
   });
   try {
-    await withDeadline(redis.ping(), 2 * connectTimeoutMs, () => new Error("no answer"));
+    await withDeadline(redis.ping(), answerWithinMs, () => new Error("no answer"));
   } catch (error) {
     redis.disconnect();
     // The library talks of its options when it gives up; what the socket said helps more.
     const reason = lastError || (error instanceof Error ? error.message : String(error));
     throw new OutOfReachError(
-      `Redis at ${withoutSecrets(target.url)} does not answer (${reason}). Is it running? Set REDIS_URL.`,
+      `Redis at ${showRedisAddress(target.url)} does not answer (${reason}). Is it running? Set REDIS_URL.`,
     );
   }
   return {
@@ -58,13 +48,6 @@ export async function openStore(target: RedisTarget, onError: (message: string) 
     key: (...parts) => [target.prefix, ...parts].join(":"),
     close: async () => redis.disconnect(),
   };
-}
-
-/** A Redis URL as it may be shown: host, port and database only. */
-function withoutSecrets(url: string): string {
-  if (!URL.canParse(url)) return "(not a URL)";
-  const { protocol, host, pathname } = new URL(url);
-  return `${protocol}//${host}${pathname}`;
 }
 
 /** A Lua script that runs in one atomic step. Sent by its hash; the text follows once when Redis does not know it. */
@@ -87,9 +70,13 @@ export function createScript(lua: string): Script {
   };
 }
 
-/** The time of Redis in milliseconds UTC: the one clock that all replicas share. */
-export async function redisTimeMs({ redis }: Store): Promise<number> {
-  const [seconds, microseconds] = await redis.time();
+const timeScript = createScript("return redis.call('TIME')");
+
+/** The time of Redis in milliseconds UTC: the one clock that all replicas share. In a cluster, that of the node that has our keys. */
+export async function redisTimeMs(store: Store): Promise<number> {
+  const { redis, key } = store;
+  const answer = redis.isCluster ? await timeScript(store, [key("clock")], []) : await redis.time();
+  const [seconds, microseconds] = Array.isArray(answer) ? answer : [];
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
 }
 

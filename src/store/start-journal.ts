@@ -7,8 +7,6 @@
 //
 // Only `claimed → sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
 // not after the task's start-by time. A task that is found `sending` without an answer is sent again by `onUnknown: retry` alone.
-import { isJsonObject } from "../core/json.ts";
-import { refuseNewer } from "../core/newer-version.ts";
 import type { Task } from "../tasks/task.ts";
 import {
   answeredScript,
@@ -20,43 +18,14 @@ import {
   sendScript,
 } from "./journal-scripts.ts";
 import type { Store } from "./redis.ts";
+import type { RedisWatch } from "./redis-watch.ts";
+import { type AnswerLoss, type StartEntry, toEntry, toLoss } from "./start-entry.ts";
 
-/** The states of a start, in order. */
-export type StartState = "claimed" | "sending" | "answered" | "settled";
-
-/** What the journal holds of one start. Instants are milliseconds UTC by Redis. */
-export interface StartEntry {
-  readonly state: StartState;
-  /** Who claimed last. */
-  readonly owner: string;
-  /** When it was claimed for the first time. */
-  readonly claimedAtMs: number;
-  /** When the request was permitted for the first time; undefined before. */
-  readonly sentAtMs: number | undefined;
-  /** When the newest one was. */
-  readonly lastSentAtMs: number | undefined;
-  /** How many requests may have gone out: 0 before the permission, 1, or more with `onUnknown: retry`. */
-  readonly sends: number;
-  /** When the service answered that it accepted; undefined when no answer came. */
-  readonly answeredAtMs: number | undefined;
-  /** What was known before the request, as JSON of the claimant; undefined when nothing was. */
-  readonly baseline: string | undefined;
-  /** Why the answer is missing, as the first one to notice wrote it; undefined when it is not. */
-  readonly lost: AnswerLoss | undefined;
-  /** When the run was first seen finished in its feed. */
-  readonly finishSeenAtMs: number | undefined;
-}
-
-/** Why a good answer is missing: the service said that it failed (`server`) or nothing that makes sense (`contract`), it never came (`unknown`), or the worker died (`crash`). */
-export interface AnswerLoss {
-  readonly kind: "server" | "contract" | "unknown" | "crash";
-  readonly detail: string;
-  /** When that was noticed, milliseconds UTC by Redis: a run that the request started began before. */
-  readonly atMs?: number | undefined;
-}
-
-/** Whether the request may go out now, and if not, why. */
-export type Permission = "permitted" | "lost-claim" | "too-late";
+/**
+ * Whether the request may go out now, and if not, why. `hold`: not now, Redis is unsafe, a moment ago another one, or its replicas lag.
+ * `loss`: never, since Redis lost its memory of the time in which this task may have been started.
+ */
+export type Permission = "permitted" | "lost-claim" | "too-late" | "hold" | "loss";
 
 /** How long an entry is kept after its last step. */
 export const entryRetentionMs = 30 * 86_400_000;
@@ -85,9 +54,12 @@ export interface Attributed {
 /** The start journal in Redis. */
 export class StartJournal {
   readonly #store: Store;
+  readonly #watch: RedisWatch | undefined;
 
-  constructor(store: Store) {
+  /** Without a watch, nobody asks whether Redis can be trusted: for readers and for tests. */
+  constructor(store: Store, watch?: RedisWatch) {
     this.#store = store;
+    this.#watch = watch;
   }
 
   /**
@@ -104,20 +76,31 @@ export class StartJournal {
     return fields.length === 0 ? undefined : toEntry(fields);
   }
 
-  /** Asks for the one permission to send. The intent and the baseline are written in the same step. */
+  /**
+   * Asks for the one permission to send. The intent and the baseline are written in the same step, and where Redis has replicas
+   * one of them has it too. `slotMs`: of the task, to know whether a loss of Redis's memory touches it.
+   */
   async beginSending(
     task: JournalTask,
     owner: string,
-    intent: { startByMs: number; baseline: string },
+    intent: { readonly startByMs: number; readonly baseline: string; readonly slotMs?: number },
   ): Promise<Permission> {
-    const { startByMs, baseline } = intent;
-    const answer = await sendScript(this.#store, this.#keys(task), [owner, startByMs, baseline, task.id, inFlightMs]);
-    return toPermission(answer);
+    const { startByMs, baseline, slotMs = 0 } = intent;
+    return this.#permit(task, { owner, slotMs }, (keys, fence) =>
+      sendScript(this.#store, keys, [owner, startByMs, baseline, task.id, inFlightMs, ...fence]),
+    );
   }
 
   /** Asks to send once more although nobody knows what became of the requests so far: `onUnknown: retry` only. */
-  async sendAgain(task: JournalTask, owner: string, state: { startByMs: number; sends: number }): Promise<Permission> {
-    return toPermission(await sendAgainScript(this.#store, this.#keys(task), [owner, state.startByMs, state.sends]));
+  async sendAgain(
+    task: JournalTask,
+    owner: string,
+    state: { startByMs: number; sends: number; slotMs?: number },
+  ): Promise<Permission> {
+    const { startByMs, sends, slotMs = 0 } = state;
+    return this.#permit(task, { owner, slotMs }, (keys, fence) =>
+      sendAgainScript(this.#store, keys, [owner, startByMs, sends, "", "", ...fence]),
+    );
   }
 
   /** Notes that the service accepted the start, or that an activity proves it. */
@@ -182,6 +165,24 @@ export class StartJournal {
     return entryKey(this.#store, taskId);
   }
 
+  /** Asks the script, unless Redis cannot be trusted now; takes the permission back when no replica has the intent. */
+  async #permit(
+    task: JournalTask,
+    { owner, slotMs }: { owner: string; slotMs: number },
+    ask: (keys: readonly string[], fence: readonly (string | number)[]) => Promise<unknown>,
+  ): Promise<Permission> {
+    const watch = this.#watch;
+    if (watch?.mayAsk() === false) return "hold";
+    const { keys, term } = watch?.fence() ?? { keys: [], term: "" };
+    const answer = await ask([...this.#keys(task), ...keys], [term, slotMs]);
+    const [permission, count] = String(answer).split(" ");
+    if (permission !== "permitted" || watch === undefined) return toPermission(permission);
+    watch.noteIntents(Number(count));
+    if (await watch.reachReplica()) return "permitted";
+    await this.notSent(task, owner);
+    return "hold";
+  }
+
   #keys(task: JournalTask): string[] {
     return [this.#key(task.id), inFlightKey(this.#store, task)];
   }
@@ -195,51 +196,4 @@ export function entryKey({ key }: Pick<Store, "key">, taskId: string): string {
 /** Where the starts in flight of a task's sync job stand. */
 export function inFlightKey({ key }: Pick<Store, "key">, task: Omit<JournalTask, "id">): string {
   return key("in-flight", task.kind, task.service, task.repository ?? "", task.target);
-}
-
-function toPermission(answer: unknown): Permission {
-  return answer === "permitted" || answer === "too-late" ? answer : "lost-claim";
-}
-
-function toEntry(fields: unknown): StartEntry {
-  const entry = new Map<string, string>();
-  const flat = Array.isArray(fields) ? fields.map(String) : [];
-  for (let index = 0; index + 1 < flat.length; index += 2) entry.set(flat[index] ?? "", flat[index + 1] ?? "");
-  refuseNewer("start journal entry", Number(entry.get("v") ?? 1));
-  const instant = (name: string) => (entry.has(name) ? Number(entry.get(name)) : undefined);
-  return {
-    state: toState(entry.get("state")),
-    owner: entry.get("owner") ?? "",
-    claimedAtMs: instant("claimedAtMs") ?? 0,
-    sentAtMs: instant("sentAtMs"),
-    lastSentAtMs: instant("lastSentAtMs") ?? instant("sentAtMs"),
-    sends: instant("sends") ?? (entry.has("sentAtMs") ? 1 : 0),
-    answeredAtMs: instant("answeredAtMs"),
-    baseline: entry.get("baseline"),
-    lost: entry.has("lost") ? toLoss(entry.get("lost")) : undefined,
-    finishSeenAtMs: instant("finishSeenAtMs"),
-  };
-}
-
-function toLoss(text: unknown): AnswerLoss {
-  const loss: unknown = JSON.parse(String(text));
-  if (!isJsonObject(loss)) return { kind: "unknown", detail: "" };
-  const { kind, detail, atMs } = loss;
-  return {
-    kind: kind === "server" || kind === "contract" || kind === "crash" ? kind : "unknown",
-    detail: String(detail),
-    atMs: typeof atMs === "number" ? atMs : undefined,
-  };
-}
-
-function toState(text: string | undefined): StartState {
-  switch (text) {
-    case "claimed":
-    case "answered":
-    case "settled":
-      return text;
-    default:
-      // An unknown state (a newer version's) is treated as the one that never permits a request.
-      return "sending";
-  }
 }

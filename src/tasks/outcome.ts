@@ -53,6 +53,7 @@ const outcomeReasons = [
   "throttled",
   "bad-answer",
   "answer-lost",
+  "redis-loss",
   "no-evidence",
   "deadline",
   "crashed",

@@ -4,7 +4,7 @@ import { isJsonObject } from "../core/json.ts";
 import type { ListName } from "../core/list-name.ts";
 import { refuseNewer } from "../core/newer-version.ts";
 import type { FeedStatus, SeenItem } from "../store/feed-book.ts";
-import type { StartEntry } from "../store/start-journal.ts";
+import type { StartEntry } from "../store/start-entry.ts";
 import type { Feed } from "../tasks/feed.ts";
 import type { Task } from "../tasks/task.ts";
 import { type Attribution, attributeTo } from "./attribution.ts";

@@ -6,7 +6,7 @@
 //
 // A request that was permitted once is never sent again (P2), unless it surely did not leave this machine or the policy says so.
 import type { Policy } from "../config/policy-set.ts";
-import type { StartEntry } from "../store/start-journal.ts";
+import type { StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
 import { appearedSince, type Baseline, baselineSince, follow, unfollow, writeBaseline } from "./evidence.ts";
 import type { WorkParts } from "./parts.ts";

@@ -8,7 +8,7 @@ import type { Permission } from "../store/start-journal.ts";
 import type { Task } from "../tasks/task.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
-import { type Claim, end, endUnsent, type Step } from "./step.ts";
+import { type Claim, type Ending, end, endUnsent, type Step } from "./step.ts";
 
 /** What the request needs. `baseline`: what was known before, for the journal. `acceptedEnds`: nothing is followed, 200 is the end. */
 export interface StartRequest {
@@ -35,10 +35,24 @@ export async function sendStart(task: Task, request: StartRequest): Promise<Step
   }
   if (parts.stopping.aborted) return { step: "snooze", untilMs: await parts.nowMs() };
   const isTooLate = createDeadline(sendWithinMs);
-  const permission = await parts.journal.beginSending(task, owner, { startByMs: task.startByMs, baseline });
+  const permission = await parts.journal.beginSending(task, owner, intentOf(task, baseline));
   if (permission === "too-late")
     return endUnsent(owner, "missed", { reason: "too-late", detail: "its turn came after its start-by time" });
+  if (permission === "loss") return end(lostWithRedis, { state: "claimed", owner });
   return send(task, request, { permission, service, isTooLate, sends: 1 });
+}
+
+/** Redis went back to a time before its record of this start, if there was one: whether the request went out cannot be known. */
+const lostWithRedis: Ending = {
+  status: "unknown",
+  evidence: "none",
+  reason: "redis-loss",
+  detail:
+    "Redis lost what was written around the time this was due: it may have been started before; not started again",
+};
+
+function intentOf({ startByMs, slotMs }: Task, baseline: string) {
+  return { startByMs, slotMs, baseline };
 }
 
 /** Sends once more after no answer came; undefined when that may not be: sent often enough, or after the start-by time. */
@@ -49,15 +63,15 @@ export async function sendAgain(task: Task, request: Omit<StartRequest, "baselin
   if (service === undefined || sends >= sendsMax) return undefined;
   if (parts.stopping.aborted) return { step: "snooze", untilMs: await parts.nowMs() };
   const isTooLate = createDeadline(sendWithinMs);
-  const permission = await parts.journal.sendAgain(task, claim.owner, { startByMs: task.startByMs, sends });
-  if (permission === "too-late") return undefined;
+  const permission = await parts.journal.sendAgain(task, claim.owner, { ...intentOf(task, ""), sends });
+  if (permission === "too-late" || permission === "loss") return undefined;
   if (permission === "permitted")
     parts.log.warn("task.sent-again", { policy: task.policy, taskId: task.id, target: task.target, sends: sends + 1 });
   return send(task, request, { permission, service, isTooLate, sends: sends + 1 });
 }
 
 interface Permitted {
-  readonly permission: Exclude<Permission, "too-late">;
+  readonly permission: Exclude<Permission, "too-late" | "loss">;
   readonly service: SyncService;
   readonly isTooLate: () => boolean;
   readonly sends: number;
@@ -67,8 +81,8 @@ async function send(task: Task, request: Omit<StartRequest, "baseline">, permitt
   const { parts } = request;
   const { permission, service, isTooLate, sends } = permitted;
   const sentAtMs = await parts.nowMs();
-  // Another worker claimed it: whoever comes next reads the journal and goes on from there.
-  if (permission === "lost-claim") return { step: "snooze", untilMs: sentAtMs + 1_000 };
+  // Another worker claimed it, or Redis must be looked at first: whoever comes next reads the journal and goes on from there.
+  if (permission !== "permitted") return { step: "snooze", untilMs: sentAtMs + 1_000 };
   try {
     const query = task.repository === null ? {} : { repository: task.repository };
     const options = { idempotencyKey: task.id, maySend: () => !isTooLate() && !parts.stopping.aborted };

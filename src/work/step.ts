@@ -1,6 +1,6 @@
 // One step of a task, as a processor sees it: either it ends now, or it says when to go on. process-task.ts turns it into a verdict.
 import type { SettleFrom } from "../store/history.ts";
-import type { StartEntry } from "../store/start-journal.ts";
+import type { StartEntry } from "../store/start-entry.ts";
 import type { Confidence, Outcome, OutcomeReason, OutcomeStatus } from "../tasks/outcome.ts";
 
 /** How a task ended; process-task.ts makes the outcome of it. */

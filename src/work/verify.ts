@@ -5,7 +5,7 @@
 // That nothing appears never shows that nothing was started: an activity can come late. `not-started` is said only where the request
 // surely did not arrive, or was refused (send-start.ts).
 import type { Policy } from "../config/policy-set.ts";
-import type { AnswerLoss } from "../store/start-journal.ts";
+import type { AnswerLoss } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
 import { type Appeared, appearedSince, follow } from "./evidence.ts";
 import type { WorkParts } from "./parts.ts";

@@ -1,0 +1,132 @@
+// The guard over Redis: once a second a beat (is it the one it was?), once a minute a check (may it be trusted?). Tells the log each
+// change once, tells scheduler and start journal whether they may go on, and the health server why not. Built by app.ts.
+import { systemClock, withDeadline } from "../core/clock.ts";
+import type { Component } from "../core/component.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { createSparingLog } from "../core/sparing-log.ts";
+import type { Store } from "../store/redis.ts";
+import { judgeRedis, type RedisFacts, readRedisFacts } from "../store/redis-facts.ts";
+import { type Beat, RedisWatch } from "../store/redis-watch.ts";
+
+/** What the guard is made of. */
+export interface RedisGuardOptions {
+  readonly store: Store;
+  readonly log: EventLog;
+  /** How often Redis is checked; once a minute unless set. */
+  readonly checkEveryMs?: number;
+}
+
+const beatEveryMs = 1_000;
+const checkEveryMsDefault = 60_000;
+const answerWithinMs = 3_000;
+/** Without a beat for this long, Redis counts as out of reach. */
+const silenceMsMax = 5_000;
+const skewMsMax = 1_000;
+
+/** The guard. */
+export class RedisGuard implements Component {
+  readonly name = "redis guard";
+  /** What the start journal asks. */
+  readonly watch: RedisWatch;
+  readonly #options: RedisGuardOptions;
+  #problems: readonly string[] = ["not checked yet"];
+  #told = "";
+  #warned = "";
+  #skewed = false;
+  #beatenAtMs = Number.NEGATIVE_INFINITY;
+  #failure = "no answer yet";
+  #checkedAtMs = Number.NEGATIVE_INFINITY;
+  #busy: Promise<void> | undefined;
+  #endBeats: (() => void) | undefined;
+
+  constructor(options: RedisGuardOptions) {
+    this.#options = options;
+    const sparing = createSparingLog(options.log, systemClock, "");
+    this.watch = new RedisWatch(options.store, () => {
+      sparing.warn("redis.not-replicated");
+      // Perhaps the replica is gone for good: the next look counts them anew.
+      this.#checkedAtMs = Number.NEGATIVE_INFINITY;
+    });
+  }
+
+  /** Whether Redis is such that slots may be planned and requests may be sent. */
+  isSafe(): boolean {
+    return this.watch.isOpen;
+  }
+
+  /** Why this process is not ready, as far as Redis goes; empty when it is. */
+  reasons(): string[] {
+    const silentMs = systemClock.monotonicMs() - this.#beatenAtMs;
+    if (silentMs > silenceMsMax) return [`Redis has not done what it should for 5 s: ${this.#failure}`];
+    return [...this.#problems];
+  }
+
+  async start(): Promise<void> {
+    await this.#look();
+    this.#endBeats = systemClock.every(beatEveryMs, () => {
+      this.#busy ??= this.#look().finally(() => {
+        this.#busy = undefined;
+      });
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#endBeats?.();
+    await this.#busy;
+    await this.#answer(this.watch.leave()).catch(() => {
+      // Redis is gone: then it was no orderly end either, and whoever comes next must think so.
+    });
+  }
+
+  /** Never throws: what does not work now is looked at again a second later. */
+  async #look(): Promise<void> {
+    try {
+      const dueAtMs = this.#checkedAtMs + (this.#options.checkEveryMs ?? checkEveryMsDefault);
+      if (this.#problems.length > 0 || systemClock.monotonicMs() >= dueAtMs) await this.#check();
+      const beat = await this.#answer(this.watch.beat());
+      this.#beatenAtMs = systemClock.monotonicMs();
+      // Another Redis may be another kind of Redis.
+      if (beat.isAnother) await this.#check();
+      this.#tellBeat(beat);
+    } catch (error) {
+      this.#failure = error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  async #check(): Promise<void> {
+    const facts = await this.#answer(readRedisFacts(this.#options.store));
+    this.#checkedAtMs = systemClock.monotonicMs();
+    const { problems, warnings } = judgeRedis(facts);
+    this.#problems = problems;
+    this.watch.needsReplica = facts.replicas > 0;
+    this.watch.isOpen = problems.length === 0;
+    this.#tellCheck(facts, problems, warnings);
+  }
+
+  #tellCheck(facts: RedisFacts, problems: readonly string[], warnings: readonly string[]): void {
+    const { log } = this.#options;
+    const problem = problems.join("; ");
+    if (problem !== this.#told && problem !== "") log.error("redis.unsafe", { problem });
+    if (problem === "" && this.#told !== "") log.info("redis.safe");
+    this.#told = problem;
+    const warning = warnings.join("; ");
+    if (warning !== this.#warned && warning !== "") log.warn("redis.advised", { advice: warning });
+    this.#warned = warning;
+    const isSkewed = Math.abs(facts.clockAheadMs) > skewMsMax;
+    if (isSkewed && !this.#skewed) log.warn("redis.clock-skewed", { aheadMs: facts.clockAheadMs });
+    this.#skewed = isSkewed;
+  }
+
+  #tellBeat({ isAnother, losses }: Beat): void {
+    const { log } = this.#options;
+    if (isAnother) log.warn("redis.changed");
+    for (const { kind, fromMs, untilMs } of losses) {
+      const from = fromMs === 0 ? null : new Date(fromMs).toISOString();
+      log.error("redis.loss-detected", { kind, from, until: new Date(untilMs).toISOString() });
+    }
+  }
+
+  #answer<T>(promise: Promise<T>): Promise<T> {
+    return withDeadline(promise, answerWithinMs, () => new Error(`no answer within ${answerWithinMs / 1_000} s`));
+  }
+}

@@ -1,0 +1,121 @@
+// The health server: what a kubelet asks. GET and HEAD only, no bodies, small limits; no secrets in any answer.
+// Started by cli/serve.ts before everything else, stopped last. `/livez` says that the event loop turns and nothing more: a
+// process that waits for Redis must not be killed for it. `/readyz` says whether the process does its work.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { UsageError } from "../core/errors.ts";
+
+/** Whether a process does its work, and if not, why. */
+export interface Readiness {
+  readonly ready: boolean;
+  /** Empty when ready. `part`: redis, policies, role or process. */
+  readonly reasons: readonly { readonly part: string; readonly reason: string }[];
+  /** Further facts, such as roles and number of policies. */
+  readonly facts: Readonly<Record<string, string | number | readonly string[]>>;
+}
+
+/** What a route answers. */
+interface HealthAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** What the server needs. */
+export interface HealthOptions {
+  /** 0: any free port. */
+  readonly port: number;
+  /** The address to listen on; all of them unless set, since a kubelet comes from outside. */
+  readonly host?: string | undefined;
+  readonly readiness: () => Readiness;
+  /** Further routes by path, such as `/metrics`. */
+  readonly routes?: Readonly<Record<string, () => Promise<HealthAnswer> | HealthAnswer>>;
+}
+
+/** A listening health server. */
+export interface HealthServer {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+const requestMsMax = 5_000;
+const connectionsMax = 64;
+const headerBytesMax = 8_192;
+
+/**
+ * Listens.
+ * @throws UsageError when the port cannot be had.
+ */
+export async function startHealthServer(options: HealthOptions): Promise<HealthServer> {
+  const routes: NonNullable<HealthOptions["routes"]> = {
+    "/livez": () => ({ status: 200, contentType: "text/plain", body: "ok\n" }),
+    "/readyz": () => toAnswer(options.readiness()),
+    ...options.routes,
+  };
+  const server = createServer(
+    {
+      maxHeaderSize: headerBytesMax,
+      requestTimeout: requestMsMax,
+      headersTimeout: requestMsMax,
+      keepAliveTimeout: requestMsMax,
+    },
+    (request, response) => {
+      // What is sent along is not read.
+      request.resume();
+      answer(request, routes).then(
+        (given) => send(request, response, given),
+        () => send(request, response, { status: 500, contentType: "text/plain", body: "this failed\n" }),
+      );
+    },
+  );
+  server.maxConnections = connectionsMax;
+  const port = await listen(server, options);
+  return {
+    port,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(request: IncomingMessage, routes: NonNullable<HealthOptions["routes"]>): Promise<HealthAnswer> {
+  const path = (request.url ?? "").split("?", 1)[0] ?? "";
+  const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
+  if (route === undefined)
+    return { status: 404, contentType: "text/plain", body: `there is ${Object.keys(routes).join(", ")}\n` };
+  if (request.method !== "GET" && request.method !== "HEAD")
+    return { status: 405, contentType: "text/plain", body: "GET and HEAD only\n" };
+  return route();
+}
+
+function send(request: IncomingMessage, response: ServerResponse, { status, contentType, body }: HealthAnswer): void {
+  response.writeHead(status, {
+    "content-type": `${contentType}; charset=utf-8`,
+    "content-length": Buffer.byteLength(body),
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    ...(status === 405 ? { allow: "GET, HEAD" } : {}),
+  });
+  response.end(request.method === "HEAD" ? undefined : body);
+}
+
+function toAnswer({ ready, reasons, facts }: Readiness): HealthAnswer {
+  const body = `${JSON.stringify({ ready, reasons, ...facts })}\n`;
+  return { status: ready ? 200 : 503, contentType: "application/json", body };
+}
+
+function listen(server: Server, { port, host }: HealthOptions): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.on("error", (error) => {
+      const reason = "code" in error ? String(error.code) : error.message;
+      reject(new UsageError(`the health server cannot listen on ${host ?? "all addresses"}, port ${port} (${reason})`));
+    });
+    server.listen(port, host, () => resolve(toPort(server.address(), port)));
+  });
+}
+
+function toPort(address: AddressInfo | string | null, asked: number): number {
+  return typeof address === "object" && address !== null ? address.port : asked;
+}

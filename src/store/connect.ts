@@ -1,0 +1,126 @@
+// How connections to Redis are made: the one place that knows ioredis's options. Called by redis.ts for the store and by queue/ for BullMQ.
+// Two uses: `commands` answer within five seconds or fail; `worker` connections block on purpose and must not have that
+// deadline, but one that hears nothing for half a minute is thrown away and made anew.
+import { Cluster, type Command, Redis, type RedisOptions } from "ioredis";
+import { hasHashTag, parseRedisAddress, type RedisAccess, type RedisAddress } from "../config/redis-address.ts";
+import { withDeadline } from "../core/clock.ts";
+import { UsageError } from "../core/errors.ts";
+
+/** Where Redis is, and what all keys of this Syncline start with. */
+export interface RedisTarget {
+  /** As `parseRedisAddress` reads it. */
+  readonly url: string;
+  /** Start of every key. With a hash tag, as in the default `{syncline}`, all keys share one slot of a cluster. */
+  readonly prefix: string;
+  /** Passwords and certificates that are not in the URL. */
+  readonly access?: RedisAccess;
+}
+
+/** Replies in the shapes of ioredis 5, which the store and the queue expect. */
+type ClientOptions = RedisOptions & { readonly replyMapping: "legacy" };
+
+/** What a connection is for. */
+export type ConnectionUse = "commands" | "worker";
+
+const commandTimeoutMs = 5_000;
+const connectTimeoutMs = 5_000;
+/** Longer than any blocking read of the queue (10 s). */
+const workerSilenceMs = 30_000;
+/** How long Sentinels and nodes of a cluster may take to say where the master is. */
+const topologyTimeoutMs = 2_000;
+const reconnectMsMax = 2_000;
+
+/**
+ * Makes a client that connects with its first command.
+ * @throws UsageError when the URL is none, or names a cluster and the prefix has no hash tag.
+ */
+export function createRedisClient(target: RedisTarget, use: ConnectionUse): Redis | Cluster {
+  const address = parseRedisAddress(target.url);
+  return address.kind === "cluster" ? createCluster(target, address, use) : new Redis(redisOptions(target, use));
+}
+
+/**
+ * ioredis's options for one server or a master named by Sentinels; undefined for a cluster, which is no matter of options.
+ * @throws UsageError when the URL is none.
+ */
+export function redisOptionsOf(target: RedisTarget, use: ConnectionUse): RedisOptions | undefined {
+  return parseRedisAddress(target.url).kind === "cluster" ? undefined : redisOptions(target, use);
+}
+
+function redisOptions({ url, access = {} }: RedisTarget, use: ConnectionUse): ClientOptions {
+  const address = parseRedisAddress(url);
+  const common = { ...commonOptions(address, access, use), db: address.database, retryStrategy };
+  if (address.kind !== "sentinel") {
+    const [first] = hostsOf(address);
+    return { ...common, ...first };
+  }
+  const tls = tlsOptions(address, access);
+  return {
+    ...common,
+    sentinels: hostsOf(address),
+    name: address.master,
+    sentinelRetryStrategy: retryStrategy,
+    sentinelCommandTimeout: topologyTimeoutMs,
+    failoverDetector: true,
+    ...(access.sentinelPassword === undefined ? {} : { sentinelPassword: access.sentinelPassword }),
+    ...(tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+  };
+}
+
+function commonOptions(address: RedisAddress, access: RedisAccess, use: ConnectionUse): ClientOptions {
+  const password = access.password ?? address.password;
+  const tls = tlsOptions(address, access);
+  return {
+    replyMapping: "legacy",
+    lazyConnect: true,
+    connectTimeout: connectTimeoutMs,
+    ...(use === "commands"
+      ? { commandTimeout: commandTimeoutMs, maxRetriesPerRequest: 1 }
+      : { socketTimeout: workerSilenceMs, maxRetriesPerRequest: null }),
+    ...(address.username === undefined ? {} : { username: address.username }),
+    ...(password === undefined ? {} : { password }),
+    ...(tls === undefined ? {} : { tls }),
+  };
+}
+
+function tlsOptions({ tls }: RedisAddress, { ca, cert, key }: RedisAccess): RedisOptions["tls"] {
+  if (!tls) return undefined;
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+  };
+}
+
+function createCluster({ prefix, access = {} }: RedisTarget, address: RedisAddress, use: ConnectionUse): Cluster {
+  if (!hasHashTag(prefix))
+    throw new UsageError(`the prefix ${prefix} has no {braces}: in a Redis Cluster all keys must share one slot`);
+  const Client = use === "commands" ? BoundedCluster : Cluster;
+  return new Client(hostsOf(address), {
+    lazyConnect: true,
+    slotsRefreshTimeout: topologyTimeoutMs,
+    clusterRetryStrategy: retryStrategy,
+    // Names stay as they are: a certificate is made out to a name, not to an address.
+    ...(address.tls ? { dnsLookup: (name, callback) => callback(null, name) } : {}),
+    redisOptions: commonOptions(address, access, use),
+  });
+}
+
+/** A cluster whose commands have their deadline also while no node is known: the library gives it only to what is on its way. */
+class BoundedCluster extends Cluster {
+  override sendCommand(...args: Parameters<Cluster["sendCommand"]>): unknown {
+    const [command]: [Command, ...unknown[]] = args;
+    withDeadline(command.promise, commandTimeoutMs, () => new Error("Command timed out")).catch(command.reject);
+    return super.sendCommand(...args);
+  }
+}
+
+function hostsOf(address: RedisAddress): { host: string; port: number }[] {
+  const hosts = address.kind === "single" ? [address] : address.hosts;
+  return hosts.map(({ host, port }) => ({ host, port }));
+}
+
+/** Soon at first, then every two seconds: an outage ends when Redis is back, not a minute later. */
+function retryStrategy(times: number): number {
+  return Math.min(50 * 2 ** Math.min(times, 10), reconnectMsMax);
+}

@@ -1,0 +1,89 @@
+// What a Redis says of itself, and whether Syncline may trust it. Asked by app/redis-guard.ts at the start and once a minute.
+// One script, so that in a cluster the node answers that has our keys. Needs INFO only: CONFIG is often forbidden.
+import { systemClock } from "../core/clock.ts";
+import { createScript, type Store } from "./redis.ts";
+
+/** What Redis says. undefined: it does not say. */
+export interface RedisFacts {
+  /** E.g. `7.0.15`. */
+  readonly version: string | undefined;
+  /** What it does when memory is full; only `noeviction` keeps what we write. */
+  readonly evictionPolicy: string | undefined;
+  /** Whether every write goes to a file. */
+  readonly appendOnly: boolean | undefined;
+  readonly role: "master" | "replica";
+  /** How many replicas are in step with it. */
+  readonly replicas: number;
+  /** How far this machine's clock is ahead of that of Redis; negative: behind. Right to half of what asking took. */
+  readonly clockAheadMs: number;
+}
+
+/** What follows. `problems`: nothing may be started. `warnings`: it works, but not as well as it should. */
+export interface RedisJudgement {
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+const oldestVersion = [6, 2] as const;
+
+const factsScript = createScript(`
+local texts = { redis.call('TIME') }
+for _, section in ipairs({ 'server', 'memory', 'persistence', 'replication' }) do
+  local text = redis.pcall('INFO', section)
+  table.insert(texts, type(text) == 'string' and text or '')
+end
+return texts`);
+
+/** Asks Redis. */
+export async function readRedisFacts(store: Store): Promise<RedisFacts> {
+  const beforeMs = systemClock.nowMs();
+  const answer = await factsScript(store, [store.key("clock")], []);
+  const halfwayMs = (beforeMs + systemClock.nowMs()) / 2;
+  const [time, ...texts] = Array.isArray(answer) ? answer : [];
+  const [seconds, microseconds] = Array.isArray(time) ? time : [];
+  const redisMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
+  return { ...parseInfo(texts.map(String).join("\n")), clockAheadMs: Math.round(halfwayMs - redisMs) };
+}
+
+/** Reads the text of INFO. */
+export function parseInfo(text: string): Omit<RedisFacts, "clockAheadMs"> {
+  const fields = new Map<string, string>();
+  for (const line of text.split(/\r?\n/)) {
+    const colon = line.indexOf(":");
+    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1).trim());
+  }
+  const appendOnly = fields.get("aof_enabled");
+  const inStep = [...fields].filter(([name, value]) => /^slave\d+$/.test(name) && value.includes("state=online"));
+  return {
+    version: fields.get("redis_version"),
+    evictionPolicy: fields.get("maxmemory_policy"),
+    appendOnly: appendOnly === undefined ? undefined : appendOnly === "1",
+    role: fields.get("role") === "slave" ? "replica" : "master",
+    replicas: inStep.length,
+  };
+}
+
+/** Judges the facts. A clock that is off by more than a second is a warning of its own and not in here. */
+export function judgeRedis(facts: RedisFacts): RedisJudgement {
+  const problems: string[] = [];
+  const warnings: string[] = [];
+  if (facts.evictionPolicy === undefined)
+    warnings.push("maxmemory-policy is unknown, INFO is not allowed: make sure that it is noeviction, and allow +info");
+  else if (facts.evictionPolicy !== "noeviction")
+    problems.push(
+      `maxmemory-policy is ${facts.evictionPolicy}: Redis may throw away slots and tasks; set it to noeviction`,
+    );
+  if (facts.version !== undefined && isOlder(facts.version))
+    problems.push(`Redis is ${facts.version}: ${oldestVersion.join(".")} is the oldest that works`);
+  if (facts.role === "replica") problems.push("this Redis is a replica: give the address of its master");
+  if (facts.appendOnly === false)
+    warnings.push(
+      "appendonly is off: a restart of Redis loses what was written since the last snapshot; set appendonly yes",
+    );
+  return { problems, warnings };
+}
+
+function isOlder(version: string): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  return major < oldestVersion[0] || (major === oldestVersion[0] && minor < oldestVersion[1]);
+}

@@ -1,0 +1,105 @@
+// Watches over Redis's memory: what this process remembers of it, held against what Redis has. Beaten once a second by
+// app/redis-guard.ts, asked by the start journal before each request. Decides nothing about tasks.
+import { randomUUID } from "node:crypto";
+import { systemClock } from "../core/clock.ts";
+import type { Store } from "./redis.ts";
+import { beatScript } from "./watch-scripts.ts";
+
+/** What a beat found. Instants are milliseconds UTC by Redis. */
+export interface Beat {
+  /** Redis is another process, or another machine, than at the last beat of anybody. */
+  readonly isAnother: boolean;
+  /** What was written in these intervals may be lost: tasks that could have started in them are not started. Most often none. */
+  readonly losses: readonly Loss[];
+}
+
+/**
+ * A gap in Redis's memory, with `lossWindowMs` on both sides; `fromMs` 0: everything before. `flushed`: it was emptied; `went-back`: it
+ * forgot what this process remembers; `unwitnessed`: it was started anew, and some process that could say what it had known is gone.
+ */
+interface Loss {
+  readonly kind: string;
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+/** What may be lost around a gap in Redis's memory, on both sides of it. Design §7: redisLossWindow. */
+const lossWindowMs = 5_000;
+/** How long a request waits for a replica to have its intent. */
+const replicaWithinMs = 1_000;
+/** How long nothing is asked after a replica did not answer. */
+const replicaPauseMs = 2_000;
+
+/** The watch of one process. */
+export class RedisWatch {
+  readonly #store: Store;
+  readonly #notReplicated: () => void;
+  readonly #process = randomUUID();
+  #term = "";
+  #stamp = 0;
+  #intents = 0;
+  #pausedUntilMs = 0;
+  /** Whether starts are allowed at all: false until the first check, and while Redis is unsafe. Set by the guard. */
+  isOpen = false;
+  /** Whether an intent must have reached a replica before its request goes out. Set by the guard. */
+  needsReplica = false;
+
+  /** `notReplicated` is told of each intent that no replica had in time. */
+  constructor(store: Store, notReplicated: () => void = () => {}) {
+    this.#store = store;
+    this.#notReplicated = notReplicated;
+  }
+
+  /** Looks whether Redis is the one it was, and moves the stamp. */
+  async beat(): Promise<Beat> {
+    const { key } = this.#store;
+    const answer = await beatScript(
+      this.#store,
+      [key("watch"), key("processes"), key("losses")],
+      [this.#process, this.#term, this.#stamp, this.#intents, lossWindowMs],
+    );
+    const [term = "", stamp = "", intents = "", changed, ...found] = Array.isArray(answer) ? answer.map(String) : [];
+    this.#term = term;
+    this.#stamp = Number(stamp);
+    this.#intents = Number(intents);
+    const losses: Loss[] = [];
+    for (let at = 0; at + 2 < found.length; at += 3)
+      losses.push({ fromMs: Number(found[at]), untilMs: Number(found[at + 1]), kind: found[at + 2] ?? "" });
+    return { isAnother: changed === "changed", losses };
+  }
+
+  /** Says that this process ends in order and has nothing under way: a later loss cannot be one of its starts. */
+  async leave(): Promise<void> {
+    await this.#store.redis.zrem(this.#store.key("processes"), this.#process);
+  }
+
+  /** The keys and the memory that the script needs which permits a request. */
+  fence(): { readonly keys: readonly string[]; readonly term: string } {
+    const { key } = this.#store;
+    return { keys: [key("watch"), key("losses")], term: this.#term };
+  }
+
+  /** Whether a request may be asked for now. */
+  mayAsk(): boolean {
+    return this.isOpen && systemClock.monotonicMs() >= this.#pausedUntilMs;
+  }
+
+  /** Remembers how many intents there are. */
+  noteIntents(count: number): void {
+    this.#intents = Math.max(this.#intents, count);
+  }
+
+  /** Waits until a replica has what this process has written. False: none has; for two seconds nothing more is asked. Always true where none is needed. */
+  async reachReplica(): Promise<boolean> {
+    if (!this.needsReplica) return true;
+    const { redis, key } = this.#store;
+    // In one pipeline with a key of ours: in a cluster it goes to the node that has the intent.
+    const answers = await redis.pipeline().hget(key("watch"), "runId").wait(1, replicaWithinMs).exec();
+    const [error, reached] = answers?.[1] ?? [new Error("no answer"), 0];
+    if (error !== null) throw error;
+    if (Number(reached) >= 1) return true;
+    this.#pausedUntilMs = systemClock.monotonicMs() + replicaPauseMs;
+    this.#notReplicated();
+    return false;
+  }
+}

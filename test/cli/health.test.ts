@@ -1,0 +1,65 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { PrivateRedis } from "../../scripts/redis.mjs";
+import { Syncline } from "../support/processes.ts";
+import { clientOf, ownFolder, startServer, until } from "../support/redis-servers.ts";
+
+let redis: PrivateRedis;
+let serve: Syncline;
+let base: string;
+
+const ask = async (path: string) => {
+  const answer = await fetch(base + path);
+  return { status: answer.status, text: await answer.text() };
+};
+const readyz = () => ask("/readyz");
+
+beforeAll(async () => {
+  redis = await startServer();
+  const file = join(ownFolder(), "policies.yaml");
+  writeFileSync(
+    file,
+    `apiVersion: syncline/v1
+services: { main: { baseUrl: "http://127.0.0.1:9", token: { env: TEST_TOKEN } } }
+policies:
+  - { name: never, service: main, repository: HR, run: { syncJobs: [1] }, schedule: { cron: "0 0 1 1 *" } }
+`,
+  );
+  serve = new Syncline(
+    ["serve", "--config", file, "--drain", "2s", "--health-port", "0", "--health-host", "127.0.0.1"],
+    {
+      REDIS_URL: redis.url,
+      TEST_TOKEN: "canary-token",
+    },
+  );
+  const { port } = await serve.until(({ event }) => event === "health.listening");
+  base = `http://127.0.0.1:${port}`;
+});
+afterAll(() => serve.kill("SIGKILL"));
+
+describe("syncline serve --health-port", () => {
+  it("is ready once everything runs", async () => {
+    await serve.until(({ event }) => event === "serve.ready");
+    const { status, text } = await readyz();
+    expect([status, JSON.parse(text)]).toEqual([200, { ready: true, reasons: [], roles: ["scheduler", "worker"] }]);
+    expect((await ask("/livez")).status).toBe(200);
+  });
+
+  it("is not ready while Redis is frozen, but lives, and says that it stops", async () => {
+    await clientOf(redis.port).ping();
+    process.kill(redis.pid, "SIGSTOP");
+    try {
+      const frozen = await until(readyz, ({ status }) => status === 503);
+      expect(JSON.parse(frozen.text).reasons).toMatchObject([{ part: "redis" }]);
+      expect((await ask("/livez")).status).toBe(200);
+      serve.kill("SIGTERM");
+      const stopping = await until(readyz, ({ text }) => text.includes("stopping"));
+      expect(stopping.status).toBe(503);
+      expect(stopping.text).not.toContain("canary");
+    } finally {
+      process.kill(redis.pid, "SIGCONT");
+    }
+    expect((await serve.ended()).out).not.toContain("canary");
+  });
+});

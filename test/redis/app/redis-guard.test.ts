@@ -1,0 +1,107 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { RedisGuard } from "../../../src/app/redis-guard.ts";
+import { Scheduler } from "../../../src/schedule/scheduler.ts";
+import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import { journalTask } from "../../support/journal-task.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { clientOf, startServer, until } from "../../support/redis-servers.ts";
+import { TestLog } from "../../support/test-log.ts";
+
+const server = await startServer();
+const admin = clientOf(server.port);
+let store: Store;
+let log: TestLog;
+let guard: RedisGuard;
+
+beforeEach(async () => {
+  await admin.flushall();
+  await admin.config("SET", "maxmemory-policy", "noeviction");
+  await admin.config("SET", "maxmemory", "0");
+  store = await openStore({ url: server.url, prefix: "{guard}" });
+  log = new TestLog();
+  guard = new RedisGuard({ store, log, checkEveryMs: 100 });
+});
+afterEach(async () => {
+  await guard.stop();
+  await store.close();
+});
+
+describe("a Redis that may throw away what it holds", () => {
+  it("is no reason for more than one line, keeps starts and slots back, and is forgiven by itself", async () => {
+    await admin.config("SET", "maxmemory-policy", "allkeys-lru");
+    await guard.start();
+    expect(guard.isSafe()).toBe(false);
+    expect(guard.reasons()[0]).toContain("maxmemory-policy is allkeys-lru");
+
+    const journal = new StartJournal(store, guard.watch);
+    const nowMs = await redisTimeMs(store);
+    await journal.claim("task", "me");
+    const intent = { startByMs: nowMs + 60_000, slotMs: nowMs, baseline: "" };
+    expect(await journal.beginSending(journalTask("task"), "me", intent)).toBe("hold");
+
+    const ledger = new SlotLedger(store);
+    const mayPlan = () => guard.isSafe();
+    const policies = [testPolicy()];
+    const scheduler = new Scheduler({ policies, ledger, enqueue: async () => {}, mayPlan, log });
+    await scheduler.look();
+    expect(await ledger.policies()).toEqual([]);
+
+    await admin.config("SET", "maxmemory-policy", "noeviction");
+    await log.until(({ event }) => event === "redis.safe");
+    expect(guard.reasons()).toEqual([]);
+    expect(await journal.beginSending(journalTask("task"), "me", intent)).toBe("permitted");
+    await scheduler.look();
+    expect(await ledger.policies()).toEqual(["nightly"]);
+    expect(log.named("redis.unsafe")).toHaveLength(1);
+  });
+
+  it("is noticed also when it becomes so later", async () => {
+    await guard.start();
+    expect(guard.isSafe()).toBe(true);
+    await admin.config("SET", "maxmemory-policy", "volatile-lru");
+    await log.until(({ event }) => event === "redis.unsafe");
+    expect(guard.isSafe()).toBe(false);
+  });
+});
+
+describe("a Redis that is as it should be", () => {
+  it("makes the process ready, with advice about the append-only file", async () => {
+    await guard.start();
+    expect(guard.reasons()).toEqual([]);
+    expect(log.named("redis.advised")[0]?.["advice"]).toContain("appendonly is off");
+    expect(log.named("redis.unsafe")).toEqual([]);
+  });
+
+  it("that stops answering makes it unready, and ready again", async () => {
+    await guard.start();
+    process.kill(server.pid, "SIGSTOP");
+    try {
+      await until(
+        () => guard.reasons(),
+        ([reason]) => reason?.includes("has not done what it should") === true,
+      );
+    } finally {
+      process.kill(server.pid, "SIGCONT");
+    }
+    await until(
+      () => guard.reasons(),
+      (reasons) => reasons.length === 0,
+    );
+  });
+
+  it("but is full makes it unready, and ready again when there is room", async () => {
+    await guard.start();
+    await admin.config("SET", "maxmemory", "1");
+    await until(
+      () => guard.reasons(),
+      ([reason]) => reason?.includes("OOM") === true,
+    );
+    await admin.config("SET", "maxmemory", "0");
+    await until(
+      () => guard.reasons(),
+      (reasons) => reasons.length === 0,
+    );
+  });
+});

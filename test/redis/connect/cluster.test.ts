@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { PrivateRedis } from "../../../scripts/redis.mjs";
+import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
+import { aclCommands } from "../../support/redis-acl.ts";
+import { type House, openHouse, useEverything } from "../../support/redis-round-trip.ts";
+import { clientOf, ownFolder, startServer, until } from "../../support/redis-servers.ts";
+
+const ranges = ["0 5460", "5461 10922", "10923 16383"];
+let masters: PrivateRedis[];
+let url: string;
+let house: House;
+
+async function startNode(): Promise<PrivateRedis> {
+  return startServer({ dir: ownFolder(), args: ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"] });
+}
+
+beforeAll(async () => {
+  const nodes = await Promise.all([1, 2, 3, 4].map(startNode));
+  masters = nodes.slice(0, 3);
+  const clients = nodes.map(({ port }) => clientOf(port));
+  const [first, ...others] = clients;
+  const replica = clients[3];
+  if (first === undefined || replica === undefined) throw new Error("no nodes");
+  for (const [index, range] of ranges.entries())
+    await clients[index]?.call("CLUSTER", "ADDSLOTSRANGE", ...range.split(" "));
+  for (const [index] of others.entries()) await first.call("CLUSTER", "MEET", "127.0.0.1", `${nodes[index + 1]?.port}`);
+  // A replica of the node that has our keys, so that it can be lost.
+  const slot = Number(await first.call("CLUSTER", "KEYSLOT", "{syncline}"));
+  const owner = ranges.findIndex((range) => slot <= Number(range.split(" ")[1]));
+  const id = await clients[owner]?.call("CLUSTER", "MYID");
+  await until(
+    () => replica.call("CLUSTER", "NODES"),
+    (text) => String(text).includes(String(id)),
+  );
+  await replica.call("CLUSTER", "REPLICATE", String(id));
+  await until(
+    () => replica.info("replication"),
+    (text) => text.includes("master_link_status:up"),
+  );
+  for (const client of clients)
+    await until(
+      () => client.call("CLUSTER", "INFO"),
+      (text) => String(text).includes("cluster_state:ok"),
+    );
+  for (const client of clients)
+    await until(
+      () => client.call("CLUSTER", "NODES"),
+      (text) => String(text).trim().split("\n").length === 4,
+    );
+  const rights = [...aclCommands(), "+cluster|slots", "+cluster|info"];
+  for (const client of clients)
+    await client.call("ACL", "SETUSER", "syncline", "on", ">secret", "resetchannels", "~{syncline}*", ...rights);
+  masters = [masters[owner] as PrivateRedis];
+  url = `redis+cluster://syncline:secret@${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
+  house = await openHouse({ url, prefix: "{syncline}" });
+}, 60_000);
+afterAll(() => house.stop());
+
+describe("a Redis Cluster", () => {
+  it("does everything that Syncline needs, with all keys in one slot", async () => {
+    await useEverything(house);
+    expect(house.guard.reasons()).toEqual([]);
+    expect(await house.guard.watch.reachReplica()).toBe(true);
+  });
+
+  it("is refused with a prefix that would spread the keys", async () => {
+    await expect(openStore({ url, prefix: "syncline" })).rejects.toThrow("no {braces}");
+  });
+
+  it("goes on when the node that has our keys dies", async () => {
+    process.kill(masters[0]?.pid ?? 0, "SIGKILL");
+    await house.log.until(({ event }) => event === "redis.changed");
+    await until(
+      () => house.guard.reasons(),
+      (reasons) => reasons.length === 0,
+    );
+    expect(await redisTimeMs(house.store)).toBeGreaterThan(0);
+    await house.work();
+  });
+
+  it("that is gone altogether is an error within seconds, never a wait without end", async () => {
+    await expect(openStore({ url: "redis+cluster://127.0.0.1:1", prefix: "{syncline}" })).rejects.toThrow(
+      "does not answer",
+    );
+  });
+});

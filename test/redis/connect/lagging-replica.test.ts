@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { PrivateRedis } from "../../../scripts/redis.mjs";
+import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
+import { RedisWatch } from "../../../src/store/redis-watch.ts";
+import { type Permission, StartJournal } from "../../../src/store/start-journal.ts";
+import { journalTask } from "../../support/journal-task.ts";
+import { type House, openHouse } from "../../support/redis-round-trip.ts";
+import { clientOf, startProxy, startServer, type TcpProxy, until } from "../../support/redis-servers.ts";
+
+const prefix = "{syncline}";
+let master: PrivateRedis;
+let replica: PrivateRedis;
+/** In front of the master for us, and between master and replica. */
+let front: TcpProxy;
+let link: TcpProxy;
+let house: House;
+
+async function ask(journal: StartJournal, task: string): Promise<Permission> {
+  const nowMs = await redisTimeMs(house.store);
+  await journal.claim(task, "me");
+  return journal.beginSending(journalTask(task), "me", { startByMs: nowMs + 3_600_000, slotMs: nowMs, baseline: "" });
+}
+
+const inStep = () =>
+  until(
+    () => clientOf(replica.port).info("replication"),
+    (text) => text.includes("master_link_status:up"),
+  );
+
+beforeAll(async () => {
+  master = await startServer();
+  front = await startProxy(master.port);
+  link = await startProxy(master.port);
+  replica = await startServer({ args: ["--replicaof", "127.0.0.1", `${link.port}`] });
+  await inStep();
+  house = await openHouse({ url: `redis://127.0.0.1:${front.port}`, prefix });
+  await until(
+    () => house.guard.watch.needsReplica,
+    (needs) => needs,
+  );
+}, 60_000);
+afterAll(() => house.stop());
+
+describe("a replica that lags behind without anybody noticing", () => {
+  it("keeps starts back until it has caught up; the task is not lost", async () => {
+    link.swallow();
+    expect(await ask(house.journal, "waiting")).toBe("hold");
+    expect((await house.journal.entry("waiting"))?.state).toBe("claimed");
+    expect(house.log.named("redis.not-replicated")).toHaveLength(1);
+    link.heal();
+    await inStep();
+    expect(
+      await until(
+        () => ask(house.journal, "waiting"),
+        (answer) => answer !== "hold",
+      ),
+    ).toBe("permitted");
+  });
+
+  it("and becomes the master has forgotten starts; they do not happen again", async () => {
+    // One that does not wait for replicas, as with a Redis that hides them.
+    const store = await openStore({ url: `redis://127.0.0.1:${front.port}`, prefix });
+    try {
+      const watch = new RedisWatch(store);
+      watch.isOpen = true;
+      const journal = new StartJournal(store, watch);
+      await watch.beat();
+      await until(
+        () => clientOf(replica.port).hget(`${prefix}:watch`, "stamp"),
+        (stamp) => stamp !== null,
+      );
+      link.swallow();
+      const nowMs = await redisTimeMs(store);
+      const intent = { startByMs: nowMs + 3_600_000, slotMs: nowMs, baseline: "" };
+      await journal.claim("sent", "me");
+      expect(await journal.beginSending(journalTask("sent"), "me", intent)).toBe("permitted");
+      process.kill(master.pid, "SIGKILL");
+      await clientOf(replica.port).call("REPLICAOF", "NO", "ONE");
+      front.heal(replica.port);
+
+      // Delivered again, to a worker that knows nothing of it.
+      const again = async () => {
+        await house.journal.claim("sent", "me");
+        return house.journal.beginSending(journalTask("sent"), "me", intent);
+      };
+      const beating = async () => {
+        await watch.beat().catch(() => {});
+        return again().catch(() => "hold");
+      };
+      expect(await until(beating, (answer) => answer !== "hold")).toBe("loss");
+      expect(await store.redis.zcard(`${prefix}:losses`)).toBeGreaterThan(0);
+    } finally {
+      await store.close();
+    }
+  });
+});

@@ -1,0 +1,199 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { RedisWatch } from "../../../src/store/redis-watch.ts";
+import { type Permission, StartJournal } from "../../../src/store/start-journal.ts";
+import { journalTask } from "../../support/journal-task.ts";
+import { clientOf, startForgetfulServer, until } from "../../support/redis-servers.ts";
+
+const server = await startForgetfulServer();
+const admin = clientOf(server.port);
+const stores: Store[] = [];
+let startMs: number;
+
+/** One process: its store, what it remembers, and its journal. */
+async function newProcess(): Promise<{ watch: RedisWatch; journal: StartJournal; store: Store }> {
+  const store = await openStore({ url: server.url, prefix: "{watch}" });
+  stores.push(store);
+  const watch = new RedisWatch(store);
+  watch.isOpen = true;
+  return { store, watch, journal: new StartJournal(store, watch) };
+}
+
+/** Claims and asks, as a worker does; `slotMs` is the task's slot. */
+async function ask(journal: StartJournal, task: string, slotMs = startMs): Promise<Permission> {
+  await journal.claim(task, "me");
+  return journal.beginSending(journalTask(task), "me", { startByMs: startMs + 3_600_000, slotMs, baseline: "" });
+}
+
+/** Asks and beats, as a process does, until the answer is one. */
+const askUntilNotHeld = ({ watch, journal }: { watch: RedisWatch; journal: StartJournal }, task: string) =>
+  until(
+    async () => {
+      await watch.beat();
+      return ask(journal, task);
+    },
+    (answer) => answer !== "hold",
+  );
+
+beforeEach(async () => {
+  await admin.flushall();
+  // Somebody was here before: tasks that were due before the very first beat wait a little.
+  const { watch, store } = await newProcess();
+  await watch.beat();
+  await watch.leave();
+  startMs = (await redisTimeMs(store)) + 1;
+});
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close();
+});
+
+describe("a Redis that stays the one it was", () => {
+  it("holds nobody up, and is no other one when it is restarted and has lost nothing", async () => {
+    const one = await newProcess();
+    expect(await one.watch.beat()).toEqual({ isAnother: false, losses: [] });
+    expect(await ask(one.journal, "a")).toBe("permitted");
+    await one.watch.beat();
+    await server.restart();
+    expect(
+      await until(
+        () => one.watch.beat().catch(() => undefined),
+        (beat) => beat !== undefined,
+      ),
+    ).toEqual({
+      isAnother: true,
+      losses: [],
+    });
+    expect(await ask(one.journal, "b")).toBe("hold");
+    expect(await askUntilNotHeld(one, "b")).toBe("permitted");
+    expect((await one.journal.claim("a", "other")).state).toBe("sending");
+  });
+
+  it("permits nothing before the first beat of anybody, nor while its memory is not the one that is remembered", async () => {
+    await admin.flushall();
+    const one = await newProcess();
+    startMs = (await redisTimeMs(one.store)) + 1_000;
+    expect(await ask(one.journal, "a")).toBe("hold");
+    await one.watch.beat();
+    expect(await ask(one.journal, "a")).toBe("permitted");
+    await admin.hset("{watch}:watch", "term", "another");
+    expect(await ask(one.journal, "b")).toBe("hold");
+  });
+});
+
+describe("a Redis that lost the newest writes", () => {
+  it("is found out by whoever remembers them, and nobody starts again what may have been started", async () => {
+    const one = await newProcess();
+    const two = await newProcess();
+    await one.watch.beat();
+    await two.watch.beat();
+    const writtenThen = server.written();
+    expect(await ask(one.journal, "sent")).toBe("permitted");
+    await one.watch.beat();
+    await server.restart(writtenThen);
+
+    // The task is delivered again, to somebody who does not know that it was sent.
+    expect((await two.journal.claim("sent", "me")).state).toBe("claimed");
+    expect(await ask(two.journal, "sent")).toBe("hold");
+    await two.watch.beat();
+    expect(await ask(two.journal, "sent")).toBe("hold");
+    const [loss] = (await one.watch.beat()).losses;
+    expect(loss?.kind).toBe("went-back");
+    expect((loss?.untilMs ?? 0) - (loss?.fromMs ?? 0)).toBeLessThan(30_000);
+    expect(await askUntilNotHeld(two, "sent")).toBe("loss");
+    // One that came later knows it from Redis.
+    const three = await newProcess();
+    await three.watch.beat();
+    expect(await ask(three.journal, "sent")).toBe("loss");
+    expect(await ask(three.journal, "later", (loss?.untilMs ?? 0) + 1)).toBe("permitted");
+    expect((await three.watch.beat()).losses).toEqual([]);
+  });
+
+  it("is not trusted by a process that remembers nothing, when others died with it", async () => {
+    const dead = await newProcess();
+    await dead.watch.beat();
+    const writtenThen = server.written();
+    expect(await ask(dead.journal, "sent")).toBe("permitted");
+    await server.restart(writtenThen);
+    const fresh = await newProcess();
+    const first = await fresh.watch.beat();
+    expect(first).toEqual({ isAnother: true, losses: [] });
+    expect(await ask(fresh.journal, "sent")).toBe("hold");
+    // Time is given to the others to come by; they do not.
+    const { losses } = await until(
+      () => fresh.watch.beat(),
+      (beat) => beat.losses.length > 0,
+    );
+    expect(losses.map(({ kind }) => kind)).toEqual(["unwitnessed"]);
+    expect(await ask(fresh.journal, "sent")).toBe("loss");
+  });
+
+  it("is trusted when all had ended in order before", async () => {
+    const ended = await newProcess();
+    await ended.watch.beat();
+    await ended.watch.leave();
+    await server.restart();
+    const fresh = await newProcess();
+    const beat = await fresh.watch.beat();
+    expect(beat.losses).toEqual([]);
+    const answer = await until(
+      async () => {
+        expect((await fresh.watch.beat()).losses).toEqual([]);
+        return ask(fresh.journal, "queued");
+      },
+      (one) => one !== "hold",
+    );
+    expect(answer).toBe("permitted");
+  });
+
+  it("has lost as much as the process that remembers most", async () => {
+    const one = await newProcess();
+    const two = await newProcess();
+    await one.watch.beat();
+    const writtenThen = server.written();
+    await one.watch.beat();
+    await two.watch.beat();
+    await server.restart(writtenThen);
+    const [first] = (await one.watch.beat()).losses;
+    const [second] = (await two.watch.beat()).losses;
+    expect([first?.kind, second?.kind]).toEqual(["went-back", "went-back"]);
+    expect(second?.fromMs).toBe(first?.fromMs);
+    expect(second?.untilMs).toBeGreaterThan(first?.untilMs ?? 0);
+    expect((await one.watch.beat()).losses).toEqual([]);
+  });
+
+  it("has lost what nobody had seen yet when only the intent is gone and no beat", async () => {
+    const one = await newProcess();
+    await one.watch.beat();
+    const writtenThen = server.written();
+    expect(await ask(one.journal, "sent")).toBe("permitted");
+    await server.restart(writtenThen);
+    const { losses } = await one.watch.beat();
+    expect(losses.map(({ kind }) => kind)).toEqual(["went-back"]);
+  });
+});
+
+describe("a Redis that was emptied", () => {
+  it("starts nothing again that was due before, and goes on with what is due after", async () => {
+    const one = await newProcess();
+    await one.watch.beat();
+    expect(await ask(one.journal, "sent")).toBe("permitted");
+    await admin.flushall();
+    expect(await ask(one.journal, "sent")).toBe("hold");
+    const [loss] = (await one.watch.beat()).losses;
+    expect([loss?.kind, loss?.fromMs]).toEqual(["flushed", 0]);
+    expect(await askUntilNotHeld(one, "sent")).toBe("loss");
+    expect(await ask(one.journal, "later", (loss?.untilMs ?? 0) + 1)).toBe("permitted");
+  });
+
+  it("is found out also when a process without memory came first", async () => {
+    const one = await newProcess();
+    await one.watch.beat();
+    expect(await ask(one.journal, "sent")).toBe("permitted");
+    await admin.flushall();
+    const fresh = await newProcess();
+    await fresh.watch.beat();
+    expect((await one.watch.beat()).losses).toMatchObject([{ kind: "flushed", fromMs: 0 }]);
+    expect(await askUntilNotHeld(fresh, "sent")).toBe("loss");
+    expect(await redisTimeMs(fresh.store)).toBeGreaterThan(startMs);
+  });
+});

@@ -1,0 +1,122 @@
+// Redis loses its newest writes, or all of them, while starts go out every second. Nothing starts twice, nothing floods, all goes on.
+import { afterEach, describe, expect, it } from "vitest";
+import { clientOf, startForgetfulServer, startServer } from "../support/redis-servers.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const policies = `
+  - name: often
+    service: main
+    repository: HR
+    run: { syncJobs: [1, 2, 3] }
+    schedule: { every: 1s }
+    overlap: allow
+    catchUp: all
+    catchUpWindow: 1m
+    follow: { until: accepted }`;
+
+let world: World;
+afterEach(() => world.stop());
+
+/** How often each task was really started, by its name, which travels with the request. */
+function startsByTask(): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { operation, idempotencyKey } of world.sandbox.ledger()) {
+    if (operation !== "RunSyncJob" || idempotencyKey === null) continue;
+    counts.set(idempotencyKey, (counts.get(idempotencyKey) ?? 0) + 1);
+  }
+  return counts;
+}
+
+const slotOf = (task: string) => Number(task.split("__").at(-1)) * 1_000;
+
+/** Waits until a task has been started whose slot is later than this. */
+async function startedAfter(slotMs: number): Promise<void> {
+  await world.log.until(({ event, taskId }) => event === "task.started" && slotOf(String(taskId)) > slotMs);
+}
+
+function expectNoSecondStart(): void {
+  expect([...startsByTask()].filter(([, count]) => count > 1)).toEqual([]);
+}
+
+describe("a Redis that loses its newest writes while starts go out", () => {
+  it("starts nothing twice: what may have been started is unknown, and later slots go on", async () => {
+    const server = await startForgetfulServer();
+    world = await startWorld({ redis: { url: server.url, prefix: "{loss}" }, policies });
+    await world.log.until(() => startsByTask().size >= 6);
+    const writtenThen = server.written();
+    const before = startsByTask().size;
+    await world.log.until(() => startsByTask().size >= before + 6);
+    await server.restart(writtenThen);
+    const loss = await world.log.until(({ event }) => event === "redis.loss-detected");
+    const untilMs = Date.parse(String(loss["until"]));
+    await startedAfter(untilMs);
+    expectNoSecondStart();
+    const lost = world.log.named("task.finished").filter(({ reason }) => reason === "redis-loss");
+    expect(lost.length).toBeGreaterThan(0);
+    for (const { status, slot } of lost) {
+      expect(status).toBe("unknown");
+      expect(Date.parse(String(slot))).toBeLessThanOrEqual(untilMs);
+    }
+  });
+});
+
+describe("a Redis that is emptied while starts go out", () => {
+  it("starts nothing twice and floods nothing: marks begin anew", async () => {
+    const server = await startServer();
+    const admin = clientOf(server.port);
+    world = await startWorld({ redis: { url: server.url, prefix: "{flush}" }, policies });
+    await world.log.until(() => startsByTask().size >= 6);
+    await admin.flushall();
+    const loss = await world.log.until(({ event }) => event === "redis.loss-detected");
+    await startedAfter(Date.parse(String(loss["until"])));
+    expectNoSecondStart();
+    // Three sync jobs, one slot a second: more slots than seconds would be old ones made up for.
+    const slots = [...startsByTask().keys()].map(slotOf);
+    expect(new Set(slots).size).toBeLessThanOrEqual((Math.max(...slots) - Math.min(...slots)) / 1_000 + 1);
+    expect(loss["kind"]).toBe("flushed");
+  });
+});
+
+describe("a Redis that is full for a while", () => {
+  it("refuses loudly, loses no slot, and goes on when there is room", async () => {
+    const server = await startServer();
+    const admin = clientOf(server.port);
+    world = await startWorld({ redis: { url: server.url, prefix: "{full}" }, policies });
+    await world.log.until(() => startsByTask().size >= 3);
+    await admin.config("SET", "maxmemory", "1");
+    const failing = await world.log.until(({ event }) => event === "scheduler.failing");
+    expect(failing["message"]).toContain("OOM");
+    await admin.config("SET", "maxmemory", "0");
+    await world.log.until(({ event }) => event === "scheduler.recovered");
+    const [last = 0] = [...startsByTask().keys()].map(slotOf).sort((a, b) => b - a);
+    await startedAfter(last + 3_000);
+    expectNoSecondStart();
+    // Every slot between the first and the last one that started has started: none was jumped over.
+    const slots = new Set([...startsByTask().keys()].map(slotOf));
+    const newest = Math.max(...slots) - 1_000;
+    for (let slotMs = Math.min(...slots); slotMs <= newest; slotMs += 1_000) expect(slots).toContain(slotMs);
+  });
+});
+
+describe("a Redis that is frozen for ten seconds", () => {
+  it("hangs nothing, and all goes on without a second start", async () => {
+    const server = await startServer();
+    world = await startWorld({ redis: { url: server.url, prefix: "{frozen}" }, policies });
+    await world.log.until(() => startsByTask().size >= 3);
+    process.kill(server.pid, "SIGSTOP");
+    const thawed = new Promise<void>((resolve) => {
+      setTimeout(() => {
+        process.kill(server.pid, "SIGCONT");
+        resolve();
+      }, 10_000);
+    });
+    await world.log.until(({ event }) => event === "scheduler.failing");
+    expect(world.app.unreadiness().length).toBeLessThanOrEqual(1);
+    await thawed;
+    await world.log.until(({ event }) => event === "scheduler.recovered");
+    const [last = 0] = [...startsByTask().keys()].map(slotOf).sort((a, b) => b - a);
+    await startedAfter(last + 2_000);
+    expectNoSecondStart();
+    expect(world.app.unreadiness()).toEqual([]);
+  });
+});

@@ -1,0 +1,136 @@
+// Everything that Syncline does with a Redis, once: store, scripts, queue, worker, guard. For tests of ways to set Redis up.
+
+import { RedisGuard } from "../../src/app/redis-guard.ts";
+import { createConsumer } from "../../src/queue/consumer.ts";
+import { Producer } from "../../src/queue/producer.ts";
+import { queueName } from "../../src/queue/queues.ts";
+import { tasksOf } from "../../src/schedule/slot-tasks.ts";
+import { FeedBook } from "../../src/store/feed-book.ts";
+import { History } from "../../src/store/history.ts";
+import { Leases } from "../../src/store/leases.ts";
+import { Pauses } from "../../src/store/pauses.ts";
+import { openStore, type RedisTarget, redisTimeMs, type Store } from "../../src/store/redis.ts";
+import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import { StartJournal } from "../../src/store/start-journal.ts";
+import { parseTask } from "../../src/tasks/task.ts";
+import { done, snooze } from "../../src/tasks/verdict.ts";
+import { journalTask } from "./journal-task.ts";
+import { testOutcome } from "./outcomes.ts";
+import { testPolicy } from "./policies.ts";
+import { TestLog } from "./test-log.ts";
+
+/** What lives on a Redis until `stop`. */
+export interface House {
+  readonly store: Store;
+  readonly guard: RedisGuard;
+  readonly journal: StartJournal;
+  readonly log: TestLog;
+  readonly producer: Producer;
+  /** Puts a task into the queue and waits until a worker has done it, at its second call. Answers its id. */
+  work(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** Opens the store, starts the guard and a worker. */
+export async function openHouse(target: RedisTarget): Promise<House> {
+  const log = new TestLog();
+  const store = await openStore(target);
+  const guard = new RedisGuard({ store, log, checkEveryMs: 500 });
+  await guard.start();
+  const producer = new Producer(target, log);
+  const seen = new Set<string>();
+  const consumer = createConsumer({
+    target,
+    queue: queueName("main", "actions"),
+    concurrency: 2,
+    takeOverAfterMs: 10_000,
+    drainMs: 3_000,
+    log,
+    process: async (item) => {
+      const { id } = parseTask(item);
+      if (!seen.has(id)) {
+        seen.add(id);
+        return snooze((await redisTimeMs(store)) + 50);
+      }
+      log.info("task.finished", { taskId: id });
+      return done;
+    },
+    abandoned: async () => {},
+  });
+  await consumer.start();
+  return {
+    store,
+    guard,
+    log,
+    producer,
+    journal: new StartJournal(store, guard.watch),
+    work: async () => {
+      const tasks = tasksOf(testPolicy(), { slotMs: Date.now(), origin: "manual", covers: [] });
+      const id = tasks[0]?.id ?? "";
+      await producer.enqueue(tasks);
+      await log.until((event) => event.event === "task.finished" && event["taskId"] === id);
+      return id;
+    },
+    stop: async () => {
+      await consumer.stop();
+      await producer.close();
+      await guard.stop();
+      await store.close();
+    },
+  };
+}
+
+/** Does everything once; throws when anything of it is refused. */
+export async function useEverything({ store, journal, producer, work }: House): Promise<void> {
+  const nowMs = await redisTimeMs(store);
+  const id = await work();
+  if ((await producer.find({ service: "main", kind: "run", id }))?.state !== "completed")
+    throw new Error("not completed");
+  if ((await producer.workers("main", "actions")) !== 1) throw new Error("the worker is not seen");
+  await producer.pending("main");
+  const walk = { v: 1, kind: "feed-walk", service: "main", repository: null, list: "activities" } as const;
+  await producer.walk(walk, { hurry: true });
+  await journal.claim(id, "me");
+  const permission = await journal.beginSending(journalTask(id), "me", {
+    startByMs: nowMs + 60_000,
+    slotMs: nowMs,
+    baseline: "",
+  });
+  if (permission !== "permitted") throw new Error(`not permitted: ${permission}`);
+  await journal.answered(journalTask(id));
+  const ledger = new SlotLedger(store);
+  const policy = { policy: "nightly", schedule: "every 5 s" };
+  const mark = (await ledger.marks([policy], nowMs)).get("nightly") ?? 0;
+  const records = [{ slotMs: nowMs, state: "skipped", detail: "paused" } as const];
+  const step = { policy: "nightly", expectedMarkMs: mark, newMarkMs: mark + 1, records, tasks: [] };
+  await ledger.record([step]);
+  await ledger.confirmQueued([step]);
+  await ledger.unqueued(nowMs);
+  await ledger.slots("nightly", 10);
+  await ledger.holdings("nightly");
+  await ledger.policies();
+  await ledger.drop(["nightly"]);
+  const feed = { service: "main", repository: null, list: "activities" } as const;
+  const book = new FeedBook(store);
+  const facts = { syncJobId: "42", startedAtMs: undefined, finished: true, succeeded: true, label: undefined };
+  await book.takeIn(feed, { generation: 0 }, { items: [{ id: "a", fingerprint: "f", ...facts }], sinceSeq: 0 });
+  await book.walked(feed, { startedAtMs: nowMs, count: 1, whole: true });
+  await book.failed(feed, "gone");
+  await book.status(feed);
+  await book.discoveredSince(feed, 0);
+  await book.waitFor(feed, id, { nowMs, untilMs: nowMs + 1_000 });
+  await book.waiting(feed, nowMs);
+  await book.leave(feed, id);
+  const history = new History(store);
+  await history.record(testOutcome({ taskId: id }));
+  await history.outcomes([id]);
+  await history.newest(10);
+  await history.keptSinceMs();
+  const leases = new Leases(store);
+  await leases.acquire({ service: "main", repository: null, target: "42" }, id, 1_000);
+  await leases.release({ service: "main", repository: null, target: "42" }, id);
+  const pauses = new Pauses(store);
+  await pauses.set({ scope: "all", name: "", note: "test", actor: "me", untilMs: null });
+  await pauses.end({ scope: "all", name: "" }, "me");
+  await pauses.all();
+}

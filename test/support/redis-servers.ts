@@ -1,0 +1,197 @@
+// Redis servers of a test's own: with TLS, with users, as Sentinels, as a cluster, with a proxy in between. All end with the test file.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { generate } from "selfsigned";
+import { afterAll } from "vitest";
+import { findRedisServer, type PrivateRedis, startPrivateRedis } from "../../scripts/redis.mjs";
+
+const atEnd: (() => unknown)[] = [];
+afterAll(async () => {
+  for (const end of atEnd.toReversed()) await end();
+});
+
+/** A folder that is removed at the end of the test file. */
+export function ownFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "syncline-test-"));
+  atEnd.push(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Starts a server; `args` are options of redis-server. */
+export async function startServer(options: Parameters<typeof startPrivateRedis>[0] = {}): Promise<PrivateRedis> {
+  const server = await startPrivateRedis(options);
+  atEnd.push(() => server.stop());
+  return server;
+}
+
+/** A server whose every write is in a file at once, and which can forget the newest of them, as after a loss of power. */
+export interface ForgetfulServer {
+  readonly url: string;
+  readonly port: number;
+  /** How much has been written so far. */
+  written(): number;
+  /** Kills the server, cuts the file back to what had been written then, if given, and starts it again on the same port. */
+  restart(writtenThen?: number): Promise<void>;
+}
+
+/** Starts a server whose file can be cut back. */
+export async function startForgetfulServer(): Promise<ForgetfulServer> {
+  const dir = ownFolder();
+  const args = ["--appendonly", "yes", "--appendfsync", "always"];
+  let server = await startServer({ dir, args });
+  const { port, url } = server;
+  const file = join(dir, "appendonlydir", "appendonly.aof.1.incr.aof");
+  return {
+    url,
+    port,
+    written: () => statSync(file).size,
+    restart: async (writtenThen) => {
+      process.kill(server.pid, "SIGKILL");
+      await server.stop();
+      if (writtenThen !== undefined) truncateSync(file, writtenThen);
+      server = await startServer({ dir, port, args });
+    },
+  };
+}
+
+/** A plain client that is closed at the end. */
+export function clientOf(port: number): Redis {
+  const client = new Redis({ port, host: "127.0.0.1", retryStrategy: (times) => Math.min(times * 20, 200) });
+  client.on("error", () => {});
+  atEnd.push(() => client.disconnect());
+  return client;
+}
+
+/** Asks again and again until the answer fits, at most so long. */
+export async function until<T>(ask: () => Promise<T> | T, fits: (answer: T) => boolean, withinMs = 15_000): Promise<T> {
+  const endMs = performance.now() + withinMs;
+  for (;;) {
+    const answer = await ask();
+    if (fits(answer)) return answer;
+    if (performance.now() > endMs) throw new Error(`still ${JSON.stringify(answer)} after ${withinMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+/** Files of a certificate for 127.0.0.1 that is its own authority. */
+export async function makeCertificate(): Promise<{ cert: string; key: string; certFile: string; keyFile: string }> {
+  const { cert, private: key } = await generate([{ name: "commonName", value: "localhost" }], {
+    keySize: 2_048,
+    algorithm: "sha256",
+    extensions: [
+      { name: "basicConstraints", cA: true },
+      {
+        name: "subjectAltName",
+        altNames: [
+          { type: 2, value: "localhost" },
+          { type: 7, ip: "127.0.0.1" },
+        ],
+      },
+    ],
+  });
+  const folder = ownFolder();
+  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  return { cert, key, certFile, keyFile };
+}
+
+/** Starts a Sentinel that watches a master under the name `main`; it answers within a second of the master's death. */
+export async function startSentinel(masterPort: number, quorum: number): Promise<number> {
+  const server = await findRedisServer();
+  if (server.kind !== "binary") throw new Error("the tests with Sentinels need a redis-server");
+  const port = await freePort();
+  const folder = ownFolder();
+  const file = join(folder, "sentinel.conf");
+  const lines = [
+    `port ${port}`,
+    "bind 127.0.0.1",
+    `dir ${folder}`,
+    `sentinel monitor main 127.0.0.1 ${masterPort} ${quorum}`,
+    "sentinel down-after-milliseconds main 1000",
+    "sentinel failover-timeout main 3000",
+  ];
+  writeFileSync(file, `${lines.join("\n")}\n`);
+  // Ends with this process, however that ends: its standard input closes then.
+  const guard = 'exec 3<&0; { read -r _ <&3; kill -9 $$; } >/dev/null 2>&1 & exec "$@" </dev/null 3<&-';
+  const child: ChildProcess = spawn("/bin/sh", ["-c", guard, "guard", server.command, file, "--sentinel"], {
+    env: { ...process.env, ...server.env },
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  atEnd.push(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  });
+  const client = clientOf(port);
+  await until(
+    () => client.ping().catch(() => ""),
+    (answer) => answer === "PONG",
+  );
+  return port;
+}
+
+/** A TCP proxy in front of a port. */
+export interface TcpProxy {
+  readonly port: number;
+  /** From now on everything is swallowed without a word, as by a broken network. */
+  swallow(): void;
+  /** Ends all connections; new ones work, and go to this port if one is given. */
+  heal(target?: number): void;
+}
+
+/** Starts a proxy. */
+export async function startProxy(firstTarget: number): Promise<TcpProxy> {
+  let swallowing = false;
+  let target = firstTarget;
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect({ port: target, host: "127.0.0.1" });
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from);
+      from.on("data", (bytes) => swallowing || to.write(bytes));
+      from.on("close", () => {
+        sockets.delete(from);
+        to.destroy();
+      });
+      from.on("error", () => to.destroy());
+    }
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const cut = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  atEnd.push(() => {
+    cut();
+    server.close();
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    swallow: () => {
+      swallowing = true;
+    },
+    heal: (other = target) => {
+      swallowing = false;
+      target = other;
+      cut();
+    },
+  };
+}
