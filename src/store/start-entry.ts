@@ -60,10 +60,6 @@ export function toEntry(fields: unknown): StartEntry {
   };
 }
 
-function toPermission(text: string | undefined): Permission {
-  return text === "permitted" || text === "too-late" || text === "hold" || text === "loss" ? text : "lost-claim";
-}
-
 /** Reads why an answer is missing. */
 export function toLoss(text: unknown): AnswerLoss {
   const loss: unknown = JSON.parse(String(text));

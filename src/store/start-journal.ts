@@ -197,3 +197,7 @@ export function entryKey({ key }: Pick<Store, "key">, taskId: string): string {
 export function inFlightKey({ key }: Pick<Store, "key">, task: Omit<JournalTask, "id">): string {
   return key("in-flight", task.kind, task.service, task.repository ?? "", task.target);
 }
+
+function toPermission(text: string | undefined): Permission {
+  return text === "permitted" || text === "too-late" || text === "hold" || text === "loss" ? text : "lost-claim";
+}
