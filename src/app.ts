@@ -8,6 +8,7 @@
 import { createService } from "./app/create-service.ts";
 import { CurrentSet } from "./app/current-set.ts";
 import { RunningServices, type ServiceConsumers } from "./app/running-services.ts";
+import { ServiceGates } from "./app/service-gates.ts";
 import type { PolicyChecks } from "./config/policy-checks.ts";
 import type { PolicySet, ServiceSettings } from "./config/policy-set.ts";
 import { watchPolicies } from "./config/watch-policies.ts";
@@ -80,16 +81,18 @@ const retireAfterMsDefault = 300_000;
 export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { set, redis, log } = options;
   const current = new CurrentSet(set);
+  const gates = new ServiceGates(log);
   const services = new RunningServices({
     services: set.services,
-    createClient: (settings) => createService(settings, options),
+    createClient: (settings) => createService(settings, { ...options, gate: gates.of(settings) }),
     log,
     retireAfterMs: options.retireAfterMs ?? retireAfterMsDefault,
   });
   const sparing = createSparingLog(log, systemClock, "");
   const store = await openStore(redis, (message) => sparing.warn("redis.unreachable", { message }));
+  gates.connect(store);
   const producer = new Producer(redis, log);
-  const parts = createParts({ options, current, services, store, producer });
+  const parts = createParts({ options, current, services, gates, store, producer });
   if (options.roles.includes("worker")) {
     const createConsumers = consumersOf(options, { parts, store });
     services.consume({ createConsumers, pending: (service) => producer.pending(service) });
@@ -130,14 +133,16 @@ interface Built {
   readonly options: AppOptions;
   readonly current: CurrentSet;
   readonly services: RunningServices;
+  readonly gates: ServiceGates;
   readonly store: Store;
   readonly producer: Producer;
 }
 
-function createParts({ options, current, services, store, producer }: Built): WorkParts {
+function createParts({ options, current, services, gates, store, producer }: Built): WorkParts {
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
+    held: (service) => gates.held(service),
     itemReader: (feed) => current.itemReader(feed),
     journal: new StartJournal(store),
     leases: new Leases(store),

@@ -64,6 +64,14 @@ function toService(name: string, input: ServiceInput, file: string): ServiceSett
     token: toToken(input.token, file),
     pathForm: input.pathForm ?? policyDefaults.pathForm,
     concurrency: input.limits?.concurrency ?? policyDefaults.concurrency,
+    limits: {
+      concurrencyMax: input.limits?.concurrency,
+      requestsPerSecond: input.limits?.requestsPerSecond,
+    },
+    breaker: {
+      after: input.breaker?.after ?? policyDefaults.breakerAfter,
+      probeMs: toMs(input.breaker?.probe) ?? policyDefaults.breakerProbeMs,
+    },
     requestTimeoutMs: toMs(input.timeouts?.request) ?? policyDefaults.requestTimeoutMs,
     mapping,
   };

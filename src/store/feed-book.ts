@@ -1,5 +1,6 @@
 // The feed book: what has been seen of each followed list, and who waits for more. Written by the one reader of a feed
 // (feeds/walk-feed.ts), read by every task that follows it. Items are kept as facts, not as the service sent them.
+import * as z from "zod";
 import { type Feed, feedId } from "../tasks/feed.ts";
 import { createScript, type Store } from "./redis.ts";
 
@@ -36,7 +37,14 @@ export interface FeedStatus {
   /** Since when walks fail, and why; undefined while they work. */
   readonly failingSinceMs: number | undefined;
   readonly failure: string | undefined;
+  /** Where a walk stopped that must go on later; absent: none did. */
+  readonly parked?: ParkedWalk | undefined;
 }
+
+const parkedSchema = z.object({ from: z.string(), count: z.int(), fresh: z.int(), startedAtMs: z.int() });
+
+/** A walk that stopped between two pages: the link it goes on at, the items so far, how many of them were new, and when it began. */
+export type ParkedWalk = Readonly<z.infer<typeof parkedSchema>>;
 
 /** How many items of one feed are remembered; the longest unchanged are forgotten first. About 300 bytes each. */
 const feedItemsMax = 100_000;
@@ -73,13 +81,14 @@ return fresh`);
 const endScript = createScript(`${now}
 redis.call('HSET', KEYS[1], 'count', ARGV[2], 'walkStartedAtMs', ARGV[1], 'walkEndedAtMs', now)
 redis.call('HINCRBY', KEYS[1], 'walks', 1)
-redis.call('HDEL', KEYS[1], 'failingSinceMs', 'failure')
+redis.call('HDEL', KEYS[1], 'failingSinceMs', 'failure', 'parked')
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
 return 1`);
 
 const failScript = createScript(`${now}
 redis.call('HSETNX', KEYS[1], 'failingSinceMs', now)
 redis.call('HSET', KEYS[1], 'failure', ARGV[1])
+redis.call('HDEL', KEYS[1], 'parked')
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1`);
 
@@ -108,6 +117,12 @@ export class FeedBook {
     await failScript(this.#store, this.#keys(feed), [failure.slice(0, 500), forgetAfterMs]);
   }
 
+  /** Notes where a walk stopped, so that it goes on there. A walk that ends or fails takes the note away. */
+  async park(feed: Feed, walk: ParkedWalk): Promise<void> {
+    const [statusKey = ""] = this.#keys(feed);
+    await this.#store.redis.hset(statusKey, "parked", JSON.stringify(walk));
+  }
+
   /** How far the feed has been read. */
   async status(feed: Feed): Promise<FeedStatus> {
     const [statusKey = ""] = this.#keys(feed);
@@ -123,6 +138,7 @@ export class FeedBook {
       wantedAtMs: instant("wantedAtMs"),
       failingSinceMs: instant("failingSinceMs"),
       failure: fields["failure"],
+      parked: fields["parked"] === undefined ? undefined : parkedSchema.safeParse(JSON.parse(fields["parked"])).data,
     };
   }
 

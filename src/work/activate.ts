@@ -2,6 +2,7 @@
 // answer stays unknown.
 import { randomUUID } from "node:crypto";
 import type { Task } from "../tasks/task.ts";
+import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendStart } from "./send-start.ts";
 import { end, endUnsent, type Step } from "./step.ts";
@@ -29,6 +30,9 @@ export async function stepActivate(task: Task, parts: WorkParts): Promise<Step> 
     case "claimed":
       if (parts.policy(task.policy) === undefined)
         return endUnsent("skipped", "policy-removed", `policy ${task.policy} is not configured any more`);
-      return sendStart(task, { parts, owner, baseline: "", acceptedEnds: true });
+      return (
+        (await heldBack(task, parts, await parts.nowMs())) ??
+        sendStart(task, { parts, owner, baseline: "", acceptedEnds: true })
+      );
   }
 }

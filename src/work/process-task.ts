@@ -1,4 +1,5 @@
 // What a worker does with a task: one step, then a verdict for the queue, and at the end exactly one outcome. Called by the consumers.
+import { backoffMs } from "../core/backoff.ts";
 import { systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { RecordOutcome } from "../outcome/recorder.ts";
@@ -16,6 +17,8 @@ import { type Ending, end, type Step } from "./step.ts";
 
 const redisPauseMs = 2_000;
 const unknownAgainMs = 2_000;
+/** Between the attempts of a task: full jitter, so that tasks that failed together do not come back together. */
+const attemptBackoff = { baseMs: 2_000, capMs: 60_000 };
 
 /** Makes the processor of all tasks. A Redis that cannot be reached is no failure of the task: it sleeps and goes on. */
 export function createProcessTask(parts: WorkParts, record: RecordOutcome): ProcessTask {
@@ -74,21 +77,23 @@ async function toVerdict(task: Task, step: Step, { parts, record, attempt }: Ver
       return done;
     case "snooze":
       return snooze(step.untilMs);
-    case "retry":
-      if (attempt.attempt < attempt.attemptsMax && (await parts.nowMs()) + step.afterMs <= task.startByMs) {
+    case "retry": {
+      const afterMs = Math.max(step.afterMs, backoffMs(attemptBackoff, attempt.attempt));
+      if (attempt.attempt < attempt.attemptsMax && (await parts.nowMs()) + afterMs <= task.startByMs) {
         const { reason, detail } = step.ending;
         parts.log.warn("task.retried", {
           policy: task.policy,
           taskId: task.id,
           attempt: attempt.attempt,
-          afterMs: step.afterMs,
+          afterMs,
           reason,
           detail,
         });
-        return retry(step.afterMs, reason);
+        return retry(afterMs, reason);
       }
       await finish(task, step.ending, { parts, record, attempts: attempt.attempt });
       return giveUp;
+    }
     case "end":
       await finish(task, step.ending, { parts, record, attempts: attempt.attempt });
       return step.ending.status === "skipped" || step.ending.status === "missed" ? skipped : done;

@@ -10,6 +10,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { StartEntry } from "../store/start-journal.ts";
 import type { Task } from "../tasks/task.ts";
 import { appearedSince, type Baseline, baselineSince, follow, parseBaseline, unfollow } from "./evidence.ts";
+import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendStart } from "./send-start.ts";
 import { isFinished, settleRun } from "./settle.ts";
@@ -61,6 +62,9 @@ async function prepare(task: Task, { parts, policy, owner }: Preparation): Promi
   if (parts.service(task.service) === undefined)
     return endUnsent("skipped", "policy-removed", `service ${task.service} is not configured any more`);
   if (nowMs > task.startByMs) return endUnsent("missed", "too-late", "its turn came after its start-by time");
+  // Before the lease and the baseline: neither may grow old while the service asks for patience.
+  const held = await heldBack(task, parts, nowMs);
+  if (held !== undefined) return held;
   if (policy.overlap !== "allow") {
     const holder = await parts.leases.acquire(task, task.id, leaseMs);
     if (holder !== task.id && policy.overlap === "skip")

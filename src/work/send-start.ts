@@ -1,8 +1,8 @@
 // The one request of a run or activate task: permission, POST, answer. Called by run.ts and activate.ts; never twice for a task,
 // unless the request surely did not leave this machine.
-import { backoffMs } from "../core/backoff.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
+import { waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
 import { end, endUnsent, type Step } from "./step.ts";
@@ -17,7 +17,8 @@ export interface StartRequest {
 
 /** A process that slept longer than this between permission and request does not send: it may have been given up for dead. */
 const sendWithinMs = 5_000;
-const retryBackoff = { baseMs: 2_000, capMs: 60_000 };
+/** A baseline that has waited longer than this is read anew. */
+const baselineForMs = 30_000;
 
 /** Asks for permission, sends, and notes the answer. */
 export async function sendStart(task: Task, request: StartRequest): Promise<Step> {
@@ -79,11 +80,14 @@ async function judgeFailure(
       return { step: "snooze", untilMs: sentAtMs + 500 };
     case "retry":
       await parts.journal.notSent(task.id);
-      return { step: "retry", afterMs: backoffMs(retryBackoff, 1) + 500, ending };
+      return { step: "retry", afterMs: 500, ending };
     case "wait":
+      await parts.journal.notSent(task.id);
+      if ((error.retryAfterMs ?? 0) > baselineForMs) await parts.journal.notReady(task.id);
+      return waitAfter(task, error, await parts.nowMs());
     case "again":
       await parts.journal.notSent(task.id);
-      return { step: "snooze", untilMs: sentAtMs + (error.retryAfterMs ?? 5_000) };
+      return { step: "snooze", untilMs: sentAtMs + 5_000 };
     case "give-up":
       return end(ending);
   }
