@@ -78,7 +78,7 @@ describe("a policy file without mistakes", () => {
         overlap: "queue",
         follow: { until: "settled", deadlineMs: 14_400_000, conflictsMax: 0 },
         onUnknown: "verify",
-        where: { file, line: 12 },
+        where: { file, line: 13 },
       },
       {
         name: "approvals-waiting",
@@ -92,7 +92,7 @@ describe("a policy file without mistakes", () => {
         overlap: "queue",
         follow: { until: "accepted", deadlineMs: 14_400_000, conflictsMax: undefined },
         onUnknown: "verify",
-        where: { file, line: 18 },
+        where: { file, line: 19 },
       },
       {
         name: "by-hand",
@@ -106,7 +106,7 @@ describe("a policy file without mistakes", () => {
         overlap: "queue",
         follow: { until: "settled", deadlineMs: 14_400_000, conflictsMax: undefined },
         onUnknown: "verify",
-        where: { file, line: 24 },
+        where: { file, line: 25 },
       },
     ]);
   });
