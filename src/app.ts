@@ -18,7 +18,8 @@ import type { EventLog } from "./core/event-log.ts";
 import { createSparingLog } from "./core/sparing-log.ts";
 import { defaultPace, type FeedPace } from "./feeds/pace.ts";
 import { walkFeed } from "./feeds/walk-feed.ts";
-import { createRecorder } from "./outcome/recorder.ts";
+import { createQuarantineWatch } from "./outcome/quarantine-watch.ts";
+import { createRecorder, type RecordOutcome } from "./outcome/recorder.ts";
 import { createConsumer } from "./queue/consumer.ts";
 import { Producer } from "./queue/producer.ts";
 import { queueName } from "./queue/queues.ts";
@@ -28,10 +29,12 @@ import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
 import { Leases } from "./store/leases.ts";
 import { Pauses } from "./store/pauses.ts";
+import { Quarantines } from "./store/quarantines.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "./store/redis.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
 import { isFeedWalk } from "./tasks/feed.ts";
+import type { Pause } from "./tasks/pause.ts";
 import type { Attempt } from "./tasks/seams.ts";
 import { parseTask } from "./tasks/task.ts";
 import type { Verdict } from "./tasks/verdict.ts";
@@ -100,7 +103,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const components: Component[] = [services];
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
-    const pauses = createPauseWatch(() => new Pauses(store).all(), log);
+    const pauses = createPauseWatch(() => readPauses(store), log);
     const ledger = new SlotLedger(store);
     scheduler = new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, log });
     components.push(scheduler);
@@ -156,13 +159,22 @@ function createParts({ options, current, services, gates, store, producer }: Bui
   };
 }
 
+async function readPauses(store: Store): Promise<Pause[]> {
+  return (await Promise.all([new Pauses(store).all(), new Quarantines(store).all()])).flat();
+}
+
 function consumersOf(
   options: AppOptions,
   { parts, store }: { parts: WorkParts; store: Store },
 ): (settings: ServiceSettings) => ServiceConsumers {
   const { redis, log, takeOverAfterMs, drainMs } = options;
   const walking = { ...parts, pace: options.pace ?? defaultPace };
-  const record = createRecorder(new History(store), log);
+  const recordOnly = createRecorder(new History(store), log);
+  const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
+  const record: RecordOutcome = async (outcome) => {
+    await recordOnly(outcome);
+    await count(outcome);
+  };
   const processTask = createProcessTask(parts, record);
   const process = async (item: unknown, attempt: Attempt): Promise<Verdict> =>
     isFeedWalk(item) ? walkFeed(item, walking, attempt.signal) : processTask(parseTask(item), attempt);

@@ -16,6 +16,7 @@ import { sandboxCommand } from "./cli/sandbox.ts";
 import { schemaCommand } from "./cli/schema.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { loadPoliciesOrThrow, policyChecks } from "./cli/shared-options.ts";
+import { statusCommand } from "./cli/status.ts";
 import { validateCommand } from "./cli/validate.ts";
 import { readSettings } from "./config/settings.ts";
 import { OutOfReachError, UsageError } from "./core/errors.ts";
@@ -74,6 +75,7 @@ function createProgram(io: CommandIo): Command {
     validateCommand(io, policyChecks),
     planCommand(io),
     runCommand(io, startApp),
+    statusCommand(io),
     historyCommand(io),
     auditCommand(io),
     explainCommand(io),

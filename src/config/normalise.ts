@@ -104,8 +104,14 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
     overlap: input.overlap ?? defaults.overlap ?? policyDefaults.overlap,
     follow: toFollow(input, defaults, action),
     onUnknown,
+    quarantine: toQuarantine(input.quarantine ?? defaults.quarantine),
     where,
   };
+}
+
+function toQuarantine(input: PolicyInput["quarantine"]): Policy["quarantine"] {
+  if (input === undefined || input === "off") return undefined;
+  return { after: input.after, forMs: toMs(input.for) ?? policyDefaults.quarantineForMs };
 }
 
 function toAction(input: PolicyInput): Action {

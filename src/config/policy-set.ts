@@ -91,6 +91,8 @@ export interface Policy {
   readonly overlap: "skip" | "queue" | "allow";
   readonly follow: Follow;
   readonly onUnknown: "verify" | "give-up";
+  /** After so many failed slots in a row its slots are skipped for a while; undefined: never. */
+  readonly quarantine?: { readonly after: number; readonly forMs: number } | undefined;
   readonly where: { readonly file: string; readonly line: number };
 }
 
