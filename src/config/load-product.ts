@@ -52,19 +52,21 @@ export function toLoadProduct({ starts, pages, requestTimeoutMs, requestsPerSeco
   };
 }
 
-/** The problems of all policies whose worst case is out of bounds; a policy whose service is unknown or wrong is left out. */
-export function checkLoad(files: readonly YamlFile[]): readonly Problem[] {
-  const services = new Map(files.flatMap((file) => viewOf(file.value).at("services").entries()));
-  return files.flatMap((file) =>
-    viewOf(file.value)
-      .at("policies")
-      .items()
-      .flatMap((policy) => {
-        const service = services.get(policy.at("service").text() ?? "");
-        const found = service === undefined ? undefined : problemOf(policy, service);
-        return found === undefined ? [] : [file.problemAt(found.at.path, found.message, { hint: found.hint })];
-      }),
-  );
+/** The services of all files as they are written, by name. */
+export function servicesOf(files: readonly YamlFile[]): ReadonlyMap<string, View> {
+  return new Map(files.flatMap((file) => viewOf(file.value).at("services").entries()));
+}
+
+/** The problems of a file's policies whose worst case is out of bounds; a policy whose service is unknown or wrong is left out. */
+export function checkLoad(file: YamlFile, services: ReadonlyMap<string, View>): readonly Problem[] {
+  return viewOf(file.value)
+    .at("policies")
+    .items()
+    .flatMap((policy) => {
+      const service = services.get(policy.at("service").text() ?? "");
+      const found = service === undefined ? undefined : problemOf(policy, service);
+      return found === undefined ? [] : [file.problemAt(found.at.path, found.message, { hint: found.hint })];
+    });
 }
 
 interface Found {

@@ -61,7 +61,8 @@ else
     entry.sinceMs = now
     entry.untilMs = now + tonumber(ARGV[5])
     entry.endedBy = cjson.null
-    entry.note = entry.failures .. ' slots in a row failed; ' .. ARGV[6]
+    local count = entry.failures == 1 and '1 slot' or entry.failures .. ' slots in a row'
+    entry.note = count .. ' failed; ' .. ARGV[6]
     word = 'quarantined'
   end
 end
