@@ -11,7 +11,7 @@ import { endUnsent, type Step } from "./step.ts";
 const lastChanceMs = 500;
 
 /** Why a task must wait, and for how long from now. */
-export interface Patience {
+interface Patience {
   readonly nowMs: number;
   readonly waitMs: number;
   /** True when nobody will send anything before that; false when a place may be free earlier. */
