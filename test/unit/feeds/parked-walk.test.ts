@@ -45,8 +45,8 @@ async function threePages() {
   const parts: WalkParts = {
     book: {
       takeIn: async (_, items) => items.map(({ id }) => id),
-      walked: async (_, what) => void (noted.walked = what),
-      park: async (_, what) => void (noted.parked = what),
+      walked: async (_, what) => void Object.assign(noted, { walked: what }),
+      park: async (_, what) => void Object.assign(noted, { parked: what }),
       failed: async (_, failure) => void noted.failed.push(failure),
       status: async () => status(),
       waiting: async () => 1,
