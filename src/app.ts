@@ -9,6 +9,7 @@ import { createService } from "./app/create-service.ts";
 import { CurrentSet } from "./app/current-set.ts";
 import { RedisGuard } from "./app/redis-guard.ts";
 import { RunningServices, type ServiceConsumers } from "./app/running-services.ts";
+import { ServiceGates } from "./app/service-gates.ts";
 import type { PolicyChecks } from "./config/policy-checks.ts";
 import type { PolicySet, ServiceSettings } from "./config/policy-set.ts";
 import { watchPolicies } from "./config/watch-policies.ts";
@@ -18,6 +19,7 @@ import type { EventLog } from "./core/event-log.ts";
 import { createSparingLog } from "./core/sparing-log.ts";
 import { defaultPace, type FeedPace } from "./feeds/pace.ts";
 import { walkFeed } from "./feeds/walk-feed.ts";
+import { createQuarantineWatch } from "./outcome/quarantine-watch.ts";
 import { createRecorder } from "./outcome/recorder.ts";
 import { createConsumer } from "./queue/consumer.ts";
 import { Producer } from "./queue/producer.ts";
@@ -28,10 +30,12 @@ import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
 import { Leases } from "./store/leases.ts";
 import { Pauses } from "./store/pauses.ts";
+import { Quarantines } from "./store/quarantines.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "./store/redis.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
 import { isFeedWalk, parseFeedWalk } from "./tasks/feed.ts";
+import type { Pause } from "./tasks/pause.ts";
 import type { Attempt } from "./tasks/seams.ts";
 import { parseTask } from "./tasks/task.ts";
 import type { Verdict } from "./tasks/verdict.ts";
@@ -83,18 +87,20 @@ const retireAfterMsDefault = 300_000;
 export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { set, redis, log } = options;
   const current = new CurrentSet(set);
+  const gates = new ServiceGates(log);
   const services = new RunningServices({
     services: set.services,
-    createClient: (settings) => createService(settings, options),
+    createClient: (settings) => createService(settings, { ...options, gate: gates.of(settings) }),
     log,
     retireAfterMs: options.retireAfterMs ?? retireAfterMsDefault,
   });
   const sparing = createSparingLog(log, systemClock, "");
   const store = await openStore(redis, (message) => sparing.warn("redis.unreachable", { message }));
+  gates.connect(store);
   const producer = new Producer(redis, log);
   const stopping = new AbortController();
   const guard = new RedisGuard({ store, log });
-  const parts = createParts({ options, current, services, store, producer, guard, stopping: stopping.signal });
+  const parts = createParts({ options, current, services, gates, store, producer, guard, stopping: stopping.signal });
   if (options.roles.includes("worker")) {
     const createConsumers = consumersOf(options, { parts, store });
     services.consume({ createConsumers, pending: (service) => producer.pending(service) });
@@ -102,7 +108,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const components: Component[] = [guard, services];
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
-    const pauses = createPauseWatch(() => new Pauses(store).all(), log);
+    const pauses = createPauseWatch(() => readPauses(store), log);
     const ledger = new SlotLedger(store);
     const mayPlan = () => guard.isSafe();
     scheduler = new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, mayPlan, log });
@@ -138,16 +144,18 @@ interface Built {
   readonly options: AppOptions;
   readonly current: CurrentSet;
   readonly services: RunningServices;
+  readonly gates: ServiceGates;
   readonly store: Store;
   readonly producer: Producer;
   readonly guard: RedisGuard;
   readonly stopping: AbortSignal;
 }
 
-function createParts({ options, current, services, store, producer, guard, stopping }: Built): WorkParts {
+function createParts({ options, current, services, gates, store, producer, guard, stopping }: Built): WorkParts {
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
+    held: (service) => gates.held(service),
     itemReader: (feed) => current.itemReader(feed),
     journal: new StartJournal(store, guard.watch),
     leases: new Leases(store),
@@ -161,13 +169,18 @@ function createParts({ options, current, services, store, producer, guard, stopp
   };
 }
 
+async function readPauses(store: Store): Promise<Pause[]> {
+  return (await Promise.all([new Pauses(store).all(), new Quarantines(store).all()])).flat();
+}
+
 function consumersOf(
   options: AppOptions,
   { parts, store }: { parts: WorkParts; store: Store },
 ): (settings: ServiceSettings) => ServiceConsumers {
   const { redis, log, takeOverAfterMs, drainMs } = options;
   const walking = { ...parts, pace: options.pace ?? defaultPace };
-  const recorder = createRecorder(new History(store), log);
+  const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
+  const recorder = createRecorder(new History(store), log, count);
   const processTask = createProcessTask(parts, recorder);
   const process = async (item: unknown, attempt: Attempt): Promise<Verdict> =>
     isFeedWalk(item) ? walkFeed(parseFeedWalk(item), walking, attempt.signal) : processTask(parseTask(item), attempt);

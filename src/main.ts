@@ -17,6 +17,7 @@ import { schemaCommand } from "./cli/schema.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { loadPoliciesOrThrow, policyChecks } from "./cli/shared-options.ts";
 import { simulateCommand } from "./cli/simulate.ts";
+import { statusCommand } from "./cli/status.ts";
 import { validateCommand } from "./cli/validate.ts";
 import { readSettings } from "./config/settings.ts";
 import { systemClock } from "./core/clock.ts";
@@ -92,6 +93,7 @@ function createProgram(io: CommandIo): Command {
     planCommand(io),
     simulateCommand(io),
     runCommand(io, startApp),
+    statusCommand(io),
     historyCommand(io),
     auditCommand(io),
     explainCommand(io),

@@ -2,18 +2,19 @@
 import type { ServiceSettings } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
+import type { Gate } from "../core/gate.ts";
 import { SyncService } from "../service/client.ts";
 import { fileToken, staticToken } from "../service/token.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
- * Makes the client of a service.
+ * Makes the client of a service. Without a gate nothing holds its requests back: for calls by hand.
  * @throws UsageError when its token variable is not set.
  */
 export function createService(
   settings: ServiceSettings,
-  { variables, log }: { readonly variables: Variables; readonly log: EventLog },
+  { variables, log, gate }: { readonly variables: Variables; readonly log: EventLog; readonly gate?: Gate },
 ): SyncService {
   const { name, baseUrl, token, pathForm, requestTimeoutMs } = settings;
   return new SyncService({
@@ -22,6 +23,7 @@ export function createService(
     timeouts: { requestMs: requestTimeoutMs },
     token: token.kind === "file" ? fileToken(token.path) : staticToken(tokenOf(name, token.variable, variables)),
     log,
+    gate,
   });
 }
 

@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError } from "commander";
 import { durationPattern, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { Pauses, pausesMax } from "../store/pauses.ts";
+import { Quarantines } from "../store/quarantines.ts";
 import { openStore, redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { isInForce, noteCharactersMax, type Pause } from "../tasks/pause.ts";
@@ -74,14 +75,14 @@ export function showUntil({ untilMs }: Pick<Pause, "untilMs">): string {
 async function listPauses(options: PauseOptions, io: CommandIo): Promise<void> {
   await withStore({ options, io }, async (store) => {
     const nowMs = await redisTimeMs(store);
-    const inForce = (await new Pauses(store).all())
+    const inForce = [...(await new Pauses(store).all()), ...(await new Quarantines(store).all())]
       .filter((pause) => isInForce(pause, nowMs))
       .sort((a, b) => a.sinceMs - b.sinceMs);
     if (options.json) io.out(JSON.stringify(inForce));
     else if (inForce.length === 0) io.err("nothing is paused");
     else {
       const rows = inForce.map((pause) => [
-        showSubject(pause),
+        pause.cause === undefined ? showSubject(pause) : `${showSubject(pause)} (${pause.cause})`,
         showInstant(pause.sinceMs),
         pause.untilMs === null ? "resumed" : showInstant(pause.untilMs),
         pause.actor,

@@ -7,6 +7,7 @@ import { Producer } from "../queue/producer.ts";
 import { newestPaused } from "../schedule/newest-paused.ts";
 import { tasksOf, toCaughtUp } from "../schedule/slot-tasks.ts";
 import { Pauses } from "../store/pauses.ts";
+import { Quarantines } from "../store/quarantines.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { isAbout, isInForce, type Pause, type PauseSubject } from "../tasks/pause.ts";
@@ -29,7 +30,7 @@ interface ResumeOptions extends RedisOptions, SubjectOptions {
 }
 
 const help = `
-Ends the pause of exactly that policy, that service, or the one of all. The slots in between stay skipped. With --catch-up a
+Ends the pause, or the quarantine, of exactly that policy, that service, or the one of all. The slots in between stay skipped. With --catch-up a
 policy starts once now, for the newest slot that the pause skipped, if that lies within its catch-up window.
 
 Examples:
@@ -38,7 +39,7 @@ Examples:
 
 /** Makes the command. */
 export function resumeCommand(io: CommandIo): Command {
-  return withSubjectOptions(new Command("resume").description("end a pause"))
+  return withSubjectOptions(new Command("resume").description("end a pause, or the quarantine of a policy"))
     .argument("[policy]", "its name")
     .option("--catch-up", "start what the pause skipped last; needs --config")
     .option("--json", "print JSON")
@@ -76,9 +77,11 @@ interface CaughtUp {
 async function resume(subject: PauseSubject, context: ResumeContext): Promise<void> {
   const { set, store, options, io } = context;
   const pauses = new Pauses(store);
-  const ended = await pauses.end(subject, currentActor());
+  const quarantines = new Quarantines(store);
+  const released = subject.scope === "policy" ? await quarantines.release(subject.name, currentActor()) : undefined;
+  const ended = [...(await pauses.end(subject, currentActor())), ...(released === undefined ? [] : [released])];
   const nowMs = await redisTimeMs(store);
-  const others = (await pauses.all()).filter((pause) => isInForce(pause, nowMs));
+  const others = [...(await pauses.all()), ...(await quarantines.all())].filter((pause) => isInForce(pause, nowMs));
   const resumed = (set?.policies ?? []).filter(
     (policy) => isAbout(subject, policy) && !others.some((pause) => isAbout(pause, policy)),
   );
@@ -93,7 +96,9 @@ async function resume(subject: PauseSubject, context: ResumeContext): Promise<vo
   if (options.catchUp && ended.length > 0 && caughtUp.length === 0)
     io.err("nothing to catch up inside the catch-up window");
   for (const pause of others.filter((one) => mayCover(one, subject)))
-    io.err(`still paused: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`);
+    io.err(
+      `still ${pause.cause === undefined ? "paused" : "in quarantine"}: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`,
+    );
 }
 
 async function catchUp(

@@ -23,10 +23,16 @@ export const policyDefaults = {
   followDeadlineMs: 7_200_000,
   /** An answer that got lost is looked for in the service, never guessed. */
   onUnknown: "verify",
+  /** Long enough that a night shift is not woken twice, short enough that somebody who mends it in the morning need not remember. */
+  quarantineForMs: 21_600_000,
   /** Both path forms are equivalent; parentheses are the OData form. Source: service-interface §4. */
   pathForm: "parentheses",
-  /** The service's limits are not shown (service-interface §8): enough to be useful, too little to hurt. */
+  /** Actions a replica. The service's limits are not shown (service-interface §8): enough to be useful, too little to hurt. */
   concurrency: 4,
+  /** Fewer could be one bad moment of many requests; more would be a storm of errors. */
+  breakerAfter: 5,
+  /** A service that comes back is noticed within half a minute; one that does not is asked 120 times an hour. */
+  breakerProbeMs: 30_000,
   /** A page of 100 items from a busy service takes seconds; half a minute is no longer an answer. */
   requestTimeoutMs: 30_000,
 } as const;

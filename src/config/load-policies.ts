@@ -3,6 +3,7 @@
 // Reports every problem at once, in the order of the files. Never throws for what stands in a file.
 import { nextTurn } from "../core/clock.ts";
 import { checkCrossRules } from "./cross-rules.ts";
+import { checkLoad, servicesOf } from "./load-product.ts";
 import type { Path } from "./node-places.ts";
 import { type CheckedFile, normalisePolicies } from "./normalise.ts";
 import { findNotAvailable } from "./not-available.ts";
@@ -56,6 +57,11 @@ export async function checkPolicyFiles(path: string, read: FileTexts, options: L
     if (result.checked !== undefined) checked.push(result.checked);
   }
   all.push(...checkCrossRules(yamlFiles, problems.length === 0));
+  const services = servicesOf(yamlFiles);
+  for (const file of yamlFiles) {
+    await nextTurn();
+    all.push(...checkLoad(file, services));
+  }
   if (all.length > 0) return { ok: false, problems: capped(sortProblems(all), path), files };
   return { ok: true, set: normalisePolicies(checked) };
 }

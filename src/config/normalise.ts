@@ -64,6 +64,14 @@ function toService(name: string, input: ServiceInput, file: string): ServiceSett
     token: toToken(input.token, file),
     pathForm: input.pathForm ?? policyDefaults.pathForm,
     concurrency: input.limits?.concurrency ?? policyDefaults.concurrency,
+    limits: {
+      concurrencyMax: input.limits?.concurrency,
+      requestsPerSecond: input.limits?.requestsPerSecond,
+    },
+    breaker: {
+      after: input.breaker?.after ?? policyDefaults.breakerAfter,
+      probeMs: toMs(input.breaker?.probe) ?? policyDefaults.breakerProbeMs,
+    },
     requestTimeoutMs: toMs(input.timeouts?.request) ?? policyDefaults.requestTimeoutMs,
     mapping,
   };
@@ -94,8 +102,14 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
     overlap: input.overlap ?? defaults.overlap ?? policyDefaults.overlap,
     follow: toFollow(input, defaults, action),
     onUnknown: input.onUnknown ?? defaults.onUnknown ?? policyDefaults.onUnknown,
+    quarantine: toQuarantine(input.quarantine ?? defaults.quarantine),
     where,
   };
+}
+
+function toQuarantine(input: PolicyInput["quarantine"]): Policy["quarantine"] {
+  if (input === undefined || input === "off") return undefined;
+  return { after: input.after, forMs: toMs(input.for) ?? policyDefaults.quarantineForMs };
 }
 
 function toAction(input: PolicyInput): Action {

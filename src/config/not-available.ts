@@ -27,7 +27,6 @@ export const notAvailable: readonly NotAvailable[] = [
     path: "services.*.token.oauth2",
     instead: "let another program keep a token in a file and name it with token.file",
   },
-  { path: "services.*.limits.requestsPerSecond", instead: "limit requests with limits.concurrency" },
   { path: "sinks", instead: "watch the log and the metrics for outcomes" },
 ];
 

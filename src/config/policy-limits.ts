@@ -18,6 +18,12 @@ export const policyLimits = {
   cronExpressionsMax: 20,
   blackoutsMax: 50,
   holidaysMax: 400,
+  /** Requests of one slot when everything fails: attempts × tries × pages, and attempts × starts. */
+  requestsOfSlotMax: 20_000,
+  /** How long the reading of one task may go on when everything fails slowly, 7 days: beyond it nobody waits for the result. */
+  readingMsMax: 7 * 86_400_000,
+  /** A page waits 2 s for its turn in place (service/retry.ts); a slower service would never get to the end of a list. */
+  pagedReadsPerSecondMin: 0.5,
   textCharactersMax: 4_096,
   /** Slots that `catchUp: all` may start at once. */
   catchUpSlotsMax: 1_000,

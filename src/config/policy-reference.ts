@@ -24,7 +24,7 @@ checks a file or a folder. For completion and checks in an editor, start the fil
   \`defaults\`, may stand in one file only.
 - **Variables**: \`\${NAME}\` and \`\${NAME:-default}\` in a text stand for environment variables; \`$\${\` stands for \`\${\`. A variable that is not
   set, or empty, is a problem. Inside \`{ }\` and \`[ ]\` put such a text in quotes. Secrets never stand here: see \`token\`.
-- **Defaults**: a policy that does not say \`catchUp\`, \`catchUpWindow\`, \`overlap\`, \`onUnknown\`, \`blackout\`, \`holidays\`, or a key of \`follow\` or \`dst\`, takes it from
+- **Defaults**: a policy that does not say \`catchUp\`, \`catchUpWindow\`, \`overlap\`, \`onUnknown\`, \`quarantine\`, \`blackout\`, \`holidays\`, or a key of \`follow\` or \`dst\`, takes it from
   \`defaults\`; what is not said there either is in the column "default".
 - **Durations** are a whole number and \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`: \`90s\`, \`10m\`, \`2h\`.
 - **YAML** is version 1.2: \`yes\` and \`no\` are texts. Tags, directives and merge keys (\`<<\`) are refused.

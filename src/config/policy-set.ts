@@ -24,8 +24,17 @@ export interface ServiceSettings {
   readonly baseUrl: string;
   readonly token: TokenSource;
   readonly pathForm: "parentheses" | "segment";
-  /** Requests at a time, 1 to 100. */
+  /** Actions that one replica works on at a time, 1 to 100. */
   readonly concurrency: number;
+  /** What all replicas together may ask of the service; undefined: no limit. */
+  readonly limits: {
+    /** Requests at a time, 1 to 100. */
+    readonly concurrencyMax: number | undefined;
+    /** 0.01 to 1,000. */
+    readonly requestsPerSecond: number | undefined;
+  };
+  /** After so many failures in a row nothing is sent any more but one read each period. */
+  readonly breaker: { readonly after: number; readonly probeMs: number };
   readonly requestTimeoutMs: number;
   readonly mapping: ReadonlyMap<ListName, ItemMapping>;
 }
@@ -82,6 +91,8 @@ export interface Policy {
   readonly overlap: "skip" | "queue" | "allow";
   readonly follow: Follow;
   readonly onUnknown: "verify" | "retry" | "give-up";
+  /** After so many failed slots in a row its slots are skipped for a while; undefined: never. */
+  readonly quarantine?: { readonly after: number; readonly forMs: number } | undefined;
   readonly where: { readonly file: string; readonly line: number };
 }
 

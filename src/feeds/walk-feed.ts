@@ -4,6 +4,7 @@
 
 import type { EventLog } from "../core/event-log.ts";
 import { firstLine } from "../core/expression.ts";
+import type { Hold } from "../core/gate.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { FeedPage, FeedStatus } from "../store/feed-book.ts";
@@ -35,6 +36,8 @@ export interface WalkParts {
   readonly book: ReaderBook;
   readonly nowMs: () => Promise<number>;
   readonly service: (name: string) => SyncService | undefined;
+  /** What holds everything to a service back right now. */
+  readonly held: (service: string) => Promise<Hold | undefined>;
   readonly itemReader: (feed: Feed) => ItemReader | undefined;
   readonly pace: FeedPace;
   /** When lists are read whole all the same; the defaults unless set. */
@@ -56,11 +59,16 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
   const lastWalkMs = (before.walkEndedAtMs ?? 0) - (before.walkStartedAtMs ?? 0);
   const earliestMs = (before.walkEndedAtMs ?? 0) + walkGapMs(parts.pace, lastWalkMs);
   if (nowMs < earliestMs) return snooze(earliestMs);
+  const hold = await parts.held(feed.service);
+  if (hold !== undefined && hold.waitMs > 0) return snooze(nowMs + hold.waitMs);
   try {
     await readList(feed, { ...parts, service, reader, before, startedAtMs: nowMs }, signal);
   } catch (error) {
     const failure = error instanceof LinkExpired ? error.cause : error;
     if (!(failure instanceof ServiceError)) throw error;
+    // Nothing is wrong with the list: it is read on from where it stopped.
+    if (failure.kind === "throttled")
+      return snooze((await parts.nowMs()) + (failure.retryAfterMs ?? parts.pace.fastestMs));
     if (failure.kind === "cancelled" || signal.aborted) return snooze(nowMs);
     await parts.book.failed(feed, `${failure.kind}: ${firstLine(failure)}`);
     parts.log.warn("feed.unreadable", { ...feed, kind: failure.kind, message: firstLine(failure) });

@@ -20,12 +20,17 @@ export interface Recorder {
   readonly retell: (taskId: string) => Promise<number | undefined>;
 }
 
-/** Makes the recorder. */
-export function createRecorder(history: OutcomeHistory, log: EventLog): Recorder {
+/** Makes the recorder. `alsoTell` is told after the log line, and like it more than once when somebody dies. */
+export function createRecorder(
+  history: OutcomeHistory,
+  log: EventLog,
+  alsoTell: (outcome: Outcome) => Promise<void> = async () => {},
+): Recorder {
   const tell = async (outcome: Outcome) => {
     const { v: _version, ...fields } = outcome;
     const level = isGood[outcome.status] ? "info" : outcome.status === "conflicts" ? "warn" : "error";
     log[level]("task.finished", fields);
+    await alsoTell(outcome);
     await history.told(outcome.taskId);
   };
   return {

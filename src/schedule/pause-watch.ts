@@ -16,8 +16,13 @@ export function createPauseWatch(readAll: () => Promise<readonly Pause[]>, log: 
       const id = pauseId(pause);
       const isOver = pause.untilMs !== null && !isInForce(pause, Math.max(nowMs, pause.sinceMs));
       if (isFirst && isOver) told.set(id, "cleared");
-      if (!told.has(id)) log.info("pause.set", fieldsOf(pause));
-      if (isOver && told.get(id) !== "cleared") log.info("pause.cleared", { ...fieldsOf(pause), by: pause.endedBy });
+      // A quarantine is told by the worker that set it, and its end by a success too; the rest of its ends is seen here only.
+      if (pause.cause === undefined) {
+        if (!told.has(id)) log.info("pause.set", fieldsOf(pause));
+        if (isOver && told.get(id) !== "cleared") log.info("pause.cleared", { ...fieldsOf(pause), by: pause.endedBy });
+      } else if (isOver && told.get(id) !== "cleared" && !isBySuccess(pause)) {
+        log.info("policy.released", { policy: pause.name, by: pause.endedBy });
+      }
       told.set(id, isOver ? "cleared" : "set");
     }
     const kept = new Set(pauses.map(pauseId));
@@ -25,6 +30,10 @@ export function createPauseWatch(readAll: () => Promise<readonly Pause[]>, log: 
     isFirst = false;
     return pauses;
   };
+}
+
+function isBySuccess({ endedBy }: Pause): boolean {
+  return endedBy?.startsWith("a success") ?? false;
 }
 
 function fieldsOf({ scope, name, note, actor, sinceMs, untilMs }: Pause) {

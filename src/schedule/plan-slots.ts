@@ -15,7 +15,7 @@ export type SlotPlan =
   | {
       readonly slotMs: number;
       readonly state: "skipped";
-      readonly reason: "blackout" | "holiday" | "paused";
+      readonly reason: "blackout" | "holiday" | "paused" | "quarantine";
       readonly note: string;
     };
 
@@ -47,8 +47,12 @@ function planSkips(policy: Policy, slots: readonly number[], pauses: readonly Pa
     const closed = closedAt(slotMs);
     const pause = closed === undefined ? relevant.find((one) => isInForce(one, slotMs)) : undefined;
     if (closed !== undefined) skips.set(slotMs, { slotMs, state: "skipped", ...closed });
-    if (pause !== undefined)
-      skips.set(slotMs, { slotMs, state: "skipped", reason: "paused", note: `${pause.note} (${pause.actor})` });
+    if (pause === undefined) continue;
+    const [reason, note] =
+      pause.cause === undefined
+        ? (["paused", `${pause.note} (${pause.actor})`] as const)
+        : ([pause.cause, pause.note] as const);
+    skips.set(slotMs, { slotMs, state: "skipped", reason, note });
   }
   return skips;
 }

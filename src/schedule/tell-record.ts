@@ -26,6 +26,7 @@ export function tellRecord(policy: Policy, { state, detail, note }: SlotRecord):
 function skipWord(reason: string): string {
   if (reason === "blackout") return "it lay in a blackout window";
   if (reason === "holiday") return "it fell on a holiday";
+  if (reason === "quarantine") return "its policy was in quarantine";
   return reason;
 }
 

@@ -1,4 +1,6 @@
 // Turns what came of an exchange into an answer or a ServiceError: the table of design §7. Called by call.ts. No I/O.
+import { formatDuration } from "../core/duration.ts";
+import type { HeldBy, Hold } from "../core/gate.ts";
 import { errorExcerpt, safeHeader } from "./error-body.ts";
 import { parseRetryAfter, statusKind } from "./failure-kind.ts";
 import { documentedStatus, factsOf, type Operation } from "./operations.ts";
@@ -11,6 +13,19 @@ export interface CallFacts {
   readonly operation: Operation;
   readonly method: string;
   readonly path: string;
+}
+
+const whyHeld: Readonly<Record<HeldBy, string>> = {
+  throttle: "the service asked for patience",
+  breaker: "the service fails again and again, so its breaker is open",
+  concurrency: "as many requests as limits.concurrency allows are under way",
+  rate: "as many requests as limits.requestsPerSecond allows went out",
+};
+
+/** Why a request did not go out, and for how long: whole seconds from one second on. */
+export function tellHold({ heldBy, waitMs }: Hold): string {
+  const roundedMs = waitMs < 1_000 ? waitMs : Math.ceil(waitMs / 1_000) * 1_000;
+  return `held back for ${formatDuration(roundedMs)}: ${whyHeld[heldBy]}`;
 }
 
 interface Head {
@@ -60,6 +75,12 @@ export class CallFailure {
   /** Our own side stopped the call. */
   cancelled(sent: "no" | "maybe"): ServiceError {
     return this.#error({ kind: "cancelled", sent, problem: "stopped by the caller" });
+  }
+
+  /** Our own gate did not let the request out. */
+  held(hold: Hold): ServiceError {
+    const { heldBy, waitMs } = hold;
+    return this.#error({ kind: "throttled", sent: "no", problem: tellHold(hold), retryAfterMs: waitMs, heldBy });
   }
 
   /** There was no token to send; after a 401, when there was none to renew. */

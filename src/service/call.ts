@@ -2,10 +2,11 @@
 // Called by client.ts and pages.ts through SyncService. The token is attached here, per request, after the check of the final URL.
 import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { type ExchangeEnding, type Gate, isHold, type Pass } from "../core/gate.ts";
 import { type CallFacts, CallFailure } from "./call-failure.ts";
 import { factsOf, type Operation } from "./operations.ts";
 import { isUnderBase, type ServiceBase } from "./request-url.ts";
-import { retryWaitMs } from "./retry.ts";
+import { retryWaitMs, waitInPlaceMsMax } from "./retry.ts";
 import { ServiceError } from "./service-error.ts";
 import type { RequestEvent, Timeouts } from "./service-options.ts";
 import { TokenError, type TokenSource } from "./token.ts";
@@ -48,6 +49,7 @@ export interface CallerParts {
   readonly log: EventLog;
   readonly clock: Clock;
   readonly onRequest: ((event: RequestEvent) => void) | undefined;
+  readonly gate: Gate | undefined;
   /** Aborts when the client is closed. */
   readonly closed: AbortSignal;
 }
@@ -92,11 +94,16 @@ export class Caller {
   async #retried<T>(call: Call, read: (answer: Answer) => T, progress: Progress): Promise<T> {
     const { clock, log, retries } = this.#parts;
     const triesMax = retries + 1;
+    let before: ServiceError | undefined;
     for (let round = 1; ; round += 1) {
       try {
         return await this.#once(call, read, progress);
       } catch (error) {
-        if (!(error instanceof ServiceError) || round >= triesMax) throw error;
+        if (!(error instanceof ServiceError)) throw error;
+        // What failed says more than that it may not be tried again now.
+        if (before !== undefined && error.heldBy !== undefined) throw before;
+        if (round >= triesMax) throw error;
+        before = error;
         const waitMs = retryWaitMs(error, { tries: round, retriesMax: retries });
         if (waitMs === undefined) throw error;
         const { operation, kind, status, path } = error;
@@ -109,18 +116,23 @@ export class Caller {
 
   async #once<T>(call: Call, read: (answer: Answer) => T, progress: Progress): Promise<T> {
     let token = await this.#token(call, progress, "get");
-    let result = await this.#exchange(call, token, progress);
-    if (result.status === 401) {
-      const renewed = await this.#token(call, progress, "renew");
+    let sent = await this.#gated(call, token, progress);
+    if (sent.result.status === 401) {
+      const renewed = await this.#token(call, progress, "renew").catch(async (error: unknown) => {
+        await sent.pass?.leave(refused);
+        throw error;
+      });
       if (renewed !== token) {
+        // A token that was rotated says nothing of the service; whether the new one is good does.
+        await sent.pass?.leave(unsaid);
         // Refused means not done, so this repeat is safe for every method.
         this.#parts.log.info("token.renewed", { operation: call.operation });
         token = renewed;
-        result = await this.#exchange(call, token, progress);
+        sent = await this.#gated(call, token, progress);
       }
     }
     const failure = this.#failure(call, token);
-    const answer = failure.toAnswer(result);
+    const answer = await judged(sent, failure);
     try {
       return read(answer);
     } catch (error) {
@@ -137,6 +149,33 @@ export class Caller {
       if (progress.signal.aborted) throw failure.cancelled("no");
       if (error instanceof TokenError) throw failure.noToken(error, progress.status);
       throw error;
+    }
+  }
+
+  /** An exchange behind the gate. Whoever gets it must leave the pass. */
+  async #gated(call: Call, token: string, progress: Progress): Promise<Sent> {
+    const pass = await this.#enter(call, progress);
+    try {
+      return { pass, result: await this.#exchange(call, token, progress) };
+    } catch (error) {
+      await pass?.leave(unsaid);
+      throw error;
+    }
+  }
+
+  async #enter(call: Call, progress: Progress): Promise<Pass | undefined> {
+    const { gate, clock } = this.#parts;
+    if (gate === undefined) return undefined;
+    const isRead = factsOf(call.operation).method === "GET";
+    const failure = this.#failure(call, "");
+    for (let waitedMs = 0; ; ) {
+      const answer = await gate.enter({ isRead });
+      if (!isHold(answer)) return answer;
+      const waitMs = Math.max(answer.waitMs, 1);
+      waitedMs += waitMs;
+      if (!isRead || waitedMs > waitInPlaceMsMax) throw failure.held(answer);
+      await clock.sleep(waitMs, progress.signal);
+      if (progress.signal.aborted) throw failure.cancelled("no");
     }
   }
 
@@ -164,6 +203,26 @@ export class Caller {
     const { method } = factsOf(call.operation);
     const facts: CallFacts = { operation: call.operation, method, path: call.url.pathname };
     return new CallFailure(facts, { token, nowMs: this.#parts.clock.nowMs() });
+  }
+}
+
+interface Sent {
+  readonly pass: Pass | undefined;
+  readonly result: ExchangeResult;
+}
+
+const refused: ExchangeEnding = { kind: "unauthorized", retryAfterMs: undefined };
+/** Says nothing of the service. */
+const unsaid: ExchangeEnding = { kind: "cancelled", retryAfterMs: undefined };
+
+async function judged({ pass, result }: Sent, failure: CallFailure): Promise<ReturnType<CallFailure["toAnswer"]>> {
+  try {
+    const answer = failure.toAnswer(result);
+    await pass?.leave({ kind: undefined, retryAfterMs: undefined });
+    return answer;
+  } catch (error) {
+    await pass?.leave(error instanceof ServiceError ? error : unsaid);
+    throw error;
   }
 }
 

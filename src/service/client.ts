@@ -8,6 +8,7 @@ import type { Key, ReadQuery, RepositoryQuery } from "./request-url.ts";
 import { ServiceCalls } from "./service-calls.ts";
 import type { CallOptions, Changes, ServiceOptions, StartOptions } from "./service-options.ts";
 
+export type { Gate, HeldBy, Hold, Pass } from "../core/gate.ts";
 export type { DeleteResult } from "./answer.ts";
 export type * from "./entities.ts";
 export { type ListOperation, type Operation, operationNames, operations, type PathForm } from "./operations.ts";

@@ -3,7 +3,9 @@ import { backoffMs } from "../core/backoff.ts";
 import type { ServiceError } from "./service-error.ts";
 
 const backoff = { baseMs: 500, capMs: 10_000 } as const;
-const throttleWaitMsMax = 10_000;
+
+/** How long a read may wait in place, for a service that asks for patience or for our own gate: whoever waits longer gives its place in the worker back. */
+export const waitInPlaceMsMax = 2_000;
 
 /** What the decision rests on. */
 export interface RetryState {
@@ -20,12 +22,14 @@ export function retryWaitMs(error: ServiceError, state: RetryState): number | un
   if (state.tries > state.retriesMax) return undefined;
   const wait = backoffMs(backoff, state.tries, state.random);
   if (error.kind === "throttled") {
+    // What the gate holds back has waited in place already.
+    if (error.heldBy !== undefined) return undefined;
     // A long pause belongs to the queue, which shares it with every replica.
-    if ((error.retryAfterMs ?? 0) > throttleWaitMsMax) return undefined;
+    if ((error.retryAfterMs ?? 0) > waitInPlaceMsMax) return undefined;
     return Math.max(error.retryAfterMs ?? 0, wait);
   }
   if (error.kind === "unreachable" || error.kind === "server" || error.kind === "unknown") {
-    return error.retryAfterMs !== undefined && error.retryAfterMs > throttleWaitMsMax
+    return error.retryAfterMs !== undefined && error.retryAfterMs > waitInPlaceMsMax
       ? undefined
       : Math.max(error.retryAfterMs ?? 0, wait);
   }

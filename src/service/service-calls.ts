@@ -56,6 +56,7 @@ export class ServiceCalls {
       log: this.#log,
       clock: this.#clock,
       onRequest: given.onRequest,
+      gate: given.gate,
       closed: this.#closed.signal,
     });
   }

@@ -1,6 +1,7 @@
 // The one error that the client throws. Built from allowed fields only: never a token, a header, a query or a whole body,
 // and never with the HTTP library's error attached, because loggers print what is attached.
 import type { ErrorKind } from "../core/error-kind.ts";
+import type { HeldBy } from "../core/gate.ts";
 import type { Operation } from "./operations.ts";
 
 /** Why a walk over pages ended early. */
@@ -32,8 +33,10 @@ export interface ServiceErrorFields {
   /** What happened, in words: no secret, control characters escaped. */
   readonly problem: string;
   readonly status?: number | undefined;
-  /** How long the service asked to wait, 0 to 900,000 ms. */
+  /** How long the service asked to wait, 0 to 900,000 ms; or how long our own gate says to. */
   readonly retryAfterMs?: number | undefined;
+  /** What of our own held the request back, so that nothing was sent; undefined when nothing did. */
+  readonly heldBy?: HeldBy | undefined;
   /** The id under which the service's own log knows the exchange. */
   readonly correlationId?: string | undefined;
   /** What the interface says of this status for this operation; undefined where it says nothing. */
@@ -56,6 +59,7 @@ export class ServiceError extends Error {
   readonly sent: "no" | "maybe";
   readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
+  readonly heldBy: HeldBy | undefined;
   readonly correlationId: string | undefined;
   readonly documented: string | undefined;
   readonly answer: string | undefined;
@@ -71,6 +75,7 @@ export class ServiceError extends Error {
     this.sent = fields.sent;
     this.status = fields.status;
     this.retryAfterMs = fields.retryAfterMs;
+    this.heldBy = fields.heldBy;
     this.correlationId = fields.correlationId;
     this.documented = fields.documented;
     this.answer = fields.answer;

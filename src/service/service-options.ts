@@ -2,6 +2,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { ErrorKind } from "../core/error-kind.ts";
 import type { EventLog } from "../core/event-log.ts";
+import type { Gate } from "../core/gate.ts";
 import type { Operation, PathForm } from "./operations.ts";
 import type { TokenSource } from "./token.ts";
 
@@ -86,6 +87,8 @@ export interface ServiceOptions {
   /** Gets `request.retried`, `token.renewed` and `link.rebased`; silent unless set. */
   readonly log?: EventLog | undefined;
   readonly clock?: Clock | undefined;
+  /** Asked before every exchange; without one, nothing holds a request back. A read waits up to 2 s for it in place, nothing else waits at all: what is held then is a ServiceError of kind `throttled` with `sent: "no"` and `heldBy`. */
+  readonly gate?: Gate | undefined;
   /** Called once at the end of every call; must not throw. */
   readonly onRequest?: ((event: RequestEvent) => void) | undefined;
 }

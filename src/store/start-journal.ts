@@ -141,6 +141,11 @@ export class StartJournal {
     return Number(await noteScript(this.#store, [this.#key(taskId)], ["readyAtMs", ""]));
   }
 
+  /** Takes that back: so much time has passed that what was known then is of no use. */
+  async notReady(taskId: string): Promise<void> {
+    await this.#store.redis.hdel(this.#key(taskId), "readyAtMs");
+  }
+
   /** Notes that the run was seen finished now; answers when that was seen first. */
   async finishSeen(taskId: string): Promise<number> {
     return Number(await noteScript(this.#store, [this.#key(taskId)], ["finishSeenAtMs", ""]));

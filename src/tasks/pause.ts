@@ -15,11 +15,13 @@ const pauseSchema = z.object({
   sinceMs: z.int(),
   untilMs: z.int().nullable(),
   endedBy: z.string().nullable(),
+  cause: z.literal("quarantine").exactOptional(),
 });
 
 /**
  * A pause (version 1): the slots from `sinceMs` up to, but not including, `untilMs` are skipped; null: until somebody ends it.
  * `name`: of the policy or service; empty for `all`. `actor` and `endedBy`: `user@host`. Instants are milliseconds UTC by Redis.
+ * `cause`: absent for somebody's wish; `quarantine` for a policy that failed too often (store/quarantines.ts).
  */
 export type Pause = Readonly<z.infer<typeof pauseSchema>>;
 

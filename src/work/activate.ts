@@ -1,6 +1,7 @@
 // An activate task: permission, POST once, done. The interface names no trace that an activation leaves (§3 and §4.4), so a lost
 // answer stays unknown, unless the policy says onUnknown: retry.
 import type { Task } from "../tasks/task.ts";
+import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
@@ -39,6 +40,9 @@ export async function stepActivate(task: Task, parts: WorkParts, claim: Claim): 
         const detail = `policy ${task.policy} is not configured any more`;
         return endUnsent(owner, "skipped", { reason: "policy-removed", detail });
       }
-      return sendStart(task, { parts, claim, baseline: "", acceptedEnds: true });
+      return (
+        (await heldBack(task, parts, { nowMs: await parts.nowMs(), owner })) ??
+        sendStart(task, { parts, claim, baseline: "", acceptedEnds: true })
+      );
   }
 }

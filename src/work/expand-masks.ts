@@ -1,11 +1,11 @@
 // A run over the sync jobs that certain masks belong to: looks the masks up when the slot is due, and puts one task for each
 // sync job into the queue. Masks are the only list that names sync jobs (service-interface §2, MaskEntity).
 import { matchesGlob } from "node:path";
-import { backoffMs } from "../core/backoff.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { taskId } from "../tasks/task-id.ts";
+import { waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
 import { end, endUnsent, type Step } from "./step.ts";
@@ -46,13 +46,17 @@ export async function expandMasks(
       detail: `the masks cannot be read: ${error.message}`,
     } as const;
     const from = { state: "claimed", owner } as const;
-    if (judge(error, "poll") === "give-up") return end(ending, from);
-    return {
-      step: "retry",
-      from,
-      afterMs: Math.max(error.retryAfterMs ?? 0, backoffMs({ baseMs: 2_000, capMs: 60_000 }, attempt.attempt)),
-      ending,
-    };
+    switch (judge(error, "poll")) {
+      case "give-up":
+        return end(ending, from);
+      case "wait":
+        return waitAfter(task, error, { nowMs: await parts.nowMs(), owner });
+      case "again":
+        return { step: "snooze", untilMs: await parts.nowMs() };
+      case "retry":
+      case "verify":
+        return { step: "retry", from, afterMs: error.retryAfterMs ?? 0, ending };
+    }
   }
   if (found.size === 0) return noTarget(owner, "no mask matches, so there is no sync job to start");
   if (found.size > syncJobsMax)

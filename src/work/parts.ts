@@ -1,6 +1,7 @@
 // What the processors work with. app.ts builds it once; nothing here knows the queue.
 import type { Policy } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
+import type { Hold } from "../core/gate.ts";
 import type { ItemReader } from "../feeds/mapping.ts";
 import type { SyncService } from "../service/client.ts";
 import type { FeedBook } from "../store/feed-book.ts";
@@ -14,6 +15,8 @@ import type { WorkTiming } from "./timing.ts";
 export interface WorkParts {
   readonly policy: (name: string) => Policy | undefined;
   readonly service: (name: string) => SyncService | undefined;
+  /** What holds everything to a service back right now: it asked for patience, or its breaker is open. */
+  readonly held: (service: string) => Promise<Hold | undefined>;
   readonly itemReader: (feed: Feed) => ItemReader | undefined;
   readonly journal: StartJournal;
   readonly leases: Leases;

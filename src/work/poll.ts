@@ -1,5 +1,4 @@
 // A poll task: reads a list or only its count, and holds it against the policy's expectation. Changes nothing anywhere.
-import { backoffMs } from "../core/backoff.ts";
 import { type Expression, firstLine, parseExpression } from "../core/expression.ts";
 import type { ListName } from "../core/list-name.ts";
 import type { ItemReader } from "../feeds/mapping.ts";
@@ -9,13 +8,13 @@ import { ServiceError } from "../service/service-error.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { feedOf } from "./evidence.ts";
+import { waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
 import { type Ending, end, type Step } from "./step.ts";
 
 /** The most items a poll reads for an expectation over `items`. */
 const pollItemsMax = 10_000;
-const retryBackoff = { baseMs: 1_000, capMs: 60_000 };
 
 /** Reads and judges the list once. */
 export async function stepPoll(task: Task, parts: WorkParts, attempt: Attempt): Promise<Step> {
@@ -43,7 +42,7 @@ export async function stepPoll(task: Task, parts: WorkParts, attempt: Attempt): 
     return end({ ...judgeList(expression, read), count: read.count, startedAtMs });
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    return onFailure(error, startedAtMs, attempt);
+    return onFailure(task, error, startedAtMs);
   }
 }
 
@@ -104,18 +103,18 @@ function judgeList(expression: Expression | undefined, { count, items }: ListRea
   }
 }
 
-function onFailure(error: ServiceError, nowMs: number, attempt: Attempt): Step {
+function onFailure(task: Task, error: ServiceError, nowMs: number): Step {
   const reason = reasonOf[error.kind];
   switch (judge(error, "poll")) {
     case "retry":
     case "verify":
       return {
         step: "retry",
-        afterMs: Math.max(error.retryAfterMs ?? 0, backoffMs(retryBackoff, attempt.attempt)),
+        afterMs: error.retryAfterMs ?? 0,
         ending: { status: "unknown", evidence: "none", reason, detail: error.message, startedAtMs: nowMs },
       };
     case "wait":
-      return { step: "snooze", untilMs: nowMs + (error.retryAfterMs ?? 5_000) };
+      return waitAfter(task, error, { nowMs });
     case "again":
       return { step: "snooze", untilMs: nowMs };
     case "give-up":

@@ -1,5 +1,6 @@
 // What a worker does with a task: one step, then a verdict for the queue, and at the end exactly one outcome. Called by the consumers.
 import { randomUUID } from "node:crypto";
+import { backoffMs } from "../core/backoff.ts";
 import { systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
@@ -22,6 +23,8 @@ const unknownAgainMs = 2_000;
 /** An ending that came too late: somebody else is at work on the task, or was just now. */
 const movedOnMs = 1_000;
 const abandonRoundsMax = 5;
+/** Between the attempts of a task: full jitter, so that tasks that failed together do not come back together. */
+const attemptBackoff = { baseMs: 2_000, capMs: 60_000 };
 
 /** Makes the processor of all tasks. A Redis that cannot be reached is no failure of the task: it sleeps and goes on. */
 export function createProcessTask(parts: WorkParts, recorder: Recorder): ProcessTask {
@@ -100,20 +103,22 @@ async function toVerdict(task: Task, step: Step, { parts, recorder, attempt }: V
       return done;
     case "snooze":
       return snooze(step.untilMs);
-    case "retry":
-      if (attempt.attempt < attempt.attemptsMax && (await parts.nowMs()) + step.afterMs <= task.startByMs) {
+    case "retry": {
+      const afterMs = Math.max(step.afterMs, backoffMs(attemptBackoff, attempt.attempt));
+      if (attempt.attempt < attempt.attemptsMax && (await parts.nowMs()) + afterMs <= task.startByMs) {
         const { reason, detail } = step.ending;
         parts.log.warn("task.retried", {
           policy: task.policy,
           taskId: task.id,
           attempt: attempt.attempt,
-          afterMs: step.afterMs,
+          afterMs,
           reason,
           detail,
         });
-        return retry(step.afterMs, reason);
+        return retry(afterMs, reason);
       }
       return (await finish(task, step, context)) ? giveUp : snooze((await parts.nowMs()) + movedOnMs);
+    }
     case "end":
       if (!(await finish(task, step, context))) return snooze((await parts.nowMs()) + movedOnMs);
       return step.ending.status === "skipped" || step.ending.status === "missed" ? skipped : done;

@@ -9,6 +9,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
 import { appearedSince, type Baseline, baselineSince, follow, unfollow, writeBaseline } from "./evidence.ts";
+import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendStart } from "./send-start.ts";
 import { isFinished, settleRun } from "./settle.ts";
@@ -60,6 +61,9 @@ async function prepare(task: Task, { parts, policy, claim }: Preparation): Promi
   }
   if (nowMs > task.startByMs)
     return endUnsent(owner, "missed", { reason: "too-late", detail: "its turn came after its start-by time" });
+  // Before the lease and the baseline: neither may grow old while the service asks for patience.
+  const held = await heldBack(task, parts, { nowMs, owner });
+  if (held !== undefined) return held;
   if (policy.overlap !== "allow") {
     const holder = await parts.leases.acquire(task, task.id, leaseMs);
     if (holder !== task.id && policy.overlap === "skip")

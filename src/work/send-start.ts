@@ -6,6 +6,7 @@ import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Permission } from "../store/start-journal.ts";
 import type { Task } from "../tasks/task.ts";
+import { waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
 import { type Claim, type Ending, end, endUnsent, type Step } from "./step.ts";
@@ -22,7 +23,10 @@ export interface StartRequest {
 const sendsMax = 3;
 /** A process that slept longer than this between permission and request does not send: it may have been given up for dead. */
 const sendWithinMs = 5_000;
-const retryBackoff = { baseMs: 2_000, capMs: 60_000 };
+/** A start that could not go out for want of the service, or of time to wait for it, is looked at again after this. */
+const sentAgainMs = 5_000;
+/** A baseline that has waited longer than this is read anew. */
+const baselineForMs = 30_000;
 
 /** Asks for permission, sends, and notes the answer. */
 export async function sendStart(task: Task, request: StartRequest): Promise<Step> {
@@ -136,12 +140,14 @@ async function judgeFailure(task: Task, error: ServiceError, { request, sentAtMs
   await parts.journal.notSent(task, owner);
   switch (judgement) {
     case "retry": {
-      const afterMs = backoffMs(retryBackoff, 1) + 500;
-      if (sends > 1) return { step: "snooze", untilMs: sentAtMs + afterMs };
-      return { step: "retry", afterMs, ending, from: { state: "claimed", owner } };
+      if (sends > 1) return { step: "snooze", untilMs: sentAtMs + sentAgainMs };
+      return { step: "retry", afterMs: 500, ending, from: { state: "claimed", owner } };
     }
     case "wait":
+      if (sends > 1) return { step: "snooze", untilMs: sentAtMs + (error.retryAfterMs ?? sentAgainMs) };
+      if ((error.retryAfterMs ?? 0) > baselineForMs) await parts.journal.notReady(task.id);
+      return waitAfter(task, error, { nowMs: await parts.nowMs(), owner });
     case "again":
-      return { step: "snooze", untilMs: sentAtMs + (error.retryAfterMs ?? 5_000) };
+      return { step: "snooze", untilMs: sentAtMs + sentAgainMs };
   }
 }

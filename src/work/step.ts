@@ -25,7 +25,7 @@ export interface Claim {
 }
 
 /**
- * The result of a step. `end`: over; `from`: what the journal must show for the ending to be true still. `snooze`: nothing failed, call again then. `retry`: failed, call again after the wait;
+ * The result of a step. `end`: over; `from`: what the journal must show for the ending to be true still. `snooze`: nothing failed, call again then. `retry`: failed, call again after the wait, or after the backoff of its attempt when that is longer;
  * `ending` is what becomes of the task when that was the last attempt. `expanded`: other tasks stand for it. `settled`: it had ended before.
  */
 export type Step =

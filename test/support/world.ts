@@ -3,10 +3,12 @@
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type RunningApp, startApp } from "../../src/app.ts";
+import { Queue } from "bullmq";
+import { type AppOptions, type RunningApp, startApp } from "../../src/app.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../src/config/load-policies.ts";
 import { Producer } from "../../src/queue/producer.ts";
+import { queueConnection, queueName } from "../../src/queue/queues.ts";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
@@ -38,6 +40,10 @@ export interface WorldOptions {
   readonly mapping?: boolean;
   /** Further services: name → base URL. */
   readonly moreServices?: Readonly<Record<string, string>>;
+  /** What else stands in each further service, as YAML in one line. */
+  readonly moreKeys?: string;
+  /** How many apps work side by side; 1 unless set. All write to one log. */
+  readonly replicas?: number;
   readonly timing?: WorkTiming;
 }
 
@@ -48,8 +54,10 @@ export interface World {
   readonly app: RunningApp;
   /** Where its keys are. */
   readonly target: { readonly url: string; readonly prefix: string };
-  /** Queues a policy by hand. */
-  enqueue(policy: string): Promise<void>;
+  /** Queues a policy by hand, for this instant unless another is named. */
+  enqueue(policy: string, slotMs?: number): Promise<void>;
+  /** How many tasks of a service's actions are being worked on, and how many sleep. */
+  actions(service: string): Promise<{ active: number; delayed: number }>;
   /** Queues a policy by hand as a process with these policies would, whatever the app knows. */
   enqueueOf(policies: string, policy: string): Promise<void>;
   /** Runs a policy by hand and waits for its next outcome. */
@@ -83,7 +91,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
   worlds += 1;
   const target = { url: options.redis.url, prefix: `${options.redis.prefix}-${worlds}` };
   const producer = new Producer(target, log);
-  const app = await startApp({
+  const appOptions: AppOptions = {
     set: result.set,
     redis: target,
     roles: ["scheduler", "worker"],
@@ -95,20 +103,33 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     retireAfterMs: 3_000,
     timing: options.timing ?? shortTiming,
     pace: { gapMs: 100, fastestMs: 300, slowestMs: 1_000 },
-  });
-  const enqueueFrom = async (path: string, name: string) => {
+  };
+  const apps = await Promise.all(Array.from({ length: options.replicas ?? 1 }, () => startApp(appOptions)));
+  const app: RunningApp = {
+    stop: async () => void (await Promise.all(apps.map((one) => one.stop()))),
+    unreadiness: () => apps.flatMap((one) => one.unreadiness()),
+  };
+  const enqueueFrom = async (path: string, name: string, slotMs = Date.now()) => {
     const now = await loadPolicies(path, { variables, checks: policyChecks });
     const policy = now.ok ? now.set.policies.find((one) => one.name === name) : undefined;
     if (policy === undefined) throw new Error(`no policy ${name}`);
-    await producer.enqueue(tasksOf(policy, { slotMs: Date.now(), origin: "manual", covers: [] }));
+    await producer.enqueue(tasksOf(policy, { slotMs, origin: "manual", covers: [] }));
   };
-  const enqueue = (name: string) => enqueueFrom(file, name);
+  const enqueue = (name: string, slotMs?: number) => enqueueFrom(file, name, slotMs);
   return {
     sandbox,
     log,
     app,
     target,
     enqueue,
+    actions: async (service) => {
+      const { connection, release } = queueConnection(target, "commands");
+      const queue = new Queue(queueName(service, "actions"), { connection, prefix: target.prefix });
+      const { active = 0, delayed = 0 } = await queue.getJobCounts("active", "delayed");
+      await queue.close();
+      release();
+      return { active, delayed };
+    },
     enqueueOf: async (policies, name) => {
       const other = `${file}.other`;
       await writeFile(other, policyFile(sandbox.baseUrl, { ...options, policies }));
@@ -141,9 +162,13 @@ export async function startWorld(options: WorldOptions): Promise<World> {
   };
 }
 
-function policyFile(baseUrl: string, { policies, mapping: mapped = true, moreServices = {} }: WorldOptions): string {
+function policyFile(
+  baseUrl: string,
+  { policies, mapping: mapped = true, moreServices = {}, moreKeys }: WorldOptions,
+): string {
   const more = Object.entries(moreServices).map(
-    ([name, url]) => `\n  ${name}: { baseUrl: "${url}", token: { env: TEST_TOKEN } }`,
+    ([name, url]) =>
+      `\n  ${name}: { baseUrl: "${url}", token: { env: TEST_TOKEN }${moreKeys === undefined ? "" : `, ${moreKeys}`} }`,
   );
   return `apiVersion: syncline/v1
 services:

@@ -33,6 +33,44 @@ const followSchema = z
     examples: [{ until: "settled", deadline: "2h", conflictsMax: 0 }],
   });
 
+/** When a policy that fails again and again is left out for a while. */
+const quarantineSchema = z
+  .union(
+    [
+      z.literal("off"),
+      z.strictObject({
+        after: z
+          .int()
+          .min(1)
+          .max(100)
+          .meta({
+            description: "Slots in a row that must fail; a slot of which one task went well has not failed.",
+            examples: [5],
+          }),
+        for: durationSchema("1m", "31d")
+          .meta({
+            description:
+              "How long its slots are skipped; then the next slot is a trial, whose failure quarantines again.",
+            default: "6h",
+            examples: ["1d"],
+          })
+          .exactOptional(),
+      }),
+    ],
+    {
+      error: (issue) =>
+        typeof issue.input === "object"
+          ? undefined
+          : 'write { after: 5, for: 6h }, or "off" for a policy that is never left out',
+    },
+  )
+  .meta({
+    description:
+      "After so many failures in a row its slots end as skipped (quarantine), until its time (`for`, 6h unless said) is up, a run by hand succeeds, or `syncline resume`. `off` unless said. A failure is failed, timed-out, unknown or not-started, but not an expectation that is not met.",
+    default: "off",
+    examples: [{ after: 5, for: "6h" }],
+  });
+
 /** The keys that a policy and `defaults` share. */
 export const behaviourFields = {
   catchUp: z
@@ -71,6 +109,7 @@ export const behaviourFields = {
       examples: ["give-up"],
     })
     .exactOptional(),
+  quarantine: quarantineSchema.exactOptional(),
   notify: z
     .array(nameSchema)
     .max(20)

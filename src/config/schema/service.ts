@@ -119,19 +119,54 @@ const serviceSchema = z.strictObject({
         .int()
         .min(1)
         .max(100)
-        .meta({ description: "Requests to the service at a time, 1 to 100, a replica.", default: 4, examples: [8] })
+        .meta({
+          description:
+            "Requests to the service at a time, all replicas together, 1 to 100; also how many actions one replica works on at a time. Unless said: no limit over the replicas, and 4 actions each.",
+          examples: [8],
+        })
         .exactOptional(),
       requestsPerSecond: z
         .number()
         .min(0.01)
         .max(1_000)
         .meta({
-          description: "Requests to the service a second, all replicas together; unlimited unless said.",
-          examples: [5],
+          description:
+            "Requests to the service a second, all replicas together: never more than that in any second, and below 1 one in 1/rate seconds. Unlimited unless said.",
+          examples: [5, 0.2],
         })
         .exactOptional(),
     })
-    .meta({ description: "How much to ask of the service at once.", examples: [{ concurrency: 4 }] })
+    .meta({
+      description:
+        "How much to ask of the service, all replicas together. What finds no place sleeps without a worker.",
+      examples: [{ concurrency: 4, requestsPerSecond: 5 }],
+    })
+    .exactOptional(),
+  breaker: z
+    .strictObject({
+      after: z
+        .int()
+        .min(1)
+        .max(1_000)
+        .meta({
+          description:
+            "Failures in a row, over all replicas, that open the breaker: server errors, no answer, out of reach, 401 and 403.",
+          default: 5,
+          examples: [10],
+        })
+        .exactOptional(),
+      probe: durationSchema("1s", "1h")
+        .meta({
+          description: "How often a service whose breaker is open is asked again, by one read over all replicas.",
+          default: "30s",
+          examples: ["1m"],
+        })
+        .exactOptional(),
+    })
+    .meta({
+      description: "When a service counts as down. Until it answers again, tasks sleep and nothing else is sent.",
+      examples: [{ after: 5, probe: "30s" }],
+    })
     .exactOptional(),
   timeouts: z
     .strictObject({

@@ -49,6 +49,7 @@ function partsOver(baseUrl: string, stopping: AbortSignal): WorkParts {
   return {
     policy: () => testPolicy(),
     service: () => service,
+    held: async () => undefined,
     itemReader: () => undefined,
     journal,
     leases: new Leases(store),

@@ -9,7 +9,8 @@ services:
   main:
     baseUrl: https://sync.example.com/base/
     token: { file: secrets/token }
-    limits: { concurrency: 7 }
+    limits: { concurrency: 7, requestsPerSecond: 0.5 }
+    breaker: { after: 3 }
     mapping:
       conflict: { id: item.conflictId }
 defaults:
@@ -42,6 +43,8 @@ describe("a policy file without mistakes", () => {
       token: { kind: "file", path: join(folder, "secrets/token") },
       pathForm: "parentheses",
       concurrency: 7,
+      limits: { concurrencyMax: 7, requestsPerSecond: 0.5 },
+      breaker: { after: 3, probeMs: 30_000 },
       requestTimeoutMs: 30_000,
       mapping: new Map([["conflictDetails", { id: "item.conflictId" }]]),
     });
@@ -75,7 +78,7 @@ describe("a policy file without mistakes", () => {
         overlap: "queue",
         follow: { until: "settled", deadlineMs: 14_400_000, conflictsMax: 0 },
         onUnknown: "verify",
-        where: { file, line: 12 },
+        where: { file, line: 13 },
       },
       {
         name: "approvals-waiting",
@@ -89,7 +92,7 @@ describe("a policy file without mistakes", () => {
         overlap: "queue",
         follow: { until: "accepted", deadlineMs: 14_400_000, conflictsMax: undefined },
         onUnknown: "verify",
-        where: { file, line: 18 },
+        where: { file, line: 19 },
       },
       {
         name: "by-hand",
@@ -103,7 +106,7 @@ describe("a policy file without mistakes", () => {
         overlap: "queue",
         follow: { until: "settled", deadlineMs: 14_400_000, conflictsMax: undefined },
         onUnknown: "verify",
-        where: { file, line: 24 },
+        where: { file, line: 25 },
       },
     ]);
   });

@@ -17,10 +17,6 @@ const cases: Readonly<Record<string, readonly [text: string, problem: string]>> 
     "apiVersion: syncline/v1\nservices: { m: { baseUrl: https://a.example, token: { oauth2: { scope: 7 } } } }",
     '2:55 "oauth2"',
   ],
-  "services.*.limits.requestsPerSecond": [
-    "apiVersion: syncline/v1\nservices: { m: { baseUrl: https://a.example, token: { env: TOKEN }, limits: { requestsPerSecond: 5 } } }",
-    '2:79 "requestsPerSecond"',
-  ],
   sinks: [`${policy(run)}sinks: { ops: { file: { path: x } } }\n`, '6:1 "sinks"'],
 };
 

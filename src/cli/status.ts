@@ -1,0 +1,101 @@
+// `syncline status`: which services are well, asked to be left alone or down, and which policies are in quarantine.
+import { Command } from "commander";
+import { formatDuration } from "../core/duration.ts";
+import { type GateStatus, readGateStatus } from "../store/gate-status.ts";
+import { Quarantines } from "../store/quarantines.ts";
+import { openStore, redisTimeMs } from "../store/redis.ts";
+import { isInForce, type Pause } from "../tasks/pause.ts";
+import type { CommandIo } from "./command-io.ts";
+import {
+  configOption,
+  loadPoliciesOrThrow,
+  prefixOption,
+  type RedisOptions,
+  redisOption,
+  redisTarget,
+} from "./shared-options.ts";
+import { showInstant, toTable } from "./table.ts";
+
+interface StatusOptions extends RedisOptions {
+  readonly config: string;
+  readonly json?: true;
+}
+
+interface Status {
+  readonly nowMs: number;
+  readonly services: readonly (GateStatus & { readonly service: string })[];
+  readonly quarantined: readonly Pause[];
+}
+
+const help = `
+Exit code 1 when a breaker is open, a service asked for patience, or a policy is in quarantine.
+
+Examples:
+  $ syncline status --config policies/
+  $ syncline status --config policies/ --json | jq '.services[] | select(.breaker == "open")'`;
+
+/** Makes the command. */
+export function statusCommand(io: CommandIo): Command {
+  return new Command("status")
+    .description("which services are down or asked for patience, which policies are in quarantine")
+    .addOption(configOption())
+    .addOption(redisOption())
+    .addOption(prefixOption())
+    .option("--json", "print JSON")
+    .addHelpText("after", help)
+    .action(async (options: StatusOptions) => {
+      const target = redisTarget(options, io);
+      const set = await loadPoliciesOrThrow(options.config, io);
+      const store = await openStore(target);
+      try {
+        const nowMs = await redisTimeMs(store);
+        const services = [];
+        for (const service of [...set.services.keys()].toSorted())
+          services.push({ service, ...(await readGateStatus(store, service)) });
+        const quarantined = (await new Quarantines(store).all()).filter((one) => isInForce(one, nowMs));
+        show({ nowMs, services, quarantined }, options, io);
+      } finally {
+        await store.close();
+      }
+    });
+}
+
+function show({ nowMs, services, quarantined }: Status, options: StatusOptions, io: CommandIo): void {
+  const isIll = services.some(({ breaker, throttledUntilMs }) => breaker === "open" || throttledUntilMs !== undefined);
+  io.exitCode = isIll || quarantined.length > 0 ? 1 : 0;
+  if (options.json) {
+    io.out(JSON.stringify({ services, quarantined }));
+    return;
+  }
+  const lines = services.map((one) => [
+    one.service,
+    tellBreaker(one, nowMs),
+    tellThrottle(one, nowMs),
+    `${one.inFlight}`,
+  ]);
+  io.out(toTable(["service", "breaker", "asked for patience", "in flight"], lines, io.colours));
+  if (quarantined.length === 0) return;
+  const rows = quarantined.map(({ name, sinceMs, untilMs, note }) => [
+    name,
+    showInstant(sinceMs),
+    untilMs === null ? "" : showInstant(untilMs),
+    note,
+  ]);
+  io.out(toTable(["in quarantine", "since", "until", "because"], rows, io.colours));
+}
+
+function tellBreaker({ breaker, openSinceMs, nextProbeMs, failures, lastFailure }: GateStatus, nowMs: number): string {
+  if (breaker === "closed") return failures === 0 ? "closed" : `closed, ${failures} failed in a row (${lastFailure})`;
+  const next = Math.max((nextProbeMs ?? nowMs) - nowMs, 0);
+  return `open since ${showInstant(openSinceMs ?? nowMs)} (${lastFailure}), next probe in ${seconds(next)}`;
+}
+
+function tellThrottle({ throttledUntilMs }: GateStatus, nowMs: number): string {
+  return throttledUntilMs === undefined
+    ? "no"
+    : `until ${showInstant(throttledUntilMs)}, for ${seconds(throttledUntilMs - nowMs)}`;
+}
+
+function seconds(durationMs: number): string {
+  return formatDuration(Math.ceil(durationMs / 1_000) * 1_000);
+}

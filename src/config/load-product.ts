@@ -1,0 +1,118 @@
+// What one task may come to when everything fails: attempts × tries × pages, in requests and in time. Computed at load for each
+// policy; too much is refused. Pure; called by load-policies.ts through checkLoad, and by nobody else.
+import { formatDuration } from "../core/duration.ts";
+import { policyDefaults } from "./defaults.ts";
+import { policyLimits } from "./policy-limits.ts";
+import type { Problem } from "./problem.ts";
+import { type View, viewOf } from "./view.ts";
+import type { YamlFile } from "./yaml-file.ts";
+
+/** What a policy asks of its service. `pages`: the most that one reading of a list may have; 1 for a single request. */
+export interface LoadShape {
+  /** Sync jobs that one slot starts at most. */
+  readonly starts: number;
+  /** Requests of one reading; 0 when nothing is read. */
+  readonly pages: number;
+  readonly requestTimeoutMs: number;
+  /** undefined: no limit. */
+  readonly requestsPerSecond: number | undefined;
+}
+
+/** The worst that one slot can come to. */
+export interface LoadProduct {
+  /** attempts × tries × pages + attempts × starts. */
+  readonly requests: number;
+  /** How long the reading of one task can go on, if each request takes as long as it may and waits for its turn. */
+  readonly readingMs: number;
+}
+
+/** What multiplies. The same numbers are in queue/queues.ts, service/service-options.ts, work/poll.ts and work/expand-masks.ts; a test holds them together. */
+export const multipliers = {
+  attempts: 8,
+  tries: 3,
+  itemsOfPoll: 10_000,
+  masks: 20_000,
+  itemsOfPage: 100,
+  maskStarts: 1_000,
+};
+
+/** Between two tries of a read, at most (service/retry.ts: 0.5 s, then 1 s). */
+const retryWaitMs = 1_000;
+/** Between two attempts of a task, at most (work/process-task.ts). */
+const attemptWaitMs = 60_000;
+
+/** Computes the worst case. */
+export function toLoadProduct({ starts, pages, requestTimeoutMs, requestsPerSecond }: LoadShape): LoadProduct {
+  const { attempts, tries } = multipliers;
+  const paceMs = requestsPerSecond === undefined ? 0 : 1_000 / requestsPerSecond;
+  const requestMs = requestTimeoutMs + retryWaitMs + paceMs;
+  return {
+    requests: attempts * tries * pages + attempts * starts,
+    readingMs: attempts * (tries * pages * requestMs + attemptWaitMs),
+  };
+}
+
+/** The services of all files as they are written, by name. */
+export function servicesOf(files: readonly YamlFile[]): ReadonlyMap<string, View> {
+  return new Map(files.flatMap((file) => viewOf(file.value).at("services").entries()));
+}
+
+/** The problems of a file's policies whose worst case is out of bounds; a policy whose service is unknown or wrong is left out. */
+export function checkLoad(file: YamlFile, services: ReadonlyMap<string, View>): readonly Problem[] {
+  return viewOf(file.value)
+    .at("policies")
+    .items()
+    .flatMap((policy) => {
+      const service = services.get(policy.at("service").text() ?? "");
+      const found = service === undefined ? undefined : problemOf(policy, service);
+      return found === undefined ? [] : [file.problemAt(found.at.path, found.message, { hint: found.hint })];
+    });
+}
+
+interface Found {
+  readonly at: View;
+  readonly message: string;
+  readonly hint: string;
+}
+
+function problemOf(policy: View, service: View): Found | undefined {
+  const shape = shapeOf(policy, service);
+  const { requests, readingMs } = toLoadProduct(shape);
+  const name = policy.at("name").text() ?? "";
+  const at = policy.at("service");
+  const factors = `${multipliers.attempts} attempts × ${multipliers.tries} tries × ${shape.pages} pages`;
+  const rate = shape.requestsPerSecond;
+  if (rate !== undefined && shape.pages > 1 && rate < policyLimits.pagedReadsPerSecondMin) {
+    const message = `${name} reads a list of up to ${shape.pages} pages, which ${rate} requests a second is too slow for: ${policyLimits.pagedReadsPerSecondMin} is the least`;
+    return { at, message, hint: "raise limits.requestsPerSecond of the service, or expect only count" };
+  }
+  if (requests > policyLimits.requestsOfSlotMax) {
+    const message = `a slot of ${name} could come to ${requests} requests (${factors}, and ${shape.starts} starts with ${multipliers.attempts} attempts); ${policyLimits.requestsOfSlotMax} is the most`;
+    return { at, message, hint: "start fewer sync jobs in one policy" };
+  }
+  if (readingMs > policyLimits.readingMsMax) {
+    const most = formatDuration(policyLimits.readingMsMax);
+    const message = `a reading of ${name} could go on for ${days(readingMs)} (${factors} of ${formatDuration(shape.requestTimeoutMs)} each); ${most} is the most`;
+    return { at, message, hint: "shorten timeouts.request of the service, or raise its limits.requestsPerSecond" };
+  }
+  return undefined;
+}
+
+function shapeOf(policy: View, service: View): LoadShape {
+  const { itemsOfPoll, masks, itemsOfPage, maskStarts } = multipliers;
+  const expect = policy.at("poll").at("expect").text() ?? "";
+  const fromMasks = policy.at("run").at("fromMasks").isPresent;
+  const listed = [...policy.at("run").at("syncJobs").items(), ...policy.at("activate").at("syncJobs").items()];
+  // A word that merely looks like it costs a stricter check, never a laxer one.
+  const pollPages = /\bitems\b/.test(expect) ? itemsOfPoll / itemsOfPage : 1;
+  return {
+    starts: fromMasks ? maskStarts : listed.length,
+    pages: fromMasks ? masks / itemsOfPage : policy.at("poll").isPresent ? pollPages : 0,
+    requestTimeoutMs: service.at("timeouts").at("request").durationMs() ?? policyDefaults.requestTimeoutMs,
+    requestsPerSecond: service.at("limits").at("requestsPerSecond").number(),
+  };
+}
+
+function days(durationMs: number): string {
+  return `${Math.round(durationMs / 86_400_000)} days`;
+}

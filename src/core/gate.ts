@@ -1,0 +1,55 @@
+// The gate of a service: asked before every exchange, told how each one ended. The port between the client, which asks, and
+// store/service-gate.ts, which answers for all replicas. A client without a gate asks nobody.
+import type { ErrorKind } from "./error-kind.ts";
+
+/** What holds a request back: the service asked for patience, it fails all the time, or one of our own limits is reached. */
+export type HeldBy = "throttle" | "breaker" | "concurrency" | "rate";
+
+/** A request must not go out yet. `waitMs`: how long to wait before asking again, 0 or more, never shorter than what the service asked for. */
+export interface Hold {
+  readonly heldBy: HeldBy;
+  readonly waitMs: number;
+}
+
+/** How an exchange ended: its kind of failure, undefined when it went well, and the wait that the service asked for. */
+export interface ExchangeEnding {
+  readonly kind: ErrorKind | undefined;
+  readonly retryAfterMs: number | undefined;
+}
+
+/** The permission for one exchange. `leave` gives it back, exactly once, and never throws. */
+export interface Pass {
+  leave(ending: ExchangeEnding): Promise<void>;
+}
+
+/** Lets requests to one service through, or holds them back. */
+export interface Gate {
+  /** Asks for one exchange. Only a read may be the probe of a service whose breaker is open. */
+  enter(request: { readonly isRead: boolean }): Promise<Pass | Hold>;
+}
+
+/** What an exchange says about the health of its service. */
+export type Health = "failing" | "alive" | "silent";
+
+/**
+ * What each kind of failure says of the service: `failing` counts towards the breaker, `alive` ends the count, `silent` says
+ * nothing. A refusal of one request shows a service that works; a refused token is of no use to any request (design §7).
+ */
+export const healthOf: Readonly<Record<ErrorKind, Health>> = {
+  "bad-request": "alive",
+  "not-found": "alive",
+  unauthorized: "failing",
+  forbidden: "failing",
+  throttled: "alive",
+  server: "failing",
+  unreachable: "failing",
+  unknown: "failing",
+  contract: "alive",
+  paging: "silent",
+  cancelled: "silent",
+};
+
+/** Tells a hold from a pass. */
+export function isHold(answer: Pass | Hold): answer is Hold {
+  return "heldBy" in answer;
+}

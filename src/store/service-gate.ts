@@ -1,0 +1,198 @@
+// The gate of one service, the same for all replicas: throttle, breaker, requests at a time and requests a second, in Redis.
+// Asked by the client before every exchange (service/call.ts) and by work/ before a start. Waits for nothing, sends nothing.
+//
+//   closed ──N failures in a row──▶ open ──one read a period: alive──▶ closed
+//                                    └──it fails──▶ open for another period
+//
+// A service without limits that is well costs at most one look each fifth of a second, however many requests go out; one with
+// limits costs two commands a request (enter, leave).
+import { randomUUID } from "node:crypto";
+import type { Clock } from "../core/clock.ts";
+import type { EventLog } from "../core/event-log.ts";
+import {
+  type ExchangeEnding,
+  type Gate,
+  type Health,
+  type HeldBy,
+  type Hold,
+  healthOf,
+  type Pass,
+} from "../core/gate.ts";
+import { enterScript, leaveScript, lookScript } from "./gate-scripts.ts";
+import type { Store } from "./redis.ts";
+
+/** What a gate keeps. Undefined limits do not hold. */
+export interface GateLimits {
+  readonly service: string;
+  /** Requests at a time, all replicas together. */
+  readonly concurrencyMax: number | undefined;
+  /** Requests a second, all replicas together; may be far below 1. */
+  readonly requestsPerSecond: number | undefined;
+  /** Failures in a row that open the breaker. */
+  readonly failuresMax: number;
+  /** How often a service whose breaker is open is asked again. */
+  readonly probeEveryMs: number;
+  /** A pass that nobody gave back for this long was held by a process that died: longer than any exchange takes. */
+  readonly leaseMs: number;
+}
+
+/** What a gate is made of. `random`: 0 up to, but not including, 1. */
+export interface GateParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: EventLog;
+  readonly random?: () => number;
+}
+
+interface View {
+  readonly seenAtMs: number;
+  readonly throttleMs: number;
+  /** Until the next probe; -1 while the breaker is closed. */
+  readonly probeMs: number;
+  readonly failures: number;
+}
+
+/** How long what one replica has seen is good: for so long another replica's throttle may be unknown here. */
+const viewForMs = 200;
+/** A 429 without a Retry-After, and the least wait: without it, "at once" would be a storm. */
+const throttleMsDefault = 5_000;
+const throttleMsLeast = 1_000;
+/** Whoever has waited this long for its turn asks again, whatever the queue. */
+const turnMsMax = 60_000;
+/** How long to wait when Redis does not say whether there is a place. */
+const blindWaitMs = 1_000;
+const heldByWords: readonly HeldBy[] = ["throttle", "breaker", "concurrency", "rate"];
+const rememberMs = 86_400_000;
+const jitterMsMax = 30_000;
+
+/** The gate of one service. */
+export class ServiceGate implements Gate {
+  readonly #limits: GateLimits;
+  readonly #parts: GateParts;
+  readonly #keys: readonly string[];
+  readonly #rate: { count: number; windowUs: number };
+  #view: View | undefined;
+  #looking: Promise<View> | undefined;
+
+  constructor(limits: GateLimits, parts: GateParts) {
+    this.#limits = limits;
+    this.#parts = parts;
+    this.#keys = gateKeys(parts.store, limits.service);
+    this.#rate = toRate(limits.requestsPerSecond);
+  }
+
+  async enter({ isRead }: { readonly isRead: boolean }): Promise<Pass | Hold> {
+    const view = await this.#seen();
+    const hold = view === undefined ? undefined : this.#holdOf(view);
+    if (hold !== undefined && (hold.waitMs > 0 || !isRead)) return this.#jittered(hold);
+    if (hold === undefined && !this.#isLimited()) return this.#pass("", false);
+    const id = randomUUID();
+    const { concurrencyMax = 0, leaseMs, probeEveryMs } = this.#limits;
+    const { count, windowUs } = this.#rate;
+    const args = [id, isRead ? 1 : 0, concurrencyMax, leaseMs, count, windowUs, probeEveryMs, turnMsMax];
+    try {
+      const { word, waitMs } = this.#take(await enterScript(this.#parts.store, this.#keys, args));
+      const heldBy = heldByWords.find((one) => one === word);
+      return heldBy === undefined ? this.#pass(id, word === "probe") : this.#jittered({ heldBy, waitMs });
+    } catch {
+      // Nobody knows whether there is a place. Nothing has been sent, and that must stay certain.
+      return this.#jittered({ heldBy: count > 0 ? "rate" : "concurrency", waitMs: blindWaitMs });
+    }
+  }
+
+  /** What holds everything to this service back right now; a breaker whose probe is due waits 0 ms. Limits are not looked at: only a request can know. */
+  async held(): Promise<Hold | undefined> {
+    const view = await this.#seen();
+    const hold = view === undefined ? undefined : this.#holdOf(view);
+    return hold === undefined || hold.waitMs === 0 ? hold : this.#jittered(hold);
+  }
+
+  #isLimited(): boolean {
+    return this.#limits.concurrencyMax !== undefined || this.#limits.requestsPerSecond !== undefined;
+  }
+
+  #pass(id: string, isProbe: boolean): Pass {
+    return { leave: (ending) => this.#leave({ id, isProbe }, ending) };
+  }
+
+  async #leave(
+    { id, isProbe }: { id: string; isProbe: boolean },
+    { kind, retryAfterMs }: ExchangeEnding,
+  ): Promise<void> {
+    const { service, failuresMax, probeEveryMs, leaseMs } = this.#limits;
+    const health: Health = kind === undefined ? "alive" : healthOf[kind];
+    const throttleMs = kind === "throttled" ? Math.max(retryAfterMs ?? throttleMsDefault, throttleMsLeast) : "";
+    const isNews = health === "failing" || throttleMs !== "" || isProbe || (this.#view?.failures ?? 0) > 0;
+    if (this.#limits.concurrencyMax === undefined && !isNews) return;
+    const args = [id, health, throttleMs, isProbe ? 1 : 0, failuresMax, probeEveryMs, kind ?? "", rememberMs, leaseMs];
+    try {
+      const { word } = this.#take(await leaveScript(this.#parts.store, this.#keys, args));
+      const { log } = this.#parts;
+      if (word === "throttled") log.warn("service.throttled", { service, forMs: Number(throttleMs) });
+      if (word === "opened") log.error("breaker.opened", { service, kind, failures: failuresMax, probeEveryMs });
+      if (word === "closed") log.info("breaker.closed", { service });
+    } catch {
+      // The exchange is over, and its answer matters more than this note: the lease ends by itself.
+      this.#view = undefined;
+    }
+  }
+
+  /** What is known and fresh enough; without Redis, nothing: whether to send is then decided by the limits alone. */
+  async #seen(): Promise<View | undefined> {
+    const view = this.#view;
+    if (view !== undefined && this.#ageMs(view) < viewForMs) return view;
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking.catch(() => this.#view);
+  }
+
+  async #look(): Promise<View> {
+    return this.#take(await lookScript(this.#parts.store, this.#keys, [])).view;
+  }
+
+  #take(answer: unknown): { word: string; waitMs: number; view: View } {
+    const [word, wait, throttle, probe, failures] = Array.isArray(answer) ? answer : [];
+    const view = {
+      seenAtMs: this.#parts.clock.monotonicMs(),
+      throttleMs: Number(throttle),
+      probeMs: Number(probe),
+      failures: Number(failures),
+    };
+    this.#view = view;
+    return { word: String(word), waitMs: Number(wait), view };
+  }
+
+  #holdOf(view: View): Hold | undefined {
+    const ageMs = this.#ageMs(view);
+    if (view.throttleMs > ageMs) return { heldBy: "throttle", waitMs: Math.ceil(view.throttleMs - ageMs) };
+    if (view.probeMs >= 0) return { heldBy: "breaker", waitMs: Math.max(Math.ceil(view.probeMs - ageMs), 0) };
+    return undefined;
+  }
+
+  #ageMs(view: View): number {
+    return this.#parts.clock.monotonicMs() - view.seenAtMs;
+  }
+
+  /** Never below what was asked for; a little above, so that not all wake at once. */
+  #jittered({ heldBy, waitMs }: Hold): Hold {
+    const share = heldBy === "throttle" ? 0.05 : 0.25;
+    const rangeMs = Math.min(jitterMsMax, Math.max(share * waitMs, 20));
+    return { heldBy, waitMs: Math.ceil(waitMs + rangeMs * (this.#parts.random ?? Math.random)()) };
+  }
+}
+
+/** The names of a gate's keys: what is known, who is inside, when requests went out. */
+export function gateKeys({ key }: Store, service: string): readonly [string, string, string] {
+  return [key("gate", service), key("gate-inside", service), key("gate-sent", service)];
+}
+
+/**
+ * A rate as a count in a window of microseconds: in any window of that length, at most that many. A rate above 1 is counted
+ * over about a second, so that a short burst is as good as even steps; one below 1 lets one through each 1/rate seconds.
+ */
+export function toRate(requestsPerSecond: number | undefined): { count: number; windowUs: number } {
+  if (requestsPerSecond === undefined) return { count: 0, windowUs: 0 };
+  const count = Math.max(1, Math.floor(requestsPerSecond));
+  return { count, windowUs: Math.ceil((count / requestsPerSecond) * 1_000_000) };
+}

@@ -1,0 +1,67 @@
+// What a task does when nothing may be sent to its service now: it sleeps without an attempt spent and without a worker slot,
+// or ends as missed when its start-by time passes meanwhile. Called before a start, and after a request that was held back.
+
+import { tellHold } from "../service/call-failure.ts";
+import { ServiceError } from "../service/service-error.ts";
+import type { Task } from "../tasks/task.ts";
+import type { WorkParts } from "./parts.ts";
+import { end, type Step } from "./step.ts";
+
+/** A task whose turn would come too late asks once more, this long before its start-by time. */
+const lastChanceMs = 500;
+
+/** Now by Redis, and who has claimed the task, if it needs a claim. */
+interface Moment {
+  readonly nowMs: number;
+  readonly owner?: string;
+}
+
+/** Why a task must wait, and for how long from now. */
+interface Patience extends Moment {
+  readonly waitMs: number;
+  /** True when nobody will send anything before that; false when a place may be free earlier. */
+  readonly isSure: boolean;
+  readonly why: string;
+}
+
+/**
+ * What holds a start back now, as a step; undefined when it may go on. When the service's breaker is open and a probe is due,
+ * this asks for the task's own sync job: a start is never the probe, since a lost answer would leave it unknown.
+ */
+export async function heldBack(task: Task, parts: WorkParts, moment: Moment): Promise<Step | undefined> {
+  let hold = await parts.held(task.service);
+  if (hold?.heldBy === "breaker" && hold.waitMs === 0) {
+    await probe(task, parts);
+    hold = await parts.held(task.service);
+  }
+  if (hold === undefined) return undefined;
+  const isSure = hold.heldBy === "throttle";
+  // Whoever probes now needs a moment; the others look again after it.
+  return waitOrMiss(task, { ...moment, waitMs: Math.max(hold.waitMs, 1_000), isSure, why: tellHold(hold) });
+}
+
+/** The step of a task after a request that was refused for now: by the service (429), or by our own gate. */
+export function waitAfter(task: Task, error: ServiceError, moment: Moment): Step {
+  const isSure = error.heldBy === undefined || error.heldBy === "throttle";
+  return waitOrMiss(task, { ...moment, waitMs: error.retryAfterMs ?? 5_000, isSure, why: error.message });
+}
+
+/** Sleeps until then, or misses when that is too late. */
+export function waitOrMiss(task: Task, { nowMs, owner, waitMs, isSure, why }: Patience): Step {
+  if (nowMs + waitMs <= task.startByMs) return { step: "snooze", untilMs: nowMs + waitMs };
+  const chanceMs = task.startByMs - lastChanceMs;
+  if (!isSure && nowMs < chanceMs) return { step: "snooze", untilMs: chanceMs };
+  const detail = `its start-by time passes while it waits: ${why}`;
+  const ending = { status: "missed", evidence: "direct", reason: "throttled", detail } as const;
+  return end(ending, owner === undefined ? undefined : { state: "claimed", owner });
+}
+
+async function probe(task: Task, parts: WorkParts): Promise<void> {
+  const query = task.repository === null ? {} : { repository: task.repository };
+  try {
+    await parts.service(task.service)?.getSyncJobById(Number(task.target), query);
+  } catch (error) {
+    // The gate has noted what it says of the service.
+    if (!(error instanceof ServiceError)) throw error;
+  }
+}

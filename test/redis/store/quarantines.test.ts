@@ -1,0 +1,68 @@
+import { describe, expect, it } from "vitest";
+import { Quarantines } from "../../../src/store/quarantines.ts";
+import { openStore } from "../../../src/store/redis.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const target = redisForTest();
+const store = await openStore(target);
+const quarantines = new Quarantines(store);
+const rule = { after: 3, forMs: 3_600_000 };
+
+const bad = (policy: string, slotMs: number, forMs = rule.forMs) =>
+  quarantines.count({ policy, slotMs, isGood: false, note: `slot ${slotMs} failed` }, { ...rule, forMs });
+const good = (policy: string, slotMs: number) =>
+  quarantines.count({ policy, slotMs, isGood: true, note: "a success: task-7" }, rule);
+const of = async (policy: string) => (await quarantines.all()).find(({ name }) => name === policy);
+
+describe("a quarantine", () => {
+  it("follows after failures in a row, told to one caller only, and is a pause for the schedule", async () => {
+    expect(await bad("nightly", 1_000)).toBe("nothing");
+    expect(await bad("nightly", 2_000)).toBe("nothing");
+    const words = await Promise.all([bad("nightly", 3_000), bad("nightly", 3_000), bad("nightly", 4_000)]);
+    expect(words.toSorted()).toEqual(["nothing", "nothing", "quarantined"]);
+    const pause = await of("nightly");
+    expect(pause).toMatchObject({ scope: "policy", cause: "quarantine", actor: "syncline", endedBy: null });
+    expect(pause?.note).toMatch(/^3 slots in a row failed; slot [34]000 failed$/);
+    expect((pause?.untilMs ?? 0) - (pause?.sinceMs ?? 0)).toBe(3_600_000);
+  });
+
+  it("counts a slot once however many of its tasks fail, and not when one of them goes well", async () => {
+    for (let task = 0; task < 20; task += 1) expect(await bad("wide", 1_000)).toBe("nothing");
+    for (const slotMs of [2_000, 3_000, 4_000, 5_000]) {
+      await bad("wide", slotMs);
+      await good("wide", slotMs);
+      expect(await bad("wide", slotMs)).toBe("nothing");
+    }
+    expect(await of("wide")).toBeUndefined();
+  });
+
+  it("is ended by a success, and the count begins anew", async () => {
+    for (const slotMs of [1_000, 2_000, 3_000]) await bad("mended", slotMs);
+    expect(await good("mended", 9_000)).toBe("released");
+    expect(await of("mended")).toMatchObject({ endedBy: "a success: task-7" });
+    expect([await bad("mended", 10_000), await bad("mended", 11_000)]).toEqual(["nothing", "nothing"]);
+    expect(await bad("mended", 12_000)).toBe("quarantined");
+  });
+
+  it("is ended by hand, with who did it, and the count begins anew", async () => {
+    expect(await quarantines.release("by-hand", "ada@desk")).toBeUndefined();
+    for (const slotMs of [1_000, 2_000, 3_000]) await bad("by-hand", slotMs);
+    expect(await quarantines.release("by-hand", "ada@desk")).toMatchObject({ name: "by-hand", endedBy: "ada@desk" });
+    expect(await quarantines.release("by-hand", "ada@desk")).toBeUndefined();
+    expect(await bad("by-hand", 4_000)).toBe("nothing");
+  });
+
+  it("ends when its time is up; then one more failure is enough", async () => {
+    for (const slotMs of [1_000, 2_000]) await bad("trial", slotMs, 1);
+    expect(await bad("trial", 3_000, 1)).toBe("quarantined");
+    let word = await bad("trial", 4_000, 1);
+    while (word !== "quarantined") word = await bad("trial", 4_000, 1);
+    expect((await of("trial"))?.note).toBe("4 slots in a row failed; slot 4000 failed");
+  });
+
+  it("writes nothing for a policy that is well", async () => {
+    expect(await good("well", 1_000)).toBe("nothing");
+    expect(await store.redis.hexists(store.key("quarantines"), "well")).toBe(0);
+    await store.close();
+  });
+});

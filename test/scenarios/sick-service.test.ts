@@ -1,0 +1,133 @@
+// Issue: one service asks for patience, or is down. All replicas leave it alone, other services go on, and no worker slot is held.
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import { redisForTest } from "../support/redis.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const redis = redisForTest();
+let stops: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const stop of stops.reverse()) await stop();
+  stops = [];
+});
+
+type Answering = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** A service that answers as told, and counts what really arrives. */
+async function sickService() {
+  const seen: { method: string; url: string; atMs: number }[] = [];
+  let waiting: (() => void)[] = [];
+  const service = { answer: healthy, seen, url: "", until };
+  const server = createServer((request, response) => {
+    seen.push({ method: request.method ?? "", url: request.url ?? "", atMs: performance.now() });
+    service.answer(request, response);
+    for (const wake of waiting.splice(0)) wake();
+  });
+  async function until(fits: () => boolean): Promise<void> {
+    while (!fits()) await new Promise<void>((resolve) => waiting.push(resolve));
+  }
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  stops.push(async () => {
+    waiting = [];
+    server.closeAllConnections();
+    server.close();
+  });
+  service.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return service;
+}
+
+const healthy: Answering = (request, response) => {
+  const { pathname } = new URL(request.url ?? "", "http://x");
+  response.writeHead(200, { "content-type": "application/json" });
+  if (request.method === "POST") response.end();
+  else if (pathname.endsWith("$count")) response.end("0");
+  else if (pathname.includes("syncjobs(")) response.end('{"syncJobId":1,"name":"one"}');
+  else response.end('{"value":[]}');
+};
+
+const patience: Answering = (_, response) => {
+  response.writeHead(429, { "retry-after": "900" });
+  response.end();
+};
+
+const broken: Answering = (_, response) => {
+  response.writeHead(500);
+  response.end();
+};
+
+const policies = `
+  - { name: many, service: sick, activate: { syncJobs: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] } }
+  - { name: one, service: sick, activate: { syncJobs: [99] } }
+  - { name: look, service: sick, poll: { list: approvals } }
+  - { name: story, service: main, poll: { list: approvals } }`;
+
+async function twoReplicas(url: string, moreKeys: string): Promise<World> {
+  const world = await startWorld({ redis, policies, replicas: 2, moreServices: { sick: url }, moreKeys });
+  stops.push(world.stop);
+  return world;
+}
+
+/** Until all these tasks sleep in the queue and none is being worked on. */
+async function asleep(world: World, count: number): Promise<void> {
+  for (;;) {
+    const { active, delayed } = await world.actions("sick");
+    if (active === 0 && delayed === count) return;
+  }
+}
+
+describe("a service that answers 429 with Retry-After 900", () => {
+  it("is left alone by both replicas; no worker slot is held, other services go on, and what cannot wait is missed", async () => {
+    const sick = await sickService();
+    sick.answer = patience;
+    const world = await twoReplicas(sick.url, "limits: { concurrency: 1 }");
+    await world.enqueue("one");
+    await world.log.until(({ event, service }) => event === "service.throttled" && service === "sick");
+    // What was under way in that moment may still arrive; after the replicas' view has aged, nothing may.
+    await asleep(world, 1);
+    expect(sick.seen).toHaveLength(1);
+    await world.enqueue("many");
+    await world.enqueue("look");
+    await asleep(world, 13);
+    // One slot each, and it is free: a task whose start-by time passes meanwhile ends at once.
+    const late = Date.now() - 3_600_000 + 60_000;
+    await world.enqueue("one", late);
+    await world.log.until(() => world.log.outcomesOf("one").length > 0);
+    expect(world.log.outcomesOf("one")).toMatchObject([{ status: "missed", reason: "throttled", attempts: 1 }]);
+    expect(world.log.outcomesOf("one")[0]?.detail).toMatch(
+      /^its start-by time passes while it waits: held back for \d+s: the service asked for patience$/,
+    );
+    expect(await world.run("story")).toMatchObject({ status: "succeeded" });
+    expect(await world.actions("sick")).toEqual({ active: 0, delayed: 13 });
+    expect(sick.seen).toHaveLength(1);
+    expect(world.log.named("service.throttled")).toHaveLength(1);
+    expect(world.log.named("task.retried")).toEqual([]);
+  });
+});
+
+describe("a service that is down", () => {
+  it("costs one read a period over all replicas and one event, and everything goes on when it is back", async () => {
+    const sick = await sickService();
+    sick.answer = broken;
+    const world = await twoReplicas(sick.url, "breaker: { after: 3, probe: 1s }");
+    await world.enqueue("look");
+    await world.log.until(({ event }) => event === "breaker.opened");
+    const before = sick.seen.length;
+    expect(before).toBe(3);
+    await world.enqueue("many");
+    await sick.until(() => sick.seen.length >= before + 4);
+    const probes = sick.seen.slice(before);
+    expect(probes.map(({ method }) => method)).toEqual(probes.map(() => "GET"));
+    const gapsMs = probes.slice(1).map(({ atMs }, index) => atMs - (probes[index]?.atMs ?? 0));
+    expect(Math.min(...gapsMs)).toBeGreaterThan(900);
+    expect(await world.run("story")).toMatchObject({ status: "succeeded" });
+    sick.answer = healthy;
+    await world.log.until(() => world.log.outcomesOf("many").length === 12);
+    expect(world.log.outcomesOf("many").map(({ status, attempts }) => `${status} ${attempts}`)).toEqual(
+      Array.from({ length: 12 }, () => "succeeded 1"),
+    );
+    expect(world.log.named("breaker.opened")).toHaveLength(1);
+    expect(world.log.named("breaker.closed")).toHaveLength(1);
+  });
+});

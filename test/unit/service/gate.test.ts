@@ -1,0 +1,122 @@
+import { describe, expect, it } from "vitest";
+import { type ExchangeEnding, type Gate, type Hold, healthOf } from "../../../src/core/gate.ts";
+import { connect, errorOf, json, startServer } from "./test-server.ts";
+
+/** A gate that answers these holds first and lets everything in afterwards; it notes what it was told. */
+function scriptedGate(...holds: Hold[]) {
+  const told: (string | number | undefined)[] = [];
+  let inside = 0;
+  const gate: Gate = {
+    enter: async () => {
+      const hold = holds.shift();
+      if (hold !== undefined) return hold;
+      inside += 1;
+      return {
+        leave: async ({ kind, retryAfterMs }: ExchangeEnding) => {
+          inside -= 1;
+          told.push(kind ?? "well", ...(retryAfterMs === undefined ? [] : [retryAfterMs]));
+        },
+      };
+    },
+  };
+  return { gate, told, inside: () => inside };
+}
+
+const throttled: Hold = { heldBy: "throttle", waitMs: 900_000 };
+
+describe("a client with a gate", () => {
+  it("sends nothing that is held back, and says what holds it and for how long", async () => {
+    const server = await startServer((_, response) => json(response, {}));
+    const service = connect(server.url, { gate: scriptedGate(throttled, { heldBy: "rate", waitMs: 3 }).gate });
+    const long = await errorOf(service.getSyncJobById(1));
+    expect(long).toMatchObject({ kind: "throttled", sent: "no", heldBy: "throttle", retryAfterMs: 900_000 });
+    expect(String(long)).toContain("held back for 15m: the service asked for patience");
+    // A start waits for nothing in place.
+    expect(await errorOf(service.runSyncJob(1))).toMatchObject({ kind: "throttled", sent: "no", heldBy: "rate" });
+    expect(server.seen).toEqual([]);
+    await service.runSyncJob(1);
+    expect(server.seen).toHaveLength(1);
+  });
+
+  it("lets a read wait in place for two seconds at most", async () => {
+    const server = await startServer((_, response) => json(response, { value: [] }));
+    const slept: number[] = [];
+    const clock = {
+      nowMs: () => 0,
+      monotonicMs: () => 0,
+      sleep: async (ms: number) => void slept.push(ms),
+      every: () => () => {},
+    };
+    const rate = (waitMs: number): Hold => ({ heldBy: "rate", waitMs });
+    const behind = (...holds: Hold[]) => connect(server.url, { gate: scriptedGate(...holds).gate, clock });
+    await behind(rate(1_500), rate(500)).getActivities();
+    expect(slept).toEqual([1_500, 500]);
+    expect(await errorOf(behind(rate(1_500), rate(501)).getActivities())).toMatchObject({ heldBy: "rate" });
+    expect(slept).toEqual([1_500, 500, 1_500]);
+    expect(server.seen).toHaveLength(1);
+  });
+
+  it("tells the gate once how each exchange ended", async () => {
+    const statuses = [200, 404, 500, 200];
+    const server = await startServer((_, response) => json(response, { syncJobId: 1, name: "a" }, statuses.shift()));
+    const { gate, told, inside } = scriptedGate();
+    const service = connect(server.url, { gate, retries: 1 });
+    await service.getSyncJobById(1);
+    await errorOf(service.getSyncJobById(1));
+    await service.getSyncJobById(1);
+    expect(told).toEqual(["well", "not-found", "server", "well"]);
+    expect(inside()).toBe(0);
+  });
+
+  it("passes on what the service asked for, and gives its pass back when nobody answers", async () => {
+    const server = await startServer((_, response) => {
+      response.writeHead(429, { "retry-after": "77" });
+      response.end();
+    });
+    const { gate, told, inside } = scriptedGate();
+    await errorOf(connect(server.url, { gate }).runSyncJob(1));
+    await errorOf(connect("http://127.0.0.1:1", { gate }).runSyncJob(1));
+    expect(told).toEqual(["throttled", 77_000, "unreachable"]);
+    expect(inside()).toBe(0);
+  });
+
+  it("does not count a 401 that a renewed token mends", async () => {
+    const server = await startServer((request, response) =>
+      json(response, {}, request.headers.authorization === "Bearer new" ? 200 : 401),
+    );
+    const { gate, told } = scriptedGate();
+    let token = "old";
+    const tokens = { get: async () => token, renew: async () => (token = "new") };
+    await connect(server.url, { gate, token: tokens }).runSyncJob(1);
+    expect(told).toEqual(["cancelled", "well"]);
+    token = "old";
+    const stuck = { get: async () => token, renew: async () => token };
+    await errorOf(connect(server.url, { gate, token: stuck }).runSyncJob(1));
+    expect(told.at(-1)).toBe("unauthorized");
+  });
+
+  it("says what failed, not that it may not be tried again now", async () => {
+    const server = await startServer((_, response) => json(response, {}, 500));
+    const { gate } = scriptedGate();
+    let first = true;
+    const closing: Gate = {
+      enter: async (request) => {
+        if (!first) return { heldBy: "breaker", waitMs: 30_000 };
+        first = false;
+        return gate.enter(request);
+      },
+    };
+    const error = await errorOf(connect(server.url, { gate: closing, retries: 2 }).getSyncJobById(1));
+    expect(error).toMatchObject({ kind: "server", status: 500, heldBy: undefined });
+    expect(server.seen).toHaveLength(1);
+  });
+});
+
+describe("what a failure says of its service", () => {
+  it("counts towards the breaker when no request of any kind would have fared better", () => {
+    const failing = Object.entries(healthOf).filter(([, health]) => health === "failing");
+    expect(failing.map(([kind]) => kind)).toEqual(["unauthorized", "forbidden", "server", "unreachable", "unknown"]);
+    expect(healthOf["throttled"]).toBe("alive");
+    expect(healthOf["cancelled"]).toBe("silent");
+  });
+});
