@@ -19,6 +19,7 @@ export interface RedisGuardOptions {
 const beatEveryMs = 1_000;
 const checkEveryMsDefault = 60_000;
 const answerWithinMs = 3_000;
+const leaveWithinMs = 500;
 /** Without a beat for this long, Redis counts as out of reach. */
 const silenceMsMax = 5_000;
 const skewMsMax = 1_000;
@@ -72,10 +73,10 @@ export class RedisGuard implements Component {
 
   async stop(): Promise<void> {
     this.#endBeats?.();
-    await this.#busy;
-    await this.#answer(this.watch.leave()).catch(() => {
-      // Redis is gone: then it was no orderly end either, and whoever comes next must think so.
-    });
+    // Redis may be gone: then it was no orderly end either, and whoever comes next must think so.
+    const leaving = (this.#busy ?? Promise.resolve()).then(() => this.watch.leave());
+    await withDeadline(leaving, leaveWithinMs, () => new Error("no answer")).catch(() => {});
+    leaving.catch(() => {});
   }
 
   /** Never throws: what does not work now is looked at again a second later. */

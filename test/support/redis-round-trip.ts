@@ -17,6 +17,7 @@ import { done, snooze } from "../../src/tasks/verdict.ts";
 import { journalTask } from "./journal-task.ts";
 import { testOutcome } from "./outcomes.ts";
 import { testPolicy } from "./policies.ts";
+import { until } from "./redis-servers.ts";
 import { TestLog } from "./test-log.ts";
 
 /** What lives on a Redis until `stop`. */
@@ -84,8 +85,8 @@ export async function openHouse(target: RedisTarget): Promise<House> {
 export async function useEverything({ store, journal, producer, work }: House): Promise<void> {
   const nowMs = await redisTimeMs(store);
   const id = await work();
-  if ((await producer.find({ service: "main", kind: "run", id }))?.state !== "completed")
-    throw new Error("not completed");
+  const find = () => producer.find({ service: "main", kind: "run", id });
+  await until(find, (task) => task?.state === "completed");
   if ((await producer.workers("main", "actions")) !== 1) throw new Error("the worker is not seen");
   await producer.pending("main");
   const walk = { v: 1, kind: "feed-walk", service: "main", repository: null, list: "activities" } as const;
