@@ -6,6 +6,7 @@ import { formatProblem } from "../config/problem.ts";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { checkExpression } from "../core/expression.ts";
+import { noteUrlPassword } from "../core/secrets.ts";
 import { checkCron } from "../schedule/check-cron.ts";
 import { defaultPrefix, type RedisTarget } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -90,6 +91,7 @@ export function redisTarget(options: RedisOptions): RedisTarget {
   if (!URL.canParse(options.redisUrl) || !/^rediss?:$/.test(new URL(options.redisUrl).protocol)) {
     throw new UsageError("REDIS_URL is not a redis:// or rediss:// URL");
   }
+  noteUrlPassword(options.redisUrl);
   return { url: options.redisUrl, prefix: options.prefix };
 }
 

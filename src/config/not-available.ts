@@ -25,10 +25,6 @@ export const notAvailable: readonly NotAvailable[] = [
   { path: "policies.*.onUnknown", value: "retry", instead: "use verify or give-up" },
   { path: "defaults.notify", instead: "watch the log and the metrics for outcomes" },
   { path: "defaults.onUnknown", value: "retry", instead: "use verify or give-up" },
-  {
-    path: "services.*.token.oauth2",
-    instead: "let another program keep a token in a file and name it with token.file",
-  },
   { path: "services.*.limits.requestsPerSecond", instead: "limit requests with limits.concurrency" },
   { path: "sinks", instead: "watch the log and the metrics for outcomes" },
 ];

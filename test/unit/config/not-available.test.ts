@@ -15,10 +15,6 @@ const cases: Readonly<Record<string, readonly [text: string, problem: string]>> 
   "policies.*.onUnknown: retry": [policy(`${run}, onUnknown: retry`), '5:55 "onUnknown: retry"'],
   "defaults.notify": [`${policy(run)}defaults: { notify: [ops] }\n`, '6:13 "notify"'],
   "defaults.onUnknown: retry": [`${policy(run)}defaults: { onUnknown: retry }\n`, '6:13 "onUnknown: retry"'],
-  "services.*.token.oauth2": [
-    "apiVersion: syncline/v1\nservices: { m: { baseUrl: https://a.example, token: { oauth2: { scope: 7 } } } }",
-    '2:55 "oauth2"',
-  ],
   "services.*.limits.requestsPerSecond": [
     "apiVersion: syncline/v1\nservices: { m: { baseUrl: https://a.example, token: { env: TOKEN }, limits: { requestsPerSecond: 5 } } }",
     '2:79 "requestsPerSecond"',

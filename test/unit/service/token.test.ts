@@ -29,7 +29,7 @@ describe("a static token", () => {
   it("is trimmed and always the same", async () => {
     const token = staticToken(" abc.def-1 \n");
     expect(await token.get()).toBe("abc.def-1");
-    expect(await token.renew()).toBe("abc.def-1");
+    expect(await token.renew("abc.def-1")).toBe("abc.def-1");
   });
 
   it.each([
@@ -68,7 +68,7 @@ describe("a token in a file", () => {
     clock.move(1);
     expect(await token.get()).toBe("second");
     await writeFile(path, "third");
-    expect(await token.renew()).toBe("third");
+    expect(await token.renew("second")).toBe("third");
     expect(await token.get()).toBe("third");
   });
 
