@@ -8,6 +8,8 @@ const mark = "[…]";
 
 /** Known values, the oldest first. Rotated ones stay for a while: a line about an old token may come late. */
 const known = new Set<string>();
+/** The same, the longest first: a secret that begins with another one must not lose its beginning only. */
+let longestFirst: readonly string[] = [];
 
 /** Remembers a secret of this process: it is taken out of every later line. Shorter than 8 characters it is left alone, being also a word. */
 export function noteSecret(secret: string): void {
@@ -21,6 +23,7 @@ export function noteSecret(secret: string): void {
     if (known.size <= secretsMax) break;
     known.delete(oldest);
   }
+  longestFirst = [...known].sort((a, b) => b.length - a.length);
 }
 
 /** Remembers the password of a URL, in the form it has there and decoded. A text that is no URL is left alone. */
@@ -37,7 +40,7 @@ export function noteUrlPassword(url: string): void {
 /** Takes the noted secrets out of a text; everything else stays as it is. For results, which are data. */
 export function withoutKnownSecrets(text: string): string {
   let result = text;
-  for (const secret of known) if (result.includes(secret)) result = result.replaceAll(secret, mark);
+  for (const secret of longestFirst) if (result.includes(secret)) result = result.replaceAll(secret, mark);
   return result;
 }
 

@@ -69,18 +69,23 @@ export async function askForToken(client: OAuth2Client, options: AskOptions): Pr
   const auth = client.auth === "post" ? oauth.ClientSecretPost(secret) : oauth.ClientSecretBasic(secret);
   const parameters = client.scope === undefined ? {} : { scope: client.scope };
   const where = `the token endpoint ${url.origin}${url.pathname}`;
+  let status = 0;
   try {
     const response = await oauth.clientCredentialsGrantRequest(server, identity, auth, parameters, {
       // Whether http is all right was decided by oauth2-token.ts.
       [oauth.allowInsecureRequests]: true,
-      [oauth.customFetch]: async (href, init) => toResponse(await send(href, init, options), where, options.nowMs),
+      [oauth.customFetch]: async (href, init) => {
+        const answer = toResponse(await send(href, init, options), where, options.nowMs);
+        status = answer.status;
+        return answer;
+      },
     });
     const answer = await oauth.processClientCredentialsResponse(server, identity, response);
     if (answer.token_type !== "bearer") throw new TokenRefusal(`${where} gives no bearer tokens`, false);
     const lifeMs = answer.expires_in === undefined ? undefined : answer.expires_in * 1_000;
     return { token: parseToken(answer.access_token, `what ${where} gave`), lifeMs };
   } catch (error) {
-    throw toTokenError(error, where);
+    throw toTokenError(error, where, status);
   }
 }
 
@@ -121,17 +126,16 @@ function toResponse(result: ExchangeResult, where: string, nowMs: number): Respo
   throw new TokenRefusal(`${where} answered with status ${status}${why}`, !isRedirect, retryAfterMs);
 }
 
-function toTokenError(error: unknown, where: string): unknown {
+function toTokenError(error: unknown, where: string, status: number): unknown {
   if (error instanceof TokenError) return error;
   if (error instanceof oauth.ResponseBodyError) {
     const hint = Object.hasOwn(advice, error.error) ? `: ${error.error}: ${advice[error.error]}` : "";
     return new TokenRefusal(`${where} refused (status ${error.status})${hint}`, false);
   }
   if (error instanceof oauth.OperationProcessingError || error instanceof oauth.UnsupportedOperationError) {
-    const status = error.cause instanceof Response ? ` (status ${error.cause.status})` : "";
-    // A page of a proxy in its place may pass; an answer of the right form that holds no token will not.
-    const mayPass = error.code === oauth.RESPONSE_IS_NOT_JSON || error.code === oauth.PARSE_ERROR;
-    return new TokenRefusal(`${where} did not answer as OAuth 2 says${status}: check tokenUrl`, mayPass);
+    // A page of a proxy in its place may pass; a refusal, and an answer of the right form that holds no token, will not.
+    const mayPass = status === 200 && (error.code === oauth.RESPONSE_IS_NOT_JSON || error.code === oauth.PARSE_ERROR);
+    return new TokenRefusal(`${where} did not answer as OAuth 2 says (status ${status}): check tokenUrl`, mayPass);
   }
   return error;
 }

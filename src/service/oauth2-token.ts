@@ -84,7 +84,8 @@ class OAuth2Token implements TokenSource {
     const kept = this.#kept;
     // Another call has renewed it already.
     if (kept !== undefined && kept.token !== refused) return kept.token;
-    if (kept !== undefined && nowMs - this.#refusedAtMs < refusalGapMs) return kept.token;
+    const isBusy = this.#asking !== undefined;
+    if (kept !== undefined && !isBusy && nowMs - this.#refusedAtMs < refusalGapMs) return kept.token;
     this.#refusedAtMs = nowMs;
     return (await untilAborted(this.#ask(), signal)).token;
   }

@@ -1,5 +1,5 @@
-// The certificates of one service: read from files, and read again when older than 30 s or when a connection failed over them, so
-// that rotated ones are picked up. Used by transport.ts. Checking of the other side's certificate cannot be switched off here.
+// The certificates of one service: read from files, and read again when older than 30 s or when a connection failed, so that
+// rotated ones are picked up. Used by transport.ts. Checking of the other side's certificate cannot be switched off here.
 //
 //   (nothing) ──read, good──▶ material ──30 s or expire()──▶ read: same → kept; good → new material; bad → kept, one warning a minute
 //        └──read, bad──▶ TlsFilesError at every exchange, until the files are good
@@ -78,7 +78,7 @@ export class TlsFiles {
     return this.#reading;
   }
 
-  /** A connection failed over a certificate: read the files again before the next one. */
+  /** A connection failed, which may have been over a certificate: read the files again before the next one. */
   expire(): void {
     if (this.#last !== undefined) this.#last = { ...this.#last, readAtMs: Number.NEGATIVE_INFINITY };
   }

@@ -5,7 +5,7 @@ import { Agent as HttpsAgent } from "node:https";
 import got, { type PlainResponse, type Request, RequestError, TimeoutError } from "got";
 import type { Timeouts } from "./service-options.ts";
 import { type TlsFiles, TlsFilesError, type TlsMaterial } from "./tls-files.ts";
-import { isClientRefusal, tlsHint } from "./tls-hint.ts";
+import { isClientRefusal } from "./tls-hint.ts";
 
 /** One request as it goes out. */
 export interface Exchange {
@@ -81,7 +81,8 @@ export class Transport {
       return await readAnswer(stream, exchange, stop);
     } catch (error) {
       const failure = toFailure(error, exchange, stop.signal);
-      if (failure.type === "failure" && tlsHint(failure.code) !== undefined) this.#tls?.expire();
+      // Some servers say nothing of a certificate that they do not like: they reset.
+      this.#tls?.expire();
       return failure;
     } finally {
       exchange.signal.removeEventListener("abort", onAbort);
