@@ -3,6 +3,7 @@ import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { withoutSecrets } from "../core/secrets.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import type { Verdict } from "../tasks/verdict.ts";
@@ -84,7 +85,7 @@ function createWorker(options: ConsumerOptions): Worker {
   const log = createSparingLog(options.log, systemClock, "queue");
   // Three parameters: only then BullMQ passes the signal.
   const processor = async (job: Job<unknown>, token: string | undefined, signal: AbortSignal | undefined) =>
-    obey(await options.process(job.data, toAttempt(job, signal)), job, token);
+    obey(await options.process(job.data, toAttempt(job, signal)).catch(rethrowPlain), job, token);
   const worker = new Worker(queue, processor, {
     connection: workerConnection(target),
     prefix: target.prefix,
@@ -104,6 +105,13 @@ function createWorker(options: ConsumerOptions): Worker {
     });
   });
   return worker;
+}
+
+/** What a failure says stays in Redis, with its stack: without what hangs on it, and through the net for secrets. */
+function rethrowPlain(error: unknown): never {
+  const plain = new Error(withoutSecrets(error instanceof Error ? error.message : String(error)));
+  if (error instanceof Error) plain.stack = withoutSecrets(error.stack ?? "");
+  throw plain;
 }
 
 async function obey(verdict: Verdict, job: Job<unknown>, token: string | undefined): Promise<string> {
