@@ -212,6 +212,15 @@ describe("a token that the service refuses", () => {
     expect(endpoint.seen).toHaveLength(2);
   });
 
+  it("long after it was renewed by another call gives the new one without asking", async () => {
+    const { endpoint, token, clock } = await house(granting(3_600));
+    expect(await token.get()).toBe("token-number-1");
+    expect(await token.renew("token-number-1")).toBe("token-number-2");
+    clock.move(60_000);
+    expect(await token.renew("token-number-1")).toBe("token-number-2");
+    expect(endpoint.seen).toHaveLength(2);
+  });
+
   it("again and again is no reason to ask on: one renewal in 10 s", async () => {
     const { endpoint, token, clock } = await house(granting(3_600));
     const service = await refusing("none is good");
