@@ -18,7 +18,7 @@ export interface SourceText {
 /** A longer line is not shown at all: nobody reads it, and masking it would cost time. */
 const maskedCharactersMax = 2_000;
 /** How far above a value its key is looked for. */
-const linesAboveMax = 200;
+const linesAboveMax = 50;
 
 /** Wraps the text of a file. */
 export function createSourceText(file: string, text: string): SourceText {
@@ -37,22 +37,24 @@ export function createSourceText(file: string, text: string): SourceText {
   const lineAt = (line: number) =>
     text.slice(starts[line - 1] ?? 0, (starts[line] ?? text.length + 1) - 1).replace(/\r$/, "");
   /** The line above that is indented less: in block style, the key that a line belongs to. */
-  const headOf = (line: number) => {
-    const indent = indentOf(lineAt(line));
+  const headOf = (source: string, line: number) => {
+    const indent = indentOf(source);
+    if (indent === 0) return "";
     for (let above = line - 1; above >= Math.max(1, line - linesAboveMax); above -= 1) {
       const candidate = lineAt(above);
       if (candidate.trim() !== "" && indentOf(candidate) < indent) return candidate.slice(0, maskedCharactersMax);
     }
     return "";
   };
+  const masked = (source: string, line: number) =>
+    announcesSecret(headOf(source, line)) ? maskValue(source) : maskSecrets(source);
   const problemAt = ([start, end]: Range, message: string, hint?: string): Problem => {
     const offset = Math.max(0, Math.min(start, text.length));
     const line = lineOf(offset);
     const lineStart = starts[line - 1] ?? 0;
     const source = lineAt(line);
     const width = Math.max(1, Math.min(end, lineStart + source.length) - offset);
-    const mask = announcesSecret(headOf(line)) ? maskValue : maskSecrets;
-    const shown = source.length <= maskedCharactersMax ? mask(source) : "";
+    const shown = source.length <= maskedCharactersMax ? masked(source, line) : "";
     return { file, line, column: offset - lineStart + 1, message, hint, source: shown, width };
   };
   return { file, text, lineOf, problemAt };
