@@ -23,6 +23,7 @@ import { readSettings } from "./config/settings.ts";
 import { systemClock } from "./core/clock.ts";
 import { OutOfReachError, UsageError } from "./core/errors.ts";
 import { silentLog } from "./core/event-log.ts";
+import { withoutKnownSecrets, withoutSecrets } from "./core/secrets.ts";
 import type { SyncService } from "./service/client.ts";
 
 const inputBytesMax = 1_048_576;
@@ -37,6 +38,11 @@ async function main(args: string[]): Promise<number> {
     if (stop.signal.aborted) process.exit(1);
     stop.abort();
   };
+  // Without this Node prints the error with everything attached to it; unhandled rejections come this way too.
+  process.on("uncaughtException", (error: unknown) => {
+    process.stderr.write(`${describeBug(error)}\n`);
+    process.exit(1);
+  });
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
   // Started by another program that is gone now: nobody is left to stop this one.
@@ -123,15 +129,20 @@ function explain(error: unknown, io: CommandIo): number {
     io.err(`error: ${error.message}`);
     return error instanceof UsageError ? 2 : 3;
   }
-  io.err(`bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  io.err(describeBug(error));
   return 1;
+}
+
+/** The stack and nothing that hangs on the error: libraries attach requests, commands and answers. */
+function describeBug(error: unknown): string {
+  return withoutSecrets(`bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
 }
 
 function createIo(signal: AbortSignal): CommandIo {
   const settings = readSettings();
   return {
-    out: (line) => process.stdout.write(`${line}\n`),
-    err: (line) => process.stderr.write(`${line}\n`),
+    out: (line) => process.stdout.write(`${withoutKnownSecrets(line)}\n`),
+    err: (line) => process.stderr.write(`${withoutSecrets(line)}\n`),
     ...(process.stderr.isTTY === true ? { progress: (text) => process.stderr.write(`\r\u001b[K${text}`) } : {}),
     colours: process.stdout.isTTY === true && !settings.noColor,
     settings,

@@ -1,35 +1,83 @@
 // Makes the client of a service from its settings. Called by the running services and by `syncline api`.
-import type { ServiceSettings } from "../config/policy-set.ts";
+import type { ServiceSettings, TlsSettings, TokenSource as TokenSettings } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Gate } from "../core/gate.ts";
 import { SyncService } from "../service/client.ts";
-import { fileToken, staticToken } from "../service/token.ts";
+import { oauth2Token } from "../service/oauth2-token.ts";
+import { TlsFiles } from "../service/tls-files.ts";
+import { fileToken, staticToken, TokenError, type TokenSource } from "../service/token.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
- * Makes the client of a service. Without a gate nothing holds its requests back: for calls by hand.
- * @throws UsageError when its token variable is not set.
+ * Makes the client of a service. Certificates are read at once, so that what is wrong with them is in the log at the start; files that
+ * cannot be used keep this service out of reach and nothing else. Without a gate nothing holds its requests back: for calls by hand.
+ * @throws UsageError when its token variable is not set or holds no token.
  */
 export function createService(
   settings: ServiceSettings,
   { variables, log, gate }: { readonly variables: Variables; readonly log: EventLog; readonly gate?: Gate },
 ): SyncService {
-  const { name, baseUrl, token, pathForm, requestTimeoutMs } = settings;
+  const { name, baseUrl, tls, pathForm, requestTimeoutMs } = settings;
+  const ownLog = withService(log, name);
   return new SyncService({
     baseUrl,
     pathForm,
     timeouts: { requestMs: requestTimeoutMs },
-    token: token.kind === "file" ? fileToken(token.path) : staticToken(tokenOf(name, token.variable, variables)),
+    token: createToken(settings, { variables, log: ownLog }),
+    tls: tls === undefined ? undefined : openTls(tls, { log: ownLog }),
     log,
     gate,
   });
 }
 
-function tokenOf(service: string, variable: string, variables: Variables): string {
+function createToken(
+  { name, token, tls }: ServiceSettings,
+  { variables, log }: { readonly variables: Variables; readonly log: EventLog },
+): TokenSource {
+  switch (token.kind) {
+    case "file":
+      return fileToken(token.path);
+    case "env":
+      return variableToken(name, token.variable, variables);
+    case "oauth2":
+      return oauth2Token({ ...withoutKind(token), tls: tokenTls(tls), log });
+  }
+}
+
+function withoutKind({ kind: _, ...client }: Extract<TokenSettings, { kind: "oauth2" }>) {
+  return client;
+}
+
+/** The token endpoint may be public or the house's own. It is not shown the client certificate of the service. */
+function tokenTls(tls: TlsSettings | undefined): TlsFiles | undefined {
+  return tls?.caFile === undefined ? undefined : new TlsFiles({ caFile: tls.caFile }, { trustPublic: true });
+}
+
+function openTls(tls: TlsSettings, options: { readonly log: EventLog }): TlsFiles {
+  const files = new TlsFiles(tls, options);
+  // It has told the log; each exchange says it again.
+  files.current().catch(() => {});
+  return files;
+}
+
+function variableToken(service: string, variable: string, variables: Variables): TokenSource {
+  const where = `service ${service}: the environment variable ${variable}`;
   const token = variables[variable];
-  if (token === undefined || token === "")
-    throw new UsageError(`service ${service}: the environment variable ${variable} holds no token`);
-  return token;
+  if (token === undefined || token === "") throw new UsageError(`${where} holds no token`);
+  try {
+    return staticToken(token);
+  } catch (error) {
+    if (error instanceof TokenError) throw new UsageError(`${where} cannot be used: ${error.message}`);
+    throw error;
+  }
+}
+
+function withService(log: EventLog, service: string): EventLog {
+  return {
+    info: (event, fields) => log.info(event, { service, ...fields }),
+    warn: (event, fields) => log.warn(event, { service, ...fields }),
+    error: (event, fields) => log.error(event, { service, ...fields }),
+  };
 }

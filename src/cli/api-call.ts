@@ -92,7 +92,8 @@ function print(result: Result, request: ApiRequest, io: CommandIo): ExitCode {
 }
 
 function printPage(page: AnyPage, write: (value: unknown) => void, io: CommandIo): ExitCode {
-  const link = page.nextLink === undefined ? {} : { "@odata.nextLink": page.nextLink };
+  // That there is more, not how to get it: a link's query may hold what opens it without a token. --all reads on.
+  const link = page.nextLink === undefined ? {} : { "@odata.nextLink": page.nextLink.replace(/\?.*$/s, "?[…]") };
   write({ value: page.items, ...link });
   if (page.linkProblem === undefined) return 0;
   const { lines, exitCode } = explainServiceError(page.linkProblem);

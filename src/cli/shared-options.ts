@@ -8,6 +8,7 @@ import { hasHashTag, parseRedisAddress } from "../config/redis-address.ts";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { checkExpression } from "../core/expression.ts";
+import { noteUrlPassword } from "../core/secrets.ts";
 import { checkCron } from "../schedule/check-cron.ts";
 import { defaultPrefix, type RedisTarget } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -96,6 +97,7 @@ export function redisTarget({ redisUrl, prefix }: RedisOptions, io: CommandIo): 
     throw new UsageError(
       `--prefix ${prefix} has no {braces}: in a Redis Cluster all keys must share one slot; write {${prefix}}`,
     );
+  noteUrlPassword(redisUrl);
   return { url: redisUrl, prefix, access: readRedisAccess(io.settings.variables) };
 }
 

@@ -27,6 +27,10 @@ export const policyDefaults = {
   quarantineForMs: 21_600_000,
   /** Both path forms are equivalent; parentheses are the OData form. Source: service-interface §4. */
   pathForm: "parentheses",
+  /** RFC 6749 §2.3.1: every server must know the header, and bodies are logged more often than headers. */
+  tokenAuth: "basic",
+  /** A client's secret is worth more than one token: it goes over plain http to this machine only. */
+  tokenAllowHttp: false,
   /** Actions a replica. The service's limits are not shown (service-interface §8): enough to be useful, too little to hurt. */
   concurrency: 4,
   /** Fewer could be one bad moment of many requests; more would be a storm of errors. */

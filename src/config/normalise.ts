@@ -1,11 +1,11 @@
 // From policy files as written to the policies as the rest sees them: defaults filled in, durations in milliseconds.
 // Called by load-policies.ts when nothing is wrong any more. Pure, apart from making token paths absolute.
 
-import { dirname, resolve } from "node:path";
 import { parseDuration } from "../core/duration.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { policyDefaults } from "./defaults.ts";
+import { toTls, toToken } from "./normalise-login.ts";
 import type {
   Action,
   ClosedTimes,
@@ -15,7 +15,6 @@ import type {
   PolicySet,
   Schedule,
   ServiceSettings,
-  TokenSource,
 } from "./policy-set.ts";
 import type { DefaultsInput, PolicyFileInput, PolicyInput } from "./schema/policy-file.ts";
 import type { ScheduleInput } from "./schema/schedule.ts";
@@ -62,6 +61,7 @@ function toService(name: string, input: ServiceInput, file: string): ServiceSett
     name,
     baseUrl: input.baseUrl.replace(/\/+$/, ""),
     token: toToken(input.token, file),
+    tls: toTls(input.tls, file),
     pathForm: input.pathForm ?? policyDefaults.pathForm,
     concurrency: input.limits?.concurrency ?? policyDefaults.concurrency,
     limits: {
@@ -75,12 +75,6 @@ function toService(name: string, input: ServiceInput, file: string): ServiceSett
     requestTimeoutMs: toMs(input.timeouts?.request) ?? policyDefaults.requestTimeoutMs,
     mapping,
   };
-}
-
-function toToken(token: ServiceInput["token"], file: string): TokenSource {
-  if (token.file !== undefined) return { kind: "file", path: resolve(dirname(file), token.file) };
-  if (token.env !== undefined) return { kind: "env", variable: token.env };
-  throw new Error("a token without file and env passed the checks");
 }
 
 function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["where"]): Policy {

@@ -23,10 +23,6 @@ export const notAvailable: readonly NotAvailable[] = [
   { path: "policies.*.after", instead: "give the policies schedules that follow each other" },
   { path: "policies.*.notify", instead: "watch the log and the metrics for outcomes" },
   { path: "defaults.notify", instead: "watch the log and the metrics for outcomes" },
-  {
-    path: "services.*.token.oauth2",
-    instead: "let another program keep a token in a file and name it with token.file",
-  },
   { path: "sinks", instead: "watch the log and the metrics for outcomes" },
 ];
 

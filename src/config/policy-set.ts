@@ -13,16 +13,36 @@ export interface ItemMapping {
   readonly label?: string;
 }
 
-/** Where a bearer token is. The path is absolute. */
+/** Where a bearer token is. Paths are absolute. */
 export type TokenSource =
   | { readonly kind: "file"; readonly path: string }
-  | { readonly kind: "env"; readonly variable: string };
+  | { readonly kind: "env"; readonly variable: string }
+  | {
+      readonly kind: "oauth2";
+      readonly tokenUrl: string;
+      readonly clientId: string;
+      readonly clientSecretFile: string;
+      readonly scope: string | undefined;
+      readonly auth: "basic" | "post";
+      readonly allowHttp: boolean;
+    };
+
+/** Certificates of a service. Paths are absolute. */
+export interface TlsSettings {
+  readonly caFile: string | undefined;
+  readonly certFile: string | undefined;
+  readonly keyFile: string | undefined;
+  readonly keyPassphraseFile: string | undefined;
+  readonly serverName: string | undefined;
+}
 
 /** One service. The base URL has no slash at its end. */
 export interface ServiceSettings {
   readonly name: string;
   readonly baseUrl: string;
   readonly token: TokenSource;
+  /** undefined: the public authorities and no client certificate. */
+  readonly tls: TlsSettings | undefined;
   readonly pathForm: "parentheses" | "segment";
   /** Actions that one replica works on at a time, 1 to 100. */
   readonly concurrency: number;

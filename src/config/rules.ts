@@ -2,6 +2,7 @@
 // Called by load-policies.ts. Each rule is silent about what is missing or of the wrong kind: the schema speaks of that.
 import { formatDuration } from "../core/duration.ts";
 import { policyDefaults } from "./defaults.ts";
+import { checkTls, problemOfTokenUrl, problemOfUrl } from "./login-rules.ts";
 import type { Path, Place } from "./node-places.ts";
 import type { PolicyChecks } from "./policy-checks.ts";
 import { policyLimits } from "./policy-limits.ts";
@@ -60,7 +61,11 @@ const serviceRules: readonly Rule[] = [
   (service, { report }) => {
     const token = service.at("token");
     if (token.isObject) exactlyOne(token, ["file", "env", "oauth2"], report);
+    const url = token.at("oauth2").at("tokenUrl");
+    const problem = problemOfTokenUrl(url.text(), token.at("oauth2").at("allowHttp").value === true);
+    if (problem !== undefined) report(url.path, `${labelOf(url.path)}: ${problem}`);
   },
+  checkTls,
   (service, { report, checks }) => {
     for (const [, item] of service.at("mapping").entries()) {
       for (const [, expression] of item.entries()) checkExpression(expression, "item", { checks, report });
@@ -191,16 +196,6 @@ function checkExpression(
   const text = expression.text();
   const problem = text === undefined || text === "" ? undefined : checks.expression(text, scope);
   if (problem !== undefined) report(expression.path, `${labelOf(expression.path)}: ${problem}`);
-}
-
-function problemOfUrl(text: string | undefined): string | undefined {
-  if (text === undefined) return undefined;
-  if (!URL.canParse(text)) return "this is no URL, such as https://sync.example.com";
-  const url = new URL(text);
-  if (url.protocol !== "https:" && url.protocol !== "http:") return "must start with https:// or http://";
-  if (url.username !== "" || url.password !== "") return "must not hold credentials: use token";
-  if (/[?#]/.test(text)) return "must not have a query or a fragment";
-  return undefined;
 }
 
 /** Merges the `defaults` of files; the first file that sets a key wins. */

@@ -12,8 +12,12 @@ export type Substituted =
 const reference = /\$(\$\{)|\$\{([^}]*)(\}?)/g;
 const referenceBody = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s;
 
-/** Puts variables into one value. The result is not looked at again, and no message holds a variable's value. */
-export function substitute(text: string, variables: Variables): Substituted {
+/** Puts variables into one value, and tells `used` each one that came from the environment. The result is not looked at again, and no message holds a variable's value. */
+export function substitute(
+  text: string,
+  variables: Variables,
+  used: (name: string, value: string) => void = () => {},
+): Substituted {
   let failure: Substituted | undefined;
   const result = text.replace(reference, (whole: string, escaped?: string, body?: string, close?: string) => {
     if (escaped !== undefined) return escaped;
@@ -24,7 +28,9 @@ export function substitute(text: string, variables: Variables): Substituted {
       failure ??= { ok: false, reference: whole, message: "this is not a variable", hint };
       return "";
     }
-    const value = (Object.hasOwn(variables, name) ? variables[name] : undefined) || match?.[2];
+    const own = Object.hasOwn(variables, name) ? variables[name] : undefined;
+    if (own) used(name, own);
+    const value = own || match?.[2];
     if (value === undefined) {
       const message = `the environment variable ${name} is not set`;
       failure ??= { ok: false, reference: whole, message, hint: `set ${name}, or give a default: \${${name}:-value}` };

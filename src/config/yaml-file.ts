@@ -36,7 +36,9 @@ export function readYamlFile(file: string, text: string, variables: Variables): 
   problems.push(...survey.problems);
   if (parsed.ok && root === null)
     problems.push(source.problemAt([0, 1], "the file is empty", 'it starts with: apiVersion: "syncline/v1"'));
-  const conversion: Conversion = { source, variables, targets: survey.targets, problems, unresolved: [], values: 0 };
+  const used = new Map<string, string>();
+  const { targets } = survey;
+  const conversion: Conversion = { source, variables, targets, problems, unresolved: [], values: 0, used };
   const plain = root === null ? undefined : toPlain(root, [], conversion);
   // Half a file says nothing about what is missing in it.
   const value = conversion.values > policyLimits.valuesMax ? undefined : plain;
@@ -47,9 +49,23 @@ export function readYamlFile(file: string, text: string, variables: Variables): 
     problems,
     unresolved: conversion.unresolved,
     lineOf: (path) => source.lineOf(places.rangeOf(path, "value")[0]),
-    problemAt: (path, message, options) =>
-      source.problemAt(places.rangeOf(path, options?.place ?? "value"), message, options?.hint),
+    problemAt: (path, message, options) => {
+      const hint = options?.hint === undefined ? undefined : withNames(options.hint, used);
+      return source.problemAt(places.rangeOf(path, options?.place ?? "value"), withNames(message, used), hint);
+    },
   };
+}
+
+/** A shorter value of a variable is also a word. */
+const valueLengthMin = 6;
+
+/** A text that quotes the value of a variable, with the variable in its place: the value may be a secret. */
+function withNames(text: string, used: ReadonlyMap<string, string>): string {
+  let result = text;
+  for (const [value, name] of used) {
+    if (value.length >= valueLengthMin) result = result.replaceAll(value, () => `\${${name}}`);
+  }
+  return result;
 }
 
 interface Survey {
@@ -68,7 +84,7 @@ function surveyNodes(root: Node | null, source: SourceText): Survey {
       const target = anchors.get(node.source);
       if (target === undefined) {
         const hint = "a value that starts with * must be in quotes";
-        problems.push(problemOfNode(source, node, `there is no anchor &${node.source} before this alias`, hint));
+        problems.push(problemOfNode(source, node, "there is no anchor of this name before this alias", hint));
       } else targets.set(node, target);
     } else if (isSeq(node)) {
       for (const item of node.items) visit(item);
@@ -115,6 +131,8 @@ interface Conversion {
   readonly problems: Problem[];
   readonly unresolved: Path[];
   values: number;
+  /** The variables that were put in: name by value. */
+  readonly used: Map<string, string>;
 }
 
 /** Follows aliases: the count of values bounds what they unfold to. */
@@ -148,7 +166,7 @@ function toPlain(node: unknown, path: Path, conversion: Conversion): unknown {
 function toText(text: string, node: Node, path: Path, conversion: Conversion): string {
   // token.env is the name of a variable: putting the variable's value there would show a secret.
   if (!text.includes("${") || (path.at(-1) === "env" && path.at(-2) === "token")) return text;
-  const result = substitute(text, conversion.variables);
+  const result = substitute(text, conversion.variables, (name, value) => conversion.used.set(value, name));
   if (result.ok) return result.text;
   const [start = 0, end = 0] = node.range ?? [];
   const index = conversion.source.text.slice(start, end).indexOf(result.reference);

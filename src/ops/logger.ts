@@ -1,8 +1,10 @@
 // The log: the single door to pino. JSON lines, one event each, named `noun.verb`.
-// Fields are simple values that the caller chose; errors, requests and settings are never passed in.
+// Fields are simple values that the caller chose; errors, requests and settings are never passed in. Should one come all the
+// same, nothing but its name and message is written, and every text goes through the net of core/secrets.ts.
 import { pino, stdTimeFunctions } from "pino";
 import { UsageError } from "../core/errors.ts";
 import type { EventFields, EventLog } from "../core/event-log.ts";
+import { withoutSecrets } from "../core/secrets.ts";
 
 const levels = ["debug", "info", "warn", "error", "silent"];
 
@@ -21,6 +23,20 @@ export function createLogger(level: string, writeLine: (line: string) => void): 
   };
   const logger = pino(options, { write: (line) => writeLine(line.trimEnd()) });
   const write = (method: "info" | "warn" | "error") => (event: string, fields?: EventFields) =>
-    logger[method]({ event, ...fields });
+    logger[method]({ event, ...toSafeFields(fields) });
   return { info: write("info"), warn: write("warn"), error: write("error") };
+}
+
+function toSafeFields(fields: EventFields = {}): EventFields {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, toSafe(value)]));
+}
+
+/** Takes `unknown`, because what the types forbid is what would leak. */
+function toSafe(value: unknown): EventFields[string] {
+  if (typeof value === "string") return withoutSecrets(value);
+  if (typeof value === "number" || typeof value === "boolean" || value === null || value === undefined) return value;
+  if (Array.isArray(value))
+    return value.map((item: unknown) => (typeof item === "number" ? item : String(toSafe(item))));
+  if (value instanceof Error) return withoutSecrets(`${value.name}: ${value.message}`);
+  return "(not shown)";
 }

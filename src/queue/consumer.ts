@@ -4,6 +4,7 @@ import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
+import { withoutSecrets } from "../core/secrets.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import type { RedisTarget } from "../store/connect.ts";
 import type { Attempt } from "../tasks/seams.ts";
@@ -87,7 +88,11 @@ function createWorker(options: ConsumerOptions): Worker {
   const log = createSparingLog(options.log, systemClock, "queue");
   // Three parameters: only then BullMQ passes the signal.
   const processor = async (job: Job<unknown>, token: string | undefined, signal: AbortSignal | undefined) =>
-    obey(await options.process(job.data, toAttempt(job, signal)).catch((error) => onNewer(error, log)), job, token);
+    obey(
+      await options.process(job.data, toAttempt(job, signal)).catch((error: unknown) => onFailure(error, log)),
+      job,
+      token,
+    );
   const worker = new Worker(queue, processor, {
     connection: queueConnection(target, "worker").connection,
     prefix: target.prefix,
@@ -109,11 +114,18 @@ function createWorker(options: ConsumerOptions): Worker {
   return worker;
 }
 
-/** What a newer version wrote is put back: its replicas take it, or this one after it was replaced. */
-function onNewer(error: unknown, log: EventLog): Verdict {
-  if (!(error instanceof NewerVersionError)) throw error;
-  log.warn("task.newer-version", { message: error.message });
-  return snooze(systemClock.nowMs() + newerAgainMs);
+/**
+ * What a newer version wrote is put back: its replicas take it, or this one after it was replaced. What any other failure says stays
+ * in Redis, with its stack: without what hangs on it, and through the net for secrets.
+ */
+function onFailure(error: unknown, log: EventLog): Verdict {
+  if (error instanceof NewerVersionError) {
+    log.warn("task.newer-version", { message: error.message });
+    return snooze(systemClock.nowMs() + newerAgainMs);
+  }
+  const plain = new Error(withoutSecrets(error instanceof Error ? error.message : String(error)));
+  if (error instanceof Error) plain.stack = withoutSecrets(error.stack ?? "");
+  throw plain;
 }
 
 async function obey(verdict: Verdict, job: Job<unknown>, token: string | undefined): Promise<string> {

@@ -5,6 +5,7 @@ import { errorExcerpt, safeHeader } from "./error-body.ts";
 import { parseRetryAfter, statusKind } from "./failure-kind.ts";
 import { documentedStatus, factsOf, type Operation } from "./operations.ts";
 import { ServiceError, type ServiceErrorFields } from "./service-error.ts";
+import { tlsHint } from "./tls-hint.ts";
 import type { TokenError } from "./token.ts";
 import type { AnswerHeaders, ExchangeResult } from "./transport.ts";
 
@@ -83,9 +84,9 @@ export class CallFailure {
     return this.#error({ kind: "throttled", sent: "no", problem: tellHold(hold), retryAfterMs: waitMs, heldBy });
   }
 
-  /** There was no token to send; after a 401, when there was none to renew. */
+  /** There was no token to send; after a 401, when there was none to renew. What a 401 refused was not done. */
   noToken(error: TokenError, status: number | undefined): ServiceError {
-    const kind = error.temporary && status === undefined ? "unreachable" : "unauthorized";
+    const kind = error.temporary ? "unreachable" : "unauthorized";
     return this.#error({ kind, sent: "no", problem: `no usable token: ${error.message}`, status });
   }
 
@@ -105,7 +106,8 @@ export class CallFailure {
       return this.#error({ kind: "contract", sent, code, problem: "the answer is longer than allowed" }, head);
     }
     if (result.failure === "unreachable") {
-      const problem = `the service cannot be reached (${code}); nothing was sent`;
+      const why = result.why ?? tlsHint(code);
+      const problem = `the service cannot be reached (${code})${why === undefined ? "" : `: ${why}`}; nothing was sent`;
       return this.#error({ kind: "unreachable", sent, code, problem });
     }
     const what = this.#call.method === "GET" ? "no whole answer came in time" : "the answer was lost";

@@ -115,10 +115,10 @@ export class Caller {
   }
 
   async #once<T>(call: Call, read: (answer: Answer) => T, progress: Progress): Promise<T> {
-    let token = await this.#token(call, progress, "get");
+    let token = await this.#token(call, progress);
     let sent = await this.#gated(call, token, progress);
     if (sent.result.status === 401) {
-      const renewed = await this.#token(call, progress, "renew").catch(async (error: unknown) => {
+      const renewed = await this.#token(call, progress, token).catch(async (error: unknown) => {
         await sent.pass?.leave(refused);
         throw error;
       });
@@ -141,13 +141,15 @@ export class Caller {
     }
   }
 
-  async #token(call: Call, progress: Progress, step: "get" | "renew"): Promise<string> {
+  async #token(call: Call, progress: Progress, refused?: string): Promise<string> {
+    const { token } = this.#parts;
     try {
-      return await this.#parts.token[step](progress.signal);
+      return await (refused === undefined ? token.get(progress.signal) : token.renew(refused, progress.signal));
     } catch (error) {
       const failure = this.#failure(call, "");
       if (progress.signal.aborted) throw failure.cancelled("no");
-      if (error instanceof TokenError) throw failure.noToken(error, progress.status);
+      if (error instanceof TokenError)
+        throw failure.noToken(error, refused === undefined ? undefined : progress.status);
       throw error;
     }
   }

@@ -11,6 +11,7 @@ import type { CallOptions, Changes, ServiceOptions, StartOptions } from "./servi
 export type { Gate, HeldBy, Hold, Pass } from "../core/gate.ts";
 export type { DeleteResult } from "./answer.ts";
 export type * from "./entities.ts";
+export { type OAuth2TokenOptions, oauth2Token } from "./oauth2-token.ts";
 export { type ListOperation, type Operation, operationNames, operations, type PathForm } from "./operations.ts";
 export type { Page, WalkOptions } from "./pages.ts";
 export type { Key, ReadQuery, RepositoryQuery } from "./request-url.ts";
@@ -25,6 +26,7 @@ export type {
   StartOptions,
   Timeouts,
 } from "./service-options.ts";
+export { TlsFiles, TlsFilesError, type TlsFilesOptions, type TlsMaterial, type TlsPaths } from "./tls-files.ts";
 export { fileToken, staticToken, TokenError, type TokenSource } from "./token.ts";
 
 /** A service. Every method throws {@link ServiceError} and nothing else but bugs. */
@@ -148,6 +150,11 @@ export class SyncService {
   /** The number of items in a list; may differ from what a walk finds. Source: service-interface §4.2. */
   count(operation: ListOperation, query: RepositoryQuery = {}, options: CallOptions = {}): Promise<number> {
     return this.#calls.call({ operation, query, count: true }, options, readCount);
+  }
+
+  /** When the token runs out, in ms since 1970 UTC; undefined where that is not known, as for a file or a variable. */
+  get tokenExpiresAtMs(): number | undefined {
+    return this.#calls.tokenExpiresAtMs;
   }
 
   /** Ends every open call with the kind `cancelled` and closes the connections. The instance is of no use afterwards. */

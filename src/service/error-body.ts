@@ -1,6 +1,7 @@
 // What may be quoted of an error answer: the code and message of an OData error or a problem document, short and scrubbed.
 // Called by call.ts. Never fails on a body, never quotes HTML or plain text, never lets a secret or a control character through.
 import { isJsonObject, type JsonObject } from "../core/json.ts";
+import { withoutKnownSecrets, withoutSecretShapes } from "../core/secrets.ts";
 
 const bodyLengthMax = 64 * 1024;
 const excerptLengthMax = 200;
@@ -42,11 +43,11 @@ function problemParts(problem: JsonObject): unknown[] {
 
 /** Takes out the live token, also parts of it, other bearer tokens and JWTs, and what URLs carry besides host and path. */
 function scrub(text: string, token: string): string {
-  return withoutToken(text, token)
-    .replaceAll(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+/gi, "$1 […]")
-    .replaceAll(/\beyJ[A-Za-z0-9_-]{5,}(\.[A-Za-z0-9_-]*)*/g, "[…]")
-    .replaceAll(/(https?:\/\/)[^\s/@]*@/gi, "$1")
-    .replaceAll(/(https?:\/\/[^\s?"'<>]*)\?[^\s"'<>]*/gi, "$1?[…]");
+  const strict = withoutKnownSecrets(withoutToken(text, token)).replaceAll(
+    /\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+/gi,
+    "$1 […]",
+  );
+  return withoutSecretShapes(strict);
 }
 
 function withoutToken(text: string, token: string): string {

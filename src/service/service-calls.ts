@@ -32,6 +32,7 @@ export class ServiceCalls {
   readonly #forms: UrlForms;
   readonly #caller: Caller;
   readonly #transport: Transport;
+  readonly #token: options.ServiceOptions["token"];
   readonly #closed = new AbortController();
   readonly #log;
   readonly #linkLog;
@@ -42,7 +43,8 @@ export class ServiceCalls {
     this.#base = parseBaseUrl(given.baseUrl);
     const { pathForm = "parentheses", identityForm = "qualified", quoteStrings = "none" } = given;
     this.#forms = { pathForm, identityForm, quoteStrings };
-    this.#transport = new Transport(given.maxSockets ?? options.defaultMaxSockets);
+    this.#token = given.token;
+    this.#transport = new Transport(given.maxSockets ?? options.defaultMaxSockets, given.tls);
     this.#log = given.log ?? silentLog;
     this.#clock = given.clock ?? systemClock;
     this.#linkLog = createSparingLog(this.#log, this.#clock, "operation");
@@ -113,9 +115,15 @@ export class ServiceCalls {
     };
   }
 
+  /** When the token runs out, as far as that is known. */
+  get tokenExpiresAtMs(): number | undefined {
+    return this.#token.expiresAtMs;
+  }
+
   /** Ends every open call and closes the connections. */
   close(): void {
     this.#closed.abort();
+    this.#token.close?.();
     this.#transport.close();
   }
 

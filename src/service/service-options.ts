@@ -4,6 +4,7 @@ import type { ErrorKind } from "../core/error-kind.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Gate } from "../core/gate.ts";
 import type { Operation, PathForm } from "./operations.ts";
+import type { TlsFiles } from "./tls-files.ts";
 import type { TokenSource } from "./token.ts";
 
 /** The time limits of one HTTP exchange, in milliseconds. `requestMs` bounds all of it and alone stops a dripping answer. */
@@ -70,6 +71,8 @@ export interface ServiceOptions {
   /** http(s) URL without userinfo, query and fragment; may have a path. */
   readonly baseUrl: string;
   readonly token: TokenSource;
+  /** Authorities and a client certificate; Node's own authorities unless set. */
+  readonly tls?: TlsFiles | undefined;
   /** `parentheses` unless set. */
   readonly pathForm?: PathForm | undefined;
   /** `qualified` unless set. */

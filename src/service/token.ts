@@ -1,14 +1,19 @@
-// Where the bearer token comes from. Called once per HTTP exchange by call.ts; a token is never logged, cached elsewhere or
-// put into an error. Source: service-interface §5; how tokens are obtained is not shown there.
-import { open } from "node:fs/promises";
+// Where the bearer token comes from: a text, a file; by OAuth 2 in oauth2-token.ts. Called once per HTTP exchange by call.ts; a
+// token is never logged or put into an error. Source: service-interface §5; how tokens are obtained is not shown there.
 import { type Clock, systemClock } from "../core/clock.ts";
+import { noteSecret } from "../core/secrets.ts";
+import { readBounded } from "./secret-file.ts";
 
 /** Gives the bearer token. */
 export interface TokenSource {
   /** The token to send now. @throws TokenError */
   get(signal?: AbortSignal): Promise<string>;
-  /** A token after the service refused the last one with 401; may be the same. @throws TokenError */
-  renew(signal?: AbortSignal): Promise<string>;
+  /** A token after the service refused this one with 401; may be the same. @throws TokenError */
+  renew(refused: string, signal?: AbortSignal): Promise<string>;
+  /** When the token runs out, in ms since 1970 UTC; undefined while that is not known. */
+  readonly expiresAtMs?: number | undefined;
+  /** Ends what is under way. Called when the client is closed. */
+  close?(): void;
 }
 
 /** There is no usable token. The message never holds the token. `temporary`: worth another try without a change. */
@@ -29,7 +34,7 @@ const tokenAgeMsMax = 30_000;
  * Checks that a text can be a bearer token and takes the white space off its ends.
  * @throws TokenError when it is empty, over 64 KiB, or holds white space, control or non-ASCII characters.
  */
-function parseToken(text: string, whence: string): string {
+export function parseToken(text: string, whence: string): string {
   const token = text.replace(/^\uFEFF/, "").trim();
   if (token === "") throw new TokenError(`${whence} is empty: put the access token there`);
   if (token.length > tokenBytesMax) throw new TokenError(`${whence} is over 64 KiB: that is no access token`);
@@ -37,6 +42,7 @@ function parseToken(text: string, whence: string): string {
   if (!/^[\x21-\x7e]+$/.test(token)) {
     throw new TokenError(`${whence} holds white space, control or non-ASCII characters: give the bare access token`);
   }
+  noteSecret(token);
   return token;
 }
 
@@ -50,7 +56,7 @@ export function staticToken(text: string): TokenSource {
 export function fileToken(path: string, clock: Clock = systemClock): TokenSource {
   let last: { token: string; readAtMs: number } | undefined;
   const read = async () => {
-    const token = parseToken(await readBounded(path), `token file ${path}`);
+    const token = parseToken(await readSecret(path, "token file"), `token file ${path}`);
     last = { token, readAtMs: clock.monotonicMs() };
     return token;
   };
@@ -61,19 +67,9 @@ export function fileToken(path: string, clock: Clock = systemClock): TokenSource
   };
 }
 
-async function readBounded(path: string): Promise<string> {
-  try {
-    await using file = await open(path, "r");
-    const buffer = Buffer.alloc(tokenBytesMax + 1);
-    let length = 0;
-    while (length < buffer.length) {
-      const { bytesRead } = await file.read(buffer, length, buffer.length - length, null);
-      if (bytesRead === 0) break;
-      length += bytesRead;
-    }
-    return buffer.toString("utf8", 0, length);
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
-    throw new TokenError(`token file ${path} cannot be read (${code}): check the path and its rights`, true);
-  }
+/** Reads a file that holds a secret. @throws TokenError that is temporary: a rotation may be under way. */
+export async function readSecret(path: string, what: string): Promise<string> {
+  const read = await readBounded(path, tokenBytesMax + 1);
+  if ("text" in read) return read.text;
+  throw new TokenError(`${what} ${path} cannot be read (${read.code}): check the path and its rights`, true);
 }

@@ -1,10 +1,12 @@
-// One HTTP exchange: the single door to got. Called by call.ts; knows nothing of operations, tokens or retries.
+// One HTTP exchange: the single door to got. Called by call.ts and oauth2-request.ts; knows nothing of operations, tokens or retries.
 // Never follows a redirect, never repeats a request, never throws for what the network or the service did.
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Socket } from "node:net";
 import got, { type PlainResponse, type Request, RequestError, TimeoutError } from "got";
 import type { Timeouts } from "./service-options.ts";
+import { type TlsFiles, TlsFilesError, type TlsMaterial } from "./tls-files.ts";
+import { isClientRefusal } from "./tls-hint.ts";
 
 /** One request as it goes out. */
 export interface Exchange {
@@ -37,23 +39,35 @@ export type ExchangeResult =
       readonly failure: "unreachable" | "lost" | "too-large" | "aborted";
       readonly sent: "no" | "maybe";
       readonly code: string;
+      /** What is wrong in our own files, where that is why. */
+      readonly why?: string;
       /** Head of the answer, when it arrived before the failure. */
       readonly status: number | undefined;
       readonly headers: AnswerHeaders;
     };
 
+interface Agents {
+  readonly http: HttpAgent;
+  readonly https: HttpsAgent;
+}
+
 const tooLarge = Symbol("too-large");
 const noHeaders: AnswerHeaders = { contentType: undefined, retryAfter: undefined, correlationId: undefined };
 const notSent = { type: "failure", failure: "aborted", sent: "no", code: "ABORTED", status: undefined } as const;
+const badFiles = { type: "failure", failure: "unreachable", sent: "no", code: "TLS_FILES", status: undefined } as const;
 
 /** Sends requests over a bounded set of kept connections, or each over its own. */
 export class Transport {
-  readonly #kept: { http: HttpAgent; https: HttpsAgent };
+  readonly #keeping: { readonly keepAlive: true; readonly maxSockets: number; readonly maxFreeSockets: number };
+  readonly #tls: TlsFiles | undefined;
+  #kept: Agents;
+  #material: TlsMaterial | undefined;
 
-  /** @param maxSockets connections for reads that may be open at a time. */
-  constructor(maxSockets: number) {
-    const options = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets };
-    this.#kept = { http: new HttpAgent(options), https: new HttpsAgent(options) };
+  /** @param maxSockets connections for reads that may be open at a time. @param tls certificates, where they are not Node's own. */
+  constructor(maxSockets: number, tls?: TlsFiles) {
+    this.#keeping = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets };
+    this.#kept = { http: new HttpAgent(this.#keeping), https: new HttpsAgent(this.#keeping) };
+    this.#tls = tls;
   }
 
   /** Makes one exchange. Resolves with an answer of any status, or with how it failed. */
@@ -61,16 +75,18 @@ export class Transport {
     const stop = new AbortController();
     const onAbort = () => stop.abort();
     if (exchange.signal.aborted) return { ...notSent, headers: noHeaders };
+    const agent = await this.#agents(exchange);
+    if ("why" in agent) return { ...badFiles, why: agent.why, headers: noHeaders };
     exchange.signal.addEventListener("abort", onAbort, { once: true });
-    const agent = exchange.isFresh
-      ? { http: new HttpAgent({ keepAlive: false }), https: new HttpsAgent({ keepAlive: false }) }
-      : this.#kept;
+    if (exchange.signal.aborted) onAbort();
     const stream = got.stream(exchange.url, toGotOptions(exchange, agent, stop.signal));
     const gate =
       exchange.method === "GET" || exchange.body !== undefined ? undefined : holdBack(stream, exchange, stop);
     try {
       return await readAnswer(stream, exchange, stop);
     } catch (error) {
+      // Some servers say nothing of a certificate that they do not like: they reset.
+      this.#tls?.expire();
       return toFailure(error, { exchange, signal: stop.signal, isHeldBack: gate?.isOpen === false });
     } finally {
       exchange.signal.removeEventListener("abort", onAbort);
@@ -86,6 +102,34 @@ export class Transport {
     this.#kept.http.destroy();
     this.#kept.https.destroy();
   }
+
+  /** The connections for an exchange; kept ones end when the certificates change. */
+  async #agents(exchange: Exchange): Promise<Agents | { readonly why: string }> {
+    if (this.#tls !== undefined && exchange.url.protocol === "https:") {
+      try {
+        const material = await this.#tls.current();
+        if (material !== this.#material) {
+          if (this.#material !== undefined) retire(this.#kept.https);
+          this.#material = material;
+          this.#kept = { ...this.#kept, https: new HttpsAgent({ ...this.#keeping, ...material }) };
+        }
+      } catch (error) {
+        if (error instanceof TlsFilesError) return { why: error.message };
+        throw error;
+      }
+    }
+    if (!exchange.isFresh) return this.#kept;
+    return {
+      http: new HttpAgent({ keepAlive: false }),
+      https: new HttpsAgent({ keepAlive: false, ...this.#material }),
+    };
+  }
+}
+
+/** Lets what is under way end, and keeps no connection afterwards. */
+function retire(agent: HttpsAgent): void {
+  agent.maxFreeSockets = 0;
+  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
 }
 
 /**
@@ -113,7 +157,7 @@ async function readAnswer(stream: Request, exchange: Exchange, stop: AbortContro
   return { type: "answer", status: head.statusCode, headers: toHeaders(head), text };
 }
 
-function toGotOptions(exchange: Exchange, agent: { http: HttpAgent; https: HttpsAgent }, signal: AbortSignal) {
+function toGotOptions(exchange: Exchange, agent: Agents, signal: AbortSignal) {
   const { timeouts } = exchange;
   return {
     method: exchange.method,
@@ -178,6 +222,8 @@ function toFailure(error: unknown, { exchange, signal, isHeldBack }: FailureCont
 /** True while no byte of the request can have left: no answer, no upload, and no connection that was ready to take it. */
 function isSurelyNotSent(error: RequestError, exchange: Exchange): boolean {
   const timings = error.timings;
+  // The handshake ended over our certificate: nobody there took the request, even if it was on its way.
+  if (error.response === undefined && isClientRefusal(error.code)) return true;
   if (error.response !== undefined || timings?.upload !== undefined) return false;
   const ready = exchange.url.protocol === "https:" ? timings?.secureConnect : timings?.connect;
   return ready === undefined;

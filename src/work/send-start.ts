@@ -1,6 +1,5 @@
 // The one request of a run or activate task: permission, POST, answer. Called by run.ts, activate.ts and verify.ts; never twice for a
 // task, unless the request surely did not leave this machine, or the policy says onUnknown: retry.
-import { backoffMs } from "../core/backoff.ts";
 import { createDeadline } from "../core/clock.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";

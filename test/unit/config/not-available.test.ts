@@ -13,10 +13,6 @@ const cases: Readonly<Record<string, readonly [text: string, problem: string]>> 
   "policies.*.after": [policy(`${run}, after: [b]`), '5:55 "after"'],
   "policies.*.notify": [policy(`${run}, notify: [ops]`), '5:55 "notify"'],
   "defaults.notify": [`${policy(run)}defaults: { notify: [ops] }\n`, '6:13 "notify"'],
-  "services.*.token.oauth2": [
-    "apiVersion: syncline/v1\nservices: { m: { baseUrl: https://a.example, token: { oauth2: { scope: 7 } } } }",
-    '2:55 "oauth2"',
-  ],
   sinks: [`${policy(run)}sinks: { ops: { file: { path: x } } }\n`, '6:1 "sinks"'],
 };
 

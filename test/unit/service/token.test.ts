@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import { fileToken, staticToken } from "../../../src/service/token.ts";
-import { errorOf } from "./test-server.ts";
+import { mountSecrets } from "../../support/secret-mount.ts";
+import { connect, errorOf, startServer } from "./test-server.ts";
 
 async function scratchFile(text: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "syncline-token-"));
@@ -29,7 +30,7 @@ describe("a static token", () => {
   it("is trimmed and always the same", async () => {
     const token = staticToken(" abc.def-1 \n");
     expect(await token.get()).toBe("abc.def-1");
-    expect(await token.renew()).toBe("abc.def-1");
+    expect(await token.renew("abc.def-1")).toBe("abc.def-1");
   });
 
   it.each([
@@ -68,8 +69,32 @@ describe("a token in a file", () => {
     clock.move(1);
     expect(await token.get()).toBe("second");
     await writeFile(path, "third");
-    expect(await token.renew()).toBe("third");
+    expect(await token.renew("second")).toBe("third");
     expect(await token.get()).toBe("third");
+  });
+
+  it("is followed over the swap of a mounted secret: at once after a 401, within 30 s otherwise", async () => {
+    const mount = await mountSecrets({ token: "token-before" });
+    const clock = movableClock();
+    const source = fileToken(mount.path("token"), clock);
+    const server = await startServer((request, response) => {
+      response.writeHead(request.headers.authorization === "Bearer token-after" ? 200 : 401);
+      response.end();
+    });
+    const service = connect(server.url, { token: source });
+    await errorOf(service.runSyncJob(1));
+    await mount.swap({ token: "token-after" });
+    await service.runSyncJob(1);
+    expect(server.seen.map(({ headers }) => headers.authorization)).toEqual([
+      "Bearer token-before",
+      "Bearer token-before",
+      "Bearer token-after",
+    ]);
+    await mount.swap({ token: "token-later" });
+    clock.move(29_999);
+    expect(await source.get()).toBe("token-after");
+    clock.move(1);
+    expect(await source.get()).toBe("token-later");
   });
 
   it("that is missing is worth another try; one that is empty or too long is not", async () => {

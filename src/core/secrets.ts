@@ -1,0 +1,60 @@
+// The last net under everything that Syncline prints: the secrets that this process knows, and how they are taken out of a text.
+// Whoever reads a secret notes it here; the log and the command line put every line through. Errors are built without secrets
+// in the first place, so nothing here is what keeps them out: it is for what nobody thought of, such as another's stack trace.
+
+const secretLengthMin = 8;
+const secretsMax = 500;
+const mark = "[…]";
+
+/** Known values, the oldest first. Rotated ones stay for a while: a line about an old token may come late. */
+const known = new Set<string>();
+/** The same, the longest first: a secret that begins with another one must not lose its beginning only. */
+let longestFirst: readonly string[] = [];
+
+/** Remembers a secret of this process: it is taken out of every later line. Shorter than 8 characters it is left alone, being also a word. */
+export function noteSecret(secret: string): void {
+  for (const form of new Set([secret, encodeURIComponent(secret.toWellFormed())])) {
+    if (form.length < secretLengthMin) continue;
+    // Seen again, it counts as new.
+    known.delete(form);
+    known.add(form);
+  }
+  for (const oldest of known) {
+    if (known.size <= secretsMax) break;
+    known.delete(oldest);
+  }
+  longestFirst = [...known].sort((a, b) => b.length - a.length);
+}
+
+/** Remembers the password of a URL, in the form it has there and decoded. A text that is no URL is left alone. */
+export function noteUrlPassword(url: string): void {
+  const password = URL.canParse(url) ? new URL(url).password : "";
+  noteSecret(password);
+  try {
+    noteSecret(decodeURIComponent(password));
+  } catch {
+    // A stray percent sign: then the password is what stands there.
+  }
+}
+
+/** Takes the noted secrets out of a text; everything else stays as it is. For results, which are data. */
+export function withoutKnownSecrets(text: string): string {
+  let result = text;
+  for (const secret of longestFirst) if (result.includes(secret)) result = result.replaceAll(secret, mark);
+  return result;
+}
+
+/** Takes out what looks like a secret whoever it belongs to: bearer and basic credentials, JWTs, private keys, what URLs carry besides host and path. */
+export function withoutSecretShapes(text: string): string {
+  return text
+    .replaceAll(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{16,}/gi, `$1 ${mark}`)
+    .replaceAll(/\beyJ[A-Za-z0-9_-]{5,}(\.[A-Za-z0-9_-]*)*/g, mark)
+    .replaceAll(/-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(-----END [A-Z ]*PRIVATE KEY-----)?/g, mark)
+    .replaceAll(/\b([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/@?#"'<>]*@/gi, "$1")
+    .replaceAll(/(https?:\/\/[^\s?"'<>]*)\?[^\s"'<>]*/gi, `$1?${mark}`);
+}
+
+/** Takes noted secrets and what looks like one out of a text. For what is said about things: logs, errors, notes. */
+export function withoutSecrets(text: string): string {
+  return withoutSecretShapes(withoutKnownSecrets(text));
+}

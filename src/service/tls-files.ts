@@ -1,0 +1,152 @@
+// The certificates of one service: read from files, and read again when older than 30 s or when a connection failed, so that
+// rotated ones are picked up. Used by transport.ts. Checking of the other side's certificate cannot be switched off here.
+//
+//   (nothing) ──read, good──▶ material ──30 s or expire()──▶ read: same → kept; good → new material; bad → kept, one warning a minute
+//        └──read, bad──▶ TlsFilesError at every exchange, until the files are good
+
+import { X509Certificate } from "node:crypto";
+import { createSecureContext, getCACertificates } from "node:tls";
+import { type Clock, systemClock } from "../core/clock.ts";
+import { type EventLog, silentLog } from "../core/event-log.ts";
+import { noteSecret } from "../core/secrets.ts";
+import { createSparingLog } from "../core/sparing-log.ts";
+import { readBounded } from "./secret-file.ts";
+
+/** Where the files are. `certFile` and `keyFile` go together. */
+export interface TlsPaths {
+  /** Authorities that may have signed the service's certificate, in PEM; they take the place of the public ones. */
+  readonly caFile?: string | undefined;
+  /** The client's certificate, with those between it and its authority, in PEM. */
+  readonly certFile?: string | undefined;
+  /** The client's private key, in PEM. */
+  readonly keyFile?: string | undefined;
+  /** What the key is encrypted with. */
+  readonly keyPassphraseFile?: string | undefined;
+  /** The host name that the service's certificate must be for, where it is not that of the URL. */
+  readonly serverName?: string | undefined;
+}
+
+/** What an agent of `node:https` takes. The same object for as long as the files say the same. */
+export interface TlsMaterial {
+  readonly ca?: string[];
+  readonly cert?: string;
+  readonly key?: string;
+  readonly passphrase?: string;
+  readonly servername?: string;
+}
+
+/** The files cannot be used. The message names the file and never what is in it. */
+export class TlsFilesError extends Error {
+  override readonly name = "TlsFilesError";
+}
+
+/** What else TlsFiles can be told. */
+export interface TlsFilesOptions {
+  readonly clock?: Clock | undefined;
+  /** Gets `tls.unusable`; silent unless set. */
+  readonly log?: EventLog | undefined;
+  /** Trust the public authorities beside those of `caFile`: for a token endpoint, which may be of either kind. */
+  readonly trustPublic?: boolean | undefined;
+}
+
+const fileBytesMax = 1_048_576;
+const ageMsMax = 30_000;
+
+/** The certificates of one service. */
+export class TlsFiles {
+  readonly #paths: TlsPaths;
+  readonly #options: TlsFilesOptions;
+  readonly #clock: Clock;
+  readonly #log: EventLog;
+  #last: { readonly material: TlsMaterial; readonly key: string; readonly readAtMs: number } | undefined;
+  #reading: Promise<TlsMaterial> | undefined;
+
+  constructor(paths: TlsPaths, options: TlsFilesOptions = {}) {
+    this.#paths = paths;
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#log = createSparingLog(options.log ?? silentLog, this.#clock, "");
+  }
+
+  /** What to connect with now. @throws TlsFilesError when the files were never good. */
+  async current(): Promise<TlsMaterial> {
+    if (this.#last !== undefined && this.#clock.monotonicMs() - this.#last.readAtMs < ageMsMax)
+      return this.#last.material;
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  /** A connection failed, which may have been over a certificate: read the files again before the next one. */
+  expire(): void {
+    if (this.#last !== undefined) this.#last = { ...this.#last, readAtMs: Number.NEGATIVE_INFINITY };
+  }
+
+  async #read(): Promise<TlsMaterial> {
+    const readAtMs = this.#clock.monotonicMs();
+    try {
+      const material = await readMaterial(this.#paths, this.#options.trustPublic === true);
+      const key = JSON.stringify(material);
+      if (this.#last?.key !== key) checkMaterial(material, this.#paths);
+      this.#last = { material: this.#last?.key === key ? this.#last.material : material, key, readAtMs };
+    } catch (error) {
+      if (!(error instanceof TlsFilesError)) throw error;
+      this.#log.warn("tls.unusable", { message: error.message, inForce: this.#last !== undefined });
+      // A rotation file by file shows a key that does not fit its certificate for a moment: what was good stays.
+      if (this.#last === undefined) throw error;
+      this.#last = { ...this.#last, readAtMs };
+    }
+    return this.#last.material;
+  }
+}
+
+async function readMaterial(paths: TlsPaths, trustPublic: boolean): Promise<TlsMaterial> {
+  const ca = await readPem(paths.caFile);
+  const cert = await readPem(paths.certFile);
+  const key = await readPem(paths.keyFile);
+  const passphrase = (await readPem(paths.keyPassphraseFile))?.replace(/\r?\n$/, "");
+  if (passphrase !== undefined) noteSecret(passphrase);
+  return {
+    ...(ca === undefined ? {} : { ca: trustPublic ? [...getCACertificates("default"), ca] : [ca] }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    ...(passphrase === undefined ? {} : { passphrase }),
+    ...(paths.serverName === undefined ? {} : { servername: paths.serverName }),
+  };
+}
+
+async function readPem(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined;
+  const read = await readBounded(path, fileBytesMax);
+  if ("text" in read) return read.text;
+  throw new TlsFilesError(`TLS file ${path} cannot be read (${read.code}): check the path and its rights`);
+}
+
+/** Tries the files out, so that a mistake is told by its name and not by a failing connection. @throws TlsFilesError */
+function checkMaterial({ ca, cert, key, passphrase }: TlsMaterial, paths: TlsPaths): void {
+  for (const [pem, path] of [
+    [ca?.at(-1), paths.caFile],
+    [cert, paths.certFile],
+  ] as const) {
+    if (pem !== undefined && !isCertificate(pem)) {
+      throw new TlsFilesError(`TLS file ${path} holds no certificate: it must be in PEM form`);
+    }
+  }
+  try {
+    createSecureContext({ cert, key, passphrase });
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unusable";
+    throw new TlsFilesError(
+      `TLS file ${paths.keyFile} cannot be used with ${paths.certFile} (${code}): check that the key is the certificate's, and its passphrase`,
+    );
+  }
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).subject !== undefined;
+  } catch {
+    return false;
+  }
+}
