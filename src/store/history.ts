@@ -1,12 +1,16 @@
 // The history: one outcome per task, newest first. Written by outcome/recorder.ts, read by the command line.
 import { type Outcome, parseOutcome } from "../tasks/outcome.ts";
+import { tallyOutcomeLua } from "./chain-scripts.ts";
 import { createScript, type Store } from "./redis.ts";
+import { tallyKey } from "./slot-ledger.ts";
 
 /** How many outcomes are kept; older ones are dropped. About 800 bytes each. */
 const outcomesMax = 20_000;
 
-const recordScript = createScript(`
+/** KEYS: outcomes, outcome-index, the tally of its slot. ARGV: task, outcome, end, the most that are kept, target, status. */
+const recordScript = createScript(`${tallyOutcomeLua}
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
+if redis.call('EXISTS', KEYS[3]) == 1 then note(KEYS[3], ARGV[5], ARGV[6], ARGV[3]) end
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 local extra = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[4])
 if extra > 0 then
@@ -26,10 +30,13 @@ export class History {
   /** Writes an outcome unless the task has one already. Answers whether this call wrote it. */
   async record(outcome: Outcome): Promise<boolean> {
     const { key } = this.#store;
+    const { taskId, policy, target, status, origin } = outcome;
+    // No chain follows what somebody runs by hand, even at the very instant of a slot.
+    const slotMs = origin === "schedule" ? Date.parse(outcome.slot) : -1;
     const written = await recordScript(
       this.#store,
-      [key("outcomes"), key("outcome-index")],
-      [outcome.taskId, JSON.stringify(outcome), Date.parse(outcome.finishedAt), outcomesMax],
+      [key("outcomes"), key("outcome-index"), tallyKey(this.#store, policy, slotMs)],
+      [taskId, JSON.stringify(outcome), Date.parse(outcome.finishedAt), outcomesMax, target, status],
     );
     return written === 1;
   }
