@@ -21,8 +21,10 @@ import { createRecorder } from "./outcome/recorder.ts";
 import { createConsumer } from "./queue/consumer.ts";
 import { Producer } from "./queue/producer.ts";
 import { queueName } from "./queue/queues.ts";
+import { Chains } from "./schedule/chains.ts";
 import { createPauseWatch } from "./schedule/pause-watch.ts";
 import { Scheduler } from "./schedule/scheduler.ts";
+import { ChainBook } from "./store/chain-book.ts";
 import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
 import { Leases } from "./store/leases.ts";
@@ -89,7 +91,17 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const sparing = createSparingLog(log, systemClock, "");
   const store = await openStore(redis, (message) => sparing.warn("redis.unreachable", { message }));
   const producer = new Producer(redis, log);
-  const parts = createParts({ options, current, services, store, producer });
+  const ledger = new SlotLedger(store);
+  const chains = new Chains({
+    policy: (name) => current.policy(name),
+    followers: (name) => current.followers(name),
+    book: new ChainBook(store),
+    ledger,
+    enqueue: (tasks) => producer.enqueue(tasks),
+    pauses: () => new Pauses(store).all(),
+    log,
+  });
+  const parts = createParts({ options, current, services, store, producer, chains });
   if (options.roles.includes("worker")) {
     const createConsumers = consumersOf(options, { parts, store });
     services.consume({ createConsumers, pending: (service) => producer.pending(service) });
@@ -98,8 +110,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
     const pauses = createPauseWatch(() => new Pauses(store).all(), log);
-    const ledger = new SlotLedger(store);
-    scheduler = new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, log });
+    scheduler = new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, chains, log });
     components.push(scheduler);
   }
   const adopt = (next: PolicySet) => {
@@ -132,9 +143,10 @@ interface Built {
   readonly services: RunningServices;
   readonly store: Store;
   readonly producer: Producer;
+  readonly chains: Chains;
 }
 
-function createParts({ options, current, services, store, producer }: Built): WorkParts {
+function createParts({ options, current, services, store, producer, chains }: Built): WorkParts {
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
@@ -144,6 +156,7 @@ function createParts({ options, current, services, store, producer }: Built): Wo
     book: new FeedBook(store),
     read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
+    chains,
     nowMs: () => redisTimeMs(store),
     monotonicMs: systemClock.monotonicMs,
     timing: options.timing ?? defaultTiming,

@@ -17,7 +17,8 @@ export function withChainRoots(policies: readonly UnrootedPolicy[]): Policy[] {
 function rootOf(predecessor: string, byName: ReadonlyMap<string, UnrootedPolicy>): After["root"] {
   let first = byName.get(predecessor);
   // A chain is shorter than the list of all policies, since circles have been refused.
-  for (let step = 0; step < byName.size && first?.after !== undefined; step += 1) first = byName.get(first.after.policy);
+  for (let step = 0; step < byName.size && first?.after !== undefined; step += 1)
+    first = byName.get(first.after.policy);
   if (first?.schedule === undefined) throw new Error("a chain without a beginning passed the checks");
   return { name: first.name, schedule: first.schedule };
 }

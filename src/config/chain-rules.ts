@@ -57,10 +57,16 @@ function predecessorProblem(context: ChainContext): Found | undefined {
     // Said once, at the member that stands first.
     const first = [...view.policies.keys()].find((one) => chain.names.includes(one));
     if (first !== name || !chain.names.slice(1).includes(name)) return undefined;
-    return at(`${chain.names.join(" follows ")}: a circle never starts`, "give one of them a schedule instead of after");
+    return at(
+      `${chain.names.join(" follows ")}: a circle never starts`,
+      "give one of them a schedule instead of after",
+    );
   }
   if (chain.names.length > policyLimits.chainPoliciesMax)
-    return at(`it is the end of a chain that is too long: ${policyLimits.chainPoliciesMax} policies are the most`, undefined);
+    return at(
+      `it is the end of a chain that is too long: ${policyLimits.chainPoliciesMax} policies are the most`,
+      undefined,
+    );
   if (!predecessor.at("after").isPresent && !predecessor.at("schedule").isPresent)
     return at(`${wanted} has no schedule, so nothing ever starts this chain`, `give ${wanted} a schedule`);
   return neverEndsSo(wanted, predecessor, context);

@@ -11,7 +11,12 @@ import { didYouMean } from "./yaml-hints.ts";
 export function checkCrossRules(files: readonly YamlFile[], allRead: boolean): readonly Problem[] {
   const views = files.map((file) => ({ file, view: viewOf(file.value) }));
   const isWhole = allRead && files.every((file) => file.value !== undefined);
-  return [...(isWhole ? unknownServices(views) : []), ...doubles(views), ...tooMany(views), ...checkChains(files, isWhole)];
+  return [
+    ...(isWhole ? unknownServices(views) : []),
+    ...doubles(views),
+    ...tooMany(views),
+    ...checkChains(files, isWhole),
+  ];
 }
 
 interface FileView {

@@ -5,6 +5,7 @@ import type { SlotStep } from "../tasks/slot-step.ts";
 import type { Entry } from "./agenda.ts";
 import { type PlanningMoment, planSlots, type SlotPlan } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
+import { slotsPerLookMax } from "./slots.ts";
 
 /** One policy's step, with what it was planned from. */
 export interface PlannedEntry {
@@ -38,11 +39,14 @@ export function* planBatches(due: readonly Entry[], moment: PlanningMoment): Gen
 }
 
 function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefined {
-  const { policy, source, markMs } = entry;
+  const { policy, source, markMs, followers } = entry;
   const slots = source.due(markMs, moment.nowMs);
   const newMarkMs = slots.at(-1);
   if (newMarkMs === undefined) return undefined;
-  const plans = planSlots(policy, slots, moment);
+  // Only a backlog is planned in several portions: then there are newer slots than these, which `all` prefers.
+  const isPortion = policy.catchUp === "all" && slots.length === slotsPerLookMax;
+  const newer = isPortion ? source.due(newMarkMs, moment.nowMs) : [];
+  const plans = planSlots(policy, slots, { ...moment, newer });
   return {
     entry,
     plans,
@@ -52,6 +56,7 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
       newMarkMs,
       records: toRecords(policy, plans),
       tasks: toTasks(policy, plans),
+      ...(followers.length === 0 ? {} : { followers, plannedAtMs: moment.nowMs }),
     },
   };
 }

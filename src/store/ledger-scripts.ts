@@ -36,13 +36,15 @@ end`;
  * Answers for each step 'ok', the other mark, or '' for none. A follower's slot waits from its own mark on, which goes along.
  */
 export const recordScript = createScript(`${recordLua}
-local function follow(policy, new, first, count, name, value, waits)
+local function follow(policy, expected, new, first, count, name, value, waits)
   local begun = redis.call('HGET', KEYS[1], name)
   if not begun then
     redis.call('HSET', KEYS[1], name, new)
     redis.call('HSET', KEYS[3], name, new)
     return
   end
+  -- Slots before were planned by a replica that did not know the follower yet.
+  if tonumber(begun) < tonumber(expected) then redis.call('HSET', KEYS[3], name, expected) end
   local isDirect = cjson.decode(value).after == policy
   for i = 0, count - 1 do
     local slot = ARGV[first + 2 * i]
@@ -69,7 +71,7 @@ while at <= #ARGV do
     for i = first, last - 1, 2 do write(slots, index, ARGV[i], ARGV[i + 1]) end
     if tasks ~= '[]' then redis.call('HSET', KEYS[2], policy .. '/' .. new, tasks) end
     local waits = {}
-    for i = last, last + 2 * followers - 1, 2 do follow(policy, new, first, count, ARGV[i], ARGV[i + 1], waits) end
+    for i = last, last + 2 * followers - 1, 2 do follow(policy, expected, new, first, count, ARGV[i], ARGV[i + 1], waits) end
     for i = 0, count - 1 do
       if waits[i] then tally(KEYS[key + 2 + i], ARGV[first + 2 * i + 1], waits[i]) end
     end
@@ -111,21 +113,27 @@ end
 return marks`);
 
 /**
- * Forgets policies: their marks at once when asked to, their records in a while. KEYS: marks, schedules, kept-since, then slots and
- * slot-index of each policy. ARGV: how long records stay (ms), '1' to forget the mark at once, then the policies.
- * Without '1' the mark stays until the records are gone, so that a policy that comes back goes on where it was.
+ * Forgets policies: their records in a while, their marks once they are old. KEYS: marks, schedules, kept-since, then slots and
+ * slot-index of each policy. ARGV: how long records stay (ms), the mark up to which it is old, then the policies.
+ * A mark stays as long as the records do, so that a policy that comes back goes on where it was.
  */
 export const forgetScript = createScript(`
 for i = 3, #ARGV do
   local policy, slots, index = ARGV[i], KEYS[2 * i - 2], KEYS[2 * i - 1]
-  local isGone = redis.call('EXISTS', slots) == 0
   for _, key in ipairs({slots, index}) do
     if redis.call('PTTL', key) == -1 then redis.call('PEXPIRE', key, ARGV[1]) end
   end
-  if ARGV[2] == '1' or isGone then
+  local mark = redis.call('HGET', KEYS[1], policy)
+  local isOld = ARGV[2] == '+inf' or (redis.call('EXISTS', slots) == 0 and mark and tonumber(mark) < tonumber(ARGV[2]))
+  if isOld then
     for n = 1, 3 do redis.call('HDEL', KEYS[n], policy) end
   end
 end
+return 'ok'`);
+
+/** Lets records stay for good that another replica, which does not know their policies, may have let end. KEYS: slots and indexes. */
+export const keepScript = createScript(`
+for i = 1, #KEYS do redis.call('PERSIST', KEYS[i]) end
 return 'ok'`);
 
 /** Turns a slot that a pause had skipped into a started one. KEYS: slots, outbox. ARGV: slot, record, outbox field, tasks. Answers 1 when done. */

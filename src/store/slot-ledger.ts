@@ -6,7 +6,7 @@ import { isJsonObject } from "../core/json.ts";
 import { readSlotRecord, type SlotRecord } from "../tasks/slot-record.ts";
 import type { ScheduledPolicy, SlotStep } from "../tasks/slot-step.ts";
 import { parseTask, type Task } from "../tasks/task.ts";
-import { forgetScript, marksScript, recordScript, startSkippedScript } from "./ledger-scripts.ts";
+import { forgetScript, keepScript, marksScript, recordScript, startSkippedScript } from "./ledger-scripts.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
 
 /** How many slot records a policy keeps; older ones are dropped. docs/operating.md says what they cost. */
@@ -77,18 +77,18 @@ export class SlotLedger {
 
   /** Forgets the marks and schedules of policies, and since when they are whole; their slot records stay for `slotRecordsForMs`. */
   drop(policies: readonly string[]): Promise<void> {
-    return this.#forget(policies, "1");
+    return this.#forget(policies, "+inf");
   }
 
   /**
    * Lets go of policies that nobody plans any more, though nobody saw them being removed: of their records after
    * `slotRecordsForMs`, and then of their marks. One that comes back before goes on where it was.
    */
-  async dropUnknown(known: ReadonlySet<string>): Promise<void> {
-    await this.#forget(
-      (await this.policies()).filter((policy) => !known.has(policy)),
-      "",
-    );
+  async tidy(known: ReadonlySet<string>, nowMs: number): Promise<void> {
+    const unknown = (await this.policies()).filter((policy) => !known.has(policy));
+    await this.#forget(unknown, nowMs - slotRecordsForMs);
+    for (const portion of portionsOf([...known]))
+      await keepScript(this.#store, this.#recordKeys(portion.map((policy) => ({ policy }))), []);
   }
 
   /** Steps whose tasks were recorded before `olderThanMs` and never confirmed: their scheduler died in between. At most 1,000. */
@@ -155,12 +155,12 @@ export class SlotLedger {
     return answer === 1;
   }
 
-  async #forget(policies: readonly string[], atOnce: "1" | ""): Promise<void> {
+  async #forget(policies: readonly string[], oldBeforeMs: number | "+inf"): Promise<void> {
     const { key } = this.#store;
     for (const portion of portionsOf(policies)) {
       const recordKeys = this.#recordKeys(portion.map((policy) => ({ policy })));
       const keys = [key("marks"), key("schedules"), key("kept-since"), ...recordKeys];
-      await forgetScript(this.#store, keys, [slotRecordsForMs, atOnce, ...portion]);
+      await forgetScript(this.#store, keys, [slotRecordsForMs, oldBeforeMs, ...portion]);
     }
   }
 

@@ -53,6 +53,7 @@ export async function expandMasks(task: Task, parts: WorkParts, attempt: Attempt
     return endUnsent("not-started", "no-target", `${found.size} sync jobs match; at most ${syncJobsMax} are started`);
   const tasks = [...found].map((syncJobId) => withTarget(task, syncJobId));
   await parts.enqueue(tasks);
+  await parts.chains.expanded(task, [...found]);
   await parts.journal.expanded(
     task.id,
     tasks.map(({ id }) => id),

@@ -70,7 +70,9 @@ interface VerdictContext {
 async function toVerdict(task: Task, step: Step, { parts, record, attempt }: VerdictContext): Promise<Verdict> {
   switch (step.step) {
     case "settled":
+      return done;
     case "expanded":
+      await release(task, parts);
       return done;
     case "snooze":
       return snooze(step.untilMs);
@@ -104,9 +106,18 @@ interface FinishContext {
 async function finish(task: Task, ending: Ending, { parts, record, attempts }: FinishContext): Promise<void> {
   const finishedAtMs = await parts.nowMs();
   await record(toOutcome(task, ending, { finishedAtMs, attempts }));
-  if (task.kind === "poll") return;
-  await parts.journal.settle(task.id);
-  await releaseRun(task, parts);
+  if (task.kind !== "poll") {
+    await parts.journal.settle(task.id);
+    await releaseRun(task, parts);
+  }
+  await release(task, parts);
+}
+
+/** What waits for this task may go on. Its own ending stands: whatever fails here is made good by the scheduler's sweep. */
+async function release(task: Task, { chains, log }: WorkParts): Promise<void> {
+  await chains.released(task).catch((error: unknown) => {
+    log.warn("chain.delayed", { taskId: task.id, message: error instanceof Error ? error.message : String(error) });
+  });
 }
 
 function toOutcome(

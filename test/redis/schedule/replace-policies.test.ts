@@ -34,6 +34,7 @@ function replica(policies: readonly Policy[]) {
     confirmQueued: ledger.confirmQueued.bind(ledger),
     unqueued: async () => [],
     drop: ledger.drop.bind(ledger),
+    tidy: ledger.tidy.bind(ledger),
   };
   const enqueue = async (tasks: readonly Task[]) => {
     queued.push(...tasks.map(({ policy, slotMs }) => `${policy} ${(slotMs - start) / 1_000}`));

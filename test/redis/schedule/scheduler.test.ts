@@ -35,6 +35,7 @@ function replica(
     confirmQueued: (steps) => ledger.confirmQueued(steps),
     unqueued: (olderThanMs) => ledger.unqueued(olderThanMs),
     drop: (policies) => ledger.drop(policies),
+    tidy: (known, nowMs) => ledger.tidy(known, nowMs),
   };
   return new Scheduler({ policies: [policy], ledger: onTestTime, enqueue, pauses, log: silentLog });
 }
