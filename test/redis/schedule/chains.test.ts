@@ -45,8 +45,9 @@ describe("a policy that follows another", () => {
     expect(await house.records("second")).toEqual([]);
     expect(await house.audit(second())).toEqual({ slots: 1, findings: [] });
     house.nowMs += 2_000;
-    await Promise.all([house.end(one as Task), house.end(two as Task)]);
-    await Promise.all([house.chains().sweep(), house.chains().ended("first", [chainStart + 5_000])]);
+    await Promise.all([house.end(one as Task), house.record(two as Task)]);
+    const replicas = Array.from({ length: 10 }, () => house.chains());
+    await Promise.all(replicas.flatMap((chains) => [chains.released(two as Task), chains.sweep()]));
     expect(house.tasksOf("second").map(({ id }) => id)).toEqual([`second__run__42__${(chainStart + 5_000) / 1_000}`]);
     expect(house.tasksOf("second")).toMatchObject([{ slotMs: chainStart + 5_000, startByMs: chainStart + 3_607_000 }]);
     expect(await house.records("second")).toEqual([[5, "started", "followed", "first ended: 2 succeeded"]]);
@@ -135,6 +136,8 @@ describe("a policy that follows another", () => {
     const chains = house.chains();
     for (const _ of [1, 2]) await chains.expanded(masks, ["7", "8"]);
     await chains.released(masks);
+    house.nowMs += 6_000;
+    await chains.sweep();
     expect(house.tasksOf("second")).toEqual([]);
     await house.end(child("8"));
     expect(await house.records("second")).toEqual([[5, "started", "followed", "first ended: 2 succeeded"]]);
@@ -205,6 +208,17 @@ describe("a chain in a reload", () => {
     await house.lookAt(scheduler, 10);
     await house.end(taskAt(house.tasksOf("first"), 1));
     expect((await house.records("second")).map(([slot, state]) => [slot, state])).toEqual([[10, "started"]]);
+    expect(await house.audit(second())).toEqual({ slots: 1, findings: [] });
+  });
+
+  it("that came while nothing ran begins now: what is caught up of its predecessor has no followers", async () => {
+    const { house } = await houseWith([testPolicy({ name: "first", catchUp: "all", catchUpWindowMs: 60_000 })]);
+    house.policies = [testPolicy({ name: "first", catchUp: "all", catchUpWindowMs: 60_000 }), second()];
+    const restarted = house.scheduler();
+    await house.lookAt(restarted, 22, 25);
+    for (const task of house.tasksOf("first")) await house.end(task);
+    expect(house.tasksOf("first")).toHaveLength(5);
+    expect((await house.records("second")).map(([slot]) => slot)).toEqual([25]);
     expect(await house.audit(second())).toEqual({ slots: 1, findings: [] });
   });
 
