@@ -15,7 +15,7 @@ import { type FollowerPlan, planFollower } from "./plan-follower.ts";
 import { tasksOf, toFollowedRecord } from "./slot-tasks.ts";
 
 /** What chains need of the chain book (store/chain-book.ts). */
-export interface WaitingSlots {
+interface WaitingSlots {
   expanded(task: Task, targets: readonly string[]): Promise<void>;
   released(task: Task): Promise<boolean>;
   find(slots: readonly Pick<WaitingSlot, "policy" | "slotMs">[]): Promise<readonly WaitingSlot[]>;
@@ -76,9 +76,10 @@ export class Chains implements FollowChains {
     let now = [...waiting];
     while (now.length > 0) {
       const next: WaitingSlot[] = [];
-      for (const slot of now) {
+      const states = await Promise.all(now.map((slot) => book.look(slot)));
+      for (const [index, slot] of now.entries()) {
         const known = policy(slot.policy);
-        const plan = planFollower({ policy: known, slot, predecessor: await book.look(slot), ...moment });
+        const plan = planFollower({ policy: known, slot, predecessor: states[index] ?? { state: "open" }, ...moment });
         if (plan === undefined) continue;
         const hasEnded = await this.#follow({ slot, plan, policy: known, nowMs });
         if (!hasEnded || plan.state === "started") continue;

@@ -19,7 +19,7 @@ afterAll(() => store.close());
 const first = (syncJobs = [1, 2]) => testPolicy({ name: "first", action: { kind: "run", syncJobs } });
 const second = (changes: Partial<Policy> = {}) => followerPolicy("second", "first", { root: "first", ...changes });
 const third = (changes: Partial<Policy> = {}) => followerPolicy("third", "second", { root: "first", ...changes });
-const after = (changes: object) => ({ ...second().after, ...changes }) as NonNullable<Policy["after"]>;
+const following = (changes: object) => ({ ...second().after, ...changes }) as NonNullable<Policy["after"]>;
 
 /** A house with keys of its own, whose scheduler has looked at second 0 and at the slot of second 5. */
 async function houseWith(policies: readonly Policy[]) {
@@ -108,7 +108,7 @@ describe("a policy that follows another", () => {
   });
 
   it("starts after other endings when on says so", async () => {
-    const { house } = await houseWith([first(), second({ after: after({ on: ["succeeded", "conflicts"] }) })]);
+    const { house } = await houseWith([first(), second({ after: following({ on: ["succeeded", "conflicts"] }) })]);
     const [one, two] = house.tasksOf("first");
     await house.end(one as Task, "conflicts");
     await house.end(two as Task);
@@ -169,7 +169,7 @@ describe("a policy that follows another", () => {
   });
 
   it("is missed when the predecessor takes longer than within, and does not start afterwards", async () => {
-    const { house } = await houseWith([first([1]), second({ after: after({ withinMs: 20_000 }) })]);
+    const { house } = await houseWith([first([1]), second({ after: following({ withinMs: 20_000 }) })]);
     house.nowMs = chainStart + 25_001;
     await house.chains().sweep();
     await house.end(taskAt(house.tasksOf("first"), 0));
@@ -227,7 +227,7 @@ describe("a chain in a reload", () => {
       house,
       scheduler,
       store: own,
-    } = await houseWith([first([1]), second({ after: after({ withinMs: 600_000 }) })]);
+    } = await houseWith([first([1]), second({ after: following({ withinMs: 600_000 }) })]);
     house.policies = [first([1])];
     scheduler.replace(house.policies);
     await house.lookAt(scheduler, 6, 100);

@@ -6,13 +6,13 @@ import { checks, fileWith, folderOf, loadText, problemsOf, variables } from "./p
 
 const run = "service: main, run: { syncJobs: [1] }";
 const first = `  - { name: a, ${run}, schedule: { cron: "0 2 * * *", spread: 10m } }\n`;
-const after = (name: string, predecessor: string, more = "") =>
+const follower = (name: string, predecessor: string, more = "") =>
   `  - { name: ${name}, ${run}, after: { policy: ${predecessor}${more} } }\n`;
 
 describe("a policy with after", () => {
   it("has the slots of the policy at which its chain begins, and starts on succeeded within a day unless said", async () => {
     const loaded = await loadText(
-      fileWith(`${first}${after("b", "a")}${after("c", "b", ", on: [succeeded, conflicts], within: 2h")}`),
+      fileWith(`${first}${follower("b", "a")}${follower("c", "b", ", on: [succeeded, conflicts], within: 2h")}`),
     );
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
     const dst = { gap: "next", overlap: "first" };
@@ -29,7 +29,7 @@ describe("a policy with after", () => {
   });
 
   it("may wait for every ending that a task can have, and for no other", async () => {
-    const on = (word: string) => fileWith(`${first}${after("b", "a", `, on: [${word}]`)}`);
+    const on = (word: string) => fileWith(`${first}${follower("b", "a", `, on: [${word}]`)}`);
     for (const status of outcomeStatuses) expect(await problemsOf(on(status))).toEqual([]);
     expect(await problemsOf(on("done"))).toEqual([
       `6:80 after.on.0: must be ${outcomeStatuses.join(", ").replace(/, (\S+)$/, " or $1")}`,
@@ -37,21 +37,21 @@ describe("a policy with after", () => {
   });
 
   const cases: readonly (readonly [string, string, string])[] = [
-    ["follows itself", after("b", "b"), "6:72 a policy cannot follow itself"],
-    ["follows nobody", after("b", "aa"), '6:72 there is no policy "aa"'],
+    ["follows itself", follower("b", "b"), "6:72 a policy cannot follow itself"],
+    ["follows nobody", follower("b", "aa"), '6:72 there is no policy "aa"'],
     [
       "stands in a circle",
-      `${after("b", "d")}${after("c", "b")}${after("d", "c")}${after("e", "c")}`,
+      `${follower("b", "d")}${follower("c", "b")}${follower("d", "c")}${follower("e", "c")}`,
       "6:72 b follows d follows c follows b: a circle never starts",
     ],
     [
       "follows one that only runs by hand",
-      `  - { name: h, ${run} }\n${after("b", "h")}`,
+      `  - { name: h, ${run} }\n${follower("b", "h")}`,
       "7:72 h has no schedule, so nothing ever starts this chain",
     ],
     [
       "waits for success of runs that nobody follows",
-      `  - { name: q, ${run}, schedule: { every: 1h }, follow: { until: accepted } }\n${after("b", "q")}`,
+      `  - { name: q, ${run}, schedule: { every: 1h }, follow: { until: accepted } }\n${follower("b", "q")}`,
       "7:72 q is not followed, so it ends as accepted and never as succeeded",
     ],
     [
@@ -73,7 +73,9 @@ describe("a policy with after", () => {
 
   it("may be the twentieth of a chain, and not the twenty-first", async () => {
     const chain = (count: number) =>
-      Array.from({ length: count - 1 }, (_, index) => after(`p${index + 1}`, index === 0 ? "a" : `p${index}`)).join("");
+      Array.from({ length: count - 1 }, (_, index) => follower(`p${index + 1}`, index === 0 ? "a" : `p${index}`)).join(
+        "",
+      );
     expect(await problemsOf(fileWith(`${first}${chain(20)}`))).toEqual([]);
     expect(await problemsOf(fileWith(`${first}${chain(21)}`))).toEqual([
       "25:74 it is the end of a chain that is too long: 20 policies are the most",
@@ -83,7 +85,7 @@ describe("a policy with after", () => {
   it("that follows a policy of another file is refused, with the place of that one", async () => {
     const folder = await folderOf({
       "a.yaml": fileWith(first),
-      "b.yaml": `apiVersion: syncline/v1\npolicies:\n${after("b", "a")}`,
+      "b.yaml": `apiVersion: syncline/v1\npolicies:\n${follower("b", "a")}`,
     });
     const loaded = await loadPolicies(folder, { variables, checks });
     const problems = loaded.ok ? [] : loaded.problems.map(({ line, message, hint }) => ({ line, message, hint }));
