@@ -24,8 +24,10 @@ import { createRecorder } from "./outcome/recorder.ts";
 import { createConsumer } from "./queue/consumer.ts";
 import { Producer } from "./queue/producer.ts";
 import { queueName } from "./queue/queues.ts";
+import { Chains } from "./schedule/chains.ts";
 import { createPauseWatch } from "./schedule/pause-watch.ts";
 import { Scheduler } from "./schedule/scheduler.ts";
+import { ChainBook } from "./store/chain-book.ts";
 import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
 import { Leases } from "./store/leases.ts";
@@ -100,7 +102,18 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const producer = new Producer(redis, log);
   const stopping = new AbortController();
   const guard = new RedisGuard({ store, log });
-  const parts = createParts({ options, current, services, gates, store, producer, guard, stopping: stopping.signal });
+  const ledger = new SlotLedger(store);
+  const chains = new Chains({
+    policy: (name) => current.policy(name),
+    followers: (name) => current.followers(name),
+    book: new ChainBook(store),
+    ledger,
+    enqueue: (tasks) => producer.enqueue(tasks),
+    pauses: () => readPauses(store),
+    log,
+  });
+  const shared = { options, current, services, gates, store, producer, guard, chains };
+  const parts = createParts({ ...shared, stopping: stopping.signal });
   if (options.roles.includes("worker")) {
     const createConsumers = consumersOf(options, { parts, store });
     services.consume({ createConsumers, pending: (service) => producer.pending(service) });
@@ -109,9 +122,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
     const pauses = createPauseWatch(() => readPauses(store), log);
-    const ledger = new SlotLedger(store);
     const mayPlan = () => guard.isSafe();
-    scheduler = new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, mayPlan, log });
+    scheduler = new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, mayPlan, chains, log });
     components.push(scheduler);
   }
   const adopt = (next: PolicySet) => {
@@ -148,10 +160,21 @@ interface Built {
   readonly store: Store;
   readonly producer: Producer;
   readonly guard: RedisGuard;
+  readonly chains: Chains;
   readonly stopping: AbortSignal;
 }
 
-function createParts({ options, current, services, gates, store, producer, guard, stopping }: Built): WorkParts {
+function createParts({
+  options,
+  current,
+  services,
+  gates,
+  store,
+  producer,
+  guard,
+  chains,
+  stopping,
+}: Built): WorkParts {
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
@@ -162,6 +185,7 @@ function createParts({ options, current, services, gates, store, producer, guard
     book: new FeedBook(store),
     read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
+    chains,
     nowMs: () => redisTimeMs(store),
     stopping,
     timing: options.timing ?? defaultTiming,

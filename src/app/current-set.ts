@@ -2,17 +2,25 @@
 // of an old set and half of a new one. Built by app.ts.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { createItemReader, type ItemReader } from "../feeds/mapping.ts";
+import { createFollowerMap, type FollowerMap } from "../schedule/followers.ts";
 import { type Feed, feedId } from "../tasks/feed.ts";
 
 /** The set in force, by name. */
 export class CurrentSet {
   #set: PolicySet;
   #policies: ReadonlyMap<string, Policy>;
+  #followers: FollowerMap;
   #readers = new Map<string, ItemReader>();
 
   constructor(set: PolicySet) {
     this.#set = set;
     this.#policies = byName(set);
+    this.#followers = createFollowerMap(set.policies);
+  }
+
+  /** The names of the policies that follow one directly. */
+  followers(name: string): readonly string[] {
+    return this.#followers.direct(name);
   }
 
   /** A policy as it is now; undefined when there is none of this name any more. */
@@ -35,6 +43,7 @@ export class CurrentSet {
   adopt(set: PolicySet): void {
     this.#set = set;
     this.#policies = byName(set);
+    this.#followers = createFollowerMap(set.policies);
     this.#readers = new Map();
   }
 }

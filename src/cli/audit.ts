@@ -5,6 +5,7 @@ import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { Producer } from "../queue/producer.ts";
 import { auditedSlotsMax, auditSlots, type SlotAudit } from "../schedule/audit-slots.ts";
+import { ChainBook } from "../store/chain-book.ts";
 import { History } from "../store/history.ts";
 import { openStore, redisTimeMs } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
@@ -63,13 +64,14 @@ export function auditCommand(io: CommandIo): Command {
       const producer = new Producer(redis, silentLog);
       try {
         const ledger = new SlotLedger(store);
+        const chains = new ChainBook(store);
         const places = { history: new History(store), journal: new StartJournal(store), producer, ledger };
         const nowMs = await redisTimeMs(store);
         const outcomesSinceMs = await places.history.keptSinceMs();
         const reports: AuditReport[] = [];
         for (const policy of wanted) {
           if (io.signal.aborted) break;
-          reports.push(await auditPolicy(policy, { places, options, nowMs, outcomesSinceMs }));
+          reports.push(await auditPolicy(policy, { places, chains, options, nowMs, outcomesSinceMs }));
         }
         printAudit(reports, { io, json: options.json === true, outcomesSinceMs });
         if (reports.some(({ findings }) => findings.length > 0)) io.exitCode = 1;
@@ -82,17 +84,24 @@ export function auditCommand(io: CommandIo): Command {
 
 interface AuditContext {
   readonly places: TaskPlaces;
+  readonly chains: ChainBook;
   readonly options: Pick<AuditOptions, "from" | "to">;
   readonly nowMs: number;
   readonly outcomesSinceMs: number | undefined;
 }
 
 async function auditPolicy(policy: Policy, context: AuditContext): Promise<AuditReport> {
-  const { places, options, nowMs, outcomesSinceMs } = context;
+  const { places, chains, options, nowMs, outcomesSinceMs } = context;
+  // What waits first: a slot that stops waiting in between has its record then.
+  const slots = policy.after === undefined ? [] : await chains.waitingOf(policy.name);
+  const waiting = new Set(slots.map(({ slotMs }) => slotMs));
   const holdings = await places.ledger.holdings(policy.name);
-  const audit = auditSlots(policy, { ...holdings, fromMs: options.from, toMs: options.to ?? nowMs, nowMs });
+  const audit = auditSlots(policy, { ...holdings, waiting, fromMs: options.from, toMs: options.to ?? nowMs, nowMs });
   if (audit === undefined) {
-    const note = policy.schedule === undefined ? "runs by hand only" : "no scheduler has seen it yet";
+    const note =
+      policy.schedule === undefined && policy.after === undefined
+        ? "runs by hand only"
+        : "no scheduler has seen it yet";
     return { policy: policy.name, audit: undefined, inFlight: 0, notes: [note], findings: [] };
   }
   // Outcomes of older slots may have been dropped: nothing can be said of them.
@@ -102,7 +111,13 @@ async function auditPolicy(policy: Policy, context: AuditContext): Promise<Audit
     ...audit.findings.map(({ slotMs, problem }) => ({ slotMs, problem, taskId: null })),
     ...lost.map(({ id }) => ({ slotMs: slotOf(id), problem: "no-outcome" as const, taskId: id })),
   ];
-  return { policy: policy.name, audit, inFlight, notes: notesOf(audit), findings };
+  return {
+    policy: policy.name,
+    audit,
+    inFlight,
+    notes: [...notesOf(audit), ...waitingNote(policy, waiting.size)],
+    findings,
+  };
 }
 
 function tasksOf(policy: Policy, records: readonly SlotRecord[]): TaskName[] {
@@ -119,6 +134,11 @@ function notesOf({ limitedBy, isCut }: SlotAudit): string[] {
   if (limitedBy === "schedule-changed") notes.push("its schedule changed then");
   if (isCut) notes.push(`ends after ${auditedSlotsMax} slots: narrow it with --from and --to`);
   return notes;
+}
+
+function waitingNote({ after }: Policy, count: number): string[] {
+  if (after === undefined || count === 0) return [];
+  return [`${count} slot${count === 1 ? " waits" : "s wait"} for ${after.policy}`];
 }
 
 /** The instant at the end of a scheduled task's name. */

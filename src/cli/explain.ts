@@ -6,6 +6,7 @@ import { silentLog } from "../core/event-log.ts";
 import { Producer } from "../queue/producer.ts";
 import { parseWallTime } from "../schedule/local-time.ts";
 import { type AskedTime, slotsAround, slotsUpTo } from "../schedule/slots-around.ts";
+import { ChainBook } from "../store/chain-book.ts";
 import { History } from "../store/history.ts";
 import { Leases } from "../store/leases.ts";
 import { Pauses } from "../store/pauses.ts";
@@ -53,7 +54,7 @@ export function explainCommand(io: CommandIo): Command {
     .action(async (name: string, time: string | undefined, options: ExplainOptions) => {
       const redis = redisTarget(options, io);
       const policy = findPolicy(await loadPoliciesOrThrow(options.config, io), name);
-      if (policy.schedule === undefined)
+      if (policy.schedule === undefined && policy.after === undefined)
         throw new UsageError(`${name} has no schedule: it runs by hand only; see syncline history ${name}`);
       const asked = time === undefined ? undefined : askedTime(time, policy);
       const store = await openStore(redis);
@@ -67,6 +68,7 @@ export function explainCommand(io: CommandIo): Command {
           ledger: new SlotLedger(store),
           leases: new Leases(store),
           pauses: new Pauses(store),
+          chains: new ChainBook(store),
           producer,
         };
         const story = await tellStory(policy, { asked: time ?? null, around, nowMs }, places);

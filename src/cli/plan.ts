@@ -3,6 +3,7 @@
 import { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
+import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import type { DstDay } from "../schedule/dst-days.ts";
 import { createSlotSource } from "../schedule/slots.ts";
@@ -120,14 +121,19 @@ function toJson({ policy, slots, dstDays }: PolicyPlan): object {
     service: policy.service,
     repository: policy.repository ?? null,
     timezone: zoneOf(policy),
+    ...(policy.after === undefined ? {} : { after: afterToJson(policy.after) }),
     slots: slots.map((slotMs) => new Date(slotMs).toISOString()),
     ...(dstDays === undefined ? {} : { dstDays: dstDaysToJson(dstDays) }),
   };
 }
 
+function afterToJson({ policy, on, withinMs }: NonNullable<Policy["after"]>): object {
+  return { policy, on, withinMs };
+}
+
 function toText(plans: readonly PolicyPlan[], colours: boolean): string {
   const rows = plans.flatMap(({ policy, slots }) => {
-    if (slots.length === 0) return [[policy.name, policy.action.kind, "only by hand", ""]];
+    if (slots.length === 0) return [[policy.name, policy.action.kind, whenElse(policy), ""]];
     return slots.map((slotMs, index) => [
       index === 0 ? policy.name : "",
       index === 0 ? policy.action.kind : "",
@@ -138,6 +144,12 @@ function toText(plans: readonly PolicyPlan[], colours: boolean): string {
   const slots = toTable(["policy", "kind", "local", "utc"], rows, colours);
   const affected = plans.flatMap(({ policy, dstDays }) => (dstDays === undefined ? [] : [{ policy, dstDays }]));
   return affected.length === 0 ? slots : `${slots}\n\n${dstDaysToText(affected, colours)}`;
+}
+
+/** When a policy without a schedule starts. */
+function whenElse({ after }: Policy): string {
+  if (after === undefined) return "only by hand";
+  return `after ${after.policy} (${after.on.join(", ")}), within ${formatDuration(after.withinMs)} of its slot`;
 }
 
 function zoneOf({ schedule }: Policy): string {

@@ -3,6 +3,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import type { SlotsAround } from "../schedule/slots-around.ts";
 import { tellNoRecord, tellRecord } from "../schedule/tell-record.ts";
+import type { ChainBook } from "../store/chain-book.ts";
 import type { Leases } from "../store/leases.ts";
 import type { Pauses } from "../store/pauses.ts";
 import type { LedgerHoldings } from "../store/slot-ledger.ts";
@@ -59,6 +60,7 @@ export interface SlotStory {
 export interface StoryPlaces extends TaskPlaces {
   readonly leases: Leases;
   readonly pauses: Pauses;
+  readonly chains: ChainBook;
 }
 
 const tasksMax = 1_000;
@@ -69,8 +71,10 @@ export async function tellStory(
   { asked, around, nowMs }: { readonly asked: string | null; readonly around: SlotsAround; readonly nowMs: number },
   places: StoryPlaces,
 ): Promise<SlotStory> {
-  const holdings = await places.ledger.holdings(policy.name);
   const { slotMs } = around;
+  // What waits first: a slot that stops waiting in between has its record then.
+  const waits = slotMs === undefined ? [] : await places.chains.find([{ policy: policy.name, slotMs }]);
+  const holdings = await places.ledger.holdings(policy.name);
   const record = holdings.records.find((one) => one.slotMs === slotMs);
   const pauses = (await places.pauses.all()).filter((pause) => isInForce(pause, nowMs) && isAbout(pause, policy));
   return {
@@ -81,7 +85,7 @@ export async function tellStory(
     previous: isoOf(around.previousMs),
     next: isoOf(around.nextMs),
     slot: isoOf(slotMs),
-    verdict: verdictOf(policy, { record, slotMs, nowMs, holdings }),
+    verdict: verdictOf(policy, { record, slotMs, nowMs, holdings, waitsFor: waits[0]?.after }),
     record: record ?? null,
     covers: holdings.records
       .filter(({ state, detail }) => state === "coalesced" && detail === isoOf(slotMs))
@@ -96,10 +100,13 @@ interface Known {
   readonly slotMs: number | undefined;
   readonly nowMs: number;
   readonly holdings: LedgerHoldings;
+  /** The predecessor whose slot has not ended yet. */
+  readonly waitsFor: string | undefined;
 }
 
-function verdictOf(policy: Policy, { record, slotMs, nowMs, holdings }: Known): string {
+function verdictOf(policy: Policy, { record, slotMs, nowMs, holdings, waitsFor }: Known): string {
   if (slotMs === undefined) return "its schedule has no slots around this time";
+  if (record === undefined && waitsFor !== undefined) return `waits for the same slot of ${waitsFor} to end`;
   return record === undefined ? tellNoRecord({ slotMs, nowMs, ...holdings }) : tellRecord(policy, record);
 }
 

@@ -1,5 +1,6 @@
 // The rules that look at all files together: names that are used and not there, and names that are there twice.
 // Called by load-policies.ts.
+import { checkChains } from "./chain-rules.ts";
 import { policyLimits } from "./policy-limits.ts";
 import { type Problem, problemOfFile } from "./problem.ts";
 import { type View, viewOf } from "./view.ts";
@@ -10,7 +11,12 @@ import { didYouMean } from "./yaml-hints.ts";
 export function checkCrossRules(files: readonly YamlFile[], allRead: boolean): readonly Problem[] {
   const views = files.map((file) => ({ file, view: viewOf(file.value) }));
   const isWhole = allRead && files.every((file) => file.value !== undefined);
-  return [...(isWhole ? unknownServices(views) : []), ...doubles(views), ...tooMany(views)];
+  return [
+    ...(isWhole ? unknownServices(views) : []),
+    ...doubles(views),
+    ...tooMany(views),
+    ...checkChains(files, isWhole),
+  ];
 }
 
 interface FileView {

@@ -15,6 +15,8 @@ export const policyDefaults = {
   catchUp: "latest",
   /** An older slot is no longer what the operator meant: the next one is near. */
   catchUpWindowMs: 3_600_000,
+  /** A policy that follows another begins on the same day or not at all. */
+  afterWithinMs: 86_400_000,
   /** Two runs of one sync job at once are the mistake that operators fear most. */
   overlap: "skip",
   /** A bare 200 says that a run was accepted, not that it worked: follow it to its end. */

@@ -4,10 +4,12 @@
 import { parseDuration } from "../core/duration.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
+import { type UnrootedPolicy, withChainRoots } from "./chain-roots.ts";
 import { policyDefaults } from "./defaults.ts";
 import { toTls, toToken } from "./normalise-login.ts";
 import type {
   Action,
+  After,
   ClosedTimes,
   Follow,
   ItemMapping,
@@ -36,9 +38,10 @@ export function normalisePolicies(files: readonly CheckedFile[]): PolicySet {
       services.set(name, toService(name, service, file));
   }
   const defaults: DefaultsInput = Object.assign({}, ...files.map(({ input }) => input.defaults ?? {}));
-  const policies = files.flatMap(({ file, input, lineOfPolicy }) =>
+  const written = files.flatMap(({ file, input, lineOfPolicy }) =>
     (input.policies ?? []).map((policy, index) => toPolicy(policy, defaults, { file, line: lineOfPolicy(index) })),
   );
+  const policies = withChainRoots(written);
   return { services, policies, contentHash: hashContent(services, policies), files: files.map(({ file }) => file) };
 }
 
@@ -77,22 +80,25 @@ function toService(name: string, input: ServiceInput, file: string): ServiceSett
   };
 }
 
-function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["where"]): Policy {
+function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["where"]): UnrootedPolicy {
   const action = toAction(input);
   const schedule = input.schedule === undefined ? undefined : toSchedule(input.schedule, defaults);
   const windowMs =
     schedule?.kind === "every"
       ? Math.min(schedule.everyMs, policyDefaults.catchUpWindowMs)
       : policyDefaults.catchUpWindowMs;
+  const after = input.after === undefined ? undefined : toAfter(input.after);
   return {
     name: input.name,
     service: input.service,
     repository: input.repository,
     action,
     schedule,
+    ...(after === undefined ? {} : { after }),
     closed: toClosedTimes(input, defaults),
     catchUp: input.catchUp ?? defaults.catchUp ?? policyDefaults.catchUp,
-    catchUpWindowMs: toMs(input.catchUpWindow ?? defaults.catchUpWindow) ?? windowMs,
+    // What follows another is late by after.within, and by nothing else.
+    catchUpWindowMs: after?.withinMs ?? toMs(input.catchUpWindow ?? defaults.catchUpWindow) ?? windowMs,
     overlap: input.overlap ?? defaults.overlap ?? policyDefaults.overlap,
     follow: toFollow(input, defaults, action),
     onUnknown: input.onUnknown ?? defaults.onUnknown ?? policyDefaults.onUnknown,
@@ -129,6 +135,10 @@ function toSchedule(input: ScheduleInput, defaults: DefaultsInput): Schedule {
     },
     spreadMs,
   };
+}
+
+function toAfter({ policy, on, within }: NonNullable<PolicyInput["after"]>): Omit<After, "root"> {
+  return { policy, on: on ?? ["succeeded"], withinMs: toMs(within) ?? policyDefaults.afterWithinMs };
 }
 
 function toClosedTimes(input: PolicyInput, defaults: DefaultsInput): ClosedTimes {

@@ -26,7 +26,9 @@ export const policyLimits = {
   pagedReadsPerSecondMin: 0.5,
   textCharactersMax: 4_096,
   /** Slots that `catchUp: all` may start at once. */
-  catchUpSlotsMax: 1_000,
+  catchUpSlotsMax: 100,
+  /** Policies in one chain. */
+  chainPoliciesMax: 20,
   /** Problems listed a set; beyond it one line says how many more there are. */
   problemsMax: 1_000,
   /** Syntax errors listed a file: the first ones cause the others. */

@@ -2,6 +2,7 @@
 // Holds no secret: a token is a path or the name of a variable.
 
 import type { ListName } from "../core/list-name.ts";
+import type { ChainEnding } from "./schema/after.ts";
 
 /** What the fields of a list's items mean: CEL texts over `item`. */
 export interface ItemMapping {
@@ -83,6 +84,17 @@ export type Schedule =
     }
   | { readonly kind: "every"; readonly everyMs: number; readonly spreadMs: number };
 
+/**
+ * What a policy follows: a slot of `policy` whose tasks all ended in one of `on`, up to `withinMs` after that slot.
+ * `root`: where its chain begins; the slots are that schedule's, with that policy's spread.
+ */
+export interface After {
+  readonly policy: string;
+  readonly on: readonly ChainEnding[];
+  readonly withinMs: number;
+  readonly root: { readonly name: string; readonly schedule: Schedule };
+}
+
 /** How a started run is watched. For activate and poll: until accepted. */
 export interface Follow {
   readonly until: "accepted" | "settled" | "quiet";
@@ -98,13 +110,14 @@ export interface ClosedTimes {
   readonly holidays: readonly string[];
 }
 
-/** One policy. Without a schedule it runs by hand only. */
+/** One policy. Without a schedule and without `after` it runs by hand only; it never has both. */
 export interface Policy {
   readonly name: string;
   readonly service: string;
   readonly repository: string | undefined;
   readonly action: Action;
   readonly schedule: Schedule | undefined;
+  readonly after?: After;
   readonly closed: ClosedTimes;
   readonly catchUp: "latest" | "none" | "all";
   readonly catchUpWindowMs: number;

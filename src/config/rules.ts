@@ -90,6 +90,7 @@ const policyRules: readonly Rule[] = [
   cronRule,
   blackoutRule,
   catchUpRule,
+  afterRule,
 ];
 
 function noDoubles(list: View, report: Report): void {
@@ -185,6 +186,19 @@ function catchUpRule(policy: View, { defaults, report }: RuleContext): void {
     const at = policy.at("catchUpWindow").isPresent ? window.path : policy.at("schedule").at("every").path;
     const message = `catchUp: all could start ${slots} slots at once; ${policyLimits.catchUpSlotsMax} is the most`;
     report(at, message, { hint: "shorten catchUpWindow, or use catchUp: latest" });
+  }
+}
+
+function afterRule(policy: View, { report }: RuleContext): void {
+  if (!policy.at("after").isPresent) return;
+  const hints = {
+    schedule: "a policy that follows another has the slots of that one: remove one of them",
+    catchUp: "say with after.within how late it may begin",
+    catchUpWindow: "say with after.within how late it may begin",
+  };
+  for (const [key, hint] of Object.entries(hints)) {
+    const { isPresent, path } = policy.at(key);
+    if (isPresent) report(path, `after and ${key} exclude each other`, { place: "key", hint });
   }
 }
 

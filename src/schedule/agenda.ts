@@ -1,7 +1,9 @@
 // The scheduler's list of what is planned: each scheduled policy with its mark and its next slot. Pure; no time, no Redis.
 // Looking for what is due goes through all of it, once a beat: 100,000 policies cost about a millisecond.
 import type { Policy } from "../config/policy-set.ts";
-import type { ScheduledPolicy } from "../tasks/slot-step.ts";
+import type { Follower, ScheduledPolicy } from "../tasks/slot-step.ts";
+import { createFollowerMap, type FollowerMap } from "./followers.ts";
+import { chainText } from "./slot-tasks.ts";
 import { createSlotSource, type SlotSource } from "./slots.ts";
 
 /** One scheduled policy. `markMs`: up to where its slots are recorded, as far as this replica knows. */
@@ -11,6 +13,8 @@ export interface Entry {
   readonly markMs: number;
   /** Its next slot; undefined when none will come. */
   readonly nextMs: number | undefined;
+  /** The policies whose slots are this one's, since they follow it. */
+  readonly followers: readonly Follower[];
 }
 
 /** How a list of policies differs from what is on the agenda. */
@@ -21,17 +25,28 @@ export interface AgendaChange {
   readonly end: readonly string[];
   /** Everything that will be on the agenda. */
   readonly sources: ReadonlyMap<string, { readonly policy: Policy; readonly source: SlotSource }>;
+  /** The policies that follow others, with what their slots depend on. */
+  readonly chained: ReadonlyMap<string, string>;
+  readonly followers: FollowerMap;
 }
 
 /** The agenda of one scheduler. */
 export class Agenda {
   readonly #entries = new Map<string, Entry>();
+  #chained: ReadonlyMap<string, string> = new Map();
+  #followers: FollowerMap = createFollowerMap([]);
 
   /** What adopting these policies would change. */
   compare(policies: readonly Policy[]): AgendaChange {
     const sources: [string, { policy: Policy; source: SlotSource }][] = [];
     const begin: ScheduledPolicy[] = [];
+    const chained = new Map<string, string>();
     for (const policy of policies) {
+      if (policy.after !== undefined) {
+        const text = chainText(policy.after);
+        chained.set(policy.name, text);
+        if (this.#chained.get(policy.name) !== text) begin.push({ policy: policy.name, schedule: text });
+      }
       const source = createSlotSource(policy);
       if (source === undefined) continue;
       sources.push([policy.name, { policy, source }]);
@@ -39,24 +54,34 @@ export class Agenda {
       begin.push({ policy: policy.name, schedule: source.text });
     }
     const scheduled = new Map(sources);
-    return { begin, end: [...this.#entries.keys()].filter((name) => !scheduled.has(name)), sources: scheduled };
+    const end = [...this.names()].filter((name) => !scheduled.has(name) && !chained.has(name));
+    return { begin, end, sources: scheduled, chained, followers: createFollowerMap(policies) };
   }
 
   /** Adopts a change. `marks` has those of `change.begin`; the others keep theirs. */
   adopt(change: AgendaChange, marks: ReadonlyMap<string, number>, nowMs: number): void {
-    for (const name of change.end) this.#entries.delete(name);
+    this.#chained = change.chained;
+    this.#followers = change.followers;
+    // Also one that follows another now and had a schedule before.
+    for (const name of this.#entries.keys()) if (!change.sources.has(name)) this.#entries.delete(name);
     for (const [name, { policy, source }] of change.sources) {
       const markMs = marks.get(name);
       const known = markMs === undefined ? this.#entries.get(name) : undefined;
       // The same schedule keeps its next slot; only the policy around it may be another one.
-      if (known !== undefined) this.#entries.set(name, { ...known, policy });
-      else this.#entries.set(name, entryAt(policy, source, markMs ?? nowMs));
+      const followers = this.#followers.all(name);
+      if (known !== undefined) this.#entries.set(name, { ...known, policy, followers });
+      else this.#entries.set(name, entryAt({ policy, source, followers }, markMs ?? nowMs));
     }
   }
 
   /** Notes up to where a policy's slots are recorded now. */
-  moveMark({ policy, source }: Entry, markMs: number): void {
-    this.#entries.set(policy.name, entryAt(policy, source, markMs));
+  moveMark(entry: Entry, markMs: number): void {
+    this.#entries.set(entry.policy.name, entryAt(entry, markMs));
+  }
+
+  /** The policies that slots are recorded for: those with a schedule, and those that follow others. */
+  names(): Set<string> {
+    return new Set([...this.#entries.keys(), ...this.#chained.keys()]);
   }
 
   /** The policies with a slot at or before this instant, in the order of their files. */
@@ -78,6 +103,6 @@ export class Agenda {
   }
 }
 
-function entryAt(policy: Policy, source: SlotSource, markMs: number): Entry {
-  return { policy, source, markMs, nextMs: source.next(markMs) };
+function entryAt({ policy, source, followers }: Omit<Entry, "markMs" | "nextMs">, markMs: number): Entry {
+  return { policy, source, markMs, nextMs: source.next(markMs), followers };
 }

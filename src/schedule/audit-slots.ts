@@ -4,7 +4,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { SlotRecord } from "../tasks/slot-record.ts";
 import { onTimeMs } from "./plan-slots.ts";
 import { scheduleHash } from "./slot-tasks.ts";
-import { createSlotSource } from "./slots.ts";
+import { createChainSource } from "./slots.ts";
 
 /** The most slots that one audit of a policy recomputes. */
 export const auditedSlotsMax = 10_000;
@@ -20,6 +20,8 @@ export interface AuditInput {
   /** The last instant to look at. */
   readonly toMs: number;
   readonly nowMs: number;
+  /** Slots that wait for the end of another policy's: they have no record yet. */
+  readonly waiting?: ReadonlySet<number>;
 }
 
 /** A slot or a record that is off. `lost`: there was a record, or should be; `unplanned`: due, and no scheduler has looked since; `no-slot`: a record of what is no slot. */
@@ -42,9 +44,9 @@ export interface SlotAudit {
   readonly findings: readonly SlotFinding[];
 }
 
-/** Audits the slots of one policy; undefined when it has no schedule, or no scheduler plans it here. */
+/** Audits the slots of one policy, its own or those of the policy that it follows; undefined when it has none, or no scheduler plans it here. */
 export function auditSlots(policy: Policy, input: AuditInput): SlotAudit | undefined {
-  const source = createSlotSource(policy);
+  const source = createChainSource(policy);
   if (source === undefined || input.markMs === undefined) return undefined;
   const { afterMs, limitedBy } = beginOf(policy, input);
   const endMs = Math.min(input.toMs, input.nowMs);
@@ -64,19 +66,23 @@ export function auditSlots(policy: Policy, input: AuditInput): SlotAudit | undef
     isCut,
     slots: slots.length,
     records,
-    findings: compare(slots, records, { markMs: input.markMs, nowMs: input.nowMs }),
+    findings: compare(slots, records, { waiting: new Set(), ...input, markMs: input.markMs }),
   };
 }
 
 function compare(
   slots: readonly number[],
   records: readonly SlotRecord[],
-  { markMs, nowMs }: { readonly markMs: number; readonly nowMs: number },
+  {
+    markMs,
+    nowMs,
+    waiting,
+  }: { readonly markMs: number; readonly nowMs: number; readonly waiting: ReadonlySet<number> },
 ): SlotFinding[] {
   const [planned, recorded] = [new Set(slots), new Set(records.map(({ slotMs }) => slotMs))];
   const findings: SlotFinding[] = [];
   for (const slotMs of slots) {
-    if (recorded.has(slotMs)) continue;
+    if (recorded.has(slotMs) || waiting.has(slotMs)) continue;
     if (slotMs <= markMs) findings.push({ slotMs, problem: "lost" });
     else if (nowMs - slotMs > onTimeMs) findings.push({ slotMs, problem: "unplanned" });
   }

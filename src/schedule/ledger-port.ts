@@ -15,4 +15,6 @@ export interface Ledger {
   unqueued(olderThanMs: number): Promise<readonly Pick<SlotStep, "policy" | "newMarkMs" | "tasks">[]>;
   /** Forgets the marks of policies that are not scheduled any more: coming back, they begin anew. */
   drop(policies: readonly string[]): Promise<void>;
+  /** Lets the records of policies end that are not known any more, and that nobody dropped. */
+  tidy(known: ReadonlySet<string>, nowMs: number): Promise<void>;
 }

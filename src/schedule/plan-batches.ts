@@ -5,6 +5,7 @@ import type { SlotStep } from "../tasks/slot-step.ts";
 import type { Entry } from "./agenda.ts";
 import { type PlanningMoment, planSlots, type SlotPlan } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
+import { slotsPerLookMax } from "./slots.ts";
 
 /** One policy's step, with what it was planned from. */
 export interface PlannedEntry {
@@ -38,7 +39,7 @@ export function* planBatches(due: readonly Entry[], moment: PlanningMoment): Gen
 }
 
 function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefined {
-  const { policy, markMs } = entry;
+  const { policy, markMs, followers } = entry;
   const due = planDue(entry, moment);
   if (due === undefined) return undefined;
   const { plans, newMarkMs } = due;
@@ -51,6 +52,7 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
       newMarkMs,
       records: toRecords(policy, plans),
       tasks: toTasks(policy, plans),
+      ...(followers.length === 0 ? {} : { followers, plannedAtMs: moment.nowMs }),
     },
   };
 }
@@ -60,10 +62,14 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
  * The one way from a mark to plans, on Redis's clock as on a virtual one.
  */
 export function planDue(
-  { policy, source, markMs }: Entry,
+  { policy, source, markMs }: Pick<Entry, "policy" | "source" | "markMs">,
   moment: PlanningMoment,
 ): { readonly plans: readonly SlotPlan[]; readonly newMarkMs: number } | undefined {
   const slots = source.due(markMs, moment.nowMs);
   const newMarkMs = slots.at(-1);
-  return newMarkMs === undefined ? undefined : { plans: planSlots(policy, slots, moment), newMarkMs };
+  if (newMarkMs === undefined) return undefined;
+  // Only a backlog is planned in several portions: then there are newer slots than these, which `all` prefers.
+  const isPortion = policy.catchUp === "all" && slots.length === slotsPerLookMax;
+  const newer = isPortion ? source.due(newMarkMs, moment.nowMs) : [];
+  return { plans: planSlots(policy, slots, { ...moment, newer }), newMarkMs };
 }

@@ -11,6 +11,7 @@ import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { EnqueueTasks } from "../tasks/seams.ts";
 import { Agenda } from "./agenda.ts";
+import type { Chains } from "./chains.ts";
 import type { Ledger } from "./ledger-port.ts";
 import type { ReadPauses } from "./pause-watch.ts";
 import { type PlannedEntry, planBatches } from "./plan-batches.ts";
@@ -25,11 +26,16 @@ export interface SchedulerOptions {
   readonly pauses?: ReadPauses;
   /** Whether slots may be planned now; always unless given. What is due meanwhile is planned afterwards, as after an outage. */
   readonly mayPlan?: () => boolean;
+  /** What goes on with the slots of policies that follow others; needed when there are any. */
+  readonly chains?: Pick<Chains, "ended" | "sweep">;
   readonly log: EventLog;
 }
 
 const sweepEveryMs = 10_000;
 const unqueuedForMs = 5_000;
+const tidyEveryMs = 3_600_000;
+/** Before changed policies are taken over, so many portions of a backlog are planned by the old ones: 20,000 slots a policy. */
+const backlogRoundsMax = 20;
 /** How many portions of one look are under way at once: while Redis takes one in, the next is made. */
 const batchesAtOnce = 3;
 /** A slot that comes before the next beat is waited for, since the beat follows this machine's clock and not Redis's. */
@@ -46,6 +52,7 @@ export class Scheduler implements Component {
   #busy: Promise<void> | undefined;
   readonly #stopping = new AbortController();
   #sweptAtMs = 0;
+  #tidiedAtMs = 0;
   #failing = false;
 
   constructor(options: SchedulerOptions) {
@@ -80,10 +87,17 @@ export class Scheduler implements Component {
     const moment = { nowMs, pauses: (await this.#options.pauses?.(nowMs)) ?? [] };
     await this.#planDue(moment);
     if (this.#wanted !== undefined) {
+      // Adopting moves the marks of changed schedules: what is due by then gets its records first.
+      for (let round = 1; round < backlogRoundsMax && this.#agenda.due(nowMs).length > 0; round += 1)
+        await this.#planDue(moment);
       await this.#adopt(this.#wanted, nowMs);
       await this.#planDue(moment);
     }
     if (nowMs - this.#sweptAtMs >= sweepEveryMs) await this.#sweep(nowMs);
+    if (nowMs - this.#tidiedAtMs >= tidyEveryMs) {
+      await this.#options.ledger.tidy(this.#agenda.names(), nowMs);
+      this.#tidiedAtMs = nowMs;
+    }
   }
 
   #onBeat(): void {
@@ -143,6 +157,14 @@ export class Scheduler implements Component {
     await enqueue(recorded.flatMap(({ step }) => step.tasks));
     await ledger.confirmQueued(recorded.map(({ step }) => step));
     for (const { step, plans } of recorded) for (const plan of plans) this.#logPlan(step.policy, plan, nowMs);
+    for (const { step, plans } of recorded) {
+      if (step.followers === undefined) continue;
+      const over = plans.filter(({ state }) => state !== "started");
+      await this.#options.chains?.ended(
+        step.policy,
+        over.map(({ slotMs }) => slotMs),
+      );
+    }
   }
 
   #logPlan(policy: string, plan: SlotPlan, nowMs: number): void {
@@ -162,6 +184,7 @@ export class Scheduler implements Component {
       await this.#options.ledger.confirmQueued([step]);
       this.#options.log.warn("slot.repaired", { policy: step.policy, tasks: step.tasks.length });
     }
+    await this.#options.chains?.sweep();
   }
 
   #report(error: unknown): void {

@@ -4,6 +4,8 @@ import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { SlotRecord } from "../tasks/slot-record.ts";
 import { type Task, targetFromMasks } from "../tasks/task.ts";
 import { taskId } from "../tasks/task-id.ts";
+import type { WaitingSlot } from "../tasks/waiting-slot.ts";
+import type { FollowerPlan } from "./plan-follower.ts";
 import type { SlotPlan } from "./plan-slots.ts";
 
 /** A task that has waited this long after its slot (or its catch-up window, if longer) does not start any more. */
@@ -12,7 +14,7 @@ const startWithinMs = 3_600_000;
 /** One ledger record for each planned slot. */
 export function toRecords(policy: Policy, plans: readonly SlotPlan[]): SlotRecord[] {
   const schedule = scheduleHash(policy);
-  const started = { kind: policy.action.kind, targets: targetsOf(policy) };
+  const started = startedAs(policy);
   return plans.map((plan) => ({
     slotMs: plan.slotMs,
     state: plan.state,
@@ -24,14 +26,29 @@ export function toRecords(policy: Policy, plans: readonly SlotPlan[]): SlotRecor
 }
 
 /** Eight hex digits that change when a policy's slots may be others; never with the name of the policy. */
-export function scheduleHash({ schedule }: Policy): string {
-  return hashText(canonicalJson(schedule ?? null), 8);
+export function scheduleHash({ schedule, after }: Pick<Policy, "schedule" | "after">): string {
+  return hashText(after === undefined ? canonicalJson(schedule ?? null) : chainText(after), 8);
+}
+
+/** What the slots of a policy that follows another depend on, in one text. */
+export function chainText({ policy, root }: NonNullable<Policy["after"]>): string {
+  return canonicalJson({ after: policy, root });
+}
+
+/** The record of a slot that waited for another policy's. `policy`: undefined when it is not configured any more. */
+export function toFollowedRecord({ slotMs }: WaitingSlot, plan: FollowerPlan, policy: Policy | undefined): SlotRecord {
+  const schedule = policy === undefined ? {} : { schedule: scheduleHash(policy) };
+  const isStarted = policy !== undefined && plan.state === "started";
+  return { slotMs, ...plan, ...schedule, ...(isStarted ? startedAs(policy) : {}) };
+}
+
+function startedAs(policy: Policy): Pick<SlotRecord, "kind" | "targets"> {
+  return { kind: policy.action.kind, targets: targetsOf(policy) };
 }
 
 /** The record of a slot that a pause had skipped and that starts after all. */
 export function toCaughtUp(policy: Policy, skipped: SlotRecord, note: string): SlotRecord {
-  const { kind } = policy.action;
-  return { ...skipped, state: "started", detail: "caught-up", note, kind, targets: targetsOf(policy) };
+  return { ...skipped, state: "started", detail: "caught-up", note, ...startedAs(policy) };
 }
 
 /** The tasks of the slots that start: one for each sync job, or one for the list. */
@@ -41,8 +58,14 @@ export function toTasks(policy: Policy, plans: readonly SlotPlan[]): Task[] {
   );
 }
 
-/** The tasks of one policy at one instant, on schedule or by hand. `covers`: older slots that these stand for. */
-export function tasksOf(policy: Policy, slot: Pick<Task, "slotMs" | "origin"> & { covers: readonly number[] }): Task[] {
+/** What tasks are made for. `covers`: older slots that these stand for; `dueMs`: when they came due, unless at the slot's instant. */
+export interface TaskSlot extends Pick<Task, "slotMs" | "origin"> {
+  readonly covers: readonly number[];
+  readonly dueMs?: number;
+}
+
+/** The tasks of one policy at one instant, on schedule or by hand. */
+export function tasksOf(policy: Policy, slot: TaskSlot): Task[] {
   const { action } = policy;
   return targetsOf(policy).map((target) => {
     const identity = { policy: policy.name, kind: action.kind, target, slotMs: slot.slotMs, origin: slot.origin };
@@ -53,9 +76,13 @@ export function tasksOf(policy: Policy, slot: Pick<Task, "slotMs" | "origin"> & 
       service: policy.service,
       repository: policy.repository ?? null,
       covers: slot.covers.slice(-1_000),
-      startByMs: slot.slotMs + Math.max(policy.catchUpWindowMs, startWithinMs),
+      startByMs: startByMs(policy, slot),
     };
   });
+}
+
+function startByMs({ catchUpWindowMs }: Policy, { slotMs, dueMs }: TaskSlot): number {
+  return dueMs === undefined ? slotMs + Math.max(catchUpWindowMs, startWithinMs) : dueMs + startWithinMs;
 }
 
 function targetsOf({ action }: Policy): string[] {

@@ -3,7 +3,7 @@ import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { createClosedTimes } from "./closed-times.ts";
 import type { WallTime } from "./local-time.ts";
-import { createSlotSource, type SlotSource, spreadOffsetMs } from "./slots.ts";
+import { createChainSource, type SlotSource, spreadOffsetMs } from "./slots.ts";
 
 const lookBackMs = 10 * 366 * 86_400_000;
 
@@ -27,13 +27,13 @@ export interface AskedTime extends WallTime {
 
 /** The newest slot up to an instant, and the next one after it: what is meant when nobody says a time. */
 export function slotsUpTo(policy: Policy, nowMs: number): SlotsAround {
-  const { previousMs, nextMs } = around(createSlotSource(policy), nowMs);
+  const { previousMs, nextMs } = around(createChainSource(policy), nowMs);
   return { previousMs, nextMs, slotMs: previousMs ?? nextMs, isSlot: true, reasons: [] };
 }
 
 /** The slots around a time, and why it is none of them. */
 export function slotsAround(policy: Policy, asked: AskedTime): SlotsAround {
-  const source = createSlotSource(policy);
+  const source = createChainSource(policy);
   const instants = asked.instants.length === 0 ? [asked.nearMs] : asked.instants;
   const hits = instants
     .map((instantMs) => slotWithin(source, instantMs, asked))
@@ -66,7 +66,8 @@ function around(source: SlotSource | undefined, atMs: number): Pick<SlotsAround,
   return { previousMs, nextMs };
 }
 
-function clockReasons({ schedule }: Policy, { text, instants }: AskedTime): string[] {
+function clockReasons(policy: Policy, { text, instants }: AskedTime): string[] {
+  const { schedule } = policy.after?.root ?? policy;
   if (schedule?.kind !== "cron" || instants.length === 1) return [];
   const { timezone, dst } = schedule;
   if (instants.length === 0)
@@ -76,7 +77,7 @@ function clockReasons({ schedule }: Policy, { text, instants }: AskedTime): stri
 }
 
 function noSlotReasons(policy: Policy, asked: AskedTime): string[] {
-  const moved = spreadSlot(policy, createSlotSource(policy), asked);
+  const moved = spreadSlot(policy, createChainSource(policy), asked);
   if (moved !== undefined) return [`its spread moves the slot of this time by ${formatDuration(moved - asked.nearMs)}`];
   const closed = createClosedTimes(policy)(asked.nearMs);
   const here = closed === undefined ? [] : [`it lies in a closed time anyway: ${closed.reason} ${closed.note}`];
@@ -85,7 +86,8 @@ function noSlotReasons(policy: Policy, asked: AskedTime): string[] {
 }
 
 function spreadSlot(policy: Policy, source: SlotSource | undefined, asked: AskedTime): number | undefined {
-  const offsetMs = spreadOffsetMs(policy.name, policy.schedule?.spreadMs ?? 0);
+  const { name, schedule } = policy.after?.root ?? policy;
+  const offsetMs = spreadOffsetMs(name, schedule?.spreadMs ?? 0);
   return offsetMs === 0 ? undefined : slotWithin(source, asked.nearMs + offsetMs, { ...asked, widthMs: 1 });
 }
 

@@ -17,12 +17,17 @@ export interface SlotSource {
 }
 
 /** The slots of a policy, or undefined when it is only run by hand. */
-export function createSlotSource(policy: Policy): SlotSource | undefined {
+export function createSlotSource(policy: Pick<Policy, "name" | "schedule">): SlotSource | undefined {
   if (policy.schedule === undefined) return undefined;
   const text = canonicalJson(policy.schedule);
   const offsetMs = spreadOffsetMs(policy.name, policy.schedule.spreadMs);
   const calendar = shift(sharedCalendar(policy.schedule, text), offsetMs);
   return { text, next: calendar.next, due: (afterMs, untilMs) => dueSlots(calendar, afterMs, untilMs) };
+}
+
+/** The slots of a policy, or of the one at which its chain begins; for looking, since the scheduler plans a chain by its first policy. */
+export function createChainSource(policy: Policy): SlotSource | undefined {
+  return createSlotSource(policy.after?.root ?? policy);
 }
 
 /** The slots after `afterMs` up to and including `untilMs`, oldest first, `slotsPerLookMax` at the most. */

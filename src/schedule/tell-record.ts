@@ -1,4 +1,5 @@
 // What a slot's record means, in one sentence; and what it means that there is none. Pure; called by `explain`.
+import { policyLimits } from "../config/policy-limits.ts";
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import type { SlotRecord } from "../tasks/slot-record.ts";
@@ -9,12 +10,17 @@ export function tellRecord(policy: Policy, { state, detail, note }: SlotRecord):
   const because = note === undefined ? "" : `: ${note}`;
   switch (state) {
     case "started":
+      if (detail === "followed") return `started${because}`;
       return detail === "caught-up"
         ? `skipped by a pause at first, then started by resume --catch-up${because}`
         : "started";
     case "coalesced":
       return `not started by itself: the newer slot ${detail} stands for it (catchUp: ${policy.catchUp})`;
     case "missed":
+      if (detail === "catch-up-cap")
+        return `not started: catchUp is all, and ${policyLimits.catchUpSlotsMax} newer slots were late as well`;
+      if (detail === "after-within")
+        return `not started: later than ${formatDuration(policy.catchUpWindowMs)} after its slot (after.within)${because}`;
       return detail === "catch-up-none"
         ? `not started: noticed more than ${formatDuration(onTimeMs)} late, and catchUp is none`
         : `not started: noticed later than its catch-up window allows (now ${formatDuration(policy.catchUpWindowMs)})`;
@@ -27,6 +33,8 @@ function skipWord(reason: string): string {
   if (reason === "blackout") return "it lay in a blackout window";
   if (reason === "holiday") return "it fell on a holiday";
   if (reason === "quarantine") return "its policy was in quarantine";
+  if (reason === "predecessor") return "its predecessor did not end so that it may";
+  if (reason === "removed") return "it was taken away while it waited";
   return reason;
 }
 

@@ -45,7 +45,7 @@ export function noCounts(): Counts {
     late: 0,
     coalesced: 0,
     skipped: { blackout: 0, holiday: 0, paused: 0, quarantine: 0 },
-    missed: { "catch-up-none": 0, "outside-window": 0 },
+    missed: { "catch-up-none": 0, "outside-window": 0, "catch-up-cap": 0 },
     runs: 0,
     notStarted: { overlap: 0, "too-late": 0 },
     waited: { behindRun: 0, forWorker: 0 },

@@ -1,6 +1,8 @@
 // The history: one outcome per task, newest first. Written by outcome/recorder.ts, read by the command line.
 import { type Outcome, parseOutcome } from "../tasks/outcome.ts";
+import { tallyOutcomeLua } from "./chain-scripts.ts";
 import { createScript, type Store } from "./redis.ts";
+import { tallyKey } from "./slot-ledger.ts";
 import type { StartState } from "./start-entry.ts";
 import { entryKey, entryRetentionMs, inFlightKey } from "./start-journal.ts";
 
@@ -12,9 +14,10 @@ const tellWithinMs = 5_000;
 
 const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
 
-// KEYS: outcomes, index, untold, journal entry, starts in flight. ARGV: task, outcome, when it ended, how many are kept, the state
-// and owner that the journal must show ('' for any), its retention, time for telling.
-const recordScript = createScript(`${now}
+// KEYS: outcomes, index, untold, journal entry, starts in flight, the tally of its slot. ARGV: task, outcome, when it ended, how many are kept, the state
+// and owner that the journal must show ('' for any), its retention, time for telling, target, status.
+const recordScript = createScript(`${tallyOutcomeLua}
+${now}
 local entry = redis.call('HMGET', KEYS[4], 'state', 'owner')
 if entry[1] == 'settled' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 'over' end
 if entry[1] ~= 'settled' and ARGV[5] ~= '' and (entry[1] ~= ARGV[5] or (ARGV[6] ~= '' and entry[2] ~= ARGV[6])) then return 'moved-on' end
@@ -25,6 +28,7 @@ if entry[1] then
 end
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 'stands' end
 redis.call('ZADD', KEYS[3], now + ARGV[8], ARGV[1])
+if redis.call('EXISTS', KEYS[6]) == 1 then note(KEYS[6], ARGV[9], ARGV[10], ARGV[3]) end
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 local extra = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[4])
 if extra > 0 then
@@ -65,14 +69,18 @@ export class History {
   /** Writes an outcome and settles the task's start in one step: unless it has one already, or its start has moved on from `from`. */
   async record(outcome: Outcome, from?: SettleFrom): Promise<Recorded> {
     const { key } = this.#store;
-    const { taskId, finishedAt } = outcome;
+    const { taskId, policy, target, status, origin, finishedAt } = outcome;
+    // No chain follows what somebody runs by hand, even at the very instant of a slot.
+    const slotMs = origin === "schedule" ? Date.parse(outcome.slot) : -1;
     const entry = entryKey(this.#store, taskId);
+    const tally = tallyKey(this.#store, policy, slotMs);
     const answer = await recordScript(
       this.#store,
-      [key("outcomes"), key("outcome-index"), key("untold"), entry, inFlightKey(this.#store, outcome)],
+      [key("outcomes"), key("outcome-index"), key("untold"), entry, inFlightKey(this.#store, outcome), tally],
       [
         ...[taskId, JSON.stringify(outcome), Date.parse(finishedAt), outcomesMax],
         ...[from?.state ?? "", from?.owner ?? "", entryRetentionMs, tellWithinMs],
+        ...[target, status],
       ],
     );
     return answer === "recorded" || answer === "moved-on" ? answer : "stands";

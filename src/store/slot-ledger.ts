@@ -6,11 +6,14 @@ import { isJsonObject } from "../core/json.ts";
 import { readSlotRecord, type SlotRecord } from "../tasks/slot-record.ts";
 import type { ScheduledPolicy, SlotStep } from "../tasks/slot-step.ts";
 import { parseTask, type Task } from "../tasks/task.ts";
-import { marksScript, recordScript, startSkippedScript } from "./ledger-scripts.ts";
+import { forgetScript, keepScript, marksScript, recordScript, startSkippedScript } from "./ledger-scripts.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
 
-/** How many slot records a policy keeps; older ones are dropped. About 150 bytes each, and 6 more for each sync job of a started slot. */
+/** How many slot records a policy keeps; older ones are dropped. docs/operating.md says what they cost. */
 export const slotRecordsMax = 1_000;
+
+/** How long a record is kept, counted back from the policy's newest slot; also how long those of a removed policy are. */
+export const slotRecordsForMs = 31 * 86_400_000;
 
 /** What is in the ledger of one policy. Instants are milliseconds UTC. */
 export interface LedgerHoldings {
@@ -43,7 +46,7 @@ export class SlotLedger {
     const marks = new Map<string, number>();
     for (const portion of portionsOf(policies)) {
       const args = [nowMs, ...portion.flatMap(({ policy, schedule }) => [policy, schedule])];
-      const keys = [key("marks"), key("schedules"), key("kept-since")];
+      const keys = [key("marks"), key("schedules"), key("kept-since"), ...this.#recordKeys(portion)];
       const answer = toTexts(await marksScript(this.#store, keys, args));
       for (const [index, { policy }] of portion.entries()) marks.set(policy, Number(answer[index]));
     }
@@ -58,9 +61,8 @@ export class SlotLedger {
     const { key } = this.#store;
     const answers: RecordAnswer[] = [];
     for (const portion of portionsOf(steps)) {
-      const slotKeys = portion.flatMap(({ policy }) => [key("slots", policy), key("slot-index", policy)]);
-      const keys = [key("marks"), key("outbox"), key("kept-since"), ...slotKeys];
-      const args = [slotRecordsMax, ...portion.flatMap(stepArguments)];
+      const keys = [key("marks"), key("outbox"), key("kept-since"), key("waiting"), ...portion.flatMap(this.#stepKeys)];
+      const args = [slotRecordsMax, slotRecordsForMs, ...portion.flatMap(stepArguments)];
       const answer = toTexts(await recordScript(this.#store, keys, args));
       answers.push(...portion.map((step, index) => toAnswer(answer[index] ?? "", step)));
     }
@@ -73,14 +75,20 @@ export class SlotLedger {
     for (const portion of portionsOf(fields)) await this.#store.redis.hdel(this.#store.key("outbox"), ...portion);
   }
 
-  /** Forgets the marks and schedules of policies, and since when they are whole; their slot records stay. */
-  async drop(policies: readonly string[]): Promise<void> {
-    const { redis, key } = this.#store;
-    for (const portion of portionsOf(policies)) {
-      await redis.hdel(key("marks"), ...portion);
-      await redis.hdel(key("schedules"), ...portion);
-      await redis.hdel(key("kept-since"), ...portion);
-    }
+  /** Forgets the marks and schedules of policies, and since when they are whole; their slot records stay for `slotRecordsForMs`. */
+  drop(policies: readonly string[]): Promise<void> {
+    return this.#forget(policies, "+inf");
+  }
+
+  /**
+   * Lets go of policies that nobody plans any more, though nobody saw them being removed: of their records after
+   * `slotRecordsForMs`, and then of their marks. One that comes back before goes on where it was.
+   */
+  async tidy(known: ReadonlySet<string>, nowMs: number): Promise<void> {
+    const unknown = (await this.policies()).filter((policy) => !known.has(policy));
+    await this.#forget(unknown, nowMs - slotRecordsForMs);
+    for (const portion of portionsOf([...known]))
+      await keepScript(this.#store, this.#recordKeys(portion.map((policy) => ({ policy }))), []);
   }
 
   /** Steps whose tasks were recorded before `olderThanMs` and never confirmed: their scheduler died in between. At most 1,000. */
@@ -146,6 +154,25 @@ export class SlotLedger {
     );
     return answer === 1;
   }
+
+  async #forget(policies: readonly string[], oldBeforeMs: number | "+inf"): Promise<void> {
+    const { key } = this.#store;
+    for (const portion of portionsOf(policies)) {
+      const recordKeys = this.#recordKeys(portion.map((policy) => ({ policy })));
+      const keys = [key("marks"), key("schedules"), key("kept-since"), ...recordKeys];
+      await forgetScript(this.#store, keys, [slotRecordsForMs, oldBeforeMs, ...portion]);
+    }
+  }
+
+  #recordKeys(policies: readonly { readonly policy: string }[]): string[] {
+    const { key } = this.#store;
+    return policies.flatMap(({ policy }) => [key("slots", policy), key("slot-index", policy)]);
+  }
+
+  readonly #stepKeys = ({ policy, records, followers = [] }: SlotStep): string[] => {
+    const tallies = followers.length === 0 ? [] : records.map(({ slotMs }) => tallyKey(this.#store, policy, slotMs));
+    return [...this.#recordKeys([{ policy }]), ...tallies];
+  };
 }
 
 function toRecord(slot: string, text: string | null): SlotRecord[] {
@@ -166,9 +193,20 @@ function* portionsOf<Item>(items: readonly Item[]): Generator<readonly Item[], v
   for (let start = 0; start < items.length; start += portionMax) yield items.slice(start, start + portionMax);
 }
 
-function stepArguments({ policy, expectedMarkMs, newMarkMs, tasks, records }: SlotStep): (string | number)[] {
+function stepArguments(step: SlotStep): (string | number)[] {
+  const { policy, expectedMarkMs, newMarkMs, tasks, records, followers = [], plannedAtMs = newMarkMs } = step;
   const slots = records.flatMap(({ slotMs, ...record }) => [slotMs, JSON.stringify({ v: 1, ...record })]);
-  return [policy, expectedMarkMs, newMarkMs, JSON.stringify(tasks), records.length, ...slots];
+  const waiting = followers.flatMap(({ policy: name, ...rest }) => [
+    name,
+    JSON.stringify({ v: 1, ...rest, openedMs: plannedAtMs }),
+  ]);
+  const counts = [records.length, followers.length];
+  return [policy, expectedMarkMs, newMarkMs, JSON.stringify(tasks), ...counts, ...slots, ...waiting];
+}
+
+/** Where the tasks of one slot are counted while another policy waits for them. */
+export function tallyKey({ key }: Store, policy: string, slotMs: number): string {
+  return key("tally", policy, String(slotMs));
 }
 
 function outboxField({ policy, newMarkMs }: Pick<SlotStep, "policy" | "newMarkMs">): string {

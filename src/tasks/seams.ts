@@ -8,6 +8,14 @@ export type Urgency = "actions" | "polls";
 /** Puts tasks into the queue. A task whose id is known there already is dropped silently; so calling twice is safe. */
 export type EnqueueTasks = (tasks: readonly Task[]) => Promise<void>;
 
+/** Tells those who wait for the end of a slot how far its tasks have come. Every call may be repeated. */
+export interface FollowChains {
+  /** Other tasks stand for this one. Said when they are in the queue, before this one is released. */
+  expanded(task: Task, targets: readonly string[]): Promise<void>;
+  /** The outcome of this task stands, or other tasks stand for it, and it holds nothing any more. */
+  released(task: Task): Promise<void>;
+}
+
 /** How often a task has been tried: `attempt` starts at 1 and `attemptsMax` is the last one. */
 export interface Attempt {
   readonly attempt: number;

@@ -9,6 +9,17 @@ export interface SlotStep {
   readonly newMarkMs: number;
   readonly records: readonly SlotRecord[];
   readonly tasks: readonly Task[];
+  /** The policies that follow this one, and those that follow them: each will get a record for each of these slots. */
+  readonly followers?: readonly Follower[];
+  /** When it was planned, by Redis. */
+  readonly plannedAtMs?: number;
+}
+
+/** A policy whose slots are those of another. `after`: whom it follows; `followers`: how many follow it directly. */
+export interface Follower {
+  readonly policy: string;
+  readonly after: string;
+  readonly followers: number;
 }
 
 /** A policy and the text of its schedule (`SlotSource.text`); another text means that the schedule has changed. */

@@ -63,6 +63,7 @@ export async function expandMasks(
     return noTarget(owner, `${found.size} sync jobs match; at most ${syncJobsMax} are started`);
   const tasks = [...found].map((syncJobId) => withTarget(task, syncJobId));
   await parts.enqueue(tasks);
+  await parts.chains.expanded(task, [...found]);
   await parts.journal.expanded(
     task.id,
     tasks.map(({ id }) => id),

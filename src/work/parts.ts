@@ -8,7 +8,7 @@ import type { FeedBook } from "../store/feed-book.ts";
 import type { Leases } from "../store/leases.ts";
 import type { StartJournal } from "../store/start-journal.ts";
 import type { Feed } from "../tasks/feed.ts";
-import type { EnqueueTasks } from "../tasks/seams.ts";
+import type { EnqueueTasks, FollowChains } from "../tasks/seams.ts";
 import type { WorkTiming } from "./timing.ts";
 
 /** The tools of every processor. Lookups answer undefined for what is no longer configured. */
@@ -24,6 +24,7 @@ export interface WorkParts {
   /** Makes sure that somebody reads a feed; with `hurry`, as soon as its pace allows. */
   readonly read: (feed: Feed, options: { readonly hurry: boolean }) => Promise<void>;
   readonly enqueue: EnqueueTasks;
+  readonly chains: FollowChains;
   /** The shared clock: Redis's. */
   readonly nowMs: () => Promise<number>;
   /** Aborts when the process is told to stop: from then on no start is permitted. */

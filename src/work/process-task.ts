@@ -96,10 +96,12 @@ async function toVerdict(task: Task, step: Step, { parts, recorder, attempt }: V
     case "settled": {
       // Whoever settled it may have died before it told the outcome or gave everything back.
       await releaseRun(task, parts);
+      await release(task, parts);
       const tellerUntilMs = await recorder.retell(task.id);
       return tellerUntilMs === undefined ? done : snooze(tellerUntilMs);
     }
     case "expanded":
+      await release(task, parts);
       return done;
     case "snooze":
       return snooze(step.untilMs);
@@ -140,7 +142,15 @@ async function finish(
   const finishedAtMs = await parts.nowMs();
   if (!(await recorder.record(toOutcome(task, ending, { finishedAtMs, attempts }), from))) return false;
   if (task.kind !== "poll") await releaseRun(task, parts);
+  await release(task, parts);
   return true;
+}
+
+/** What waits for this task may go on. Its own ending stands: whatever fails here is made good by the scheduler's sweep. */
+async function release(task: Task, { chains, log }: WorkParts): Promise<void> {
+  await chains.released(task).catch((error: unknown) => {
+    log.warn("chain.delayed", { taskId: task.id, message: error instanceof Error ? error.message : String(error) });
+  });
 }
 
 function toOutcome(

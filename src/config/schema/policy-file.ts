@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { policyLimits } from "../policy-limits.ts";
 import { actionFields } from "./action.ts";
+import { afterSchema } from "./after.ts";
 import { closedFields } from "./closed.ts";
 import { behaviourFields } from "./follow.ts";
 import { nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
@@ -41,12 +42,7 @@ const policySchema = z.strictObject({
   schedule: scheduleSchema.exactOptional(),
   ...closedFields,
   ...behaviourFields,
-  after: z
-    .array(nameSchema)
-    .min(1)
-    .max(20)
-    .meta({ description: "Policies that must have succeeded before.", examples: [["masks-nightly"]] })
-    .exactOptional(),
+  after: afterSchema.exactOptional(),
 });
 
 /** A policy file as people write it. */

@@ -34,6 +34,7 @@ function replica(policies: readonly Policy[]) {
     confirmQueued: ledger.confirmQueued.bind(ledger),
     unqueued: async () => [],
     drop: ledger.drop.bind(ledger),
+    tidy: ledger.tidy.bind(ledger),
   };
   const enqueue = async (tasks: readonly Task[]) => {
     queued.push(...tasks.map(({ policy, slotMs }) => `${policy} ${(slotMs - start) / 1_000}`));
@@ -93,6 +94,19 @@ describe("a scheduler with new policies", () => {
     const after = replica([testPolicy({ name: "restarted", schedule: every(60), catchUpWindowMs: 3_600_000 })]);
     await after.lookAt(1_830, 1_860);
     expect(after.queued).toEqual(["restarted 1860"]);
+  });
+
+  it("records a backlog of thousands of slots before a changed schedule moves the mark", async () => {
+    const old = testPolicy({ name: "backlog", schedule: every(1), catchUp: "none" });
+    const { scheduler, lookAt } = replica([old]);
+    await lookAt(0);
+    scheduler.replace([testPolicy({ name: "backlog", schedule: every(60), catchUp: "none" })]);
+    await lookAt(3_601);
+    const { records, keptSinceMs } = await ledger.holdings("backlog");
+    expect(records).toHaveLength(1_000);
+    expect(records[0]?.slotMs).toBe(start + 2_602_000);
+    expect(records.at(-1)?.slotMs).toBe(start + 3_601_000);
+    expect(keptSinceMs).toBe(start + 3_601_000);
   });
 
   it("forgets a removed policy: back again, it begins anew", async () => {

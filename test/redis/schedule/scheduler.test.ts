@@ -35,6 +35,7 @@ function replica(
     confirmQueued: (steps) => ledger.confirmQueued(steps),
     unqueued: (olderThanMs) => ledger.unqueued(olderThanMs),
     drop: (policies) => ledger.drop(policies),
+    tidy: (known, nowMs) => ledger.tidy(known, nowMs),
   };
   return new Scheduler({ policies: [policy], ledger: onTestTime, enqueue, pauses, log: silentLog });
 }
@@ -78,6 +79,23 @@ describe("the scheduler", () => {
     expect(tasks[0]).toMatchObject({ target: "42", slotMs: start + 36 * 300_000 });
     expect(tasks[0]?.covers).toHaveLength(35);
     expect(await ledger.slots("silent", 100)).toHaveLength(36);
+  });
+
+  it("starts the newest 100 slots of a backlog for `all`, though it is planned in portions", async () => {
+    const clock = { nowMs: start };
+    const queued: number[] = [];
+    const enqueue = async (tasks: readonly Task[]) => {
+      queued.push(...tasks.map(({ slotMs }) => (slotMs - start) / 1_000));
+    };
+    const schedule = { kind: "every", everyMs: 1_000, spreadMs: 0 } as const;
+    const policy = testPolicy({ name: "flood", schedule, catchUp: "all", catchUpWindowMs: 3_600_000 });
+    await replica(policy, clock, enqueue).look();
+    clock.nowMs = start + 1_500_000;
+    const late = replica(policy, clock, enqueue);
+    for (const _ of [1, 2, 3]) await late.look();
+    expect(queued).toEqual(Array.from({ length: 100 }, (_, index) => 1_401 + index));
+    const { records } = await ledger.holdings("flood");
+    expect(records.filter(({ detail }) => detail === "catch-up-cap")).toHaveLength(900);
   });
 
   it("queues what a dead scheduler had recorded but not queued", async () => {

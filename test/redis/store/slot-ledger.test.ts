@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import { SlotLedger, slotRecordsMax } from "../../../src/store/slot-ledger.ts";
+import { SlotLedger, slotRecordsForMs, slotRecordsMax } from "../../../src/store/slot-ledger.ts";
 import type { Task } from "../../../src/tasks/task.ts";
 import { redisForTest } from "../../support/redis.ts";
 
@@ -197,6 +197,50 @@ describe("the slot ledger", () => {
     expect((await ledger.holdings("resumed")).records).toEqual([started, blackout]);
     expect(await ledger.unqueued(9_001)).toContainEqual({ policy: "resumed", ...start });
     await ledger.confirmQueued([{ policy: "resumed", newMarkMs: 9_000 }]);
+  });
+
+  it("drops records that lie more than 31 days before the newest slot, and says since when they are whole", async () => {
+    const day = 86_400_000;
+    await ledger.marks([scheduled("aged")], 0);
+    for (const [from, to] of [
+      [0, 1],
+      [1, 2],
+      [2, 32],
+      [32, 33.5],
+    ] as const)
+      await ledger.record([step("aged", from * day, to * day)]);
+    const holdings = await ledger.holdings("aged");
+    expect(holdings.records.map(({ slotMs }) => slotMs / day)).toEqual([32, 33.5]);
+    expect(holdings.keptSinceMs).toBe(2 * day);
+  });
+
+  it("lets the records of a dropped policy end in 31 days, unless it comes back", async () => {
+    const left = (policy: string) =>
+      Promise.all([store.redis.pttl(store.key("slots", policy)), store.redis.pttl(store.key("slot-index", policy))]);
+    await ledger.marks([scheduled("leaving")], 0);
+    await ledger.record([step("leaving", 0, 1_000)]);
+    expect(await left("leaving")).toEqual([-1, -1]);
+    await ledger.drop(["leaving"]);
+    for (const ms of await left("leaving")) expect(Math.abs(ms - slotRecordsForMs)).toBeLessThan(60_000);
+    await ledger.marks([scheduled("leaving")], 5_000);
+    expect(await left("leaving")).toEqual([-1, -1]);
+  });
+
+  it("lets go of policies that were removed while nothing ran: of the records first, of the mark after them", async () => {
+    const nowMs = 40 * 86_400_000;
+    const mark = (policy: string) => store.redis.hget(store.key("marks"), policy);
+    await ledger.marks([scheduled("vanished"), scheduled("staying")], 0);
+    await ledger.record([step("vanished", 0, 1_000), step("staying", 0, 1_000)]);
+    await ledger.tidy(new Set(["staying"]), nowMs);
+    expect(await store.redis.pttl(store.key("slots", "vanished"))).toBeGreaterThan(0);
+    expect(await store.redis.pttl(store.key("slots", "staying"))).toBe(-1);
+    expect(await mark("vanished")).toBe("1000");
+    await store.redis.pexpire(store.key("slots", "vanished"), 0);
+    await ledger.marks([scheduled("unborn")], nowMs - 1_000);
+    await ledger.tidy(new Set(["staying"]), nowMs);
+    expect(await Promise.all([mark("vanished"), mark("staying")])).toEqual([null, "1000"]);
+    // Another replica knows it already, and its first slot is still to come.
+    expect(await mark("unborn")).toBe(String(nowMs - 1_000));
   });
 
   it("takes the time from Redis", async () => {

@@ -98,8 +98,8 @@ describe("a policy", () => {
     ],
     [
       "that would catch up too much",
-      "run: { syncJobs: [1] }, schedule: { every: 1s }, catchUp: all, catchUpWindow: 1001s",
-      "catchUp: all could start 1001 slots at once; 1000 is the most",
+      "run: { syncJobs: [1] }, schedule: { every: 1s }, catchUp: all, catchUpWindow: 101s",
+      "catchUp: all could start 101 slots at once; 100 is the most",
     ],
     ["of an unknown service", "service: other, poll: { list: masks }", '"service" stands here twice: first in line 5'],
   ];

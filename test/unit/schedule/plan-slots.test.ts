@@ -72,6 +72,21 @@ describe("planning due slots", () => {
     ]);
   });
 
+  it("starts the newest 100 slots for `all` and says of the older ones that they are too many", () => {
+    const policy = testPolicy({ catchUp: "all", catchUpWindowMs: 60 * minute });
+    const due = Array.from({ length: 110 }, (_, index) => (index + 1) * 10_000);
+    const states = (newer: readonly number[], pauses: readonly Pause[] = []) => {
+      const plans = planSlots(policy, due, { nowMs: 2_000_000, pauses, newer });
+      const tooMany = plans.filter((plan) => plan.state === "missed" && plan.reason === "catch-up-cap");
+      return [tooMany.length, plans.findIndex(({ state }) => state === "started")];
+    };
+    expect(states([])).toEqual([10, 10]);
+    expect(states([1_200_000, 1_210_000])).toEqual([12, 12]);
+    expect(states(Array.from({ length: 200 }, (_, index) => 1_200_000 + index * 1_000))).toEqual([110, -1]);
+    expect(states([1_200_000, 1_210_000], [pause({ sinceMs: 1_200_000, untilMs: 1_205_000 })])).toEqual([11, 11]);
+    expect(states([], [pause({ sinceMs: 0, untilMs: 95_000 })])).toEqual([1, 10]);
+  });
+
   it("applies a pause to its policy, to its service or to all", () => {
     const states = (subject: Partial<Pause>) =>
       planSlots(testPolicy(), [minute], { nowMs: minute, pauses: [pause(subject)] }).map(({ state }) => state);

@@ -37,6 +37,7 @@ class MemoryLedger implements Ledger {
   confirmQueued = async () => {};
   unqueued = async () => [];
   drop = async () => {};
+  tidy = async () => {};
 }
 
 function note(book: Book, policy: string, more: { records: readonly SlotRecord[]; tasks: readonly Task[] }): void {

@@ -1,0 +1,121 @@
+// The rules for chains: who follows whom. Called by load-policies.ts with all files, since a chain that leads nowhere, or round in
+// a circle, is only seen as a whole. Silent about what the schema complains of.
+import { policyDefaults } from "./defaults.ts";
+import type { Path } from "./node-places.ts";
+import { policyLimits } from "./policy-limits.ts";
+import type { Problem } from "./problem.ts";
+import { mergeDefaults } from "./rules.ts";
+import { type View, viewOf } from "./view.ts";
+import type { YamlFile } from "./yaml-file.ts";
+import { didYouMean } from "./yaml-hints.ts";
+
+interface FileView {
+  readonly file: YamlFile;
+  /** The policies of the file by name; of two with one name, the first. */
+  readonly policies: ReadonlyMap<string, View>;
+}
+
+/** Applies every rule about chains. `isWhole` is false when a file could not be read: it may hold what is missing. */
+export function checkChains(files: readonly YamlFile[], isWhole: boolean): readonly Problem[] {
+  const defaults = mergeDefaults(files.map((file) => viewOf(file.value)));
+  const views = files.map((file) => ({ file, policies: policiesOf(file) }));
+  return views.flatMap((view) =>
+    [...view.policies].flatMap(([name, policy]) => {
+      const context = { name, policy, view, views, defaults, isWhole };
+      const found = predecessorProblem(context);
+      return found === undefined ? [] : [view.file.problemAt(found.path, found.message, { hint: found.hint })];
+    }),
+  );
+}
+
+interface ChainContext {
+  readonly name: string;
+  readonly policy: View;
+  readonly view: FileView;
+  readonly views: readonly FileView[];
+  readonly defaults: View;
+  readonly isWhole: boolean;
+}
+
+interface Found {
+  readonly path: Path;
+  readonly message: string;
+  readonly hint: string | undefined;
+}
+
+function predecessorProblem(context: ChainContext): Found | undefined {
+  const { name, policy, view } = context;
+  const { path, text } = policy.at("after").at("policy");
+  const wanted = text();
+  if (wanted === undefined || view.file.unresolved.some((one) => JSON.stringify(one) === JSON.stringify(path))) return;
+  const at = (message: string, hint: string | undefined) => ({ path, message, hint });
+  if (wanted === name) return at("a policy cannot follow itself", "name the policy that must have ended before");
+  const predecessor = view.policies.get(wanted);
+  if (predecessor === undefined) return absent(wanted, context, path);
+  const chain = chainOf(name, view.policies);
+  if (chain.isCircle) {
+    // Said once, at the member that stands first.
+    const first = [...view.policies.keys()].find((one) => chain.names.includes(one));
+    if (first !== name || !chain.names.slice(1).includes(name)) return undefined;
+    return at(
+      `${chain.names.join(" follows ")}: a circle never starts`,
+      "give one of them a schedule instead of after",
+    );
+  }
+  if (chain.names.length > policyLimits.chainPoliciesMax)
+    return at(
+      `it is the end of a chain that is too long: ${policyLimits.chainPoliciesMax} policies are the most`,
+      undefined,
+    );
+  if (!predecessor.at("after").isPresent && !predecessor.at("schedule").isPresent)
+    return at(`${wanted} has no schedule, so nothing ever starts this chain`, `give ${wanted} a schedule`);
+  return neverEndsSo(wanted, predecessor, context);
+}
+
+function absent(wanted: string, { view, views, isWhole }: ChainContext, path: Path): Found | undefined {
+  const elsewhere = views.find(({ policies }) => policies.has(wanted));
+  const place = elsewhere?.policies.get(wanted);
+  if (elsewhere !== undefined && place !== undefined) {
+    const where = `${elsewhere.file.file}:${elsewhere.file.lineOf(place.path)}`;
+    const message = `"${wanted}" stands in another file, ${where}: a chain stands in one file`;
+    return { path, message, hint: "move the policies of a chain into one file" };
+  }
+  if (!isWhole) return undefined;
+  const hint = didYouMean(wanted, [...view.policies.keys()]);
+  return { path, message: `there is no policy "${wanted}"`, hint };
+}
+
+/** The names from a policy to where its chain begins. In a circle the last name has been there before. */
+function chainOf(name: string, policies: ReadonlyMap<string, View>): { names: readonly string[]; isCircle: boolean } {
+  const names = [name];
+  let next = policies.get(name)?.at("after").at("policy").text();
+  while (next !== undefined && names.length <= policyLimits.chainPoliciesMax) {
+    const isCircle = names.includes(next);
+    names.push(next);
+    if (isCircle) return { names, isCircle };
+    next = policies.get(next)?.at("after").at("policy").text();
+  }
+  return { names, isCircle: false };
+}
+
+/** A run that is not followed ends as `accepted` and never as `succeeded`. */
+function neverEndsSo(wanted: string, predecessor: View, { policy, defaults }: ChainContext): Found | undefined {
+  const on = policy.at("after").at("on");
+  const endings = on.isPresent ? on.items().map((item) => item.text()) : ["succeeded"];
+  const untilOf = (view: View) => view.at("follow").at("until").text();
+  const until = untilOf(predecessor) ?? untilOf(defaults) ?? policyDefaults.followUntil;
+  if (!predecessor.at("run").isPresent || until !== "accepted") return undefined;
+  if (endings.includes("accepted") || !endings.includes("succeeded")) return undefined;
+  const { path } = on.isPresent ? on : policy.at("after").at("policy");
+  const hint = `add accepted to on, or let ${wanted} follow its runs to their end`;
+  return { path, message: `${wanted} is not followed, so it ends as accepted and never as succeeded`, hint };
+}
+
+function policiesOf(file: YamlFile): ReadonlyMap<string, View> {
+  const policies = new Map<string, View>();
+  for (const policy of viewOf(file.value).at("policies").items()) {
+    const name = policy.at("name").text();
+    if (name !== undefined && !policies.has(name)) policies.set(name, policy);
+  }
+  return policies;
+}

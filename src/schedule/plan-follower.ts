@@ -1,0 +1,88 @@
+// What becomes of a slot that waits for another policy's: it starts, is skipped, is missed, or goes on waiting. Pure; called by chains.ts.
+//
+//   policy gone ─▶ skipped (removed)      predecessor did not start, or ended otherwise ─▶ skipped (predecessor)
+//   later than within ─▶ missed           predecessor not at its end ─▶ wait
+//   closed or paused when the predecessor ended ─▶ skipped                  else ─▶ started
+import type { Policy } from "../config/policy-set.ts";
+import { formatDuration } from "../core/duration.ts";
+import type { OutcomeStatus } from "../tasks/outcome.ts";
+import type { SlotRecord } from "../tasks/slot-record.ts";
+import { taskId } from "../tasks/task-id.ts";
+import type { PredecessorState, WaitingSlot } from "../tasks/waiting-slot.ts";
+import { type PlanningMoment, planSkip } from "./plan-slots.ts";
+
+/** How a waiting slot ends. `note` says what of the predecessor led to it. */
+export interface FollowerPlan {
+  readonly state: "started" | "skipped" | "missed";
+  readonly detail: string;
+  readonly note: string;
+}
+
+/** What is looked at besides the time and the pauses. `policy`: undefined when this replica does not know it. */
+export interface FollowerInput extends PlanningMoment {
+  readonly policy: Policy | undefined;
+  readonly slot: WaitingSlot;
+  readonly predecessor: PredecessorState;
+}
+
+/** Replicas read changed policies at different times: one that this replica does not know may be new instead of removed. */
+const unknownForMs = 120_000;
+/** A task gives back its sync job right after its outcome, unless its worker died in between. */
+const releasedWithinMs = 5_000;
+
+/** Plans a waiting slot; undefined while it waits. */
+export function planFollower({ policy, slot, predecessor, ...moment }: FollowerInput): FollowerPlan | undefined {
+  const { after, slotMs, openedMs } = slot;
+  const { nowMs } = moment;
+  if (policy?.after?.policy !== after) {
+    const note = `${slot.policy} does not follow ${after} any more`;
+    return nowMs - openedMs < unknownForMs ? undefined : { state: "skipped", detail: "removed", note };
+  }
+  const stop = stopOf(slot, predecessor, policy.after.on);
+  if (stop !== undefined) return { state: "skipped", detail: "predecessor", note: stop };
+  if (nowMs - slotMs > policy.after.withinMs)
+    return { state: "missed", detail: "after-within", note: lateNote(slot, predecessor) };
+  if (predecessor.state !== "ended") return undefined;
+  const { endedMs, isReleased, endings } = predecessor;
+  if (!isReleased && nowMs - endedMs < releasedWithinMs) return undefined;
+  // It comes due when the predecessor ends: that is when a blackout or a pause keeps it from starting.
+  const skip = planSkip(policy, endedMs, moment.pauses);
+  if (skip !== undefined) return { state: "skipped", detail: skip.reason, note: skip.note };
+  return { state: "started", detail: "followed", note: `${after} ended: ${countsOf(endings)}` };
+}
+
+/** Why the predecessor keeps the slot from starting, as soon as that is certain. */
+function stopOf({ after, slotMs }: WaitingSlot, predecessor: PredecessorState, on: readonly OutcomeStatus[]) {
+  switch (predecessor.state) {
+    case "open":
+      return undefined;
+    case "nothing":
+      return `nothing is known any more of the slot of ${after}`;
+    case "not-started":
+      return `${after} did not start: ${wordOf(predecessor.record)}`;
+    case "ended": {
+      const others = predecessor.endings.filter(({ status }) => !on.includes(status));
+      const [first] = others;
+      if (first === undefined) return undefined;
+      const { kind } = predecessor;
+      const id = taskId({ policy: after, kind, target: first.target, slotMs, origin: "schedule" });
+      return `${id} ended ${first.status}${others.length > 1 ? `, and ${others.length - 1} more` : ""}`;
+    }
+  }
+}
+
+/** Without the note of a predecessor's predecessor: its own record has that. */
+function wordOf({ state, detail, note }: SlotRecord): string {
+  return `${state} (${detail})${note === undefined || detail === "predecessor" ? "" : `: ${note}`}`;
+}
+
+function lateNote({ after, slotMs }: WaitingSlot, predecessor: PredecessorState): string {
+  if (predecessor.state !== "ended") return `${after} had not ended`;
+  return `${after} ended ${formatDuration(predecessor.endedMs - slotMs)} after its slot`;
+}
+
+/** `2 succeeded, 1 conflicts`. */
+function countsOf(endings: readonly { readonly status: OutcomeStatus }[]): string {
+  const byStatus = Map.groupBy(endings, ({ status }) => status);
+  return [...byStatus].map(([status, group]) => `${group.length} ${status}`).join(", ");
+}

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { commandHouse } from "../support/command-house.ts";
+import { syncline } from "../support/processes.ts";
+
+const house = commandHouse(`
+  - { name: head, service: main, run: { syncJobs: [1] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
+  - { name: tail, service: main, run: { syncJobs: [2] }, after: { policy: head, on: [accepted] }, overlap: allow, follow: { until: accepted } }
+  - { name: never, service: main, poll: { list: triggers }, after: { policy: tail, on: [failed] } }
+`);
+
+describe("the commands over a chain", () => {
+  it("plan, audit and explain it; pause and run its policies", async () => {
+    const { prefix } = house.redis;
+    const command = (...args: string[]) => house.command(prefix, ...args, "--config", house.file());
+    const story = async (...args: string[]) => JSON.parse((await command("explain", ...args, "--json")).out);
+    const plan = await syncline(["plan", "--config", house.file()]);
+    expect(plan.out).toContain("after head (accepted), within 1d of its slot");
+
+    const one = await house.serve(prefix);
+    const ended = await one.until(({ event, policy }) => event === "slot.skipped" && policy === "never");
+    await house.command(prefix, "pause", "tail", "--note", "release 14");
+    const paused = await one.until(
+      ({ event, policy, reason }) => event === "slot.skipped" && policy === "tail" && reason === "paused",
+    );
+    one.kill("SIGTERM");
+    await one.ended();
+    const worker = await house.serve(prefix, "--roles", "worker");
+    const skipped = String(ended["slot"]);
+    const tail = await story("tail", skipped);
+    expect(tail).toMatchObject({
+      verdict: "started: head ended: 1 accepted",
+      tasks: [{ outcome: { status: "accepted" } }],
+    });
+    expect(tail.tasks[0].taskId).toBe(`tail__run__2__${Date.parse(skipped) / 1_000}`);
+    expect((await story("never", skipped)).verdict).toBe(
+      `not started: its predecessor did not end so that it may: ${tail.tasks[0].taskId} ended accepted`,
+    );
+    expect((await story("tail", String(paused["slot"]))).verdict).toMatch(/^not started: paused: release 14/);
+
+    const until = ["--to", String(paused["slot"])];
+    const audit = await command("audit", ...until, "--json");
+    const report = JSON.parse(audit.out);
+    expect(report).toMatchObject({ ok: true, findings: [] });
+    expect(report.policies.map(({ policy }: { policy: string }) => policy)).toEqual(["head", "tail", "never"]);
+    const [head, ...followers] = report.policies;
+    for (const { slots } of followers) expect(slots).toBe(head.slots);
+    expect((await command("run", "tail", "--wait")).code).toBe(0);
+    worker.kill("SIGTERM");
+    await worker.ended();
+  }, 120_000);
+});

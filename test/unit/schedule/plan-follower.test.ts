@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import type { Policy } from "../../../src/config/policy-set.ts";
+import { type FollowerInput, planFollower } from "../../../src/schedule/plan-follower.ts";
+import type { PredecessorState } from "../../../src/tasks/waiting-slot.ts";
+import { followerPolicy } from "../../support/chain-house.ts";
+
+const minute = 60_000;
+const slotMs = 100 * minute;
+const policy = followerPolicy("report", "nightly", { root: "nightly" });
+const slot = { v: 1, policy: "report", after: "nightly", followers: 0, openedMs: slotMs, slotMs } as const;
+
+const ended = (changes: object = {}): PredecessorState => ({
+  state: "ended",
+  kind: "run",
+  endedMs: slotMs + 10_000,
+  isReleased: true,
+  endings: [{ target: "42", status: "succeeded" }],
+  ...changes,
+});
+const plan = (changes: Partial<FollowerInput>) =>
+  planFollower({ policy, slot, predecessor: ended(), nowMs: slotMs + 10_000, pauses: [], ...changes });
+const closedAt = (cron: string): Policy => ({
+  ...policy,
+  closed: { timezone: "UTC", blackouts: [{ cron, durationMs: minute }], holidays: [] },
+});
+
+describe("a slot that waits", () => {
+  it("starts when every task of its predecessor has ended as wanted and holds nothing", () => {
+    const note = "nightly ended: 1 succeeded";
+    expect(plan({})).toEqual({ state: "started", detail: "followed", note });
+    expect(plan({ predecessor: ended({ isReleased: false }) })).toBeUndefined();
+    expect(plan({ predecessor: ended({ isReleased: false }), nowMs: slotMs + 15_000 })?.state).toBe("started");
+  });
+
+  it("waits while a task is open, up to within, and is missed then", () => {
+    const open = { state: "open" } as const;
+    expect(plan({ predecessor: open, nowMs: slotMs + minute })).toBeUndefined();
+    const note = "nightly had not ended";
+    expect(plan({ predecessor: open, nowMs: slotMs + minute + 1 })).toEqual({
+      state: "missed",
+      detail: "after-within",
+      note,
+    });
+    expect(plan({ nowMs: slotMs + minute + 1 })).toEqual({
+      state: "missed",
+      detail: "after-within",
+      note: "nightly ended 10s after its slot",
+    });
+  });
+
+  it("is skipped when a task ended otherwise, however late that is noticed", () => {
+    const endings = [
+      { target: "1", status: "succeeded" },
+      { target: "2", status: "timed-out" },
+      { target: "3", status: "failed" },
+    ];
+    const note = "nightly__run__2__6000 ended timed-out, and 1 more";
+    const skipped = { state: "skipped", detail: "predecessor", note };
+    expect(plan({ predecessor: ended({ endings }) })).toEqual(skipped);
+    expect(plan({ predecessor: ended({ endings }), nowMs: slotMs + 9 * minute })).toEqual(skipped);
+  });
+
+  it("is skipped when its predecessor did not start, or is forgotten", () => {
+    const record = { slotMs, state: "skipped", detail: "holiday", note: "1970-01-01" } as const;
+    expect(plan({ predecessor: { state: "not-started", record } })?.note).toBe(
+      "nightly did not start: skipped (holiday): 1970-01-01",
+    );
+    expect(plan({ predecessor: { state: "nothing" } })?.detail).toBe("predecessor");
+  });
+
+  it("is skipped in a blackout that covers the end of its predecessor, not one that covers the slot", () => {
+    const late = ended({ endedMs: slotMs + 30 * minute });
+    const wide = { ...policy, after: { ...policy.after, withinMs: 90 * minute } as NonNullable<Policy["after"]> };
+    const closed = (cron: string) => ({ ...wide, closed: closedAt(cron).closed });
+    const nowMs = slotMs + 30 * minute;
+    expect(plan({ policy: closed("10 2 * * *"), predecessor: late, nowMs })?.detail).toBe("blackout");
+    expect(plan({ policy: closed("40 1 * * *"), predecessor: late, nowMs })?.state).toBe("started");
+  });
+
+  it("is skipped as removed when its policy follows nobody, or somebody else, and that is not only news", () => {
+    const removed = { state: "skipped", detail: "removed", note: "report does not follow nightly any more" };
+    const other = followerPolicy("report", "other", { root: "other" });
+    for (const one of [undefined, other]) {
+      expect(plan({ policy: one })).toBeUndefined();
+      expect(plan({ policy: one, nowMs: slotMs + 2 * minute })).toEqual(removed);
+    }
+  });
+});
