@@ -43,9 +43,25 @@ const tooLarge = Symbol("too-large");
 const noHeaders: AnswerHeaders = { contentType: undefined, retryAfter: undefined, correlationId: undefined };
 const notSent = { type: "failure", failure: "aborted", sent: "no", code: "ABORTED", status: undefined } as const;
 
+/** What never changes is given to got once: merging options is a good part of what a request costs. */
+const client = got.extend({
+  followRedirect: false,
+  throwHttpErrors: false,
+  decompress: true,
+  http2: false,
+  retry: { limit: 0 },
+});
+
+interface Agents {
+  readonly http: HttpAgent;
+  readonly https: HttpsAgent;
+}
+
 /** Sends requests over a bounded set of kept connections, or each over its own. */
 export class Transport {
-  readonly #kept: { http: HttpAgent; https: HttpsAgent };
+  readonly #kept: Agents;
+  /** Keeps none: each request opens a connection and closes it. One for all, so that TLS sessions are resumed. */
+  readonly #fresh: Agents = { http: new HttpAgent({ keepAlive: false }), https: new HttpsAgent({ keepAlive: false }) };
 
   /** @param maxSockets connections for reads that may be open at a time. */
   constructor(maxSockets: number) {
@@ -59,20 +75,14 @@ export class Transport {
     const onAbort = () => stop.abort();
     if (exchange.signal.aborted) return { ...notSent, headers: noHeaders };
     exchange.signal.addEventListener("abort", onAbort, { once: true });
-    const agent = exchange.isFresh
-      ? { http: new HttpAgent({ keepAlive: false }), https: new HttpsAgent({ keepAlive: false }) }
-      : this.#kept;
-    const stream = got.stream(exchange.url, toGotOptions(exchange, agent, stop.signal));
+    const agent = exchange.isFresh ? this.#fresh : this.#kept;
+    const stream = client.stream(exchange.url, toGotOptions(exchange, agent, stop.signal));
     try {
       return await readAnswer(stream, exchange, stop);
     } catch (error) {
       return toFailure(error, exchange, stop.signal);
     } finally {
       exchange.signal.removeEventListener("abort", onAbort);
-      if (exchange.isFresh) {
-        agent.http.destroy();
-        agent.https.destroy();
-      }
     }
   }
 
@@ -110,7 +120,7 @@ async function readAnswer(stream: Request, exchange: Exchange, stop: AbortContro
   return { type: "answer", status: head.statusCode, headers: toHeaders(head), text };
 }
 
-function toGotOptions(exchange: Exchange, agent: { http: HttpAgent; https: HttpsAgent }, signal: AbortSignal) {
+function toGotOptions(exchange: Exchange, agent: Agents, signal: AbortSignal) {
   const { timeouts } = exchange;
   return {
     method: exchange.method,
@@ -118,11 +128,6 @@ function toGotOptions(exchange: Exchange, agent: { http: HttpAgent; https: Https
     ...(exchange.body === undefined ? {} : { body: exchange.body }),
     agent,
     signal,
-    followRedirect: false,
-    throwHttpErrors: false,
-    decompress: true,
-    http2: false,
-    retry: { limit: 0 },
     timeout: {
       lookup: timeouts.lookupMs,
       connect: timeouts.connectMs,

@@ -1,5 +1,6 @@
 // A feed: one list of one service that somebody follows. Its walk travels through the queue like a task.
 import * as z from "zod";
+import { isJsonObject } from "../core/json.ts";
 import { listNames } from "../core/list-name.ts";
 import { hashText } from "../core/stable-hash.ts";
 
@@ -19,7 +20,8 @@ export type Feed = Pick<FeedWalk, "service" | "repository" | "list">;
 
 /** Tells the walk of a feed from a task. */
 export function isFeedWalk(value: unknown): value is FeedWalk {
-  return feedWalkSchema.safeParse(value).success;
+  // The kind first: every task comes by here, and a schema that does not fit is a dear answer.
+  return isJsonObject(value) && value["kind"] === "feed-walk" && feedWalkSchema.safeParse(value).success;
 }
 
 /** A feed's name in Redis and in the queue: readable at the front, unique by a hash of all three parts. */

@@ -19,14 +19,15 @@ import { commandCalls, median, redisCpuMs } from "./redis-figures.ts";
 
 const { values: given } = parseArgs({
   options: {
-    starts: { type: "string", default: "2000" },
-    rounds: { type: "string", default: "5" },
+    starts: { type: "string", default: "500" },
+    rounds: { type: "string", default: "15" },
     concurrency: { type: "string", default: "20" },
     "answer-after": { type: "string", default: "0" },
     only: { type: "string" },
     commands: { type: "boolean", default: false },
   },
 });
+const peers = ["bare", "bare-fresh"];
 const starts = Number(given.starts);
 const rounds = Number(given.rounds);
 const concurrency = Number(given.concurrency);
@@ -54,7 +55,7 @@ const serviceUrl = `http://127.0.0.1:${port}`;
 await service.ask("configure", { answerAfterMs: Number(given["answer-after"]), runMs: 0 });
 const producer = new Producer({ url: server.url, prefix: benchPrefix }, silentLog);
 const set = await benchSet({ services: { main: serviceUrl }, concurrency });
-const contenders = [syncline(), bare("bare"), bare("bare-fresh")].filter(
+const contenders = [syncline(), ...peers.map(bare)].filter(
   ({ name }) => given.only === undefined || given.only.split(",").includes(name),
 );
 await Promise.all(contenders.map(({ child }) => child.ask("cpu")));
@@ -158,11 +159,15 @@ function report(): void {
         `Redis commands a start: ${of(name, "sent").toFixed(1)} sent, ${of(name, "run").toFixed(1)} run\n`,
     );
   }
-  for (const peer of ["bare", "bare-fresh"]) {
+  for (const peer of peers) {
     const ratios = (results.get(peer) ?? []).map(
       ({ perSecond }, index) => (results.get("syncline")?.[index]?.perSecond ?? Number.NaN) / perSecond,
     );
-    const noise = `${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)} by round`;
-    process.stdout.write(`syncline ÷ ${peer}: ${(of("syncline", "perSecond") / of(peer, "perSecond")).toFixed(2)} (${noise})\n`);
+    const sorted = ratios.toSorted((a, b) => a - b);
+    const at = (share: number) => (sorted[Math.round((sorted.length - 1) * share)] ?? Number.NaN).toFixed(2);
+    process.stdout.write(
+      `syncline ÷ ${peer}: ${median(ratios).toFixed(2)} (middle half of the rounds ${at(0.25)}–${at(0.75)}), ` +
+        `CPU ${(of("syncline", "cpuMs") / of(peer, "cpuMs")).toFixed(2)} times\n`,
+    );
   }
 }
