@@ -13,7 +13,7 @@ interface Run {
 
 const pageSize = 100;
 const runs: Run[] = [];
-const arrivals = new Map<string, number>();
+const latencies = new Map<string, number>();
 let starts = 0;
 let lists = 0;
 let answerAfterMs = 0;
@@ -27,9 +27,10 @@ const server = createServer((request, response) => {
   const isStart = request.method === "POST";
   if (isStart) starts += 1;
   else lists += 1;
+  // What hangs has done what was asked all the same: only its answer is missing.
+  if (isStart) noteStart(url, request.headers["idempotency-key"]);
   if (isHanging) return;
   if (isStart) {
-    noteStart(url, request.headers["idempotency-key"]);
     later(() => response.writeHead(200).end());
   } else {
     later(() => sendPage(url, response));
@@ -51,6 +52,18 @@ answerParent(
     counts: () => ({ starts, lists, runs: runs.length }),
     forget: () => {
       runs.length = 0;
+      latencies.clear();
+      return {};
+    },
+    /** Milliseconds from the slot to the arrival, of the starts since the last look. */
+    latencies: () => {
+      const seen = Object.fromEntries(latencies);
+      latencies.clear();
+      return seen;
+    },
+    /** Cuts every open connection. */
+    drop: () => {
+      server.closeAllConnections();
       return {};
     },
   },
@@ -68,7 +81,8 @@ function later(answer: () => void): void {
 function noteStart(url: string, key: string | string[] | undefined): void {
   const syncJobId = /\((\d+)\)/.exec(url)?.[1] ?? "0";
   runs.push({ activityId: `a${starts}`, syncJobId, atMs: Date.now() });
-  if (typeof key === "string") arrivals.set(key, Date.now());
+  const slotMs = typeof key === "string" ? Number(/__m(\d+)$/.exec(key)?.[1]) : Number.NaN;
+  if (!Number.isNaN(slotMs)) latencies.set(String(key), Date.now() - slotMs);
 }
 
 function sendPage(url: string, response: ServerResponse): void {
