@@ -7,6 +7,7 @@ import { type FeedWalk, feedId } from "../tasks/feed.ts";
 import type { Urgency } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { feedWalkOptions, producerConnection, type QueueTarget, queueName, taskOptions, urgencyOf } from "./queues.ts";
+import { WalkRequests } from "./walk-requests.ts";
 
 /** A task in its queue. `state`: the queue's own word, such as waiting, delayed, active, completed. */
 export interface QueuedTask {
@@ -23,10 +24,16 @@ export class Producer {
   readonly #queues = new Map<string, Queue>();
   readonly #target: QueueTarget;
   readonly #log: EventLog;
+  readonly #walks: WalkRequests;
 
   constructor(target: QueueTarget, log: EventLog) {
     this.#target = target;
     this.#log = createSparingLog(log, systemClock, "queue");
+    this.#walks = new WalkRequests({
+      ask: (walk, options) => this.#ask(walk, options),
+      clock: systemClock,
+      onFailure: (error) => this.#log.warn("queue.unreachable", { queue: "polls", message: String(error) }),
+    });
   }
 
   /** Adds tasks, each queue in one step and all queues at once. */
@@ -40,15 +47,8 @@ export class Producer {
   }
 
   /** Makes sure that a feed is walked: adds its walk unless it is there; with `hurry`, wakes the one that sleeps. */
-  async walk(walk: FeedWalk, { hurry }: { readonly hurry: boolean }): Promise<void> {
-    const queue = this.#queue(queueName(walk.service, "polls"));
-    const jobId = feedId(walk);
-    await queue.add(walk.kind, walk, { ...feedWalkOptions, jobId });
-    const job = hurry ? await queue.getJob(jobId) : undefined;
-    if (job === undefined || !(await job.isDelayed())) return;
-    await job.promote().catch(() => {
-      // Its reader woke up in between, which is what was wanted.
-    });
+  walk(walk: FeedWalk, options: { readonly hurry: boolean }): Promise<void> {
+    return this.#walks.walk(walk, options);
   }
 
   /** How many workers read this queue, over all processes. */
@@ -76,11 +76,23 @@ export class Producer {
 
   /** Closes the connections; does not wait for a Redis that does not answer. */
   async close(): Promise<void> {
+    this.#walks.close();
     const closing = Promise.all([...this.#queues.values()].map((queue) => queue.close()));
     this.#queues.clear();
     await withDeadline(closing, closeWithinMs, () => new Error("no answer")).catch((error: unknown) => {
       closing.catch(() => {});
       this.#log.warn("queue.close-incomplete", { message: error instanceof Error ? error.message : String(error) });
+    });
+  }
+
+  async #ask(walk: FeedWalk, { hurry }: { readonly hurry: boolean }): Promise<void> {
+    const queue = this.#queue(queueName(walk.service, "polls"));
+    const jobId = feedId(walk);
+    await queue.add(walk.kind, walk, { ...feedWalkOptions, jobId });
+    const job = hurry ? await queue.getJob(jobId) : undefined;
+    if (job === undefined || !(await job.isDelayed())) return;
+    await job.promote().catch(() => {
+      // Its reader woke up in between, which is what was wanted.
     });
   }
 

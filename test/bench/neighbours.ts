@@ -16,9 +16,9 @@ import { median } from "./redis-figures.ts";
 
 const { values: given } = parseArgs({
   options: {
-    rounds: { type: "string", default: "8" },
-    starts: { type: "string", default: "300" },
-    every: { type: "string", default: "15" },
+    rounds: { type: "string", default: "6" },
+    starts: { type: "string", default: "200" },
+    every: { type: "string", default: "30" },
   },
 });
 const rounds = Number(given.rounds);
@@ -34,11 +34,7 @@ const services = Object.fromEntries(names.map((name, index) => [name, `http://12
 const third = children[2];
 if (third === undefined) throw new Error("no third service");
 const set = await benchSet({ services, concurrency: 8 });
-const worker = new BenchChild("app-process.ts", [
-  server.url,
-  "8",
-  ...names.map((name) => `${name}=${services[name]}`),
-]);
+const worker = new BenchChild("app-process.ts", [server.url, "8", ...names.map((name) => `${name}=${services[name]}`)]);
 await worker.ask("cpu");
 const producer = new Producer({ url: server.url, prefix: benchPrefix }, silentLog);
 const redis = new Redis(server.url);

@@ -4,7 +4,9 @@ import type { Redis } from "ioredis";
 /** Commands since the last reset, by name, those that scripts call included. */
 export async function commandCalls(redis: Redis): Promise<Map<string, number>> {
   const info = await redis.info("commandstats");
-  return new Map([...info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)].map(([, name = "", calls]) => [name, Number(calls)]));
+  return new Map(
+    [...info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)].map(([, name = "", calls]) => [name, Number(calls)]),
+  );
 }
 
 /** CPU that Redis has used, in milliseconds. */

@@ -4,9 +4,9 @@ import { Agent } from "node:http";
 import { Worker } from "bullmq";
 import got from "got";
 import { Redis } from "ioredis";
-import { answerParent } from "./child.ts";
-import { startBenchApp } from "./bench-app.ts";
 import { bareQueue } from "./bare-queue.ts";
+import { startBenchApp } from "./bench-app.ts";
+import { answerParent } from "./child.ts";
 
 const [name = "", url = "", serviceUrl = "", concurrency = "20"] = process.argv.slice(2);
 

@@ -23,6 +23,8 @@ const { values: given } = parseArgs({
     rounds: { type: "string", default: "15" },
     concurrency: { type: "string", default: "20" },
     "answer-after": { type: "string", default: "0" },
+    /** `accepted`, as the peers do, or `settled`: every run is followed to its end. */
+    until: { type: "string", default: "accepted" },
     only: { type: "string" },
     commands: { type: "boolean", default: false },
   },
@@ -81,7 +83,7 @@ function child(name: string): BenchChild {
 }
 
 function syncline(): Contender {
-  const policy = policyOf(set, "accepted-main");
+  const policy = policyOf(set, `${given.until}-main`);
   return {
     name: "syncline",
     child: child("syncline"),
@@ -134,7 +136,9 @@ async function measure({ name, child, completedKey, add }: Contender, round: num
   await service.ask("forget");
   if (given.commands && round === rounds) {
     const top = [...calls].sort(([, a], [, b]) => b - a).slice(0, 24);
-    process.stdout.write(`${name}: ${top.map(([command, count]) => `${command} ${(count / starts).toFixed(2)}`).join(", ")}\n`);
+    process.stdout.write(
+      `${name}: ${top.map(([command, count]) => `${command} ${(count / starts).toFixed(2)}`).join(", ")}\n`,
+    );
   }
   const run = [...calls.values()].reduce((sum, count) => sum + count, 0) - looks;
   return {
@@ -149,7 +153,8 @@ async function measure({ name, child, completedKey, add }: Contender, round: num
 function report(): void {
   const of = (name: string, figure: keyof Round) => median((results.get(name) ?? []).map((round) => round[figure]));
   process.stdout.write(
-    `${rounds} rounds of ${starts} starts each, concurrency ${concurrency}, service answers after ${given["answer-after"]} ms; medians\n`,
+    `${rounds} rounds of ${starts} starts each, concurrency ${concurrency}, service answers after ${given["answer-after"]} ms, ` +
+      `follow until ${given.until}; medians\n`,
   );
   for (const { name } of contenders) {
     const all = (results.get(name) ?? []).map(({ perSecond }) => Math.round(perSecond));

@@ -1,0 +1,34 @@
+// One item of a feed as the feed book keeps it, and how it stands in Redis. Used by feed-book.ts and feed-mirror.ts.
+
+/** What is kept of one item. Texts are what the mapping made of it; `fingerprint` changes when any field changes. */
+export interface ItemFacts {
+  readonly id: string;
+  readonly fingerprint: string;
+  readonly syncJobId: string | undefined;
+  readonly finished: boolean | undefined;
+  readonly succeeded: boolean | undefined;
+  readonly label: string | undefined;
+}
+
+/** An item's facts and where it stands in the order of discovery: `firstSeq` never changes, `seq` grows with each change. */
+export interface SeenItem extends ItemFacts {
+  readonly firstSeq: number;
+  readonly seq: number;
+}
+
+/** Reads an item as it stands in Redis: `FIRST_SEQ FINGERPRINT JSON`. What was forgotten meanwhile has the number 0. */
+export function toSeenItem(id: string, seq: number, text: string): SeenItem {
+  const [first = "0", fingerprint = ""] = text.split(" ", 2);
+  const facts = JSON.parse(text.slice(first.length + fingerprint.length + 2) || "{}");
+  return {
+    syncJobId: undefined,
+    finished: undefined,
+    succeeded: undefined,
+    label: undefined,
+    ...facts,
+    id,
+    fingerprint,
+    seq,
+    firstSeq: Number(first),
+  };
+}
