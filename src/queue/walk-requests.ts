@@ -4,7 +4,7 @@ import type { Clock } from "../core/clock.ts";
 import { type FeedWalk, feedId } from "../tasks/feed.ts";
 
 /** Asks the queue for one walk. */
-export type AskForWalk = (walk: FeedWalk, options: { readonly hurry: boolean }) => Promise<void>;
+type AskForWalk = (walk: FeedWalk, options: { readonly hurry: boolean }) => Promise<void>;
 
 /** What gathered requests need. `onFailure`: a request for several tasks failed; each of them asks again at its next step. */
 export interface WalkRequestsOptions {
