@@ -1,8 +1,7 @@
 // Whether a service that hangs on every request delays the starts of another one (P7). Part of `npm run bench`.
 //
-// One Syncline worker, three services: `main` and `other` answer, `third` hangs or answers like them. Rounds alternate: with
-// `third` hanging, and with `third` well. In each of them `third` is full of tasks, and single starts of `main` and `other` are added
-// at an even pace. Latency: from the adding to the arrival of the request at the service. The ratio is p99 ÷ p99 of two rounds
+// One Syncline worker, three services: `main` and `other` answer. Rounds alternate: with `third` full of tasks and hanging, and
+// with `third` idle (or `--control well`). In each of them single starts of `main` and `other` are added at an even pace. Latency: from the adding to the arrival of the request at the service. The ratio is p99 ÷ p99 of two rounds
 // side by side; two rounds of the same kind, compared in the same way, show how much of that is noise.
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
@@ -18,6 +17,8 @@ const { values: given } = parseArgs({
   options: {
     rounds: { type: "string", default: "6" },
     starts: { type: "string", default: "200" },
+    /** What a round is compared with: `idle`, the third service has nothing to do, or `well`, it does the same tasks and answers. */
+    control: { type: "string", default: "idle" },
     every: { type: "string", default: "30" },
   },
 });
@@ -59,7 +60,7 @@ process.exit(0);
 /** Latencies of one round in milliseconds. */
 async function round(isHanging: boolean): Promise<number[]> {
   await third?.ask("configure", { hang: isHanging ? 1 : 0 });
-  await add("third", fill);
+  if (isHanging || given.control === "well") await add("third", fill);
   for (const child of children.slice(0, 2)) await child.ask("forget");
   for (let count = 0; count < starts; count += 1) {
     const started = add(count % 2 === 0 ? "main" : "other", 1);
@@ -117,15 +118,15 @@ function report(): void {
         `p99 by round ${all.map((latencies) => at(latencies, 0.99)).join(", ")}\n`,
     );
   process.stdout.write(`${rounds} pairs of rounds, ${starts} starts each, one every ${everyMs} ms\n`);
-  line("well   ", well);
+  line(given.control.padEnd(7), well);
   line("hanging", hanging);
   const ratio = median(p99.map((pair) => pair.hanging / pair.well));
   const pooled = at(hanging.flat(), 0.99) / at(well.flat(), 0.99);
   const noise = well.slice(1).map((latencies, index) => at(latencies, 0.99) / at(well[index] ?? [], 0.99));
   const spread = noise.toSorted((a, b) => a - b).map((one) => one.toFixed(2));
   process.stdout.write(
-    `p99 hanging ÷ p99 well: ${ratio.toFixed(2)} (median of the pairs), ${pooled.toFixed(2)} (all rounds together); ` +
-      `well ÷ the well one before: ${spread[0]}–${spread.at(-1)}\n`,
+    `p99 hanging ÷ p99 ${given.control}: ${ratio.toFixed(2)} (median of the pairs), ${pooled.toFixed(2)} (all rounds together); ` +
+      `${given.control} ÷ the ${given.control} one before: ${spread[0] ?? "-"}–${spread.at(-1) ?? "-"}\n`,
   );
 }
 
