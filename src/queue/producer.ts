@@ -8,6 +8,7 @@ import { type FeedWalk, feedId } from "../tasks/feed.ts";
 import type { Urgency } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { feedWalkOptions, queueConnection, queueName, taskOptions, urgencyOf } from "./queues.ts";
+import { WalkRequests } from "./walk-requests.ts";
 
 /** A task in its queue. `state`: the queue's own word, such as waiting, delayed, active, completed. */
 export interface QueuedTask {
@@ -27,10 +28,16 @@ export class Producer {
   readonly #queues = new Map<string, { readonly queue: Queue; readonly release: () => void }>();
   readonly #target: RedisTarget;
   readonly #log: EventLog;
+  readonly #walks: WalkRequests;
 
   constructor(target: RedisTarget, log: EventLog) {
     this.#target = target;
     this.#log = createSparingLog(log, systemClock, "queue");
+    this.#walks = new WalkRequests({
+      ask: (walk, options) => this.#ask(walk, options),
+      clock: systemClock,
+      onFailure: (error) => this.#log.warn("queue.unreachable", { queue: "polls", message: String(error) }),
+    });
   }
 
   /** Adds tasks, each queue in one step and all queues at once. */
@@ -44,16 +51,8 @@ export class Producer {
   }
 
   /** Makes sure that a feed is walked: adds its walk unless it is there; with `hurry`, wakes the one that sleeps. */
-  walk(walk: FeedWalk, { hurry }: { readonly hurry: boolean }): Promise<void> {
-    const jobId = feedId(walk);
-    return this.#call(queueName(walk.service, "polls"), async (queue) => {
-      await queue.add(walk.kind, walk, { ...feedWalkOptions, jobId });
-      const job = hurry ? await queue.getJob(jobId) : undefined;
-      if (job === undefined || !(await job.isDelayed())) return;
-      await job.promote().catch(() => {
-        // Its reader woke up in between, which is what was wanted.
-      });
-    });
+  walk(walk: FeedWalk, options: { readonly hurry: boolean }): Promise<void> {
+    return this.#walks.walk(walk, options);
   }
 
   /** How many workers read this queue, over all processes. */
@@ -86,6 +85,7 @@ export class Producer {
 
   /** Closes the connections; does not wait for a Redis that does not answer. */
   async close(): Promise<void> {
+    this.#walks.close();
     const open = [...this.#queues.values()];
     const closing = Promise.all(open.map(({ queue }) => queue.close()));
     this.#queues.clear();
@@ -99,6 +99,18 @@ export class Producer {
   /** A call that came too late may still be carried out; that does no harm, since everything here has its own name. */
   #call<T>(name: string, call: (queue: Queue) => Promise<T>): Promise<T> {
     return withDeadline(call(this.#queue(name)), callWithinMs, () => new Error(`Command timed out: queue ${name}`));
+  }
+
+  #ask(walk: FeedWalk, { hurry }: { readonly hurry: boolean }): Promise<void> {
+    const jobId = feedId(walk);
+    return this.#call(queueName(walk.service, "polls"), async (queue) => {
+      await queue.add(walk.kind, walk, { ...feedWalkOptions, jobId });
+      const job = hurry ? await queue.getJob(jobId) : undefined;
+      if (job === undefined || !(await job.isDelayed())) return;
+      await job.promote().catch(() => {
+        // Its reader woke up in between, which is what was wanted.
+      });
+    });
   }
 
   #queue(name: string): Queue {

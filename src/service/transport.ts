@@ -56,11 +56,27 @@ const noHeaders: AnswerHeaders = { contentType: undefined, retryAfter: undefined
 const notSent = { type: "failure", failure: "aborted", sent: "no", code: "ABORTED", status: undefined } as const;
 const badFiles = { type: "failure", failure: "unreachable", sent: "no", code: "TLS_FILES", status: undefined } as const;
 
+/** What never changes is given to got once: merging options is a good part of what a request costs. */
+const client = got.extend({
+  followRedirect: false,
+  throwHttpErrors: false,
+  decompress: true,
+  http2: false,
+  retry: { limit: 0 },
+});
+
+interface Agents {
+  readonly http: HttpAgent;
+  readonly https: HttpsAgent;
+}
+
 /** Sends requests over a bounded set of kept connections, or each over its own. */
 export class Transport {
   readonly #keeping: { readonly keepAlive: true; readonly maxSockets: number; readonly maxFreeSockets: number };
   readonly #tls: TlsFiles | undefined;
   #kept: Agents;
+  /** Keeps none: each request opens a connection and closes it. One for all, so that TLS sessions are resumed. */
+  #fresh: Agents = { http: new HttpAgent({ keepAlive: false }), https: new HttpsAgent({ keepAlive: false }) };
   #material: TlsMaterial | undefined;
 
   /** @param maxSockets connections for reads that may be open at a time. @param tls certificates, where they are not Node's own. */
@@ -79,7 +95,7 @@ export class Transport {
     if ("why" in agent) return { ...badFiles, why: agent.why, headers: noHeaders };
     exchange.signal.addEventListener("abort", onAbort, { once: true });
     if (exchange.signal.aborted) onAbort();
-    const stream = got.stream(exchange.url, toGotOptions(exchange, agent, stop.signal));
+    const stream = client.stream(exchange.url, toGotOptions(exchange, agent, stop.signal));
     const gate =
       exchange.method === "GET" || exchange.body !== undefined ? undefined : holdBack(stream, exchange, stop);
     try {
@@ -90,10 +106,6 @@ export class Transport {
       return toFailure(error, { exchange, signal: stop.signal, isHeldBack: gate?.isOpen === false });
     } finally {
       exchange.signal.removeEventListener("abort", onAbort);
-      if (exchange.isFresh) {
-        agent.http.destroy();
-        agent.https.destroy();
-      }
     }
   }
 
@@ -112,17 +124,14 @@ export class Transport {
           if (this.#material !== undefined) retire(this.#kept.https);
           this.#material = material;
           this.#kept = { ...this.#kept, https: new HttpsAgent({ ...this.#keeping, ...material }) };
+          this.#fresh = { ...this.#fresh, https: new HttpsAgent({ keepAlive: false, ...material }) };
         }
       } catch (error) {
         if (error instanceof TlsFilesError) return { why: error.message };
         throw error;
       }
     }
-    if (!exchange.isFresh) return this.#kept;
-    return {
-      http: new HttpAgent({ keepAlive: false }),
-      https: new HttpsAgent({ keepAlive: false, ...this.#material }),
-    };
+    return exchange.isFresh ? this.#fresh : this.#kept;
   }
 }
 
@@ -165,11 +174,6 @@ function toGotOptions(exchange: Exchange, agent: Agents, signal: AbortSignal) {
     ...(exchange.body === undefined ? {} : { body: exchange.body }),
     agent,
     signal,
-    followRedirect: false,
-    throwHttpErrors: false,
-    decompress: true,
-    http2: false,
-    retry: { limit: 0 },
     timeout: {
       lookup: timeouts.lookupMs,
       connect: timeouts.connectMs,

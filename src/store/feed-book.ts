@@ -1,14 +1,10 @@
 // The feed book: what has been seen of each followed list, and who waits for more. Written by the one reader of a feed
 // (feeds/walk-feed.ts), read by every task that follows it. Items are kept as facts, not as the service sent them.
 import { type Feed, feedId, type ItemFacts } from "../tasks/feed.ts";
+import { FeedMirror } from "./feed-mirror.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
 import { createScript, type Store } from "./redis.ts";
-
-/** An item's facts and where it stands in the order of discovery: `firstSeq` never changes, `seq` grows with each change. */
-export interface SeenItem extends ItemFacts {
-  readonly firstSeq: number;
-  readonly seq: number;
-}
+import type { SeenItem } from "./seen-item.ts";
 
 /** A page as the reader takes it in; `sinceSeq`: what was discovered later counts as found by this walk. */
 export interface FeedPage {
@@ -42,7 +38,9 @@ export interface FeedStatus {
 }
 
 /** Of so many items of one feed the facts are kept, the latest new or changed ones; about 300 bytes each. Of all others, only that they were seen. */
-const factsMax = 20_000;
+const factsMax = 100_000;
+/** Feeds whose items this process remembers as well; beyond it the one that nobody asked for longest is read anew. */
+const mirrorsMax = 100;
 /** How long a feed that nobody reads is remembered; and how long a generation of seen items lasts at least. */
 const forgetAfterMs = 7 * 86_400_000;
 /** Whole walks that a generation of seen items lasts at least. */
@@ -74,6 +72,7 @@ return 1`);
 /** The feed book in Redis. */
 export class FeedBook {
   readonly #store: Store;
+  readonly #mirrors = new Map<string, FeedMirror>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -133,17 +132,14 @@ export class FeedBook {
     };
   }
 
-  /** The items discovered after this number, in their newest form; at most 10,000. */
+  /** The items discovered after this number, in their newest form, in the order of discovery. */
   async discoveredSince(feed: Feed, seq: number): Promise<SeenItem[]> {
-    const { redis } = this.#store;
-    const [, itemsKey = "", orderKey = ""] = this.#keys(feed);
-    const changed = await redis.zrange(orderKey, `(${seq}`, "+inf", "BYSCORE", "LIMIT", 0, 10_000, "WITHSCORES");
-    const ids = changed.filter((_, index) => index % 2 === 0);
-    if (ids.length === 0) return [];
-    const texts = await redis.hmget(itemsKey, ...ids);
-    return texts
-      .map((text, index) => toSeenItem(ids[index] ?? "", Number(changed[index * 2 + 1]), text ?? ""))
-      .filter((item) => item.firstSeq > seq);
+    const mirror = this.#mirror(feed, seq);
+    const items = await mirror.since(seq);
+    if (items !== undefined) return items;
+    // A new one knows nothing that could be wrong.
+    if (this.#mirrors.get(feedId(feed)) === mirror) this.#mirrors.delete(feedId(feed));
+    return (await this.#mirror(feed, seq).since(seq)) ?? [];
   }
 
   /** Says that somebody waits for this feed until then; the reader goes on while anybody does. */
@@ -165,6 +161,20 @@ export class FeedBook {
     return redis.zcard(this.#waiters(feed));
   }
 
+  /** The mirror that goes back far enough. Those that nobody asked for a while are those that stand first. */
+  #mirror(feed: Feed, seq: number): FeedMirror {
+    const id = feedId(feed);
+    const known = this.#mirrors.get(id);
+    const [, items = "", order = ""] = this.#keys(feed);
+    const mirror =
+      known !== undefined && known.floor <= seq ? known : new FeedMirror(this.#store, { items, order }, seq);
+    this.#mirrors.delete(id);
+    this.#mirrors.set(id, mirror);
+    const [oldest] = this.#mirrors.keys();
+    if (this.#mirrors.size > mirrorsMax && oldest !== undefined) this.#mirrors.delete(oldest);
+    return mirror;
+  }
+
   #keys(feed: Feed): string[] {
     const id = feedId(feed);
     return [this.#store.key("feed", id), this.#store.key("feed-items", id), this.#store.key("feed-order", id)];
@@ -179,21 +189,4 @@ export class FeedBook {
   #waiters(feed: Feed): string {
     return this.#store.key("feed-waiters", feedId(feed));
   }
-}
-
-function toSeenItem(id: string, seq: number, text: string): SeenItem {
-  const [first = "0", fingerprint = ""] = text.split(" ", 2);
-  const facts = JSON.parse(text.slice(first.length + fingerprint.length + 2) || "{}");
-  return {
-    syncJobId: undefined,
-    startedAtMs: undefined,
-    finished: undefined,
-    succeeded: undefined,
-    label: undefined,
-    ...facts,
-    id,
-    fingerprint,
-    seq,
-    firstSeq: Number(first),
-  };
 }

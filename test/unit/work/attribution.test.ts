@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { SeenItem } from "../../../src/store/feed-book.ts";
+import type { SeenItem } from "../../../src/store/seen-item.ts";
 import { attributeTo, type StartFacts } from "../../../src/work/attribution.ts";
 
 const sentAtMs = 1_795_228_200_000;

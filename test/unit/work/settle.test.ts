@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { FeedStatus, SeenItem } from "../../../src/store/feed-book.ts";
+import type { FeedStatus } from "../../../src/store/feed-book.ts";
+import type { SeenItem } from "../../../src/store/seen-item.ts";
 import { type RunEvidence, settleRun } from "../../../src/work/settle.ts";
 
 const status: FeedStatus = {

@@ -1,0 +1,26 @@
+// One item of a feed as the feed book keeps it, and how it stands in Redis. Used by feed-book.ts and feed-mirror.ts.
+import type { ItemFacts } from "../tasks/feed.ts";
+
+/** An item's facts and where it stands in the order of discovery: `firstSeq` never changes, `seq` grows with each change. */
+export interface SeenItem extends ItemFacts {
+  readonly firstSeq: number;
+  readonly seq: number;
+}
+
+/** Reads an item as it stands in Redis: `FIRST_SEQ FINGERPRINT JSON`. What was forgotten meanwhile has the number 0. */
+export function toSeenItem(id: string, seq: number, text: string): SeenItem {
+  const [first = "0", fingerprint = ""] = text.split(" ", 2);
+  const facts = JSON.parse(text.slice(first.length + fingerprint.length + 2) || "{}");
+  return {
+    syncJobId: undefined,
+    startedAtMs: undefined,
+    finished: undefined,
+    succeeded: undefined,
+    label: undefined,
+    ...facts,
+    id,
+    fingerprint,
+    seq,
+    firstSeq: Number(first),
+  };
+}

@@ -1,0 +1,27 @@
+// `npm run bench`: all benchmarks of starts, one after another: starts.ts, neighbours.ts, in-flight.ts. Not part of `npm test`.
+// `--quick` makes them short: the figures are then only good for seeing that everything works.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+const isQuick = process.argv.includes("--quick");
+
+const benchmarks: readonly (readonly [file: string, full: readonly string[], quick: readonly string[]])[] = [
+  ["starts.ts", [], ["--starts", "100", "--rounds", "2"]],
+  [
+    "starts.ts",
+    ["--answer-after", "20", "--rounds", "9"],
+    ["--answer-after", "20", "--starts", "100", "--rounds", "1"],
+  ],
+  ["starts.ts", ["--until", "settled", "--rounds", "3"], ["--until", "settled", "--starts", "50", "--rounds", "1"]],
+  ["neighbours.ts", [], ["--rounds", "1", "--starts", "50"]],
+  ["in-flight.ts", [], ["--runs", "200", "--seconds", "5"]],
+];
+
+for (const [file, full, quick] of benchmarks) {
+  const args = isQuick ? quick : full;
+  process.stdout.write(`\n# ${[file, ...args].join(" ")}\n`);
+  const child = spawn(process.execPath, [fileURLToPath(new URL(file, import.meta.url)), ...args], { stdio: "inherit" });
+  const [code] = await once(child, "close");
+  if (code !== 0) throw new Error(`${file} ended with ${code}`);
+}

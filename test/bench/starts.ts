@@ -1,0 +1,178 @@
+// How fast starts go out: Syncline with every promise on, against a bare BullMQ + got worker without any. Part of `npm run bench`.
+//
+// Every contender is a process of its own, on the same private Redis and the same fake service (a process too), with the same
+// concurrency. They take turns: A B C A B C …, each round a bulk of tasks added by this process; a round ends when the
+// queue holds all of them as completed, which for Syncline is after the outcome stands in the history and in the log.
+// Ratios are of the medians. `bare`: got as it is, with kept connections. `bare-fresh`: one connection a request, as Syncline does.
+import { parseArgs } from "node:util";
+import { Queue } from "bullmq";
+import { Redis } from "ioredis";
+import { startPrivateRedis } from "../../scripts/redis.mjs";
+import { silentLog } from "../../src/core/event-log.ts";
+import { Producer } from "../../src/queue/producer.ts";
+import { queueName, taskOptions } from "../../src/queue/queues.ts";
+import { tasksOf } from "../../src/schedule/slot-tasks.ts";
+import { bareQueue } from "./bare-queue.ts";
+import { benchPrefix, benchSet, policyOf } from "./bench-app.ts";
+import { BenchChild } from "./child.ts";
+import { commandCalls, median, redisCpuMs } from "./redis-figures.ts";
+
+const { values: given } = parseArgs({
+  options: {
+    starts: { type: "string", default: "500" },
+    rounds: { type: "string", default: "15" },
+    concurrency: { type: "string", default: "20" },
+    "answer-after": { type: "string", default: "0" },
+    /** `accepted`, as the peers do, or `settled`: every run is followed to its end. */
+    until: { type: "string", default: "accepted" },
+    only: { type: "string" },
+    commands: { type: "boolean", default: false },
+  },
+});
+const peers = ["bare", "bare-fresh"];
+const starts = Number(given.starts);
+const rounds = Number(given.rounds);
+const concurrency = Number(given.concurrency);
+
+interface Contender {
+  readonly name: string;
+  readonly child: BenchChild;
+  readonly completedKey: string;
+  readonly add: (round: number) => Promise<unknown>;
+}
+
+interface Round {
+  readonly perSecond: number;
+  readonly cpuMs: number;
+  readonly redisCpuMs: number;
+  readonly sent: number;
+  readonly run: number;
+}
+
+const server = await startPrivateRedis();
+const redis = new Redis(server.url);
+const service = new BenchChild("fake-service.ts", []);
+const { port } = await service.ask("port");
+const serviceUrl = `http://127.0.0.1:${port}`;
+await service.ask("configure", { answerAfterMs: Number(given["answer-after"]), runMs: 0 });
+const producer = new Producer({ url: server.url, prefix: benchPrefix }, silentLog);
+const set = await benchSet({ services: { main: serviceUrl }, concurrency });
+const contenders = [syncline(), ...peers.map(bare)].filter(
+  ({ name }) => given.only === undefined || given.only.split(",").includes(name),
+);
+await Promise.all(contenders.map(({ child }) => child.ask("cpu")));
+
+const results = new Map<string, Round[]>(contenders.map(({ name }) => [name, []]));
+// The first round warms up and is not counted.
+for (let round = 0; round <= rounds; round += 1) {
+  for (const contender of contenders) {
+    const result = await measure(contender, round);
+    if (round > 0) results.get(contender.name)?.push(result);
+  }
+}
+report();
+for (const { child } of contenders) await child.stop();
+await producer.close();
+await service.stop();
+redis.disconnect();
+await server.stop();
+process.exit(0);
+
+function child(name: string): BenchChild {
+  return new BenchChild("start-contender.ts", [name, server.url, serviceUrl, String(concurrency)]);
+}
+
+function syncline(): Contender {
+  const policy = policyOf(set, `${given.until}-main`);
+  return {
+    name: "syncline",
+    child: child("syncline"),
+    completedKey: `${benchPrefix}:${queueName("main", "actions")}:completed`,
+    add: (round) => {
+      const syncJobs = Array.from({ length: starts }, (_, index) => round * starts + index + 1);
+      const slot = { slotMs: Date.now(), origin: "manual", covers: [] } as const;
+      return producer.enqueue(tasksOf({ ...policy, action: { kind: "run", syncJobs } }, slot));
+    },
+  };
+}
+
+function bare(name: string): Contender {
+  const queue = new Queue(bareQueue(name), { connection: { url: server.url }, prefix: benchPrefix });
+  return {
+    name,
+    child: child(name),
+    completedKey: `${benchPrefix}:${bareQueue(name)}:completed`,
+    add: (round) =>
+      queue.addBulk(
+        Array.from({ length: starts }, (_, index) => ({
+          name: "run",
+          data: { target: String(round * starts + index + 1) },
+          opts: { ...taskOptions, jobId: `run-${round}-${index}` },
+        })),
+      ),
+  };
+}
+
+async function measure({ name, child, completedKey, add }: Contender, round: number): Promise<Round> {
+  const wanted = (round + 1) * starts;
+  const startsBefore = (await service.ask("counts"))["starts"] ?? 0;
+  const before = { ...(await child.ask("cpu")), ...(await child.ask("sent")) };
+  await redis.config("RESETSTAT");
+  const redisBefore = await redisCpuMs(redis);
+  const atMs = performance.now();
+  await add(round);
+  let looks = 0;
+  while ((await redis.zcard(completedKey)) < wanted) {
+    looks += 1;
+    if (performance.now() - atMs > 120_000) throw new Error(`${name}: ${starts} starts take more than two minutes`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  const seconds = (performance.now() - atMs) / 1_000;
+  const redisAfter = await redisCpuMs(redis);
+  const calls = await commandCalls(redis);
+  const after = { ...(await child.ask("cpu")), ...(await child.ask("sent")) };
+  const arrived = ((await service.ask("counts"))["starts"] ?? 0) - startsBefore;
+  if (arrived !== starts) throw new Error(`${name}: ${arrived} starts arrived instead of ${starts}`);
+  await service.ask("forget");
+  if (given.commands && round === rounds) {
+    const top = [...calls].sort(([, a], [, b]) => b - a).slice(0, 24);
+    process.stdout.write(
+      `${name}: ${top.map(([command, count]) => `${command} ${(count / starts).toFixed(2)}`).join(", ")}\n`,
+    );
+  }
+  const run = [...calls.values()].reduce((sum, count) => sum + count, 0) - looks;
+  return {
+    perSecond: starts / seconds,
+    cpuMs: ((after["cpuMs"] ?? 0) - (before["cpuMs"] ?? 0)) / starts,
+    redisCpuMs: (redisAfter - redisBefore) / starts,
+    sent: ((after["sent"] ?? 0) - (before["sent"] ?? 0)) / starts,
+    run: run / starts,
+  };
+}
+
+function report(): void {
+  const of = (name: string, figure: keyof Round) => median((results.get(name) ?? []).map((round) => round[figure]));
+  process.stdout.write(
+    `${rounds} rounds of ${starts} starts each, concurrency ${concurrency}, service answers after ${given["answer-after"]} ms, ` +
+      `follow until ${given.until}; medians\n`,
+  );
+  for (const { name } of contenders) {
+    const all = (results.get(name) ?? []).map(({ perSecond }) => Math.round(perSecond));
+    process.stdout.write(
+      `${name.padEnd(11)} ${of(name, "perSecond").toFixed(0).padStart(5)} starts/s (${Math.min(...all)}–${Math.max(...all)}), ` +
+        `CPU ${of(name, "cpuMs").toFixed(2)} ms a start (Redis ${of(name, "redisCpuMs").toFixed(2)} ms), ` +
+        `Redis commands a start: ${of(name, "sent").toFixed(1)} sent, ${of(name, "run").toFixed(1)} run\n`,
+    );
+  }
+  for (const peer of peers) {
+    const ratios = (results.get(peer) ?? []).map(
+      ({ perSecond }, index) => (results.get("syncline")?.[index]?.perSecond ?? Number.NaN) / perSecond,
+    );
+    const sorted = ratios.toSorted((a, b) => a - b);
+    const at = (share: number) => (sorted[Math.round((sorted.length - 1) * share)] ?? Number.NaN).toFixed(2);
+    process.stdout.write(
+      `syncline ÷ ${peer}: ${median(ratios).toFixed(2)} (middle half of the rounds ${at(0.25)}–${at(0.75)}), ` +
+        `CPU ${(of("syncline", "cpuMs") / of(peer, "cpuMs")).toFixed(2)} times\n`,
+    );
+  }
+}
