@@ -35,8 +35,8 @@ export interface HouseOptions {
   readonly sandbox?: Parameters<typeof startSandbox>[0];
 }
 
-/** What all replicas are told alike, short of patience so that nobody waits long. */
-export function commonOrders(redis: ReplicaOrders["redis"], config: string) {
+/** What all replicas are told alike: short of patience so that nobody waits long. */
+function commonOrders(redis: ReplicaOrders["redis"], config: string) {
   return {
     config,
     redis,
@@ -153,10 +153,10 @@ export class ChaosHouse {
     }
   }
 
-  /** What the command has to say that operators have: nothing when all is well. */
-  async auditByCommand(): Promise<string[]> {
+  /** What the command that operators have says of everything up to this instant: nothing when all is well. */
+  async auditByCommand(toMs: number): Promise<string[]> {
     const { redis, config, variables } = this.parts;
-    const args = ["audit", "--config", config, "--prefix", redis.prefix];
+    const args = ["audit", "--config", config, "--prefix", redis.prefix, "--to", new Date(toMs).toISOString()];
     const { code, out, err } = await syncline(args, { ...variables, REDIS_URL: redis.url });
     return code === 0 ? [] : [`syncline audit ended with ${code}: ${out}${err}`];
   }

@@ -30,6 +30,8 @@ const tell = ({ seed, findings, story }: ChaosResult) => {
   for (const finding of findings.slice(0, 20)) say(`  ${finding}`);
 };
 
+// Ended by hand, it takes its replicas with it, also those that are stopped.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 const redis = await startPrivateRedis();
 try {
   await warmUp();

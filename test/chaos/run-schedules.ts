@@ -22,7 +22,7 @@ export const runScheduleChaos: RunSeed = async (seed, redisUrl) => {
     const endMs = await house.lookUntilQuiet();
     if (hasWorkers) await house.workOff();
     const verdict = await checkSchedules(house, { beganMs, endMs, hasWorkers });
-    const audit = seed % auditedEvery === 0 ? await house.auditByCommand() : [];
+    const audit = seed % auditedEvery === 0 ? await house.auditByCommand(endMs) : [];
     return {
       seed,
       findings: [...report.unexpectedEnds, ...verdict.findings, ...audit],

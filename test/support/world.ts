@@ -6,11 +6,13 @@ import { join } from "node:path";
 import { type RunningApp, startApp } from "../../src/app.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../src/config/load-policies.ts";
+import type { PolicySet } from "../../src/config/policy-set.ts";
 import type { EventFields, EventLog } from "../../src/core/event-log.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
+import type { RedisTarget } from "../../src/store/redis.ts";
 import type { Outcome } from "../../src/tasks/outcome.ts";
 import { defaultTiming, type WorkTiming } from "../../src/work/timing.ts";
 
@@ -79,6 +81,8 @@ export interface WorldOptions {
   /** Further services: name → base URL. */
   readonly moreServices?: Readonly<Record<string, string>>;
   readonly timing?: WorkTiming;
+  /** What stands in Redis already when the app starts: whatever others have left there. */
+  readonly before?: (target: RedisTarget, set: PolicySet) => Promise<void>;
 }
 
 /** A started scenario. */
@@ -120,6 +124,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
   const log = new TestLog();
   worlds += 1;
   const target = { url: options.redis.url, prefix: `${options.redis.prefix}-${worlds}` };
+  await options.before?.(target, result.set);
   const producer = new Producer(target, log);
   const app = await startApp({
     set: result.set,
