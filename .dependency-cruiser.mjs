@@ -63,7 +63,7 @@ export default {
     door("bullmq", "node_modules/bullmq", ["^src/queue/"]),
     door("ioredis", "node_modules/ioredis", ["^src/store/"]),
     door("got", "node_modules/got/", ["^src/service/transport\\.ts$"]),
-    door("node-cron", "node_modules/node-cron", ["^src/schedule/scheduler\\.ts$"]),
+    door("node-cron", "node_modules/node-cron", ["^src/schedule/beat\\.ts$"]),
     door("croner", "node_modules/croner", ["^src/schedule/cron-pattern\\.ts$"]),
     door("yaml", "node_modules/yaml", ["^src/config/"]),
     door("pino", "node_modules/pino", ["^src/ops/logger\\.ts$"]),

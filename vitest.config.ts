@@ -19,6 +19,13 @@ export default defineConfig({
   test: {
     maxWorkers: 2,
     retry: 0,
-    projects: [plain("unit"), plain("contract"), withRedis("scenarios"), withRedis("redis"), withRedis("cli")],
+    projects: [
+      plain("unit"),
+      plain("contract"),
+      withRedis("scenarios"),
+      withRedis("redis"),
+      withRedis("cli"),
+      withRedis("chaos"),
+    ],
   },
 });

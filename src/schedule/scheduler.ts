@@ -4,13 +4,13 @@
 //   beat ─▶ newest policies ─▶ due ─▶ slots after the mark ─▶ plan (closed, paused, catch-up) ─▶ record + mark ─▶ enqueue ─▶ confirm
 //
 // The beat is only an alarm clock: one that comes late, twice or not at all changes nothing but the latency.
-import cron from "node-cron";
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { EnqueueTasks } from "../tasks/seams.ts";
 import { Agenda } from "./agenda.ts";
+import { type Beat, beatMs, startBeat } from "./beat.ts";
 import type { Chains } from "./chains.ts";
 import type { Ledger } from "./ledger-port.ts";
 import type { ReadPauses } from "./pause-watch.ts";
@@ -38,8 +38,6 @@ const tidyEveryMs = 3_600_000;
 const backlogRoundsMax = 20;
 /** How many portions of one look are under way at once: while Redis takes one in, the next is made. */
 const batchesAtOnce = 3;
-/** A slot that comes before the next beat is waited for, since the beat follows this machine's clock and not Redis's. */
-const beatMs = 1_000;
 
 /** The scheduler: plans slots at each beat. Any number of replicas may run one. */
 export class Scheduler implements Component {
@@ -48,7 +46,7 @@ export class Scheduler implements Component {
   readonly #agenda = new Agenda();
   /** The policies to plan for from the next look on; undefined when they are on the agenda already. */
   #wanted: readonly Policy[] | undefined;
-  #beat: { stop(): unknown; destroy(): unknown } | undefined;
+  #beat: Beat | undefined;
   #busy: Promise<void> | undefined;
   readonly #stopping = new AbortController();
   #sweptAtMs = 0;
@@ -61,12 +59,15 @@ export class Scheduler implements Component {
   }
 
   async start(): Promise<void> {
-    this.#beat = cron.schedule("* * * * * *", () => this.#onBeat(), { suppressMissedWarning: true });
+    this.#beat = startBeat(
+      () => this.#onBeat(),
+      () => this.#options.log.warn("beat.renewed"),
+    );
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#beat?.destroy();
+    this.#beat?.stop();
     await this.#busy;
   }
 
@@ -114,6 +115,7 @@ export class Scheduler implements Component {
     await this.look();
     const earliestMs = this.#agenda.earliestMs();
     if (earliestMs === undefined) return;
+    // A slot that comes before the next beat is waited for, since the beat follows this machine's clock and not Redis's.
     const waitMs = earliestMs - (await this.#options.ledger.nowMs());
     if (waitMs >= beatMs) return;
     await systemClock.sleep(Math.max(0, waitMs), this.#stopping.signal);

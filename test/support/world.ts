@@ -7,11 +7,13 @@ import { Queue } from "bullmq";
 import { type AppOptions, type RunningApp, startApp } from "../../src/app.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../src/config/load-policies.ts";
+import type { PolicySet } from "../../src/config/policy-set.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { queueConnection, queueName } from "../../src/queue/queues.ts";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
+import type { RedisTarget } from "../../src/store/redis.ts";
 import type { Outcome } from "../../src/tasks/outcome.ts";
 import { defaultTiming, type WorkTiming } from "../../src/work/timing.ts";
 import { type LoggedEvent, TestLog } from "./test-log.ts";
@@ -45,6 +47,8 @@ export interface WorldOptions {
   /** How many apps work side by side; 1 unless set. All write to one log. */
   readonly replicas?: number;
   readonly timing?: WorkTiming;
+  /** What stands in Redis already when the app starts: whatever others have left there. */
+  readonly before?: (target: RedisTarget, set: PolicySet) => Promise<void>;
 }
 
 /** A started scenario. */
@@ -90,6 +94,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
   const log = new TestLog();
   worlds += 1;
   const target = { url: options.redis.url, prefix: `${options.redis.prefix}-${worlds}` };
+  await options.before?.(target, result.set);
   const producer = new Producer(target, log);
   const appOptions: AppOptions = {
     set: result.set,

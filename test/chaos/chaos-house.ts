@@ -1,0 +1,177 @@
+// What a chaos plays on: a sandbox, a policy file, a key prefix of its own in a real Redis, a fleet over them, and those who come
+// after the storm to end what the dead left behind. Used by every kind of chaos.
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { startApp } from "../../src/app.ts";
+import { policyChecks } from "../../src/cli/shared-options.ts";
+import { loadPolicies } from "../../src/config/load-policies.ts";
+import type { PolicySet } from "../../src/config/policy-set.ts";
+import type { EventFields, EventLog } from "../../src/core/event-log.ts";
+import { Producer } from "../../src/queue/producer.ts";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
+import { Scheduler } from "../../src/schedule/scheduler.ts";
+import { openStore, redisTimeMs, type Store } from "../../src/store/redis.ts";
+import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import { syncline } from "../support/processes.ts";
+import { shortTiming } from "../support/world.ts";
+import type { FaultScript } from "./fault-script.ts";
+import { Fleet } from "./fleet.ts";
+import type { ReplicaEvent } from "./replica.ts";
+import type { ReplicaOrders } from "./replica-orders.ts";
+
+const beginWithinMs = 60_000;
+const drainWithinMs = 60_000;
+/** The sweep leaves entries of the outbox that are younger than this. */
+const sweepAfterMs = 5_100;
+const looksMax = 3;
+
+/** What a house is set up with. `name` keeps its keys apart from those of others; `policies` are the items of `policies:`, indented by two. */
+export interface HouseOptions {
+  readonly redisUrl: string;
+  readonly name: string;
+  readonly policies: string;
+  readonly sandbox?: Parameters<typeof startSandbox>[0];
+}
+
+/** What all replicas are told alike: short of patience so that nobody waits long. */
+function commonOrders(redis: ReplicaOrders["redis"], config: string) {
+  return {
+    config,
+    redis,
+    takeOverAfterMs: 1_000,
+    drainMs: 3_000,
+    timing: { ...shortTiming, baselineWithinMs: 500, verifyForMs: 500 },
+    pace: { gapMs: 100, fastestMs: 300, slowestMs: 1_000 },
+  } satisfies Partial<ReplicaOrders>;
+}
+
+/** Sets a house up. */
+export async function openHouse({ redisUrl, name, policies, sandbox: told }: HouseOptions): Promise<ChaosHouse> {
+  const redis = { url: redisUrl, prefix: `chaos-${process.pid}-${name}` };
+  const sandbox = await startSandbox({ activities: 0, runMs: [100, 300], ...told });
+  const folder = await mkdtemp(join(tmpdir(), "syncline-chaos-"));
+  const config = join(folder, "policies.yaml");
+  const variables = { TEST_TOKEN: sandbox.token };
+  const service = `  main: { baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN }, timeouts: { request: 2s } }`;
+  await writeFile(config, `apiVersion: syncline/v1\nservices:\n${service}\npolicies:\n${policies}\n`);
+  const loaded = await loadPolicies(config, { variables, checks: policyChecks });
+  if (!loaded.ok) throw new Error(`${name}: ${loaded.problems.map(({ message }) => message).join("; ")}\n${policies}`);
+  const store = await openStore(redis);
+  return new ChaosHouse({ redis, sandbox, folder, config, variables, set: loaded.set, store });
+}
+
+interface HouseParts {
+  readonly redis: ReplicaOrders["redis"];
+  readonly sandbox: Sandbox;
+  readonly folder: string;
+  readonly config: string;
+  readonly variables: Readonly<Record<string, string>>;
+  readonly set: PolicySet;
+  readonly store: Store;
+}
+
+/** A house, from its set-up to `close`. */
+export class ChaosHouse {
+  readonly parts: HouseParts;
+  /** Every line of every replica, and of those who come after the storm, in the order in which they were read. */
+  readonly events: ReplicaEvent[] = [];
+  readonly #log: EventLog;
+
+  constructor(parts: HouseParts) {
+    this.parts = parts;
+    const add = (event: string, fields: EventFields = {}) => {
+      this.events.push({ ...fields, event, replica: "after the storm" });
+    };
+    this.#log = { info: add, warn: add, error: add };
+  }
+
+  /** The fleet of a script in this house, not yet started. */
+  fleet(script: FaultScript): Fleet {
+    const { redis, config, variables } = this.parts;
+    return new Fleet({
+      script,
+      orders: commonOrders(redis, config),
+      environment: variables,
+      onEvent: (event, replica) => this.events.push({ ...event, replica }),
+    });
+  }
+
+  /** Waits until every policy has begun, so that what is due from then on is known; answers since when, by policy. */
+  async untilBegun(): Promise<Map<string, number>> {
+    const { redis, key } = this.parts.store;
+    const names = this.parts.set.policies.map(({ name }) => name);
+    for (const untilMs = performance.now() + beginWithinMs; performance.now() < untilMs; ) {
+      const since = await redis.hmget(key("kept-since"), ...names);
+      if (since.every((value) => value !== null))
+        return new Map(names.map((name, index) => [name, Number(since[index])]));
+      await delay(20);
+    }
+    throw new Error("no scheduler began within a minute");
+  }
+
+  /**
+   * One more scheduler looks, as one that is started anyhow would; again when something lies in the outbox that was too young to be
+   * swept. Answers the time of Redis before its last look: what was due until then has to be there.
+   */
+  async lookUntilQuiet(): Promise<number> {
+    const { store, redis, set } = this.parts;
+    const ledger = new SlotLedger(store);
+    const producer = new Producer(redis, this.#log);
+    const enqueue = producer.enqueue.bind(producer);
+    try {
+      for (let look = 1; ; look += 1) {
+        const endMs = await redisTimeMs(store);
+        await new Scheduler({ policies: set.policies, ledger, enqueue, log: this.#log }).look();
+        const waiting = await ledger.unqueued(Number.POSITIVE_INFINITY);
+        if (waiting.length === 0 || look === looksMax) return endMs;
+        const youngestMs = Math.max(...waiting.map(({ newMarkMs }) => newMarkMs));
+        await delay(Math.max(0, youngestMs + sweepAfterMs - endMs));
+      }
+    } finally {
+      await producer.close();
+    }
+  }
+
+  /** One more worker ends what the dead left behind, until the queues are empty. */
+  async workOff(): Promise<void> {
+    const { redis, set, variables, config } = this.parts;
+    const { timing, pace, takeOverAfterMs, drainMs } = commonOrders(redis, config);
+    const how = { timing, pace, takeOverAfterMs, drainMs, log: this.#log };
+    const app = await startApp({ set, redis, roles: ["worker"], variables, ...how });
+    const producer = new Producer(redis, this.#log);
+    try {
+      for (const untilMs = performance.now() + drainWithinMs; performance.now() < untilMs; ) {
+        if ((await producer.pending("main")) === 0) return;
+        await delay(100);
+      }
+      throw new Error("the queues did not get empty within a minute");
+    } finally {
+      await producer.close();
+      await app.stop();
+    }
+  }
+
+  /** What the command that operators have says of everything up to this instant: nothing when all is well. */
+  async auditByCommand(toMs: number): Promise<string[]> {
+    const { redis, config, variables } = this.parts;
+    const args = ["audit", "--config", config, "--prefix", redis.prefix, "--to", new Date(toMs).toISOString()];
+    const { code, out, err } = await syncline(args, { ...variables, REDIS_URL: redis.url });
+    return code === 0 ? [] : [`syncline audit ended with ${code}: ${out}${err}`];
+  }
+
+  /** Takes everything away. */
+  async close(): Promise<void> {
+    const { store, redis, sandbox, folder } = this.parts;
+    const client = store.redis as Redis;
+    for await (const keys of client.scanStream({ match: `${redis.prefix}*`, count: 1_000 })) {
+      if (keys.length > 0) await store.redis.unlink(keys);
+    }
+    await store.close();
+    await sandbox.stop();
+    await rm(folder, { recursive: true });
+  }
+}

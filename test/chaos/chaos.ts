@@ -1,0 +1,55 @@
+// `npm run chaos`: seeds of a chaos, as many as wanted, on a Redis of its own; and the replay of one.
+//
+//   npm run chaos -- --schedules 2000        seeds 1 to 2000
+//   npm run chaos -- --seed 17               only this one, with its story whatever comes out
+import { parseArgs } from "node:util";
+import { startPrivateRedis } from "../../scripts/redis.mjs";
+import { warmUp } from "./replica.ts";
+import { runScheduleChaos } from "./run-schedules.ts";
+import { type ChaosResult, runSeeds } from "./run-seeds.ts";
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string" },
+    first: { type: "string", default: "1" },
+    schedules: { type: "string", default: "200" },
+    "side-by-side": { type: "string", default: "8" },
+  },
+});
+const first = Number(values.seed ?? values.first);
+const count = values.seed === undefined ? Number(values.schedules) : 1;
+const sideBySide = Number(values["side-by-side"]);
+if (![first, count, sideBySide].every((number) => Number.isInteger(number) && number > 0))
+  throw new Error("--seed, --first, --schedules and --side-by-side are whole numbers from 1");
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+const tell = ({ seed, findings, story }: ChaosResult) => {
+  if (findings.length === 0 && values.seed === undefined) return;
+  for (const line of story()) say(line);
+  say(`seed ${seed}: ${findings.length} findings; again: npm run chaos -- --seed ${seed}`);
+  for (const finding of findings.slice(0, 20)) say(`  ${finding}`);
+};
+
+// Ended by hand, it takes its replicas with it, also those that are stopped.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+const redis = await startPrivateRedis();
+try {
+  await warmUp();
+  const startedAtMs = performance.now();
+  const seeds = Array.from({ length: count }, (_, index) => first + index);
+  const { failed, counts } = await runSeeds({
+    seeds,
+    redisUrl: redis.url,
+    sideBySide,
+    runSeed: runScheduleChaos,
+    onResult: tell,
+  });
+  const took = Math.round((performance.now() - startedAtMs) / 1_000);
+  const sums = Object.entries(counts).map(([name, sum]) => `${sum} ${name}`);
+  say(
+    `${count} schedules in ${took} s: ${sums.join(", ")}; ${failed.length} failed${failed.map((seed) => ` ${seed}`)}`,
+  );
+  process.exitCode = failed.length === 0 ? 0 : 1;
+} finally {
+  await redis.stop();
+}

@@ -1,0 +1,66 @@
+// Traps inside a replica: points around the steps of its work, at which it kills, stops or blocks itself as its script says.
+// Used by replica-main.ts only. Wraps methods of the real classes; what they do stays as it is.
+import { writeSync } from "node:fs";
+import { Producer } from "../../src/queue/producer.ts";
+import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import type { Point, Trap } from "./fault-script.ts";
+
+interface Watched {
+  readonly prototype: object;
+  readonly method: string;
+  /** The points right before and right after it. */
+  readonly before: Point;
+  readonly after: Point;
+}
+
+/** Every step that has points. A test of something else adds its own here. */
+const watched: readonly Watched[] = [
+  { prototype: SlotLedger.prototype, method: "marks", before: "before-marks", after: "after-marks" },
+  { prototype: SlotLedger.prototype, method: "record", before: "before-record", after: "after-record" },
+  { prototype: Producer.prototype, method: "enqueue", before: "before-enqueue", after: "after-enqueue" },
+  { prototype: SlotLedger.prototype, method: "confirmQueued", before: "before-confirm", after: "after-confirm" },
+];
+
+/** Sets the traps of this life. A point without a trap costs a look into a map. */
+export function setTraps(traps: readonly Omit<Trap, "life">[]): void {
+  const passes = new Map<Point, number>();
+  const pass = (point: Point) => {
+    const count = (passes.get(point) ?? 0) + 1;
+    passes.set(point, count);
+    for (const trap of traps) if (trap.point === point && trap.pass === count) spring(trap);
+  };
+  for (const step of watched) wrap(step, pass);
+}
+
+/** Keeps the event loop busy: nothing else happens in this process meanwhile. */
+export function blockLoop(forMs: number): void {
+  const untilMs = performance.now() + forMs;
+  while (performance.now() < untilMs);
+}
+
+/** Puts the clock that all replicas share forward by so much, as far as the scheduler of this process sees. */
+export function shiftSharedClock(byMs: number): void {
+  const real: unknown = Reflect.get(SlotLedger.prototype, "nowMs");
+  if (typeof real !== "function") throw new Error("the ledger has no clock");
+  Reflect.set(SlotLedger.prototype, "nowMs", async function shifted(this: unknown) {
+    return Number(await Reflect.apply(real, this, [])) + byMs;
+  });
+}
+
+function spring({ point, action, forMs }: Omit<Trap, "life">): void {
+  // Written before it strikes, since a process that is stopped or dead writes nothing.
+  writeSync(1, `${JSON.stringify({ event: "trap.sprung", point, action, forMs })}\n`);
+  if (action === "block") blockLoop(forMs);
+  else process.kill(process.pid, action === "kill" ? "SIGKILL" : "SIGSTOP");
+}
+
+function wrap({ prototype, method, before, after }: Watched, pass: (point: Point) => void): void {
+  const original: unknown = Reflect.get(prototype, method);
+  if (typeof original !== "function") throw new Error(`there is no method ${method} to watch`);
+  Reflect.set(prototype, method, async function watchedStep(this: unknown, ...args: readonly unknown[]) {
+    pass(before);
+    const result: unknown = await Reflect.apply(original, this, args);
+    pass(after);
+    return result;
+  });
+}

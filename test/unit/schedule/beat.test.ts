@@ -1,0 +1,59 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { type Beat, startBeat } from "../../../src/schedule/beat.ts";
+import { restoreClock, shiftClock } from "../../support/shifted-clock.ts";
+
+const hour = 3_600_000;
+let beat: Beat | undefined;
+afterEach(() => {
+  beat?.stop();
+  restoreClock();
+});
+
+// Beats until told otherwise; `next` waits for so many more, as long as the test may take.
+function beating() {
+  const counts = { beats: 0, renewed: 0 };
+  let wake = () => {};
+  beat = startBeat(
+    () => {
+      counts.beats += 1;
+      wake();
+    },
+    () => {
+      counts.renewed += 1;
+    },
+  );
+  const next = async (more: number) => {
+    const wanted = counts.beats + more;
+    while (counts.beats < wanted) await new Promise<void>((resolve) => (wake = resolve));
+  };
+  return { counts, next };
+}
+
+describe("the beat", () => {
+  it("goes on at once when the clock is put forward, by a year too", async () => {
+    const { counts, next } = beating();
+    await next(1);
+    for (const byMs of [24 * hour, 365 * 24 * hour]) {
+      shiftClock(byMs);
+      await next(1);
+    }
+    expect(counts.renewed).toBe(0);
+  }, 20_000);
+
+  it("goes on when the clock is put back, and says so", async () => {
+    const { counts, next } = beating();
+    await next(1);
+    shiftClock(-hour);
+    await next(2);
+    expect(counts.renewed).toBe(1);
+  }, 20_000);
+
+  it("does not take a blocked process for a clock that was put back", async () => {
+    const { counts, next } = beating();
+    await next(1);
+    const untilMs = performance.now() + 3_200;
+    while (performance.now() < untilMs);
+    await next(1);
+    expect(counts.renewed).toBe(0);
+  }, 20_000);
+});
