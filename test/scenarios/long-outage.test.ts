@@ -92,7 +92,8 @@ describe("after three hours without any replica, 36 slots of a policy", () => {
 
   it("end in 36 runs with `all`, one after another and never two at once", async () => {
     await world.log.until(() => world.log.outcomesOf("every-one").length === 36);
-    const { records } = await ledger.holdings("every-one");
+    // A further slot may come due while the 36 run.
+    const records = (await ledger.holdings("every-one")).records.filter(({ slotMs }) => slotMs <= newestMs);
     expect(records.map(({ slotMs, state }) => [slotMs, state])).toEqual(slots.map((slotMs) => [slotMs, "started"]));
     expect(starts(3)).toHaveLength(36);
     expect(new Set(starts(3).map(({ idempotencyKey }) => idempotencyKey)).size).toBe(36);

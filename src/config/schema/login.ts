@@ -1,0 +1,115 @@
+// How Syncline logs in at a service: the `token` and `tls` of a service in a policy file. Part of service.ts.
+// Source: service-interface §5 (token); how tokens are obtained is not shown there.
+import { z } from "zod";
+import { textSchema } from "./primitives.ts";
+
+const oauth2Schema = z
+  .strictObject({
+    tokenUrl: textSchema.meta({
+      description:
+        "Where the token comes from: https, or http to this machine. The public authorities are trusted there, and those of tls.caFile.",
+      examples: ["https://login.example.com/oauth2/token"],
+    }),
+    clientId: textSchema.meta({ description: "Who asks for it.", examples: ["syncline"] }),
+    clientSecretFile: textSchema.meta({
+      description:
+        "The file that holds the client's secret, relative to the policy file. Read again whenever a token is asked for.",
+      examples: ["/run/secrets/syncline/client"],
+    }),
+    scope: textSchema
+      .meta({ description: "The scope to ask for; none unless said.", examples: ["sync.run"] })
+      .exactOptional(),
+    auth: z
+      .enum(["basic", "post"])
+      .meta({
+        description: "Where id and secret stand: `basic` in the header, `post` in the body.",
+        default: "basic",
+        examples: ["post"],
+      })
+      .exactOptional(),
+    allowHttp: z
+      .boolean()
+      .meta({
+        description: "Let the secret go over plain http to a host other than this machine.",
+        default: false,
+        examples: [false],
+      })
+      .exactOptional(),
+  })
+  .meta({ description: "A token by OAuth 2 client credentials." });
+
+/** Where the bearer token comes from. */
+export const tokenSchema = z
+  .strictObject(
+    {
+      file: textSchema
+        .meta({
+          description: "The file that holds the token, relative to the policy file. Read again when it changes.",
+          examples: ["/run/secrets/syncline/token"],
+        })
+        .exactOptional(),
+      env: z
+        .string()
+        .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "write the name of the variable alone, such as SYNC_TOKEN")
+        .meta({ description: "The name of the environment variable that holds the token.", examples: ["SYNC_TOKEN"] })
+        .exactOptional(),
+      oauth2: oauth2Schema.exactOptional(),
+    },
+    {
+      error: (issue) =>
+        typeof issue.input === "string"
+          ? "a token never stands in a policy file: write { file: PATH } or { env: NAME }"
+          : undefined,
+    },
+  )
+  .meta({
+    description:
+      "Where the bearer token comes from: exactly one of file, env, oauth2. The token itself never stands here.",
+    examples: [{ file: "/run/secrets/syncline/token" }],
+    minProperties: 1,
+    maxProperties: 1,
+  });
+
+/** Certificates that are not Node's own. */
+export const tlsSchema = z
+  .strictObject({
+    caFile: textSchema
+      .meta({
+        description:
+          "The authorities that may have signed the service's certificate, in PEM, in place of the public ones; relative to the policy file.",
+        examples: ["/run/secrets/syncline/ca.crt"],
+      })
+      .exactOptional(),
+    certFile: textSchema
+      .meta({
+        description: "The certificate that Syncline shows the service, in PEM; with keyFile.",
+        examples: ["/run/secrets/syncline/tls.crt"],
+      })
+      .exactOptional(),
+    keyFile: textSchema
+      .meta({ description: "The private key of certFile, in PEM.", examples: ["/run/secrets/syncline/tls.key"] })
+      .exactOptional(),
+    keyPassphraseFile: textSchema
+      .meta({
+        description: "The file that holds the passphrase of keyFile.",
+        examples: ["/run/secrets/syncline/passphrase"],
+      })
+      .exactOptional(),
+    serverName: z
+      .string()
+      .regex(
+        /^(?=.{1,253}$)(?!\d+(\.\d+){3}$)([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/,
+        "write a host name, such as sync.example.com",
+      )
+      .meta({
+        description: "The host name that the service's certificate is for, where it is not that of baseUrl.",
+        examples: ["sync.example.com"],
+      })
+      .exactOptional(),
+  })
+  .meta({
+    description:
+      "A private authority and a client certificate. Files are read again within 30 s of a change. Checking of certificates cannot be switched off.",
+    examples: [{ caFile: "/run/secrets/syncline/ca.crt" }],
+    minProperties: 1,
+  });
