@@ -181,7 +181,7 @@ export class ChaosHouse {
   async close(): Promise<void> {
     const { store, redis, sandbox, folder } = this.parts;
     const client = store.redis as Redis;
-    for await (const keys of client.scanStream({ match: `${redis.prefix}*`, count: 1_000 })) {
+    for await (const keys of client.scanStream({ match: `${redis.prefix}:*`, count: 1_000 })) {
       if (keys.length > 0) await store.redis.unlink(keys);
     }
     await store.close();

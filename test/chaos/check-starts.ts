@@ -22,7 +22,8 @@ export interface StartVerdict {
 /** `onUnknown: retry` sends three requests at most. */
 const sendsMax = 3;
 /** How old a permission may be when its request goes out (send-start.ts), and what a busy machine adds. */
-const permissionMsMax = 5_000 + 2_500;
+const busyMsMax = 2_500;
+const permissionMsMax = 5_000 + busyMsMax;
 const neverStarted: ReadonlySet<OutcomeStatus> = new Set(["not-started", "skipped", "missed"]);
 
 /** Checks one chaos of starts, when everything stands still. */
@@ -65,7 +66,7 @@ function checkTask(task: Task, check: Check): string[] {
   const mayRepeat = check.house.parts.set.policies.find(({ name }) => name === task.policy)?.onUnknown === "retry";
   const findings = [...untrue(task, outcome, check)];
   if (starts.length > (mayRepeat ? sendsMax : 1)) findings.push(`${task.id} was started ${starts.length} times`);
-  if (outcome.startedAt !== null && Date.parse(outcome.startedAt) > task.startByMs)
+  if (outcome.startedAt !== null && Date.parse(outcome.startedAt) > task.startByMs + busyMsMax)
     findings.push(`${task.id} was permitted after its start-by time`);
   return [...findings, ...late(task, outcome, { starts, check })];
 }
@@ -123,7 +124,10 @@ async function checkLeft({ parts: { store, redis } }: ChaosHouse, tasks: readonl
   for await (const keys of client.scanStream({ match: `${redis.prefix}:*`, count: 1_000 })) {
     for (const key of keys.map(String)) {
       const [noun] = key.slice(redis.prefix.length + 1).split(":");
-      if (noun === "lease" || noun === "in-flight") findings.push(`${key} is left`);
+      if (noun === "lease") findings.push(`${key} is left`);
+      // What has ended is remembered for a while, with an "e".
+      const flying = noun === "in-flight" ? Object.entries(await store.redis.hgetall(key)) : [];
+      for (const [task, sent] of flying) if (!sent.startsWith("e")) findings.push(`${task} is in flight still`);
     }
   }
   for (const { id } of tasks) {
