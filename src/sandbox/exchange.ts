@@ -7,7 +7,7 @@ import type { Desk } from "./desk.ts";
 import type { Strike } from "./fault-plan.ts";
 import type { SetAnswered } from "./ledger.ts";
 import type { OperationName } from "./operation-names.ts";
-import { errorReply, Refusal, type Reply, unauthorizedReply } from "./reply.ts";
+import { errorReply, hollowReply, Refusal, type Reply, unauthorizedReply } from "./reply.ts";
 import { settleRuns } from "./runs.ts";
 import { cutConnection, sendDrip, sendHalf, sendWhole } from "./send.ts";
 
@@ -70,6 +70,8 @@ function replyBefore({ fault }: Strike): Reply | "reset" | undefined {
       return errorReply(429, "Too many requests.", { "Retry-After": String(seconds ?? 1) });
     case "503":
       return errorReply(503, "Not available.", seconds === undefined ? {} : { "Retry-After": String(seconds) });
+    case "200-before":
+      return hollowReply;
     case "500-before":
       return errorReply(500, "The server failed before it did anything.");
     default:

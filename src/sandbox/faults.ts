@@ -10,6 +10,7 @@ export const faultKinds = [
   "401",
   "429",
   "503",
+  "200-before",
   "500-before",
   "500-after",
   "reset",
@@ -20,7 +21,7 @@ export const faultKinds = [
 
 /**
  * What happens: `latency` the answer is late (the change happens after the wait, also when the caller has gone);
- * `401`, `429`, `503`, `500-before` that status, nothing changed; `500-after` changed, then 500; `reset` connection reset,
+ * `200-before`, `401`, `429`, `503`, `500-before` that status, nothing changed; `500-after` changed, then 500; `reset` connection reset,
  * nothing changed; `lost-answer` changed, then reset without an answer; `truncate` half of the answer, then reset;
  * `drip` the body byte by byte.
  */

@@ -52,6 +52,9 @@ export function bareReply(effect: Effect): Reply {
   return { status: 200, headers: {}, body: "", effect };
 }
 
+/** A 200 without a body by a service that did nothing. */
+export const hollowReply: Reply = { status: 200, headers: {}, body: "" };
+
 /** A 401: empty, whatever the reason. Assumption S2. */
 export const unauthorizedReply: Reply = { status: 401, headers: { "WWW-Authenticate": "Bearer" }, body: "" };
 

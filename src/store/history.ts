@@ -14,6 +14,26 @@ const tellWithinMs = 5_000;
 
 const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
 
+/** What ended that lately, or since a start began that is in flight still, may yet leave an activity; no longer than the second. */
+const endedKeptMs = 60_000;
+const endedKeptMsMax = 600_000;
+
+// A start that ended before its activity was seen stays beside those in flight, as "e": else its activity would be taken for another's.
+const leaveFlightLua = `local sent = redis.call('HGET', KEYS[5], ARGV[1])
+  if sent and (ARGV[10] == 'accepted' or ARGV[10] == 'unknown' or ARGV[10] == 'timed-out') then
+    redis.call('HSET', KEYS[5], ARGV[1], 'e' .. string.match(sent, '%d+') .. '+')
+  else
+    redis.call('HDEL', KEYS[5], ARGV[1])
+  end
+  local flight, since = redis.call('HGETALL', KEYS[5]), now
+  for i = 2, #flight, 2 do
+    if string.sub(flight[i], 1, 1) ~= 'e' then since = math.min(since, tonumber(string.match(flight[i], '%d+'))) end
+  end
+  since = math.max(since - ${endedKeptMs}, now - ${endedKeptMsMax})
+  for i = 2, #flight, 2 do
+    if string.sub(flight[i], 1, 1) == 'e' and tonumber(string.sub(flight[i], 2, -2)) < since then redis.call('HDEL', KEYS[5], flight[i - 1]) end
+  end`;
+
 // KEYS: outcomes, index, untold, journal entry, starts in flight, the tally of its slot. ARGV: task, outcome, when it ended, how many are kept, the state
 // and owner that the journal must show ('' for any), its retention, time for telling, target, status.
 const recordScript = createScript(`${tallyOutcomeLua}
@@ -24,7 +44,7 @@ if entry[1] ~= 'settled' and ARGV[5] ~= '' and (entry[1] ~= ARGV[5] or (ARGV[6] 
 if entry[1] then
   redis.call('HSET', KEYS[4], 'state', 'settled')
   redis.call('PEXPIRE', KEYS[4], ARGV[7])
-  redis.call('HDEL', KEYS[5], ARGV[1])
+  ${leaveFlightLua}
 end
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 'stands' end
 redis.call('ZADD', KEYS[3], now + ARGV[8], ARGV[1])

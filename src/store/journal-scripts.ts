@@ -1,5 +1,6 @@
 // The atomic steps of the start journal, in Redis's own language. Called by start-journal.ts only, which knows what they are for.
-// KEYS[1] is the entry of a task, KEYS[2] the starts of its sync job that are in flight: task → when it was sent, and "+" once it was answered.
+// KEYS[1] is the entry of a task, KEYS[2] the starts of its sync job that are in flight: task → when it was sent, and "+" once it was answered;
+// with "e" before it when it has ended (history.ts).
 import { createScript } from "./redis.ts";
 import { countIntentLua, fenceLua } from "./watch-scripts.ts";
 

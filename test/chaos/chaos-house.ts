@@ -16,6 +16,7 @@ import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { Scheduler } from "../../src/schedule/scheduler.ts";
 import { openStore, redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import type { WorkTiming } from "../../src/work/timing.ts";
 import { syncline } from "../support/processes.ts";
 import { shortTiming } from "../support/world.ts";
 import type { FaultScript } from "./fault-script.ts";
@@ -35,33 +36,38 @@ export interface HouseOptions {
   readonly name: string;
   readonly policies: string;
   readonly sandbox?: Parameters<typeof startSandbox>[0];
+  /** Further settings of the service, in YAML's short form. */
+  readonly service?: string;
+  /** How patient work is, where it differs from 500 ms for a baseline and as much for a lost answer. */
+  readonly timing?: Partial<WorkTiming>;
 }
 
 /** What all replicas are told alike: short of patience so that nobody waits long. */
-function commonOrders(redis: ReplicaOrders["redis"], config: string) {
+function commonOrders({ redis, config, timing }: Pick<HouseParts, "redis" | "config" | "timing">) {
   return {
     config,
     redis,
     takeOverAfterMs: 1_000,
     drainMs: 3_000,
-    timing: { ...shortTiming, baselineWithinMs: 500, verifyForMs: 500 },
+    timing: { ...shortTiming, baselineWithinMs: 500, verifyForMs: 500, ...timing },
     pace: { gapMs: 100, fastestMs: 300, slowestMs: 1_000 },
   } satisfies Partial<ReplicaOrders>;
 }
 
 /** Sets a house up. */
-export async function openHouse({ redisUrl, name, policies, sandbox: told }: HouseOptions): Promise<ChaosHouse> {
+export async function openHouse(options: HouseOptions): Promise<ChaosHouse> {
+  const { redisUrl, name, policies, sandbox: told, service: more = "timeouts: { request: 2s }", timing = {} } = options;
   const redis = { url: redisUrl, prefix: `chaos-${process.pid}-${name}` };
   const sandbox = await startSandbox({ activities: 0, runMs: [100, 300], ...told });
   const folder = await mkdtemp(join(tmpdir(), "syncline-chaos-"));
   const config = join(folder, "policies.yaml");
   const variables = { TEST_TOKEN: sandbox.token };
-  const service = `  main: { baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN }, timeouts: { request: 2s } }`;
+  const service = `  main: { baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN }, ${more} }`;
   await writeFile(config, `apiVersion: syncline/v1\nservices:\n${service}\npolicies:\n${policies}\n`);
   const loaded = await loadPolicies(config, { variables, checks: policyChecks });
   if (!loaded.ok) throw new Error(`${name}: ${loaded.problems.map(({ message }) => message).join("; ")}\n${policies}`);
   const store = await openStore(redis);
-  return new ChaosHouse({ redis, sandbox, folder, config, variables, set: loaded.set, store });
+  return new ChaosHouse({ redis, sandbox, folder, config, variables, set: loaded.set, store, timing });
 }
 
 interface HouseParts {
@@ -72,6 +78,7 @@ interface HouseParts {
   readonly variables: Readonly<Record<string, string>>;
   readonly set: PolicySet;
   readonly store: Store;
+  readonly timing: Partial<WorkTiming>;
 }
 
 /** A house, from its set-up to `close`. */
@@ -91,10 +98,10 @@ export class ChaosHouse {
 
   /** The fleet of a script in this house, not yet started. */
   fleet(script: FaultScript): Fleet {
-    const { redis, config, variables } = this.parts;
+    const { variables } = this.parts;
     return new Fleet({
       script,
-      orders: commonOrders(redis, config),
+      orders: commonOrders(this.parts),
       environment: variables,
       onEvent: (event, replica) => this.events.push({ ...event, replica }),
     });
@@ -111,6 +118,13 @@ export class ChaosHouse {
       await delay(20);
     }
     throw new Error("no scheduler began within a minute");
+  }
+
+  /** Waits until a first replica works. */
+  async untilReady(): Promise<void> {
+    for (const untilMs = performance.now() + beginWithinMs; performance.now() < untilMs; await delay(20))
+      if (this.events.some(({ event }) => event === "serve.ready")) return;
+    throw new Error("no replica was ready within a minute");
   }
 
   /**
@@ -138,8 +152,8 @@ export class ChaosHouse {
 
   /** One more worker ends what the dead left behind, until the queues are empty. */
   async workOff(): Promise<void> {
-    const { redis, set, variables, config } = this.parts;
-    const { timing, pace, takeOverAfterMs, drainMs } = commonOrders(redis, config);
+    const { redis, set, variables } = this.parts;
+    const { timing, pace, takeOverAfterMs, drainMs } = commonOrders(this.parts);
     const how = { timing, pace, takeOverAfterMs, drainMs, log: this.#log };
     const app = await startApp({ set, redis, roles: ["worker"], variables, ...how });
     const producer = new Producer(redis, this.#log);
@@ -167,7 +181,7 @@ export class ChaosHouse {
   async close(): Promise<void> {
     const { store, redis, sandbox, folder } = this.parts;
     const client = store.redis as Redis;
-    for await (const keys of client.scanStream({ match: `${redis.prefix}*`, count: 1_000 })) {
+    for await (const keys of client.scanStream({ match: `${redis.prefix}:*`, count: 1_000 })) {
       if (keys.length > 0) await store.redis.unlink(keys);
     }
     await store.close();

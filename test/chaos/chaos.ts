@@ -1,21 +1,26 @@
 // `npm run chaos`: seeds of a chaos, as many as wanted, on a Redis of its own; and the replay of one.
 //
-//   npm run chaos -- --schedules 2000        seeds 1 to 2000
-//   npm run chaos -- --seed 17               only this one, with its story whatever comes out
+//   npm run chaos -- --schedules 2000                 seeds 1 to 2000 of both kinds, one kind after the other
+//   npm run chaos -- --kind starts --seed 17          only this one, with its story whatever comes out
 import { parseArgs } from "node:util";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { warmUp } from "./replica.ts";
 import { runScheduleChaos } from "./run-schedules.ts";
 import { type ChaosResult, runSeeds } from "./run-seeds.ts";
+import { runStartChaos } from "./run-starts.ts";
 
 const { values } = parseArgs({
   options: {
     seed: { type: "string" },
     first: { type: "string", default: "1" },
     schedules: { type: "string", default: "200" },
+    kind: { type: "string" },
     "side-by-side": { type: "string", default: "8" },
   },
 });
+const runs = { schedules: runScheduleChaos, starts: runStartChaos };
+const kinds = (["schedules", "starts"] as const).filter((kind) => values.kind === undefined || values.kind === kind);
+if (kinds.length === 0) throw new Error('--kind is "schedules" or "starts"; both without it');
 const first = Number(values.seed ?? values.first);
 const count = values.seed === undefined ? Number(values.schedules) : 1;
 const sideBySide = Number(values["side-by-side"]);
@@ -23,33 +28,31 @@ if (![first, count, sideBySide].every((number) => Number.isInteger(number) && nu
   throw new Error("--seed, --first, --schedules and --side-by-side are whole numbers from 1");
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
-const tell = ({ seed, findings, story }: ChaosResult) => {
-  if (findings.length === 0 && values.seed === undefined) return;
-  for (const line of story()) say(line);
-  say(`seed ${seed}: ${findings.length} findings; again: npm run chaos -- --seed ${seed}`);
-  for (const finding of findings.slice(0, 20)) say(`  ${finding}`);
-};
+const teller =
+  (kind: string) =>
+  ({ seed, findings, story }: ChaosResult) => {
+    if (findings.length === 0 && values.seed === undefined) return;
+    for (const line of story()) say(line);
+    say(`seed ${seed}: ${findings.length} findings; again: npm run chaos -- --kind ${kind} --seed ${seed}`);
+    for (const finding of findings.slice(0, 20)) say(`  ${finding}`);
+  };
 
 // Ended by hand, it takes its replicas with it, also those that are stopped.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 const redis = await startPrivateRedis();
 try {
   await warmUp();
-  const startedAtMs = performance.now();
   const seeds = Array.from({ length: count }, (_, index) => first + index);
-  const { failed, counts } = await runSeeds({
-    seeds,
-    redisUrl: redis.url,
-    sideBySide,
-    runSeed: runScheduleChaos,
-    onResult: tell,
-  });
-  const took = Math.round((performance.now() - startedAtMs) / 1_000);
-  const sums = Object.entries(counts).map(([name, sum]) => `${sum} ${name}`);
-  say(
-    `${count} schedules in ${took} s: ${sums.join(", ")}; ${failed.length} failed${failed.map((seed) => ` ${seed}`)}`,
-  );
-  process.exitCode = failed.length === 0 ? 0 : 1;
+  for (const kind of kinds) {
+    const startedAtMs = performance.now();
+    const common = { seeds, redisUrl: redis.url, sideBySide };
+    const { failed, counts } = await runSeeds({ ...common, runSeed: runs[kind], onResult: teller(kind) });
+    const took = Math.round((performance.now() - startedAtMs) / 1_000);
+    const sums = Object.entries(counts).map(([name, sum]) => `${sum} ${name}`);
+    const ill = failed.map((seed) => ` ${seed}`);
+    say(`${count} schedules of ${kind} in ${took} s: ${sums.join(", ")}; ${failed.length} failed${ill}`);
+    if (failed.length > 0) process.exitCode = 1;
+  }
 } finally {
   await redis.stop();
 }

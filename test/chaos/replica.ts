@@ -8,6 +8,7 @@ import type { ReplicaOrder, ReplicaOrders, WarmUpOrders } from "./replica-orders
 const mainFile = fileURLToPath(new URL("replica-main.ts", import.meta.url));
 const compileCache = fileURLToPath(new URL("../../.cache/chaos-compiled", import.meta.url));
 const errorCharactersMax = 4_000;
+const wakeEveryMs = 500;
 
 /** One line of a replica's log. */
 export type ReplicaEvent = Readonly<Record<string, unknown>> & { readonly event: string };
@@ -83,7 +84,9 @@ export class ReplicaProcess {
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
     this.signal("SIGCONT");
     this.signal(signal);
-    await this.#ended;
+    // One whose trap stops it on its way out would never get there.
+    const wake = setInterval(() => this.signal("SIGCONT"), wakeEveryMs);
+    await this.#ended.finally(() => clearInterval(wake));
   }
 }
 

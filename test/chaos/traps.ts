@@ -1,24 +1,19 @@
 // Traps inside a replica: points around the steps of its work, at which it kills, stops or blocks itself as its script says.
 // Used by replica-main.ts only. Wraps methods of the real classes; what they do stays as it is.
 import { writeSync } from "node:fs";
+import { isJsonObject } from "../../src/core/json.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import type { Point, Trap } from "./fault-script.ts";
+import { startSteps, type WatchedStep } from "./start-steps.ts";
 
-interface Watched {
-  readonly prototype: object;
-  readonly method: string;
-  /** The points right before and right after it. */
-  readonly before: Point;
-  readonly after: Point;
-}
-
-/** Every step that has points. A test of something else adds its own here. */
-const watched: readonly Watched[] = [
+/** Every step that has points: those of the schedules here, those of starts from start-steps.ts. */
+const watched: readonly WatchedStep[] = [
   { prototype: SlotLedger.prototype, method: "marks", before: "before-marks", after: "after-marks" },
   { prototype: SlotLedger.prototype, method: "record", before: "before-record", after: "after-record" },
   { prototype: Producer.prototype, method: "enqueue", before: "before-enqueue", after: "after-enqueue" },
   { prototype: SlotLedger.prototype, method: "confirmQueued", before: "before-confirm", after: "after-confirm" },
+  ...startSteps,
 ];
 
 /** Sets the traps of this life. A point without a trap costs a look into a map. */
@@ -54,13 +49,26 @@ function spring({ point, action, forMs }: Omit<Trap, "life">): void {
   else process.kill(process.pid, action === "kill" ? "SIGKILL" : "SIGSTOP");
 }
 
-function wrap({ prototype, method, before, after }: Watched, pass: (point: Point) => void): void {
+function wrap(step: WatchedStep, pass: (point: Point) => void): void {
+  const { prototype, method, before, after, firstByte } = step;
   const original: unknown = Reflect.get(prototype, method);
   if (typeof original !== "function") throw new Error(`there is no method ${method} to watch`);
   Reflect.set(prototype, method, async function watchedStep(this: unknown, ...args: readonly unknown[]) {
     pass(before);
-    const result: unknown = await Reflect.apply(original, this, args);
+    const told = firstByte === undefined ? args : args.map((arg) => watchFirstByte(arg, () => pass(firstByte)));
+    const result: unknown = await Reflect.apply(original, this, told);
     pass(after);
     return result;
   });
+}
+
+/** Options of a request with a last look before its first byte: passes the point right before that look. */
+function watchFirstByte(arg: unknown, pass: () => void): unknown {
+  const maySend = isJsonObject(arg) ? arg["maySend"] : undefined;
+  if (typeof maySend !== "function") return arg;
+  const look = (): unknown => {
+    pass();
+    return maySend();
+  };
+  return { ...Object(arg), maySend: look };
 }

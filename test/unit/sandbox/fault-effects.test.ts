@@ -49,6 +49,15 @@ describe("faults on a run", () => {
     expect(sandbox.requests()).toEqual({ RunSyncJob: { [status]: 1 } });
   });
 
+  it("200-before answers as if it had started the run and changes nothing", async () => {
+    const sandbox = await freshSandbox({ faults: [parseFault("200-before,op=RunSyncJob,first=1")] });
+    const answer = await send(sandbox, run);
+    expect([answer.status, answer.text]).toEqual([200, ""]);
+    expect(sandbox.ledger()).toEqual([]);
+    expect((await send(sandbox, run)).status).toBe(200);
+    expect(sandbox.ledger()).toHaveLength(1);
+  });
+
   it("500-after starts the run and answers 500", async () => {
     const sandbox = await freshSandbox({ faults: [parseFault("500-after")] });
     expect((await send(sandbox, run)).status).toBe(500);

@@ -1,0 +1,139 @@
+// The checker of a chaos of starts: holds every task's outcome against the book of what the service really did. Says everything that is off
+// in one line each; an empty list means that promise P2 held. Looks only; changes nothing.
+import type { Redis } from "ioredis";
+import type { LedgerEntry } from "../../src/sandbox/ledger.ts";
+import { History } from "../../src/store/history.ts";
+import { StartJournal } from "../../src/store/start-journal.ts";
+import type { Outcome, OutcomeStatus } from "../../src/tasks/outcome.ts";
+import type { Task } from "../../src/tasks/task.ts";
+import type { ChaosHouse } from "./chaos-house.ts";
+import type { StartChaos } from "./plan-starts.ts";
+
+/** What came out. */
+export interface StartVerdict {
+  readonly findings: readonly string[];
+  readonly tasks: number;
+  /** What the service started or activated. */
+  readonly starts: number;
+  /** Tasks whose outcome is `unknown`. */
+  readonly unknown: number;
+}
+
+/** `onUnknown: retry` sends three requests at most. */
+const sendsMax = 3;
+/** How old a permission may be when its request goes out (send-start.ts), and what a busy machine adds. */
+const busyMsMax = 2_500;
+const permissionMsMax = 5_000 + busyMsMax;
+const neverStarted: ReadonlySet<OutcomeStatus> = new Set(["not-started", "skipped", "missed"]);
+
+/** Checks one chaos of starts, when everything stands still. */
+export async function checkStarts(
+  house: ChaosHouse,
+  { plan, tasks }: { plan: StartChaos; tasks: readonly Task[] },
+): Promise<StartVerdict> {
+  const { store, sandbox } = house.parts;
+  const history = await new History(store).newest(20_000);
+  const outcomes = new Map(history.map((outcome) => [outcome.taskId, outcome]));
+  const ledger = sandbox.ledger();
+  const started = Map.groupBy(ledger, ({ idempotencyKey }) => String(idempotencyKey));
+  const ids = new Set(tasks.map(({ id }) => id));
+  const check = { house, plan, outcomes, started };
+  return {
+    findings: [
+      ...[...started.keys()].filter((id) => !ids.has(id)).map((id) => `the service did ${id}, which nobody asked for`),
+      ...[...outcomes.keys()].filter((id) => !ids.has(id)).map((id) => `${id} has an outcome and was no task`),
+      ...tasks.flatMap((task) => checkTask(task, check)),
+      ...checkTold(tasks, check),
+      ...(await checkLeft(house, tasks)),
+    ],
+    tasks: tasks.length,
+    starts: ledger.length,
+    unknown: history.filter(({ status }) => status === "unknown").length,
+  };
+}
+
+interface Check {
+  readonly house: ChaosHouse;
+  readonly plan: StartChaos;
+  readonly outcomes: ReadonlyMap<string, Outcome>;
+  readonly started: ReadonlyMap<string, readonly LedgerEntry[]>;
+}
+
+function checkTask(task: Task, check: Check): string[] {
+  const outcome = check.outcomes.get(task.id);
+  if (outcome === undefined) return [`${task.id} has no outcome`];
+  const starts = check.started.get(task.id) ?? [];
+  const mayRepeat = check.house.parts.set.policies.find(({ name }) => name === task.policy)?.onUnknown === "retry";
+  const findings = [...untrue(task, outcome, check)];
+  if (starts.length > (mayRepeat ? sendsMax : 1)) findings.push(`${task.id} was started ${starts.length} times`);
+  if (outcome.startedAt !== null && Date.parse(outcome.startedAt) > task.startByMs + busyMsMax)
+    findings.push(`${task.id} was permitted after its start-by time`);
+  return [...findings, ...late(task, outcome, { starts, check })];
+}
+
+/** An outcome that says that something was started, or that nothing was, has to be so. */
+function untrue({ id, kind, target }: Task, { status, reason }: Outcome, { plan, started }: Check): string[] {
+  const isStarted = started.has(id);
+  if (status === "unknown") return [];
+  if (neverStarted.has(status)) return isStarted ? [`${id} is ${status} (${reason}), but was started`] : [];
+  // What such a service says cannot be told from the truth where nothing is followed.
+  const isSaid = plan.hollowJobs.includes(Number(target)) && (kind === "activate" || status === "accepted");
+  const isOnlyWaitedFor = status === "timed-out" && plan.hollowJobs.includes(Number(target));
+  if (isStarted || isSaid || isOnlyWaitedFor) return [];
+  return [`${id} is ${status} (${reason}), but was never started`];
+}
+
+/** A process that slept between permission and request must not send any more. */
+function late(
+  { id }: Task,
+  { startedAt, sends }: Outcome,
+  { starts, check }: { starts: readonly LedgerEntry[]; check: Check },
+): string[] {
+  const [first] = starts;
+  if (first === undefined || startedAt === null || sends !== undefined) return [];
+  const waits = check.plan.serviceFaults.map(({ kind, delayMs }) => (kind === "latency" ? (delayMs ?? 0) : 0));
+  const afterMs = first.atMs - Date.parse(startedAt) - waits.reduce((sum, wait) => sum + wait, 0);
+  return afterMs > permissionMsMax ? [`${id} was sent ${afterMs} ms after its permission`] : [];
+}
+
+/** Each outcome is told at least once, always the same. Where Redis forgot, what it forgot was told too, and may be unknown now. */
+function checkTold(tasks: readonly Task[], { house, plan, outcomes, started }: Check): string[] {
+  const lines = house.events.filter(({ event }) => event === "task.finished");
+  const told = Map.groupBy(lines, ({ taskId }) => String(taskId));
+  const hasForgotten = plan.redisTrouble.some(({ action }) => /forget|flush|fail-over/.test(action));
+  return tasks.flatMap(({ id }) => {
+    const statuses = new Set((told.get(id) ?? []).map(({ status }) => String(status)));
+    const status = outcomes.get(id)?.status;
+    if (status !== undefined && !statuses.has(status)) return [`the outcome of ${id} was never told`];
+    statuses.delete(status ?? "");
+    if (statuses.size === 0) return [];
+    const other = `${id} was told to be ${[...statuses]}, but is ${status}`;
+    if (!hasForgotten) return [other];
+    const isFalse = [...statuses].some(
+      (one) => one !== "unknown" && started.has(id) === /not-started|skipped|missed/.test(one),
+    );
+    return isFalse || (status !== "unknown" && !statuses.has("unknown")) ? [other] : [];
+  });
+}
+
+/** Nothing is held and nothing is in flight when all is over. */
+async function checkLeft({ parts: { store, redis } }: ChaosHouse, tasks: readonly Task[]): Promise<string[]> {
+  const journal = new StartJournal(store);
+  const findings: string[] = [];
+  const client = store.redis as Redis;
+  for await (const keys of client.scanStream({ match: `${redis.prefix}:*`, count: 1_000 })) {
+    for (const key of keys.map(String)) {
+      const [noun] = key.slice(redis.prefix.length + 1).split(":");
+      if (noun === "lease") findings.push(`${key} is left`);
+      // What has ended is remembered for a while, with an "e".
+      const flying = noun === "in-flight" ? Object.entries(await store.redis.hgetall(key)) : [];
+      for (const [task, sent] of flying) if (!sent.startsWith("e")) findings.push(`${task} is in flight still`);
+    }
+  }
+  for (const { id } of tasks) {
+    const entry = await journal.entry(id);
+    if (entry !== undefined && entry.state !== "settled")
+      findings.push(`the journal still has ${id} as ${entry.state}`);
+  }
+  return findings;
+}

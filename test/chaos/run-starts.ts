@@ -1,0 +1,129 @@
+// One chaos of starts from its seed to its findings: policies, workers, tasks put into the queue, what befalls them, the end, the checker.
+import { setTimeout as delay } from "node:timers/promises";
+import { silentLog } from "../../src/core/event-log.ts";
+import { Producer } from "../../src/queue/producer.ts";
+import { tasksOf } from "../../src/schedule/slot-tasks.ts";
+import type { Task } from "../../src/tasks/task.ts";
+import { type ChaosHouse, openHouse } from "./chaos-house.ts";
+import { ChaosRedis } from "./chaos-redis.ts";
+import { checkStarts, type StartVerdict } from "./check-starts.ts";
+import { tellScript } from "./fault-script.ts";
+import { type Batch, planStartChaos, type StartChaos } from "./plan-starts.ts";
+import type { RunSeed } from "./run-seeds.ts";
+
+const toldEventsMax = 400;
+const jobs = 60;
+const serviceSettings =
+  "timeouts: { request: 2s }, limits: { concurrency: 8 }, breaker: { after: 5, probe: 1s }, " +
+  "mapping: { activity: { id: item.activityId, syncJobId: item.syncJobId, startedAt: item.startedAt, " +
+  `finished: 'item.state in ["Finished", "Failed"]', succeeded: 'item.state == "Finished"' }, ` +
+  "conflict: { id: item.conflictId, syncJobId: item.syncJobId } }";
+
+/** Runs the chaos of starts of this seed. */
+export const runStartChaos: RunSeed = async (seed, redisUrl) => {
+  const plan = planStartChaos(seed);
+  const redis = plan.kind === "redis" ? await ChaosRedis.start(plan.redisTrouble) : undefined;
+  try {
+    const house = await openHouse({
+      redisUrl: redis?.url ?? redisUrl,
+      name: `starts-${seed}`,
+      policies: plan.policies,
+      sandbox: { seed, jobs, faults: plan.serviceFaults },
+      service: serviceSettings,
+      timing: { baselineWithinMs: 3_000, verifyForMs: 2_000 },
+    });
+    try {
+      return await passThrough(seed, { plan, house, redis });
+    } finally {
+      await house.close();
+    }
+  } finally {
+    await redis?.stop();
+  }
+};
+
+interface Scene {
+  readonly plan: StartChaos;
+  readonly house: ChaosHouse;
+  readonly redis: ChaosRedis | undefined;
+}
+
+async function passThrough(seed: number, { plan, house, redis }: Scene): ReturnType<RunSeed> {
+  const producer = new Producer(house.parts.redis, silentLog);
+  const tasks: Task[] = [];
+  const story: string[] = [];
+  try {
+    const fleet = house.fleet(plan.script);
+    fleet.start();
+    await house.untilReady();
+    const queued = plan.batches.map((batch) => queue(batch, { house, producer, tasks }));
+    const troubled = plan.redisTrouble.map(async (trouble) => {
+      await delay(trouble.atMs);
+      await redis?.strike(trouble);
+    });
+    await fleet.storm();
+    const report = await fleet.end(plan.endsWith);
+    story.push(...report.story);
+    await Promise.all([...queued, ...troubled]);
+    // As a sweep does, or an operator: what is known already is dropped, what Redis lost comes again.
+    await again(() => producer.enqueue(tasks));
+    await house.workOff();
+    const verdict = await checkStarts(house, { plan, tasks });
+    return {
+      seed,
+      // A process that starts while Redis is away says so and ends, as it should.
+      findings: [
+        ...report.unexpectedEnds.filter((end) => redis === undefined || !end.includes("OutOfReachError")),
+        ...verdict.findings,
+      ],
+      story: () => tell(plan, story, house),
+      counts: { processes: report.starts, strikes: report.strikes + plan.redisTrouble.length, ...count(plan, verdict) },
+    };
+  } finally {
+    await producer.close();
+  }
+}
+
+/** Puts one task of each policy's sync jobs into the queue; for as long as it takes, since Redis may be away. */
+async function queue(
+  { atMs, startWithinMs }: Batch,
+  { house, producer, tasks }: { house: ChaosHouse; producer: Producer; tasks: Task[] },
+): Promise<void> {
+  await delay(atMs);
+  const slotMs = Date.now();
+  const made = house.parts.set.policies
+    .flatMap((policy) => tasksOf(policy, { slotMs, origin: "manual", covers: [] }))
+    .map((task) => (startWithinMs === undefined ? task : { ...task, startByMs: slotMs + startWithinMs }));
+  tasks.push(...made);
+  await again(() => producer.enqueue(made));
+}
+
+async function again(what: () => Promise<void>): Promise<void> {
+  for (let round = 1; ; round += 1) {
+    try {
+      return await what();
+    } catch (error) {
+      if (round === 20) throw error;
+      await delay(500);
+    }
+  }
+}
+
+function count({ kind }: StartChaos, { tasks, unknown, starts }: StartVerdict): Record<string, number> {
+  return { tasks, starts, [`tasks under ${kind}`]: tasks, [`unknown under ${kind}`]: unknown };
+}
+
+function tell(plan: StartChaos, story: readonly string[], house: ChaosHouse): string[] {
+  const { kind, policies, batches, script, serviceFaults, redisTrouble } = plan;
+  return [
+    `trouble with: ${kind}`,
+    policies,
+    ...tellScript(script),
+    ...batches.map((batch) => `batch ${JSON.stringify(batch)}`),
+    ...serviceFaults.map((fault) => `the service: ${JSON.stringify(fault)}`),
+    ...redisTrouble.map((trouble) => `Redis: ${JSON.stringify(trouble)}`),
+    ...story,
+    ...house.events.slice(-toldEventsMax).map((event) => JSON.stringify(event)),
+    ...house.parts.sandbox.ledger().map((entry) => JSON.stringify(entry)),
+  ];
+}

@@ -1,0 +1,47 @@
+// The named steps of a start at which a replica can be struck: every step of the start journal, the request itself, its outcome and its
+// lease. The one place that names methods of these classes; taken by traps.ts, which wraps them, and plan-starts.ts, which draws from them.
+import { SyncService } from "../../src/service/client.ts";
+import { History } from "../../src/store/history.ts";
+import { Leases } from "../../src/store/leases.ts";
+import { StartJournal } from "../../src/store/start-journal.ts";
+import type { Point } from "./fault-script.ts";
+
+/** A method with points right before and right after it; `firstByte`: right before the last look that lets a request's first byte out. */
+export interface WatchedStep {
+  readonly prototype: object;
+  readonly method: string;
+  readonly before: Point;
+  readonly after: Point;
+  readonly firstByte?: Point;
+}
+
+/** Only read, or of no start. */
+const unwatched = new Set(["constructor", "entry", "expanded", "expandedInto"]);
+
+/** Whatever the journal does, by the names that it has now; sorted, so that moving a method about changes no seed. */
+const journalMethods = Object.getOwnPropertyNames(StartJournal.prototype)
+  .filter((name) => !unwatched.has(name))
+  .sort();
+
+/** Every step of a start. */
+export const startSteps: readonly WatchedStep[] = [
+  ...journalMethods.map((method) => step(StartJournal.prototype, "journal", method)),
+  ...["runSyncJob", "enableSyncJobById"].map((method) => ({
+    ...step(SyncService.prototype, "service", method),
+    firstByte: `first-byte-service.${method}`,
+  })),
+  ...["record", "told"].map((method) => step(History.prototype, "history", method)),
+  ...["acquire", "release"].map((method) => step(Leases.prototype, "leases", method)),
+];
+
+/** The points of all these steps. */
+export const startPoints: readonly Point[] = startSteps.flatMap(({ before, after, firstByte }) =>
+  firstByte === undefined ? [before, after] : [before, firstByte, after],
+);
+
+/** Those between which a request goes out: claims, permissions, the request, its answer. */
+export const hotPoints: readonly Point[] = startPoints.filter((point) => /claim|send|service|answered$/i.test(point));
+
+function step(prototype: object, noun: string, method: string): WatchedStep {
+  return { prototype, method, before: `before-${noun}.${method}`, after: `after-${noun}.${method}` };
+}
