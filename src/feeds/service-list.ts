@@ -23,9 +23,11 @@ export function serviceList(feed: Feed, { service, reader, signal }: ServiceList
   const operation = operationOf[feed.list];
   const query = feed.repository === null ? {} : { repository: feed.repository };
   const limits = { signal, itemsMax: walkItemsMax, pagesMax: walkPagesMax };
-  async function* pages(from: string | undefined): AsyncGenerator<ListPage, void, void> {
+  async function* pages(from: string | undefined, readAhead: boolean): AsyncGenerator<ListPage, void, void> {
+    const asked = service.pages(operation, query, { ...limits, from });
     try {
-      for await (const page of service.pages(operation, query, { ...limits, from })) yield toPage(page, reader);
+      // The next request is on its way before this page is mapped: the service's time and ours overlap.
+      for await (const page of readAhead ? oneAhead(asked) : asked) yield toPage(page, reader);
     } catch (error) {
       if (error instanceof ServiceError && error.reason === "expired")
         throw new LinkExpired(error.message, { cause: error });
@@ -33,7 +35,7 @@ export function serviceList(feed: Feed, { service, reader, signal }: ServiceList
     }
   }
   return {
-    pages: (from, { readAhead = false } = {}) => (readAhead ? oneAhead(pages(from)) : pages(from)),
+    pages: (from, { readAhead = false } = {}) => pages(from, readAhead),
     count: () => service.count(operation, query, { signal }).catch(noCount),
   };
 }
@@ -49,7 +51,7 @@ function toPage({ items, url, nextLink }: Page<unknown>, reader: ItemReader): Li
 }
 
 /** Asks for the next page while the present one is worked on. */
-async function* oneAhead(pages: AsyncGenerator<ListPage, void, void>): AsyncGenerator<ListPage, void, void> {
+async function* oneAhead<P>(pages: AsyncGenerator<P, void, void>): AsyncGenerator<P, void, void> {
   let coming = pages.next();
   try {
     for (;;) {

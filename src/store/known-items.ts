@@ -3,7 +3,7 @@
 // An item is eight bytes of a hash of its id, kept in one of 4,096 small hashes, which Redis packs tightly. There are two
 // generations: what is seen goes into the present one, also from the one before, which is dropped whole a week later. So an item that
 // is gone from the list is forgotten after one to two weeks, and nothing needs to know which one it was.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { ItemFacts } from "../tasks/feed.ts";
 import { createScript, type Store } from "./redis.ts";
 
@@ -112,7 +112,7 @@ function toArguments(
   const keys: string[] = [];
   const known = new Map<number, number>();
   const args = items.flatMap(({ id, fingerprint, ...facts }) => {
-    const digest = createHash("sha256").update(id).digest();
+    const digest = hash("sha256", id, "buffer");
     const bucket = digest.readUInt16BE(0) % buckets;
     let here = known.get(bucket);
     if (here === undefined) {

@@ -46,7 +46,8 @@ async function compare(round: number): Promise<void> {
   const rates = new Map<string, number>();
   for (const how of ["bare", "walk"]) {
     const child = reader(`round-${round}`);
-    const before = { ...(await child.ask("cpu")), redisBytes: await redisBytes(redis), redisMs: await redisCpuMs(redis) };
+    const { cpuMs: cpuBeforeMs = 0 } = await child.ask("cpu");
+    const before = { redisBytes: await redisBytes(redis), redisMs: await redisCpuMs(redis) };
     const seen = await child.ask(how);
     const { cpuMs = 0 } = await child.ask("cpu");
     if (seen["items"] !== items) throw new Error(`${how}: ${seen["items"]} items instead of ${items}`);
@@ -54,7 +55,7 @@ async function compare(round: number): Promise<void> {
     rates.set(how, perSecond);
     const grown = (await redisBytes(redis)) - before.redisBytes;
     print(
-      `${how.padEnd(4)} ${items} items: ${perSecond.toFixed(0)} a second, CPU ${(((cpuMs - (before.cpuMs ?? 0)) * 1_000) / items).toFixed(1)} µs an item ` +
+      `${how.padEnd(4)} ${items} items: ${perSecond.toFixed(0)} a second, CPU ${(((cpuMs - cpuBeforeMs) * 1_000) / items).toFixed(1)} µs an item ` +
         `(Redis ${((((await redisCpuMs(redis)) - before.redisMs) * 1_000) / items).toFixed(1)} µs, ${(grown / items).toFixed(1)} bytes), ` +
         `memory ${mib(seen["idle"])} idle, ${mib(seen["rssMax"])} at most`,
     );
@@ -81,7 +82,9 @@ async function polls(what: string, newestFirst: number): Promise<void> {
   for (const fresh of [0, 1, 50, 100, 250, 1_000]) {
     const made = await walk(fresh);
     const most = 2 + Math.ceil(fresh / 100);
-    print(`poll, ${what}, ${items} items, ${fresh} new: ${made} requests (goal ${most})${made > most ? " MISSED" : ""}`);
+    print(
+      `poll, ${what}, ${items} items, ${fresh} new: ${made} requests (goal ${most})${made > most ? " MISSED" : ""}`,
+    );
   }
   await child.stop();
 }

@@ -1,9 +1,9 @@
 // Reads a long list in a process of its own, for feeds.ts: list-reader.ts SERVICE_URL REDIS_URL NAME. `walk` is one walk as a worker
 // does it; `bare` is what anyone would write with got, and keeps nothing. Both answer how long it took, and the most memory meanwhile.
 import got from "got";
+import { silentLog } from "../../src/core/event-log.ts";
 import { createItemReader } from "../../src/feeds/mapping.ts";
 import { walkFeed } from "../../src/feeds/walk-feed.ts";
-import { silentLog } from "../../src/core/event-log.ts";
 import { SyncService, staticToken } from "../../src/service/client.ts";
 import { FeedBook } from "../../src/store/feed-book.ts";
 import { openStore } from "../../src/store/redis.ts";
