@@ -1,4 +1,5 @@
 // A list of the service, and what Redis knows of it, as the reading strategies see them. Made once a walk by walk-feed.ts.
+import { nextTurn } from "../core/clock.ts";
 import type { SyncService } from "../service/client.ts";
 import type { Page } from "../service/pages.ts";
 import { ServiceError } from "../service/service-error.ts";
@@ -16,10 +17,12 @@ export interface ServiceListParts {
   readonly service: SyncService;
   readonly reader: ItemReader;
   readonly signal: AbortSignal;
+  /** Told of each page's items as the service sent them. */
+  readonly onItems?: (items: readonly unknown[]) => void;
 }
 
 /** The service's list, mapped item by item. Its pages throw what SyncService throws, and LinkExpired. */
-export function serviceList(feed: Feed, { service, reader, signal }: ServiceListParts): PagedList {
+export function serviceList(feed: Feed, { service, reader, signal, onItems }: ServiceListParts): PagedList {
   const operation = operationOf[feed.list];
   const query = feed.repository === null ? {} : { repository: feed.repository };
   const limits = { signal, itemsMax: walkItemsMax, pagesMax: walkPagesMax };
@@ -27,7 +30,10 @@ export function serviceList(feed: Feed, { service, reader, signal }: ServiceList
     const asked = service.pages(operation, query, { ...limits, from });
     try {
       // The next request is on its way before this page is mapped: the service's time and ours overlap.
-      for await (const page of readAhead ? oneAhead(asked) : asked) yield toPage(page, reader);
+      for await (const page of readAhead ? oneAhead(asked) : asked) {
+        onItems?.(page.items);
+        yield toPage(page, reader);
+      }
     } catch (error) {
       if (error instanceof ServiceError && error.reason === "expired")
         throw new LinkExpired(error.message, { cause: error });
@@ -60,6 +66,8 @@ async function* oneAhead<P>(pages: AsyncGenerator<P, void, void>): AsyncGenerato
       coming = pages.next();
       // It is awaited in the next round; until then a failure of it is not nobody's.
       coming.catch(() => {});
+      // Its request leaves in the next turns of the event loop; the work on this page would hold it up.
+      await nextTurn();
       yield value;
     }
   } finally {

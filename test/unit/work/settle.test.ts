@@ -6,6 +6,7 @@ import { type RunEvidence, settleRun } from "../../../src/work/settle.ts";
 const status: FeedStatus = {
   generation: 0,
   knowledge: undefined,
+  shape: undefined,
   seq: 1,
   count: 1,
   walks: 1,
