@@ -5,14 +5,15 @@ import { isJsonObject } from "../core/json.ts";
 import { hashText } from "../core/stable-hash.ts";
 
 const fieldSchema = z.object({
+  name: z.string(),
   types: z.array(z.string()),
   /** Stood in each of the items looked at, which were many enough to say so. */
   always: z.boolean(),
 });
 
-const shapeSchema = z.object({ v: z.literal(1), fields: z.record(z.string(), fieldSchema) });
+const shapeSchema = z.object({ v: z.literal(1), fields: z.array(fieldSchema) });
 
-/** Field name → its JSON types (null is none) and whether it was always there. */
+/** The fields by name, each with its JSON types (null is none) and whether it was always there. */
 export type ListShape = Readonly<z.infer<typeof shapeSchema>>;
 
 const fieldsMax = 200;
@@ -36,17 +37,13 @@ export function shapeOf(items: readonly unknown[]): ListShape {
   }
   const always = (seen: number) => seen === items.length && items.length >= itemsForSure;
   const rows = [...fields].sort(([a], [b]) => (a < b ? -1 : 1));
-  return {
-    v: 1,
-    fields: Object.fromEntries(
-      rows.map(([name, { types, seen }]) => [name, { types: [...types].sort(), always: always(seen) }]),
-    ),
-  };
+  const named = rows.map(([name, { types, seen }]) => ({ name, types: [...types].sort(), always: always(seen) }));
+  return { v: 1, fields: named };
 }
 
 /** Twelve hex digits: the same for the same names and types. */
 export function shapeFingerprint(shape: ListShape): string {
-  return hashText(JSON.stringify(Object.entries(shape.fields).map(([name, { types }]) => [name, types])), 12);
+  return hashText(JSON.stringify(shape.fields.map(({ name, types }) => [name, types])), 12);
 }
 
 /** What is new in a shape, and all that is known now. Each change is told once: what was seen before is never news again. */
@@ -57,9 +54,8 @@ export function compareShapes(
 ): { readonly changes: readonly string[]; readonly shape: ListShape } {
   if (known === undefined) return { changes: [], shape: seen };
   const changes: string[] = [];
-  // Maps, since a service may name a field `constructor`.
-  const [before, now] = [new Map(Object.entries(known.fields)), new Map(Object.entries(seen.fields))];
-  const fields: (readonly [string, z.infer<typeof fieldSchema>])[] = [];
+  const [before, now] = [byName(known), byName(seen)];
+  const fields: z.infer<typeof fieldSchema>[] = [];
   const isEnough = itemsSeen >= itemsForSure;
   for (const [name, was] of before) {
     const is = now.get(name);
@@ -68,17 +64,23 @@ export function compareShapes(
     // A field that was null so far shows only now what it is.
     if (added.length > 0 && was.types.length > 0)
       changes.push(`${name} was ${was.types.join(" or ")}, now also ${added.join(" and ")}`);
-    fields.push([
+    fields.push({
       name,
-      { types: [...was.types, ...added].sort(), always: was.always && (is !== undefined || !isEnough) },
-    ]);
+      types: [...was.types, ...added].sort(),
+      always: was.always && (is !== undefined || !isEnough),
+    });
   }
   for (const [name, { types }] of now) {
     if (before.has(name) || fields.length >= fieldsMax) continue;
     if (before.size > 0) changes.push(`${name} is new`);
-    fields.push([name, { types, always: false }]);
+    fields.push({ name, types, always: false });
   }
-  return { changes, shape: { v: 1, fields: Object.fromEntries(fields) } };
+  return { changes, shape: { v: 1, fields } };
+}
+
+/** A map, since a service may name a field `constructor`. */
+function byName(shape: ListShape): Map<string, z.infer<typeof fieldSchema>> {
+  return new Map(shape.fields.map((field) => [field.name, field]));
 }
 
 /** Reads a shape from Redis; what this version cannot read counts as nothing. */
