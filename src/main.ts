@@ -8,6 +8,7 @@ import { auditCommand } from "./cli/audit.ts";
 import type { CommandIo } from "./cli/command-io.ts";
 import { discoverCommand } from "./cli/discover.ts";
 import { explainCommand } from "./cli/explain.ts";
+import { feedCommand } from "./cli/feed.ts";
 import { historyCommand } from "./cli/history.ts";
 import { pauseCommand } from "./cli/pause.ts";
 import { planCommand } from "./cli/plan.ts";
@@ -106,12 +107,13 @@ function createProgram(io: CommandIo): Command {
     pauseCommand(io),
     resumeCommand(io),
     discoverCommand(io, connect),
+    feedCommand(io, connect),
     apiCommand(io, connect),
     sandboxCommand(io),
     schemaCommand(io),
   ];
   for (const command of commands) program.addCommand(command);
-  for (const command of [program, ...commands]) {
+  for (const command of [program, ...commands, ...commands.flatMap((one) => one.commands)]) {
     command
       .exitOverride()
       .showHelpAfterError("(--help shows what is possible)")
@@ -147,6 +149,7 @@ function createIo(signal: AbortSignal): CommandIo {
     ...(process.stderr.isTTY === true ? { progress: (text) => process.stderr.write(`\r\u001b[K${text}`) } : {}),
     colours: process.stdout.isTTY === true && !settings.noColor,
     settings,
+    taken: () => takenBy(process.stdout, signal),
     readInput,
     signal,
     exitCode: 0,

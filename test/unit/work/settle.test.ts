@@ -26,6 +26,7 @@ const activity = (id: string, succeeded: boolean): SeenItem => ({
   succeeded,
   label: undefined,
   firstSeq: 1,
+  seenAtMs: undefined,
   seq: 1,
 });
 
