@@ -46,7 +46,7 @@ for i = 5, #ARGV, 5 do
     first = first or seq
     redis.call('HSET', KEYS[2 * bucket + 2], digest, first .. ' ' .. short)
     local seenAt = tostring(now)
-    if value then seenAt = string.match(redis.call('HGET', KEYS[2], id) or '', '^%d+ %x*@(%d+) ') or '' end
+    if value then seenAt = string.match(redis.call('HGET', KEYS[2], id) or '', '^%d+ [^ @]*@(%d+) ') or '' end
     redis.call('HSET', KEYS[2], id, first .. ' ' .. fingerprint .. '@' .. seenAt .. ' ' .. ARGV[i + 4])
     redis.call('ZADD', KEYS[3], seq, id)
     grew = true

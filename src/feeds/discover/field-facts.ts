@@ -3,10 +3,10 @@
 import { isJsonObject } from "../../core/json.ts";
 
 /** A JSON type, as people call it. */
-export type FieldType = "text" | "number" | "flag" | "object" | "list" | "empty";
+type FieldType = "text" | "number" | "flag" | "object" | "list" | "empty";
 
 /** How an instant is written; `iso-local`: without a zone. */
-export type TimeForm = "iso" | "iso-local" | "seconds" | "milliseconds";
+type TimeForm = "iso" | "iso-local" | "seconds" | "milliseconds";
 
 /** One field over all items of a sample. */
 export interface FieldFacts {

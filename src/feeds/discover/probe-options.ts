@@ -6,10 +6,10 @@ import { type FieldFacts, instantOf } from "./field-facts.ts";
 import { type ListSample, pagesOf, type SampleParts, withOption } from "./sample-list.ts";
 
 /** The options that are tried. */
-export const probedOptions = ["$top", "$skip", "$orderby", "$filter", "maxpagesize", "$count"] as const;
+const probedOptions = ["$top", "$skip", "$orderby", "$filter", "maxpagesize", "$count"] as const;
 
 /** `honoured`; `ignored`: answered as if it were not there; `refused`: an error; `untried`: the list holds too little to tell. */
-export type ProbeResult = "honoured" | "ignored" | "refused" | "untried";
+type ProbeResult = "honoured" | "ignored" | "refused" | "untried";
 
 /** What came of each option. */
 export type Probes = Readonly<Record<(typeof probedOptions)[number], ProbeResult>>;

@@ -2,7 +2,7 @@
 import type { ItemMapping } from "../../config/policy-set.ts";
 
 /** `none`: nothing is proposed. */
-export type Certainty = "high" | "medium" | "low" | "none";
+type Certainty = "high" | "medium" | "low" | "none";
 
 /** One line of a mapping. */
 export interface Line {

@@ -34,7 +34,7 @@ const itemsMax = 5_000;
 /** Pages that are walked to find the end where no offset leads there. */
 const pagesToTheEndMax = 30;
 /** For one request of a sample or a probe. */
-export const requestTimeoutMs = 15_000;
+const requestTimeoutMs = 15_000;
 
 /** Samples a list. @throws ServiceError when its first page cannot be read. */
 export async function sampleList(list: ListName, parts: SampleParts): Promise<ListSample> {
