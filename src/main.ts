@@ -3,10 +3,12 @@
 import { Command, CommanderError } from "commander";
 import { createService } from "./app/create-service.ts";
 import { startApp } from "./app.ts";
-import { apiCommand } from "./cli/api.ts";
+import { apiCommand, type ConnectService } from "./cli/api.ts";
 import { auditCommand } from "./cli/audit.ts";
 import type { CommandIo } from "./cli/command-io.ts";
+import { discoverCommand } from "./cli/discover.ts";
 import { explainCommand } from "./cli/explain.ts";
+import { feedCommand } from "./cli/feed.ts";
 import { historyCommand } from "./cli/history.ts";
 import { pauseCommand } from "./cli/pause.ts";
 import { planCommand } from "./cli/plan.ts";
@@ -24,7 +26,6 @@ import { systemClock } from "./core/clock.ts";
 import { OutOfReachError, UsageError } from "./core/errors.ts";
 import { silentLog } from "./core/event-log.ts";
 import { withoutKnownSecrets, withoutSecrets } from "./core/secrets.ts";
-import type { SyncService } from "./service/client.ts";
 
 const inputBytesMax = 1_048_576;
 const takenWithinMs = 2_000;
@@ -79,12 +80,12 @@ async function takenBy(stream: NodeJS.WriteStream, stop: AbortSignal): Promise<v
 }
 
 function createProgram(io: CommandIo): Command {
-  const connect = async (target: { config: string; service: string }): Promise<SyncService> => {
+  const connect: ConnectService = async (target) => {
     const set = await loadPoliciesOrThrow(target.config, io);
     const settings = set.services.get(target.service);
     if (settings === undefined)
       throw new UsageError(`there is no service ${target.service}; there are: ${[...set.services.keys()].join(", ")}`);
-    return createService(settings, { variables: io.settings.variables, log: silentLog });
+    return createService(settings, { variables: io.settings.variables, log: target.log ?? silentLog });
   };
   const program = new Command("syncline")
     .description("Starts and watches the sync jobs of a Synchronization Management Service on a schedule.")
@@ -105,12 +106,14 @@ function createProgram(io: CommandIo): Command {
     explainCommand(io),
     pauseCommand(io),
     resumeCommand(io),
+    discoverCommand(io, connect),
+    feedCommand(io, connect),
     apiCommand(io, connect),
     sandboxCommand(io),
     schemaCommand(io),
   ];
   for (const command of commands) program.addCommand(command);
-  for (const command of [program, ...commands]) {
+  for (const command of [program, ...commands, ...commands.flatMap((one) => one.commands)]) {
     command
       .exitOverride()
       .showHelpAfterError("(--help shows what is possible)")
@@ -146,6 +149,7 @@ function createIo(signal: AbortSignal): CommandIo {
     ...(process.stderr.isTTY === true ? { progress: (text) => process.stderr.write(`\r\u001b[K${text}`) } : {}),
     colours: process.stdout.isTTY === true && !settings.noColor,
     settings,
+    taken: () => takenBy(process.stdout, signal),
     readInput,
     signal,
     exitCode: 0,

@@ -19,7 +19,12 @@ import { type ApiOptions, readApiRequest } from "./api-request.ts";
 import type { CommandIo } from "./command-io.ts";
 
 /** Opens the client of a service that a policy file names. @throws UsageError when the file or the service is not there. */
-export type ConnectService = (target: { readonly config: string; readonly service: string }) => Promise<SyncService>;
+export type ConnectService = (target: {
+  readonly config: string;
+  readonly service: string;
+  /** Told of retries; silent unless set. */
+  readonly log?: EventLog;
+}) => Promise<SyncService>;
 
 interface Target {
   readonly config?: string;

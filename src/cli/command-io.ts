@@ -16,6 +16,8 @@ export interface CommandIo {
   /** True when standard output is a terminal that takes colours. */
   readonly colours: boolean;
   readonly settings: Settings;
+  /** Resolves when the reader of standard output has taken what was written, or is gone. Only there when standard output is a stream. */
+  readonly taken?: () => Promise<void>;
   /** Reads standard input to its end, at most 1 MiB. */
   readonly readInput: () => Promise<string>;
   /** Aborts on the first SIGINT or SIGTERM. */

@@ -1,19 +1,33 @@
 // Hashes that are the same on every replica, machine and version: task ids, fingerprints and spread rest on them.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { isJsonObject } from "./json.ts";
 
 /** The first `length` hex digits of the SHA-256 of a text (16 by default; 64 at most). */
 export function hashText(text: string, length = 16): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, length);
+  return hash("sha256", text, "hex").slice(0, length);
 }
+
+/** Names of fields as JSON texts: the same few come a million times over. */
+const namesInJson = new Map<string, string>();
+const namesMax = 1_000;
 
 /** Writes a JSON value with sorted keys, so that equal values give equal texts. Nesting beyond 64 levels is cut. */
 export function canonicalJson(value: unknown, depth = 0): string {
   if (depth > 64) return '"…"';
+  if (typeof value === "string") return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item, depth + 1)).join(",")}]`;
   if (!isJsonObject(value)) return JSON.stringify(value) ?? "null";
-  const fields = Object.keys(value)
-    .sort()
-    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key], depth + 1)}`);
-  return `{${fields.join(",")}}`;
+  let text = "";
+  for (const key of Object.keys(value).sort()) {
+    text += `${text === "" ? "" : ","}${nameInJson(key)}:${canonicalJson(value[key], depth + 1)}`;
+  }
+  return `{${text}}`;
+}
+
+function nameInJson(name: string): string {
+  const known = namesInJson.get(name);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(name);
+  if (namesInJson.size < namesMax) namesInJson.set(name, text);
+  return text;
 }

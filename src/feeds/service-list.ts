@@ -1,4 +1,5 @@
 // A list of the service, and what Redis knows of it, as the reading strategies see them. Made once a walk by walk-feed.ts.
+import { nextTurn } from "../core/clock.ts";
 import type { SyncService } from "../service/client.ts";
 import type { Page } from "../service/pages.ts";
 import { ServiceError } from "../service/service-error.ts";
@@ -16,16 +17,23 @@ export interface ServiceListParts {
   readonly service: SyncService;
   readonly reader: ItemReader;
   readonly signal: AbortSignal;
+  /** Told of each page's items as the service sent them. */
+  readonly onItems?: (items: readonly unknown[]) => void;
 }
 
 /** The service's list, mapped item by item. Its pages throw what SyncService throws, and LinkExpired. */
-export function serviceList(feed: Feed, { service, reader, signal }: ServiceListParts): PagedList {
+export function serviceList(feed: Feed, { service, reader, signal, onItems }: ServiceListParts): PagedList {
   const operation = operationOf[feed.list];
   const query = feed.repository === null ? {} : { repository: feed.repository };
   const limits = { signal, itemsMax: walkItemsMax, pagesMax: walkPagesMax };
-  async function* pages(from: string | undefined): AsyncGenerator<ListPage, void, void> {
+  async function* pages(from: string | undefined, readAhead: boolean): AsyncGenerator<ListPage, void, void> {
+    const asked = service.pages(operation, query, { ...limits, from });
     try {
-      for await (const page of service.pages(operation, query, { ...limits, from })) yield toPage(page, reader);
+      // The next request is on its way before this page is mapped: the service's time and ours overlap.
+      for await (const page of readAhead ? oneAhead(asked) : asked) {
+        onItems?.(page.items);
+        yield toPage(page, reader);
+      }
     } catch (error) {
       if (error instanceof ServiceError && error.reason === "expired")
         throw new LinkExpired(error.message, { cause: error });
@@ -33,7 +41,7 @@ export function serviceList(feed: Feed, { service, reader, signal }: ServiceList
     }
   }
   return {
-    pages: (from, { readAhead = false } = {}) => (readAhead ? oneAhead(pages(from)) : pages(from)),
+    pages: (from, { readAhead = false } = {}) => pages(from, readAhead),
     count: () => service.count(operation, query, { signal }).catch(noCount),
   };
 }
@@ -49,7 +57,7 @@ function toPage({ items, url, nextLink }: Page<unknown>, reader: ItemReader): Li
 }
 
 /** Asks for the next page while the present one is worked on. */
-async function* oneAhead(pages: AsyncGenerator<ListPage, void, void>): AsyncGenerator<ListPage, void, void> {
+async function* oneAhead<P>(pages: AsyncGenerator<P, void, void>): AsyncGenerator<P, void, void> {
   let coming = pages.next();
   try {
     for (;;) {
@@ -58,6 +66,8 @@ async function* oneAhead(pages: AsyncGenerator<ListPage, void, void>): AsyncGene
       coming = pages.next();
       // It is awaited in the next round; until then a failure of it is not nobody's.
       coming.catch(() => {});
+      // Its request leaves in the next turns of the event loop; the work on this page would hold it up.
+      await nextTurn();
       yield value;
     }
   } finally {

@@ -11,6 +11,7 @@ import type { FeedPage, FeedStatus } from "../store/feed-book.ts";
 import type { Novelty } from "../store/known-items.ts";
 import type { Feed, FeedWalk, ItemFacts } from "../tasks/feed.ts";
 import { done, snooze, type Verdict } from "../tasks/verdict.ts";
+import { compareShapes, readShape, shapeOf } from "./list-shape.ts";
 import type { ItemReader } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
 import { serviceList } from "./service-list.ts";
@@ -22,6 +23,7 @@ import { walkList } from "./strategy/walk.ts";
 interface ReaderBook {
   takeIn(feed: Feed, status: FeedStatus, page: FeedPage): Promise<readonly Novelty[] | undefined>;
   keepKnowledge(feed: Feed, knowledge: string): Promise<void>;
+  keepShape(feed: Feed, shape: string): Promise<void>;
   walked(
     feed: Feed,
     walk: { readonly startedAtMs: number; readonly count: number; readonly whole: boolean },
@@ -47,6 +49,8 @@ export interface WalkParts {
 
 /** Above this many new items in a walk, only their number is logged. */
 const loggedItemsMax = 20;
+/** So many items of the last page are looked at for their shape. */
+const shapeItemsMax = 100;
 
 /** Does one walk of a feed, if it is time and anybody waits, and says when to call again. */
 export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSignal): Promise<Verdict> {
@@ -100,8 +104,12 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
     return novelties;
   };
   const known = readKnowledge(before.knowledge);
+  let lastItems: readonly unknown[] = [];
+  const onItems = (items: readonly unknown[]) => {
+    if (items.length > 0) lastItems = items;
+  };
   const report = await walkList(known, {
-    list: serviceList(feed, { ...reading, signal }),
+    list: serviceList(feed, { ...reading, signal, onItems }),
     seq: async () => before.seq,
     takeIn: async (items, sinceSeq) => (await takeIn(items, sinceSeq, false)) ?? [],
     takeInFrom: (items, sinceSeq) => takeIn(items, sinceSeq, true),
@@ -109,6 +117,7 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
     nowMs: startedAtMs,
     limits: reading.limits ?? defaultLimits,
   });
+  await watchShape(feed, reading, lastItems.slice(-shapeItemsMax));
   await book.walked(feed, { startedAtMs, count: report.known.items, whole: report.kind === "whole" });
   if (fresh > 0)
     log.info("feed.walked", { ...feed, count: report.known.items, fresh, first: isFirst, how: report.kind });
@@ -117,4 +126,13 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
   const failures = reader.failures();
   if (failures.count > 0 && fresh > 0)
     log.warn("feed.mapping-failing", { ...feed, failures: failures.count, last: failures.last });
+}
+
+/** Says once when the service begins to send other fields: a mapping may have stopped to mean what it did. */
+async function watchShape(feed: Feed, { book, before, log }: Reading, items: readonly unknown[]): Promise<void> {
+  if (items.length === 0) return;
+  const { changes, shape } = compareShapes(readShape(before.shape), shapeOf(items), items.length);
+  const text = JSON.stringify(shape);
+  if (text !== before.shape) await book.keepShape(feed, text);
+  if (changes.length > 0) log.warn("feed.shape-changed", { ...feed, changes: changes.slice(0, 20).join("; ") });
 }

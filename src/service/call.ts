@@ -20,6 +20,7 @@ export interface Call {
   readonly isCount?: boolean | undefined;
   readonly body?: Readonly<Record<string, unknown>> | undefined;
   readonly idempotencyKey?: string | undefined;
+  readonly pageSizeWish?: number | undefined;
   readonly maySend?: (() => boolean) | undefined;
   /** Replaces the time-outs of the whole exchange, of the answer's head and of its body. */
   readonly timeoutMs?: number | undefined;
@@ -238,6 +239,7 @@ function toHeaders(call: Call, token: string): Record<string, string> {
     accept: call.isCount === true ? "application/json, text/plain;q=0.9, */*;q=0.1" : "application/json",
     "user-agent": "syncline",
     ...(call.body === undefined ? {} : { "content-type": "application/json" }),
+    ...(call.pageSizeWish === undefined ? {} : { prefer: `odata.maxpagesize=${call.pageSizeWish}` }),
     ...(call.idempotencyKey === undefined ? {} : { "idempotency-key": call.idempotencyKey }),
   };
 }

@@ -37,6 +37,8 @@ export interface WalkOptions {
   readonly samePageMax?: number | undefined;
   /** For the whole walk, in milliseconds, the time in which the pages are used included. No limit unless set. */
   readonly deadlineMs?: number | undefined;
+  /** A wish that services need not honour: items on a page, sent as `Prefer: odata.maxpagesize`. Not sent unless set. */
+  readonly pageSizeWish?: number | undefined;
   /** For each request. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;

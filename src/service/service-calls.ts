@@ -98,7 +98,7 @@ export class ServiceCalls {
 
   /** Prepares a walk over a list; sends nothing. */
   walk<List extends ListOperation>(operation: List, query: ReadQuery, limits: WalkOptions): Walk<ItemOf<List>> {
-    const { timeoutMs } = limits;
+    const { timeoutMs, pageSizeWish } = limits;
     const schema = itemSchemas[operation];
     const isShortened = (query.select ?? []).length > 0;
     return {
@@ -109,7 +109,7 @@ export class ServiceCalls {
       clock: this.#clock,
       onRebased: () => this.#linkLog.warn("link.rebased", { operation }),
       fetch: (url, signal) => {
-        const call = { operation, url, timeoutMs, signal };
+        const call = { operation, url, timeoutMs, pageSizeWish, signal };
         return this.#caller.call(call, (answer) => readPage(answer, schema));
       },
     };

@@ -22,6 +22,8 @@ export interface FeedStatus {
   readonly generation: number;
   /** What is known of the list's order, as JSON of feeds/; undefined: nothing. */
   readonly knowledge: string | undefined;
+  /** Names and types of its fields, as JSON of feeds/; undefined: nothing was read yet. */
+  readonly shape: string | undefined;
   /** How many items the list had at the last walk. */
   readonly count: number;
   readonly walks: number;
@@ -107,6 +109,12 @@ export class FeedBook {
     await this.#store.redis.hset(statusKey, "knowledge", knowledge);
   }
 
+  /** Keeps the names and types of the list's fields. */
+  async keepShape(feed: Feed, shape: string): Promise<void> {
+    const [statusKey = ""] = this.#keys(feed);
+    await this.#store.redis.hset(statusKey, "shape", shape);
+  }
+
   /** Notes that a walk failed. */
   async failed(feed: Feed, failure: string): Promise<void> {
     await failScript(this.#store, this.#keys(feed), [failure.slice(0, 500), forgetAfterMs]);
@@ -121,6 +129,7 @@ export class FeedBook {
       seq: Number(fields["seq"] ?? 0),
       generation: Number(fields["generation"] ?? 0),
       knowledge: fields["knowledge"],
+      shape: fields["shape"],
       count: Number(fields["count"] ?? 0),
       walks: Number(fields["walks"] ?? 0),
       walkStartedAtMs: instant("walkStartedAtMs"),

@@ -3,7 +3,7 @@
 // An item is eight bytes of a hash of its id, kept in one of 4,096 small hashes, which Redis packs tightly. There are two
 // generations: what is seen goes into the present one, also from the one before, which is dropped whole a week later. So an item that
 // is gone from the list is forgotten after one to two weeks, and nothing needs to know which one it was.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { ItemFacts } from "../tasks/feed.ts";
 import { createScript, type Store } from "./redis.ts";
 
@@ -45,7 +45,9 @@ for i = 5, #ARGV, 5 do
     local seq = redis.call('HINCRBY', KEYS[1], 'seq', 1)
     first = first or seq
     redis.call('HSET', KEYS[2 * bucket + 2], digest, first .. ' ' .. short)
-    redis.call('HSET', KEYS[2], id, first .. ' ' .. fingerprint .. ' ' .. ARGV[i + 4])
+    local seenAt = tostring(now)
+    if value then seenAt = string.match(redis.call('HGET', KEYS[2], id) or '', '^%d+ [^ @]*@(%d+) ') or '' end
+    redis.call('HSET', KEYS[2], id, first .. ' ' .. fingerprint .. '@' .. seenAt .. ' ' .. ARGV[i + 4])
     redis.call('ZADD', KEYS[3], seq, id)
     grew = true
   end
@@ -112,7 +114,7 @@ function toArguments(
   const keys: string[] = [];
   const known = new Map<number, number>();
   const args = items.flatMap(({ id, fingerprint, ...facts }) => {
-    const digest = createHash("sha256").update(id).digest();
+    const digest = hash("sha256", id, "buffer");
     const bucket = digest.readUInt16BE(0) % buckets;
     let here = known.get(bucket);
     if (here === undefined) {

@@ -5,12 +5,15 @@ import type { ItemFacts } from "../tasks/feed.ts";
 export interface SeenItem extends ItemFacts {
   readonly firstSeq: number;
   readonly seq: number;
+  /** When it was discovered, by Redis; undefined for what older versions wrote, and where the facts had been forgotten meanwhile. */
+  readonly seenAtMs: number | undefined;
 }
 
-/** Reads an item as it stands in Redis: `FIRST_SEQ FINGERPRINT JSON`. What was forgotten meanwhile has the number 0. */
+/** Reads an item as it stands in Redis: `FIRST_SEQ FINGERPRINT@SEEN_AT JSON`. What was forgotten meanwhile has the number 0. */
 export function toSeenItem(id: string, seq: number, text: string): SeenItem {
-  const [first = "0", fingerprint = ""] = text.split(" ", 2);
-  const facts = JSON.parse(text.slice(first.length + fingerprint.length + 2) || "{}");
+  const [first = "0", mark = ""] = text.split(" ", 2);
+  const [fingerprint = "", seenAt = ""] = mark.split("@", 2);
+  const facts = JSON.parse(text.slice(first.length + mark.length + 2) || "{}");
   return {
     syncJobId: undefined,
     startedAtMs: undefined,
@@ -22,5 +25,6 @@ export function toSeenItem(id: string, seq: number, text: string): SeenItem {
     fingerprint,
     seq,
     firstSeq: Number(first),
+    seenAtMs: seenAt === "" ? undefined : Number(seenAt),
   };
 }

@@ -82,6 +82,16 @@ describe("the feed book", () => {
     expect((await book.status(feed("once"))).seq).toBe(2);
   });
 
+  it("keeps when an item was discovered, whatever becomes of it", async () => {
+    const one = feed("seen-at");
+    await takeIn(one, [item("old", "a")]);
+    const [before] = await book.discoveredSince(one, 0);
+    await takeIn(one, [item("old", "a2")]);
+    const [after] = await book.discoveredSince(one, 0);
+    expect(before?.seenAtMs).toBeGreaterThan(0);
+    expect(after).toMatchObject({ fingerprint: "a2", seenAtMs: before?.seenAtMs });
+  });
+
   it("gives what was discovered after a number, in its newest form", async () => {
     const one = feed("since");
     await takeIn(one, [item("old", "a")]);
@@ -98,6 +108,7 @@ describe("the feed book", () => {
         label: "a b c",
         firstSeq: 3,
         seq: 4,
+        seenAtMs: expect.any(Number),
       },
     ]);
   });

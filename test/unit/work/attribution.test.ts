@@ -17,6 +17,7 @@ function activity(id: string, seconds?: number): SeenItem {
     succeeded: true,
     label: undefined,
     firstSeq: 1,
+    seenAtMs: undefined,
     seq: 1,
   };
 }

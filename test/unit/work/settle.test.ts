@@ -6,6 +6,7 @@ import { type RunEvidence, settleRun } from "../../../src/work/settle.ts";
 const status: FeedStatus = {
   generation: 0,
   knowledge: undefined,
+  shape: undefined,
   seq: 1,
   count: 1,
   walks: 1,
@@ -25,6 +26,7 @@ const activity = (id: string, succeeded: boolean): SeenItem => ({
   succeeded,
   label: undefined,
   firstSeq: 1,
+  seenAtMs: undefined,
   seq: 1,
 });
 

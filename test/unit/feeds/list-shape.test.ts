@@ -1,0 +1,54 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { compareShapes, type ListShape, readShape, shapeFingerprint, shapeOf } from "../../../src/feeds/list-shape.ts";
+
+const many = (item: unknown, count = 20): unknown[] => Array(count).fill(item);
+
+/** Shows pages one after another; answers what was told at each. */
+function told(...pages: readonly (readonly unknown[])[]): (readonly string[])[] {
+  let known: ListShape | undefined;
+  return pages.map((items) => {
+    const { changes, shape } = compareShapes(known, shapeOf(items), items.length);
+    known = readShape(JSON.stringify(shape));
+    return changes;
+  });
+}
+
+describe("the shape of a list", () => {
+  it("says nothing at first, and then each change once", () => {
+    const [a, b] = [many({ id: 1, state: "x" }), many({ id: "1", status: "x" })];
+    const changes = ["id was number, now also string", "state is gone", "status is new"];
+    expect(told(a, a, b, b, a, b)).toEqual([[], [], changes, [], [], []]);
+  });
+
+  it("takes a null for no type: what a field is shows when it has a value", () => {
+    expect(told(many({ id: 1, end: null }), many({ id: 1, end: "2026" }), many({ id: 1, end: null }))).toEqual([
+      [],
+      [],
+      [],
+    ]);
+  });
+
+  it("misses a field only when it always stood there, and many items lack it now", () => {
+    expect(told([...many({ id: 1, note: "x" }), { id: 2 }], many({ id: 1 }))).toEqual([[], []]);
+    expect(told(many({ id: 1, note: "x" }), [{ id: 1 }])).toEqual([[], []]);
+  });
+
+  it("has one fingerprint for one set of names and types, in whatever order", () => {
+    expect(shapeFingerprint(shapeOf([{ a: 1, b: "x" }]))).toBe(shapeFingerprint(shapeOf([{ b: "y", a: 2 }])));
+    expect(shapeFingerprint(shapeOf([{ a: 1 }]))).not.toBe(shapeFingerprint(shapeOf([{ a: "1" }])));
+  });
+
+  it("never throws, and repeats no change, whatever the items are", () => {
+    const page = fc.array(
+      fc.oneof(fc.anything(), fc.dictionary(fc.constantFrom("__proto__", "constructor", "a", "b"), fc.jsonValue())),
+      { maxLength: 25 },
+    );
+    fc.assert(
+      fc.property(fc.array(page, { maxLength: 6 }), (pages) => {
+        const all = told(...pages).flat();
+        expect(new Set(all).size).toBe(all.length);
+      }),
+    );
+  });
+});
