@@ -6,6 +6,7 @@ import { startApp } from "./app.ts";
 import { apiCommand } from "./cli/api.ts";
 import { auditCommand } from "./cli/audit.ts";
 import type { CommandIo } from "./cli/command-io.ts";
+import { doctorCommand } from "./cli/doctor.ts";
 import { explainCommand } from "./cli/explain.ts";
 import { historyCommand } from "./cli/history.ts";
 import { pauseCommand } from "./cli/pause.ts";
@@ -99,6 +100,7 @@ function createProgram(io: CommandIo): Command {
     planCommand(io),
     simulateCommand(io),
     runCommand(io, startApp),
+    doctorCommand(io, createService),
     statusCommand(io),
     historyCommand(io),
     auditCommand(io),

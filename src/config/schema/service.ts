@@ -159,6 +159,23 @@ const mappingSchema = z
     examples: [{ activity: { id: "item.activityId", syncJobId: "item.syncJobId" } }],
   });
 
+const identitySchema = z
+  .strictObject({
+    id: z
+      .uuid({ error: (issue) => (issue.input === undefined ? undefined : "the id of an identity is a UUID") })
+      .meta({ description: "Its id, a UUID.", examples: ["6f1c2a34-5b67-4c89-9d01-23456789abcd"] }),
+    repository: textSchema.meta({ description: "The repository that has it.", examples: ["HR"] }),
+    administrator: z
+      .boolean()
+      .meta({ description: "Whether it must be an administrator.", default: false, examples: [true] })
+      .exactOptional(),
+  })
+  .meta({
+    description:
+      "The user or group that the token stands for. Only `syncline doctor` looks: that it can be loaded, and what it may.",
+    examples: [{ id: "6f1c2a34-5b67-4c89-9d01-23456789abcd", repository: "HR", administrator: true }],
+  });
+
 /** One service. */
 const serviceSchema = z.strictObject({
   baseUrl: textSchema.meta({
@@ -239,6 +256,7 @@ const serviceSchema = z.strictObject({
     .meta({ description: "How long to wait for the service.", examples: [{ request: "1m" }] })
     .exactOptional(),
   mapping: mappingSchema.exactOptional(),
+  identity: identitySchema.exactOptional(),
 });
 
 /** The services of a file, by name. */
