@@ -1,7 +1,9 @@
 // The `services` part of a policy file: where a service is, how to log in, how much to ask of it, what its items mean.
 // Part of policy-file.ts. Source: service-interface §4 (paths), §5 (token), §2 (items).
 import { z } from "zod";
+import { identitySchema } from "./identity.ts";
 import { durationSchema, expressionSchema, nameSchema, textSchema } from "./primitives.ts";
+import { tlsSchema } from "./tls.ts";
 
 const oauth2Schema = z
   .strictObject({
@@ -69,49 +71,6 @@ const tokenSchema = z
     maxProperties: 1,
   });
 
-const tlsSchema = z
-  .strictObject({
-    caFile: textSchema
-      .meta({
-        description:
-          "The authorities that may have signed the service's certificate, in PEM, in place of the public ones; relative to the policy file.",
-        examples: ["/run/secrets/syncline/ca.crt"],
-      })
-      .exactOptional(),
-    certFile: textSchema
-      .meta({
-        description: "The certificate that Syncline shows the service, in PEM; with keyFile.",
-        examples: ["/run/secrets/syncline/tls.crt"],
-      })
-      .exactOptional(),
-    keyFile: textSchema
-      .meta({ description: "The private key of certFile, in PEM.", examples: ["/run/secrets/syncline/tls.key"] })
-      .exactOptional(),
-    keyPassphraseFile: textSchema
-      .meta({
-        description: "The file that holds the passphrase of keyFile.",
-        examples: ["/run/secrets/syncline/passphrase"],
-      })
-      .exactOptional(),
-    serverName: z
-      .string()
-      .regex(
-        /^(?=.{1,253}$)(?!\d+(\.\d+){3}$)([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/,
-        "write a host name, such as sync.example.com",
-      )
-      .meta({
-        description: "The host name that the service's certificate is for, where it is not that of baseUrl.",
-        examples: ["sync.example.com"],
-      })
-      .exactOptional(),
-  })
-  .meta({
-    description:
-      "A private authority and a client certificate. Files are read again within 30 s of a change. Checking of certificates cannot be switched off.",
-    examples: [{ caFile: "/run/secrets/syncline/ca.crt" }],
-    minProperties: 1,
-  });
-
 const itemMappingSchema = z.strictObject({
   id: expressionSchema
     .meta({
@@ -157,23 +116,6 @@ const mappingSchema = z
     description:
       "What the service's items mean, since their fields are not promised. Without it runs are settled by inference.",
     examples: [{ activity: { id: "item.activityId", syncJobId: "item.syncJobId" } }],
-  });
-
-const identitySchema = z
-  .strictObject({
-    id: z
-      .uuid({ error: (issue) => (issue.input === undefined ? undefined : "the id of an identity is a UUID") })
-      .meta({ description: "Its id, a UUID.", examples: ["6f1c2a34-5b67-4c89-9d01-23456789abcd"] }),
-    repository: textSchema.meta({ description: "The repository that has it.", examples: ["HR"] }),
-    administrator: z
-      .boolean()
-      .meta({ description: "Whether it must be an administrator.", default: false, examples: [true] })
-      .exactOptional(),
-  })
-  .meta({
-    description:
-      "The user or group that the token stands for. Only `syncline doctor` looks: that it can be loaded, and what it may.",
-    examples: [{ id: "6f1c2a34-5b67-4c89-9d01-23456789abcd", repository: "HR", administrator: true }],
   });
 
 /** One service. */
