@@ -12,6 +12,8 @@ export class View {
   #running: Promise<void> = Promise.resolve();
   #starts = 0;
   readonly #outcomes = new Map<string, number>();
+  /** How often each new item of a feed was told, by repository, list and id. */
+  readonly #items = new Map<string, number>();
   /** Warnings and errors of the replicas' logs, by build and event. */
   readonly troubles = new Map<string, number>();
 
@@ -22,9 +24,17 @@ export class View {
   /** Counts an event of a replica. */
   tell(event: DemoEvent, pod: Pod): void {
     if (event.event === "task.started") this.#starts += 1;
+    if (event.event === "feed.item")
+      add(this.#items, JSON.stringify([event["repository"], event["list"], event["id"]]));
     if (event.event === "task.finished") add(this.#outcomes, String(event["status"]));
     if (event["level"] === "warn" || event["level"] === "error")
       add(this.troubles, `${pod.options.build.name} ${event.event}`);
+  }
+
+  /** New items of the feeds: how many were told, and which of them more than once. */
+  get items(): { readonly told: number; readonly twice: readonly string[] } {
+    const twice = [...this.#items].filter(([, count]) => count > 1).map(([item]) => item);
+    return { told: this.#items.size, twice };
   }
 
   /** One line with the time. */
