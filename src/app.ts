@@ -101,7 +101,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   gates.connect(store);
   const producer = new Producer(redis, log);
   const stopping = new AbortController();
-  const guard = new RedisGuard({ store, log });
+  const guard = new RedisGuard({ store, log, roles: options.roles });
   const ledger = new SlotLedger(store);
   const chains = new Chains({
     policy: (name) => current.policy(name),

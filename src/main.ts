@@ -7,6 +7,7 @@ import { apiCommand, type ConnectService } from "./cli/api.ts";
 import { auditCommand } from "./cli/audit.ts";
 import type { CommandIo } from "./cli/command-io.ts";
 import { discoverCommand } from "./cli/discover.ts";
+import { doctorCommand } from "./cli/doctor.ts";
 import { explainCommand } from "./cli/explain.ts";
 import { feedCommand } from "./cli/feed.ts";
 import { historyCommand } from "./cli/history.ts";
@@ -100,6 +101,7 @@ function createProgram(io: CommandIo): Command {
     planCommand(io),
     simulateCommand(io),
     runCommand(io, startApp),
+    doctorCommand(io, createService),
     statusCommand(io),
     historyCommand(io),
     auditCommand(io),

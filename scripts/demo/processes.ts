@@ -94,16 +94,22 @@ export class Replica {
   }
 }
 
-function start(args: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess {
+/** Starts a `syncline`, of this build unless another one's `main.ts` is given. */
+export function start(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+  file: string = mainFile,
+): ChildProcess {
   // A process group of its own: Ctrl-C reaches the demo alone, which then stops the others in order.
-  return spawn(process.execPath, [mainFile, ...args], {
+  return spawn(process.execPath, [file, ...args], {
     env: { ...process.env, ...environment },
     stdio: ["ignore", "pipe", "inherit", "ipc"],
     detached: true,
   });
 }
 
-async function stop(child: ChildProcess): Promise<void> {
+/** Asks a process to end and waits; ends it by force after fifteen seconds. */
+export async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, "exit");
   child.kill("SIGTERM");
@@ -112,7 +118,8 @@ async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-function firstEvent(
+/** Tells every event of a process, and waits for the first with this name. @throws Error when the process ends before, or after 30 s. */
+export function firstEvent(
   child: ChildProcess,
   wanted: string,
   onEvent: (event: DemoEvent) => void = () => {},

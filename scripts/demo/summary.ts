@@ -11,7 +11,8 @@ interface SummaryOptions {
   readonly narrator: Narrator;
 }
 
-interface LedgerEntry {
+/** What the sandbox remembers of a change. */
+export interface LedgerEntry {
   readonly operation: string;
   readonly idempotencyKey?: string | null;
   readonly answered: unknown;
@@ -44,7 +45,8 @@ export async function summarize({ sandbox, redisUrl, prefix, narrator }: Summary
   return twice.length === 0 && runs.length > 0 ? 0 : 1;
 }
 
-async function readLedger({ baseUrl, token }: SandboxProcess): Promise<LedgerEntry[]> {
+/** Every change that reached the sandbox, oldest first. */
+export async function readLedger({ baseUrl, token }: SandboxProcess): Promise<LedgerEntry[]> {
   const url = `${new URL(baseUrl).origin}/_sandbox/ledger`;
   const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
   const body = (await answer.json()) as LedgerEntry[] | { value: LedgerEntry[] };

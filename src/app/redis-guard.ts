@@ -14,6 +14,8 @@ export interface RedisGuardOptions {
   readonly log: EventLog;
   /** How often Redis is checked; once a minute unless set. */
   readonly checkEveryMs?: number;
+  /** What this process does, so that others can see that it is alive. */
+  readonly roles?: readonly string[];
 }
 
 const beatEveryMs = 1_000;
@@ -43,11 +45,12 @@ export class RedisGuard implements Component {
   constructor(options: RedisGuardOptions) {
     this.#options = options;
     const sparing = createSparingLog(options.log, systemClock, "");
-    this.watch = new RedisWatch(options.store, () => {
+    const notReplicated = () => {
       sparing.warn("redis.not-replicated");
       // Perhaps the replica is gone for good: the next look counts them anew.
       this.#checkedAtMs = Number.NEGATIVE_INFINITY;
-    });
+    };
+    this.watch = new RedisWatch(options.store, { notReplicated, roles: options.roles ?? [] });
   }
 
   /** Whether Redis is such that slots may be planned and requests may be sent. */

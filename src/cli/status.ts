@@ -1,7 +1,8 @@
-// `syncline status`: which services are well, asked to be left alone or down, and which policies are in quarantine.
+// `syncline status`: which services are well, asked to be left alone or down, which policies are in quarantine, and who is alive.
 import { Command } from "commander";
 import { formatDuration } from "../core/duration.ts";
 import { type GateStatus, readGateStatus } from "../store/gate-status.ts";
+import { type Presence, readPresence } from "../store/presence.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { openStore, redisTimeMs } from "../store/redis.ts";
 import { isInForce, type Pause } from "../tasks/pause.ts";
@@ -25,6 +26,7 @@ interface Status {
   readonly nowMs: number;
   readonly services: readonly (GateStatus & { readonly service: string })[];
   readonly quarantined: readonly Pause[];
+  readonly processes: Presence;
 }
 
 const help = `
@@ -53,18 +55,18 @@ export function statusCommand(io: CommandIo): Command {
         for (const service of [...set.services.keys()].toSorted())
           services.push({ service, ...(await readGateStatus(store, service)) });
         const quarantined = (await new Quarantines(store).all()).filter((one) => isInForce(one, nowMs));
-        show({ nowMs, services, quarantined }, options, io);
+        show({ nowMs, services, quarantined, processes: await readPresence(store) }, options, io);
       } finally {
         await store.close();
       }
     });
 }
 
-function show({ nowMs, services, quarantined }: Status, options: StatusOptions, io: CommandIo): void {
+function show({ nowMs, services, quarantined, processes }: Status, options: StatusOptions, io: CommandIo): void {
   const isIll = services.some(({ breaker, throttledUntilMs }) => breaker === "open" || throttledUntilMs !== undefined);
   io.exitCode = isIll || quarantined.length > 0 ? 1 : 0;
   if (options.json) {
-    io.out(JSON.stringify({ services, quarantined }));
+    io.out(JSON.stringify({ services, quarantined, processes }));
     return;
   }
   const lines = services.map((one) => [
@@ -74,6 +76,7 @@ function show({ nowMs, services, quarantined }: Status, options: StatusOptions, 
     `${one.inFlight}`,
   ]);
   io.out(toTable(["service", "breaker", "asked for patience", "in flight"], lines, io.colours));
+  io.out(`\nalive: ${showPresence(processes)}`);
   if (quarantined.length === 0) return;
   const rows = quarantined.map(({ name, sinceMs, untilMs, note }) => [
     name,
@@ -81,7 +84,13 @@ function show({ nowMs, services, quarantined }: Status, options: StatusOptions, 
     untilMs === null ? "" : showInstant(untilMs),
     note,
   ]);
+  io.out("");
   io.out(toTable(["in quarantine", "since", "until", "because"], rows, io.colours));
+}
+
+function showPresence({ schedulers, workers, unnamed }: Presence): string {
+  const older = unnamed === 0 ? "" : `, ${unnamed} of an older version`;
+  return `${schedulers} with the role scheduler, ${workers} with the role worker${older}`;
 }
 
 function tellBreaker({ breaker, openSinceMs, nextProbeMs, failures, lastFailure }: GateStatus, nowMs: number): string {

@@ -77,6 +77,7 @@ function toService(name: string, input: ServiceInput, file: string): ServiceSett
     },
     requestTimeoutMs: toMs(input.timeouts?.request) ?? policyDefaults.requestTimeoutMs,
     mapping,
+    ...(input.identity === undefined ? {} : { identity: { administrator: false, ...input.identity } }),
   };
 }
 

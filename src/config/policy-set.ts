@@ -58,6 +58,8 @@ export interface ServiceSettings {
   readonly breaker: { readonly after: number; readonly probeMs: number };
   readonly requestTimeoutMs: number;
   readonly mapping: ReadonlyMap<ListName, ItemMapping>;
+  /** Whom the token stands for; looked at by `syncline doctor` only. */
+  readonly identity?: { readonly id: string; readonly repository: string; readonly administrator: boolean };
 }
 
 /** What a policy does. `fromMasks` picks the sync jobs when the slot is due; `name` is a glob with * and ?. */

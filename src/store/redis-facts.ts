@@ -24,6 +24,14 @@ export interface RedisJudgement {
   readonly warnings: readonly string[];
 }
 
+/** One thing that is not as it should be, and what to do about it. */
+export interface RedisFinding {
+  readonly level: "problem" | "warning";
+  readonly about: "eviction" | "version" | "role" | "persistence";
+  readonly what: string;
+  readonly cure: string;
+}
+
 const oldestVersion = [6, 2] as const;
 
 const factsScript = createScript(`
@@ -65,22 +73,44 @@ export function parseInfo(text: string): Omit<RedisFacts, "clockAheadMs"> {
 
 /** Judges the facts. A clock that is off by more than a second is a warning of its own and not in here. */
 export function judgeRedis(facts: RedisFacts): RedisJudgement {
-  const problems: string[] = [];
-  const warnings: string[] = [];
-  if (facts.evictionPolicy === undefined)
-    warnings.push("maxmemory-policy is unknown, INFO is not allowed: make sure that it is noeviction, and allow +info");
-  else if (facts.evictionPolicy !== "noeviction")
-    problems.push(
-      `maxmemory-policy is ${facts.evictionPolicy}: Redis may throw away slots and tasks; set it to noeviction`,
-    );
-  if (facts.version !== undefined && isOlder(facts.version))
-    problems.push(`Redis is ${facts.version}: ${oldestVersion.join(".")} is the oldest that works`);
-  if (facts.role === "replica") problems.push("this Redis is a replica: give the address of its master");
-  if (facts.appendOnly === false)
-    warnings.push(
-      "appendonly is off: a restart of Redis loses what was written since the last snapshot; set appendonly yes",
-    );
-  return { problems, warnings };
+  const findings = findRedisFaults(facts);
+  const tell = (level: RedisFinding["level"]) =>
+    findings.filter((finding) => finding.level === level).map(({ what, cure }) => `${what}; ${cure}`);
+  return { problems: tell("problem"), warnings: tell("warning") };
+}
+
+/** What is not as it should be, one by one. */
+export function findRedisFaults(facts: RedisFacts): readonly RedisFinding[] {
+  const findings: RedisFinding[] = [];
+  const { evictionPolicy, version, role, appendOnly } = facts;
+  if (evictionPolicy === undefined) {
+    const what = "maxmemory-policy is unknown: INFO is not allowed";
+    findings.push({
+      level: "warning",
+      about: "eviction",
+      what,
+      cure: "make sure that it is noeviction, and allow +info",
+    });
+  } else if (evictionPolicy !== "noeviction") {
+    const what = `maxmemory-policy is ${evictionPolicy}: Redis may throw away slots and tasks`;
+    findings.push({ level: "problem", about: "eviction", what, cure: "set it to noeviction" });
+  }
+  if (version !== undefined && isOlder(version)) {
+    const what = `Redis is ${version}: ${oldestVersion.join(".")} is the oldest that works`;
+    findings.push({ level: "problem", about: "version", what, cure: "upgrade it" });
+  }
+  if (role === "replica")
+    findings.push({
+      level: "problem",
+      about: "role",
+      what: "this Redis is a replica",
+      cure: "give the address of its master",
+    });
+  if (appendOnly === false) {
+    const what = "appendonly is off: a restart of Redis loses what was written since the last snapshot";
+    findings.push({ level: "warning", about: "persistence", what, cure: "set appendonly yes" });
+  }
+  return findings;
 }
 
 function isOlder(version: string): boolean {

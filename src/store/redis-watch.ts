@@ -1,7 +1,7 @@
 // Watches over Redis's memory: what this process remembers of it, held against what Redis has. Beaten once a second by
 // app/redis-guard.ts, asked by the start journal before each request. Decides nothing about tasks.
-import { randomUUID } from "node:crypto";
 import { systemClock } from "../core/clock.ts";
+import { processName } from "./presence.ts";
 import type { Store } from "./redis.ts";
 import { beatScript } from "./watch-scripts.ts";
 
@@ -34,7 +34,7 @@ const replicaPauseMs = 2_000;
 export class RedisWatch {
   readonly #store: Store;
   readonly #notReplicated: () => void;
-  readonly #process = randomUUID();
+  readonly #process: string;
   #term = "";
   #stamp = 0;
   #intents = 0;
@@ -44,10 +44,14 @@ export class RedisWatch {
   /** Whether an intent must have reached a replica before its request goes out. Set by the guard. */
   needsReplica = false;
 
-  /** `notReplicated` is told of each intent that no replica had in time. */
-  constructor(store: Store, notReplicated: () => void = () => {}) {
+  /** `notReplicated` is told of each intent that no replica had in time; `roles`: what this process does, for presence.ts. */
+  constructor(
+    store: Store,
+    { notReplicated, roles = [] }: { readonly notReplicated?: () => void; readonly roles?: readonly string[] } = {},
+  ) {
     this.#store = store;
-    this.#notReplicated = notReplicated;
+    this.#notReplicated = notReplicated ?? (() => {});
+    this.#process = processName(roles);
   }
 
   /** Looks whether Redis is the one it was, and moves the stamp. */

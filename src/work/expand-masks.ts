@@ -1,6 +1,6 @@
 // A run over the sync jobs that certain masks belong to: looks the masks up when the slot is due, and puts one task for each
 // sync job into the queue. Masks are the only list that names sync jobs (service-interface §2, MaskEntity).
-import { matchesGlob } from "node:path";
+import { matchesMask } from "../config/match-mask.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
@@ -26,15 +26,13 @@ export async function expandMasks(
     const detail = `policy ${task.policy} does not look at masks any more`;
     return endUnsent(owner, "skipped", { reason: "policy-removed", detail });
   }
-  const { type, name } = action.fromMasks;
   const found = new Set<string>();
   try {
     const query = task.repository === null ? {} : { repository: task.repository };
     for await (const page of service.pages("GetJobMasks", query, { signal: attempt.signal, itemsMax: masksMax })) {
       for (const mask of page.items) {
         if (mask.syncJobId === undefined || mask.syncJobId === null) continue;
-        if ((type === undefined || mask.type === type) && (name === undefined || matchesGlob(mask.name ?? "", name)))
-          found.add(String(mask.syncJobId));
+        if (matchesMask(action.fromMasks, mask)) found.add(String(mask.syncJobId));
       }
     }
   } catch (error) {

@@ -17,7 +17,7 @@ describe("syncline status", () => {
     const well = await command("status");
     expect([well.code, well.out]).toEqual([
       0,
-      "service  breaker  asked for patience  in flight\nmain     closed   no                  0",
+      "service  breaker  asked for patience  in flight\nmain     closed   no                  0\n\nalive: 0 with the role scheduler, 0 with the role worker",
     ]);
     await house.inStore(prefix, async (store) => {
       const limits = { concurrencyMax: 4, requestsPerSecond: undefined, failuresMax: 1, probeEveryMs: 3_600_000 };

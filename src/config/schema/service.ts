@@ -1,6 +1,7 @@
 // The `services` part of a policy file: where a service is, how to log in, how much to ask of it, what its items mean.
 // Part of policy-file.ts. Source: service-interface §4 (paths), §5 (token), §2 (items).
 import { z } from "zod";
+import { identitySchema } from "./identity.ts";
 import { tlsSchema, tokenSchema } from "./login.ts";
 import { durationSchema, expressionSchema, nameSchema, textSchema } from "./primitives.ts";
 
@@ -131,6 +132,7 @@ const serviceSchema = z.strictObject({
     .meta({ description: "How long to wait for the service.", examples: [{ request: "1m" }] })
     .exactOptional(),
   mapping: mappingSchema.exactOptional(),
+  identity: identitySchema.exactOptional(),
 });
 
 /** The services of a file, by name. */

@@ -1,0 +1,63 @@
+// Rolling restarts under load, as a Deployment makes them, and the proof that the same check notices what it should.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const script = fileURLToPath(new URL("../../scripts/cluster/main.ts", import.meta.url));
+
+function start(...args: string[]): {
+  child: ChildProcess;
+  text: () => string;
+  until: (pattern: RegExp) => Promise<void>;
+  order: (line: string) => void;
+} {
+  const child = spawn(process.execPath, [script, ...args], { stdio: ["pipe", "pipe", "pipe"] });
+  let text = "";
+  const watchers: (() => void)[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (more: string) => {
+      text += more;
+      for (const watch of watchers) watch();
+    });
+  }
+  const until = (pattern: RegExp) =>
+    new Promise<void>((resolve, reject) => {
+      const watch = () => pattern.test(text) && resolve();
+      watchers.push(watch);
+      child.once("close", () => reject(new Error(`it ended before ${pattern}:\n${text}`)));
+      watch();
+    });
+  return { child, text: () => text, until, order: (line) => child.stdin?.write(`${line}\n`) };
+}
+
+const numberIn = (text: string, label: string) => Number(new RegExp(`${label}\\s+(\\d+)`).exec(text)?.[1]);
+
+describe("npm run cluster", () => {
+  it("restarts three replicas twice, one after the other, while runs start: no slot lost, none started twice, always a scheduler", async () => {
+    const cluster = start("--replicas", "3", "--rolls", "2");
+    const [code] = await once(cluster.child, "close");
+    const text = cluster.text();
+    for (const gone of ["1", "2", "3", "1.1", "2.1", "3.1"]) expect(text).toContain(`replica ${gone} (this) stopped`);
+    expect(numberIn(text, "starts")).toBeGreaterThanOrEqual(20);
+    expect(Number(/slots lost +0 of (\d+)/.exec(text)?.[1])).toBeGreaterThanOrEqual(15);
+    expect(text).toMatch(/tasks started twice +0\n +feed items told twice +0 of \d\d/);
+    expect(Number(/probes without a scheduler +0 of (\d+)/.exec(text)?.[1])).toBeGreaterThanOrEqual(30);
+    expect([code, /bug\.caught|newer-version/.exec(text)]).toEqual([0, null]);
+  }, 150_000);
+
+  it("takes orders, and notices when no scheduler is ready", async () => {
+    const cluster = start("--replicas", "1");
+    await cluster.until(/orders: /);
+    cluster.order("kill 1");
+    await cluster.until(/replica 1\.1 \(this\) is ready/);
+    cluster.order("restart 1");
+    await cluster.until(/replica 1\.1 \(this\) stopped/);
+    cluster.order("stop");
+    const [code] = await once(cluster.child, "close");
+    const text = cluster.text();
+    expect(text).toContain("replica 1 died (SIGKILL)");
+    expect(numberIn(text, "probes without a scheduler")).toBeGreaterThan(0);
+    expect([code, numberIn(text, "tasks started twice")]).toEqual([1, 0]);
+  }, 90_000);
+});
