@@ -57,7 +57,8 @@ function addDue(
   { policy, plans, nowMs }: Extract<SimulationEvent, { readonly event: "planned" }>,
   assumptions: Assumptions,
 ): void {
-  for (const { target } of toTasks(policy, plans)) {
+  const started = plans.filter((plan) => plan.state === "started");
+  for (const { target } of toTasks(policy, started)) {
     const starts = target === targetFromMasks ? valueFor(assumptions.maskJobs, policy) : 1;
     for (let start = 0; start < starts; start += 1) peaks.add(nowMs, policy.name);
   }

@@ -7,7 +7,7 @@ import { NewerVersionError } from "../core/newer-version.ts";
 import type { Recorder } from "../outcome/recorder.ts";
 import type { SettleFrom } from "../store/history.ts";
 import { isRedisOutage } from "../store/redis.ts";
-import type { Outcome } from "../tasks/outcome.ts";
+import { coveredSlotsMax, type Outcome } from "../tasks/outcome.ts";
 import type { Attempt, ProcessTask } from "../tasks/seams.ts";
 import { type Task, targetFromMasks } from "../tasks/task.ts";
 import { done, giveUp, retry, skipped, snooze, type Verdict } from "../tasks/verdict.ts";
@@ -170,6 +170,7 @@ function toOutcome(
     origin: task.origin,
     slot: new Date(task.slotMs).toISOString(),
     covers: task.covers.length,
+    ...(task.covers.length === 0 ? {} : { coveredSlots: task.covers.slice(-coveredSlotsMax).map(toIso) }),
     status: ending.status,
     evidence: ending.evidence,
     reason: ending.reason,
@@ -184,6 +185,10 @@ function toOutcome(
     newConflicts: ending.newConflicts ?? null,
     count: ending.count ?? null,
   };
+}
+
+function toIso(instantMs: number): string {
+  return new Date(instantMs).toISOString();
 }
 
 function onBug(task: Task, log: EventLog, error: unknown): Step {

@@ -8,6 +8,7 @@ import { everyMinutes, minute, simulateMinutes, startMs } from "../../support/si
 const assume = (changes: Partial<Assumptions>): Assumptions => ({
   durations: { otherwise: { leastMs: 10 * minute, mostMs: 10 * minute }, byPolicy: new Map() },
   maskJobs: { otherwise: 1, byPolicy: new Map() },
+  failures: { otherwise: 0, byPolicy: new Map() },
   requestMs: 0,
   seed: "1",
   ...changes,
