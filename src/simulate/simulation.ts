@@ -11,7 +11,7 @@ import { UsageError } from "../core/errors.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import { toTasks } from "../schedule/slot-tasks.ts";
 import type { OutcomeStatus } from "../tasks/outcome.ts";
-import { targetFromMasks } from "../tasks/task.ts";
+import { isFromMasks } from "../tasks/task.ts";
 import { taskId } from "../tasks/task-id.ts";
 import { type Assumptions, durationOf, isFailing, valueFor } from "./assumptions.ts";
 import type { SimulatedPlan, SimulatedTask, SimulationEvent } from "./events.ts";
@@ -136,7 +136,7 @@ class Simulation {
     const syncJob = task.kind === "run" ? this.#syncJobOf(turn) : undefined;
     const isBusy = policy.overlap !== "allow" && syncJob?.holder !== undefined;
     if (beganAtMs > task.startByMs) this.#drop(turn, beganAtMs, "too-late");
-    else if (task.target === targetFromMasks) this.#readMasks(turn);
+    else if (isFromMasks(task)) this.#readMasks(turn);
     else if (!isBusy) this.#start(turn, beganAtMs);
     else if (policy.overlap === "skip") this.#drop(turn, beganAtMs, "overlap");
     else syncJob?.wait(turn);

@@ -68,6 +68,13 @@ describe("what is assumed", () => {
     expect(events.at(-1)).toMatchObject({ atMs: startMs + 601_000, task: { target: "nightly-mask-3" } });
   });
 
+  it("takes a poll of the masks for a poll, not for a run whose sync jobs they name", () => {
+    const policies = [everyMinutes(10, { action: { kind: "poll", list: "masks", expect: undefined } })];
+    const assumptions = assume({ requestMs: 1_000, maskJobs: { otherwise: 3, byPolicy: new Map() } });
+    const events = simulateMinutes({ policies, to: 10, options: { assumptions } });
+    expect(events.map(({ event }) => event)).toEqual(["planned", "started"]);
+  });
+
   it("measures busy minutes and runs at once, of all and of each service", () => {
     const meter = new LoadMeter(2);
     const policies = [
