@@ -15,6 +15,7 @@ interface Named<Value> {
 export interface AssumptionOptions {
   readonly duration: readonly Named<DurationRange>[];
   readonly maskJobs: readonly Named<number>[];
+  readonly failure: readonly Named<number>[];
   readonly requestTime: number;
   readonly seed: string;
 }
@@ -22,17 +23,20 @@ export interface AssumptionOptions {
 const runMsByDefault = 600_000;
 const maskJobsByDefault = 1;
 const maskJobsMax = 1_000;
+const failuresByDefault = 0;
 const runMsMax = 31 * 86_400_000;
 
 /** Adds the options. */
 export function withAssumptionOptions(command: Command): Command {
   const duration = "how long a run takes, e.g. 20m, or drawn from 10m-30m; again for each policy";
   const jobs = "how many sync jobs a policy with fromMasks finds; again for each policy";
+  const failing = "how many tasks fail, e.g. 5%, drawn; again for each policy";
   return command
     .addOption(
       new Option("--duration <[policy=]duration>", duration).default([], "10m").argParser(collect(durationRange)),
     )
     .addOption(new Option("--mask-jobs <[policy=]count>", jobs).default([], "1").argParser(collect(maskJobs)))
+    .addOption(new Option("--failure <[policy=]percent>", failing).default([], "0%").argParser(collect(percent)))
     .addOption(durationOption("--request-time <duration>", "how long one request takes", "1s"))
     .option("--seed <text>", "what is drawn, is drawn from this", "1");
 }
@@ -46,20 +50,34 @@ export function toAssumptions(options: AssumptionOptions, set: PolicySet): Assum
   return {
     durations: perPolicy(options.duration, byDefault, set),
     maskJobs: perPolicy(options.maskJobs, maskJobsByDefault, set),
+    failures: perPolicy(options.failure, failuresByDefault, set),
     requestMs: options.requestTime,
     seed: options.seed,
   };
 }
 
 /** What was assumed, a sentence each. Only what matters for these policies. */
-export function tellAssumptions({ durations, maskJobs, requestMs, seed }: Assumptions, policies: readonly Policy[]) {
+export function tellAssumptions(assumptions: Assumptions, policies: readonly Policy[]) {
+  const { durations, maskJobs, failures, requestMs, seed } = assumptions;
   const has = (kind: Policy["action"]["kind"]) => policies.some(({ action }) => action.kind === kind);
   const isDrawn = [durations.otherwise, ...durations.byPolicy.values()].some((one) => one.leastMs !== one.mostMs);
   const told = [`a request takes ${formatDuration(requestMs)}`];
   if (has("run")) told.unshift(`a run takes ${several(durations, showRange)}${isDrawn ? ` (seed ${seed})` : ""}`);
   if (policies.some(({ action }) => "fromMasks" in action))
     told.push(`masks name ${several(maskJobs, String)} sync jobs of their policy alone`);
+  if (failures.otherwise > 0 || failures.byPolicy.size > 0)
+    told.push(`${several(failures, showPercent)} of the tasks fail (seed ${seed})`);
   return told;
+}
+
+function showPercent(part: number): string {
+  return `${Number((part * 100).toFixed(2))}%`;
+}
+
+function percent(text: string): number {
+  const value = Number(/^(\d{1,3}(?:\.\d{1,2})?)%$/.exec(text)?.[1] ?? Number.NaN);
+  if (Number.isNaN(value) || value > 100) throw new InvalidArgumentError("write a percentage such as 5%, up to 100%");
+  return value / 100;
 }
 
 function several<Value>({ otherwise, byPolicy }: PerPolicy<Value>, show: (value: Value) => string): string {

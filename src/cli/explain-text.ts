@@ -56,5 +56,5 @@ function showBoth(instantMs: number, timezone: string): string {
 
 function someOf(instants: readonly string[]): string {
   const shown = instants.slice(-coversShownMax).map((instant) => showInstant(Date.parse(instant)));
-  return `${instants.length > coversShownMax ? "…, " : ""}${shown.join(", ")}`;
+  return instants.length > coversShownMax ? `…, ${shown.join(", ")} (--json has all)` : shown.join(", ");
 }

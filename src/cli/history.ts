@@ -54,9 +54,17 @@ export function outcomeTable(outcomes: readonly Outcome[], colours: boolean): st
       : formatDuration(
           outcome.durationMs < 1_000 ? Math.round(outcome.durationMs) : Math.round(outcome.durationMs / 1_000) * 1_000,
         ),
-    outcome.detail.slice(0, 100),
+    `${coversOf(outcome)}${outcome.detail}`.slice(0, 100),
   ]);
   return toTable(["finished", "policy", "task", "status", "took", "detail"], rows, colours);
+}
+
+/** What else a task stands for: `for 35 older slots since 2026-11-21 06:30:00Z as well; `. */
+function coversOf({ covers, coveredSlots = [] }: Outcome): string {
+  if (covers === 0) return "";
+  const [first] = coveredSlots;
+  const since = first === undefined || coveredSlots.length < covers ? "" : ` since ${showInstant(Date.parse(first))}`;
+  return `for ${covers} older ${covers === 1 ? "slot" : "slots"}${since} as well; `;
 }
 
 function show(outcomes: readonly Outcome[], options: HistoryOptions, io: CommandIo): void {

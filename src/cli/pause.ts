@@ -16,7 +16,7 @@ import {
   subjectOf,
   withSubjectOptions,
 } from "./pause-subject.ts";
-import { instantArgument, loadPoliciesOrThrow, type RedisOptions, redisTarget } from "./shared-options.ts";
+import { loadPoliciesOrThrow, parseInstant, type RedisOptions, redisTarget } from "./shared-options.ts";
 import { showInstant, toTable } from "./table.ts";
 
 type Until = { readonly kind: "instant" | "duration"; readonly ms: number };
@@ -113,8 +113,13 @@ function toInstant(until: Until | undefined, nowMs: number): number | null {
 }
 
 function untilArgument(text: string): Until {
-  if (durationPattern.test(text)) return { kind: "duration", ms: parseDuration(text) };
-  return { kind: "instant", ms: instantArgument(text) };
+  // With a plus as well, as other commands write it.
+  const duration = text.replace(/^\+/, "");
+  if (durationPattern.test(duration)) return { kind: "duration", ms: parseDuration(duration) };
+  const ms = parseInstant(text);
+  if (ms === undefined)
+    throw new InvalidArgumentError("write a duration such as 4h, or an instant such as 2026-12-01T06:00:00Z");
+  return { kind: "instant", ms };
 }
 
 function noteArgument(text: string): string {

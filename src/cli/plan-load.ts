@@ -8,7 +8,7 @@ import { type BusyMinute, MinuteMeter } from "../simulate/minute-meter.ts";
 import { RequestMeter, type Requests } from "../simulate/request-meter.ts";
 import { simulate } from "../simulate/simulation.ts";
 import type { Interval } from "../simulate/virtual-looks.ts";
-import { targetFromMasks } from "../tasks/task.ts";
+import { isFromMasks } from "../tasks/task.ts";
 import { tellAssumptions } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
 import { showInstant, toTable } from "./table.ts";
@@ -57,8 +57,9 @@ function addDue(
   { policy, plans, nowMs }: Extract<SimulationEvent, { readonly event: "planned" }>,
   assumptions: Assumptions,
 ): void {
-  for (const { target } of toTasks(policy, plans)) {
-    const starts = target === targetFromMasks ? valueFor(assumptions.maskJobs, policy) : 1;
+  const started = plans.filter((plan) => plan.state === "started");
+  for (const task of toTasks(policy, started)) {
+    const starts = isFromMasks(task) ? valueFor(assumptions.maskJobs, policy) : 1;
     for (let start = 0; start < starts; start += 1) peaks.add(nowMs, policy.name);
   }
 }

@@ -6,13 +6,14 @@ import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import type { DstDay } from "../schedule/dst-days.ts";
-import { createSlotSource } from "../schedule/slots.ts";
+import { createChainSource, createSlotSource } from "../schedule/slots.ts";
+import { simulate } from "../simulate/simulation.ts";
 import type { Interval } from "../simulate/virtual-looks.ts";
 import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo } from "./command-io.ts";
 import { comingDstDays, dstDaysToJson, dstDaysToText } from "./plan-dst.ts";
-import { findLoad, loadToJson, peaksToText, requestsToText } from "./plan-load.ts";
-import { configOption, countArgument, findPolicy, loadPoliciesOrThrow } from "./shared-options.ts";
+import { findLoad, type LoadQuestion, loadToJson, peaksToText, requestsToText } from "./plan-load.ts";
+import { configOption, countArgument, findPolicy, loadPoliciesOrThrow, policiesAbout } from "./shared-options.ts";
 import { showInstant, toTable } from "./table.ts";
 import { checkTimezone, parseTime, timeForms } from "./time-argument.ts";
 
@@ -36,6 +37,7 @@ const rangeMsMax = 366 * 86_400_000;
 const help = `
 --peaks and --requests look at what is due between --from and --to. Requests are an estimate: what it assumes is printed with it, and set
 with --duration, --mask-jobs, --request-time and --pages.
+"about" is when a policy that follows another would begin for the next slot, if all goes well: as long after it as --duration says.
 Times: ${timeForms}. With --json: an array of policies; with --peaks or --requests an object that has it as "policies".
 
 Examples:
@@ -66,15 +68,23 @@ export function planCommand(io: CommandIo): Command {
       const set = await loadPoliciesOrThrow(options.config, io);
       const policies = options.policy === undefined ? set.policies : [findPolicy(set, options.policy)];
       const range = toRange(options);
-      const plans = policies.map((policy) => ({
-        policy,
-        slots: nextSlots(policy, range.fromMs, options.count),
-        ...(options.dst ? { dstDays: comingDstDays(policy, range.fromMs) } : {}),
-      }));
       const wanted = { peaks: options.peaks !== undefined, requests: options.requests === true };
       const assumptions = toAssumptions(options, set);
       const peaks = typeof options.peaks === "number" ? options.peaks : peaksByDefault;
-      const question = { set, policies, range, assumptions, pages: options.pages, peaks };
+      const question = {
+        set,
+        policies: policiesAbout(set, options.policy),
+        range,
+        assumptions,
+        pages: options.pages,
+        peaks,
+      };
+      const plans = policies.map((policy) => ({
+        policy,
+        slots: nextSlots(policy, range.fromMs, options.count),
+        ...(policy.after === undefined ? {} : { expectedMs: expectedMs(policy, question) }),
+        ...(options.dst ? { dstDays: comingDstDays(policy, range.fromMs) } : {}),
+      }));
       const load = wanted.peaks || wanted.requests ? findLoad(question) : undefined;
       if (options.json) {
         const slots = plans.map(toJson);
@@ -97,7 +107,23 @@ function toRange({ from, to, timezone: zone }: PlanOptions): Interval {
   return { fromMs, toMs };
 }
 
+/** When a policy that follows another begins for the next slot of its chain, if all goes well and runs take what is assumed. */
+function expectedMs(policy: Policy, { set, range: { fromMs }, assumptions }: LoadQuestion): number | undefined {
+  const slotMs = createChainSource(policy)?.next(fromMs);
+  if (slotMs === undefined) return undefined;
+  const time = { fromMs: slotMs - 1, toMs: slotMs, outages: [], pauses: [] };
+  const concurrencyOf = (service: string) => set.services.get(service)?.concurrency ?? 1;
+  const chain = policiesAbout(set, policy.name);
+  for (const event of simulate(chain, { time, assumptions, concurrencyOf, slotsMax: 1_000 })) {
+    if (event.event !== "planned" || event.policy.name !== policy.name) continue;
+    return event.plans[0]?.state === "started" ? event.nowMs : undefined;
+  }
+  return undefined;
+}
+
 interface PolicyPlan {
+  /** Of a policy that follows another; undefined when it would not start. */
+  readonly expectedMs?: number | undefined;
   readonly policy: Policy;
   readonly slots: readonly number[];
   readonly dstDays?: readonly DstDay[];
@@ -114,14 +140,18 @@ function nextSlots(policy: Policy, fromMs: number, count: number): number[] {
   return slots;
 }
 
-function toJson({ policy, slots, dstDays }: PolicyPlan): object {
+function isoOrNull(instantMs: number | undefined): string | null {
+  return instantMs === undefined ? null : new Date(instantMs).toISOString();
+}
+
+function toJson({ policy, slots, dstDays, expectedMs }: PolicyPlan): object {
   return {
     policy: policy.name,
     kind: policy.action.kind,
     service: policy.service,
     repository: policy.repository ?? null,
     timezone: zoneOf(policy),
-    ...(policy.after === undefined ? {} : { after: afterToJson(policy.after) }),
+    ...(policy.after === undefined ? {} : { after: afterToJson(policy.after), expected: isoOrNull(expectedMs) }),
     slots: slots.map((slotMs) => new Date(slotMs).toISOString()),
     ...(dstDays === undefined ? {} : { dstDays: dstDaysToJson(dstDays) }),
   };
@@ -132,8 +162,9 @@ function afterToJson({ policy, on, withinMs }: NonNullable<Policy["after"]>): ob
 }
 
 function toText(plans: readonly PolicyPlan[], colours: boolean): string {
-  const rows = plans.flatMap(({ policy, slots }) => {
-    if (slots.length === 0) return [[policy.name, policy.action.kind, whenElse(policy), ""]];
+  const rows = plans.flatMap(({ policy, slots, expectedMs }) => {
+    const about = expectedMs === undefined ? "" : `about ${showInstant(expectedMs)}`;
+    if (slots.length === 0) return [[policy.name, policy.action.kind, whenElse(policy), about]];
     return slots.map((slotMs, index) => [
       index === 0 ? policy.name : "",
       index === 0 ? policy.action.kind : "",

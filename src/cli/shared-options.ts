@@ -115,6 +115,22 @@ export async function loadPoliciesOrThrow(path: string, io: CommandIo): Promise<
 }
 
 /**
+ * The policy of this name, and those that it follows; all policies without a name. In the order of the files.
+ * @throws UsageError that names those there are.
+ */
+export function policiesAbout(set: PolicySet, name: string | undefined): readonly Policy[] {
+  if (name === undefined) return set.policies;
+  const names = new Set<string>();
+  let policy: Policy | undefined = findPolicy(set, name);
+  while (policy !== undefined) {
+    names.add(policy.name);
+    const predecessor: string | undefined = policy.after?.policy;
+    policy = predecessor === undefined ? undefined : findPolicy(set, predecessor);
+  }
+  return set.policies.filter((one) => names.has(one.name));
+}
+
+/**
  * The policy of this name.
  * @throws UsageError that names those there are.
  */

@@ -21,9 +21,13 @@ export interface LimitResult {
 export function limitedCounts({ overlaps, skipped, missed, notStarted }: Counts) {
   return {
     overlaps,
-    missed: missed["catch-up-none"] + missed["outside-window"] + notStarted["too-late"],
-    skipped: skipped.blackout + skipped.holiday + skipped.paused + notStarted.overlap,
+    missed: sum(Object.values(missed)) + notStarted["too-late"],
+    skipped: sum(Object.values(skipped)) + notStarted.overlap,
   };
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
 }
 
 /** Holds the limits that were set against the totals. `peak`: the most starts in one minute. */

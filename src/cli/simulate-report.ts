@@ -31,8 +31,8 @@ const rowsMax = 50;
 /** The report for people. */
 export function reportToText(report: SimulationReport, colours: boolean): string {
   const { policies, time, assumptions, tally, limits, rows } = report;
-  const scheduled = policies.filter(({ schedule }) => schedule !== undefined);
-  const unscheduled = policies.filter(({ schedule }) => schedule === undefined).map(({ name }) => name);
+  const scheduled = policies.filter(isPlanned);
+  const unscheduled = policies.filter((policy) => !isPlanned(policy)).map(({ name }) => name);
   const seconds = (report.tookMs / 1_000).toFixed(1);
   const parts = [
     `Simulated ${showInstant(time.fromMs)} to ${showInstant(time.toMs)}: ${several(scheduled.length, "policy", "policies")}, ${several(tally.totals.slots, "slot", "slots")}, in ${seconds} s.`,
@@ -47,6 +47,11 @@ export function reportToText(report: SimulationReport, colours: boolean): string
     ...limitLines(limits),
   ];
   return parts.join("\n");
+}
+
+/** What runs by hand only has no slots. */
+function isPlanned({ schedule, after }: Policy): boolean {
+  return schedule !== undefined || after !== undefined;
 }
 
 function limitLines(limits: readonly LimitResult[]): string[] {
@@ -72,7 +77,7 @@ function policyTable(policies: readonly Policy[], tally: Tally, colours: boolean
 }
 
 function countRow(name: string, counts: Counts): string[] {
-  const { slots, started, late, coalesced, skipped, missed, runs, notStarted, waited, longestWaitMs, atOnce } = counts;
+  const { slots, started, late, coalesced, skipped, missed, runs, ended, notStarted, waited, atOnce } = counts;
   return [
     name,
     String(slots),
@@ -80,12 +85,16 @@ function countRow(name: string, counts: Counts): string[] {
     String(coalesced),
     reasons(skipped),
     reasons(missed),
-    String(runs),
+    [String(runs), ...(sum(ended) === 0 ? [] : [reasons(ended)])].join(", "),
     reasons(notStarted),
     String(atOnce),
     reasons({ "behind a run": waited.behindRun, "for a worker": waited.forWorker }),
-    longestWaitMs === 0 ? "" : roundedDuration(longestWaitMs),
+    counts.longestWaitMs === 0 ? "" : roundedDuration(counts.longestWaitMs),
   ];
+}
+
+function sum(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0);
 }
 
 /** `3 blackout, 1 holiday`, or `0`. */
@@ -144,7 +153,7 @@ function slotTable(slots: readonly SlotRow[], colours: boolean): string {
 /** The report for machines: all policies, the problems that were kept. Instants are ISO 8601 UTC. */
 export function reportToJson(report: SimulationReport): object {
   const { policies, time, assumptions, tally, load, loads, limits, rows } = report;
-  const scheduled = policies.filter(({ schedule }) => schedule !== undefined);
+  const scheduled = policies.filter(isPlanned);
   const intervals = (all: VirtualTime["outages"]) => all.map((one) => ({ from: iso(one.fromMs), to: iso(one.toMs) }));
   return {
     from: iso(time.fromMs),
@@ -155,6 +164,8 @@ export function reportToJson(report: SimulationReport): object {
       durations: Object.fromEntries([...assumptions.durations.byPolicy].map(([name, one]) => [name, showRange(one)])),
       maskJobs: assumptions.maskJobs.otherwise,
       maskJobsByPolicy: Object.fromEntries(assumptions.maskJobs.byPolicy),
+      failures: assumptions.failures.otherwise,
+      failuresByPolicy: Object.fromEntries(assumptions.failures.byPolicy),
       requestMs: assumptions.requestMs,
       seed: assumptions.seed,
     },
@@ -164,7 +175,7 @@ export function reportToJson(report: SimulationReport): object {
       service,
       ...(tally.byPolicy.get(name) ?? noCounts()),
     })),
-    notSimulated: policies.filter(({ schedule }) => schedule === undefined).map(({ name }) => name),
+    notSimulated: policies.filter((policy) => !isPlanned(policy)).map(({ name }) => name),
     load: loadToJson(load),
     services: Object.fromEntries([...loads].map(([service, one]) => [service, loadToJson(one)])),
     problemsCount: tally.problemsCount,

@@ -13,7 +13,7 @@ import type { VirtualTime } from "../simulate/virtual-looks.ts";
 import type { Pause } from "../tasks/pause.ts";
 import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo } from "./command-io.ts";
-import { configOption, countArgument, findPolicy, loadPoliciesOrThrow } from "./shared-options.ts";
+import { configOption, countArgument, findPolicy, loadPoliciesOrThrow, policiesAbout } from "./shared-options.ts";
 import { findLimits, type LimitOptions } from "./simulate-limits.ts";
 import { reportToJson, reportToText, type SimulationReport } from "./simulate-report.ts";
 import { checkTimezone, parseInterval, parseTime, type TimeContext, timeForms } from "./time-argument.ts";
@@ -58,7 +58,7 @@ export function simulateCommand(io: CommandIo): Command {
     .option("--from <time>", "where it begins; a slot at this very instant is not part of it", "now")
     .option("--to <time>", "where it ends", "+7d")
     .option("--timezone <zone>", "of times that name none", "UTC")
-    .option("--policy <name>", "only this policy; overlaps with others are not seen then");
+    .option("--policy <name>", "only this policy and those it follows; overlaps with others are not seen then");
   return withAssumptionOptions(command)
     .addOption(again("--outage <from/to>", "no scheduler runs; may be given again"))
     .addOption(again("--pause <[policy=]from/to>", "a pause of a policy or of all; may be given again"))
@@ -72,7 +72,7 @@ export function simulateCommand(io: CommandIo): Command {
     .addHelpText("after", help)
     .action(async (options: SimulateOptions) => {
       const set = await loadPoliciesOrThrow(options.config, io);
-      const policies = options.policy === undefined ? set.policies : [findPolicy(set, options.policy)];
+      const policies = policiesAbout(set, options.policy);
       const time = toVirtualTime(options, set);
       const report = await run(policies, { set, time, options, io, assumptions: toAssumptions(options, set) });
       if (report === undefined) {

@@ -1,4 +1,5 @@
-// What becomes of a slot that waits for another policy's: it starts, is skipped, is missed, or goes on waiting. Pure; called by chains.ts.
+// What becomes of a slot that waits for another policy's: it starts, is skipped, is missed, or goes on waiting. Pure; called by chains.ts and by
+// the simulation.
 //
 //   policy gone ─▶ skipped (removed)      predecessor did not start, or ended otherwise ─▶ skipped (predecessor)
 //   later than within ─▶ missed           predecessor not at its end ─▶ wait
@@ -9,14 +10,14 @@ import type { OutcomeStatus } from "../tasks/outcome.ts";
 import type { SlotRecord } from "../tasks/slot-record.ts";
 import { taskId } from "../tasks/task-id.ts";
 import type { PredecessorState, WaitingSlot } from "../tasks/waiting-slot.ts";
-import { type PlanningMoment, planSkip } from "./plan-slots.ts";
+import { type PlanningMoment, planSkip, type SkipPlan } from "./plan-slots.ts";
 
 /** How a waiting slot ends. `note` says what of the predecessor led to it. */
-export interface FollowerPlan {
-  readonly state: "started" | "skipped" | "missed";
-  readonly detail: string;
-  readonly note: string;
-}
+export type FollowerPlan = { readonly note: string } & (
+  | { readonly state: "started"; readonly detail: "followed" }
+  | { readonly state: "skipped"; readonly detail: "predecessor" | "removed" | SkipPlan["reason"] }
+  | { readonly state: "missed"; readonly detail: "after-within" }
+);
 
 /** What is looked at besides the time and the pauses. `policy`: undefined when this replica does not know it. */
 export interface FollowerInput extends PlanningMoment {

@@ -1,20 +1,24 @@
 // The simulation: policies on a virtual clock, from the planner's looks to the end of the last run. Pure, and lazy: it tells one event
 // after the other and keeps only what is going on. Called by `simulate` and `plan`.
 //
-//   look (virtual-looks.ts) ─▶ planned slots ─▶ tasks ─▶ a free worker (lanes.ts) ─▶ overlap rule (sync-job.ts) ─▶ started
+//   look (virtual-looks.ts) ─▶ planned slots ─▶ tasks ─▶ a free worker (lanes.ts) ─▶ overlap rule (sync-job.ts) ─▶ started ─▶ ended
+//                                                  ▲                                                                           │
+//                                                  └── slots of policies that follow (simulated-chains.ts) ◀───────────────────┘
 //
-// A policy without a schedule plans nothing. One that starts when another ends would be added where `#start` knows the end.
+// A policy with neither a schedule nor a predecessor plans nothing.
 import type { Policy } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import { toTasks } from "../schedule/slot-tasks.ts";
-import { targetFromMasks } from "../tasks/task.ts";
+import type { OutcomeStatus } from "../tasks/outcome.ts";
+import { isFromMasks } from "../tasks/task.ts";
 import { taskId } from "../tasks/task-id.ts";
-import { type Assumptions, durationOf, valueFor } from "./assumptions.ts";
-import type { SimulatedTask, SimulationEvent } from "./events.ts";
+import { type Assumptions, durationOf, isFailing, valueFor } from "./assumptions.ts";
+import type { SimulatedPlan, SimulatedTask, SimulationEvent } from "./events.ts";
 import { Lane } from "./lanes.ts";
+import { type Followed, SimulatedChains } from "./simulated-chains.ts";
 import { SyncJob } from "./sync-job.ts";
-import { type VirtualTime, virtualLooks } from "./virtual-looks.ts";
+import { type VirtualLook, type VirtualTime, virtualLooks } from "./virtual-looks.ts";
 
 /** What a simulation is made of. */
 export interface SimulationOptions {
@@ -34,16 +38,13 @@ export function* simulate(
   policies: readonly Policy[],
   options: SimulationOptions,
 ): Generator<SimulationEvent, void, void> {
-  const simulation = new Simulation(options);
-  let slots = 0;
+  const chains = new SimulatedChains(policies, options.time.pauses);
+  const simulation = new Simulation(options, chains);
   // What is sure to be too much is refused at once, instead of a million slots later.
-  if (intervalSlots(policies, options.time) > options.slotsMax) throw new UsageError(tooMany(options.slotsMax));
+  if (intervalSlots(policies, options.time, chains) > options.slotsMax) throw new UsageError(tooMany(options.slotsMax));
   for (const look of virtualLooks(policies, options.time)) {
     yield* simulation.advance(look.nowMs);
-    slots += look.plans.length;
-    if (slots > options.slotsMax) throw new UsageError(tooMany(options.slotsMax));
-    yield { event: "planned", ...look };
-    for (const task of toTasks(look.policy, look.plans)) simulation.arrive({ policy: look.policy, task }, look.nowMs);
+    simulation.plan(look);
     yield* simulation.told();
   }
   yield* simulation.advance(Number.POSITIVE_INFINITY);
@@ -53,10 +54,13 @@ function tooMany(slotsMax: number): string {
   return `there are more than ${slotsMax} slots, which is the most: take a shorter time, or one policy with --policy`;
 }
 
-/** The slots of all policies with an interval, which need no calendar to be counted. */
-function intervalSlots(policies: readonly Policy[], { fromMs, toMs }: VirtualTime): number {
+/** The slots of all policies with an interval, and of those that follow them, which need no calendar to be counted. */
+function intervalSlots(policies: readonly Policy[], { fromMs, toMs }: VirtualTime, chains: SimulatedChains): number {
   let slots = 0;
-  for (const { schedule } of policies) if (schedule?.kind === "every") slots += (toMs - fromMs) / schedule.everyMs - 1;
+  for (const policy of policies) {
+    if (policy.schedule?.kind !== "every") continue;
+    slots += ((toMs - fromMs) / policy.schedule.everyMs - 1) * (1 + chains.countFollowers(policy));
+  }
   return slots;
 }
 
@@ -72,10 +76,26 @@ class Simulation {
   readonly #later = new MinHeap<{ readonly atMs: number; readonly happen: (atMs: number) => void }>();
   readonly #lanes = new Map<string, Lane>();
   readonly #syncJobs = new Map<string, SyncJob<Turn>>();
+  readonly #chains: SimulatedChains;
   #told: SimulationEvent[] = [];
+  #slots = 0;
 
-  constructor(options: SimulationOptions) {
+  constructor(options: SimulationOptions, chains: SimulatedChains) {
     this.#options = options;
+    this.#chains = chains;
+  }
+
+  /** Slots are planned, and those of policies that follow begin to wait. */
+  plan(look: VirtualLook): void {
+    const { policy, plans, nowMs } = look;
+    this.#tellPlans(policy, plans, nowMs);
+    const opened = this.#chains.open(look);
+    for (const task of toTasks(policy, plans)) this.arrive({ policy, task }, nowMs);
+    this.#follow(this.#chains.unstarted(look), nowMs);
+    for (const [missedAtMs, slots] of Map.groupBy(opened, (one) => one.missedAtMs)) {
+      const waiting = slots.map(({ slot }) => slot);
+      this.#schedule(missedAtMs, "beginning", (atMs) => this.#follow(this.#chains.look(waiting, atMs), atMs));
+    }
   }
 
   /** Lets everything happen that does so up to this instant. */
@@ -116,7 +136,7 @@ class Simulation {
     const syncJob = task.kind === "run" ? this.#syncJobOf(turn) : undefined;
     const isBusy = policy.overlap !== "allow" && syncJob?.holder !== undefined;
     if (beganAtMs > task.startByMs) this.#drop(turn, beganAtMs, "too-late");
-    else if (task.target === targetFromMasks) this.#readMasks(turn);
+    else if (isFromMasks(task)) this.#readMasks(turn);
     else if (!isBusy) this.#start(turn, beganAtMs);
     else if (policy.overlap === "skip") this.#drop(turn, beganAtMs, "overlap");
     else syncJob?.wait(turn);
@@ -136,7 +156,29 @@ class Simulation {
       this.#hold(syncJob, { id: task.id, untilMs: heldUntilMs });
     const [turnMs, behindMs] = [beganAtMs - arrivedAtMs, nowMs - beganAtMs];
     const times = { atMs: nowMs, endsAtMs, heldUntilMs, turnMs, behindMs };
-    this.#told.push({ event: "started", policy, task, ...times, atOnceWith });
+    const isFailed = isFailing(assumptions, policy, task);
+    const status = isFailed ? "failed" : statusOf(policy, endsAtMs <= heldUntilMs);
+    this.#told.push({ event: "started", policy, task, ...times, atOnceWith, status });
+    // After its end, so that its sync job is free again.
+    if (this.#chains.isFollowed(policy))
+      this.#schedule(heldUntilMs, "beginning", (atMs) => this.#end(turn, status, atMs));
+  }
+
+  #end({ task }: SimulatedTask, status: OutcomeStatus, nowMs: number): void {
+    this.#follow(this.#chains.ended(task, status, nowMs), nowMs);
+  }
+
+  #follow(followed: readonly Followed[], nowMs: number): void {
+    for (const one of followed) {
+      this.#tellPlans(one.policy, [toSimulatedPlan(one)], nowMs);
+      for (const task of one.tasks) this.arrive({ policy: one.policy, task }, nowMs);
+    }
+  }
+
+  #tellPlans(policy: Policy, plans: readonly SimulatedPlan[], nowMs: number): void {
+    this.#slots += plans.length;
+    if (this.#slots > this.#options.slotsMax) throw new UsageError(tooMany(this.#options.slotsMax));
+    this.#told.push({ event: "planned", nowMs, policy, plans });
   }
 
   #hold(syncJob: SyncJob<Turn>, run: { readonly id: string; readonly untilMs: number }): void {
@@ -157,6 +199,7 @@ class Simulation {
   #drop({ policy, task }: Turn, atMs: number, reason: "overlap" | "too-late"): void {
     const holder = reason === "overlap" ? this.#syncJobOf({ policy, task }).holder : undefined;
     this.#told.push({ event: "not-started", policy, task, atMs, reason, holder });
+    this.#end({ policy, task }, reason === "overlap" ? "skipped" : "missed", atMs);
   }
 
   /** Reads the masks, and lets the sync jobs that they are assumed to name come into the queue. */
@@ -165,6 +208,8 @@ class Simulation {
     this.#told.push({ event: "masks", policy, task, atMs: beganAtMs });
     const count = valueFor(assumptions.maskJobs, policy);
     this.#schedule(beganAtMs + assumptions.requestMs, "beginning", (nowMs) => {
+      this.#chains.expanded(task, Math.max(1, count));
+      if (count === 0) this.#end({ policy, task }, "not-started", nowMs);
       for (let index = 1; index <= count; index += 1) {
         // Which ones they are nobody knows here: they are the policy's own, and overlap with those of no other policy.
         const target = `${policy.name}-mask-${index}`;
@@ -181,4 +226,17 @@ class Simulation {
     this.#syncJobs.set(key, syncJob);
     return syncJob;
   }
+}
+
+function statusOf({ action, follow }: Policy, isOverInTime: boolean): OutcomeStatus {
+  if (action.kind !== "run") return "succeeded";
+  if (follow.until === "accepted") return "accepted";
+  return isOverInTime ? "succeeded" : "timed-out";
+}
+
+function toSimulatedPlan({ slotMs, plan, predecessor }: Followed): SimulatedPlan {
+  const { state, detail, note } = plan;
+  if (state === "started") return { slotMs, state, covers: [] };
+  if (state === "missed") return { slotMs, state, reason: detail, note };
+  return { slotMs, state, reason: detail, note, isUnwished: detail === "predecessor" && predecessor === "ended" };
 }

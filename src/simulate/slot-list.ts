@@ -1,16 +1,15 @@
 // Every slot of a simulation with what became of it, for `simulate --list`. Fed with events; keeps a row a slot.
 import type { Policy } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
-import type { SlotPlan } from "../schedule/plan-slots.ts";
-import type { SimulationEvent } from "./events.ts";
+import type { SimulatedPlan, SimulationEvent } from "./events.ts";
 
 /** One slot. `detail`: the reason, the slot that stands for it, or nothing. The counts are those of its tasks. */
 export interface SlotRow {
   readonly policy: Policy;
   readonly slotMs: number;
-  /** When the scheduler looked. */
+  /** When the scheduler looked, or its predecessor ended. */
   readonly plannedMs: number;
-  readonly state: SlotPlan["state"];
+  readonly state: SimulatedPlan["state"];
   readonly detail: string;
   runs: number;
   overlap: number;
@@ -49,10 +48,10 @@ export class SlotList {
     else row.tooLate += 1;
   }
 
-  #plan(policy: Policy, plan: SlotPlan, plannedMs: number): void {
+  #plan(policy: Policy, plan: SimulatedPlan, plannedMs: number): void {
     const { slotMs, state } = plan;
     const counts = { runs: 0, overlap: 0, tooLate: 0, atOnce: 0, longestWaitMs: 0 };
-    const row = { policy, slotMs, plannedMs, state, detail: detailOf(plan), ...counts };
+    const row = { policy, slotMs, plannedMs, state, detail: detailOf(plan, policy, plannedMs), ...counts };
     this.rows.push(row);
     if (state === "started") this.#started.set(keyOf(policy, slotMs), row);
   }
@@ -62,15 +61,16 @@ function keyOf({ name }: Policy, slotMs: number): string {
   return `${name} ${slotMs}`;
 }
 
-function detailOf(plan: SlotPlan): string {
+function detailOf(plan: SimulatedPlan, { after }: Policy, plannedMs: number): string {
   switch (plan.state) {
     case "started":
+      if (after !== undefined) return `at ${new Date(plannedMs).toISOString().slice(0, 19)}Z, after ${after.policy}`;
       return plan.covers.length === 0 ? "" : `stands for ${plan.covers.length} older`;
     case "coalesced":
       return new Date(plan.into).toISOString();
     case "skipped":
       return `${plan.reason}: ${plan.note}`;
     case "missed":
-      return plan.reason;
+      return "note" in plan ? `${plan.reason}: ${plan.note}` : plan.reason;
   }
 }

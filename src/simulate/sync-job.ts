@@ -1,6 +1,7 @@
 // One sync job in a simulation: who holds it, who waits, what runs. The rules are those of work/run.ts over store/leases.ts:
 //
 //   skip    a held sync job: nothing is started            queue   waits until it is free, oldest first, or until its start-by time
+//           Any number wait, as there: `catchUp: all` relies on it. There nobody keeps the order; here it is that of arrival.
 //   allow   starts anyway, and takes the lease as soon as it is free, since a run that is followed prolongs it
 //
 // Called by simulation.ts; knows no time but the instants it is given.

@@ -1,22 +1,24 @@
 // Counts what happened in a simulation, policy by policy, and keeps the first problems. Fed with events by `simulate`; decides nothing.
 import type { Policy } from "../config/policy-set.ts";
-import { onTimeMs, type SlotPlan } from "../schedule/plan-slots.ts";
-import type { SimulationEvent } from "./events.ts";
+import { onTimeMs } from "../schedule/plan-slots.ts";
+import type { SimulatedPlan, SimulationEvent } from "./events.ts";
 
-type Skip = Extract<SlotPlan, { readonly state: "skipped" }>["reason"];
-type Miss = Extract<SlotPlan, { readonly state: "missed" }>["reason"];
+type Skip = Extract<SimulatedPlan, { readonly state: "skipped" }>["reason"];
+type Miss = Extract<SimulatedPlan, { readonly state: "missed" }>["reason"];
 
 /** The counts of one policy, or of all. A slot counts once in `slots` and once in its ending; the rest are tasks, one a sync job or list. */
 export interface Counts {
   slots: number;
   started: number;
-  /** Started slots that were planned late: more than `onTimeMs` after their instant. */
+  /** Started slots that were planned late: more than `onTimeMs` after their instant. Never those of a policy that follows another. */
   late: number;
   coalesced: number;
   readonly skipped: Record<Skip, number>;
   readonly missed: Record<Miss, number>;
   /** Tasks whose request went out. */
   runs: number;
+  /** Those of them that ended as failed, or not within their deadline. */
+  readonly ended: { failed: number; "timed-out": number };
   /** Tasks that were not started: their sync job was busy, or their turn came after their start-by time. */
   readonly notStarted: { overlap: number; "too-late": number };
   /** Tasks that waited behind another run of their sync job (overlap: queue), and for a free worker. */
@@ -33,7 +35,7 @@ export interface Problem {
   readonly policy: Policy;
   readonly slotMs: number;
   readonly target: string | undefined;
-  readonly problem: "missed" | "overlap" | "too-late" | "at-once";
+  readonly problem: "missed" | "skipped" | "overlap" | "too-late" | "at-once" | "failed" | "timed-out";
   readonly why: string;
 }
 
@@ -44,9 +46,10 @@ export function noCounts(): Counts {
     started: 0,
     late: 0,
     coalesced: 0,
-    skipped: { blackout: 0, holiday: 0, paused: 0, quarantine: 0 },
-    missed: { "catch-up-none": 0, "outside-window": 0, "catch-up-cap": 0 },
+    skipped: { blackout: 0, holiday: 0, paused: 0, quarantine: 0, predecessor: 0, removed: 0 },
+    missed: { "catch-up-none": 0, "outside-window": 0, "catch-up-cap": 0, "after-within": 0 },
     runs: 0,
+    ended: { failed: 0, "timed-out": 0 },
     notStarted: { overlap: 0, "too-late": 0 },
     waited: { behindRun: 0, forWorker: 0 },
     longestWaitMs: 0,
@@ -82,10 +85,11 @@ export class Tally {
 function addTo(counts: Counts, event: SimulationEvent): void {
   switch (event.event) {
     case "planned":
-      for (const plan of event.plans) addPlan(counts, plan, event.nowMs);
+      for (const plan of event.plans) addPlan(counts, plan, event);
       return;
     case "started":
       counts.runs += 1;
+      if (event.status === "failed" || event.status === "timed-out") counts.ended[event.status] += 1;
       if (event.behindMs > 0) counts.waited.behindRun += 1;
       if (event.turnMs > 0) counts.waited.forWorker += 1;
       counts.longestWaitMs = Math.max(counts.longestWaitMs, event.turnMs + event.behindMs);
@@ -101,29 +105,43 @@ function addTo(counts: Counts, event: SimulationEvent): void {
   }
 }
 
-function addPlan(counts: Counts, plan: SlotPlan, nowMs: number): void {
+function addPlan(counts: Counts, plan: SimulatedPlan, { nowMs, policy }: { nowMs: number; policy: Policy }): void {
   counts.slots += 1;
-  if (plan.state === "started" && nowMs - plan.slotMs > onTimeMs) counts.late += 1;
+  if (plan.state === "started" && policy.after === undefined && nowMs - plan.slotMs > onTimeMs) counts.late += 1;
   if (plan.state === "skipped") counts.skipped[plan.reason] += 1;
   else if (plan.state === "missed") counts.missed[plan.reason] += 1;
   else counts[plan.state] += 1;
 }
 
 function problemsOf(event: SimulationEvent): Problem[] {
-  if (event.event === "planned") {
-    const missed = event.plans.filter((plan) => plan.state === "missed");
-    return missed.map(({ slotMs, reason }) => {
-      const why = `nobody planned it in time (${reason}, catchUp: ${event.policy.catchUp})`;
-      return { policy: event.policy, slotMs, target: undefined, problem: "missed", why };
-    });
-  }
+  if (event.event === "planned") return event.plans.flatMap((plan) => slotProblem(event.policy, plan) ?? []);
   if (event.event === "masks") return [];
   const about = { policy: event.policy, slotMs: event.task.slotMs, target: event.task.target };
   if (event.event === "started") {
-    if (event.atOnceWith === undefined) return [];
-    return [{ ...about, problem: "at-once", why: `starts while ${event.atOnceWith} is still going on` }];
+    const { atOnceWith, status } = event;
+    const problems: Problem[] = [];
+    if (atOnceWith !== undefined)
+      problems.push({ ...about, problem: "at-once", why: `starts while ${atOnceWith} is still going on` });
+    if (status === "failed") problems.push({ ...about, problem: status, why: "assumed to fail" });
+    if (status === "timed-out") problems.push({ ...about, problem: status, why: "goes on after its deadline" });
+    return problems;
   }
   const why =
     event.reason === "overlap" ? `${event.holder} is still running` : "its turn comes after its start-by time";
   return [{ ...about, problem: event.reason, why }];
+}
+
+/** A slot that is missed, or that does not start although the one before it did. What somebody wants skipped is none. */
+function slotProblem(policy: Policy, plan: SimulatedPlan): Problem | undefined {
+  const about = { policy, slotMs: plan.slotMs, target: undefined };
+  if (plan.state === "missed" && plan.reason === "after-within")
+    return { ...about, problem: "missed", why: `${plan.note} (after.within)` };
+  if (plan.state === "missed")
+    return {
+      ...about,
+      problem: "missed",
+      why: `nobody planned it in time (${plan.reason}, catchUp: ${policy.catchUp})`,
+    };
+  if (plan.state !== "skipped" || !("isUnwished" in plan) || !plan.isUnwished) return undefined;
+  return { ...about, problem: "skipped", why: plan.note };
 }

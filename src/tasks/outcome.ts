@@ -72,6 +72,9 @@ const confidences = ["certain", "likely", "ambiguous"] as const;
 /** One of the three. */
 export type Confidence = (typeof confidences)[number];
 
+/** How many covered slots an outcome names; the ledger has a record of each that says which slot stands for it. */
+export const coveredSlotsMax = 50;
+
 const outcomeSchema = z.object({
   v: z.literal(1),
   taskId: z.string(),
@@ -83,6 +86,7 @@ const outcomeSchema = z.object({
   origin: z.enum(["schedule", "manual"]),
   slot: z.iso.datetime(),
   covers: z.int(),
+  coveredSlots: z.array(z.iso.datetime()).exactOptional(),
   status: z.enum(outcomeStatuses),
   evidence: z.enum(["direct", "inferred", "none"]),
   reason: z.enum(outcomeReasons),
@@ -100,7 +104,7 @@ const outcomeSchema = z.object({
 
 /**
  * The record of one task's ending (version 1). Instants are ISO 8601 UTC.
- * `covers`: how many older slots it stands for. `evidence`: `direct` the service said so, `inferred` from counts, `none`.
+ * `covers`: how many older slots it stands for; `coveredSlots`: the newest `coveredSlotsMax` of them, where there are any. `evidence`: `direct` the service said so, `inferred` from counts, `none`.
  * `startedAt`: when the request was permitted; null when none was. `durationMs`: from there to the ending.
  * `answerLost`: the request went out and its answer never came. `sends`: how many requests went out, where `onUnknown: retry` made it
  * more than one. `confidence`: whose the activities are, where any were looked at. `newConflicts`: of a followed run. `count`: of a poll.

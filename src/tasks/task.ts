@@ -40,3 +40,8 @@ export type Task = Readonly<z.infer<typeof taskSchema>>;
 export function parseTask(value: unknown): Task {
   return parseVersioned("task", taskSchema, value);
 }
+
+/** Whether a task stands for the sync jobs that masks name. A poll of the masks has the same target, and does not. */
+export function isFromMasks({ kind, target }: Pick<Task, "kind" | "target">): boolean {
+  return kind === "run" && target === targetFromMasks;
+}

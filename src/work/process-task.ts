@@ -7,9 +7,9 @@ import { NewerVersionError } from "../core/newer-version.ts";
 import type { Recorder } from "../outcome/recorder.ts";
 import type { SettleFrom } from "../store/history.ts";
 import { isRedisOutage } from "../store/redis.ts";
-import type { Outcome } from "../tasks/outcome.ts";
+import { coveredSlotsMax, type Outcome } from "../tasks/outcome.ts";
 import type { Attempt, ProcessTask } from "../tasks/seams.ts";
-import { type Task, targetFromMasks } from "../tasks/task.ts";
+import { isFromMasks, type Task } from "../tasks/task.ts";
 import { done, giveUp, retry, skipped, snooze, type Verdict } from "../tasks/verdict.ts";
 import { stepActivate } from "./activate.ts";
 import { expandMasks } from "./expand-masks.ts";
@@ -73,7 +73,7 @@ async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise
       const entry = await parts.journal.claim(task.id, owner);
       if (entry.state === "settled") return { step: "settled" };
       if (task.kind === "activate") return stepActivate(task, parts, { owner, entry });
-      if (task.target === targetFromMasks) return expandMasks(task, parts, { owner, attempt });
+      if (isFromMasks(task)) return expandMasks(task, parts, { owner, attempt });
       return stepRun(task, parts, { owner, entry });
     }
     case "poll":
@@ -170,6 +170,7 @@ function toOutcome(
     origin: task.origin,
     slot: new Date(task.slotMs).toISOString(),
     covers: task.covers.length,
+    ...(task.covers.length === 0 ? {} : { coveredSlots: task.covers.slice(-coveredSlotsMax).map(toIso) }),
     status: ending.status,
     evidence: ending.evidence,
     reason: ending.reason,
@@ -184,6 +185,10 @@ function toOutcome(
     newConflicts: ending.newConflicts ?? null,
     count: ending.count ?? null,
   };
+}
+
+function toIso(instantMs: number): string {
+  return new Date(instantMs).toISOString();
 }
 
 function onBug(task: Task, log: EventLog, error: unknown): Step {

@@ -14,11 +14,11 @@ import type { WorkParts } from "./parts.ts";
 import { sendStart } from "./send-start.ts";
 import { isFinished, settleRun } from "./settle.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
+import type { WorkTiming } from "./timing.ts";
 import { isLost, verifyStart } from "./verify.ts";
 
 /** A holder that does not prolong its lease for this long has died. */
 const leaseMs = 300_000;
-const queueForLeaseMs = 2_000;
 
 /** Does the next step of a run. */
 export async function stepRun(task: Task, parts: WorkParts, claim: Claim): Promise<Step> {
@@ -68,7 +68,7 @@ async function prepare(task: Task, { parts, policy, claim }: Preparation): Promi
     const holder = await parts.leases.acquire(task, task.id, leaseMs);
     if (holder !== task.id && policy.overlap === "skip")
       return endUnsent(owner, "skipped", { reason: "overlap", detail: `${holder} is still running` });
-    if (holder !== task.id) return { step: "snooze", untilMs: nowMs + queueForLeaseMs };
+    if (holder !== task.id) return { step: "snooze", untilMs: nowMs + parts.timing.queueForLeaseMs };
   }
   const readyAtMs = await parts.journal.ready(task.id);
   const baseline = await baselineSince(task, parts, readyAtMs);
@@ -118,12 +118,12 @@ async function followRun(
     await follow(task, parts, { nowMs, hurry: true });
   const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, finishSeenAtMs, timing: parts.timing });
   if (ending !== undefined) return end({ ...ending, startedAtMs: sentAtMs, answerLost, sends: entry.sends }, from);
-  return { step: "snooze", untilMs: nowMs + followPaceMs(nowMs - sentAtMs) };
+  return { step: "snooze", untilMs: nowMs + followPaceMs(nowMs - sentAtMs, parts.timing) };
 }
 
-/** How long a follower sleeps: one second for a young run, up to fifteen for an old one. */
-function followPaceMs(ageMs: number): number {
-  return Math.min(15_000, Math.max(1_000, ageMs / 5));
+/** How long a follower sleeps: a fifth of the run's age, inside its bounds. */
+function followPaceMs(ageMs: number, { followPaceMs: [leastMs, mostMs] }: WorkTiming): number {
+  return Math.min(mostMs, Math.max(leastMs, ageMs / 5));
 }
 
 function isComplete(baseline: Baseline): boolean {

@@ -12,6 +12,10 @@ export interface WorkTiming {
   readonly unreadableForMs: number;
   /** How long after its slot a task of an unknown policy or service waits: they may be so new that this replica does not know them yet. */
   readonly unknownPolicyForMs: number;
+  /** With `overlap: queue`: how often a start asks whether its sync job is free. */
+  readonly queueForLeaseMs: number;
+  /** How long a followed run sleeps between two looks at its feeds: from the first for a young one up to the second for an old one. */
+  readonly followPaceMs: readonly [number, number];
 }
 
 /** The waits unless said otherwise. */
@@ -21,4 +25,6 @@ export const defaultTiming: WorkTiming = {
   quietForMs: 30_000,
   unreadableForMs: 300_000,
   unknownPolicyForMs: 120_000,
+  queueForLeaseMs: 2_000,
+  followPaceMs: [1_000, 15_000],
 };

@@ -47,12 +47,12 @@ async function someSlots(prefix: string): Promise<Map<string, readonly SlotRecor
 describe("syncline audit", () => {
   it("finds planned = recorded, and then exactly what was taken away by hand", async () => {
     const prefix = `${house.redis.prefix}-audit`;
-    const audit = (...args: string[]) => house.command(prefix, "audit", "--config", house.file(), ...args);
+    const audit = (...args: string[]) => house.here(prefix, "audit", "--config", house.file(), ...args);
     const slots = await someSlots(prefix);
     const worker = await house.serve(prefix, "--roles", "worker");
     // What comes due after the scheduler stopped is another story: `unplanned`.
     const until = ["--to", iso(slots.get("closed")?.at(-1)?.slotMs ?? 0)];
-    const whole = await audit(...until);
+    const whole = await house.command(prefix, "audit", "--config", house.file(), ...until);
     expect(whole.out).toContain("planned = recorded");
     expect(whole.err).toContain("none can be recorded twice");
     expect(whole.code).toBe(0);
@@ -72,7 +72,7 @@ describe("syncline audit", () => {
       expect(await redis.hdel(key("outcomes"), taskId)).toBe(1);
       await redis.hset(key("slots", "nightly"), "1000", JSON.stringify({ state: "missed", detail: "outside-window" }));
     });
-    const broken = await audit(...until, "--json");
+    const broken = await house.command(prefix, "audit", "--config", house.file(), ...until, "--json");
     expect(broken.code).toBe(1);
     expect(JSON.parse(broken.out)).toMatchObject({
       ok: false,
@@ -92,7 +92,7 @@ describe("syncline audit", () => {
 describe("syncline explain", () => {
   it("tells of started, coalesced, skipped and missed slots, and of times that are none", async () => {
     const prefix = `${house.redis.prefix}-explain`;
-    const explain = async (...args: string[]) => house.command(prefix, "explain", ...args, "--config", house.file());
+    const explain = async (...args: string[]) => house.here(prefix, "explain", ...args, "--config", house.file());
     const story = async (...args: string[]) => JSON.parse((await explain(...args, "--json")).out);
     const slots = await someSlots(prefix);
     const find = (policy: string, state: string) =>
@@ -109,7 +109,7 @@ describe("syncline explain", () => {
     const coalesced = await story("behind", find("behind", "coalesced"));
     expect(coalesced.verdict).toContain("stands for it (catchUp: latest)");
     expect(coalesced.tasks).toMatchObject([{ outcome: { status: "accepted" } }]);
-    const into = await explain("behind", coalesced.record.detail);
+    const into = await house.command(prefix, "explain", "behind", coalesced.record.detail, "--config", house.file());
     expect(into.out).toMatch(/stands for \d+ older: …, /);
     expect(into.out).toMatch(/queued \+\d+m?s, sent \+\d+m?s, answered \+\d+m?s, finished \+\d+m?s/);
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { commandHouse } from "../support/command-house.ts";
-import { syncline } from "../support/processes.ts";
+import { commandHere } from "../support/simulate-command.ts";
 
 const house = commandHouse(`
   - { name: head, service: main, run: { syncJobs: [1] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
@@ -12,13 +12,14 @@ describe("the commands over a chain", () => {
   it("plan, audit and explain it; pause and run its policies", async () => {
     const { prefix } = house.redis;
     const command = (...args: string[]) => house.command(prefix, ...args, "--config", house.file());
-    const story = async (...args: string[]) => JSON.parse((await command("explain", ...args, "--json")).out);
-    const plan = await syncline(["plan", "--config", house.file()]);
-    expect(plan.out).toContain("after head (accepted), within 1d of its slot");
+    const here = (...args: string[]) => house.here(prefix, ...args, "--config", house.file());
+    const story = async (...args: string[]) => JSON.parse((await here("explain", ...args, "--json")).out);
+    const plan = await commandHere(["plan", "--config", house.file()], { settings: house.settings() });
+    expect(plan.text).toContain("after head (accepted), within 1d of its slot");
 
     const one = await house.serve(prefix);
     const ended = await one.until(({ event, policy }) => event === "slot.skipped" && policy === "never");
-    await house.command(prefix, "pause", "tail", "--note", "release 14");
+    await house.here(prefix, "pause", "tail", "--note", "release 14");
     const paused = await one.until(
       ({ event, policy, reason }) => event === "slot.skipped" && policy === "tail" && reason === "paused",
     );

@@ -16,7 +16,7 @@ describe("syncline pause and resume", () => {
     const command = (...args: string[]) => house.command(prefix, ...args);
     const one = await house.serve(prefix);
     await one.until(({ event, policy }) => event === "slot.queued" && policy === "often");
-    const paused = await command("pause", "often", "--note", "release 14", "--until", "1h", "--json");
+    const paused = await command("pause", "often", "--note", "release 14", "--until", "+1h", "--json");
     expect(JSON.parse(paused.out)).toMatchObject({ scope: "policy", name: "often", note: "release 14", endedBy: null });
     const skipped = await one.until(({ event }) => event === "slot.skipped");
     expect(skipped).toMatchObject({ policy: "often", reason: "paused" });

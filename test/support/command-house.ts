@@ -3,6 +3,12 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll } from "vitest";
+import { auditCommand } from "../../src/cli/audit.ts";
+import type { CommandIo } from "../../src/cli/command-io.ts";
+import { explainCommand } from "../../src/cli/explain.ts";
+import { pauseCommand } from "../../src/cli/pause.ts";
+import { readSettings, type Settings } from "../../src/config/settings.ts";
+import { UsageError } from "../../src/core/errors.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { openStore, type Store } from "../../src/store/redis.ts";
 import { type Ended, Syncline, syncline } from "./processes.ts";
@@ -13,10 +19,14 @@ export interface CommandHouse {
   readonly redis: { readonly url: string; readonly prefix: string };
   /** The policy file. */
   file(): string;
+  /** What the environment says to commands. */
+  settings(): Settings;
   /** Starts `syncline serve` and waits until it is ready. */
   serve(prefix: string, ...more: string[]): Promise<Syncline>;
   /** Runs any other command to its end. */
   command(prefix: string, ...args: string[]): Promise<Ended>;
+  /** Runs `audit`, `explain` or `pause` in the test's own process: what it does and prints is the same, without the start of a process. */
+  here(prefix: string, ...args: string[]): Promise<Pick<Ended, "code" | "out" | "err">>;
   /** Looks into Redis. */
   inStore<T>(prefix: string, look: (store: Store) => Promise<T>): Promise<T>;
 }
@@ -48,6 +58,7 @@ export function commandHouse(policies: string): CommandHouse {
   return {
     redis,
     file,
+    settings: () => readSettings(environment()),
     serve: async (prefix, ...more) => {
       const one = new Syncline(["serve", "--config", file(), "--prefix", prefix, ...more], environment());
       running.push(one);
@@ -55,6 +66,7 @@ export function commandHouse(policies: string): CommandHouse {
       return one;
     },
     command: (prefix, ...args) => syncline([...args, "--prefix", prefix], environment()),
+    here: (prefix, ...args) => runHere([...args, "--prefix", prefix, "--redis-url", redis.url], environment()),
     inStore: async (prefix, look) => {
       const store = await openStore({ url: redis.url, prefix });
       try {
@@ -64,4 +76,30 @@ export function commandHouse(policies: string): CommandHouse {
       }
     },
   };
+}
+
+const commands = { audit: auditCommand, explain: explainCommand, pause: pauseCommand };
+
+async function runHere([name = "", ...args]: readonly string[], variables: Readonly<Record<string, string>>) {
+  const make = Object.entries(commands).find(([known]) => known === name)?.[1];
+  if (make === undefined) throw new Error(`${name} does not run here`);
+  const out: string[] = [];
+  const err: string[] = [];
+  const io: CommandIo = {
+    out: (line) => out.push(line),
+    err: (line) => err.push(line),
+    colours: false,
+    settings: readSettings(variables),
+    readInput: async () => "",
+    signal: new AbortController().signal,
+    exitCode: 0,
+  };
+  try {
+    await make(io).exitOverride().parseAsync(args, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    err.push(`error: ${error.message}`);
+    io.exitCode = 2;
+  }
+  return { code: io.exitCode, out: out.join("\n"), err: err.join("\n") };
 }

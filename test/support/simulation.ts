@@ -32,6 +32,7 @@ export function simulateMinutes({ policies, to, run = 10, outages = [], options 
   const assumptions = {
     durations: { otherwise, byPolicy: new Map() },
     maskJobs: { otherwise: 1, byPolicy: new Map() },
+    failures: { otherwise: 0, byPolicy: new Map() },
     requestMs: 0,
     seed: "1",
   };

@@ -26,6 +26,8 @@ export const shortTiming: WorkTiming = {
   quietForMs: 1_500,
   unreadableForMs: 3_000,
   unknownPolicyForMs: 1_500,
+  queueForLeaseMs: 250,
+  followPaceMs: [100, 1_000],
 };
 
 const mapping = `
@@ -47,6 +49,8 @@ export interface WorldOptions {
   /** How many apps work side by side; 1 unless set. All write to one log. */
   readonly replicas?: number;
   readonly timing?: WorkTiming;
+  /** How fast lists are read; at least a third of a second apart unless set. */
+  readonly pace?: NonNullable<AppOptions["pace"]>;
   /** What stands in Redis already when the app starts: whatever others have left there. */
   readonly before?: (target: RedisTarget, set: PolicySet) => Promise<void>;
 }
@@ -107,7 +111,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     watch: { path: file, checks: policyChecks },
     retireAfterMs: 3_000,
     timing: options.timing ?? shortTiming,
-    pace: { gapMs: 100, fastestMs: 300, slowestMs: 1_000 },
+    pace: options.pace ?? { gapMs: 100, fastestMs: 300, slowestMs: 1_000 },
   };
   const apps = await Promise.all(Array.from({ length: options.replicas ?? 1 }, () => startApp(appOptions)));
   const app: RunningApp = {

@@ -94,7 +94,7 @@ export const behaviourFields = {
     .enum(["skip", "queue", "allow"])
     .meta({
       description:
-        "When the sync job is still running, whoever started it: `skip` the slot, `queue` one behind it, or `allow` both.",
+        "When the sync job is still running, whoever started it: `skip` the slot, `queue` behind it (any number wait, one runs at a time), or `allow` both.",
       default: "skip",
       examples: ["queue"],
     })

@@ -51,3 +51,38 @@ it("prints what docs/simulate.md says, example by example", async () => {
     expect(`${printed}${exit}`, line).toBe(expected);
   }
 });
+
+it("plans a policy that follows another: whom, until when, and when that would be; alone it takes its chain along", async () => {
+  const chain = ["--config", `${root}config/chain.yaml`, "--from", "2026-12-01"];
+  const { text } = await commandHere([
+    "plan",
+    ...chain,
+    "--count",
+    "1",
+    "--duration",
+    "40m",
+    "--duration",
+    "letters=5m",
+  ]);
+  // 02:30 in Vienna is 01:30Z; contracts take 40 minutes, letters 5.
+  expect(text).toMatch(
+    /letters +run +after contracts \(succeeded, conflicts\), within 90m of its slot +about 2026-12-01 02:10:00Z/,
+  );
+  expect(text).toMatch(
+    /approvals-after-letters +poll +after letters \(succeeded\), within 1d of its slot +about 2026-12-01 02:15:00Z/,
+  );
+  const late = await commandHere(["plan", ...chain, "--policy", "letters", "--duration", "2h", "--json"]);
+  expect(JSON.parse(late.text)).toMatchObject([
+    { policy: "letters", slots: [], expected: null, after: { policy: "contracts" } },
+  ]);
+  const alone = await commandHere(["simulate", ...chain, "--policy", "letters", "--to", "+1d", "--json"]);
+  const { policies, notSimulated } = JSON.parse(alone.text);
+  expect(policies.map(({ policy, started }: { policy: string; started: number }) => [policy, started])).toEqual([
+    ["contracts", 1],
+    ["letters", 1],
+  ]);
+  expect(notSimulated).toEqual([]);
+  expect((await commandHere(["simulate", ...chain, "--failure", "101%"])).text).toContain(
+    "write a percentage such as 5%",
+  );
+});

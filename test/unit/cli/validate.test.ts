@@ -61,10 +61,40 @@ describe("syncline validate", () => {
           hint: "did you mean masks?",
         },
       ],
+      warnings: [],
     });
     expect(JSON.parse((await validate({ "a.yaml": good }, { args: ["--json"] })).text)).toEqual({
       ok: true,
       problems: [],
+      warnings: [],
     });
+  });
+
+  it("warns of a catch-up that starts one slot, or skips all but one, and ends with 0", async () => {
+    const policy = (name: string, rest: string) =>
+      `  - { name: ${name}, service: main, repository: HR, ${rest}, catchUp: all }`;
+    const text = fileWith(
+      [
+        policy("nightly", 'run: { syncJobs: [1] }, schedule: { cron: "30 2 * * *" }'),
+        policy("often", "run: { syncJobs: [1] }, schedule: { every: 5m }"),
+        policy("at-once", "run: { syncJobs: [1] }, schedule: { every: 5m }, catchUpWindow: 1h"),
+        policy("in-turn", "run: { syncJobs: [1] }, schedule: { every: 5m }, catchUpWindow: 1h, overlap: queue"),
+        policy("hourly", 'run: { syncJobs: [1] }, schedule: { cron: "0,10 * * * *" }, overlap: queue'),
+        policy("looks", "poll: { list: masks }, schedule: { every: 5m }, catchUpWindow: 1h"),
+        policy("by-hand", "run: { syncJobs: [1] }"),
+      ].join("\n"),
+    );
+    const { text: said, exitCode } = await validate({ "a.yaml": text });
+    expect(exitCode).toBe(0);
+    expect(said.split("\n").filter((line) => !line.startsWith("  hint: "))).toEqual([
+      "a.yaml:5: warning: nightly: catchUp: all starts the newest late slot only, since no two lie inside its catchUpWindow of 1h",
+      "a.yaml:6: warning: often: catchUp: all starts the newest late slot only, since no two lie inside its catchUpWindow of 5m",
+      "a.yaml:7: warning: at-once: catchUp: all starts late slots at the same time, and overlap: skip then skips all but one of them",
+      "OK, 3 warnings: 7 policies, 1 service in 1 file",
+    ]);
+    const { warnings, ok } = JSON.parse((await validate({ "a.yaml": text }, { args: ["--json"] })).text);
+    expect(ok).toBe(true);
+    expect(warnings).toHaveLength(3);
+    expect(warnings[2]).toMatchObject({ file: "a.yaml", line: 7, policy: "at-once" });
   });
 });

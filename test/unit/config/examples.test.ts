@@ -20,7 +20,7 @@ const texts = await Promise.all(names.map((name) => readFile(join(config, name),
 
 describe("the example policies", () => {
   it("are the three that the documentation names", () => {
-    expect(names.toSorted()).toEqual(["demo.yaml", "first-light.yaml", "watch-only.yaml"]);
+    expect(names.toSorted()).toEqual(["chain.yaml", "demo.yaml", "first-light.yaml", "watch-only.yaml"]);
   });
 
   it.each(names)("%s loads, starts with the editor's line and fits policies.schema.json", async (name) => {

@@ -8,6 +8,7 @@ import { everyMinutes, minute, simulateMinutes, startMs } from "../../support/si
 const assume = (changes: Partial<Assumptions>): Assumptions => ({
   durations: { otherwise: { leastMs: 10 * minute, mostMs: 10 * minute }, byPolicy: new Map() },
   maskJobs: { otherwise: 1, byPolicy: new Map() },
+  failures: { otherwise: 0, byPolicy: new Map() },
   requestMs: 0,
   seed: "1",
   ...changes,
@@ -65,6 +66,13 @@ describe("what is assumed", () => {
     const events = simulateMinutes({ policies, to: 10, options: { assumptions } });
     expect(events.map(({ event }) => event)).toEqual(["planned", "masks", "started", "started", "started"]);
     expect(events.at(-1)).toMatchObject({ atMs: startMs + 601_000, task: { target: "nightly-mask-3" } });
+  });
+
+  it("takes a poll of the masks for a poll, not for a run whose sync jobs they name", () => {
+    const policies = [everyMinutes(10, { action: { kind: "poll", list: "masks", expect: undefined } })];
+    const assumptions = assume({ requestMs: 1_000, maskJobs: { otherwise: 3, byPolicy: new Map() } });
+    const events = simulateMinutes({ policies, to: 10, options: { assumptions } });
+    expect(events.map(({ event }) => event)).toEqual(["planned", "started"]);
   });
 
   it("measures busy minutes and runs at once, of all and of each service", () => {

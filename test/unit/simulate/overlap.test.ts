@@ -93,7 +93,13 @@ describe("the overlap rule in a simulation", () => {
     const durations = { otherwise: { leastMs: minute, mostMs: minute }, byPolicy: new Map() };
     const maskJobs = { otherwise: 1, byPolicy: new Map() };
     const options = {
-      assumptions: { durations, maskJobs, requestMs: minute, seed: "1" },
+      assumptions: {
+        durations,
+        maskJobs,
+        failures: { otherwise: 0, byPolicy: new Map() },
+        requestMs: minute,
+        seed: "1",
+      },
       concurrencyOf: () => 1,
     };
     // One worker: a at 10, b at 11, c at 12, just when b's run is over.
@@ -112,7 +118,7 @@ describe("the overlap rule in a simulation", () => {
     const given = tallyOf({ policies: [until("settled", 12 * minute)], to: 30, run: 25 });
     // 10–35, let go at 22; 20 is skipped; 30 starts beside the first one.
     expect(given.totals).toMatchObject({ runs: 2, atOnce: 1, overlaps: 2 });
-    expect(given.problems.map(({ problem }) => problem)).toEqual(["overlap", "at-once"]);
+    expect(given.problems.map(({ problem }) => problem)).toEqual(["timed-out", "overlap", "at-once", "timed-out"]);
   });
 
   it("is about one sync job of one repository at one service, whoever starts it", () => {

@@ -74,6 +74,7 @@ describe("planning on a virtual clock", () => {
     const assumptions = {
       durations: { otherwise: { leastMs: 0, mostMs: 0 }, byPolicy: new Map() },
       maskJobs: { otherwise: 1, byPolicy: new Map() },
+      failures: { otherwise: 0, byPolicy: new Map() },
       requestMs: 0,
       seed: "",
     };

@@ -1,0 +1,53 @@
+// What policy files may say and surely do not mean: warnings of `syncline validate`. Pure; stops nothing and changes no exit code.
+import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { formatDuration } from "../core/duration.ts";
+import { createSlotSource } from "../schedule/slots.ts";
+
+/** A warning about one policy. `line`: where that begins, 1-based. */
+export interface PolicyWarning {
+  readonly file: string;
+  readonly line: number;
+  readonly policy: string;
+  readonly message: string;
+  readonly hint: string;
+}
+
+/** A fixed "now", so that the same file is warned of on every day, and how many slots from then on are looked at. */
+const judgedFromMs = Date.UTC(2026, 0, 1);
+const slotsLookedAtMax = 400;
+
+/** Every warning, in the order of the policies. */
+export function findWarnings({ policies }: PolicySet): PolicyWarning[] {
+  return policies.flatMap((policy) => {
+    const found = catchUpWarning(policy);
+    return found === undefined ? [] : [{ ...policy.where, policy: policy.name, ...found }];
+  });
+}
+
+function catchUpWarning(policy: Policy): Pick<PolicyWarning, "message" | "hint"> | undefined {
+  const { catchUp, catchUpWindowMs, overlap, action, schedule } = policy;
+  if (catchUp !== "all" || schedule === undefined) return undefined;
+  if (!hasRoomForTwo(policy))
+    return {
+      message: `catchUp: all starts the newest late slot only, since no two lie inside its catchUpWindow of ${formatDuration(catchUpWindowMs)}`,
+      hint: "set catchUpWindow to the longest outage that is to be made up for, or leave catchUp out",
+    };
+  if (overlap !== "skip" || action.kind !== "run") return undefined;
+  return {
+    message: "catchUp: all starts late slots at the same time, and overlap: skip then skips all but one of them",
+    hint: "set overlap: queue to run them one after another, or leave catchUp out to run one for all",
+  };
+}
+
+/** Whether two slots can be late and inside the catch-up window at the same time. */
+function hasRoomForTwo(policy: Policy): boolean {
+  const source = createSlotSource(policy);
+  let slotMs = source?.next(judgedFromMs);
+  for (let looked = 0; looked < slotsLookedAtMax && slotMs !== undefined; looked += 1) {
+    const nextMs = source?.next(slotMs);
+    // Right when the newer one comes due both are inside if the window is longer than their distance; at equal it is luck.
+    if (nextMs !== undefined && nextMs - slotMs < policy.catchUpWindowMs) return true;
+    slotMs = nextMs;
+  }
+  return false;
+}
