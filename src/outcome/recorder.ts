@@ -8,7 +8,7 @@ import { isGood, type Outcome } from "../tasks/outcome.ts";
 /** What the recorder needs of the history (store/history.ts). */
 export interface OutcomeHistory {
   record(outcome: Outcome, from?: SettleFrom): Promise<Recorded>;
-  told(taskId: string): Promise<void>;
+  told(taskIds: readonly string[]): Promise<void>;
   untold(taskId: string): Promise<Outcome | number | undefined>;
 }
 
@@ -26,12 +26,13 @@ export function createRecorder(
   log: EventLog,
   alsoTell: (outcome: Outcome) => Promise<void> = async () => {},
 ): Recorder {
+  const marks = new ToldMarks(history);
   const tell = async (outcome: Outcome) => {
     const { v: _version, ...fields } = outcome;
     const level = isGood[outcome.status] ? "info" : outcome.status === "conflicts" ? "warn" : "error";
     log[level]("task.finished", fields);
     await alsoTell(outcome);
-    await history.told(outcome.taskId);
+    marks.add(outcome.taskId);
   };
   return {
     record: async (outcome, from) => {
@@ -46,4 +47,34 @@ export function createRecorder(
       return undefined;
     },
   };
+}
+
+/**
+ * Notes what was told, all that comes while one note is under way in the next. Nobody waits for it: without its note an outcome is told
+ * once more, should its task be delivered again.
+ */
+class ToldMarks {
+  readonly #history: OutcomeHistory;
+  #waiting: string[] = [];
+  #isBusy = false;
+
+  constructor(history: OutcomeHistory) {
+    this.#history = history;
+  }
+
+  add(taskId: string): void {
+    this.#waiting.push(taskId);
+    if (!this.#isBusy) this.#note();
+  }
+
+  #note(): void {
+    const taskIds = this.#waiting;
+    this.#waiting = [];
+    this.#isBusy = true;
+    const goOn = () => {
+      this.#isBusy = false;
+      if (this.#waiting.length > 0) this.#note();
+    };
+    this.#history.told(taskIds).then(goOn, goOn);
+  }
 }
