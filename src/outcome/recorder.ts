@@ -2,6 +2,7 @@
 // the task untold, and whoever gets the task again tells it: the line comes at least once, with the same taskId.
 // Called by work/ at the end of every task. A task that has its outcome already keeps it.
 import type { EventLog } from "../core/event-log.ts";
+import { Gathered } from "../core/gathered.ts";
 import type { Recorded, SettleFrom } from "../store/history.ts";
 import { isGood, type Outcome } from "../tasks/outcome.ts";
 
@@ -26,13 +27,14 @@ export function createRecorder(
   log: EventLog,
   alsoTell: (outcome: Outcome) => Promise<void> = async () => {},
 ): Recorder {
-  const marks = new ToldMarks(history);
+  const told = new Gathered<string>((taskIds) => history.told(taskIds));
   const tell = async (outcome: Outcome) => {
     const { v: _version, ...fields } = outcome;
     const level = isGood[outcome.status] ? "info" : outcome.status === "conflicts" ? "warn" : "error";
     log[level]("task.finished", fields);
     await alsoTell(outcome);
-    marks.add(outcome.taskId);
+    // Nobody waits for it: without this note the outcome is told once more, should its task be delivered again.
+    told.add(outcome.taskId).catch(() => {});
   };
   return {
     record: async (outcome, from) => {
@@ -47,34 +49,4 @@ export function createRecorder(
       return undefined;
     },
   };
-}
-
-/**
- * Notes what was told, all that comes while one note is under way in the next. Nobody waits for it: without its note an outcome is told
- * once more, should its task be delivered again.
- */
-class ToldMarks {
-  readonly #history: OutcomeHistory;
-  #waiting: string[] = [];
-  #isBusy = false;
-
-  constructor(history: OutcomeHistory) {
-    this.#history = history;
-  }
-
-  add(taskId: string): void {
-    this.#waiting.push(taskId);
-    if (!this.#isBusy) this.#note();
-  }
-
-  #note(): void {
-    const taskIds = this.#waiting;
-    this.#waiting = [];
-    this.#isBusy = true;
-    const goOn = () => {
-      this.#isBusy = false;
-      if (this.#waiting.length > 0) this.#note();
-    };
-    this.#history.told(taskIds).then(goOn, goOn);
-  }
 }

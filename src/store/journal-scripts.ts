@@ -50,7 +50,8 @@ return 'permitted ' .. countIntent(KEYS[3])`);
  * the feed's number is noted, term, slot. Answers now and the count of intents; nothing when anything stands in the way, and then
  * the steps one by one say what.
  */
-export const sendAtOnceScript = createScript(`${now} ${claimLua} ${acquireLua} ${permitLua} ${fenceLua} ${countIntentLua}
+export const sendAtOnceScript =
+  createScript(`${now} ${claimLua} ${acquireLua} ${permitLua} ${fenceLua} ${countIntentLua}
 local owner, startBy, task = ARGV[1], ARGV[2], ARGV[3]
 if not claim(owner, ARGV[4]) or now > tonumber(startBy) then return false end
 if ARGV[6] ~= '' and acquire(KEYS[3], task, ARGV[6]) ~= task then return false end

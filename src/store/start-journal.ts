@@ -8,6 +8,7 @@
 // Only `claimed → sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
 // not after the task's start-by time. A task that is found `sending` without an answer is sent again by `onUnknown: retry` alone.
 import type { Task } from "../tasks/task.ts";
+import { feedStatusKey } from "./feed-book.ts";
 import {
   answeredScript,
   attributeScript,
@@ -18,7 +19,6 @@ import {
   sendAtOnceScript,
   sendScript,
 } from "./journal-scripts.ts";
-import { feedStatusKey } from "./feed-book.ts";
 import { leaseKey } from "./leases.ts";
 import type { Store } from "./redis.ts";
 import type { RedisWatch } from "./redis-watch.ts";
@@ -127,11 +127,7 @@ export class StartJournal {
   }
 
   /** Asks to send once more although nobody knows what became of the requests so far: `onUnknown: retry` only. */
-  async sendAgain(
-    task: JournalTask,
-    owner: string,
-    state: Intent & { readonly sends: number },
-  ): Promise<Permission> {
+  async sendAgain(task: JournalTask, owner: string, state: Intent & { readonly sends: number }): Promise<Permission> {
     const { startByMs, sends, slotMs = 0 } = state;
     return this.#permit(task, { owner, slotMs }, (keys, fence) =>
       sendAgainScript(this.#store, keys, [owner, startByMs, sends, ...fence]),

@@ -92,7 +92,9 @@ export async function appearedSince(task: Task, parts: WorkParts, entry: StartEn
   ]);
   const hasBaseline = baseline.activities !== null;
   const began = hasBaseline ? activities.items : activities.items.filter(isNoOlderThan(sentAtMsOf(entry)));
-  const conflicts = conflictReader?.knows("syncJobId") ? conflictDetails.items.filter(isOf(task)) : conflictDetails.items;
+  const conflicts = conflictReader?.knows("syncJobId")
+    ? conflictDetails.items.filter(isOf(task))
+    : conflictDetails.items;
   return {
     activities: activities.status,
     conflictDetails: conflictDetails.status,

@@ -77,7 +77,10 @@ function askAgain(nowMs: number): Step {
 }
 
 /** Sends once more after no answer came; undefined when that may not be: sent often enough, or after the start-by time. */
-export async function sendAgain(task: Task, request: Omit<WantedStart, "baseline" | "knownSeq">): Promise<Step | undefined> {
+export async function sendAgain(
+  task: Task,
+  request: Omit<WantedStart, "baseline" | "knownSeq">,
+): Promise<Step | undefined> {
   const { parts, claim } = request;
   const { sends } = claim.entry;
   const service = parts.service(task.service);
