@@ -4,8 +4,9 @@
 //                      ▲ ▲ └─ claimed again      │  │ ▲ └─────────────settled──────────▲
 //                      │ └───────────────────────┘  └─┘ sendAgain: onUnknown: retry only
 //                        notSent, by the owner
+//   (none) ──sendAtOnce: claim, lease and permission in one step──▶ sending ──History.record, the answer being the outcome──▶ settled
 //
-// Only `claimed → sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
+// Only the step to `sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
 // not after the task's start-by time. A task that is found `sending` without an answer is sent again by `onUnknown: retry` alone.
 import type { Task } from "../tasks/task.ts";
 import { feedStatusKey } from "./feed-book.ts";
