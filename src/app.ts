@@ -34,6 +34,7 @@ import { Leases } from "./store/leases.ts";
 import { Pauses } from "./store/pauses.ts";
 import { Quarantines } from "./store/quarantines.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "./store/redis.ts";
+import { createSharedClock } from "./store/shared-clock.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
 import { isFeedWalk, parseFeedWalk } from "./tasks/feed.ts";
@@ -186,7 +187,7 @@ function createParts({
     read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
     chains,
-    nowMs: () => redisTimeMs(store),
+    nowMs: createSharedClock(() => redisTimeMs(store)),
     stopping,
     timing: options.timing ?? defaultTiming,
     log: options.log,
@@ -202,7 +203,7 @@ function consumersOf(
   { parts, store }: { parts: WorkParts; store: Store },
 ): (settings: ServiceSettings) => ServiceConsumers {
   const { redis, log, takeOverAfterMs, drainMs } = options;
-  const walking = { ...parts, pace: options.pace ?? defaultPace };
+  const walking = { ...parts, nowMs: () => redisTimeMs(store), pace: options.pace ?? defaultPace };
   const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
   const recorder = createRecorder(new History(store), log, count);
   const processTask = createProcessTask(parts, recorder);

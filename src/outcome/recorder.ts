@@ -2,13 +2,14 @@
 // the task untold, and whoever gets the task again tells it: the line comes at least once, with the same taskId.
 // Called by work/ at the end of every task. A task that has its outcome already keeps it.
 import type { EventLog } from "../core/event-log.ts";
+import { Gathered } from "../core/gathered.ts";
 import type { Recorded, SettleFrom } from "../store/history.ts";
 import { isGood, type Outcome } from "../tasks/outcome.ts";
 
 /** What the recorder needs of the history (store/history.ts). */
 export interface OutcomeHistory {
   record(outcome: Outcome, from?: SettleFrom): Promise<Recorded>;
-  told(taskId: string): Promise<void>;
+  told(taskIds: readonly string[]): Promise<void>;
   untold(taskId: string): Promise<Outcome | number | undefined>;
 }
 
@@ -26,12 +27,14 @@ export function createRecorder(
   log: EventLog,
   alsoTell: (outcome: Outcome) => Promise<void> = async () => {},
 ): Recorder {
+  const told = new Gathered<string>((taskIds) => history.told(taskIds));
   const tell = async (outcome: Outcome) => {
     const { v: _version, ...fields } = outcome;
     const level = isGood[outcome.status] ? "info" : outcome.status === "conflicts" ? "warn" : "error";
     log[level]("task.finished", fields);
     await alsoTell(outcome);
-    await history.told(outcome.taskId);
+    // Nobody waits for it: without this note the outcome is told once more, should its task be delivered again.
+    told.add(outcome.taskId).catch(() => {});
   };
   return {
     record: async (outcome, from) => {

@@ -186,7 +186,7 @@ export class FeedBook {
 
   #keys(feed: Feed): string[] {
     const id = feedId(feed);
-    return [this.#store.key("feed", id), this.#store.key("feed-items", id), this.#store.key("feed-order", id)];
+    return [feedStatusKey(this.#store, feed), this.#store.key("feed-items", id), this.#store.key("feed-order", id)];
   }
 
   #place(feed: Feed, generation: number): KnownPlace {
@@ -198,4 +198,9 @@ export class FeedBook {
   #waiters(feed: Feed): string {
     return this.#store.key("feed-waiters", feedId(feed));
   }
+}
+
+/** Where the status of a feed stands; its field `seq` is read in the step that permits a plain start, too. */
+export function feedStatusKey({ key }: Pick<Store, "key">, feed: Feed): string {
+  return key("feed", feedId(feed));
 }

@@ -67,18 +67,29 @@ end
 if probing then redis.call('HSET', KEYS[1], 'nextProbeMs', text(now + tonumber(ARGV[7]))) end
 return view(probing and 'probe' or 'in', 0)`);
 
+/** Lua: takes out a pass, and learns from it how long a place is used. */
+const goOutLua = `
+local function goOut(pass, lease)
+  local ends = redis.call('ZSCORE', KEYS[2], pass)
+  if not ends then return end
+  redis.call('ZREM', KEYS[2], pass)
+  local used = math.max(now - (tonumber(ends) - tonumber(lease)), 0)
+  redis.call('HSET', KEYS[1], 'usedMs', text(number('usedMs') * 0.8 + used * 0.2))
+end`;
+
+/** Gives back passes of exchanges that went well while all was well. ARGV: how long a quiet service is remembered, lease, passes. */
+export const leaveQuietlyScript = createScript(`${head} ${goOutLua}
+for i = 3, #ARGV do goOut(ARGV[i], ARGV[2]) end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return view('', 0)`);
+
 /**
  * Gives a pass back. ARGV: pass, health, throttle in milliseconds ('' for none), was it the probe, failures that open the
  * breaker, probe's period, kind of the failure, how long a quiet service is remembered, lease. Answers what has changed for
  * all replicas: 'throttled', 'opened', 'closed' or ''.
  */
-export const leaveScript = createScript(`${head}
-local ends = redis.call('ZSCORE', KEYS[2], ARGV[1])
-if ends then
-  redis.call('ZREM', KEYS[2], ARGV[1])
-  local used = math.max(now - (tonumber(ends) - tonumber(ARGV[9])), 0)
-  redis.call('HSET', KEYS[1], 'usedMs', text(number('usedMs') * 0.8 + used * 0.2))
-end
+export const leaveScript = createScript(`${head} ${goOutLua}
+goOut(ARGV[1], ARGV[9])
 local word = ''
 local open = redis.call('HGET', KEYS[1], 'state') == 'open'
 if ARGV[3] ~= '' then

@@ -1,6 +1,7 @@
 // The history: one outcome per task, newest first. Written by outcome/recorder.ts, read by the command line.
 import { type Outcome, parseOutcome } from "../tasks/outcome.ts";
 import { tallyOutcomeLua } from "./chain-scripts.ts";
+import { leaseKey, releaseLua } from "./leases.ts";
 import { createScript, type Store } from "./redis.ts";
 import { tallyKey } from "./slot-ledger.ts";
 import type { StartState } from "./start-entry.ts";
@@ -34,13 +35,21 @@ const leaveFlightLua = `local sent = redis.call('HGET', KEYS[5], ARGV[1])
     if string.sub(flight[i], 1, 1) == 'e' and tonumber(string.sub(flight[i], 2, -2)) < since then redis.call('HDEL', KEYS[5], flight[i - 1]) end
   end`;
 
-// KEYS: outcomes, index, untold, journal entry, starts in flight, the tally of its slot. ARGV: task, outcome, when it ended, how many are kept, the state
-// and owner that the journal must show ('' for any), its retention, time for telling, target, status.
-const recordScript = createScript(`${tallyOutcomeLua}
+// KEYS: outcomes, index, untold, journal entry, starts in flight, the tally of its slot, its lease. ARGV: task, outcome, when it ended, how many are kept,
+// the state and owner that the journal must show ('' for any), its retention, time for telling, target, status, whether the outcome brings the answer.
+const recordScript = createScript(`${tallyOutcomeLua} ${releaseLua}
 ${now}
 local entry = redis.call('HMGET', KEYS[4], 'state', 'owner')
-if entry[1] == 'settled' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 'over' end
+if ARGV[11] == '1' and entry[1] == 'sending' then
+  redis.call('HSET', KEYS[4], 'state', 'answered', 'answeredAtMs', now)
+  entry[1] = 'answered'
+end
+if entry[1] == 'settled' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+  release(KEYS[7], ARGV[1])
+  return 'over'
+end
 if entry[1] ~= 'settled' and ARGV[5] ~= '' and (entry[1] ~= ARGV[5] or (ARGV[6] ~= '' and entry[2] ~= ARGV[6])) then return 'moved-on' end
+release(KEYS[7], ARGV[1])
 if entry[1] then
   redis.call('HSET', KEYS[4], 'state', 'settled')
   redis.call('PEXPIRE', KEYS[4], ARGV[7])
@@ -70,6 +79,8 @@ return redis.call('HGET', KEYS[1], ARGV[1])`);
 export interface SettleFrom {
   readonly state: Exclude<StartState, "settled">;
   readonly owner?: string;
+  /** The service's answer is the outcome: a start that is still `sending` is answered in the same step. With `state: "answered"` only. */
+  readonly isAnswer?: true;
 }
 
 /**
@@ -86,9 +97,8 @@ export class History {
     this.#store = store;
   }
 
-  /** Writes an outcome and settles the task's start in one step: unless it has one already, or its start has moved on from `from`. */
+  /** Writes an outcome, settles the task's start and gives its lease back in one step: unless it has one already, or its start has moved on from `from`. */
   async record(outcome: Outcome, from?: SettleFrom): Promise<Recorded> {
-    const { key } = this.#store;
     const { taskId, policy, target, status, origin, finishedAt } = outcome;
     // No chain follows what somebody runs by hand, even at the very instant of a slot.
     const slotMs = origin === "schedule" ? Date.parse(outcome.slot) : -1;
@@ -96,19 +106,19 @@ export class History {
     const tally = tallyKey(this.#store, policy, slotMs);
     const answer = await recordScript(
       this.#store,
-      [key("outcomes"), key("outcome-index"), key("untold"), entry, inFlightKey(this.#store, outcome), tally],
+      [...this.#keys(), entry, inFlightKey(this.#store, outcome), tally, leaseKey(this.#store, outcome)],
       [
         ...[taskId, JSON.stringify(outcome), Date.parse(finishedAt), outcomesMax],
         ...[from?.state ?? "", from?.owner ?? "", entryRetentionMs, tellWithinMs],
-        ...[target, status],
+        ...[target, status, from?.isAnswer === true ? 1 : 0],
       ],
     );
     return answer === "recorded" || answer === "moved-on" ? answer : "stands";
   }
 
-  /** Notes that an outcome was told to the world. */
-  async told(taskId: string): Promise<void> {
-    await this.#store.redis.zrem(this.#store.key("untold"), taskId);
+  /** Notes that these outcomes were told to the world. */
+  async told(taskIds: readonly string[]): Promise<void> {
+    if (taskIds.length > 0) await this.#store.redis.zrem(this.#store.key("untold"), ...taskIds);
   }
 
   /** The outcome of a task whose recorder died before it told it; an instant while it may still do so; undefined when all is told. */
@@ -158,6 +168,10 @@ export class History {
       if (page.length < step) break;
     }
     return found.slice(0, count);
+  }
+
+  #keys(): string[] {
+    return ["outcomes", "outcome-index", "untold"].map((name) => this.#store.key(name));
   }
 
   async #page(from: number, size: number): Promise<Outcome[]> {

@@ -1,45 +1,74 @@
 // The atomic steps of the start journal, in Redis's own language. Called by start-journal.ts only, which knows what they are for.
 // KEYS[1] is the entry of a task, KEYS[2] the starts of its sync job that are in flight: task → when it was sent, and "+" once it was answered;
 // with "e" before it when it has ended (history.ts).
+import { acquireLua } from "./leases.ts";
 import { createScript } from "./redis.ts";
 import { countIntentLua, fenceLua } from "./watch-scripts.ts";
 
 const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
 
-/** ARGV: owner, retention. Answers the entry; an entry of a newer version as it is. */
-export const claimScript = createScript(`${now}
-local entry = redis.call('HMGET', KEYS[1], 'state', 'v')
-if (not entry[1] or entry[1] == 'claimed') and (tonumber(entry[2]) or 1) <= 1 then
-  redis.call('HSET', KEYS[1], 'v', 1, 'state', 'claimed', 'owner', ARGV[1])
+/** Lua: claims a start for an owner, if it has not gone further and is of no newer version. */
+const claimLua = `
+local function claim(owner, retention)
+  local entry = redis.call('HMGET', KEYS[1], 'state', 'v')
+  if (entry[1] and entry[1] ~= 'claimed') or (tonumber(entry[2]) or 1) > 1 then return false end
+  redis.call('HSET', KEYS[1], 'v', 1, 'state', 'claimed', 'owner', owner)
   redis.call('HSETNX', KEYS[1], 'claimedAtMs', now)
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-end
+  redis.call('PEXPIRE', KEYS[1], retention)
+  return true
+end`;
+
+/** Lua: writes the intent of a claimed start. `baseline`: what a walk showed before; `knownSeq`: how far the feed had been read at some time. */
+const permitLua = `
+local function permit(task, retention, baseline, knownSeq)
+  redis.call('HSET', KEYS[1], 'state', 'sending', 'sends', 1, 'sentAtMs', now, 'lastSentAtMs', now, 'baseline', baseline)
+  if knownSeq ~= '' then redis.call('HSET', KEYS[1], 'knownSeq', knownSeq) end
+  redis.call('HSET', KEYS[2], task, now)
+  redis.call('PEXPIRE', KEYS[2], retention)
+end`;
+
+/** ARGV: owner, retention. Answers the entry; an entry of a newer version as it is. */
+export const claimScript = createScript(`${now} ${claimLua}
+claim(ARGV[1], ARGV[2])
 return redis.call('HGETALL', KEYS[1])`);
 
 /**
  * The one step that permits the request. KEYS[3] and [4]: watch and losses, for the fence. ARGV: owner, start-by time, baseline, task,
- * how long starts in flight are known, term, slot. Answers 'permitted' with the count of intents, or why not.
+ * how long starts in flight are known, known number of the feed or '', term, slot. Answers 'permitted' with the count of intents, or why not.
  */
-export const sendScript = createScript(`${now}
+export const sendScript = createScript(`${now} ${permitLua} ${fenceLua} ${countIntentLua}
 local entry = redis.call('HMGET', KEYS[1], 'state', 'owner')
 if entry[1] ~= 'claimed' or entry[2] ~= ARGV[1] then return 'lost-claim' end
 if now > tonumber(ARGV[2]) then return 'too-late' end
-${fenceLua}
-redis.call('HSET', KEYS[1], 'state', 'sending', 'sends', 1, 'sentAtMs', now, 'lastSentAtMs', now, 'baseline', ARGV[3])
-redis.call('HSET', KEYS[2], ARGV[4], now)
-redis.call('PEXPIRE', KEYS[2], ARGV[5])
-${countIntentLua}
-return 'permitted' .. count`);
+local why = shut({ watch = KEYS[3], losses = KEYS[4], term = ARGV[7], slot = ARGV[8], startBy = ARGV[2] })
+if why then return why end
+permit(ARGV[4], ARGV[5], ARGV[3], ARGV[6])
+return 'permitted ' .. countIntent(KEYS[3])`);
 
-/** Permits one more request after this many went unanswered. Keys and answer as above. ARGV: owner, start-by time, sends so far, two of no use here, term, slot. */
-export const sendAgainScript = createScript(`${now}
+/**
+ * The way of a plain start in one step: claim, lease, permission. KEYS[3]: its lease, KEYS[4]: its feed, KEYS[5] and [6]: watch and losses.
+ * ARGV: owner, start-by time, task, retention, how long starts in flight are known, duration of the lease ('' for none), whether
+ * the feed's number is noted, term, slot. Answers now and the count of intents; nothing when anything stands in the way, and then
+ * the steps one by one say what.
+ */
+export const sendAtOnceScript =
+  createScript(`${now} ${claimLua} ${acquireLua} ${permitLua} ${fenceLua} ${countIntentLua}
+local owner, startBy, task = ARGV[1], ARGV[2], ARGV[3]
+if not claim(owner, ARGV[4]) or now > tonumber(startBy) then return false end
+if ARGV[6] ~= '' and acquire(KEYS[3], task, ARGV[6]) ~= task then return false end
+if shut({ watch = KEYS[5], losses = KEYS[6], term = ARGV[8], slot = ARGV[9], startBy = startBy }) then return false end
+permit(task, ARGV[5], '', ARGV[7] == '1' and (redis.call('HGET', KEYS[4], 'seq') or 0) or '')
+return { now, countIntent(KEYS[5]) }`);
+
+/** Permits one more request after this many went unanswered. Keys and answer as above. ARGV: owner, start-by time, sends so far, term, slot. */
+export const sendAgainScript = createScript(`${now} ${fenceLua} ${countIntentLua}
 local entry = redis.call('HMGET', KEYS[1], 'state', 'sends')
 if entry[1] ~= 'sending' or (tonumber(entry[2]) or 1) ~= tonumber(ARGV[3]) then return 'lost-claim' end
 if now > tonumber(ARGV[2]) then return 'too-late' end
-${fenceLua}
+local why = shut({ watch = KEYS[3], losses = KEYS[4], term = ARGV[4], slot = ARGV[5], startBy = ARGV[2] })
+if why then return why end
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'sends', ARGV[3] + 1, 'lastSentAtMs', now)
-${countIntentLua}
-return 'permitted' .. count`);
+return 'permitted ' .. countIntent(KEYS[3])`);
 
 /**
  * Takes back the newest permission, if it is this owner's and nothing else happened. With none left the task may claim anew, as if
@@ -53,7 +82,7 @@ if sends > 0 then
   redis.call('HSET', KEYS[1], 'sends', sends)
 else
   redis.call('HSET', KEYS[1], 'state', 'claimed')
-  redis.call('HDEL', KEYS[1], 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'lost')
+  redis.call('HDEL', KEYS[1], 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'knownSeq', 'lost')
   redis.call('HDEL', KEYS[2], ARGV[2])
 end
 return 1`);

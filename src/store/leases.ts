@@ -1,15 +1,26 @@
 // Leases: who works on a sync job right now. Called by work/ before a start; a lease ends by itself when its holder dies.
 import { createScript, type Store } from "./redis.ts";
 
-const acquireScript = createScript(`
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return holder end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return ARGV[1]`);
+/** Lua: takes or prolongs a lease; who holds it. Part of the step that permits a plain start, too (journal-scripts.ts). */
+export const acquireLua = `
+local function acquire(lease, task, durationMs)
+  local holder = redis.call('GET', lease)
+  if holder and holder ~= task then return holder end
+  redis.call('SET', lease, task, 'PX', durationMs)
+  return task
+end`;
 
-const releaseScript = createScript(`
-if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
-return 0`);
+/** Lua: gives a lease back, if this holder has it. Part of the step that writes an outcome, too (history.ts). */
+export const releaseLua = `
+local function release(lease, task)
+  if redis.call('GET', lease) == task then redis.call('DEL', lease) end
+end`;
+
+const acquireScript = createScript(`${acquireLua}
+return acquire(KEYS[1], ARGV[1], ARGV[2])`);
+
+const releaseScript = createScript(`${releaseLua}
+release(KEYS[1], ARGV[1])`);
 
 /** What a lease is on: one sync job of one repository at one service. */
 export interface LeaseSubject {
@@ -28,20 +39,21 @@ export class Leases {
 
   /** Takes or prolongs the lease for this holder. Answers who holds it: the holder itself when it worked. */
   async acquire(subject: LeaseSubject, holder: string, durationMs: number): Promise<string> {
-    return String(await acquireScript(this.#store, [this.#key(subject)], [holder, durationMs]));
+    return String(await acquireScript(this.#store, [leaseKey(this.#store, subject)], [holder, durationMs]));
   }
 
   /** Who holds the lease: a task's id; undefined when it is free. */
   async holder(subject: LeaseSubject): Promise<string | undefined> {
-    return (await this.#store.redis.get(this.#key(subject))) ?? undefined;
+    return (await this.#store.redis.get(leaseKey(this.#store, subject))) ?? undefined;
   }
 
   /** Gives the lease back, if this holder has it. */
   async release(subject: LeaseSubject, holder: string): Promise<void> {
-    await releaseScript(this.#store, [this.#key(subject)], [holder]);
+    await releaseScript(this.#store, [leaseKey(this.#store, subject)], [holder]);
   }
+}
 
-  #key({ service, repository, target }: LeaseSubject): string {
-    return this.#store.key("lease", service, repository ?? "", target);
-  }
+/** Where the lease on a sync job stands. */
+export function leaseKey({ key }: Pick<Store, "key">, { service, repository, target }: LeaseSubject): string {
+  return key("lease", service, repository ?? "", target);
 }

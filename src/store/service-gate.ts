@@ -18,7 +18,8 @@ import {
   healthOf,
   type Pass,
 } from "../core/gate.ts";
-import { enterScript, leaveScript, lookScript } from "./gate-scripts.ts";
+import { Gathered } from "../core/gathered.ts";
+import { enterScript, leaveQuietlyScript, leaveScript, lookScript } from "./gate-scripts.ts";
 import type { Store } from "./redis.ts";
 
 /** What a gate keeps. Undefined limits do not hold. */
@@ -71,6 +72,7 @@ export class ServiceGate implements Gate {
   readonly #parts: GateParts;
   readonly #keys: readonly string[];
   readonly #rate: { count: number; windowUs: number };
+  readonly #quietly: Gathered<string>;
   #view: View | undefined;
   #looking: Promise<View> | undefined;
 
@@ -79,6 +81,9 @@ export class ServiceGate implements Gate {
     this.#parts = parts;
     this.#keys = gateKeys(parts.store, limits.service);
     this.#rate = toRate(limits.requestsPerSecond);
+    this.#quietly = new Gathered(async (passes) => {
+      this.#take(await leaveQuietlyScript(parts.store, this.#keys, [rememberMs, limits.leaseMs, ...passes]));
+    });
   }
 
   async enter({ isRead }: { readonly isRead: boolean }): Promise<Pass | Hold> {
@@ -126,6 +131,10 @@ export class ServiceGate implements Gate {
     if (this.#limits.concurrencyMax === undefined && !isNews) return;
     const args = [id, health, throttleMs, isProbe ? 1 : 0, failuresMax, probeEveryMs, kind ?? "", rememberMs, leaseMs];
     try {
+      if (!isNews && health === "alive") {
+        await this.#quietly.add(id);
+        return;
+      }
       const { word } = this.#take(await leaveScript(this.#parts.store, this.#keys, args));
       const { log } = this.#parts;
       if (word === "throttled") log.warn("service.throttled", { service, forMs: Number(throttleMs) });

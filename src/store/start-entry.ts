@@ -22,6 +22,8 @@ export interface StartEntry {
   readonly answeredAtMs: number | undefined;
   /** What was known before the request, as JSON of the claimant; undefined when nothing was. */
   readonly baseline: string | undefined;
+  /** How far the feed of activities had been read, at some time before a request that waited for no walk; undefined for all others. */
+  readonly knownSeq: number | undefined;
   /** Why the answer is missing, as the first one to notice wrote it; undefined when it is not. */
   readonly lost: AnswerLoss | undefined;
   /** When the run was first seen finished in its feed. */
@@ -55,6 +57,7 @@ export function toEntry(fields: unknown): StartEntry {
     sends: instant("sends") ?? (entry.has("sentAtMs") ? 1 : 0),
     answeredAtMs: instant("answeredAtMs"),
     baseline: entry.get("baseline"),
+    knownSeq: instant("knownSeq"),
     lost: entry.has("lost") ? toLoss(entry.get("lost")) : undefined,
     finishSeenAtMs: instant("finishSeenAtMs"),
   };

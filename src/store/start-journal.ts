@@ -4,10 +4,12 @@
 //                      ▲ ▲ └─ claimed again      │  │ ▲ └─────────────settled──────────▲
 //                      │ └───────────────────────┘  └─┘ sendAgain: onUnknown: retry only
 //                        notSent, by the owner
+//   (none) ──sendAtOnce: claim, lease and permission in one step──▶ sending ──History.record, the answer being the outcome──▶ settled
 //
-// Only `claimed → sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
+// Only the step to `sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
 // not after the task's start-by time. A task that is found `sending` without an answer is sent again by `onUnknown: retry` alone.
 import type { Task } from "../tasks/task.ts";
+import { feedStatusKey } from "./feed-book.ts";
 import {
   answeredScript,
   attributeScript,
@@ -15,8 +17,10 @@ import {
   noteScript,
   notSentScript,
   sendAgainScript,
+  sendAtOnceScript,
   sendScript,
 } from "./journal-scripts.ts";
+import { leaseKey } from "./leases.ts";
 import type { Store } from "./redis.ts";
 import type { RedisWatch } from "./redis-watch.ts";
 import { type AnswerLoss, type StartEntry, toEntry, toLoss } from "./start-entry.ts";
@@ -41,6 +45,18 @@ export type JournalTask = Pick<Task, "id" | "kind" | "service" | "repository" | 
 export interface Attributable {
   readonly id: string;
   readonly startedAtMs: number | undefined;
+}
+
+/** What permits a request. `slotMs`: of the task, to know whether a loss of Redis's memory touches it. */
+interface Intent {
+  readonly startByMs: number;
+  readonly slotMs?: number;
+}
+
+/** What a plain start asks for. `leaseMs`: how long it may hold its sync job; without it none is taken. `notesFeed`: whether it notes how far its feed is known. */
+export interface AtOnceIntent extends Intent {
+  readonly leaseMs: number | undefined;
+  readonly notesFeed: boolean;
 }
 
 /** Whose activities are. */
@@ -78,28 +94,44 @@ export class StartJournal {
 
   /**
    * Asks for the one permission to send. The intent and the baseline are written in the same step, and where Redis has replicas
-   * one of them has it too. `slotMs`: of the task, to know whether a loss of Redis's memory touches it.
+   * one of them has it too. `knownSeq` where there is no baseline: how far the feed was known at some time.
    */
   async beginSending(
     task: JournalTask,
     owner: string,
-    intent: { readonly startByMs: number; readonly baseline: string; readonly slotMs?: number },
+    intent: Intent & { readonly baseline: string; readonly knownSeq?: number | undefined },
   ): Promise<Permission> {
-    const { startByMs, baseline, slotMs = 0 } = intent;
+    const { startByMs, baseline, knownSeq = "", slotMs = 0 } = intent;
     return this.#permit(task, { owner, slotMs }, (keys, fence) =>
-      sendScript(this.#store, keys, [owner, startByMs, baseline, task.id, inFlightMs, ...fence]),
+      sendScript(this.#store, keys, [owner, startByMs, baseline, task.id, inFlightMs, knownSeq, ...fence]),
     );
   }
 
+  /**
+   * The whole way of a plain start in one step: claims it, takes its lease, notes how far its feed is known, and asks for the permission.
+   * Answers since when (by Redis) the request may go out; undefined when anything stands in the way. Then nothing may be sent,
+   * and `claim`, the lease and `beginSending` tell what it is.
+   */
+  async sendAtOnce(task: JournalTask, owner: string, intent: AtOnceIntent): Promise<number | undefined> {
+    const watch = this.#watch;
+    if (watch?.mayAsk() === false) return undefined;
+    const { startByMs, slotMs = 0, leaseMs = "", notesFeed } = intent;
+    const { keys, term } = watch?.fence() ?? { keys: [], term: "" };
+    const feed = feedStatusKey(this.#store, { ...task, list: "activities" });
+    const answer = await sendAtOnceScript(
+      this.#store,
+      [...this.#keys(task), leaseKey(this.#store, task), feed, ...keys],
+      [owner, startByMs, task.id, entryRetentionMs, inFlightMs, leaseMs, notesFeed ? 1 : 0, term, slotMs],
+    );
+    if (!Array.isArray(answer)) return undefined;
+    return (await this.#isKept(task, owner, Number(answer[1]))) ? Number(answer[0]) : undefined;
+  }
+
   /** Asks to send once more although nobody knows what became of the requests so far: `onUnknown: retry` only. */
-  async sendAgain(
-    task: JournalTask,
-    owner: string,
-    state: { startByMs: number; sends: number; slotMs?: number },
-  ): Promise<Permission> {
+  async sendAgain(task: JournalTask, owner: string, state: Intent & { readonly sends: number }): Promise<Permission> {
     const { startByMs, sends, slotMs = 0 } = state;
     return this.#permit(task, { owner, slotMs }, (keys, fence) =>
-      sendAgainScript(this.#store, keys, [owner, startByMs, sends, "", "", ...fence]),
+      sendAgainScript(this.#store, keys, [owner, startByMs, sends, ...fence]),
     );
   }
 
@@ -181,11 +213,16 @@ export class StartJournal {
     const { keys, term } = watch?.fence() ?? { keys: [], term: "" };
     const answer = await ask([...this.#keys(task), ...keys], [term, slotMs]);
     const [permission, count] = String(answer).split(" ");
-    if (permission !== "permitted" || watch === undefined) return toPermission(permission);
-    watch.noteIntents(Number(count));
-    if (await watch.reachReplica()) return "permitted";
+    if (permission !== "permitted") return toPermission(permission);
+    return (await this.#isKept(task, owner, Number(count))) ? "permitted" : "hold";
+  }
+
+  /** Whether a permission holds: where Redis has replicas, one of them must have the intent. Otherwise it is taken back. */
+  async #isKept(task: JournalTask, owner: string, intents: number): Promise<boolean> {
+    this.#watch?.noteIntents(intents);
+    if (this.#watch === undefined || (await this.#watch.reachReplica())) return true;
     await this.notSent(task, owner);
-    return "hold";
+    return false;
   }
 
   #keys(task: JournalTask): string[] {

@@ -66,21 +66,22 @@ answer[2], answer[3] = text(stamp), intents
 return answer`);
 
 /**
- * Lua for the scripts that permit a request: needs `now`; KEYS[3] and KEYS[4] are watch and losses, or absent for no such check.
- * ARGV[2]: the task's start-by time, ARGV[6]: the remembered term, ARGV[7]: the task's slot. Returns 'hold' while Redis is not the
- * one of the last beat or its term is not settled, and 'loss' when the task's intent may be among what was lost.
+ * Lua for the scripts that permit a request, which need `now`: why the fence of a task is shut, or nothing. `fence`: its keys, watch and
+ * losses, or none for no such check; the remembered term; the task's slot and start-by time. 'hold' while Redis is not the one of
+ * the last beat or its term is not settled, 'loss' when the task's intent may be among what was lost. INFO costs 3 µs here.
  */
 export const fenceLua = `
-if KEYS[3] then
+local function shut(fence)
+  if not fence.watch then return end
   ${identityLua}
-  local watch = redis.call('HMGET', KEYS[3], 'runId', 'term', 'settled', 'since')
-  if watch[1] ~= run or watch[2] ~= ARGV[6] or watch[3] ~= '1' then return 'hold' end
-  if tonumber(ARGV[7]) < tonumber(watch[4]) and now < tonumber(watch[4]) + ${holdMs} then return 'hold' end
-  for _, loss in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], ARGV[7], '+inf')) do
-    if tonumber(string.match(loss, '^(%d+):')) <= tonumber(ARGV[2]) then return 'loss' end
+  local watch = redis.call('HMGET', fence.watch, 'runId', 'term', 'settled', 'since')
+  if watch[1] ~= run or watch[2] ~= fence.term or watch[3] ~= '1' then return 'hold' end
+  if tonumber(fence.slot) < tonumber(watch[4]) and now < tonumber(watch[4]) + ${holdMs} then return 'hold' end
+  for _, loss in ipairs(redis.call('ZRANGEBYSCORE', fence.losses, fence.slot, '+inf')) do
+    if tonumber(string.match(loss, '^(%d+):')) <= tonumber(fence.startBy) then return 'loss' end
   end
 end`;
 
-/** Lua that counts an intent in the step that writes it, and sets `count` to `' '` and the new count, or to nothing. */
+/** Lua that counts an intent in the step that writes it: the new count, or '' where nobody watches. */
 export const countIntentLua = `
-local count = KEYS[3] and ' ' .. redis.call('HINCRBY', KEYS[3], 'intents', 1) or ''`;
+local function countIntent(watch) return watch and redis.call('HINCRBY', watch, 'intents', 1) or '' end`;

@@ -86,19 +86,52 @@ export async function appearedSince(task: Task, parts: WorkParts, entry: StartEn
   const baseline = parseBaseline(entry.baseline);
   const reader = parts.itemReader(feedOf(task, "activities"));
   const conflictReader = parts.itemReader(feedOf(task, "conflictDetails"));
-  const since = (list: (typeof followed)[number]) =>
-    baseline[list] === null ? [] : parts.book.discoveredSince(feedOf(task, list), baseline[list]);
-  const [activities, conflictDetails] = await Promise.all([since("activities"), since("conflictDetails")]);
-  const conflicts = conflictReader?.knows("syncJobId") ? conflictDetails.filter(isOf(task)) : conflictDetails;
+  const [activities, conflictDetails] = await Promise.all([
+    readSince(feedOf(task, "activities"), parts.book, baseline.activities ?? entry.knownSeq),
+    readSince(feedOf(task, "conflictDetails"), parts.book, baseline.conflictDetails ?? undefined),
+  ]);
+  const hasBaseline = baseline.activities !== null;
+  const began = hasBaseline ? activities.items : activities.items.filter(isNoOlderThan(sentAtMsOf(entry)));
+  const conflicts = conflictReader?.knows("syncJobId")
+    ? conflictDetails.items.filter(isOf(task))
+    : conflictDetails.items;
   return {
-    activities: await parts.book.status(feedOf(task, "activities")),
-    conflictDetails: await parts.book.status(feedOf(task, "conflictDetails")),
-    ...(await attribute(task, parts, { entry, activities: activities.filter(isOf(task)) })),
+    activities: activities.status,
+    conflictDetails: conflictDetails.status,
+    ...(await attribute(task, parts, { entry, activities: began.filter(isOf(task)) })),
     attributable:
-      baseline.activities !== null && (reader?.knows("syncJobId") ?? false) && (reader?.knows("finished") ?? false),
-    grew: activities.length > 0,
+      (hasBaseline || (entry.knownSeq !== undefined && (reader?.knows("startedAt") ?? false))) &&
+      (reader?.knows("syncJobId") ?? false) &&
+      (reader?.knows("finished") ?? false),
+    grew: began.length > 0,
     newConflicts: baseline.conflictDetails === null ? undefined : conflicts.length,
   };
+}
+
+/**
+ * A feed and what was discovered in it after this number, both of one moment: the status is read first, and what is newer than it does
+ * not count yet. Otherwise a walk that ends in between would be known as ended, and what it found would not.
+ */
+async function readSince(
+  feed: Feed,
+  book: WorkParts["book"],
+  seq: number | undefined,
+): Promise<{ status: FeedStatus; items: readonly SeenItem[] }> {
+  const status = await book.status(feed);
+  const items = seq === undefined ? [] : await book.discoveredSince(feed, seq);
+  return { status, items: items.filter(({ firstSeq }) => firstSeq <= status.seq) };
+}
+
+/**
+ * Where no walk came right before the start, all that appeared may be older than it: by days, when nobody had read the feed for days.
+ * Then only what says that it began after the permission counts. No allowance for clocks: when in doubt, it is not ours.
+ */
+function isNoOlderThan(sentAtMs: number): (item: SeenItem) => boolean {
+  return ({ startedAtMs }) => startedAtMs !== undefined && startedAtMs >= sentAtMs;
+}
+
+function sentAtMsOf({ sentAtMs, claimedAtMs }: StartEntry): number {
+  return sentAtMs ?? claimedAtMs;
 }
 
 async function attribute(
@@ -108,7 +141,7 @@ async function attribute(
 ): Promise<Attribution> {
   if (activities.length === 0) return { ours: [], confidence: undefined, others: 0, rivals: 0 };
   const attributed = await parts.journal.attribute(task, activities);
-  const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
+  const sentAtMs = sentAtMsOf(entry);
   const start = {
     taskId: task.id,
     sentAtMs,

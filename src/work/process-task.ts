@@ -12,10 +12,12 @@ import type { Attempt, ProcessTask } from "../tasks/seams.ts";
 import { isFromMasks, type Task } from "../tasks/task.ts";
 import { done, giveUp, retry, skipped, snooze, type Verdict } from "../tasks/verdict.ts";
 import { stepActivate } from "./activate.ts";
+import { unfollow } from "./evidence.ts";
 import { expandMasks } from "./expand-masks.ts";
 import type { WorkParts } from "./parts.ts";
 import { stepPoll } from "./poll.ts";
 import { releaseRun, stepRun } from "./run.ts";
+import { startAtOnce } from "./start-at-once.ts";
 import { type Ending, end, type Step } from "./step.ts";
 
 const redisPauseMs = 2_000;
@@ -70,6 +72,8 @@ async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise
     case "run":
     case "activate": {
       const owner = randomUUID();
+      const started = task.target === targetFromMasks ? undefined : await startAtOnce(task, parts, owner);
+      if (started !== undefined) return started;
       const entry = await parts.journal.claim(task.id, owner);
       if (entry.state === "settled") return { step: "settled" };
       if (task.kind === "activate") return stepActivate(task, parts, { owner, entry });
@@ -139,9 +143,11 @@ async function finish(
   { ending, from }: { readonly ending: Ending; readonly from?: SettleFrom | undefined },
   { parts, recorder, attempts }: FinishContext,
 ): Promise<boolean> {
-  const finishedAtMs = await parts.nowMs();
+  const finishedAtMs = Math.max(await parts.nowMs(), ending.startedAtMs ?? 0);
   if (!(await recorder.record(toOutcome(task, ending, { finishedAtMs, attempts }), from))) return false;
-  if (task.kind !== "poll") await releaseRun(task, parts);
+  // The lease went with the outcome, and who was answered at once never followed.
+  const wasAnsweredAtOnce = from?.isAnswer === true && ending.sends === 1;
+  if (task.kind === "run" && !wasAnsweredAtOnce) await unfollow(task, parts);
   await release(task, parts);
   return true;
 }

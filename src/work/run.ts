@@ -1,24 +1,25 @@
 // A run task, step by step. The journal says which step is next; no step waits in place.
 //
-//   claimed ─▶ lease ─▶ baseline of the feeds ─▶ permission (intent written) ─▶ POST once ─▶ answered ─▶ follow ─▶ outcome
+//   claimed ─▶ lease ─▶ baseline of the feeds* ─▶ permission (intent written) ─▶ POST once ─▶ answered ─▶ follow ─▶ outcome
 //                                                         └─ no answer ─▶ verify in the feeds: confirmed ─▶ follow
 //                                                                                              absent    ─▶ unknown
 //
+// * Not where the answer is the end (`follow.until: accepted`): then how far the feed was known is noted, and start-at-once.ts is the short way.
 // A request that was permitted once is never sent again (P2), unless it surely did not leave this machine or the policy says so.
 import type { Policy } from "../config/policy-set.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
-import { appearedSince, type Baseline, baselineSince, follow, unfollow, writeBaseline } from "./evidence.ts";
+import { appearedSince, type Baseline, baselineSince, feedOf, follow, unfollow, writeBaseline } from "./evidence.ts";
 import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
-import { sendStart } from "./send-start.ts";
+import { acceptedEnds, sendStart } from "./send-start.ts";
 import { isFinished, settleRun } from "./settle.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
 import type { WorkTiming } from "./timing.ts";
 import { isLost, verifyStart } from "./verify.ts";
 
-/** A holder that does not prolong its lease for this long has died. */
-const leaseMs = 300_000;
+/** How long a run holds its sync job: a holder that does not prolong its lease for so long has died. */
+export const leaseMs = 300_000;
 
 /** Does the next step of a run. */
 export async function stepRun(task: Task, parts: WorkParts, claim: Claim): Promise<Step> {
@@ -70,6 +71,10 @@ async function prepare(task: Task, { parts, policy, claim }: Preparation): Promi
       return endUnsent(owner, "skipped", { reason: "overlap", detail: `${holder} is still running` });
     if (holder !== task.id) return { step: "snooze", untilMs: nowMs + parts.timing.queueForLeaseMs };
   }
+  if (acceptedEnds(task, policy)) {
+    const { seq: knownSeq } = await parts.book.status(feedOf(task, "activities"));
+    return sendStart(task, { parts, claim, baseline: "", knownSeq, acceptedEnds: true });
+  }
   const readyAtMs = await parts.journal.ready(task.id);
   const baseline = await baselineSince(task, parts, readyAtMs);
   if (!isComplete(baseline) && nowMs - readyAtMs < parts.timing.baselineWithinMs) {
@@ -77,12 +82,7 @@ async function prepare(task: Task, { parts, policy, claim }: Preparation): Promi
     return { step: "snooze", untilMs: nowMs + 250 };
   }
   if (!isComplete(baseline)) parts.log.warn("run.without-baseline", { policy: task.policy, taskId: task.id });
-  return sendStart(task, {
-    parts,
-    claim,
-    baseline: writeBaseline(baseline),
-    acceptedEnds: policy.follow.until === "accepted",
-  });
+  return sendStart(task, { parts, claim, baseline: writeBaseline(baseline), acceptedEnds: false });
 }
 
 async function followRun(

@@ -1,35 +1,46 @@
 // The one request of a run or activate task: permission, POST, answer. Called by run.ts, activate.ts and verify.ts; never twice for a
 // task, unless the request surely did not leave this machine, or the policy says onUnknown: retry.
+import type { Policy } from "../config/policy-set.ts";
 import { createDeadline } from "../core/clock.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { Permission } from "../store/start-journal.ts";
 import type { Task } from "../tasks/task.ts";
 import { waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
 import { type Claim, type Ending, end, endUnsent, type Step } from "./step.ts";
 
-/** What the request needs. `baseline`: what was known before, for the journal. `acceptedEnds`: nothing is followed, 200 is the end. */
-export interface StartRequest {
+/** What the request needs. `acceptedEnds`: nothing is followed, 200 is the end. */
+interface StartRequest {
   readonly parts: WorkParts;
+  readonly owner: string;
+  readonly acceptedEnds: boolean;
+}
+
+/** A request that is to be permitted. `baseline`: what a walk showed before, for the journal; `knownSeq`: without one, how far the feed had been read. */
+interface WantedStart extends Omit<StartRequest, "owner"> {
   readonly claim: Claim;
   readonly baseline: string;
-  readonly acceptedEnds: boolean;
+  readonly knownSeq?: number | undefined;
 }
 
 /** How many requests `onUnknown: retry` sends in all before the task ends as unknown. */
 const sendsMax = 3;
 /** A process that slept longer than this between permission and request does not send: it may have been given up for dead. */
-const sendWithinMs = 5_000;
+export const sendWithinMs = 5_000;
 /** A start that could not go out for want of the service, or of time to wait for it, is looked at again after this. */
 const sentAgainMs = 5_000;
 /** A baseline that has waited longer than this is read anew. */
 const baselineForMs = 30_000;
 
+/** Whether the service's answer is all that this policy wants to know of a start. */
+export function acceptedEnds({ kind }: Task, { follow }: Policy): boolean {
+  return kind === "activate" || follow.until === "accepted";
+}
+
 /** Asks for permission, sends, and notes the answer. */
-export async function sendStart(task: Task, request: StartRequest): Promise<Step> {
-  const { parts, claim, baseline } = request;
+export async function sendStart(task: Task, request: WantedStart): Promise<Step> {
+  const { parts, claim, baseline, knownSeq } = request;
   const { owner } = claim;
   const service = parts.service(task.service);
   if (service === undefined) {
@@ -38,11 +49,13 @@ export async function sendStart(task: Task, request: StartRequest): Promise<Step
   }
   if (parts.stopping.aborted) return { step: "snooze", untilMs: await parts.nowMs() };
   const isTooLate = createDeadline(sendWithinMs);
-  const permission = await parts.journal.beginSending(task, owner, intentOf(task, baseline));
+  const permission = await parts.journal.beginSending(task, owner, { ...intentOf(task), baseline, knownSeq });
   if (permission === "too-late")
     return endUnsent(owner, "missed", { reason: "too-late", detail: "its turn came after its start-by time" });
   if (permission === "loss") return end(lostWithRedis, { state: "claimed", owner });
-  return send(task, request, { permission, service, isTooLate, sends: 1 });
+  const sentAtMs = await parts.nowMs();
+  if (permission !== "permitted") return askAgain(sentAtMs);
+  return sendPermitted(task, { ...request, owner }, { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs });
 }
 
 /** Redis went back to a time before its record of this start, if there was one: whether the request went out cannot be known. */
@@ -54,38 +67,49 @@ const lostWithRedis: Ending = {
     "Redis lost what was written around the time this was due: it may have been started before; not started again",
 };
 
-function intentOf({ startByMs, slotMs }: Task, baseline: string) {
-  return { startByMs, slotMs, baseline };
+function intentOf({ startByMs, slotMs }: Task) {
+  return { startByMs, slotMs };
+}
+
+/** Another worker claimed it, or Redis must be looked at first: whoever comes next reads the journal and goes on from there. */
+function askAgain(nowMs: number): Step {
+  return { step: "snooze", untilMs: nowMs + 1_000 };
 }
 
 /** Sends once more after no answer came; undefined when that may not be: sent often enough, or after the start-by time. */
-export async function sendAgain(task: Task, request: Omit<StartRequest, "baseline">): Promise<Step | undefined> {
+export async function sendAgain(
+  task: Task,
+  request: Omit<WantedStart, "baseline" | "knownSeq">,
+): Promise<Step | undefined> {
   const { parts, claim } = request;
   const { sends } = claim.entry;
   const service = parts.service(task.service);
   if (service === undefined || sends >= sendsMax) return undefined;
   if (parts.stopping.aborted) return { step: "snooze", untilMs: await parts.nowMs() };
   const isTooLate = createDeadline(sendWithinMs);
-  const permission = await parts.journal.sendAgain(task, claim.owner, { ...intentOf(task, ""), sends });
+  const permission = await parts.journal.sendAgain(task, claim.owner, { ...intentOf(task), sends });
   if (permission === "too-late" || permission === "loss") return undefined;
-  if (permission === "permitted")
-    parts.log.warn("task.sent-again", { policy: task.policy, taskId: task.id, target: task.target, sends: sends + 1 });
-  return send(task, request, { permission, service, isTooLate, sends: sends + 1 });
+  const sentAtMs = await parts.nowMs();
+  if (permission !== "permitted") return askAgain(sentAtMs);
+  parts.log.warn("task.sent-again", { policy: task.policy, taskId: task.id, target: task.target, sends: sends + 1 });
+  const startedAtMs = claim.entry.sentAtMs ?? sentAtMs;
+  const permitted = { service, isTooLate, sends: sends + 1, sentAtMs, startedAtMs };
+  return sendPermitted(task, { ...request, owner: claim.owner }, permitted);
 }
 
+/** A request that may go out now. `sentAtMs`: since when, by Redis; `startedAtMs`: since when the first of the task could. */
 interface Permitted {
-  readonly permission: Exclude<Permission, "too-late" | "loss">;
   readonly service: SyncService;
   readonly isTooLate: () => boolean;
   readonly sends: number;
+  readonly sentAtMs: number;
+  readonly startedAtMs: number;
 }
 
-async function send(task: Task, request: Omit<StartRequest, "baseline">, permitted: Permitted): Promise<Step> {
+/** Sends what the journal has permitted to this owner just now, and judges what comes of it. */
+export async function sendPermitted(task: Task, request: StartRequest, permitted: Permitted): Promise<Step> {
   const { parts } = request;
-  const { permission, service, isTooLate, sends } = permitted;
-  const sentAtMs = await parts.nowMs();
-  // Another worker claimed it, or Redis must be looked at first: whoever comes next reads the journal and goes on from there.
-  if (permission !== "permitted") return { step: "snooze", untilMs: sentAtMs + 1_000 };
+  const { service, isTooLate, sends, sentAtMs, startedAtMs } = permitted;
   try {
     const query = task.repository === null ? {} : { repository: task.repository };
     const options = { idempotencyKey: task.id, maySend: () => !isTooLate() && !parts.stopping.aborted };
@@ -95,34 +119,37 @@ async function send(task: Task, request: Omit<StartRequest, "baseline">, permitt
     if (!(error instanceof ServiceError)) throw error;
     return judgeFailure(task, error, { request, sentAtMs, sends });
   }
-  await parts.journal.answered(task);
-  parts.log.info("task.started", { policy: task.policy, taskId: task.id, kind: task.kind, target: task.target });
-  if (!request.acceptedEnds) return { step: "snooze", untilMs: sentAtMs + 1_000 };
+  const started = { policy: task.policy, taskId: task.id, kind: task.kind, target: task.target };
+  if (!request.acceptedEnds) {
+    await parts.journal.answered(task);
+    parts.log.info("task.started", started);
+    return { step: "snooze", untilMs: sentAtMs + 1_000 };
+  }
+  parts.log.info("task.started", started);
   return end(
     {
       status: task.kind === "activate" ? "succeeded" : "accepted",
       evidence: "direct",
       reason: "answered",
       detail: "the service accepted it",
-      startedAtMs: request.claim.entry.sentAtMs ?? sentAtMs,
+      startedAtMs,
       answerLost: sends > 1,
       sends,
     },
-    { state: "answered" },
+    { state: "answered", isAnswer: true },
   );
 }
 
 interface Failed {
-  readonly request: Omit<StartRequest, "baseline">;
+  readonly request: StartRequest;
   readonly sentAtMs: number;
   readonly sends: number;
 }
 
 async function judgeFailure(task: Task, error: ServiceError, { request, sentAtMs, sends }: Failed): Promise<Step> {
-  const { parts, claim } = request;
+  const { parts, owner } = request;
   const reason = reasonOf[error.kind];
   const ending = { status: "not-started", evidence: "direct", reason, detail: error.message } as const;
-  const { owner } = claim;
   const judgement = judge(error, task.kind);
   if (judgement === "verify") {
     const { policy, id: taskId } = task;

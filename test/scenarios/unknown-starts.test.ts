@@ -81,6 +81,40 @@ describe("onUnknown: retry", () => {
   });
 });
 
+describe("a start whose answer is its end (follow.until: accepted)", () => {
+  const accepted = story(3, ", follow: { until: accepted }");
+
+  it("reads nothing, holds nothing, and ends with the answer", async () => {
+    const { run, sandbox } = await start({ policies: accepted });
+    expect(await run("story")).toMatchObject({ status: "accepted", evidence: "direct", answerLost: false });
+    expect(await run("story")).toMatchObject({ status: "accepted" });
+    expect(sandbox.requests()).toEqual({ RunSyncJob: { 200: 2 } });
+  });
+
+  it("is confirmed by an activity that began after it, where the mapping says when they begin", async () => {
+    const { run, starts } = await start({
+      policies: accepted,
+      mapping: "timed",
+      faults: ["lost-answer,op=RunSyncJob,first=1"],
+    });
+    expect(await run("story")).toMatchObject({ status: "accepted", answerLost: true });
+    expect(starts(3)).toBe(1);
+  });
+
+  it("is not confirmed by a start by hand from before, which nobody had read of", async () => {
+    const world = await start({ policies: accepted, mapping: "timed", faults: ["reset,op=RunSyncJob,after=1"] });
+    await startByHand(world, 3);
+    expect(await world.run("story")).toMatchObject({ status: "unknown", reason: "answer-lost" });
+    expect(world.starts(3)).toBe(1);
+  });
+
+  it("stays unknown where the mapping does not say when activities begin", async () => {
+    const { run, starts } = await start({ policies: accepted, faults: ["lost-answer,op=RunSyncJob,first=1"] });
+    expect(await run("story")).toMatchObject({ status: "unknown", reason: "answer-lost" });
+    expect(starts(3)).toBe(1);
+  });
+});
+
 describe("onUnknown: give-up", () => {
   it("does not look", async () => {
     const { run, sandbox } = await start({

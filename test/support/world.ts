@@ -34,6 +34,8 @@ const mapping = `
       activity: { id: item.activityId, syncJobId: item.syncJobId, finished: 'item.state in ["Finished", "Failed"]', succeeded: item.state == "Finished" }
       conflict: { id: item.conflictId, syncJobId: item.syncJobId }`;
 
+const timed = mapping.replace("finished:", "startedAt: item.startedAt, finished:");
+
 /** What a scenario starts with. */
 export interface WorldOptions {
   readonly redis: { readonly url: string; readonly prefix: string };
@@ -41,7 +43,8 @@ export interface WorldOptions {
   readonly policies: string;
   readonly faults?: readonly string[];
   readonly sandbox?: Parameters<typeof startSandbox>[0];
-  readonly mapping?: boolean;
+  /** `timed`: it also says when activities began. */
+  readonly mapping?: boolean | "timed";
   /** Further services: name → base URL. */
   readonly moreServices?: Readonly<Record<string, string>>;
   /** What else stands in each further service, as YAML in one line. */
@@ -184,7 +187,7 @@ services:
   main:
     baseUrl: ${baseUrl}
     token: { env: TEST_TOKEN }
-    timeouts: { request: 5s }${mapped ? `\n    mapping:${mapping}` : ""}${more.join("")}
+    timeouts: { request: 5s }${mapped === false ? "" : `\n    mapping:${mapped === "timed" ? timed : mapping}`}${more.join("")}
 defaults: { follow: { until: settled, deadline: 20s } }
 policies:
 ${policies}`;

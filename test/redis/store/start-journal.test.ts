@@ -117,6 +117,7 @@ describe("the start journal", () => {
       sends: 1,
       answeredAtMs: undefined,
       baseline: '{"activities":120,"conflictDetails":0}',
+      knownSeq: undefined,
       lost: { kind: "unknown", detail: "reset", atMs: undefined },
       finishSeenAtMs: undefined,
     });

@@ -135,9 +135,9 @@ async function start(kind: "run" | "activate", baseUrl: string, stopping = new A
   return { step, text: `${step.step}${ending}, journal ${entry?.state}` };
 }
 
-/** An activation that is accepted has succeeded; nothing else differs. */
+/** An activation that is accepted has succeeded; nothing else differs. The outcome brings the answer to the journal (store/history.ts). */
 const becomesOf = (becomes: string, kind: "run" | "activate") =>
-  becomes === accepted ? `end ${kind === "run" ? "accepted" : "succeeded"} answered, journal answered` : becomes;
+  becomes === accepted ? `end ${kind === "run" ? "accepted" : "succeeded"} answered, journal sending` : becomes;
 
 describe.each(["run", "activate"] as const)("a start (%s) that meets", (kind) => {
   it.each(cells)("%s", async (_what, answer, becomes) => {

@@ -1,0 +1,181 @@
+// What the feeds show of a start (src/work/evidence.ts), on a real feed book: also when a walk ends right between two of its reads.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { silentLog } from "../../../src/core/event-log.ts";
+import type { ItemReader } from "../../../src/feeds/mapping.ts";
+import { FeedBook } from "../../../src/store/feed-book.ts";
+import { Leases } from "../../../src/store/leases.ts";
+import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import type { ItemFacts } from "../../../src/tasks/feed.ts";
+import type { Task } from "../../../src/tasks/task.ts";
+import { appearedSince, feedOf } from "../../../src/work/evidence.ts";
+import type { WorkParts } from "../../../src/work/parts.ts";
+import { defaultTiming } from "../../../src/work/timing.ts";
+import { verifyStart } from "../../../src/work/verify.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const target = redisForTest();
+let store: Store;
+let journal: StartJournal;
+let book: FeedBook;
+
+beforeAll(async () => {
+  store = await openStore(target);
+  journal = new StartJournal(store);
+  book = new FeedBook(store);
+});
+afterAll(() => store.close());
+
+const taskOf = (id: string): Task => ({
+  v: 1,
+  id,
+  kind: "run",
+  policy: "nightly",
+  service: id,
+  repository: null,
+  target: "42",
+  slotMs: 0,
+  origin: "manual",
+  covers: [],
+  startByMs: 9_999_999_999_999,
+});
+
+/** A mapping that says all but `unknown`. */
+function partsFor({ unknown, readsFrom = book }: { unknown?: string; readsFrom?: FeedBook } = {}): WorkParts {
+  const reader: ItemReader = {
+    read: () => item("none", undefined),
+    knows: (fact) => fact !== unknown,
+    failures: () => ({ count: 0, last: "" }),
+  };
+  return {
+    policy: () => testPolicy(),
+    service: () => undefined,
+    held: async () => undefined,
+    chains: { expanded: async () => {}, released: async () => {} },
+    itemReader: () => reader,
+    journal,
+    leases: new Leases(store),
+    book: readsFrom,
+    read: async () => {},
+    enqueue: async () => {},
+    nowMs: () => redisTimeMs(store),
+    stopping: new AbortController().signal,
+    timing: { ...defaultTiming, verifyForMs: 0 },
+    log: silentLog,
+  };
+}
+
+const item = (id: string, startedAtMs: number | undefined): ItemFacts => ({
+  id,
+  fingerprint: "f",
+  syncJobId: "42",
+  startedAtMs,
+  finished: true,
+  succeeded: true,
+  label: undefined,
+});
+
+const walk = async (task: Task, list: "activities" | "conflictDetails", items: readonly ItemFacts[]) => {
+  const startedAtMs = await redisTimeMs(store);
+  const status = await book.status(feedOf(task, list));
+  await book.takeIn(feedOf(task, list), status, { items, sinceSeq: status.seq });
+  await book.walked(feedOf(task, list), { startedAtMs, count: items.length, whole: true });
+};
+
+/** A start that waited for no walk, and whose answer got lost. */
+async function startUnread(task: Task) {
+  const intent = { startByMs: task.startByMs, leaseMs: 60_000, notesFeed: true };
+  const sentAtMs = (await journal.sendAtOnce(task, "me", intent)) ?? 0;
+  await journal.answerLost(task.id, { kind: "unknown", detail: "reset", atMs: sentAtMs + 50 });
+  return { sentAtMs, entry: await journal.claim(task.id, "me") };
+}
+
+const verify = (task: Task, parts: WorkParts, entry: Awaited<ReturnType<typeof startUnread>>["entry"]) =>
+  verifyStart(task, testPolicy(), { parts, claim: { owner: "me", entry } });
+
+describe("a lost answer of a start for which nothing was read before", () => {
+  it("is not confirmed by what is older than the start, in a feed that nobody has read for long", async () => {
+    const task = taskOf("older");
+    await walk(task, "activities", [item("known", 1_000)]);
+    const { sentAtMs, entry } = await startUnread(task);
+    expect(entry.knownSeq).toBe(1);
+    await walk(task, "activities", [item("days ago", sentAtMs - 86_400_000), item("just before", sentAtMs - 1)]);
+    const parts = partsFor();
+    expect(await appearedSince(task, parts, entry)).toMatchObject({ ours: [], confidence: undefined, grew: false });
+    expect(await verify(task, parts, entry)).toMatchObject({ step: "end", ending: { status: "unknown" } });
+    expect((await journal.entry(task.id))?.state).toBe("sending");
+  });
+
+  it("is not confirmed by what was known before, whatever it says of its begin", async () => {
+    const task = taskOf("known");
+    await walk(task, "activities", [item("from tomorrow", 9_999_999_999_999)]);
+    const { entry } = await startUnread(task);
+    await walk(task, "activities", [item("from tomorrow", 9_999_999_999_999)]);
+    expect((await appearedSince(task, partsFor(), entry)).ours).toEqual([]);
+  });
+
+  it("is not confirmed where the mapping does not say when activities began", async () => {
+    const task = taskOf("timeless");
+    const { entry } = await startUnread(task);
+    await walk(task, "activities", [item("whenever", undefined)]);
+    const parts = partsFor({ unknown: "startedAt" });
+    expect(await appearedSince(task, parts, entry)).toMatchObject({ ours: [], attributable: false });
+    const step = await verify(task, parts, entry);
+    expect(step).toMatchObject({ ending: { status: "unknown", detail: "reset; the feeds cannot tell" } });
+  });
+
+  it("is not surely shown by an activity that began much later", async () => {
+    const task = taskOf("later");
+    const { sentAtMs, entry } = await startUnread(task);
+    await walk(task, "activities", [item("an hour later", sentAtMs + 3_600_000)]);
+    expect(await verify(task, partsFor(), entry)).toMatchObject({ ending: { status: "unknown" } });
+  });
+
+  it("is confirmed by an activity that began right after the permission", async () => {
+    const task = taskOf("ours");
+    const { sentAtMs, entry } = await startUnread(task);
+    await walk(task, "activities", [item("old", sentAtMs - 5_000), item("ours", sentAtMs + 20)]);
+    const { ours, confidence } = await appearedSince(task, partsFor(), entry);
+    expect(ours.map(({ id }) => id)).toEqual(["ours"]);
+    expect(confidence).toBe("likely");
+    expect(await verify(task, partsFor(), entry)).toMatchObject({ step: "snooze" });
+    expect((await journal.entry(task.id))?.state).toBe("answered");
+  });
+});
+
+describe("a walk that ends while the feeds are looked at", () => {
+  /** A book in which the walk of the conflicts ends right after their status or their items were read. */
+  const bookThatMovesOn = (task: Task, read: "status" | "discoveredSince") => {
+    const moving = new FeedBook(store);
+    let isOver = false;
+    const real = moving[read].bind(moving) as (...args: unknown[]) => Promise<unknown>;
+    const moved = async (...args: unknown[]) => {
+      const answer = await real(...args);
+      if (JSON.stringify(args[0]) !== JSON.stringify(feedOf(task, "conflictDetails")) || isOver) return answer;
+      isOver = true;
+      await walk(task, "conflictDetails", [item("conflict", undefined)]);
+      return answer;
+    };
+    return Object.assign(moving, { [read]: moved });
+  };
+
+  it.each(["status", "discoveredSince"] as const)(
+    "is never known as ended without what it found (in between: after %s)",
+    async (read) => {
+      const task = taskOf(`moves-${read}`);
+      await walk(task, "activities", []);
+      await walk(task, "conflictDetails", []);
+      await journal.claim(task.id, "me");
+      const baseline = '{"v":1,"activities":0,"conflictDetails":0}';
+      await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
+      const entry = await journal.claim(task.id, "me");
+      const before = await book.status(feedOf(task, "conflictDetails"));
+      const parts = partsFor({ readsFrom: bookThatMovesOn(task, read) });
+      const first = await appearedSince(task, parts, entry);
+      expect([first.conflictDetails.walks, first.newConflicts]).toEqual([before.walks, 0]);
+      const second = await appearedSince(task, parts, entry);
+      expect([second.conflictDetails.walks, second.newConflicts]).toEqual([before.walks + 1, 1]);
+    },
+  );
+});
