@@ -33,8 +33,8 @@ export async function checkOut(commit: string): Promise<Build> {
   const folder = join(root, ".cache", "cluster", hash);
   if (!existsSync(join(folder, "src", "main.ts"))) {
     mkdirSync(join(root, ".cache", "cluster"), { recursive: true });
-    await run("git", ["-C", root, "worktree", "prune"]);
-    await run("git", ["-C", root, "worktree", "add", "--detach", folder, hash]);
+    // By force: its folder may have been removed by hand.
+    await run("git", ["-C", root, "worktree", "add", "--force", "--detach", folder, hash]);
   }
   const packages = join(folder, "node_modules");
   if (!existsSync(packages)) symlinkSync(join(root, "node_modules"), packages);

@@ -2,7 +2,8 @@
 //
 // An item is eight bytes of a hash of its id, kept in one of 4,096 small hashes, which Redis packs tightly. There are two
 // generations: what is seen goes into the present one, also from the one before, which is dropped whole a week later. So an item that
-// is gone from the list is forgotten after one to two weeks, and nothing needs to know which one it was.
+// is gone from the list is forgotten after one to two weeks, and nothing needs to know which one it was. In the first
+// generation, facts that are still kept count, too: they are all that a version before the buckets has written, and writes while both run.
 import { hash } from "node:crypto";
 import type { ItemFacts } from "../tasks/feed.ts";
 import { createScript, type Store } from "./redis.ts";
@@ -17,24 +18,28 @@ const words: Readonly<Record<string, Novelty>> = { n: "new", a: "again", k: "kno
 
 /**
  * KEYS: status, items, order, then for each bucket the present and the previous one. ARGV: how many facts are kept, since which
- * number, 1 when the first item must be known, how long all is kept, then for each item its bucket here, digest, id, fingerprint, facts.
+ * number, 1 when the first item must be known, how long all is kept, the generation, then for each item its bucket here, digest, id, fingerprint, facts.
  * Answers a letter for each item, or nothing when the first was not known.
  */
 const takeInScript = createScript(`
 local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local function find(bucket, digest)
+local function find(bucket, digest, id)
   local value = redis.call('HGET', KEYS[2 * bucket + 2], digest)
   if value then return value end
   value = redis.call('HGET', KEYS[2 * bucket + 3], digest)
+  if not value and ARGV[5] == '0' then
+    local first, fingerprint = string.match(redis.call('HGET', KEYS[2], id) or '', '^(%d+) (%S+)')
+    value = first and first .. ' ' .. string.sub(fingerprint, 1, 8)
+  end
   if value then redis.call('HSET', KEYS[2 * bucket + 2], digest, value) end
   return value
 end
-if ARGV[3] == '1' and (#ARGV < 9 or not find(tonumber(ARGV[5]), ARGV[6])) then return false end
+if ARGV[3] == '1' and (#ARGV < 10 or not find(tonumber(ARGV[6]), ARGV[7], ARGV[8])) then return false end
 local letters, grew = {}, false
-for i = 5, #ARGV, 5 do
+for i = 6, #ARGV, 5 do
   local bucket, digest, id, fingerprint = tonumber(ARGV[i]), ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local short = string.sub(fingerprint, 1, 8)
-  local value = find(bucket, digest)
+  local value = find(bucket, digest, id)
   local first, seen
   if value then
     local space = string.find(value, ' ', 1, true)
@@ -92,7 +97,7 @@ export async function takeInItems(
   for (let from = 0; from < items.length; from += portionMax) {
     const portion = toArguments(items.slice(from, from + portionMax), place);
     const anchored = how.mustKnowFirst && from === 0 ? 1 : 0;
-    const args = [how.factsMax, how.sinceSeq, anchored, how.keepForMs, ...portion.args];
+    const args = [how.factsMax, how.sinceSeq, anchored, how.keepForMs, place.generation, ...portion.args];
     const letters = await takeInScript(store, [...place.keys, ...portion.keys], args);
     if (typeof letters !== "string") return undefined;
     for (const letter of letters) novelties.push(words[letter] ?? "known");

@@ -72,7 +72,7 @@ async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise
     case "run":
     case "activate": {
       const owner = randomUUID();
-      const started = task.target === targetFromMasks ? undefined : await startAtOnce(task, parts, owner);
+      const started = isFromMasks(task) ? undefined : await startAtOnce(task, parts, owner);
       if (started !== undefined) return started;
       const entry = await parts.journal.claim(task.id, owner);
       if (entry.state === "settled") return { step: "settled" };

@@ -59,6 +59,16 @@ describe("the feed book", () => {
     ]);
   });
 
+  it("knows in its first generation what a version before the buckets has seen, from the facts alone", async () => {
+    const one = feed("older");
+    await store.redis.hset(store.key("feed-items", feedId(one)), "there", '1 x {"label":"a b c"}');
+    await store.redis.hset(store.key("feed", feedId(one)), "seq", 1);
+    const page = [item("there", "x"), item("fresh", "x")];
+    expect(await takeIn(one, page, { sinceSeq: 1, mustKnowFirst: true })).toEqual(["known", "new"]);
+    expect((await book.status(one)).seq).toBe(2);
+    expect(await takeIn(feed("older-2"), page)).toEqual(["new", "new"]);
+  });
+
   it("begins a generation after a week and three whole walks, and drops the one before the last", async () => {
     const one = feed("weekly");
     const walked = () => book.walked(one, { startedAtMs: 1, count: 1, whole: true });
