@@ -155,7 +155,7 @@ describe("the proposal of a mapping", () => {
           if (expression !== undefined) expect(checkExpression(expression, "item")).toBeUndefined();
         proposeMapping(list, items, clues);
       }),
-      { numRuns: 300 },
+      { numRuns: 60 },
     );
   });
 });
