@@ -15,7 +15,7 @@ describe("a line of CSV", () => {
 
   it("has no cell of text that begins like a formula, whatever the text is", () => {
     fc.assert(
-      fc.property(fc.string({ unit: "binary" }), (text) => {
+      fc.property(fc.string({ unit: fc.constantFrom(...'=+-@\t\r\n\0 ",;aé\u00a0＝') }), (text) => {
         const line = csvLine([text]);
         const cell = line.startsWith('"') ? line.slice(1, -1).replaceAll('""', '"') : line;
         expect(cell.trimStart()).not.toMatch(/^[=+\-@]/);

@@ -1,0 +1,117 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { discoverService } from "../../../../src/feeds/discover/discover-service.ts";
+import { SyncService, staticToken } from "../../../../src/service/client.ts";
+
+/** How the server answers, and what it was asked. */
+let items = 0;
+let isClever = false;
+let canCount = true;
+let asked: { method: string; path: string; query: URLSearchParams }[] = [];
+
+const server = createServer((request, response): unknown => {
+  const { pathname, searchParams: query } = new URL(request.url ?? "", "http://x");
+  asked.push({ method: request.method ?? "", path: pathname, query });
+  const json = (body: unknown) =>
+    response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+  if (pathname.endsWith("/$count")) return canCount ? json(items) : response.writeHead(400).end();
+  if (!pathname.endsWith("/synchronizationactivities")) return json({ value: [] });
+  const from = Number(query.get("page") ?? (isClever ? query.get("$skip") : null) ?? 0);
+  const wish = /maxpagesize=(\d+)/.exec(String(request.headers["prefer"]))?.[1];
+  const size = Number((isClever ? (query.get("$top") ?? wish) : null) ?? 10);
+  const only = isClever ? /^id eq (\d+)$/.exec(query.get("$filter") ?? "")?.[1] : undefined;
+  const value = Array.from({ length: Math.min(size, items - from) }, (_, index) => ({
+    id: from + index + 1,
+    syncJobId: 3,
+  }));
+  if (isClever && query.get("$orderby") === "id desc") value.reverse();
+  const end = from + value.length;
+  return json({
+    value: only === undefined ? value : value.filter(({ id }) => id === Number(only)),
+    ...(end < items ? { "@odata.nextLink": `${pathname}?page=${end}&secret=hush` } : {}),
+  });
+});
+
+beforeAll(async () => {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  asked = [];
+  canCount = true;
+  isClever = false;
+});
+
+async function discover() {
+  const { port } = server.address() as AddressInfo;
+  const service = new SyncService({ baseUrl: `http://127.0.0.1:${port}`, token: staticToken("x"), retries: 0 });
+  const notes: string[] = [];
+  const parts = { repository: "HR", pages: 2, probe: true, syncJobIds: ["3"], signal: AbortSignal.timeout(20_000) };
+  const { found, unreadable } = await discoverService({
+    ...parts,
+    service,
+    lists: ["activities"],
+    note: (what, outcome) => notes.push(`${what}: ${outcome}`),
+  });
+  service.close();
+  return { found: found[0], unreadable, notes };
+}
+
+describe("a discovery", () => {
+  it("finds out which options are honoured, and reads the end of a long list by an offset", async () => {
+    items = 100_000;
+    isClever = true;
+    const { found } = await discover();
+    expect(found?.probes).toEqual({
+      $top: "honoured",
+      $skip: "honoured",
+      $orderby: "honoured",
+      $filter: "honoured",
+      maxpagesize: "honoured",
+      $count: "honoured",
+    });
+    expect(found?.sample).toEqual({ count: 100_000, pageSize: 10, seen: "ends", items: 40 });
+    expect(found?.proposal.grows).toBe("at its end");
+  });
+
+  it("says so where options are ignored and the end is too far", async () => {
+    items = 100_000;
+    const { found } = await discover();
+    expect(found?.probes).toMatchObject({
+      $top: "ignored",
+      $skip: "ignored",
+      $orderby: "ignored",
+      $filter: "ignored",
+      maxpagesize: "ignored",
+    });
+    expect(found?.sample.seen).toBe("front");
+  });
+
+  it("makes a bounded number of requests, all of them GET, and names each without a link's query", async () => {
+    items = 100_000;
+    canCount = false;
+    const { found, notes } = await discover();
+    expect(found?.probes?.$count).toBe("refused");
+    // Masks, the count, 2 + 30 pages, five probes.
+    expect(asked).toHaveLength(1 + 1 + 32 + 5);
+    expect(notes).toHaveLength(asked.length);
+    expect(new Set(asked.map(({ method }) => method))).toEqual(new Set(["GET"]));
+    expect(notes.join()).not.toContain("hush");
+  });
+
+  it("walks to the end of a list that is not long", async () => {
+    items = 95;
+    const { found } = await discover();
+    expect(found?.sample).toEqual({ count: 95, pageSize: 10, seen: "ends", items: 35 });
+  });
+
+  it("has nothing to propose for an empty list, and tries nothing on it", async () => {
+    items = 0;
+    const { found } = await discover();
+    expect(found?.proposal.lines.every(({ expression }) => expression === undefined)).toBe(true);
+    expect(found?.probes).toMatchObject({ $top: "untried", $skip: "untried", $orderby: "untried", $filter: "untried" });
+  });
+});
