@@ -22,7 +22,7 @@ describe("syncline pause and resume", () => {
     expect(skipped).toMatchObject({ policy: "often", reason: "paused" });
     expect(skipped["note"]).toMatch(/^release 14 \(.+@.+\)$/);
     expect(one.events.find(({ event }) => event === "pause.set")).toMatchObject({ scope: "policy", name: "often" });
-    expect((await command("pause", "--list")).out).toContain("release 14");
+    expect((await house.here(prefix, "pause", "--list")).out).toContain("release 14");
     const { out, code } = await command("resume", "often");
     expect([out, code]).toEqual(["policy often resumed", 0]);
     await one.until(({ event }) => event === "pause.cleared");
@@ -34,13 +34,13 @@ describe("syncline pause and resume", () => {
     const states = (await records(prefix, "often")).map(({ state }) => state).join(" ");
     expect(states).toMatch(/^(started )+(skipped )+(started ?)+$/);
     expect((await records(prefix, "other")).every(({ state }) => state === "started")).toBe(true);
-    expect((await command("pause", "--list", "--json")).out).toBe("[]");
+    expect((await house.here(prefix, "pause", "--list", "--json")).out).toBe("[]");
   }, 30_000);
 
   it("starts the newest skipped slot once for --catch-up, and its record says so", async () => {
     const prefix = `${house.redis.prefix}-catch-up`;
     const command = (...args: string[]) => house.command(prefix, ...args);
-    await command("pause", "--all", "--note", "freeze");
+    await house.here(prefix, "pause", "--all", "--note", "freeze");
     const planner = await house.serve(prefix, "--roles", "scheduler");
     await planner.until(({ event, policy }) => event === "slot.skipped" && policy === "often");
     await planner.until(({ event, policy }) => event === "slot.skipped" && policy === "other");
@@ -64,8 +64,8 @@ describe("syncline pause and resume", () => {
   }, 30_000);
 
   it("refuses what would pause nothing, or everything by accident", async () => {
-    const command = (...args: string[]) => house.command(house.redis.prefix, ...args);
-    const slip = await command("pause", "oftne", "--note", "x", "--config", house.file());
+    const command = (...args: string[]) => house.here(house.redis.prefix, ...args);
+    const slip = await house.command(house.redis.prefix, "pause", "oftne", "--note", "x", "--config", house.file());
     expect(slip.code).toBe(2);
     expect(slip.err).toContain("did you mean often?");
     expect((await command("pause", "--service", "man", "--note", "x", "--config", house.file())).err).toContain(

@@ -7,6 +7,7 @@ import { auditCommand } from "../../src/cli/audit.ts";
 import type { CommandIo } from "../../src/cli/command-io.ts";
 import { explainCommand } from "../../src/cli/explain.ts";
 import { pauseCommand } from "../../src/cli/pause.ts";
+import { resumeCommand } from "../../src/cli/resume.ts";
 import { readSettings, type Settings } from "../../src/config/settings.ts";
 import { UsageError } from "../../src/core/errors.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
@@ -25,7 +26,7 @@ export interface CommandHouse {
   serve(prefix: string, ...more: string[]): Promise<Syncline>;
   /** Runs any other command to its end. */
   command(prefix: string, ...args: string[]): Promise<Ended>;
-  /** Runs `audit`, `explain` or `pause` in the test's own process: what it does and prints is the same, without the start of a process. */
+  /** Runs `audit`, `explain`, `pause` or `resume` in the test's own process: what it does and prints is the same, without the start of a process. */
   here(prefix: string, ...args: string[]): Promise<Pick<Ended, "code" | "out" | "err">>;
   /** Looks into Redis. */
   inStore<T>(prefix: string, look: (store: Store) => Promise<T>): Promise<T>;
@@ -78,7 +79,7 @@ export function commandHouse(policies: string): CommandHouse {
   };
 }
 
-const commands = { audit: auditCommand, explain: explainCommand, pause: pauseCommand };
+const commands = { audit: auditCommand, explain: explainCommand, pause: pauseCommand, resume: resumeCommand };
 
 async function runHere([name = "", ...args]: readonly string[], variables: Readonly<Record<string, string>>) {
   const make = Object.entries(commands).find(([known]) => known === name)?.[1];
