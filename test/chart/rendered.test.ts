@@ -21,7 +21,7 @@ beforeAll(async () => {
     }
   };
   await Promise.all([workOff(), workOff(), workOff()]);
-}, 60_000);
+}, 180_000);
 
 const objects = () => [...rendered.values()].flat();
 
