@@ -3,7 +3,8 @@
 #   docker build -t syncline .
 #   docker run --read-only -v ./config:/etc/syncline:ro -e REDIS_URL=redis://redis:6379 syncline serve --config /etc/syncline
 #
-# NODE_IMAGE may be any image with Node 24 on Debian; pin it by digest where images are reproducible.
+# NODE_IMAGE may be any image with Node 24 on Debian; pin it by digest where images are reproducible. With the same NODE_IMAGE and
+# SOURCE_DATE_EPOCH every file has the same bytes; for the same times too: --output type=image,rewrite-timestamp=true.
 ARG NODE_IMAGE=node:24-bookworm-slim
 
 FROM ${NODE_IMAGE} AS build
@@ -14,13 +15,18 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 RUN npm run -s build -- --sourceMap false --declaration false
-RUN npm sbom --omit=dev --sbom-format=cyclonedx > sbom.cdx.json
 
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev --ignore-scripts \
- && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.md' \) -delete
+COPY scripts/prune-modules.mjs scripts/sbom.mjs scripts/
+ARG SOURCE_DATE_EPOCH=0
+# The bill of materials is of what is installed here and nowhere else (`--omit` would leave out what is needed for both). Then goes what is never loaded at run time: types, sources, maps,
+# pages, tests, builds for browsers.
+RUN npm ci --omit=dev --omit=optional --ignore-scripts \
+ && npm pkg delete devDependencies && npm sbom --sbom-format=cyclonedx > npm-sbom.json \
+ && node scripts/sbom.mjs < npm-sbom.json > sbom.cdx.json \
+ && node scripts/prune-modules.mjs node_modules
 
 # What Node needs to run: itself, the libraries it is linked to, certificates of public authorities, a user and a place for files.
 FROM ${NODE_IMAGE} AS runtime
@@ -33,6 +39,10 @@ RUN set -eu; root=/runtime; node=$(readlink -f "$(command -v node)"); \
     echo 'syncline:x:10001:10001:syncline:/tmp:/nonexistent' > "$root/etc/passwd"; \
     echo 'syncline:x:10001:' > "$root/etc/group"
 
+# `docker build --target sbom --output .` writes the bill of materials beside the image.
+FROM scratch AS sbom
+COPY --from=dependencies /app/sbom.cdx.json /
+
 FROM scratch
 ARG VERSION=0.1.0
 ARG REVISION=unknown
@@ -44,7 +54,7 @@ LABEL org.opencontainers.image.title="Syncline" \
 COPY --from=runtime /runtime /
 COPY --from=dependencies /app/node_modules /app/node_modules
 COPY --from=build /build/dist /app/dist
-COPY --from=build /build/sbom.cdx.json /build/package.json /app/
+COPY --from=dependencies /app/sbom.cdx.json /app/package.json /app/
 COPY config /app/config
 COPY LICENSE policies.schema.json /app/
 WORKDIR /app

@@ -15,6 +15,11 @@ const withRedis = (name: string) => ({
   },
 });
 
+// Real helm, on the chart: test/chart/global-helm.ts fetches it once.
+const chart = { test: { ...plain("chart").test, globalSetup: ["./test/chart/global-helm.ts"], testTimeout: 30_000 } };
+// A Docker engine, and one image for all; skipped where there is no engine.
+const image = { test: { ...plain("image").test, testTimeout: 120_000, hookTimeout: 600_000 } };
+
 export default defineConfig({
   test: {
     maxWorkers: 2,
@@ -26,6 +31,8 @@ export default defineConfig({
       withRedis("redis"),
       withRedis("cli"),
       withRedis("chaos"),
+      chart,
+      image,
     ],
   },
 });

@@ -1,4 +1,4 @@
-// Runs npm for the bootstrap, on a Node of our choice and quietly. Called by private-node.mjs and dependencies.mjs.
+// Runs npm for the bootstrap, on a Node of our choice and quietly. Called by private-node.mjs, dependencies.mjs and helm.mjs.
 // Never runs install scripts and never names a registry: npm's own configuration decides where packages come from.
 import { accessSync, constants, existsSync } from "node:fs";
 import { homedir } from "node:os";
@@ -21,6 +21,18 @@ export async function npmCi(folder, { node, cache, what, otherWays = [] }) {
   const result = await run(command, [...args, "ci", ...quietAndCareful, ...cacheOption(cache)], { cwd: folder, env });
   if (result.code === 0) return;
   throw new Problem(`npm could not install ${what}: ${reason(result)}`, [...waysOut(result.stderr), ...otherWays]);
+}
+
+/**
+ * Fetches a package's archive into a folder with `npm pack`; nothing of it is installed or run.
+ * @throws Problem with npm's own last words.
+ */
+export async function npmPack(name, { folder, cache, otherWays = [] }) {
+  const { command, args } = npmCommand(process.execPath);
+  const words = ["pack", name, "--silent", "--ignore-scripts", "--loglevel=error", ...cacheOption(cache)];
+  const result = await run(command, [...args, ...words], { cwd: folder });
+  if (result.code === 0) return;
+  throw new Problem(`npm could not fetch ${name}: ${reason(result)}`, [...waysOut(result.stderr), ...otherWays]);
 }
 
 /** npm as it was called, when it called us; else the one on PATH. */

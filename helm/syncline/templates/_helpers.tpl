@@ -15,19 +15,36 @@
 {{- end -}}
 {{- end -}}
 
+{{/* What a selector of Syncline's own pods asks for. Redis and the test pod have names of their own, or a selector would find them too. */}}
 {{- define "syncline.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "syncline.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{- define "syncline.labels" -}}
+{{- define "syncline.redisSelectorLabels" -}}
+app.kubernetes.io/name: {{ include "syncline.name" . }}-redis
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "syncline.testSelectorLabels" -}}
+app.kubernetes.io/name: {{ include "syncline.name" . }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* Labels of every object that say nothing about which part it is. */}}
+{{- define "syncline.commonLabels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{ include "syncline.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: {{ include "syncline.name" . }}
 {{- with .Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{- define "syncline.labels" -}}
+{{ include "syncline.selectorLabels" . }}
+{{ include "syncline.commonLabels" . }}
 {{- end -}}
 
 {{- define "syncline.serviceAccountName" -}}
@@ -60,25 +77,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if eq $said 0 -}}{{ $least }}{{- else -}}{{ $said }}{{- end -}}
 {{- end -}}
 
-{{- define "syncline.redisEnv" -}}
-- name: REDIS_URL
-{{- if .Values.redis.embedded.enabled }}
-  value: {{ printf "redis://%s-redis:6379" (include "syncline.fullname" .) | quote }}
-{{- else if .Values.redis.existingSecret.name }}
-  valueFrom:
-    secretKeyRef:
-      name: {{ .Values.redis.existingSecret.name }}
-      key: {{ .Values.redis.existingSecret.key }}
-{{- else }}
-  value: {{ required "redis.url or redis.existingSecret.name is needed (or redis.embedded.enabled=true for trying out)" .Values.redis.url | quote }}
-{{- end }}
-{{- end -}}
-
 {{- define "syncline.podSecurityContext" -}}
 runAsNonRoot: true
-runAsUser: 10001
-runAsGroup: 10001
-fsGroup: 10001
+{{- with .Values.podSecurityContext }}
+{{- range $key := list "runAsUser" "runAsGroup" "fsGroup" }}
+{{- with index $.Values.podSecurityContext $key }}
+{{ $key }}: {{ int64 . }}
+{{- end }}
+{{- end }}
+{{- end }}
 seccompProfile: { type: RuntimeDefault }
 {{- end -}}
 
@@ -86,4 +93,21 @@ seccompProfile: { type: RuntimeDefault }
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
+{{- end -}}
+
+{{/* Refuses what would give a key twice: labels and variables that the chart sets itself. */}}
+{{- define "syncline.checkNames" -}}
+{{- $ours := list "name" "instance" "component" "version" "managed-by" "part-of" -}}
+{{- range $where := list "commonLabels" "podLabels" -}}
+{{- range $label, $_ := index $.Values $where -}}
+{{- if or (eq $label "helm.sh/chart") (and (hasPrefix "app.kubernetes.io/" $label) (has (trimPrefix "app.kubernetes.io/" $label) $ours)) -}}
+{{- fail (printf "%s sets %s, which the chart sets itself, since selectors ask for it: use another label" $where $label) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.extraEnv -}}
+{{- if regexMatch "^(REDIS_(URL|(SENTINEL_)?PASSWORD(_FILE)?|(CA|CERT|KEY)_FILE)|SYNCLINE_LOG_LEVEL)$" .name -}}
+{{- fail (printf "extraEnv sets %s, which the chart sets itself: use the values under redis and log, which keep passwords in files" .name) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}

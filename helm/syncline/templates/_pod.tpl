@@ -14,32 +14,10 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  serviceAccountName: {{ include "syncline.serviceAccountName" $root }}
-  automountServiceAccountToken: false
-  enableServiceLinks: false
+  {{- include "syncline.podBasics" $root | nindent 2 }}
   terminationGracePeriodSeconds: {{ include "syncline.graceSeconds" $root }}
-  {{- with $values.imagePullSecrets }}
-  imagePullSecrets:
-    {{- range . }}
-    - name: {{ . }}
-    {{- end }}
-  {{- end }}
   {{- with $values.priorityClassName }}
   priorityClassName: {{ . }}
-  {{- end }}
-  securityContext:
-    {{- include "syncline.podSecurityContext" $root | nindent 4 }}
-  {{- with $values.nodeSelector }}
-  nodeSelector:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with $values.tolerations }}
-  tolerations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with $values.affinity }}
-  affinity:
-    {{- toYaml . | nindent 4 }}
   {{- end }}
   topologySpreadConstraints:
     {{- if $values.topologySpreadConstraints }}
@@ -50,6 +28,8 @@ spec:
     - maxSkew: 1
       topologyKey: {{ . }}
       whenUnsatisfiable: ScheduleAnyway
+      # Pods of this version only: those of the old one are about to go.
+      matchLabelKeys: [pod-template-hash]
       labelSelector:
         matchLabels:
           {{- include "syncline.selectorLabels" $root | nindent 10 }}
@@ -64,27 +44,19 @@ spec:
         - serve
         - --config=/etc/syncline/policies
         - --roles={{ .roles }}
-        - --prefix={{ $values.redis.prefix }}
+        - {{ printf "--prefix=%s" $values.redis.prefix | quote }}
         - --drain={{ int $values.drainSeconds }}s
         - --take-over-after={{ int $values.takeOverAfterSeconds }}s
         - --health-port={{ int $values.health.port }}
-      env:
-        {{- include "syncline.redisEnv" $root | nindent 8 }}
-        - name: SYNCLINE_LOG_LEVEL
-          value: {{ $values.log.level }}
-        {{- with $values.extraEnv }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
-      {{- with $values.extraEnvFrom }}
-      envFrom:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
+      {{- include "syncline.env" $root | nindent 6 }}
       ports:
         - { name: health, containerPort: {{ int $values.health.port }}, protocol: TCP }
       startupProbe:
         httpGet: { path: /livez, port: health }
         periodSeconds: 2
+        timeoutSeconds: 5
         failureThreshold: 60
+      # Whether the event loop turns, and nothing more: a pod that waits for Redis must not be killed for it.
       livenessProbe:
         httpGet: { path: /livez, port: health }
         periodSeconds: 10
@@ -94,30 +66,91 @@ spec:
         httpGet: { path: /readyz, port: health }
         periodSeconds: 5
         timeoutSeconds: 3
+        failureThreshold: 2
       resources:
         {{- toYaml (default $values.resources .resources) | nindent 8 }}
       securityContext:
         {{- include "syncline.securityContext" $root | nindent 8 }}
-      volumeMounts:
-        # A whole folder, never subPath: only so do changed policies arrive in a running pod.
-        - { name: policies, mountPath: /etc/syncline/policies, readOnly: true }
-        {{- range $values.secrets }}
-        - { name: {{ printf "secret-%s" . }}, mountPath: {{ printf "/run/secrets/syncline/%s" . }}, readOnly: true }
-        {{- end }}
-        - { name: tmp, mountPath: /tmp }
-        {{- with $values.extraVolumeMounts }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
-  volumes:
-    - name: policies
-      configMap: { name: {{ include "syncline.policiesConfigMap" $root }} }
-    {{- range $values.secrets }}
-    - name: {{ printf "secret-%s" . }}
-      secret: { secretName: {{ . }}, defaultMode: 0440 }
-    {{- end }}
-    - name: tmp
-      emptyDir: { sizeLimit: 64Mi }
-    {{- with $values.extraVolumes }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+      {{- include "syncline.mounts" $root | nindent 6 }}
+  {{- include "syncline.volumes" $root | nindent 2 }}
+{{- end -}}
+
+{{/* What every pod with the image has in common: who it is, what it may, where it may run. */}}
+{{- define "syncline.podBasics" -}}
+serviceAccountName: {{ include "syncline.serviceAccountName" . }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+securityContext:
+  {{- include "syncline.podSecurityContext" . | nindent 2 }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "syncline.env" -}}
+env:
+  {{- include "syncline.redisEnv" . | nindent 2 }}
+  - name: SYNCLINE_LOG_LEVEL
+    value: {{ .Values.log.level }}
+  {{- with .Values.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .Values.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "syncline.mounts" -}}
+volumeMounts:
+  # A whole folder, never subPath: only so do changed policies arrive in a running pod.
+  - { name: policies, mountPath: /etc/syncline/policies, readOnly: true }
+  {{- range $index, $name := .Values.secrets }}
+  - { name: secret-{{ $index }}, mountPath: {{ printf "/run/secrets/syncline/%s" $name }}, readOnly: true }
+  {{- end }}
+  {{- if include "syncline.redisSources" . }}
+  - { name: redis, mountPath: /run/secrets/redis, readOnly: true }
+  {{- end }}
+  - { name: tmp, mountPath: /tmp }
+  {{- with .Values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{/* Modes are decimal: 288 is 0440. */}}
+{{- define "syncline.volumes" -}}
+volumes:
+  - name: policies
+    configMap: { name: {{ include "syncline.policiesConfigMap" . }} }
+  {{- range $index, $name := .Values.secrets }}
+  - name: secret-{{ $index }}
+    secret: { secretName: {{ $name }}, defaultMode: 288 }
+  {{- end }}
+  {{- with include "syncline.redisSources" . }}
+  - name: redis
+    projected:
+      defaultMode: 288
+      sources:
+        {{- . | nindent 8 }}
+  {{- end }}
+  - name: tmp
+    emptyDir: { sizeLimit: 64Mi }
+  {{- with .Values.extraVolumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end -}}

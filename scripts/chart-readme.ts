@@ -1,0 +1,65 @@
+// Makes the chart's README from the comments of its values.yaml: `npm run docs:chart`. Its staleness is tested in test/chart.
+// A comment `# -- text` above a key documents it and everything under it; never writes any other file.
+import { readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { isMap, isScalar, parseDocument, type YAMLMap } from "yaml";
+
+const chart = resolve(import.meta.dirname, "../helm/syncline");
+const begin = "<!-- values: made by `npm run docs:chart` -->";
+
+/** One documented value. */
+interface Row {
+  readonly key: string;
+  readonly fallback: string;
+  readonly text: string;
+}
+
+/**
+ * The README with a new table of values.
+ * @throws Error that names the keys of values.yaml that have no `# --` comment.
+ */
+export function renderChartReadme(readme: string, values: string): string {
+  const { contents } = parseDocument(values);
+  const undocumented: string[] = [];
+  const rows = isMap(contents) ? rowsOf(contents, "", undocumented) : [];
+  if (undocumented.length > 0)
+    throw new Error(`values.yaml says nothing about ${undocumented.join(", ")}: write "# -- …" above`);
+  const table = ["| value | default | what it is |", "|---|---|---|", ...rows.map(toLine)].join("\n");
+  const head = readme.split(begin)[0] ?? "";
+  return `${head}${begin}\n\n${table}\n`;
+}
+
+/** What is there and what should be there. */
+export function readChartReadme(): { readonly path: string; readonly present: string; readonly wanted: string } {
+  const path = join(chart, "README.md");
+  const present = readFileSync(path, "utf8");
+  return { path, present, wanted: renderChartReadme(present, readFileSync(join(chart, "values.yaml"), "utf8")) };
+}
+
+function rowsOf(map: YAMLMap, path: string, undocumented: string[]): Row[] {
+  return map.items.flatMap(({ key, value }, index) => {
+    if (!isScalar(key)) return [];
+    const name = path === "" ? String(key.value) : `${path}.${key.value}`;
+    // The comment above the first key of a map belongs to the map, as the parser sees it.
+    const comment = key.commentBefore ?? (index === 0 ? map.commentBefore : undefined) ?? "";
+    const text = /^ ?-- (.*)$/m.exec(comment.split("\n").at(-1) ?? "")?.[1];
+    if (text !== undefined) return [{ key: name, fallback: toText(value), text }];
+    if (isMap(value) && value.items.length > 0) return rowsOf(value, name, undocumented);
+    undocumented.push(name);
+    return [];
+  });
+}
+
+function toText(value: unknown): string {
+  const plain: unknown = JSON.parse(JSON.stringify(value));
+  return JSON.stringify(plain);
+}
+
+function toLine({ key, fallback, text }: Row): string {
+  return `| \`${key}\` | \`${fallback.replaceAll("|", "\\|")}\` | ${text.replaceAll("|", "\\|")} |`;
+}
+
+if (import.meta.main) {
+  const { path, wanted } = readChartReadme();
+  writeFileSync(path, wanted);
+}

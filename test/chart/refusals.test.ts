@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import { template, type Values } from "../support/chart/helm.ts";
+import { least } from "../support/chart/value-sets.ts";
+
+const keda = { enabled: true, keda: { prometheus: "http://prometheus:9090" } };
+
+/** What is wrong, the values, and words that the message must hold: the place, and what may stand there. */
+const wrong: readonly (readonly [string, Values, readonly string[]])[] = [
+  ["a mistyped key", { replica: 3 }, ["additional properties 'replica' not allowed"]],
+  ["a mistyped key below", { networkPolicy: { enable: true } }, ["/networkPolicy", "'enable' not allowed"]],
+  ["no replicas", { replicas: 0 }, ["/replicas", "minimum: got 0, want 1"]],
+  ["a number as text", { replicas: "two" }, ["/replicas", "got string, want integer"]],
+  ["no scheduler", { scheduler: { replicas: 0 } }, ["/scheduler/replicas", "minimum: got 0, want 1"]],
+  [
+    "workers scaled to zero",
+    { autoscaling: { minReplicas: 0 } },
+    ["/autoscaling/minReplicas", "minimum: got 0, want 1"],
+  ],
+  ["an unknown autoscaler", { autoscaling: { kind: "magic" } }, ["/autoscaling/kind", "'keda', 'hpa'"]],
+  ["an unknown log level", { log: { level: "loud" } }, ["/log/level", "'debug', 'info', 'warn', 'error'"]],
+  ["a digest that is none", { image: { digest: "sha256:abc" } }, ["/image/digest", "does not match pattern"]],
+  ["an address of Redis that is none", { redis: { url: "http://redis" } }, ["/redis/url", "does not match pattern"]],
+  [
+    "a policy file that is no YAML by name",
+    { policies: { files: { "a.txt": "x" } } },
+    ["/policies/files", "'a.txt' not allowed"],
+  ],
+  ["a secret whose name cannot be", { secrets: ["My Secret"] }, ["/secrets/0", "does not match pattern"]],
+  ["the same secret twice", { secrets: ["a", "a"] }, ["/secrets", "items at 0 and 1 are equal"]],
+  ["a port below 1024", { health: { port: 80 } }, ["/health/port", "minimum: got 80, want 1,024"]],
+  [
+    "the user root",
+    { podSecurityContext: { runAsUser: 0 } },
+    ["/podSecurityContext/runAsUser", "minimum: got 0, want 1"],
+  ],
+  [
+    "memory that is no quantity",
+    { resources: { limits: { memory: "lots" } } },
+    ["/resources/limits/memory", "does not match pattern"],
+  ],
+  // What only the templates can tell.
+  [
+    "a label that a selector uses",
+    { podLabels: { "app.kubernetes.io/name": "x" } },
+    ["podLabels sets app.kubernetes.io/name"],
+  ],
+  [
+    "a common label that the chart sets",
+    { commonLabels: { "helm.sh/chart": "x" } },
+    ["commonLabels sets helm.sh/chart"],
+  ],
+  [
+    "a password as a variable",
+    { extraEnv: [{ name: "REDIS_PASSWORD", value: "x" }] },
+    ["extraEnv sets REDIS_PASSWORD", "keep passwords in files"],
+  ],
+  ["no policies", { policies: {} }, ["policies.files or policies.existingConfigMap is needed"]],
+  ["policies twice", { policies: { files: { "a.yaml": "x" }, existingConfigMap: "b" } }, ["are both set: set one"]],
+  ["no Redis", { redis: {} }, ["redis.url or redis.existingSecret.name is needed"]],
+  ["two Redis", { redis: { url: "redis://a", embedded: { enabled: true } } }, ["there can be one Redis only"]],
+  [
+    "a grace period below the drain",
+    { drainSeconds: 60, terminationGracePeriodSeconds: 60 },
+    ["terminationGracePeriodSeconds is 60", "= 75"],
+  ],
+  ["autoscaling of undivided pods", { autoscaling: keda }, ["only workers are scaled, so set split=true"]],
+  [
+    "least above most",
+    { split: true, autoscaling: { ...keda, minReplicas: 20 } },
+    ["autoscaling.minReplicas is 20", "which is 10"],
+  ],
+  [
+    "KEDA without Prometheus",
+    { split: true, autoscaling: { enabled: true } },
+    ["autoscaling.keda.prometheus is needed"],
+  ],
+  [
+    "too many policies",
+    { policies: { files: { "a.yaml": "x".repeat(1_000_001) } } },
+    ["policies.files is larger than 1 MB"],
+  ],
+];
+
+describe("the chart refuses", () => {
+  it.each(wrong)("%s, and says where", async (_what, values, words) => {
+    const { code, out, err } = await template({ ...least, ...values });
+    expect([code, out]).toEqual([1, ""]);
+    for (const word of words) expect(err).toContain(word);
+  });
+});

@@ -1,0 +1,203 @@
+import { describe, expect, it } from "vitest";
+import { type KubeObject, render, type Values } from "../support/chart/helm.ts";
+import { podSpecsOf } from "../support/chart/pod-specs.ts";
+import { least } from "../support/chart/value-sets.ts";
+
+const made = (values: Values) => render({ ...least, ...values });
+
+async function one(values: Values, kind: string, name?: string): Promise<KubeObject & { readonly spec: unknown }> {
+  const found = (await made(values)).filter(
+    (object) => object.kind === kind && (name ?? object.metadata.name) === object.metadata.name,
+  );
+  expect(found).toHaveLength(1);
+  return Object.assign({ spec: undefined }, found[0] ?? expect.fail());
+}
+
+async function pods(values: Values) {
+  return (await made(values)).flatMap(podSpecsOf);
+}
+
+const redis = { url: "rediss://redis.data:6380", passwordSecret: { name: "pw" } };
+const keda = { enabled: true, minReplicas: 3, keda: { prometheus: "http://prometheus:9090" } };
+
+describe("Deployments", () => {
+  it("are one with both roles, or two with one role each", async () => {
+    const roles = async (split: boolean) =>
+      (await pods({ split, tests: { enabled: false } })).map(({ spec }) =>
+        spec.containers[0]?.args.filter((word) => word.startsWith("--roles")).join(),
+      );
+    expect(await roles(false)).toEqual(["--roles=scheduler,worker"]);
+    expect(await roles(true)).toEqual(["--roles=scheduler", "--roles=worker"]);
+  });
+
+  it("put a new pod up before an old one goes", async () => {
+    const { spec } = await one({}, "Deployment");
+    expect(spec).toMatchObject({ replicas: 2, strategy: { rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } } });
+  });
+
+  it("leave the number of workers to the autoscaler, and never that of the schedulers", async () => {
+    const values = { split: true, autoscaling: keda };
+    expect((await one(values, "Deployment", "demo-syncline-worker")).spec).not.toHaveProperty("replicas");
+    expect((await one(values, "Deployment", "demo-syncline-scheduler")).spec).toMatchObject({ replicas: 2 });
+    expect((await one(values, "ScaledObject")).spec).toMatchObject({
+      scaleTargetRef: { name: "demo-syncline-worker" },
+      minReplicaCount: 3,
+      triggers: [
+        {
+          metadata: {
+            query:
+              'sum(max by (service, queue) (syncline_queue_tasks{namespace="sync",job="demo-syncline",state="waiting"}))',
+          },
+        },
+      ],
+    });
+  });
+
+  it("get a grace period that is longer than the drain", async () => {
+    const grace = async (values: Values) => (await pods(values))[0]?.spec.terminationGracePeriodSeconds;
+    expect(await grace({})).toBe(40);
+    expect(await grace({ drainSeconds: 100 })).toBe(115);
+    expect(await grace({ drainSeconds: 100, terminationGracePeriodSeconds: 200 })).toBe(200);
+  });
+});
+
+describe("policies and secrets", () => {
+  it("are mounted as whole folders, so that changes arrive", async () => {
+    const [pod] = await pods({ secrets: ["token", "a.b"] });
+    const mounts = pod?.spec.containers[0]?.volumeMounts ?? [];
+    expect(mounts.filter(({ subPath }) => subPath !== undefined)).toEqual([]);
+    expect(mounts.map(({ mountPath }) => mountPath)).toEqual([
+      "/etc/syncline/policies",
+      "/run/secrets/syncline/token",
+      "/run/secrets/syncline/a.b",
+      "/tmp",
+    ]);
+  });
+
+  it("keep the text of a policy file as it was, also braces and leading blanks", async () => {
+    const text = '  a: "{{ .x }}"\n# é\n';
+    const config = await one({ policies: { files: { "a.yaml": text } } }, "ConfigMap");
+    expect(config["data"]).toEqual({ "a.yaml": text });
+  });
+
+  it("reach Redis's password and certificates as files, and no password as a variable", async () => {
+    const tls = { caSecret: { name: "ca" }, clientSecret: { name: "client" } };
+    for (const { spec } of await pods({ redis: { ...redis, tls } })) {
+      expect(spec.containers[0]?.env).toEqual([
+        { name: "REDIS_URL", value: "rediss://redis.data:6380" },
+        { name: "REDIS_PASSWORD_FILE", value: "/run/secrets/redis/password" },
+        { name: "REDIS_CA_FILE", value: "/run/secrets/redis/ca.crt" },
+        { name: "REDIS_CERT_FILE", value: "/run/secrets/redis/tls.crt" },
+        { name: "REDIS_KEY_FILE", value: "/run/secrets/redis/tls.key" },
+        { name: "SYNCLINE_LOG_LEVEL", value: "info" },
+      ]);
+      expect(spec.volumes).toContainEqual({
+        name: "redis",
+        projected: {
+          defaultMode: 0o440,
+          sources: [
+            { secret: { name: "pw", items: [{ key: "password", path: "password" }] } },
+            { secret: { name: "ca", items: [{ key: "ca.crt", path: "ca.crt" }] } },
+            {
+              secret: {
+                name: "client",
+                items: [
+                  { key: "tls.crt", path: "tls.crt" },
+                  { key: "tls.key", path: "tls.key" },
+                ],
+              },
+            },
+          ],
+        },
+      });
+    }
+  });
+});
+
+describe("selectors", () => {
+  it("find Syncline's pods and neither Redis nor the test", async () => {
+    const objects = await made({ redis: { url: "", embedded: { enabled: true } } });
+    const selects = (name: string) => {
+      const service =
+        objects.find(({ kind, metadata }) => kind === "Service" && metadata.name === name) ?? expect.fail();
+      const { selector } = service["spec"] as { selector: Record<string, string> };
+      const fits = (labels: Readonly<Record<string, string>>) =>
+        Object.entries(selector).every(([key, value]) => labels[key] === value);
+      return objects.flatMap(podSpecsOf).flatMap(({ where, labels }) => (fits(labels) ? [where] : []));
+    };
+    expect(selects("demo-syncline")).toEqual(["Deployment demo-syncline"]);
+    expect(selects("demo-syncline-redis")).toEqual(["StatefulSet demo-syncline-redis"]);
+  });
+});
+
+describe("the network policy", () => {
+  const ports = async (values: Values) => {
+    const { spec } = await one({ networkPolicy: { enabled: true }, ...values }, "NetworkPolicy", "demo-syncline");
+    const { egress } = spec as { egress: { ports: { port: number }[] }[] };
+    return egress.map((rule) => rule.ports.map(({ port }) => port));
+  };
+
+  it("opens names, Redis and services, with the ports that Redis's address names", async () => {
+    expect(await ports({})).toEqual([[53, 53], [6379], [443]]);
+    expect(await ports({ redis })).toEqual([[53, 53], [6380], [443]]);
+    expect(await ports({ redis: { url: "redis+sentinel://a,b:26380/main" } })).toEqual([
+      [53, 53],
+      [26379, 26380, 6379],
+      [443],
+    ]);
+    expect(await ports({ redis: { url: "redis+cluster://u:p@a:7000,b:7001" } })).toEqual([
+      [53, 53],
+      [7000, 7001],
+      [443],
+    ]);
+  });
+
+  it("opens receivers of outcomes when they are named", async () => {
+    const networkPolicy = { enabled: true, sinksTo: [{ ipBlock: { cidr: "10.0.0.0/8" } }], sinkPorts: [9443] };
+    expect(await ports({ networkPolicy })).toEqual([[53, 53], [6379], [443], [9443]]);
+  });
+});
+
+describe("metrics", () => {
+  it("keep Syncline's own label service, and leave out alerts by name", async () => {
+    const metrics = { serviceMonitor: { enabled: true }, prometheusRule: { enabled: true } };
+    const monitor = await one({ metrics }, "ServiceMonitor");
+    expect(monitor.spec).toMatchObject({
+      endpoints: [{ port: "health", path: "/metrics", relabelings: [{ action: "labeldrop", regex: "service" }] }],
+    });
+    const alerts = (rule: KubeObject) =>
+      (rule["spec"] as { groups: { rules: { alert?: string }[] }[] }).groups.flatMap(({ rules }) =>
+        rules.map(({ alert }) => alert ?? ""),
+      );
+    const all = alerts(await one({ metrics }, "PrometheusRule"));
+    const [first = expect.fail("no alerts")] = all;
+    const extraGroups = [{ name: "own", rules: [{ alert: "Own", expr: "vector(1)" }] }];
+    const fewer = { prometheusRule: { enabled: true, disabled: [first], extraGroups } };
+    expect(alerts(await one({ metrics: fewer }, "PrometheusRule"))).toEqual([...all.slice(1), "Own"]);
+  });
+
+  it("carry the dashboard as it is, for Grafana's sidecar", async () => {
+    const config = await one({ metrics: { dashboard: { enabled: true } } }, "ConfigMap", "demo-syncline-dashboard");
+    expect(config.metadata.labels).toMatchObject({ grafana_dashboard: "1" });
+    const [text = ""] = Object.values(config["data"] as Record<string, string>);
+    expect(JSON.parse(text)).toMatchObject({ title: expect.stringContaining("Syncline") });
+  });
+});
+
+describe("helm test", () => {
+  it("runs doctor with the policies, secrets and Redis of the pods", async () => {
+    const values = { redis, secrets: ["token"] };
+    const test = await one(values, "Pod");
+    expect(test.metadata.annotations).toMatchObject({ "helm.sh/hook": "test" });
+    const [worker, doctor] = (await pods(values)).map(({ spec }) => spec);
+    expect(doctor?.containers[0]?.args).toEqual(["doctor", "--config=/etc/syncline/policies", "--prefix={syncline}"]);
+    expect([doctor?.volumes, doctor?.containers[0]?.env]).toEqual([worker?.volumes, worker?.containers[0]?.env]);
+  });
+});
+
+describe("extras", () => {
+  it("render further objects as templates", async () => {
+    const extraObjects = [{ apiVersion: "v1", kind: "Secret", metadata: { name: "{{ .Release.Name }}-x" } }];
+    expect((await one({ extraObjects }, "Secret")).metadata.name).toBe("demo-x");
+  });
+});

@@ -1,0 +1,163 @@
+// The values that the chart is tried with: every switch at least once, alone and together. Used by test/chart.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { chartFolder, type Values } from "./helm.ts";
+
+const policies = { files: { "policies.yaml": 'apiVersion: syncline/v1\nservices: {}\n# "quoted" {{ braces }}\n' } };
+
+/** The least that the chart takes. */
+export const least: Values = { policies, redis: { url: "redis://redis.data:6379" } };
+
+const keda = { enabled: true, keda: { prometheus: "http://prometheus.monitoring:9090" } };
+const peer = { ipBlock: { cidr: "10.1.0.0/16" } };
+const apart = { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "data" } } };
+
+const own: Readonly<Record<string, Values>> = {
+  "the least": {},
+  "one replica": { replicas: 1 },
+  split: { split: true },
+  "split with resources of their own": {
+    split: true,
+    scheduler: { replicas: 3, resources: { requests: { cpu: 1, memory: "1Gi" } } },
+    worker: { replicas: 9, resources: { limits: { memory: "2Gi", cpu: "1.5" } } },
+  },
+  "scaled by KEDA": { split: true, autoscaling: keda },
+  "scaled by KEDA, all set": {
+    split: true,
+    autoscaling: {
+      ...keda,
+      minReplicas: 1,
+      maxReplicas: 50,
+      keda: { ...keda.keda, query: "sum(x)", fallbackReplicas: 7, pollingSeconds: 5, authenticationRef: "prometheus" },
+    },
+  },
+  "scaled by an HPA": { split: true, autoscaling: { enabled: true, kind: "hpa" } },
+  "scaled by an HPA with labels": {
+    split: true,
+    autoscaling: { enabled: true, kind: "hpa", hpa: { metric: "waiting", matchLabels: { release: "demo" } } },
+  },
+  "an image by digest": { image: { repository: "sync/syncline", digest: `sha256:${"ab".repeat(32)}` } },
+  "an image by tag, pulled with a secret": { image: { tag: "1.2.3" }, imagePullSecrets: ["pull-me"] },
+  "policies of somebody else": { policies: { files: null, existingConfigMap: "policies-from-git" } },
+  "many policy files": { policies: { files: { "a.yml": "  indented: first\n", "b.yaml": "x: |\n  y\n" } } },
+  "secrets, also with dots": { secrets: ["token", "hooks.example.com"] },
+  "Redis by a secret": { redis: { url: "", existingSecret: { name: "redis-url" } } },
+  "Redis with password and TLS": {
+    redis: {
+      url: "rediss://redis.data:6380",
+      passwordSecret: { name: "redis", key: "pass" },
+      tls: { caSecret: { name: "redis-ca" }, clientSecret: { name: "redis-client" } },
+    },
+  },
+  "Redis by Sentinels": {
+    redis: { url: "redis+sentinel://a:26379,b,c/main", sentinelPasswordSecret: { name: "sentinel" } },
+    networkPolicy: { enabled: true },
+  },
+  "Redis as a cluster": { redis: { url: "redis+cluster://a:7000,b:7001" }, networkPolicy: { enabled: true } },
+  "Redis in the chart": { redis: { url: "", embedded: { enabled: true } } },
+  "Redis in the chart, walled in": {
+    redis: { url: "", embedded: { enabled: true, storageClassName: "fast", memoryMax: "1gb" } },
+    networkPolicy: { enabled: true },
+  },
+  "a network policy": { networkPolicy: { enabled: true } },
+  "a network policy with everything named": {
+    networkPolicy: {
+      enabled: true,
+      metricsFrom: [apart],
+      dnsTo: [apart],
+      redisTo: [apart],
+      redisPorts: [6380],
+      servicesTo: [peer],
+      servicePorts: [443, 8443],
+      sinksTo: [peer],
+      sinkPorts: [9443],
+      extraEgress: [{ to: [peer], ports: [{ port: 3128, protocol: "TCP" }] }],
+    },
+  },
+  "all metrics": {
+    metrics: {
+      serviceMonitor: {
+        enabled: true,
+        interval: "1m",
+        labels: { release: "prometheus" },
+        relabelings: [{ action: "labeldrop", regex: "pod" }],
+        metricRelabelings: [{ action: "drop", sourceLabels: ["__name__"], regex: "nodejs_.*" }],
+      },
+      prometheusRule: {
+        enabled: true,
+        labels: { role: "alerts" },
+        extraGroups: [{ name: "own", rules: [{ alert: "Own", expr: "vector(1)", for: "5m" }] }],
+      },
+      dashboard: { enabled: true, namespace: "monitoring", annotations: { grafana_folder: "Sync" } },
+    },
+  },
+  "no disruption budget, no test, no account": {
+    podDisruptionBudget: { enabled: false },
+    tests: { enabled: false },
+    serviceAccount: { create: false, name: "shared" },
+  },
+  "placed by hand": {
+    nodeSelector: { disk: "fast" },
+    tolerations: [{ key: "batch", operator: "Exists", effect: "NoSchedule" }],
+    affinity: {
+      podAntiAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: [
+          { labelSelector: { matchLabels: { app: "x" } }, topologyKey: "kubernetes.io/hostname" },
+        ],
+      },
+    },
+    topologySpreadConstraints: [
+      {
+        maxSkew: 2,
+        topologyKey: "rack",
+        whenUnsatisfiable: "DoNotSchedule",
+        labelSelector: { matchLabels: { a: "b" } },
+      },
+    ],
+    priorityClassName: "high",
+  },
+  "labels and annotations": {
+    commonLabels: { team: "documents" },
+    podLabels: { mesh: "on" },
+    podAnnotations: { "sidecar/inject": "true" },
+    serviceAccount: { annotations: { "cloud/role": "reader" } },
+  },
+  "more of everything": {
+    extraEnv: [
+      { name: "NODE_OPTIONS", value: "--max-old-space-size=384" },
+      { name: "SYNC_TOKEN", valueFrom: { secretKeyRef: { name: "token", key: "token" } } },
+    ],
+    extraEnvFrom: [{ configMapRef: { name: "more" } }],
+    extraVolumes: [{ name: "ca", configMap: { name: "company-ca" } }],
+    extraVolumeMounts: [{ name: "ca", mountPath: "/etc/company", readOnly: true }],
+    extraObjects: [
+      { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "{{ .Release.Name }}-more" }, data: { a: "b" } },
+      'apiVersion: v1\nkind: Secret\nmetadata: { name: "text" }\nstringData: { a: b }\n',
+    ],
+  },
+  "no numbers for users": { podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: null } },
+  "names that are too long": { fullnameOverride: "n".repeat(80), nameOverride: "m".repeat(80) },
+  "long drains": { drainSeconds: 300, terminationGracePeriodSeconds: 400, takeOverAfterSeconds: 600 },
+  "a sentinel setup with all there is": {
+    split: true,
+    autoscaling: keda,
+    redis: { url: "rediss+sentinel://a,b,c/main/2", passwordSecret: { name: "redis" } },
+    secrets: ["token"],
+    networkPolicy: { enabled: true, servicesTo: [peer] },
+    metrics: { serviceMonitor: { enabled: true }, prometheusRule: { enabled: true }, dashboard: { enabled: true } },
+    priorityClassName: "high",
+  },
+};
+
+/** What users of the chart are shown, and what its own CI takes. */
+const shipped = readdirSync(join(chartFolder, "ci")).map((name) => {
+  const values: Values = parse(readFileSync(join(chartFolder, "ci", name), "utf8"));
+  return { name: `ci/${name}`, values };
+});
+
+/** All of them by name. */
+export const valueSets: readonly { readonly name: string; readonly values: Values }[] = [
+  ...Object.entries(own).map(([name, values]) => ({ name, values: { ...least, ...values } })),
+  ...shipped,
+];
