@@ -146,7 +146,7 @@ export const metricTable = {
   syncline_throttles_total: { ...counter, help: "How often the service asked for patience.", labels: ["service"] },
   syncline_token_expiry_timestamp_seconds: {
     ...ownGauge,
-    help: "When the token in use runs out, as far as that is known.",
+    help: "When the token in use runs out; only of OAuth 2 tokens, the others do not say.",
     labels: ["service"],
   },
   syncline_token_renewals_total: {
