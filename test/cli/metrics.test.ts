@@ -59,8 +59,8 @@ services:
     token: { env: TEST_TOKEN }
     mapping: { activity: { id: item.activityId, syncJobId: item.syncJobId, finished: 'item.state in ["Finished", "Failed"]', succeeded: item.state == "Finished" } }
 policies:
-  - { name: runs, service: main, repository: HR, run: { syncJobs: [1] }, schedule: { every: 1s }, follow: { deadline: 20s } }
-  - { name: polls, service: main, repository: HR, poll: { list: approvals }, schedule: { every: 1s } }
+  - { name: runs, service: main, repository: HR, run: { syncJobs: [1] }, schedule: { every: 5s }, follow: { deadline: 20s } }
+  - { name: polls, service: main, repository: HR, poll: { list: approvals }, schedule: { every: 2s } }
   - { name: never, service: main, repository: HR, run: { syncJobs: [2] }, schedule: { cron: "0 0 1 1 *" } }
 `,
   );
@@ -73,7 +73,8 @@ afterAll(async () => {
   await sandbox.stop();
 });
 
-describe("/metrics of syncline serve", () => {
+// Other tests may keep the machine busy: a run with its feeds takes many steps.
+describe("/metrics of syncline serve", { timeout: 120_000 }, () => {
   it("counts what the history holds", async () => {
     await serve.until(
       ({ event, policy, status }) => event === "task.finished" && policy === "runs" && status === "succeeded",
@@ -84,6 +85,7 @@ describe("/metrics of syncline serve", () => {
     await until(
       async () => sumOf(await scrape(serve), "syncline_tasks_total"),
       (count) => count === queued(),
+      60_000,
     );
     const history = await syncline(["history", "--json", "--limit", "1000"], environment);
     const outcomes: { policy: string; status: string }[] = JSON.parse(history.out);

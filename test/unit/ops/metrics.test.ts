@@ -156,6 +156,12 @@ describe("the metered log", () => {
     expect(sumOf(rejected, "syncline_config_last_reload_successful")).toBe(0);
   });
 
+  it.each(["coalesced", "missed", "skipped"])("counts a slot that is %s as that and nothing else", async (outcome) => {
+    const samples = await counted(`slot.${outcome}`, { policy: "nightly", reason: "paused" });
+    expect(sumOf(samples, "syncline_slots_total", { policy: "nightly", outcome })).toBe(1);
+    expect(sumOf(samples, "syncline_slots_total")).toBe(1);
+  });
+
   it("counts only events that there are", () => {
     const known = [...read("docs/log-events.md").matchAll(/`([a-z]+\.[a-z-]+)`/g)].map(([, event]) => event);
     expect(Object.keys(countedEvents).filter((event) => !known.includes(event))).toEqual([]);
