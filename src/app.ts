@@ -7,6 +7,8 @@
 
 import { createService } from "./app/create-service.ts";
 import { CurrentSet } from "./app/current-set.ts";
+import { createMeteredBook } from "./app/metered-book.ts";
+import { createGaugeSource } from "./app/metric-gauges.ts";
 import { RedisGuard } from "./app/redis-guard.ts";
 import { RunningServices, type ServiceConsumers } from "./app/running-services.ts";
 import { ServiceGates } from "./app/service-gates.ts";
@@ -19,8 +21,11 @@ import type { EventLog } from "./core/event-log.ts";
 import { createSparingLog } from "./core/sparing-log.ts";
 import { defaultPace, type FeedPace } from "./feeds/pace.ts";
 import { walkFeed } from "./feeds/walk-feed.ts";
+import { createRequestCounter } from "./ops/metered-requests.ts";
+import type { Metrics } from "./ops/metrics.ts";
 import { createQuarantineWatch } from "./outcome/quarantine-watch.ts";
 import { createRecorder } from "./outcome/recorder.ts";
+import { createSuccessWatch } from "./outcome/success-watch.ts";
 import { createConsumer } from "./queue/consumer.ts";
 import { Producer } from "./queue/producer.ts";
 import { queueName } from "./queue/queues.ts";
@@ -30,6 +35,7 @@ import { Scheduler } from "./schedule/scheduler.ts";
 import { ChainBook } from "./store/chain-book.ts";
 import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
+import { LastSuccesses } from "./store/last-successes.ts";
 import { Leases } from "./store/leases.ts";
 import { Pauses } from "./store/pauses.ts";
 import { Quarantines } from "./store/quarantines.ts";
@@ -38,6 +44,7 @@ import { createSharedClock } from "./store/shared-clock.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
 import { isFeedWalk, parseFeedWalk } from "./tasks/feed.ts";
+import type { Outcome } from "./tasks/outcome.ts";
 import type { Pause } from "./tasks/pause.ts";
 import type { Attempt } from "./tasks/seams.ts";
 import { parseTask } from "./tasks/task.ts";
@@ -57,6 +64,8 @@ export interface AppOptions {
   /** For `token: { env: NAME }`. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly log: EventLog;
+  /** Where calls, feeds and gauges are counted; nothing is unless set. What the log tells is counted by the log (ops/metered-log.ts). */
+  readonly metrics?: Metrics | undefined;
   /** How long a worker may stay silent before another takes its tasks. */
   readonly takeOverAfterMs: number;
   /** How long stopping may take. */
@@ -88,12 +97,17 @@ const retireAfterMsDefault = 300_000;
  * @throws OutOfReachError when Redis does not answer; UsageError when a token is missing.
  */
 export async function startApp(options: AppOptions): Promise<RunningApp> {
-  const { set, redis, log } = options;
+  const { set, redis, log, metrics } = options;
   const current = new CurrentSet(set);
   const gates = new ServiceGates(log);
   const services = new RunningServices({
     services: set.services,
-    createClient: (settings) => createService(settings, { ...options, gate: gates.of(settings) }),
+    createClient: (settings) =>
+      createService(settings, {
+        ...options,
+        gate: gates.of(settings),
+        onRequest: createRequestCounter(metrics, settings.name),
+      }),
     log,
     retireAfterMs: options.retireAfterMs ?? retireAfterMsDefault,
   });
@@ -124,7 +138,9 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   if (options.roles.includes("scheduler")) {
     const pauses = createPauseWatch(() => readPauses(store), log);
     const mayPlan = () => guard.isSafe();
-    scheduler = new Scheduler({ policies: set.policies, ledger, enqueue: parts.enqueue, pauses, mayPlan, chains, log });
+    const onLooked = () => metrics?.beat("scheduler");
+    const { enqueue } = parts;
+    scheduler = new Scheduler({ policies: set.policies, ledger, enqueue, pauses, mayPlan, chains, onLooked, log });
     components.push(scheduler);
   }
   const adopt = (next: PolicySet) => {
@@ -149,6 +165,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     await stop();
     throw error;
   });
+  const isWorking = () => options.roles.includes("worker") && !stopping.signal.aborted;
+  metrics?.readFrom(createGaugeSource(metrics, { ...shared, pauses: () => readPauses(store), isWorking }));
   const unreadiness = () => guard.reasons().map((reason) => ({ part: "redis", reason }));
   return { stop, unreadiness };
 }
@@ -165,17 +183,8 @@ interface Built {
   readonly stopping: AbortSignal;
 }
 
-function createParts({
-  options,
-  current,
-  services,
-  gates,
-  store,
-  producer,
-  guard,
-  chains,
-  stopping,
-}: Built): WorkParts {
+function createParts(built: Built): WorkParts {
+  const { options, current, services, gates, store, producer, guard, chains, stopping } = built;
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
@@ -203,9 +212,15 @@ function consumersOf(
   { parts, store }: { parts: WorkParts; store: Store },
 ): (settings: ServiceSettings) => ServiceConsumers {
   const { redis, log, takeOverAfterMs, drainMs } = options;
-  const walking = { ...parts, nowMs: () => redisTimeMs(store), pace: options.pace ?? defaultPace };
+  const book = options.metrics === undefined ? parts.book : createMeteredBook(parts.book, options.metrics);
+  const walking = { ...parts, book, nowMs: () => redisTimeMs(store), pace: options.pace ?? defaultPace };
   const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
-  const recorder = createRecorder(new History(store), log, count);
+  const noteSuccess = createSuccessWatch(new LastSuccesses(store));
+  const alsoTell = async (outcome: Outcome) => {
+    await count(outcome);
+    await noteSuccess(outcome);
+  };
+  const recorder = createRecorder(new History(store), log, alsoTell);
   const processTask = createProcessTask(parts, recorder);
   const process = async (item: unknown, attempt: Attempt): Promise<Verdict> =>
     isFeedWalk(item) ? walkFeed(parseFeedWalk(item), walking, attempt.signal) : processTask(parseTask(item), attempt);

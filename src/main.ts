@@ -27,6 +27,7 @@ import { systemClock } from "./core/clock.ts";
 import { OutOfReachError, UsageError } from "./core/errors.ts";
 import { silentLog } from "./core/event-log.ts";
 import { withoutKnownSecrets, withoutSecrets } from "./core/secrets.ts";
+import { version } from "./core/version.ts";
 
 const inputBytesMax = 1_048_576;
 const takenWithinMs = 2_000;
@@ -90,7 +91,7 @@ function createProgram(io: CommandIo): Command {
   };
   const program = new Command("syncline")
     .description("Starts and watches the sync jobs of a Synchronization Management Service on a schedule.")
-    .version("0.1.0")
+    .version(version)
     .addHelpText(
       "after",
       "\nExit codes: 0 fine, 1 the outcome is not good, 2 wrong use or configuration, 3 Redis or the service is out of reach.",

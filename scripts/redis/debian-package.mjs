@@ -102,7 +102,7 @@ async function missingPackages(name, { aptCache, query, options }) {
 }
 
 /** Options that make apt keep lists and archives in a folder of ours, as any user. */
-function privateLists(lists) {
+export function privateLists(lists) {
   for (const part of ["state/lists/partial", "cache/archives/partial"])
     mkdirSync(join(lists, part), { recursive: true });
   const settings = {

@@ -5,10 +5,19 @@ import type { EventLog } from "../core/event-log.ts";
 import type { Gate } from "../core/gate.ts";
 import { SyncService } from "../service/client.ts";
 import { oauth2Token } from "../service/oauth2-token.ts";
+import type { ServiceOptions } from "../service/service-options.ts";
 import { TlsFiles } from "../service/tls-files.ts";
 import { fileToken, staticToken, TokenError, type TokenSource } from "../service/token.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
+
+interface ServiceContext {
+  readonly variables: Variables;
+  readonly log: EventLog;
+  readonly gate?: Gate;
+  /** Told of each finished call. */
+  readonly onRequest?: ServiceOptions["onRequest"];
+}
 
 /**
  * Makes the client of a service. Certificates are read at once, so that what is wrong with them is in the log at the start; files that
@@ -17,7 +26,7 @@ type Variables = Readonly<Record<string, string | undefined>>;
  */
 export function createService(
   settings: ServiceSettings,
-  { variables, log, gate }: { readonly variables: Variables; readonly log: EventLog; readonly gate?: Gate },
+  { variables, log, gate, onRequest }: ServiceContext,
 ): SyncService {
   const { name, baseUrl, tls, pathForm, requestTimeoutMs } = settings;
   const ownLog = withService(log, name);
@@ -27,8 +36,9 @@ export function createService(
     timeouts: { requestMs: requestTimeoutMs },
     token: createToken(settings, { variables, log: ownLog }),
     tls: tls === undefined ? undefined : openTls(tls, { log: ownLog }),
-    log,
+    log: ownLog,
     gate,
+    onRequest,
   });
 }
 

@@ -18,6 +18,11 @@ export class CurrentSet {
     this.#followers = createFollowerMap(set.policies);
   }
 
+  /** All of it, as it is now. */
+  get set(): PolicySet {
+    return this.#set;
+  }
+
   /** The names of the policies that follow one directly. */
   followers(name: string): readonly string[] {
     return this.#followers.direct(name);

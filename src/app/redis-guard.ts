@@ -32,6 +32,7 @@ export class RedisGuard implements Component {
   /** What the start journal asks. */
   readonly watch: RedisWatch;
   readonly #options: RedisGuardOptions;
+  #facts: RedisFacts | undefined;
   #problems: readonly string[] = ["not checked yet"];
   #told = "";
   #warned = "";
@@ -58,10 +59,19 @@ export class RedisGuard implements Component {
     return this.watch.isOpen;
   }
 
+  /** Whether Redis did what it should within the last five seconds. */
+  isUp(): boolean {
+    return systemClock.monotonicMs() - this.#beatenAtMs <= silenceMsMax;
+  }
+
+  /** What Redis said of itself at the last check; undefined before the first. */
+  get facts(): RedisFacts | undefined {
+    return this.#facts;
+  }
+
   /** Why this process is not ready, as far as Redis goes; empty when it is. */
   reasons(): string[] {
-    const silentMs = systemClock.monotonicMs() - this.#beatenAtMs;
-    if (silentMs > silenceMsMax) return [`Redis has not done what it should for 5 s: ${this.#failure}`];
+    if (!this.isUp()) return [`Redis has not done what it should for 5 s: ${this.#failure}`];
     return [...this.#problems];
   }
 
@@ -100,6 +110,7 @@ export class RedisGuard implements Component {
   async #check(): Promise<void> {
     const facts = await this.#answer(readRedisFacts(this.#options.store));
     this.#checkedAtMs = systemClock.monotonicMs();
+    this.#facts = facts;
     const { problems, warnings } = judgeRedis(facts);
     this.#problems = problems;
     this.watch.needsReplica = facts.replicas > 0;

@@ -1,14 +1,16 @@
-// `syncline schema`: prints the JSON Schema of policy files, or the reference page; `--check` tells whether a copy is stale.
+// `syncline schema`: prints the JSON Schema of policy files, or a reference page; `--check` tells whether a copy is stale.
 // Writes no file: the shell does.
 import { readFile } from "node:fs/promises";
 import { Command } from "commander";
 import { policyJsonSchemaText } from "../config/json-schema.ts";
 import { policyReference } from "../config/policy-reference.ts";
 import { UsageError } from "../core/errors.ts";
+import { metricReference } from "../ops/metric-page.ts";
 import type { CommandIo } from "./command-io.ts";
 
 interface SchemaOptions {
   readonly docs?: boolean;
+  readonly metrics?: boolean;
   readonly check?: string;
 }
 
@@ -17,19 +19,28 @@ export function schemaCommand(io: CommandIo): Command {
   return new Command("schema")
     .description("print the JSON Schema of policy files, for editors")
     .option("--docs", "print the reference page (Markdown) instead")
+    .option("--metrics", "print the reference page of the metrics instead")
     .option("--check <file>", "print nothing; exit with 1 when the file differs from what would be printed")
     .action(async (options: SchemaOptions) => {
-      const text = options.docs ? policyReference() : policyJsonSchemaText();
+      const text = textOf(options);
       if (options.check === undefined) {
         io.out(text.trimEnd());
         return;
       }
       if ((await readCopy(options.check)) === text) return;
-      io.err(
-        `${options.check} is stale. Run: npm run -s syncline schema${options.docs ? " -- --docs" : ""} > ${options.check}`,
-      );
+      io.err(`${options.check} is stale. Run: npm run -s syncline schema${flagOf(options)} > ${options.check}`);
       io.exitCode = 1;
     });
+}
+
+function textOf({ docs, metrics }: SchemaOptions): string {
+  if (metrics) return metricReference();
+  return docs ? policyReference() : policyJsonSchemaText();
+}
+
+function flagOf({ docs, metrics }: SchemaOptions): string {
+  if (metrics) return " -- --metrics";
+  return docs ? " -- --docs" : "";
 }
 
 /** @throws UsageError when the file is there and cannot be read. A file that is not there is stale. */

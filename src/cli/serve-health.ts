@@ -2,6 +2,7 @@
 import { InvalidArgumentError, Option } from "commander";
 import type { EventLog } from "../core/event-log.ts";
 import { type Readiness, startHealthServer } from "../ops/health.ts";
+import type { Metrics } from "../ops/metrics.ts";
 
 /** What `healthOptions` give. */
 export interface HealthOptions {
@@ -19,7 +20,10 @@ export interface ServeHealth {
 /** `--health-port` and `--health-host`. */
 export function healthOptions(): Option[] {
   return [
-    new Option("--health-port <port>", "answer /livez and /readyz there; not at all unless set (0: any free port)")
+    new Option(
+      "--health-port <port>",
+      "answer /livez, /readyz and /metrics there; not at all unless set (0: any free port)",
+    )
       .env("SYNCLINE_HEALTH_PORT")
       .argParser(portArgument),
     new Option("--health-host <address>", "where the health server listens; all addresses unless set").env(
@@ -34,23 +38,40 @@ export function healthOptions(): Option[] {
  */
 export async function startServeHealth(
   { healthPort: port, healthHost: host }: HealthOptions,
-  context: { readonly roles: readonly string[]; readonly stopping: AbortSignal; readonly log: EventLog },
+  context: {
+    readonly roles: readonly string[];
+    readonly stopping: AbortSignal;
+    readonly log: EventLog;
+    readonly metrics?: Metrics | undefined;
+  },
 ): Promise<ServeHealth> {
   let app: Parameters<ServeHealth["started"]>[0] | undefined;
-  const { roles, stopping, log } = context;
+  const { roles, stopping, log, metrics } = context;
   const readiness = (): Readiness => {
     const reasons = stopping.aborted
       ? [{ part: "process", reason: "stopping" }]
       : (app?.unreadiness() ?? [{ part: "process", reason: "starting" }]);
     return { ready: reasons.length === 0, reasons, facts: { roles } };
   };
-  const server = port === undefined ? undefined : await startHealthServer({ port, host, readiness });
+  const server =
+    port === undefined ? undefined : await startHealthServer({ port, host, readiness, routes: metricsRoute(metrics) });
   if (server !== undefined) log.info("health.listening", { port: server.port });
   return {
     started: (running) => {
       app = running;
     },
     stop: async () => server?.stop(),
+  };
+}
+
+function metricsRoute(metrics: Metrics | undefined): NonNullable<Parameters<typeof startHealthServer>[0]["routes"]> {
+  if (metrics === undefined) return {};
+  return {
+    "/metrics": async () => {
+      const { text, contentType } = await metrics.scrape();
+      // The server names the charset by itself.
+      return { status: 200, contentType: contentType.replace(/; *charset=utf-8$/, ""), body: text };
+    },
   };
 }
 

@@ -6,6 +6,8 @@ import { withDeadline } from "../core/clock.ts";
 import { OutOfReachError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { createLogger } from "../ops/logger.ts";
+import { createMeteredLog } from "../ops/metered-log.ts";
+import { Metrics } from "../ops/metrics.ts";
 import type { RedisTarget } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { type HealthOptions, healthOptions, startServeHealth } from "./serve-health.ts";
@@ -27,6 +29,7 @@ export type StartApp = (options: {
   readonly roles: readonly ("scheduler" | "worker")[];
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly log: EventLog;
+  readonly metrics?: Metrics | undefined;
   readonly takeOverAfterMs: number;
   readonly drainMs: number;
   readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
@@ -69,8 +72,15 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
     .action(async (options: ServeOptions) => {
       const redis = redisTarget(options, io);
       const set = await loadPoliciesOrThrow(options.config, io);
-      const log = createLogger(io.settings.logLevel, io.out);
-      const health = await startServeHealth(options, { roles: options.roles, stopping: io.signal, log });
+      const plainLog = createLogger(io.settings.logLevel, io.out);
+      const metrics = options.healthPort === undefined ? undefined : new Metrics();
+      metrics?.takeIn("service", set.services.keys());
+      metrics?.takeIn(
+        "policy",
+        set.policies.map(({ name }) => name),
+      );
+      const log = metrics === undefined ? plainLog : createMeteredLog(plainLog, metrics);
+      const health = await startServeHealth(options, { roles: options.roles, stopping: io.signal, log, metrics });
       try {
         const app = await startApp({
           set,
@@ -78,6 +88,7 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
           roles: options.roles,
           variables: io.settings.variables,
           log,
+          metrics,
           takeOverAfterMs: options.takeOverAfter,
           drainMs: options.drain,
           watch: { path: options.config, checks: policyChecks },

@@ -1,7 +1,7 @@
 // The kinds of failure, and the only thing that decisions look at: never a message (design §7).
 
 /** Every kind of failure that an exchange with the service can have. */
-const errorKinds = [
+export const errorKinds = [
   "bad-request",
   "not-found",
   "unauthorized",

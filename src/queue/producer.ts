@@ -18,6 +18,18 @@ export interface QueuedTask {
   readonly queuedAtMs: number;
 }
 
+/** What stands in one queue. */
+export interface Backlog {
+  readonly waiting: number;
+  readonly active: number;
+  readonly delayed: number;
+  /** Since when the oldest waits that no worker has taken yet, as far as it is among the first that wait; milliseconds UTC. */
+  readonly oldestMs: number | undefined;
+}
+
+/** Tasks that come back to the queue stand between the new ones: so many are looked at to find the oldest new one. */
+const oldestLookedAt = 20;
+
 const closeWithinMs = 2_000;
 
 /** What one call may take, with all that the library does for it. */
@@ -68,6 +80,22 @@ export class Producer {
       const state = await job.getState();
       const isOver = state === "completed" || state === "failed" || state === "unknown";
       return { state, isInFlight: !isOver, queuedAtMs: job.timestamp };
+    });
+  }
+
+  /** How much stands in a queue, and how long. */
+  backlog(service: string, urgency: Urgency): Promise<Backlog> {
+    return this.#call(queueName(service, urgency), async (queue) => {
+      const counts = await queue.getJobCounts("waiting", "prioritized", "active", "delayed");
+      const { waiting = 0, prioritized = 0, active = 0, delayed = 0 } = counts;
+      const oldest = waiting === 0 ? [] : await queue.getWaiting(0, oldestLookedAt - 1);
+      const untouched = oldest.filter((job) => job?.processedOn === undefined).map((job) => job.timestamp);
+      return {
+        waiting: waiting + prioritized,
+        active,
+        delayed,
+        oldestMs: untouched.length === 0 ? undefined : Math.min(...untouched),
+      };
     });
   }
 

@@ -28,6 +28,8 @@ export interface SchedulerOptions {
   readonly mayPlan?: () => boolean;
   /** What goes on with the slots of policies that follow others; needed when there are any. */
   readonly chains?: Pick<Chains, "ended" | "sweep">;
+  /** Told after each look that did all it should. */
+  readonly onLooked?: () => void;
   readonly log: EventLog;
 }
 
@@ -99,6 +101,7 @@ export class Scheduler implements Component {
       await this.#options.ledger.tidy(this.#agenda.names(), nowMs);
       this.#tidiedAtMs = nowMs;
     }
+    this.#options.onLooked?.();
   }
 
   #onBeat(): void {

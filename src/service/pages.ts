@@ -54,6 +54,8 @@ export interface Walk<Item> {
   readonly clock: Clock;
   /** Told once for each link that named another origin than the configured one. */
   readonly onRebased: () => void;
+  /** Told once for each link that is not followed. */
+  readonly onRefused: (reason: PagingReason) => void;
   readonly fetch: (url: URL, signal: AbortSignal | undefined) => Promise<RawPage<Item>>;
 }
 
@@ -102,7 +104,10 @@ function resolve<Item>(
 ): URL | ServiceError {
   const collectionUrl = new URL(walk.firstUrl.pathname, walk.firstUrl.origin);
   const resolved = resolveNextLink({ ...found, collectionUrl, basePath: walk.basePath });
-  if ("refused" in resolved) return pagingError(walk, resolved.refused, `${resolved.why}; it was not followed`);
+  if ("refused" in resolved) {
+    walk.onRefused(resolved.refused);
+    return pagingError(walk, resolved.refused, `${resolved.why}; it was not followed`);
+  }
   if (resolved.rebased) walk.onRebased();
   return resolved.url;
 }

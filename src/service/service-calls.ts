@@ -108,6 +108,7 @@ export class ServiceCalls {
       samePageMax: limits.samePageMax ?? (isShortened ? Number.POSITIVE_INFINITY : samePageMaxDefault),
       clock: this.#clock,
       onRebased: () => this.#linkLog.warn("link.rebased", { operation }),
+      onRefused: (reason) => this.#linkLog.warn("link.refused", { operation, reason }),
       fetch: (url, signal) => {
         const call = { operation, url, timeoutMs, pageSizeWish, signal };
         return this.#caller.call(call, (answer) => readPage(answer, schema));

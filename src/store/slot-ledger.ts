@@ -130,6 +130,15 @@ export class SlotLedger {
     };
   }
 
+  /** Since when the records of each of these policies are whole, as `keptSinceMs` of `holdings`. At most 1,000 policies. */
+  async keptSince(policies: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const { redis, key } = this.#store;
+    const found = policies.length === 0 ? [] : await redis.hmget(key("kept-since"), ...policies);
+    return new Map(
+      policies.flatMap((policy, index) => (found[index] ? [[policy, Number(found[index])] as const] : [])),
+    );
+  }
+
   /** The names of all policies that schedulers plan here, by the latest policies that they have read. */
   policies(): Promise<string[]> {
     return this.#store.redis.hkeys(this.#store.key("marks"));

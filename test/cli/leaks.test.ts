@@ -127,7 +127,8 @@ function checkClean(what: string, { out, err }: Ended): void {
 
 /** A `serve` that has met every service, every wrong answer and a wrong policy file, and then crashes. */
 async function serveUntilCrash(crashAs: "exception" | "rejection"): Promise<Ended> {
-  const args = ["serve", "--config", file("policies.yaml"), "--take-over-after", "5s"];
+  const health = ["--health-port", "0", "--health-host", "127.0.0.1"];
+  const args = ["serve", "--config", file("policies.yaml"), "--take-over-after", "5s", ...health];
   const serve = new Syncline(args, { ...environment, CRASH_AS: crashAs });
   await serve.until(({ event }) => event === "serve.ready");
   for (const service of services) {
@@ -142,6 +143,10 @@ async function serveUntilCrash(crashAs: "exception" | "rejection"): Promise<Ende
   await writeFile(file("policies.yaml.new"), policies());
   await rename(file("policies.yaml.new"), file("policies.yaml"));
   await serve.until(({ event }) => event === "config.recovered");
+  const { port } = await serve.until(({ event }) => event === "health.listening");
+  const scraped = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  expect(scraped).toContain('syncline_tasks_total{policy="run-refused",status="not-started"}');
+  checkClean("/metrics", { code: null, signal: null, out: scraped, err: "" });
   serve.kill("SIGUSR2");
   return serve.ended();
 }

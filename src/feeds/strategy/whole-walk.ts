@@ -54,11 +54,16 @@ async function readOn(known: ListKnowledge, from: UnderwayWalk, parts: WalkParts
     const takeIn = isResumed ? parts.takeInFrom : parts.takeIn;
     const novelties = await takeIn(page.items, walk.sinceSeq);
     if (novelties === undefined) return undefined;
-    isResumed = false;
     if (page.nextLink !== undefined) await parts.save({ ...known, underway: { ...walk, next: page.url } });
-    walk = pass(walk, page, novelties);
+    walk = { ...pass(walk, page, novelties), items: walk.items + countOf(novelties, isResumed || walk.restarts > 0) };
+    isResumed = false;
   }
   return walk;
+}
+
+/** What comes twice counts once; but where pages are read once more, what they show again was not counted yet. */
+function countOf(novelties: readonly Novelty[], isReread: boolean): number {
+  return isReread ? novelties.length : novelties.filter((novelty) => novelty !== "again").length;
 }
 
 function pass(walk: UnderwayWalk, page: ListPage, novelties: readonly Novelty[]): UnderwayWalk {
@@ -67,7 +72,6 @@ function pass(walk: UnderwayWalk, page: ListPage, novelties: readonly Novelty[])
   return {
     ...walk,
     pages: walk.pages + 1,
-    items: walk.items + novelties.filter((novelty) => novelty !== "again").length,
     trail: follow(walk.trail, novelties),
     lastPage: page.items.length > 0 ? page.url : walk.lastPage,
     openFrom,

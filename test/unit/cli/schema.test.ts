@@ -25,19 +25,23 @@ describe("syncline schema", () => {
   it("prints the JSON Schema, and the reference page with --docs", async () => {
     expect(JSON.parse((await schema()).out)).toMatchObject({ $schema: "http://json-schema.org/draft-07/schema#" });
     expect((await schema("--docs")).out).toContain("# Policies");
+    expect((await schema("--metrics")).out).toContain("# Metrics");
   });
 
-  it.each([[[]], [["--docs"]]])("accepts a fresh copy and refuses a stale or missing one (%j)", async (flags) => {
-    const { out } = await schema(...flags);
-    const folder = await folderOf({ fresh: `${out}\n`, stale: `${out} \n` });
-    expect(await schema(...flags, "--check", join(folder, "fresh"))).toEqual({ out: "", err: "", exitCode: 0 });
-    for (const name of ["stale", "missing"]) {
-      const file = join(folder, name);
-      const { err, exitCode } = await schema(...flags, "--check", file);
-      expect(exitCode).toBe(1);
-      expect(err).toBe(
-        `${file} is stale. Run: npm run -s syncline schema${flags.length > 0 ? " -- --docs" : ""} > ${file}`,
-      );
-    }
-  });
+  it.each([[[]], [["--docs"]], [["--metrics"]]])(
+    "accepts a fresh copy and refuses a stale or missing one (%j)",
+    async (flags) => {
+      const { out } = await schema(...flags);
+      const folder = await folderOf({ fresh: `${out}\n`, stale: `${out} \n` });
+      expect(await schema(...flags, "--check", join(folder, "fresh"))).toEqual({ out: "", err: "", exitCode: 0 });
+      for (const name of ["stale", "missing"]) {
+        const file = join(folder, name);
+        const { err, exitCode } = await schema(...flags, "--check", file);
+        expect(exitCode).toBe(1);
+        expect(err).toBe(
+          `${file} is stale. Run: npm run -s syncline schema${flags.length > 0 ? ` -- ${flags[0]}` : ""} > ${file}`,
+        );
+      }
+    },
+  );
 });

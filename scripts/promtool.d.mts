@@ -1,0 +1,7 @@
+// The types of promtool.mjs, for the tests.
+
+/**
+ * Finds promtool: on PATH; or in the Debian or Ubuntu package, unpacked into .cache. Answers its full path.
+ * @throws Error that names the ways out when there is none.
+ */
+export function findPromtool(options?: { readonly cache?: string; readonly path?: string }): Promise<string>;

@@ -1,0 +1,4 @@
+// The version of this Syncline, for `--version` and the metrics. A test holds it against package.json.
+
+/** As in package.json. */
+export const version = "0.1.0";

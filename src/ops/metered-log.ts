@@ -1,0 +1,84 @@
+// A log that counts: every event goes on unchanged, and those named here raise a metric, whatever the log's level is. So work/ and
+// schedule/ know nothing of metrics. Built by serve.ts around the log of the process.
+import { systemClock } from "../core/clock.ts";
+import type { EventFields, EventLog } from "../core/event-log.ts";
+import type { Metrics } from "./metrics.ts";
+
+type Count = (metrics: Metrics, field: (name: string) => string, number: (name: string) => number) => void;
+
+const reloaded: Count = (metrics) => {
+  metrics.set("syncline_config_last_reload_successful", {}, 1);
+  metrics.set("syncline_config_last_reload_success_timestamp_seconds", {}, systemClock.nowMs() / 1_000);
+};
+
+const slot =
+  (slotOutcome: string): Count =>
+  (metrics, field) =>
+    metrics.add("syncline_slots_total", { policy: field("policy"), slotOutcome });
+
+/** Such lines come at most once a minute: each says how many were left out before it. */
+const link =
+  (how: string): Count =>
+  (metrics, field, number) =>
+    metrics.add("syncline_links_total", { service: field("service"), link: how }, 1 + number("leftOut"));
+
+/** What each event counts as. A test holds the names against docs/log-events.md. */
+export const countedEvents: Readonly<Record<string, Count>> = {
+  "slot.queued": (metrics, field, number) => {
+    slot("started")(metrics, field, number);
+    // What waited for another policy is not late.
+    if (field("after") === "") metrics.observe("syncline_slot_delay_seconds", {}, number("delayMs") / 1_000);
+  },
+  "slot.coalesced": slot("coalesced"),
+  "slot.missed": slot("missed"),
+  "slot.skipped": slot("skipped"),
+  "slot.repaired": (metrics) => metrics.add("syncline_slots_repaired_total", {}),
+  "task.finished": (metrics, field, number) => {
+    const policy = field("policy");
+    metrics.add("syncline_tasks_total", { policy, status: field("status") });
+    metrics.add("syncline_new_conflicts_total", { policy }, number("newConflicts"));
+    if (field("startedAt") !== "")
+      metrics.observe("syncline_settle_duration_seconds", { kind: field("kind") }, number("durationMs") / 1_000);
+  },
+  "task.sent-again": (metrics) => metrics.add("syncline_starts_repeated_total", {}),
+  "task.retried": (metrics) => metrics.add("syncline_tasks_retried_total", {}),
+  "task.stalled": (metrics) => metrics.add("syncline_tasks_stalled_total", {}),
+  "task.abandoned": (metrics) => metrics.add("syncline_tasks_abandoned_total", {}),
+  "bug.caught": (metrics) => metrics.add("syncline_bugs_total", {}),
+  "service.throttled": (metrics, field) => metrics.add("syncline_throttles_total", { service: field("service") }),
+  "breaker.opened": (metrics, field) => metrics.add("syncline_breaker_openings_total", { service: field("service") }),
+  "token.renewed": (metrics, field) =>
+    metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: "renewed" }),
+  "token.renewal-failed": (metrics, field) =>
+    metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: "failed" }),
+  "link.rebased": link("rebased"),
+  "link.refused": link("refused"),
+  "redis.changed": (metrics) => metrics.add("syncline_redis_changes_total", {}),
+  "redis.loss-detected": (metrics) => metrics.add("syncline_redis_losses_total", {}),
+  "redis.not-replicated": (metrics) => metrics.add("syncline_redis_unreplicated_total", {}),
+  "serve.ready": reloaded,
+  "config.reloaded": reloaded,
+  "config.recovered": reloaded,
+  "config.rejected": (metrics) => metrics.set("syncline_config_last_reload_successful", {}, 0),
+};
+
+/** Makes a log that counts and passes everything on. */
+export function createMeteredLog(log: EventLog, metrics: Metrics): EventLog {
+  const count = (event: string, fields: EventFields = {}) => {
+    const counted = Object.hasOwn(countedEvents, event) ? countedEvents[event] : undefined;
+    counted?.(
+      metrics,
+      (name) => textOf(fields[name]),
+      (name) => (typeof fields[name] === "number" ? Number(fields[name]) : 0),
+    );
+  };
+  const write = (level: keyof EventLog) => (event: string, fields?: EventFields) => {
+    count(event, fields);
+    log[level](event, fields);
+  };
+  return { info: write("info"), warn: write("warn"), error: write("error") };
+}
+
+function textOf(value: EventFields[string]): string {
+  return value === undefined || value === null ? "" : String(value);
+}

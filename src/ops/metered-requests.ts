@@ -1,0 +1,40 @@
+// Counts the calls of a service. Handed to each client as its `onRequest` by app/create-service.ts's caller; never throws.
+import type { ErrorKind } from "../core/error-kind.ts";
+import type { RequestEvent } from "../service/service-options.ts";
+import type { Metrics } from "./metrics.ts";
+
+type StartOutcome = "accepted" | "refused" | "failed" | "unknown" | "not-sent";
+
+/** What a failed start means, by its kind. */
+const startOutcomes: Readonly<Record<ErrorKind, StartOutcome>> = {
+  "bad-request": "refused",
+  "not-found": "refused",
+  unauthorized: "refused",
+  forbidden: "refused",
+  throttled: "refused",
+  server: "failed",
+  unreachable: "not-sent",
+  cancelled: "not-sent",
+  unknown: "unknown",
+  contract: "unknown",
+  paging: "unknown",
+};
+
+/** Makes the counter of one service's calls; undefined where nothing is counted. */
+export function createRequestCounter(
+  metrics: Metrics | undefined,
+  service: string,
+): ((event: RequestEvent) => void) | undefined {
+  if (metrics === undefined) return undefined;
+  return ({ operation, kind, durationMs, tries }) => {
+    metrics.add("syncline_http_requests_total", { service, operation, requestOutcome: kind ?? "ok" });
+    metrics.add("syncline_http_tries_total", { service }, tries);
+    if (tries > 0) metrics.observe("syncline_http_request_duration_seconds", { service }, durationMs / 1_000);
+    if (operation !== "RunSyncJob" && operation !== "EnableSyncJobById") return;
+    // One that the gate held back, or that was stopped before, never left.
+    const startOutcome = tries === 0 ? "not-sent" : kind === undefined ? "accepted" : startOutcomes[kind];
+    metrics.add("syncline_starts_total", { service, startOutcome });
+    if (startOutcome !== "not-sent")
+      metrics.observe("syncline_start_duration_seconds", { service }, durationMs / 1_000);
+  };
+}

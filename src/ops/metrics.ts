@@ -1,0 +1,200 @@
+// The metrics of one process: the single door to prom-client. Registers metric-table.ts and nothing else; everything that
+// counts goes through `add`, `observe` and `set`, which let no label value through that is not in the lists. Never throws at those who count.
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { systemClock, withDeadline } from "../core/clock.ts";
+import {
+  closedLabels,
+  isNameLabel,
+  type LabelName,
+  LabelNames,
+  namesMax,
+  otherValue,
+  shownLabel,
+} from "./metric-labels.ts";
+import { type LabelsOf, type MetricFacts, type MetricName, metricTable, type NameOf } from "./metric-table.ts";
+
+/** What the gauges are read from at a scrape. */
+export interface GaugeSource {
+  /** Sets what this process knows by itself. */
+  own(): void;
+  /** Reads what stands in Redis, changes nothing, and answers how to set it, all in one go. */
+  readShared(): Promise<() => void>;
+}
+
+/** How patient a scrape is. */
+export interface ScrapePatience {
+  /** Redis is asked at most once in this time. */
+  readonly readEveryMs: number;
+  /** A scrape waits this long for Redis, then goes without. */
+  readonly readWithinMs: number;
+}
+
+const defaultPatience: ScrapePatience = { readEveryMs: 5_000, readWithinMs: 2_000 };
+
+/** A counter is born as 0 for a new name when it has at most this many series a name: an alert on its first rise needs the 0. */
+const bornSeriesMax = 10;
+
+/** The metrics of one process. */
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #counters = new Map<string, Counter>();
+  readonly #gauges = new Map<string, Gauge>();
+  readonly #histograms = new Map<string, Histogram>();
+  readonly #names = { policy: new LabelNames(namesMax.policy), service: new LabelNames(namesMax.service) };
+  readonly #patience: ScrapePatience;
+  #source: GaugeSource | undefined;
+  #reading: Promise<void> | undefined;
+  #readAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(patience: Partial<ScrapePatience> = {}) {
+    this.#patience = { ...defaultPatience, ...patience };
+    for (const [name, facts] of tableRows()) this.#register(name, facts);
+    this.#bear(
+      tableRows().filter(([, { labels }]) => !labels.some(isNameLabel)),
+      {},
+    );
+    collectDefaultMetrics({ register: this.#registry, prefix: "syncline_" });
+    this.set("syncline_build_info", { version: closedLabels.version[0], node: closedLabels.node[0] }, 1);
+  }
+
+  /** What is scraped, as text, and its content type. Never fails and never waits longer than `readWithinMs`. */
+  async scrape(): Promise<{ readonly text: string; readonly contentType: string }> {
+    try {
+      this.#source?.own();
+      await this.#readShared();
+    } catch {
+      // A source that fails is a gap in what is shown, no failure of the scrape.
+      this.#forgetShared();
+    }
+    return { text: await this.#registry.metrics(), contentType: this.#registry.contentType };
+  }
+
+  /** From now on the gauges come from here. */
+  readFrom(source: GaugeSource): void {
+    this.#source = source;
+  }
+
+  /** Gives names series of their own, as far as there is room; the first come first. */
+  takeIn(label: keyof typeof namesMax, names: Iterable<string>): void {
+    const rows = tableRows().filter(([, { labels }]) => labels.includes(label));
+    for (const name of this.#names[label].takeIn(names)) this.#bear(rows, { [label]: name });
+  }
+
+  /** Whether a name has series of its own. */
+  knows(label: keyof typeof namesMax, name: string): boolean {
+    return this.#names[label].has(name);
+  }
+
+  /** Counts. */
+  add<Name extends NameOf<"counter">>(name: Name, labels: LabelsOf<Name>, by = 1): void {
+    if (by > 0) this.#counters.get(name)?.inc(this.#safe(labels), by);
+  }
+
+  /** Notes a duration, in seconds. */
+  observe<Name extends NameOf<"histogram">>(name: Name, labels: LabelsOf<Name>, seconds: number): void {
+    if (Number.isFinite(seconds)) this.#histograms.get(name)?.observe(this.#safe(labels), Math.max(0, seconds));
+  }
+
+  /** Sets a gauge. */
+  set<Name extends NameOf<"gauge">>(name: Name, labels: LabelsOf<Name>, value: number): void {
+    if (Number.isFinite(value)) this.#gauges.get(name)?.set(this.#safe(labels), value);
+  }
+
+  /** Notes that a role does its work right now. */
+  beat(role: "scheduler" | "worker"): void {
+    this.set("syncline_heartbeat_timestamp_seconds", { role }, systemClock.nowMs() / 1_000);
+  }
+
+  /** Takes a gauge's series away: nothing is known any more. */
+  clear(name: NameOf<"gauge">): void {
+    const gauge = this.#gauges.get(name);
+    gauge?.reset();
+    // The library thinks that a gauge without labels is 0 until somebody knows better.
+    if (tableFacts(name).labels.length === 0) gauge?.remove();
+  }
+
+  #register(name: string, { type, help, labels, buckets }: MetricFacts): void {
+    const config = { name, help, labelNames: labels.map(shownLabel), registers: [this.#registry] };
+    if (type === "counter") this.#counters.set(name, new Counter(config));
+    else if (type === "histogram")
+      this.#histograms.set(name, new Histogram({ ...config, buckets: [...(buckets ?? [])] }));
+    else {
+      const gauge = new Gauge(config);
+      this.#gauges.set(name, gauge);
+      if (labels.length === 0) gauge.remove();
+    }
+  }
+
+  /** Lets counters begin at 0 under these names. */
+  #bear(rows: readonly (readonly [string, MetricFacts])[], names: Readonly<Record<string, string>>): void {
+    for (const [name, { labels }] of rows) {
+      const combinations = combine(labels.filter((label) => !isNameLabel(label)));
+      if (combinations.length > bornSeriesMax) continue;
+      for (const combination of combinations) this.#counters.get(name)?.inc({ ...names, ...combination }, 0);
+    }
+  }
+
+  async #readShared(): Promise<void> {
+    const { readEveryMs, readWithinMs } = this.#patience;
+    if (this.#source === undefined || systemClock.monotonicMs() - this.#readAtMs < readEveryMs) return;
+    this.#reading ??= this.#takeShared(this.#source).finally(() => {
+      this.#reading = undefined;
+    });
+    await withDeadline(this.#reading, readWithinMs, () => new Error("no answer"));
+  }
+
+  async #takeShared(source: GaugeSource): Promise<void> {
+    const apply = await source.readShared();
+    this.#forgetShared();
+    apply();
+    this.#readAtMs = systemClock.monotonicMs();
+  }
+
+  #forgetShared(): void {
+    this.#readAtMs = Number.NEGATIVE_INFINITY;
+    for (const name of sharedGauges) this.clear(name);
+  }
+
+  #safe(labels: Readonly<Record<string, string>>): Record<string, string> {
+    const safe: Record<string, string> = {};
+    for (const [label, value] of Object.entries(labels)) {
+      if (isLabel(label)) safe[shownLabel(label)] = this.#isKnown(label, value) ? value : otherValue;
+    }
+    return safe;
+  }
+
+  #isKnown(label: LabelName, value: string): boolean {
+    if (isNameLabel(label)) return this.#names[label].has(value);
+    const values: readonly string[] = closedLabels[label];
+    return values.includes(value);
+  }
+}
+
+/** The table's rows. */
+function tableRows(): (readonly [MetricName, MetricFacts])[] {
+  return Object.keys(metricTable)
+    .filter((name) => name in metricTable)
+    .map((name) => [name as MetricName, tableFacts(name as MetricName)] as const);
+}
+
+function tableFacts(name: MetricName): MetricFacts {
+  return metricTable[name];
+}
+
+const sharedGauges = tableRows().flatMap(([name, { type, scope }]) =>
+  type === "gauge" && scope === "shared" ? [name as NameOf<"gauge">] : [],
+);
+
+function isLabel(label: string): label is LabelName {
+  return label in closedLabels || label in namesMax;
+}
+
+/** Every combination of the values of these labels. */
+function combine(labels: readonly LabelName[]): Record<string, string>[] {
+  let combinations: Record<string, string>[] = [{}];
+  for (const label of labels) {
+    const values: readonly string[] = isNameLabel(label) ? [] : closedLabels[label];
+    combinations = combinations.flatMap((before) => values.map((value) => ({ ...before, [shownLabel(label)]: value })));
+  }
+  return combinations;
+}
