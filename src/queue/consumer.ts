@@ -53,25 +53,27 @@ export interface Consumer extends Component {
 export function createConsumer(options: ConsumerOptions): Consumer {
   const { queue, log } = options;
   let worker: Worker | undefined;
+  const stopping = new AbortController();
   return {
     name: `consumer ${queue}`,
     start: async () => {
-      worker = createWorker(options);
+      worker = createWorker(options, stopping.signal);
       await worker.waitUntilReady();
     },
     resize: (concurrency) => {
       if (worker !== undefined) worker.concurrency = concurrency;
     },
     stop: async () => {
-      const stopping = worker;
+      const drained = worker;
       worker = undefined;
-      if (stopping === undefined) return;
-      const drained = drain(stopping);
-      await withDeadline(drained, options.drainMs, () => new Error("still busy")).catch(() => {
+      stopping.abort();
+      if (drained === undefined) return;
+      const done = drain(drained);
+      await withDeadline(done, options.drainMs, () => new Error("still busy")).catch(() => {
         // Whatever is left is taken over by another worker. Nobody waits for a Redis that does not answer.
         log.warn("queue.drain-incomplete", { queue });
-        drained.catch(() => {});
-        stopping.disconnect().catch(() => {});
+        done.catch(() => {});
+        drained.disconnect().catch(() => {});
       });
     },
   };
@@ -83,16 +85,17 @@ async function drain(worker: Worker): Promise<void> {
   await worker.close();
 }
 
-function createWorker(options: ConsumerOptions): Worker {
+function createWorker(options: ConsumerOptions, stopping: AbortSignal): Worker {
   const { target, queue, concurrency, takeOverAfterMs } = options;
   const log = createSparingLog(options.log, systemClock, "queue");
   // Three parameters: only then BullMQ passes the signal.
-  const processor = async (job: Job<unknown>, token: string | undefined, signal: AbortSignal | undefined) =>
-    obey(
-      await options.process(job.data, toAttempt(job, signal)).catch((error: unknown) => onFailure(error, log)),
-      job,
-      token,
-    );
+  const processor = async (job: Job<unknown>, token: string | undefined, signal: AbortSignal | undefined) => {
+    // A worker that is told to stop may still get what it was already asking for: it goes back untouched.
+    const verdict = stopping.aborted
+      ? snooze(systemClock.nowMs())
+      : await options.process(job.data, toAttempt(job, signal)).catch((error: unknown) => onFailure(error, log));
+    return obey(verdict, job, token);
+  };
   const worker = new Worker(queue, processor, {
     connection: queueConnection(target, "worker").connection,
     prefix: target.prefix,

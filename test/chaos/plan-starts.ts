@@ -5,7 +5,7 @@ import { createRandom, type SeededRandom } from "./seeded-random.ts";
 import { hotPoints, startPoints } from "./start-steps.ts";
 
 /** What strikes: `crash` the workers, `service` the service and its answers, `redis` Redis. */
-export type StartChaosKind = "crash" | "service" | "redis";
+type StartChaosKind = "crash" | "service" | "redis";
 
 /**
  * What befalls Redis. `kill`: killed, started again `forMs` later from its append-only file; `forget`: so too, without what it wrote in
