@@ -30,7 +30,8 @@ export default defineConfig({
       withRedis("scenarios"),
       withRedis("redis"),
       withRedis("cli"),
-      withRedis("chaos"),
+      // One after the other: each keeps both processors busy.
+      { test: { ...withRedis("chaos").test, fileParallelism: false } },
       chart,
       image,
     ],

@@ -189,6 +189,7 @@ function createParts(built: Built): WorkParts {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
     held: (service) => gates.held(service),
+    shut: (task) => guard.watch.shut(task),
     itemReader: (feed) => current.itemReader(feed),
     journal: new StartJournal(store, guard.watch),
     leases: new Leases(store),

@@ -3,7 +3,7 @@
 import { systemClock } from "../core/clock.ts";
 import { processName } from "./presence.ts";
 import type { Store } from "./redis.ts";
-import { beatScript } from "./watch-scripts.ts";
+import { beatScript, fenceScript } from "./watch-scripts.ts";
 
 /** What a beat found. Instants are milliseconds UTC by Redis. */
 export interface Beat {
@@ -81,6 +81,17 @@ export class RedisWatch {
   fence(): { readonly keys: readonly string[]; readonly term: string } {
     const { key } = this.#store;
     return { keys: [key("watch"), key("losses")], term: this.#term };
+  }
+
+  /**
+   * Whether Redis may have forgotten a start that could have happened in this time: `loss`, it may; `hold`, nobody knows yet;
+   * undefined, it has not. Without it, what looks as if nothing had been sent may be told of a start that was.
+   */
+  async shut(span: { readonly slotMs: number; readonly startByMs: number }): Promise<"hold" | "loss" | undefined> {
+    if (!this.mayAsk()) return "hold";
+    const { keys, term } = this.fence();
+    const answer = await fenceScript(this.#store, keys, [term, span.slotMs, span.startByMs]);
+    return answer === "hold" || answer === "loss" ? answer : undefined;
   }
 
   /** Whether a request may be asked for now. */

@@ -85,3 +85,9 @@ end`;
 /** Lua that counts an intent in the step that writes it: the new count, or '' where nobody watches. */
 export const countIntentLua = `
 local function countIntent(watch) return watch and redis.call('HINCRBY', watch, 'intents', 1) or '' end`;
+
+/** Asks the fence alone. KEYS: watch, losses. ARGV: term, slot, start-by time. Answers 'hold', 'loss' or nothing. */
+export const fenceScript = createScript(`
+local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)
+${fenceLua}
+return shut({ watch = KEYS[1], losses = KEYS[2], term = ARGV[1], slot = ARGV[2], startBy = ARGV[3] })`);

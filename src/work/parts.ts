@@ -9,6 +9,7 @@ import type { Leases } from "../store/leases.ts";
 import type { StartJournal } from "../store/start-journal.ts";
 import type { Feed } from "../tasks/feed.ts";
 import type { EnqueueTasks, FollowChains } from "../tasks/seams.ts";
+import type { Task } from "../tasks/task.ts";
 import type { WorkTiming } from "./timing.ts";
 
 /** The tools of every processor. Lookups answer undefined for what is no longer configured. */
@@ -17,6 +18,8 @@ export interface WorkParts {
   readonly service: (name: string) => SyncService | undefined;
   /** What holds everything to a service back right now: it asked for patience, or its breaker is open. */
   readonly held: (service: string) => Promise<Hold | undefined>;
+  /** Whether Redis may have forgotten a start of this task (`loss`), or nobody knows yet (`hold`). */
+  readonly shut: (task: Task) => Promise<"hold" | "loss" | undefined>;
   readonly itemReader: (feed: Feed) => ItemReader | undefined;
   readonly journal: StartJournal;
   readonly leases: Leases;

@@ -17,6 +17,7 @@ import { expandMasks } from "./expand-masks.ts";
 import type { WorkParts } from "./parts.ts";
 import { stepPoll } from "./poll.ts";
 import { releaseRun, stepRun } from "./run.ts";
+import { lostWithRedis } from "./send-start.ts";
 import { startAtOnce } from "./start-at-once.ts";
 import { type Ending, end, type Step } from "./step.ts";
 
@@ -137,14 +138,18 @@ interface FinishContext {
   readonly attempts: number;
 }
 
-/** Records the outcome. Answers false when the task has moved on, so that the ending is not true any more. */
+/** Records the outcome. Answers false when the task has moved on, so that the ending is not true any more, or may not be true: it is looked at again. */
 async function finish(
   task: Task,
   { ending, from }: { readonly ending: Ending; readonly from?: SettleFrom | undefined },
   { parts, recorder, attempts }: FinishContext,
 ): Promise<boolean> {
-  const finishedAtMs = Math.max(await parts.nowMs(), ending.startedAtMs ?? 0);
-  if (!(await recorder.record(toOutcome(task, ending, { finishedAtMs, attempts }), from))) return false;
+  // That nothing was sent is read from the journal: true only if Redis has not forgotten what stood there.
+  const shut = from?.state === "claimed" && ending.status !== "unknown" ? await parts.shut(task) : undefined;
+  if (shut === "hold") return false;
+  const told = shut === "loss" ? lostWithRedis : ending;
+  const finishedAtMs = Math.max(await parts.nowMs(), told.startedAtMs ?? 0);
+  if (!(await recorder.record(toOutcome(task, told, { finishedAtMs, attempts }), from))) return false;
   // The lease went with the outcome, and who was answered at once never followed.
   const wasAnsweredAtOnce = from?.isAnswer === true && ending.sends === 1;
   if (task.kind === "run" && !wasAnsweredAtOnce) await unfollow(task, parts);

@@ -59,7 +59,7 @@ export async function sendStart(task: Task, request: WantedStart): Promise<Step>
 }
 
 /** Redis went back to a time before its record of this start, if there was one: whether the request went out cannot be known. */
-const lostWithRedis: Ending = {
+export const lostWithRedis: Ending = {
   status: "unknown",
   evidence: "none",
   reason: "redis-loss",

@@ -162,7 +162,7 @@ export class ChaosHouse {
         if ((await producer.pending("main")) === 0) return;
         await delay(100);
       }
-      throw new Error("the queues did not get empty within a minute");
+      throw new Error("the queues did not get empty in time");
     } finally {
       await producer.close();
       await app.stop();

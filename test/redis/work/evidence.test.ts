@@ -52,6 +52,7 @@ function partsFor({ unknown, readsFrom = book }: { unknown?: string; readsFrom?:
     policy: () => testPolicy(),
     service: () => undefined,
     held: async () => undefined,
+    shut: async () => undefined,
     chains: { expanded: async () => {}, released: async () => {} },
     itemReader: () => reader,
     journal,
