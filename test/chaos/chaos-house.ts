@@ -25,7 +25,7 @@ import type { ReplicaEvent } from "./replica.ts";
 import type { ReplicaOrders } from "./replica-orders.ts";
 
 const beginWithinMs = 60_000;
-const drainWithinMs = 60_000;
+const drainWithinMs = 180_000;
 /** The sweep leaves entries of the outbox that are younger than this. */
 const sweepAfterMs = 5_100;
 const looksMax = 3;
