@@ -41,7 +41,8 @@ const recordScript = createScript(`${tallyOutcomeLua} ${releaseLua}
 ${now}
 local entry = redis.call('HMGET', KEYS[4], 'state', 'owner')
 if ARGV[11] == '1' and entry[1] == 'sending' then
-  redis.call('HSET', KEYS[4], 'state', 'answered', 'answeredAtMs', now)
+  -- The answer came before anybody could say when all was over.
+  redis.call('HSET', KEYS[4], 'state', 'answered', 'answeredAtMs', math.min(now, tonumber(ARGV[3])))
   entry[1] = 'answered'
 end
 if entry[1] == 'settled' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
