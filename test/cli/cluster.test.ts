@@ -1,5 +1,5 @@
 // Rolling restarts under load, as a Deployment makes them, and the proof that the same check notices what it should.
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -31,6 +31,9 @@ function start(...args: string[]): {
   return { child, text: () => text, until, order: (line) => child.stdin?.write(`${line}\n`) };
 }
 
+/** The commit before this one, where there is a history (a shallow clone has none). */
+const before = spawnSync("git", ["rev-parse", "--verify", "--quiet", "HEAD~1"], { encoding: "utf8" }).stdout.trim();
+
 const numberIn = (text: string, label: string) => Number(new RegExp(`${label}\\s+(\\d+)`).exec(text)?.[1]);
 
 describe("npm run cluster", () => {
@@ -46,6 +49,20 @@ describe("npm run cluster", () => {
     expect(Number(/probes without a scheduler +0 of (\d+)/.exec(text)?.[1])).toBeGreaterThan(0);
     expect([code, /bug\.caught|newer-version/.exec(text)]).toEqual([0, null]);
   }, 150_000);
+
+  it.skipIf(before === "")(
+    "rolls from the commit before to this one, back and forth: nothing lost, nothing doubled",
+    async () => {
+      const cluster = start("--replicas", "3", "--upgrade-from", before);
+      const [code] = await once(cluster.child, "close");
+      const text = cluster.text();
+      expect(text).toMatch(/slots lost +0 of [1-9]/);
+      expect(text).toMatch(/tasks started twice +0\n +feed items told twice +0 of [1-9]/);
+      expect(text).toMatch(/probes without a scheduler +0 of [1-9]/);
+      expect([code, /bug\.caught/.exec(text)]).toEqual([0, null]);
+    },
+    240_000,
+  );
 
   it("takes orders, and notices when no scheduler is ready", async () => {
     const cluster = start("--replicas", "1");
