@@ -13,11 +13,23 @@ const limits = {
 const environments = {
   /** One item of a list, as the service sent it. */
   item: createEnvironment().registerVariable("item", "dyn"),
-  /** A whole list: its length and, where they were read, its items. */
-  list: createEnvironment().registerVariable("count", "dyn").registerVariable("items", "list"),
+  /** A whole list: its length, where they were read its items, and what the last poll of it saw. */
+  list: createEnvironment()
+    .registerVariable("count", "int")
+    .registerVariable("items", "list")
+    .registerVariable("new", "list")
+    .registerVariable("modified", "list")
+    .registerVariable("previous", "dyn"),
 };
 
-/** What an expression speaks of: `item` (one item of a list) or `list` (`count` and `items`). */
+/** The variables of `list` at the first poll of an empty list, and at a later one. */
+const firstPoll = { count: 0n, items: [], new: [], modified: [], previous: null };
+const laterPoll = { ...firstPoll, previous: { count: 0n, at: new Date(0) } };
+
+/**
+ * What an expression speaks of: `item` (one item of a list) or `list`: `count`, `items`, `new` and `modified` since the last poll, and
+ * `previous` with `count` and `at` of that poll, null at the first.
+ */
 export type ExpressionScope = keyof typeof environments;
 
 /** A parsed expression. Call it with the variables of its scope; it throws when a field is missing or types do not fit. */
@@ -40,7 +52,18 @@ function createEnvironment(): Environment {
 /** Says in one line what is wrong with an expression, or nothing when it parses and its types fit. */
 export function checkExpression(text: string, scope: ExpressionScope): string | undefined {
   const result = environments[scope].check(text);
-  return result.valid ? undefined : firstLine(result.error);
+  if (!result.valid) return firstLine(result.error);
+  if (scope !== "list" || !fails(text, firstPoll) || fails(text, laterPoll)) return undefined;
+  return "`previous` is null at the first poll: write `previous == null || …`";
+}
+
+function fails(text: string, variables: Readonly<Record<string, unknown>>): boolean {
+  try {
+    environments.list.parse(text)({ ...variables });
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 /**

@@ -1,0 +1,56 @@
+// A service of nothing but lists, whose items a test changes at will: `/odata/NAME` in one page, and `/odata/NAME/$count`.
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** A running one. */
+export interface ListServer {
+  readonly url: string;
+  /** The items of each list, by its name in the path (`approvals`, `trigger`, …); changed in place. */
+  readonly lists: Record<string, readonly unknown[]>;
+  /** What every request is answered with instead, unless 200. */
+  status: number;
+  /** From now on requests get no answer until `release`; answers when the first has arrived. */
+  hold(): Promise<void>;
+  release(): void;
+  stop(): Promise<void>;
+}
+
+/** Starts it. */
+export async function startListServer(lists: Record<string, readonly unknown[]>): Promise<ListServer> {
+  let held: { readonly arrived: () => void; readonly waiting: (() => void)[] } | undefined;
+  const server = createServer((request, response) => {
+    const answer = () => {
+      const [, , name = "", count] = (request.url ?? "").split("?")[0]?.split("/") ?? [];
+      const items = one.lists[name] ?? [];
+      if (one.status !== 200) response.writeHead(one.status).end("{}");
+      else if (count === "$count") response.writeHead(200, { "content-type": "text/plain" }).end(String(items.length));
+      else response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ value: items }));
+    };
+    if (held === undefined) return answer();
+    held.waiting.push(answer);
+    held.arrived();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const one: ListServer = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    lists,
+    status: 200,
+    hold: () =>
+      new Promise((resolve) => {
+        held = { arrived: resolve, waiting: [] };
+      }),
+    release: () => {
+      const waiting = held?.waiting ?? [];
+      held = undefined;
+      for (const answer of waiting) answer();
+    },
+    stop: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+  return one;
+}
