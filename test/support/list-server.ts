@@ -10,7 +10,7 @@ export interface ListServer {
   readonly lists: Record<string, readonly unknown[]>;
   /** What every request is answered with instead, unless 200. */
   status: number;
-  /** From now on requests get no answer until `release`; answers when the first has arrived. */
+  /** Keeps the next request waiting until `release`; answers when it has arrived. What it is told then is what stands in `lists` now. */
   hold(): Promise<void>;
   release(): void;
   stop(): Promise<void>;
@@ -18,18 +18,20 @@ export interface ListServer {
 
 /** Starts it. */
 export async function startListServer(lists: Record<string, readonly unknown[]>): Promise<ListServer> {
-  let held: { readonly arrived: () => void; readonly waiting: (() => void)[] } | undefined;
+  let arrived: (() => void) | undefined;
+  let held: (() => void) | undefined;
   const server = createServer((request, response) => {
+    const [, , name = "", count] = (request.url ?? "").split("?")[0]?.split("/") ?? [];
+    const items = one.lists[name] ?? [];
     const answer = () => {
-      const [, , name = "", count] = (request.url ?? "").split("?")[0]?.split("/") ?? [];
-      const items = one.lists[name] ?? [];
       if (one.status !== 200) response.writeHead(one.status).end("{}");
       else if (count === "$count") response.writeHead(200, { "content-type": "text/plain" }).end(String(items.length));
       else response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ value: items }));
     };
-    if (held === undefined) return answer();
-    held.waiting.push(answer);
-    held.arrived();
+    if (arrived === undefined) return answer();
+    arrived();
+    arrived = undefined;
+    held = answer;
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -39,13 +41,9 @@ export async function startListServer(lists: Record<string, readonly unknown[]>)
     status: 200,
     hold: () =>
       new Promise((resolve) => {
-        held = { arrived: resolve, waiting: [] };
+        arrived = resolve;
       }),
-    release: () => {
-      const waiting = held?.waiting ?? [];
-      held = undefined;
-      for (const answer of waiting) answer();
-    },
+    release: () => held?.(),
     stop: async () => {
       server.closeAllConnections();
       server.close();
