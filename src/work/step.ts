@@ -5,7 +5,7 @@ import type { StartEntry } from "../store/start-entry.ts";
 import type { Confidence, Outcome, OutcomeReason, OutcomeStatus } from "../tasks/outcome.ts";
 
 /** What a poll that looked knows beside its ending; poll-note.ts makes of it what is remembered. */
-export interface PollEnding {
+interface PollEnding {
   /** What its judgement rests on; undefined when it looked at nothing but the list. */
   readonly basis: PollMemory | undefined;
   /** Its expectation is about what happened since the last poll: when it does not hold, that is news each time. */
