@@ -37,10 +37,10 @@ const leaveFlightLua = `local sent = redis.call('HGET', KEYS[5], ARGV[1])
   end`;
 
 // KEYS: outcomes, index, untold, journal entry, starts in flight, the tally of its slot, its lease, its policy's polls. ARGV: task, outcome, when it ended, how many are kept,
-// the state and owner that the journal must show ('' for any), its retention, time for telling, target, status, whether the outcome brings the answer, what a poll leaves behind.
+// the state and owner that the journal must show ('' for any), its retention, time for telling, target, status, whether the outcome brings the answer. The last key and the last arguments are a poll's (poll-memories.ts).
 const recordScript = createScript(`${tallyOutcomeLua} ${releaseLua} ${pollMemoryLua}
 ${now}
-if ARGV[12] ~= '' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 and pollMoved(KEYS[8], ARGV[12]) then return 'moved-on' end
+if pollMoved() and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 'moved-on' end
 local entry = redis.call('HMGET', KEYS[4], 'state', 'owner')
 if ARGV[11] == '1' and entry[1] == 'sending' then
   -- The answer came before anybody could say when all was over.
@@ -59,7 +59,7 @@ if entry[1] then
   ${leaveFlightLua}
 end
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 'stands' end
-if ARGV[12] ~= '' then notePoll(KEYS[8], ARGV, 12) end
+notePoll()
 redis.call('ZADD', KEYS[3], now + ARGV[8], ARGV[1])
 if redis.call('EXISTS', KEYS[6]) == 1 then note(KEYS[6], ARGV[9], ARGV[10], ARGV[3]) end
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])

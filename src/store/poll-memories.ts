@@ -43,25 +43,30 @@ export function pollMemoryKey({ key }: Pick<Store, "key">, policy: string): stri
 }
 
 /**
- * Lua: `pollMoved(key, revision)`, and `notePoll(key, args, from)` with what `pollNoteArgs` gives from that place on. Another list
- * than before begins anew.
+ * Lua for a script whose last key is `pollMemoryKey` and whose last arguments are `pollNoteArgs`: `pollMoved()` says whether another
+ * poll was recorded meanwhile, `notePoll()` keeps the note, and does nothing without one. Another list than before begins anew.
  */
 export const pollMemoryLua = `
-local function pollMoved(key, revision) return (redis.call('HGET', key, 'revision') or '0') ~= revision end
-local function notePoll(key, args, from)
-  if redis.call('HGET', key, 'of') ~= args[from + 1] then redis.call('HDEL', key, 'count', 'atMs', 'seen') end
-  redis.call('HINCRBY', key, 'revision', 1)
-  redis.call('HSET', key, 'of', args[from + 1], 'state', args[from + 2])
-  if args[from + 3] ~= '' then
-    redis.call('HSET', key, 'count', args[from + 3], 'atMs', args[from + 4])
-    if args[from + 5] == '1' then redis.call('HSET', key, 'seen', args[from + 6]) else redis.call('HDEL', key, 'seen') end
+local pollKey, pollArg = KEYS[#KEYS], #ARGV - 6
+local function pollMoved()
+  return ARGV[pollArg] ~= '' and (redis.call('HGET', pollKey, 'revision') or '0') ~= ARGV[pollArg]
+end
+local function notePoll()
+  if ARGV[pollArg] == '' then return end
+  local of, state, count, at, hasSeen, seen = unpack(ARGV, pollArg + 1)
+  if redis.call('HGET', pollKey, 'of') ~= of then redis.call('HDEL', pollKey, 'count', 'atMs', 'seen') end
+  redis.call('HINCRBY', pollKey, 'revision', 1)
+  redis.call('HSET', pollKey, 'of', of, 'state', state)
+  if count ~= '' then
+    redis.call('HSET', pollKey, 'count', count, 'atMs', at)
+    if hasSeen == '1' then redis.call('HSET', pollKey, 'seen', seen) else redis.call('HDEL', pollKey, 'seen') end
   end
-  redis.call('PEXPIRE', key, ${keepForMs})
+  redis.call('PEXPIRE', pollKey, ${keepForMs})
 end`;
 
-/** The arguments for `notePoll`: the first is the revision, empty when there is nothing to note. */
+/** The seven arguments of `notePoll`; all are empty when there is nothing to note. */
 export function pollNoteArgs(note: PollNote | undefined): (string | number | Buffer)[] {
-  if (note === undefined) return [""];
+  if (note === undefined) return Array.from({ length: 7 }, () => "");
   const { revision, feed, state, sight } = note;
   const seen = sight?.seen;
   const saw = sight === undefined ? ["", ""] : [sight.count, sight.atMs];
