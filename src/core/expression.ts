@@ -53,8 +53,37 @@ function createEnvironment(): Environment {
 export function checkExpression(text: string, scope: ExpressionScope): string | undefined {
   const result = environments[scope].check(text);
   if (!result.valid) return firstLine(result.error);
+  const again = scope === "list" ? listInsideLoop(environments.list.parse(text).ast, false) : undefined;
+  if (again !== undefined)
+    return `\`${again}\` inside all, exists, filter or map looks at every item for every item, which takes minutes over a long list`;
   if (scope !== "list" || !fails(text, firstPoll) || fails(text, laterPoll)) return undefined;
   return "`previous` is null at the first poll: write `previous == null || …`";
+}
+
+/** The functions that evaluate an expression for each item, and the lists that may be long. */
+const loops = ["all", "exists", "exists_one", "map", "filter"];
+const longLists = ["items", "new", "modified"];
+
+/** The list, if any, that is gone through for each item of a list; its size may be asked. */
+function listInsideLoop(node: unknown, isInside: boolean): string | undefined {
+  if (Array.isArray(node)) {
+    for (const part of node) {
+      const found = listInsideLoop(part, isInside);
+      if (found !== undefined) return found;
+    }
+  }
+  if (typeof node !== "object" || node === null || !("op" in node && "args" in node)) return undefined;
+  const { op, args } = node;
+  if (op === "id") return isInside ? longLists.find((name) => name === args) : undefined;
+  if ((op !== "call" && op !== "rcall") || !Array.isArray(args)) return listInsideLoop(args, isInside);
+  const [name, ...parts]: readonly unknown[] = args;
+  if (name === "size" && isName(parts.flat(1)[0])) return undefined;
+  if (op !== "rcall" || !loops.some((loop) => loop === name)) return listInsideLoop(parts, isInside);
+  return listInsideLoop(parts[0], isInside) ?? listInsideLoop(parts.slice(1), true);
+}
+
+function isName(node: unknown): boolean {
+  return typeof node === "object" && node !== null && "op" in node && node.op === "id";
 }
 
 function fails(text: string, variables: Readonly<Record<string, unknown>>): boolean {

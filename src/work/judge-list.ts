@@ -30,8 +30,9 @@ export function judgeList(expectation: PollExpectation, list: ListRead, last: Po
   if (expect === undefined && offending === undefined)
     return { status: "succeeded", evidence: "direct", reason: "completed", detail: `${count} items`, count };
   const tell = createSightings(last?.seen);
-  const fresh = list.items.filter(({ facts }) => tell(facts) === "new");
-  const modified = list.items.filter(({ facts }) => tell(facts) === "modified");
+  const sightings = list.items.map(({ facts }) => tell(facts));
+  const fresh = list.items.filter((_, index) => sightings[index] === "new");
+  const modified = list.items.filter((_, index) => sightings[index] === "modified");
   try {
     const suspects = expectation.blamesNew ? [...fresh, ...modified] : list.items;
     if (expect === undefined) return judgeItems(suspects, offending, count);

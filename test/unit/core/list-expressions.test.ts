@@ -43,6 +43,27 @@ describe("an expression over a list", () => {
     expect(checkExpression(text, "list")).toBe(problem);
   });
 
+  it.each([
+    ["items.all(a, items.exists(b, b.id != a.id))", "items"],
+    ["items.all(a, new.exists(b, b.id != a.id))", "new"],
+    ["count > 3 || !new.exists(a, a in modified)", "modified"],
+    ["size(items.filter(a, a in new)) > 0", "new"],
+    ["items.all(a, size(items.filter(b, b == a)) == 1)", "items"],
+  ])("that goes through a list for each item of one is refused: %s", (text, list) => {
+    expect(checkExpression(text, "list")).toBe(
+      `\`${list}\` inside all, exists, filter or map looks at every item for every item, which takes minutes over a long list`,
+    );
+  });
+
+  it.each([
+    "items.all(a, a.tags.exists(tag, tag == 'x'))",
+    "items.filter(a, a.id > 1).all(a, a.id < size(items) && a.id < new.size() + 9)",
+    "items.all(a, a.id > 0) && new.all(a, a.id > 0)",
+    "items.exists(a, a.items == 3)",
+  ])("that goes through lists one after the other, or through an item's own, is right: %s", (text) => {
+    expect(checkExpression(text, "list")).toBeUndefined();
+  });
+
   it("does not know an item, as one over an item knows no list", () => {
     expect(checkExpression("item.id > 0", "list")).toBe("Unknown variable: item");
     expect(checkExpression("size(new) == 0", "item")).toBe("Unknown variable: new");
