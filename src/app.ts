@@ -19,6 +19,7 @@ import { systemClock } from "./core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "./core/component.ts";
 import type { EventLog } from "./core/event-log.ts";
 import { createSparingLog } from "./core/sparing-log.ts";
+import { ItemSampling } from "./feeds/item-sampling.ts";
 import { defaultPace, type FeedPace } from "./feeds/pace.ts";
 import { walkFeed } from "./feeds/walk-feed.ts";
 import { createRequestCounter } from "./ops/metered-requests.ts";
@@ -38,6 +39,7 @@ import { History } from "./store/history.ts";
 import { LastSuccesses } from "./store/last-successes.ts";
 import { Leases } from "./store/leases.ts";
 import { Pauses } from "./store/pauses.ts";
+import { PollMemories } from "./store/poll-memories.ts";
 import { Quarantines } from "./store/quarantines.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "./store/redis.ts";
 import { createSharedClock } from "./store/shared-clock.ts";
@@ -194,6 +196,7 @@ function createParts(built: Built): WorkParts {
     journal: new StartJournal(store, guard.watch),
     leases: new Leases(store),
     book: new FeedBook(store),
+    polls: new PollMemories(store),
     read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
     chains,
@@ -214,7 +217,13 @@ function consumersOf(
 ): (settings: ServiceSettings) => ServiceConsumers {
   const { redis, log, takeOverAfterMs, drainMs } = options;
   const book = options.metrics === undefined ? parts.book : createMeteredBook(parts.book, options.metrics);
-  const walking = { ...parts, book, nowMs: () => redisTimeMs(store), pace: options.pace ?? defaultPace };
+  const walking = {
+    ...parts,
+    book,
+    nowMs: () => redisTimeMs(store),
+    pace: options.pace ?? defaultPace,
+    sampling: new ItemSampling(),
+  };
   const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
   const noteSuccess = createSuccessWatch(new LastSuccesses(store));
   const alsoTell = async (outcome: Outcome) => {

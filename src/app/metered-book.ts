@@ -12,6 +12,8 @@ export function createMeteredBook(book: Book, metrics: Metrics): Book {
     waiting: (feed, nowMs) => book.waiting(feed, nowMs),
     status: (feed) => book.status(feed),
     keepKnowledge: (feed, knowledge) => book.keepKnowledge(feed, knowledge),
+    told: (feed) => book.told(feed),
+    discoveredSince: (feed, seq) => book.discoveredSince(feed, seq),
     keepShape: (feed, shape) => book.keepShape(feed, shape),
     takeIn: async (feed, status, page) => {
       const { service, list } = feed;

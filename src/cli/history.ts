@@ -42,8 +42,8 @@ export function historyCommand(io: CommandIo): Command {
     });
 }
 
-/** Outcomes as a table for people. */
-export function outcomeTable(outcomes: readonly Outcome[], colours: boolean): string {
+/** Outcomes as a table for people; of each poll at most `itemsMax` of the items that offend are named, below its detail. */
+export function outcomeTable(outcomes: readonly Outcome[], colours: boolean, itemsMax = 3): string {
   const rows = outcomes.map((outcome) => [
     showInstant(Date.parse(outcome.finishedAt)),
     outcome.policy,
@@ -54,9 +54,15 @@ export function outcomeTable(outcomes: readonly Outcome[], colours: boolean): st
       : formatDuration(
           outcome.durationMs < 1_000 ? Math.round(outcome.durationMs) : Math.round(outcome.durationMs / 1_000) * 1_000,
         ),
-    `${coversOf(outcome)}${outcome.detail}`.slice(0, 100),
+    [`${coversOf(outcome)}${outcome.detail}`.slice(0, 100), ...offendersOf(outcome, itemsMax)].join("\n"),
   ]);
   return toTable(["finished", "policy", "task", "status", "took", "detail"], rows, colours);
+}
+
+/** The items that offend, one a line, and how many more there are. */
+function offendersOf({ offending = 0, offendingItems = [] }: Outcome, itemsMax: number): readonly string[] {
+  const shown = offendingItems.slice(0, itemsMax).map((name) => `- ${name}`);
+  return offending > shown.length ? [...shown, `- and ${offending - shown.length} more`] : shown;
 }
 
 /** What else a task stands for: `for 35 older slots since 2026-11-21 06:30:00Z as well; `. */

@@ -9,7 +9,7 @@ import { tasksOf } from "../schedule/slot-tasks.ts";
 import { History } from "../store/history.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
-import { isGood, type Outcome } from "../tasks/outcome.ts";
+import { isGood, type Outcome, offendingItemsMax } from "../tasks/outcome.ts";
 import type { Task } from "../tasks/task.ts";
 import type { CommandIo } from "./command-io.ts";
 import { outcomeTable } from "./history.ts";
@@ -129,7 +129,7 @@ async function waitAndReport({ store, options, io }: RunContext, tasks: readonly
     if (open.size > 0) await systemClock.sleep(lookEveryMs, io.signal);
   }
   if (options.json) io.out(JSON.stringify(outcomes));
-  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours));
+  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours, offendingItemsMax));
   if (open.size > 0) io.err(`still without an outcome: ${[...open].join(", ")}`);
   const skipped = outcomes.filter(({ status }) => status === "skipped").length;
   if (skipped > 0) io.err(`not started: ${skipped} of ${outcomes.length}, see above`);

@@ -25,6 +25,8 @@ export const policyDefaults = {
   followDeadlineMs: 7_200_000,
   /** An answer that got lost is looked for in the service, never guessed. */
   onUnknown: "verify",
+  /** Nobody reads the tenth message about the same thing. */
+  pollNotifyOn: "change",
   /** Long enough that a night shift is not woken twice, short enough that somebody who mends it in the morning need not remember. */
   quarantineForMs: 21_600_000,
   /** Both path forms are equivalent; parentheses are the OData form. Source: service-interface §4. */

@@ -5,6 +5,6 @@
 export interface PolicyChecks {
   /** A cron expression of 5 or 6 fields in a time zone that exists. */
   readonly cron: (expression: string, timezone: string) => string | undefined;
-  /** A CEL expression over one item of a list (`item`), or over a whole list (`count` and `items`). */
+  /** A CEL expression over one item of a list (`item`), or over a whole list (`count`, `items`, …). */
   readonly expression: (cel: string, scope: "item" | "list") => string | undefined;
 }

@@ -67,7 +67,16 @@ export type Action =
   | { readonly kind: "run"; readonly syncJobs: readonly number[] }
   | { readonly kind: "run"; readonly fromMasks: { readonly type?: string; readonly name?: string } }
   | { readonly kind: "activate"; readonly syncJobs: readonly number[] }
-  | { readonly kind: "poll"; readonly list: ListName; readonly expect: string | undefined };
+  | PollAction;
+
+/** A poll: `expect` is a CEL text over the list, `offending` one over an item. `notifyOn`: which outcomes are told; unless set, `change`. */
+export interface PollAction {
+  readonly kind: "poll";
+  readonly list: ListName;
+  readonly expect: string | undefined;
+  readonly offending?: string;
+  readonly notifyOn?: "change" | "always";
+}
 
 /** What a clock change does to a slot: in the hour that is left out, and in the hour that is repeated. */
 export interface DstRule {

@@ -84,7 +84,10 @@ const policyRules: readonly Rule[] = [
   (policy, { report }) => {
     for (const action of ["run", "activate"]) noDoubles(policy.at(action).at("syncJobs"), report);
   },
-  (policy, { report, checks }) => checkExpression(policy.at("poll").at("expect"), "list", { checks, report }),
+  (policy, { report, checks }) => {
+    checkExpression(policy.at("poll").at("expect"), "list", { checks, report });
+    checkExpression(policy.at("poll").at("offending"), "item", { checks, report });
+  },
   followRule,
   scheduleRule,
   cronRule,

@@ -13,11 +13,23 @@ const limits = {
 const environments = {
   /** One item of a list, as the service sent it. */
   item: createEnvironment().registerVariable("item", "dyn"),
-  /** A whole list: its length and, where they were read, its items. */
-  list: createEnvironment().registerVariable("count", "dyn").registerVariable("items", "list"),
+  /** A whole list: its length, where they were read its items, and what the last poll of it saw. */
+  list: createEnvironment()
+    .registerVariable("count", "int")
+    .registerVariable("items", "list")
+    .registerVariable("new", "list")
+    .registerVariable("modified", "list")
+    .registerVariable("previous", "dyn"),
 };
 
-/** What an expression speaks of: `item` (one item of a list) or `list` (`count` and `items`). */
+/** The variables of `list` at the first poll of an empty list, and at a later one. */
+const firstPoll = { count: 0n, items: [], new: [], modified: [], previous: null };
+const laterPoll = { ...firstPoll, previous: { count: 0n, at: new Date(0) } };
+
+/**
+ * What an expression speaks of: `item` (one item of a list) or `list`: `count`, `items`, `new` and `modified` since the last poll, and
+ * `previous` with `count` and `at` of that poll, null at the first.
+ */
 export type ExpressionScope = keyof typeof environments;
 
 /** A parsed expression. Call it with the variables of its scope; it throws when a field is missing or types do not fit. */
@@ -40,7 +52,47 @@ function createEnvironment(): Environment {
 /** Says in one line what is wrong with an expression, or nothing when it parses and its types fit. */
 export function checkExpression(text: string, scope: ExpressionScope): string | undefined {
   const result = environments[scope].check(text);
-  return result.valid ? undefined : firstLine(result.error);
+  if (!result.valid) return firstLine(result.error);
+  const again = scope === "list" ? listInsideLoop(environments.list.parse(text).ast, false) : undefined;
+  if (again !== undefined)
+    return `\`${again}\` inside all, exists, filter or map looks at every item for every item, which takes minutes over a long list`;
+  if (scope !== "list" || !fails(text, firstPoll) || fails(text, laterPoll)) return undefined;
+  return "`previous` is null at the first poll: write `previous == null || …`";
+}
+
+/** The functions that evaluate an expression for each item, and the lists that may be long. */
+const loops = ["all", "exists", "exists_one", "map", "filter"];
+const longLists = ["items", "new", "modified"];
+
+/** The list, if any, that is gone through for each item of a list; its size may be asked. */
+function listInsideLoop(node: unknown, isInside: boolean): string | undefined {
+  if (Array.isArray(node)) {
+    for (const part of node) {
+      const found = listInsideLoop(part, isInside);
+      if (found !== undefined) return found;
+    }
+  }
+  if (typeof node !== "object" || node === null || !("op" in node && "args" in node)) return undefined;
+  const { op, args } = node;
+  if (op === "id") return isInside ? longLists.find((name) => name === args) : undefined;
+  if ((op !== "call" && op !== "rcall") || !Array.isArray(args)) return listInsideLoop(args, isInside);
+  const [name, ...parts]: readonly unknown[] = args;
+  if (name === "size" && isName(parts.flat(1)[0])) return undefined;
+  if (op !== "rcall" || !loops.some((loop) => loop === name)) return listInsideLoop(parts, isInside);
+  return listInsideLoop(parts[0], isInside) ?? listInsideLoop(parts.slice(1), true);
+}
+
+function isName(node: unknown): boolean {
+  return typeof node === "object" && node !== null && "op" in node && node.op === "id";
+}
+
+function fails(text: string, variables: Readonly<Record<string, unknown>>): boolean {
+  try {
+    environments.list.parse(text)({ ...variables });
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 /**

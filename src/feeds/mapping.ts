@@ -24,6 +24,12 @@ const documentedId: Readonly<Partial<Record<ListName, string>>> = {
   masks: "maskId",
 };
 
+/** What people call them, where the interface names it. Source: service-interface §2 */
+const documentedLabel: Readonly<Partial<Record<ListName, string>>> = {
+  approvals: 'item.?itemName.orValue("")',
+  masks: 'item.?name.orValue("")',
+};
+
 /** From 1973 to 5138, whether in seconds or in milliseconds: the two ranges do not meet. */
 const secondsMin = 1e8;
 const millisecondsMin = 1e11;
@@ -31,8 +37,12 @@ const millisecondsMax = 1e14;
 
 /** Makes the reader of a list's items. Without a mapped or documented id, an item is known by a hash of its content. */
 export function createItemReader(list: ListName, mapping: ItemMapping = {}): ItemReader {
-  const documented = documentedId[list];
-  const texts: ItemMapping = { ...(documented === undefined ? {} : { id: `item.${documented}` }), ...mapping };
+  const [id, label] = [documentedId[list], documentedLabel[list]];
+  const texts: ItemMapping = {
+    ...(id === undefined ? {} : { id: `item.${id}` }),
+    ...(label === undefined ? {} : { label }),
+    ...mapping,
+  };
   const expressions = new Map<keyof ItemMapping, Expression>();
   for (const fact of ["id", "syncJobId", "startedAt", "finished", "succeeded", "label"] as const) {
     const text = texts[fact];

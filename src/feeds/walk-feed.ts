@@ -9,8 +9,10 @@ import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { FeedPage, FeedStatus } from "../store/feed-book.ts";
 import type { Novelty } from "../store/known-items.ts";
+import type { SeenItem } from "../store/seen-item.ts";
 import type { Feed, FeedWalk, ItemFacts } from "../tasks/feed.ts";
 import { done, snooze, type Verdict } from "../tasks/verdict.ts";
+import { ItemSampling } from "./item-sampling.ts";
 import { compareShapes, readShape, shapeOf } from "./list-shape.ts";
 import type { ItemReader } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
@@ -29,6 +31,9 @@ interface ReaderBook {
     walk: { readonly startedAtMs: number; readonly count: number; readonly whole: boolean },
   ): Promise<void>;
   failed(feed: Feed, failure: string): Promise<void>;
+  /** Notes that whatever was discovered so far has been logged. */
+  told(feed: Feed): Promise<void>;
+  discoveredSince(feed: Feed, seq: number): Promise<readonly SeenItem[]>;
   status(feed: Feed): Promise<FeedStatus>;
   waiting(feed: Feed, nowMs: number): Promise<number>;
 }
@@ -44,11 +49,11 @@ export interface WalkParts {
   readonly pace: FeedPace;
   /** When lists are read whole all the same; the defaults unless set. */
   readonly limits?: StrategyLimits;
+  /** How many items are logged; unless set, each walk may log as many as one feed in a minute. */
+  readonly sampling?: ItemSampling;
   readonly log: EventLog;
 }
 
-/** Above this many new items in a walk, only their number is logged. */
-const loggedItemsMax = 20;
 /** So many items of the last page are looked at for their shape. */
 const shapeItemsMax = 100;
 
@@ -71,6 +76,7 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
     const failure = error instanceof LinkExpired ? error.cause : error;
     if (!(failure instanceof ServiceError)) throw error;
     // Nothing is wrong with the list: it is read on from where it stopped.
+    if (failure.kind === "throttled" || failure.kind === "cancelled" || signal.aborted) await parts.book.told(feed);
     if (failure.kind === "throttled")
       return snooze((await parts.nowMs()) + (failure.retryAfterMs ?? parts.pace.fastestMs));
     if (failure.kind === "cancelled" || signal.aborted) return snooze(nowMs);
@@ -94,13 +100,16 @@ interface Reading extends Omit<WalkParts, "service" | "itemReader"> {
 async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Promise<void> {
   const { reader, before, startedAtMs, book, log } = reading;
   const isFirst = before.walks === 0;
-  let fresh = 0;
+  const tellItem = createItemTeller(feed, reading);
+  const untold = await untoldItems(feed, reading);
+  untold.forEach(tellItem);
+  let fresh = untold.length;
   const takeIn = async (items: readonly ItemFacts[], sinceSeq: number, mustKnowFirst: boolean) => {
     const novelties = await book.takeIn(feed, before, { items, sinceSeq, mustKnowFirst });
-    for (const { id, syncJobId, label } of items.filter((_, index) => novelties?.[index] === "new")) {
-      fresh += 1;
-      if (!isFirst && fresh <= loggedItemsMax) log.info("feed.item", { ...feed, id, syncJobId, label });
-    }
+    const found = items.filter((_, index) => novelties?.[index] === "new");
+    fresh += found.length;
+    // What a list holds when it is first read is no news.
+    if (!isFirst) found.forEach(tellItem);
     return novelties;
   };
   const known = readKnowledge(before.knowledge);
@@ -126,6 +135,22 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
   const failures = reader.failures();
   if (failures.count > 0 && fresh > 0)
     log.warn("feed.mapping-failing", { ...feed, failures: failures.count, last: failures.last });
+}
+
+/** Writes a line about an item, unless the feed's minute is full; then its number is counted all the same. */
+function createItemTeller(feed: Feed, { sampling = new ItemSampling(), startedAtMs, log }: Reading) {
+  return ({ id, syncJobId, label, startedAtMs: beganMs, finished, succeeded }: ItemFacts): void => {
+    if (!sampling.take(feed, startedAtMs)) return;
+    const startedAt = beganMs === undefined ? undefined : new Date(beganMs).toISOString();
+    log.info("feed.item", { ...feed, id, syncJobId, label, startedAt, finished, succeeded });
+  };
+}
+
+/** What a reader that died had taken in and perhaps not logged. */
+async function untoldItems(feed: Feed, { before, book }: Reading): Promise<readonly SeenItem[]> {
+  const { toldSeq = before.seq } = before;
+  if (before.walks === 0 || toldSeq >= before.seq) return [];
+  return (await book.discoveredSince(feed, toldSeq)).filter(({ firstSeq }) => firstSeq > toldSeq);
 }
 
 /** Says once when the service begins to send other fields: a mapping may have stopped to mean what it did. */

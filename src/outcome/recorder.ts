@@ -4,19 +4,20 @@
 import type { EventLog } from "../core/event-log.ts";
 import { Gathered } from "../core/gathered.ts";
 import type { Recorded, SettleFrom } from "../store/history.ts";
+import type { PollNote } from "../store/poll-memories.ts";
 import { isGood, type Outcome } from "../tasks/outcome.ts";
 
 /** What the recorder needs of the history (store/history.ts). */
 export interface OutcomeHistory {
-  record(outcome: Outcome, from?: SettleFrom): Promise<Recorded>;
+  record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<Recorded>;
   told(taskIds: readonly string[]): Promise<void>;
   untold(taskId: string): Promise<Outcome | number | undefined>;
 }
 
 /** The recorder. */
 export interface Recorder {
-  /** Records an outcome, once, and tells it. Answers false when the start has gone further than the outcome knows. */
-  readonly record: (outcome: Outcome, from?: SettleFrom) => Promise<boolean>;
+  /** Records an outcome, once, and tells it. Answers false when the start, or the memory of a poll, has gone further than the outcome knows. */
+  readonly record: (outcome: Outcome, from?: SettleFrom, poll?: PollNote) => Promise<boolean>;
   /** Tells the outcome of a task that is over, if nobody did. Answers until when somebody else may still do so, if that is the case. */
   readonly retell: (taskId: string) => Promise<number | undefined>;
 }
@@ -37,8 +38,8 @@ export function createRecorder(
     told.add(outcome.taskId).catch(() => {});
   };
   return {
-    record: async (outcome, from) => {
-      const recorded = await history.record(outcome, from);
+    record: async (outcome, from, poll) => {
+      const recorded = await history.record(outcome, from, poll);
       if (recorded === "recorded") await tell(outcome);
       return recorded !== "moved-on";
     },

@@ -1,7 +1,7 @@
 // How many requests a service would get: an estimate from the events of a simulation. Used by `plan --requests`.
 // Counts neither retries nor requests for tokens, nor the search for a start whose answer got lost: nothing goes wrong here.
 import type { Policy } from "../config/policy-set.ts";
-import { parseExpression } from "../core/expression.ts";
+import { parseExpectation } from "../feeds/poll-expectation.ts";
 import type { SimulationEvent } from "./events.ts";
 import { FeedWalks } from "./feed-walks.ts";
 
@@ -72,8 +72,7 @@ export class RequestMeter {
   #pollRequestsOf(policy: Policy): number {
     const known = this.#pollRequests.get(policy);
     if (known !== undefined) return known;
-    const expect = policy.action.kind === "poll" ? policy.action.expect : undefined;
-    const readsItems = expect !== undefined && parseExpression(expect, "list").uses("items");
+    const readsItems = policy.action.kind === "poll" && parseExpectation(policy.action).readsItems;
     const requests = readsItems ? this.#assumed.pages : 1;
     this.#pollRequests.set(policy, requests);
     return requests;

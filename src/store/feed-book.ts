@@ -18,6 +18,8 @@ export interface FeedPage {
 export interface FeedStatus {
   /** The newest number given to a discovery or change. */
   readonly seq: number;
+  /** Up to which number everything discovered was logged; undefined: as far as it goes. */
+  readonly toldSeq?: number | undefined;
   /** The generation of seen items (known-items.ts). */
   readonly generation: number;
   /** What is known of the list's order, as JSON of feeds/; undefined: nothing. */
@@ -50,12 +52,17 @@ const wholeWalksMin = 3;
 
 const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
 
+/** Whoever ends a walk in order has logged what it found. */
+const told = `redis.call('HSET', KEYS[1], 'toldSeq', redis.call('HGET', KEYS[1], 'seq') or 0)`;
+const toldScript = createScript(`${told} return 1`);
+
 const endScript = createScript(`${now}
 redis.call('HSET', KEYS[1], 'count', ARGV[2], 'walkStartedAtMs', ARGV[1], 'walkEndedAtMs', now)
 redis.call('HINCRBY', KEYS[1], 'walks', 1)
 redis.call('HSETNX', KEYS[1], 'generationSinceMs', now)
 redis.call('HINCRBY', KEYS[1], 'wholeWalks', ARGV[4])
 redis.call('HDEL', KEYS[1], 'failingSinceMs', 'failure')
+${told}
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
 local since, wholes = redis.call('HGET', KEYS[1], 'generationSinceMs'), redis.call('HGET', KEYS[1], 'wholeWalks')
 if tonumber(wholes) < tonumber(ARGV[5]) or now - since < tonumber(ARGV[3]) then return 0 end
@@ -68,6 +75,7 @@ return redis.call('HINCRBY', KEYS[1], 'generation', 1)`);
 const failScript = createScript(`${now}
 redis.call('HSETNX', KEYS[1], 'failingSinceMs', now)
 redis.call('HSET', KEYS[1], 'failure', ARGV[1])
+${told}
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1`);
 
@@ -120,6 +128,11 @@ export class FeedBook {
     await failScript(this.#store, this.#keys(feed), [failure.slice(0, 500), forgetAfterMs]);
   }
 
+  /** Notes that whatever was discovered so far has been logged; the end of a walk does so, too. */
+  async told(feed: Feed): Promise<void> {
+    await toldScript(this.#store, this.#keys(feed).slice(0, 1), []);
+  }
+
   /** How far the feed has been read. */
   async status(feed: Feed): Promise<FeedStatus> {
     const [statusKey = ""] = this.#keys(feed);
@@ -127,6 +140,7 @@ export class FeedBook {
     const instant = (name: string) => (fields[name] === undefined ? undefined : Number(fields[name]));
     return {
       seq: Number(fields["seq"] ?? 0),
+      toldSeq: instant("toldSeq"),
       generation: Number(fields["generation"] ?? 0),
       knowledge: fields["knowledge"],
       shape: fields["shape"],

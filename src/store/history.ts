@@ -2,6 +2,7 @@
 import { type Outcome, parseOutcome } from "../tasks/outcome.ts";
 import { tallyOutcomeLua } from "./chain-scripts.ts";
 import { leaseKey, releaseLua } from "./leases.ts";
+import { type PollNote, pollMemoryKey, pollMemoryLua, pollNoteArgs } from "./poll-memories.ts";
 import { createScript, type Store } from "./redis.ts";
 import { tallyKey } from "./slot-ledger.ts";
 import type { StartState } from "./start-entry.ts";
@@ -35,10 +36,11 @@ const leaveFlightLua = `local sent = redis.call('HGET', KEYS[5], ARGV[1])
     if string.sub(flight[i], 1, 1) == 'e' and tonumber(string.sub(flight[i], 2, -2)) < since then redis.call('HDEL', KEYS[5], flight[i - 1]) end
   end`;
 
-// KEYS: outcomes, index, untold, journal entry, starts in flight, the tally of its slot, its lease. ARGV: task, outcome, when it ended, how many are kept,
-// the state and owner that the journal must show ('' for any), its retention, time for telling, target, status, whether the outcome brings the answer.
-const recordScript = createScript(`${tallyOutcomeLua} ${releaseLua}
+// KEYS: outcomes, index, untold, journal entry, starts in flight, the tally of its slot, its lease, its policy's polls. ARGV: task, outcome, when it ended, how many are kept,
+// the state and owner that the journal must show ('' for any), its retention, time for telling, target, status, whether the outcome brings the answer. The last key and the last arguments are a poll's (poll-memories.ts).
+const recordScript = createScript(`${tallyOutcomeLua} ${releaseLua} ${pollMemoryLua}
 ${now}
+if pollMoved() and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 'moved-on' end
 local entry = redis.call('HMGET', KEYS[4], 'state', 'owner')
 if ARGV[11] == '1' and entry[1] == 'sending' then
   -- The answer came before anybody could say when all was over.
@@ -57,6 +59,7 @@ if entry[1] then
   ${leaveFlightLua}
 end
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 'stands' end
+notePoll()
 redis.call('ZADD', KEYS[3], now + ARGV[8], ARGV[1])
 if redis.call('EXISTS', KEYS[6]) == 1 then note(KEYS[6], ARGV[9], ARGV[10], ARGV[3]) end
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
@@ -86,7 +89,7 @@ export interface SettleFrom {
 
 /**
  * What became of an outcome. `recorded`: it stands, tell it. `stands`: the task has one already, or is over without one.
- * `moved-on`: the start has gone further than this outcome knows, so it is not true and was not recorded.
+ * `moved-on`: the start, or the memory of a poll, has gone further than this outcome knows, so it is not true and was not recorded.
  */
 export type Recorded = "recorded" | "stands" | "moved-on";
 
@@ -98,20 +101,25 @@ export class History {
     this.#store = store;
   }
 
-  /** Writes an outcome, settles the task's start and gives its lease back in one step: unless it has one already, or its start has moved on from `from`. */
-  async record(outcome: Outcome, from?: SettleFrom): Promise<Recorded> {
+  /**
+   * Writes an outcome, settles the task's start, gives its lease back and keeps what a poll leaves in one step: unless it has one already, or its start has
+   * moved on from `from`, or another poll of its policy was recorded meanwhile.
+   */
+  async record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<Recorded> {
     const { taskId, policy, target, status, origin, finishedAt } = outcome;
     // No chain follows what somebody runs by hand, even at the very instant of a slot.
     const slotMs = origin === "schedule" ? Date.parse(outcome.slot) : -1;
     const entry = entryKey(this.#store, taskId);
     const tally = tallyKey(this.#store, policy, slotMs);
+    const polls = pollMemoryKey(this.#store, policy);
     const answer = await recordScript(
       this.#store,
-      [...this.#keys(), entry, inFlightKey(this.#store, outcome), tally, leaseKey(this.#store, outcome)],
+      [...this.#keys(), entry, inFlightKey(this.#store, outcome), tally, leaseKey(this.#store, outcome), polls],
       [
         ...[taskId, JSON.stringify(outcome), Date.parse(finishedAt), outcomesMax],
         ...[from?.state ?? "", from?.owner ?? "", entryRetentionMs, tellWithinMs],
         ...[target, status, from?.isAnswer === true ? 1 : 0],
+        ...pollNoteArgs(poll),
       ],
     );
     return answer === "recorded" || answer === "moved-on" ? answer : "stands";

@@ -75,6 +75,9 @@ export type Confidence = (typeof confidences)[number];
 /** How many covered slots an outcome names; the ledger has a record of each that says which slot stands for it. */
 export const coveredSlotsMax = 50;
 
+/** How many offending items the outcome of a poll names. */
+export const offendingItemsMax = 10;
+
 const outcomeSchema = z.object({
   v: z.literal(1),
   taskId: z.string(),
@@ -100,6 +103,9 @@ const outcomeSchema = z.object({
   confidence: z.enum(confidences).exactOptional(),
   newConflicts: z.int().nullable(),
   count: z.int().nullable(),
+  changed: z.boolean().exactOptional(),
+  offending: z.int().exactOptional(),
+  offendingItems: z.array(z.string()).exactOptional(),
 });
 
 /**
@@ -108,6 +114,8 @@ const outcomeSchema = z.object({
  * `startedAt`: when the request was permitted; null when none was. `durationMs`: from there to the ending.
  * `answerLost`: the request went out and its answer never came. `sends`: how many requests went out, where `onUnknown: retry` made it
  * more than one. `confidence`: whose the activities are, where any were looked at. `newConflicts`: of a followed run. `count`: of a poll.
+ * Of a poll that looked: `changed`: it ended otherwise (good, bad, unknown) than this policy's poll before, or found something new that offends. `offending`: how many items do, as far as
+ * that is known; `offendingItems`: the first `offendingItemsMax` of them, by the mapping's label and id.
  */
 export type Outcome = Readonly<z.infer<typeof outcomeSchema>>;
 

@@ -6,6 +6,7 @@ import type { ItemReader } from "../feeds/mapping.ts";
 import type { SyncService } from "../service/client.ts";
 import type { FeedBook } from "../store/feed-book.ts";
 import type { Leases } from "../store/leases.ts";
+import type { PollMemories } from "../store/poll-memories.ts";
 import type { StartJournal } from "../store/start-journal.ts";
 import type { Feed } from "../tasks/feed.ts";
 import type { EnqueueTasks, FollowChains } from "../tasks/seams.ts";
@@ -24,6 +25,7 @@ export interface WorkParts {
   readonly journal: StartJournal;
   readonly leases: Leases;
   readonly book: FeedBook;
+  readonly polls: PollMemories;
   /** Makes sure that somebody reads a feed; with `hurry`, as soon as its pace allows. */
   readonly read: (feed: Feed, options: { readonly hurry: boolean }) => Promise<void>;
   readonly enqueue: EnqueueTasks;

@@ -1,19 +1,24 @@
 // A poll task: reads a list or only its count, and holds it against the policy's expectation. Changes nothing anywhere.
-import { type Expression, firstLine, parseExpression } from "../core/expression.ts";
-import type { ListName } from "../core/list-name.ts";
-import type { ItemReader } from "../feeds/mapping.ts";
+// What could not be read is unknown, never failed: only an expectation that does not hold is.
+
+import { createItemReader } from "../feeds/mapping.ts";
+import { parseExpectation } from "../feeds/poll-expectation.ts";
 import { operationOf } from "../feeds/service-lists.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
+import type { PollSight } from "../store/poll-memories.ts";
+import type { Feed } from "../tasks/feed.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { feedOf } from "./evidence.ts";
 import { waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
+import { judgeList, type ListRead, type ReadItem } from "./judge-list.ts";
 import type { WorkParts } from "./parts.ts";
+import { packSeen } from "./seen-digests.ts";
 import { type Ending, end, type Step } from "./step.ts";
 
-/** The most items a poll reads for an expectation over `items`. */
+/** The most items a poll reads for an expectation over items; a longer list is not judged. */
 const pollItemsMax = 10_000;
 
 /** Reads and judges the list once. */
@@ -24,100 +29,75 @@ export async function stepPoll(task: Task, parts: WorkParts, attempt: Attempt): 
     const detail = `policy ${task.policy} is not configured any more`;
     return end({ status: "skipped", evidence: "direct", reason: "policy-removed", detail });
   }
-  const { list, expect } = policy.action;
+  // Somebody recorded the outcome and died: it may have to be told, and must not be judged anew.
+  if (await parts.polls.isOver(task.id)) return { step: "settled" };
   const startedAtMs = await parts.nowMs();
   if (startedAtMs > task.startByMs) {
     const detail = "its turn came after its start-by time";
     return end({ status: "missed", evidence: "direct", reason: "too-late", detail });
   }
+  const feed = feedOf(task, policy.action.list);
+  const expectation = parseExpectation(policy.action);
+  const basis = expectation.looksBack ? await parts.polls.read(task.policy, feed) : undefined;
   try {
-    const expression = expect === undefined ? undefined : parseExpression(expect, "list");
-    const read = await readList(service, {
-      list,
-      repository: task.repository,
-      items: expression?.uses("items") ?? false,
-      reader: parts.itemReader(feedOf(task, list)),
-      signal: attempt.signal,
-    });
-    return end({ ...judgeList(expression, read), count: read.count, startedAtMs });
+    const { readsItems, seesNew, looksBack } = expectation;
+    const list = await readList(feed, { parts, service, readsItems, signal: attempt.signal });
+    const ending = judgeList(expectation, list, basis?.sight);
+    const seen = seesNew ? packSeen(list.items.map(({ facts }) => facts)) : undefined;
+    const sight: PollSight = { count: list.count, atMs: startedAtMs, seen };
+    // What nobody could judge is looked at again: it is still new at the next poll.
+    const poll = { basis, isNews: looksBack, sight: ending.status === "unknown" ? undefined : sight };
+    return end({ ...ending, poll, startedAtMs });
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     return onFailure(task, error, startedAtMs);
   }
 }
 
-interface ListRead {
-  readonly count: number;
-  readonly items: readonly unknown[];
-}
-
 interface Reading {
-  readonly list: ListName;
-  readonly repository: string | null;
-  readonly items: boolean;
-  readonly reader: ItemReader | undefined;
+  readonly parts: WorkParts;
+  readonly service: SyncService;
+  readonly readsItems: boolean;
   readonly signal: AbortSignal;
 }
 
-async function readList(
-  service: SyncService,
-  { list, repository, items: wanted, reader, signal }: Reading,
-): Promise<ListRead> {
-  const query = repository === null ? {} : { repository };
-  if (!wanted) return { count: await service.count(operationOf[list], query, { signal }), items: [] };
-  const items = new Map<unknown, unknown>();
-  for await (const page of service.pages(operationOf[list], query, { signal, itemsMax: pollItemsMax })) {
-    // Pages shift while the list changes: an item that comes twice is still one. Without a key nobody can tell.
-    for (const item of page.items) items.set(reader?.knows("id") ? reader.read(item).id : items.size, item);
+async function readList(feed: Feed, { parts, service, readsItems, signal }: Reading): Promise<ListRead> {
+  const operation = operationOf[feed.list];
+  const query = feed.repository === null ? {} : { repository: feed.repository };
+  if (!readsItems) return { count: await service.count(operation, query, { signal }), items: [] };
+  const reader = parts.itemReader(feed) ?? createItemReader(feed.list);
+  const items = new Map<unknown, ReadItem>();
+  for await (const page of service.pages(operation, query, { signal, itemsMax: pollItemsMax })) {
+    for (const item of page.items) {
+      const facts = reader.read(item);
+      // Pages shift while the list changes: an item that comes twice is still one. Without a key nobody can tell.
+      items.set(reader.knows("id") ? facts.id : items.size, { item, facts });
+    }
   }
   return { count: items.size, items: [...items.values()] };
 }
 
-function judgeList(expression: Expression | undefined, { count, items }: ListRead): Ending {
-  if (expression === undefined)
-    return { status: "succeeded", evidence: "direct", reason: "completed", detail: `${count} items` };
-  try {
-    const met = expression.evaluate({ count, items });
-    if (met === true)
-      return { status: "succeeded", evidence: "direct", reason: "expectation-met", detail: `${expression.text} holds` };
-    if (met === false)
-      return {
-        status: "failed",
-        evidence: "direct",
-        reason: "expectation-not-met",
-        detail: `${expression.text} does not hold: count is ${count}`,
-      };
-    return {
-      status: "unknown",
-      evidence: "none",
-      reason: "expectation-unreadable",
-      detail: `${expression.text} is neither true nor false`,
-    };
-  } catch (error) {
-    return {
-      status: "unknown",
-      evidence: "none",
-      reason: "expectation-unreadable",
-      detail: `${expression.text}: ${firstLine(error)}`,
-    };
+function onFailure(task: Task, error: ServiceError, startedAtMs: number): Step {
+  if (error.reason === "items-max") {
+    const detail = `the list holds more than ${pollItemsMax} items, the most that a poll reads: expect something of \`count\` alone`;
+    return end({ status: "unknown", evidence: "none", reason: "expectation-unreadable", detail, startedAtMs });
   }
-}
-
-function onFailure(task: Task, error: ServiceError, nowMs: number): Step {
-  const reason = reasonOf[error.kind];
+  const unread: Ending = {
+    status: "unknown",
+    evidence: "none",
+    reason: reasonOf[error.kind],
+    detail: error.message,
+    startedAtMs,
+  };
   switch (judge(error, "poll")) {
     case "retry":
     case "verify":
-      return {
-        step: "retry",
-        afterMs: error.retryAfterMs ?? 0,
-        ending: { status: "unknown", evidence: "none", reason, detail: error.message, startedAtMs: nowMs },
-      };
+      return { step: "retry", afterMs: error.retryAfterMs ?? 0, ending: unread };
     case "wait":
-      return waitAfter(task, error, { nowMs });
+      return waitAfter(task, error, { nowMs: startedAtMs });
     case "again":
-      return { step: "snooze", untilMs: nowMs };
+      return { step: "snooze", untilMs: startedAtMs };
     case "give-up":
-      return end({ status: "failed", evidence: "direct", reason, detail: error.message, startedAtMs: nowMs });
+      return end(unread);
   }
 }

@@ -16,6 +16,7 @@ import { unfollow } from "./evidence.ts";
 import { expandMasks } from "./expand-masks.ts";
 import type { WorkParts } from "./parts.ts";
 import { stepPoll } from "./poll.ts";
+import { pollChange } from "./poll-note.ts";
 import { releaseRun, stepRun } from "./run.ts";
 import { lostWithRedis } from "./send-start.ts";
 import { startAtOnce } from "./start-at-once.ts";
@@ -149,7 +150,9 @@ async function finish(
   if (shut === "hold") return false;
   const told = shut === "loss" ? lostWithRedis : ending;
   const finishedAtMs = Math.max(await parts.nowMs(), told.startedAtMs ?? 0);
-  if (!(await recorder.record(toOutcome(task, told, { finishedAtMs, attempts }), from))) return false;
+  const poll = await pollChange(task, told, parts);
+  const outcome = toOutcome(task, told, { finishedAtMs, attempts, changed: poll?.changed });
+  if (!(await recorder.record(outcome, from, poll?.note))) return false;
   // The lease went with the outcome, and who was answered at once never followed.
   const wasAnsweredAtOnce = from?.isAnswer === true && ending.sends === 1;
   if (task.kind === "run" && !wasAnsweredAtOnce) await unfollow(task, parts);
@@ -167,7 +170,7 @@ async function release(task: Task, { chains, log }: WorkParts): Promise<void> {
 function toOutcome(
   task: Task,
   ending: Ending,
-  { finishedAtMs, attempts }: { finishedAtMs: number; attempts: number },
+  { finishedAtMs, attempts, changed }: { finishedAtMs: number; attempts: number; changed: boolean | undefined },
 ): Outcome {
   const { startedAtMs } = ending;
   return {
@@ -195,6 +198,9 @@ function toOutcome(
     ...(ending.confidence === undefined ? {} : { confidence: ending.confidence }),
     newConflicts: ending.newConflicts ?? null,
     count: ending.count ?? null,
+    ...(changed === undefined ? {} : { changed }),
+    ...(ending.offending === undefined ? {} : { offending: ending.offending }),
+    ...(ending.offendingItems === undefined ? {} : { offendingItems: [...ending.offendingItems] }),
   };
 }
 

@@ -1,7 +1,18 @@
 // One step of a task, as a processor sees it: either it ends now, or it says when to go on. process-task.ts turns it into a verdict.
 import type { SettleFrom } from "../store/history.ts";
+import type { PollMemory, PollSight } from "../store/poll-memories.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { Confidence, Outcome, OutcomeReason, OutcomeStatus } from "../tasks/outcome.ts";
+
+/** What a poll that looked knows beside its ending; poll-note.ts makes of it what is remembered. */
+interface PollEnding {
+  /** What its judgement rests on; undefined when it looked at nothing but the list. */
+  readonly basis: PollMemory | undefined;
+  /** Its expectation is about what happened since the last poll: when it does not hold, that is news each time. */
+  readonly isNews: boolean;
+  /** What it saw, when it was judged. */
+  readonly sight: PollSight | undefined;
+}
 
 /** How a task ended; process-task.ts makes the outcome of it. */
 export interface Ending {
@@ -15,6 +26,10 @@ export interface Ending {
   readonly confidence?: Confidence | undefined;
   readonly newConflicts?: number | undefined;
   readonly count?: number | undefined;
+  readonly offending?: number | undefined;
+  readonly offendingItems?: readonly string[] | undefined;
+  /** What a poll that looked leaves for the next one. */
+  readonly poll?: PollEnding | undefined;
 }
 
 /** A start as a step finds it in the journal: claimed by this step unless it has gone further. */

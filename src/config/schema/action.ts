@@ -47,8 +47,25 @@ const pollSchema = z
       .meta({ description: "The list to read.", examples: ["approvals"] }),
     expect: expressionSchema
       .meta({
-        description: "A CEL expression over `count` and `items` that must be true; without it a poll only reports.",
-        examples: ["count <= 20"],
+        description:
+          "A CEL expression that must be true, over `count`, `items`, `new` and `modified` (items since this policy's last poll) and `previous` (`count` and `at` of that poll, null at the first). Without it and without `offending` a poll only reports. docs/polls.md",
+        examples: ["count <= 20", "previous == null || count <= previous.count"],
+      })
+      .exactOptional(),
+    offending: expressionSchema
+      .meta({
+        description:
+          "A CEL expression over `item`, true for an item that offends: the outcome names up to 10 of them. Without `expect`, no item may offend.",
+        examples: ["!item.isActive"],
+      })
+      .exactOptional(),
+    notifyOn: z
+      .enum(["change", "always"])
+      .meta({
+        description:
+          "Which outcomes the sinks in `notify` get: `change` for those that differ from the poll before (also a recovery), `always` for each.",
+        default: "change",
+        examples: ["always"],
       })
       .exactOptional(),
   })

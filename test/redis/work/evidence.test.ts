@@ -4,6 +4,7 @@ import { silentLog } from "../../../src/core/event-log.ts";
 import type { ItemReader } from "../../../src/feeds/mapping.ts";
 import { FeedBook } from "../../../src/store/feed-book.ts";
 import { Leases } from "../../../src/store/leases.ts";
+import { PollMemories } from "../../../src/store/poll-memories.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { ItemFacts } from "../../../src/tasks/feed.ts";
@@ -58,6 +59,7 @@ function partsFor({ unknown, readsFrom = book }: { unknown?: string; readsFrom?:
     journal,
     leases: new Leases(store),
     book: readsFrom,
+    polls: new PollMemories(store),
     read: async () => {},
     enqueue: async () => {},
     nowMs: () => redisTimeMs(store),

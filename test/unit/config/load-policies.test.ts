@@ -84,7 +84,7 @@ describe("a policy file without mistakes", () => {
         name: "approvals-waiting",
         service: "main",
         repository: undefined,
-        action: { kind: "poll", list: "approvals", expect: "count <= 20" },
+        action: { kind: "poll", list: "approvals", expect: "count <= 20", notifyOn: "change" },
         schedule: { kind: "every", everyMs: 600_000, spreadMs: 0 },
         closed: { ...closedByDefault, blackouts: [], holidays: ["2026-12-26"] },
         catchUp: "latest",

@@ -59,7 +59,7 @@ describe("expressions", () => {
     ).toBe(true);
     expect(
       parseExpression("count <= 20 && items.all(item, item.isActive)", "list").evaluate({
-        count: 1,
+        count: 1n,
         items: [{ isActive: true }],
       }),
     ).toBe(true);

@@ -22,6 +22,7 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   pause: parsePause,
   outcome: parseOutcome,
   "outcome-with-confidence": parseOutcome,
+  "outcome-of-poll": parseOutcome,
   baseline: (value) => parseBaseline(JSON.stringify(value)),
 };
 

@@ -1,0 +1,203 @@
+// Polls that look back: what is new since the last one, what changed about the outcome, and what offends.
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { type ListServer, startListServer } from "../support/list-server.ts";
+import { redisForTest } from "../support/redis.ts";
+import { startWorld, type World, type WorldOptions } from "../support/world.ts";
+
+const redis = redisForTest();
+let world: World | undefined;
+let server: ListServer | undefined;
+
+afterEach(async () => {
+  await world?.stop();
+  await server?.stop();
+  world = undefined;
+  server = undefined;
+});
+
+const approvals = (...ids: readonly number[]) =>
+  ids.map((approvalId) => ({ approvalId, itemName: `Draft ${approvalId}` }));
+
+/** A world with one more service, `lists`, whose approvals the test changes. */
+async function startOverLists(poll: string, replicas = 1): Promise<{ world: World; server: ListServer }> {
+  server = await startListServer({ approvals: approvals(1, 2) });
+  world = await startWorld({
+    redis,
+    replicas,
+    policies: `  - { name: story, service: lists, poll: ${poll} }`,
+    moreServices: { lists: server.url },
+  });
+  return { world, server };
+}
+
+async function start(options: Omit<WorldOptions, "redis">): Promise<World> {
+  world = await startWorld({ redis, ...options });
+  return world;
+}
+
+describe("a poll that looks back", () => {
+  it("finds what is new since the last one, names it once, and recovers", async () => {
+    const { world: here, server: there } = await startOverLists('{ list: approvals, expect: "size(new) == 0" }', 2);
+    expect(await here.run("story")).toMatchObject({ status: "succeeded", changed: false, count: 2 });
+    there.lists["approvals"] = approvals(2, 3);
+    expect(await here.run("story")).toMatchObject({
+      status: "failed",
+      changed: true,
+      offending: 1,
+      offendingItems: ["Draft 3 (3)"],
+    });
+    there.lists["approvals"] = approvals(2, 3, 4);
+    // Failed again, but because of something else: that is news, too.
+    expect(await here.run("story")).toMatchObject({ status: "failed", changed: true, offendingItems: ["Draft 4 (4)"] });
+    expect(await here.run("story")).toMatchObject({ status: "succeeded", changed: true });
+    expect(await here.run("story")).toMatchObject({ status: "succeeded", changed: false });
+  });
+
+  it("still calls new what it saw when nobody could judge it", async () => {
+    const expectation = '{ list: approvals, expect: "new.all(x, x.itemName != \\"Draft 4\\")" }';
+    const { world: here, server: there } = await startOverLists(expectation);
+    await here.run("story");
+    there.lists["approvals"] = [...approvals(1, 2), { approvalId: 3 }];
+    expect(await here.run("story")).toMatchObject({ status: "unknown", reason: "expectation-unreadable" });
+    there.lists["approvals"] = approvals(1, 2, 3, 4);
+    expect(await here.run("story")).toMatchObject({ status: "failed", offendingItems: ["Draft 3 (3)", "Draft 4 (4)"] });
+  });
+
+  it("compares with the count of the last one", async () => {
+    const { world: here, server: there } = await startOverLists(
+      '{ list: approvals, expect: "previous == null || count <= previous.count" }',
+    );
+    const statuses: string[] = [];
+    for (const ids of [[1, 2], [1], [1, 2, 3], [1, 2, 3]]) {
+      there.lists["approvals"] = approvals(...ids);
+      statuses.push((await here.run("story")).status);
+    }
+    expect(statuses).toEqual(["succeeded", "succeeded", "failed", "succeeded"]);
+  });
+
+  it("begins anew when its policy polls another list", async () => {
+    const { world: here, server: there } = await startOverLists('{ list: approvals, expect: "size(new) == 0" }');
+    await here.run("story");
+    there.lists["trigger"] = [{ triggerId: 7, isActive: true }];
+    await here.configure({
+      policies: '  - { name: story, service: lists, poll: { list: triggers, expect: "size(new) == 0" } }',
+    });
+    expect(await here.run("story")).toMatchObject({ status: "succeeded", target: "triggers" });
+  });
+});
+
+describe("what changed about a poll", () => {
+  it("is its class: good, bad or unknown; once each, on whichever replica", async () => {
+    const { world: here, server: there } = await startOverLists('{ list: approvals, expect: "count <= 2" }', 2);
+    const seen: unknown[] = [];
+    const poll = async () => {
+      const { status, changed } = await here.run("story");
+      seen.push([status, changed]);
+    };
+    await poll();
+    there.lists["approvals"] = approvals(1, 2, 3);
+    await poll();
+    await poll();
+    there.status = 404;
+    await poll();
+    await poll();
+    there.status = 200;
+    there.lists["approvals"] = [];
+    await poll();
+    await poll();
+    expect(seen).toEqual([
+      ["succeeded", false],
+      ["failed", true],
+      ["failed", false],
+      ["unknown", true],
+      ["unknown", false],
+      ["succeeded", true],
+      ["succeeded", false],
+    ]);
+  });
+
+  it("is said at the first poll when that is not good, and is left out where nobody looked", async () => {
+    const { world: here } = await startOverLists('{ list: approvals, expect: "count == 0" }');
+    expect(await here.run("story")).toMatchObject({ status: "failed", changed: true });
+    await here.enqueue("story", Date.parse("2026-01-01T00:00:00Z"));
+    await here.log.until(() => here.log.outcomesOf("story").length === 2);
+    const [, late] = here.log.outcomesOf("story");
+    expect(late).toMatchObject({ status: "missed" });
+    expect(late?.changed).toBeUndefined();
+  });
+});
+
+describe("every list", () => {
+  const lists = ["activities", "conflictDetails", "approvals", "triggers", "authActivities", "masks"];
+
+  it.each(lists)("%s can be counted and read", async (list) => {
+    const policy = (name: string, expect_: string) =>
+      `  - { name: ${name}, service: main, poll: { list: ${list}, expect: "${expect_}" } }`;
+    const { run } = await start({
+      policies: [policy("counted", "count >= 0"), policy("read", "size(items) == count && size(new) == 0")].join("\n"),
+    });
+    const [counted, read] = [await run("counted"), await run("read")];
+    expect([counted.status, read.status]).toEqual(["succeeded", "succeeded"]);
+    expect(read.count).toBe(counted.count);
+  });
+
+  it("of more than 10,000 items is unknown to whoever wants the items, and can be counted", async () => {
+    const { run } = await start({
+      policies: [
+        '  - { name: items, service: main, poll: { list: activities, expect: "size(new) < 5" } }',
+        '  - { name: count, service: main, poll: { list: activities, expect: "count == 10001" } }',
+      ].join("\n"),
+      sandbox: { activities: 10_001, pageSize: 1_000 },
+    });
+    expect(await run("items")).toMatchObject({
+      status: "unknown",
+      evidence: "none",
+      reason: "expectation-unreadable",
+      detail: expect.stringContaining("more than 10000 items"),
+      count: null,
+    });
+    expect(await run("count")).toMatchObject({ status: "succeeded", count: 10_001 });
+  });
+});
+
+describe("config/watch.yaml", () => {
+  it("runs as it is against the sandbox, and each policy sees what it is for", async () => {
+    const text = await readFile(join(import.meta.dirname, "../../config/watch.yaml"), "utf8");
+    const { run, sandbox } = await start({
+      policies: `${text.split("\npolicies:\n")[1]}
+  - { name: work, service: main, repository: HR, run: { syncJobs: [5] } }`,
+    });
+    const names = ["approvals-waiting", "inactive-triggers", "conflicts-growing", "masks-changed", "account-activity"];
+    const look = async () => {
+      const found: unknown[] = [];
+      for (const name of names) {
+        const { status, changed, count, offending } = await run(name);
+        found.push([name, status, changed, count, offending]);
+      }
+      return found;
+    };
+    expect(await look()).toEqual([
+      ["approvals-waiting", "succeeded", false, 0, undefined],
+      ["inactive-triggers", "failed", true, 20, 14],
+      ["conflicts-growing", "succeeded", false, 4, undefined],
+      ["masks-changed", "succeeded", false, 60, undefined],
+      ["account-activity", "succeeded", false, 40, undefined],
+    ]);
+    // The run of sync job 5 leaves a conflict.
+    await run("work");
+    await fetch(`${sandbox.baseUrl}/odata/syncjobsdocmasks(7)`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${sandbox.token}`, "content-type": "application/json" },
+      body: JSON.stringify({ name: "Renamed" }),
+    });
+    expect(await look()).toEqual([
+      ["approvals-waiting", "succeeded", false, 0, undefined],
+      ["inactive-triggers", "failed", false, 20, 14],
+      ["conflicts-growing", "failed", true, 5, undefined],
+      ["masks-changed", "failed", true, 60, 1],
+      ["account-activity", "succeeded", false, 40, undefined],
+    ]);
+  });
+});

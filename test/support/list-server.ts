@@ -1,0 +1,54 @@
+// A service of nothing but lists, whose items a test changes at will: `/odata/NAME` in one page, and `/odata/NAME/$count`.
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** A running one. */
+export interface ListServer {
+  readonly url: string;
+  /** The items of each list, by its name in the path (`approvals`, `trigger`, …); changed in place. */
+  readonly lists: Record<string, readonly unknown[]>;
+  /** What every request is answered with instead, unless 200. */
+  status: number;
+  /** Keeps the next request waiting until `release`; answers when it has arrived. What it is told then is what stands in `lists` now. */
+  hold(): Promise<void>;
+  release(): void;
+  stop(): Promise<void>;
+}
+
+/** Starts it. */
+export async function startListServer(lists: Record<string, readonly unknown[]>): Promise<ListServer> {
+  let arrived: (() => void) | undefined;
+  let held: (() => void) | undefined;
+  const server = createServer((request, response) => {
+    const [, , name = "", count] = (request.url ?? "").split("?")[0]?.split("/") ?? [];
+    const items = one.lists[name] ?? [];
+    const answer = () => {
+      if (one.status !== 200) response.writeHead(one.status).end("{}");
+      else if (count === "$count") response.writeHead(200, { "content-type": "text/plain" }).end(String(items.length));
+      else response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ value: items }));
+    };
+    if (arrived === undefined) return answer();
+    arrived();
+    arrived = undefined;
+    held = answer;
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const one: ListServer = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    lists,
+    status: 200,
+    hold: () =>
+      new Promise((resolve) => {
+        arrived = resolve;
+      }),
+    release: () => held?.(),
+    stop: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+  return one;
+}
