@@ -177,12 +177,13 @@ function toText(plans: readonly PolicyPlan[], colours: boolean): string {
   return affected.length === 0 ? slots : `${slots}\n\n${dstDaysToText(affected, colours)}`;
 }
 
-/** When a policy without a schedule starts. */
-function whenElse({ after }: Policy): string {
-  if (after === undefined) return "only by hand";
+/** When a policy without a next slot starts. */
+function whenElse({ after, schedule }: Policy): string {
+  if (schedule?.kind === "once") return `never: its one time (${schedule.at}) is over, or the clocks leave it out`;
+  if (after === undefined) return schedule === undefined ? "only by hand" : "never again";
   return `after ${after.policy} (${after.on.join(", ")}), within ${formatDuration(after.withinMs)} of its slot`;
 }
 
 function zoneOf({ schedule }: Policy): string {
-  return schedule?.kind === "cron" ? schedule.timezone : "UTC";
+  return schedule === undefined || schedule.kind === "every" ? "UTC" : schedule.timezone;
 }

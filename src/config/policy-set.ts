@@ -84,7 +84,16 @@ export type Schedule =
       readonly dst: DstRule;
       readonly spreadMs: number;
     }
-  | { readonly kind: "every"; readonly everyMs: number; readonly spreadMs: number };
+  | { readonly kind: "every"; readonly everyMs: number; readonly spreadMs: number }
+  | {
+      readonly kind: "once";
+      /** Local date and time with seconds, `2026-12-01T06:00:00`. */
+      readonly at: string;
+      readonly timezone: string;
+      /** Of a time that comes twice `both` means the first: once is once. */
+      readonly dst: DstRule;
+      readonly spreadMs: number;
+    };
 
 /**
  * What a policy follows: a slot of `policy` whose tasks all ended in one of `on`, up to `withinMs` after that slot.

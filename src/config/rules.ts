@@ -124,7 +124,7 @@ function followRule(policy: View, { defaults, report }: RuleContext): void {
 function scheduleRule(policy: View, { report }: RuleContext): void {
   const schedule = policy.at("schedule");
   if (!schedule.isObject) return;
-  exactlyOne(schedule, ["cron", "every"], report);
+  exactlyOne(schedule, ["cron", "every", "once"], report);
   const everyMs = schedule.at("every").durationMs();
   if (everyMs === undefined) return;
   const spreadMs = schedule.at("spread").durationMs() ?? 0;
@@ -134,7 +134,7 @@ function scheduleRule(policy: View, { report }: RuleContext): void {
   for (const key of ["timezone", "dst"]) {
     if (schedule.at(key).isPresent) {
       const hint = "an interval is elapsed time: it knows no clock change";
-      report(schedule.at(key).path, `schedule.${key} goes with cron only`, { place: "key", hint });
+      report(schedule.at(key).path, `schedule.${key} goes with cron and once only`, { place: "key", hint });
     }
   }
 }

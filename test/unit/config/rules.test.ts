@@ -29,7 +29,7 @@ describe("a policy", () => {
       "run: { syncJobs: [1] }, follow: { until: accepted, conflictsMax: 0 }",
       "follow.conflictsMax needs following: until is accepted",
     ],
-    ["with an empty schedule", "poll: { list: masks }, schedule: {}", "needs exactly one of cron or every"],
+    ["with an empty schedule", "poll: { list: masks }, schedule: {}", "needs exactly one of cron, every or once"],
     [
       "with both schedules",
       'poll: { list: masks }, schedule: { cron: "* * * * *", every: 1m }',
@@ -43,17 +43,32 @@ describe("a policy", () => {
     [
       "with an interval in a zone",
       "poll: { list: masks }, schedule: { every: 1m, timezone: UTC }",
-      "schedule.timezone goes with cron only",
+      "schedule.timezone goes with cron and once only",
     ],
     [
       "with an interval and DST",
       "poll: { list: masks }, schedule: { every: 1m, dst: {} }",
-      "schedule.dst goes with cron only",
+      "schedule.dst goes with cron and once only",
     ],
     [
       "with a short interval",
       "poll: { list: masks }, schedule: { every: 999ms }",
       "schedule.every: must be between 1s and 366d",
+    ],
+    [
+      "with a cron and one time",
+      'poll: { list: masks }, schedule: { cron: "* * * * *", once: 2026-12-01T06:00 }',
+      "cron and once exclude each other",
+    ],
+    [
+      "with one time and an offset",
+      "poll: { list: masks }, schedule: { once: 2026-12-01T06:00Z }",
+      "schedule.once: a local date and time such as 2026-12-01T06:00, without an offset: say the zone with schedule.timezone",
+    ],
+    [
+      "with one time on a date that does not exist",
+      "poll: { list: masks }, schedule: { once: 2026-02-30T06:00 }",
+      "schedule.once: a local date and time such as 2026-12-01T06:00, without an offset: say the zone with schedule.timezone",
     ],
     [
       "with a zone that does not exist",
