@@ -62,11 +62,12 @@ export interface ServiceSettings {
   readonly identity?: { readonly id: string; readonly repository: string; readonly administrator: boolean };
 }
 
-/** What a policy does. `fromMasks` picks the sync jobs when the slot is due; `name` is a glob with * and ?. */
+/** What a policy does. `fromMasks` picks the sync jobs when the slot is due; `name` is a glob with * and ? there, and the exact name in `delete`. */
 export type Action =
   | { readonly kind: "run"; readonly syncJobs: readonly number[] }
   | { readonly kind: "run"; readonly fromMasks: { readonly type?: string; readonly name?: string } }
   | { readonly kind: "activate"; readonly syncJobs: readonly number[] }
+  | { readonly kind: "delete"; readonly syncJob: number; readonly name: string }
   | { readonly kind: "poll"; readonly list: ListName; readonly expect: string | undefined };
 
 /** What a clock change does to a slot: in the hour that is left out, and in the hour that is repeated. */

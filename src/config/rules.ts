@@ -91,6 +91,7 @@ const policyRules: readonly Rule[] = [
   blackoutRule,
   catchUpRule,
   afterRule,
+  deleteRule,
 ];
 
 function noDoubles(list: View, report: Report): void {
@@ -106,7 +107,7 @@ function noDoubles(list: View, report: Report): void {
 function followRule(policy: View, { defaults, report }: RuleContext): void {
   const follow = policy.at("follow");
   if (!follow.isPresent) return;
-  const other = ["poll", "activate"].find((action) => policy.at(action).isPresent);
+  const other = ["poll", "activate", "delete"].find((action) => policy.at(action).isPresent);
   if (other !== undefined && !policy.at("run").isPresent) {
     report(follow.path, `there is nothing to follow after ${other}`, { place: "key", hint: "remove follow" });
     return;
@@ -200,6 +201,19 @@ function afterRule(policy: View, { report }: RuleContext): void {
     const { isPresent, path } = policy.at(key);
     if (isPresent) report(path, `after and ${key} exclude each other`, { place: "key", hint });
   }
+}
+
+/** What is gone cannot be deleted again, and what runs must not be. */
+function deleteRule(policy: View, { report }: RuleContext): void {
+  if (!policy.at("delete").isPresent) return;
+  for (const key of ["cron", "every"]) {
+    const { isPresent, path } = policy.at("schedule").at(key);
+    const hint = "write schedule: { once: 2026-12-01T06:00 }, or no schedule to start it with `syncline run`";
+    if (isPresent) report(path, `delete and schedule.${key} exclude each other`, { place: "key", hint });
+  }
+  const overlap = policy.at("overlap");
+  if (overlap.text() !== "allow") return;
+  report(overlap.path, "overlap: allow does not go with delete", { hint: "use skip, or queue to wait for the run" });
 }
 
 function checkExpression(

@@ -93,7 +93,10 @@ const deleteSchema = z
     syncJob: idSchema.meta({ description: "The id of the sync job.", examples: [42] }),
     name: textSchema.meta({ description: "Its exact name, as a guard against the wrong id.", examples: ["Contracts"] }),
   })
-  .meta({ description: "Deletes a sync job.", examples: [{ syncJob: 42, name: "Contracts" }] });
+  .meta({
+    description: "Deletes a sync job, if it has this very name then (docs/delete.md).",
+    examples: [{ syncJob: 42, name: "Contracts" }],
+  });
 
 /** The action keys of a policy. */
 export const actionFields = {

@@ -56,6 +56,27 @@ describe("a policy", () => {
       "schedule.every: must be between 1s and 366d",
     ],
     [
+      "that deletes and follows",
+      "delete: { syncJob: 1, name: A }, follow: {}",
+      "there is nothing to follow after delete",
+    ],
+    [
+      "that deletes again and again",
+      'delete: { syncJob: 1, name: A }, schedule: { cron: "* * * * *" }',
+      "delete and schedule.cron exclude each other",
+    ],
+    [
+      "that deletes at an interval",
+      "delete: { syncJob: 1, name: A }, schedule: { every: 1d }",
+      "delete and schedule.every exclude each other",
+    ],
+    [
+      "that deletes beside a run",
+      "delete: { syncJob: 1, name: A }, overlap: allow",
+      "overlap: allow does not go with delete",
+    ],
+    ["that deletes without a guard", "delete: { syncJob: 1 }", "delete.name: is missing"],
+    [
       "with a cron and one time",
       'poll: { list: masks }, schedule: { cron: "* * * * *", once: 2026-12-01T06:00 }',
       "cron and once exclude each other",
