@@ -118,8 +118,9 @@ function toAction(input: PolicyInput): Action {
   if (input.poll !== undefined) return { kind: "poll", list: input.poll.list, expect: input.poll.expect };
   if (input.delete !== undefined) return { kind: "delete", ...input.delete };
   if (input.activate !== undefined) return { kind: "activate", syncJobs: input.activate.syncJobs };
-  if (input.run?.syncJobs !== undefined) return { kind: "run", syncJobs: input.run.syncJobs };
-  if (input.run?.fromMasks !== undefined) return { kind: "run", fromMasks: input.run.fromMasks };
+  const first = input.run?.activate === true ? ({ activate: true } as const) : {};
+  if (input.run?.syncJobs !== undefined) return { kind: "run", syncJobs: input.run.syncJobs, ...first };
+  if (input.run?.fromMasks !== undefined) return { kind: "run", fromMasks: input.run.fromMasks, ...first };
   throw new Error("a policy without an action passed the checks");
 }
 

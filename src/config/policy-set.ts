@@ -62,10 +62,14 @@ export interface ServiceSettings {
   readonly identity?: { readonly id: string; readonly repository: string; readonly administrator: boolean };
 }
 
-/** What a policy does. `fromMasks` picks the sync jobs when the slot is due; `name` is a glob with * and ? there, and the exact name in `delete`. */
+/** What a policy does. `activate`: before each run the sync job is activated. `fromMasks` picks the sync jobs when the slot is due; `name` is a glob with * and ? there, and the exact name in `delete`. */
 export type Action =
-  | { readonly kind: "run"; readonly syncJobs: readonly number[] }
-  | { readonly kind: "run"; readonly fromMasks: { readonly type?: string; readonly name?: string } }
+  | { readonly kind: "run"; readonly syncJobs: readonly number[]; readonly activate?: true }
+  | {
+      readonly kind: "run";
+      readonly fromMasks: { readonly type?: string; readonly name?: string };
+      readonly activate?: true;
+    }
   | { readonly kind: "activate"; readonly syncJobs: readonly number[] }
   | { readonly kind: "delete"; readonly syncJob: number; readonly name: string }
   | { readonly kind: "poll"; readonly list: ListName; readonly expect: string | undefined };
