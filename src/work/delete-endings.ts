@@ -1,5 +1,6 @@
 // How a deletion can end, by what the service says: one reason for each. Called by send-start.ts, delete.ts and verify-deletion.ts. Pure.
 // Source: service-interface §4.4 (true or false), §7 (404).
+import { showName } from "../core/show-name.ts";
 import type { DeleteResult } from "../service/client.ts";
 import type { Ending } from "./step.ts";
 
@@ -34,15 +35,6 @@ export const goneMeanwhile: SaidEnding = {
 /** 404 to the read of its name: nothing was sent. */
 export const alreadyGone =
   "there is no such sync job (404): deleted before, or the id or the repository is wrong; nothing was sent";
-
-const shownMax = 100;
-
-/** A name as it is shown: quoted, so that blanks and odd characters are seen, and not too long. */
-export function showName(name: string | null | undefined): string {
-  if (name === undefined || name === null) return "no name";
-  const whole = JSON.stringify(name.slice(0, shownMax));
-  return name.length > shownMax ? `${whole} and ${name.length - shownMax} more characters` : whole;
-}
 
 /** What is wrong with a sync job whose name is not the guard's. */
 export function tellMismatch(guard: string, name: string | null | undefined): string {

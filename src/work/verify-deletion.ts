@@ -4,10 +4,10 @@
 //
 // A sync job that is there right after the request shows nothing yet: the service may still be at it.
 
+import { showName } from "../core/show-name.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
-import { showName } from "./delete-endings.ts";
 import type { WorkParts } from "./parts.ts";
 import { leaseMs } from "./run.ts";
 import { sendAgain } from "./send-start.ts";
