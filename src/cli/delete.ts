@@ -12,6 +12,7 @@ import { deletionByHand, type Task } from "../tasks/task.ts";
 import { taskId } from "../tasks/task-id.ts";
 import { explainServiceError } from "./api-error.ts";
 import type { CommandIo } from "./command-io.ts";
+import { syncJobsOf } from "./deleted-targets.ts";
 import type { CreateService } from "./doctor.ts";
 import { waitAndReport, workHere } from "./run-policy.ts";
 import type { StartApp } from "./serve.ts";
@@ -92,15 +93,10 @@ interface Wish {
 
 async function look(client: SyncService, { service, set, options, io }: Wish): Promise<void> {
   const { syncJob, name: guard, repository, json } = options;
-  const policies = set.policies.filter(
-    ({ action, ...policy }) =>
-      policy.service === service &&
-      policy.repository === repository &&
-      ("syncJobs" in action
-        ? action.syncJobs.includes(syncJob)
-        : action.kind === "delete" && action.syncJob === syncJob),
-  );
-  const names = policies.map((policy) => policy.name);
+  const names = set.policies
+    .filter((policy) => policy.service === service && policy.repository === repository)
+    .filter((policy) => syncJobsOf(policy).includes(syncJob))
+    .map((policy) => policy.name);
   try {
     const { name } = await client.getSyncJobById(syncJob, repository === undefined ? {} : { repository });
     const isMeant = name === guard;

@@ -30,7 +30,8 @@ export async function findDeletedTargets(
       deleted.set(JSON.stringify([service, repository, syncJob]), { atMs, policy });
   }
   return policies.flatMap((policy) =>
-    syncJobsOf(policy).flatMap((syncJob): DeletedTarget[] => {
+    syncJobsOf(policy).flatMap((id): DeletedTarget[] => {
+      const syncJob = String(id);
       const note = deleted.get(JSON.stringify([policy.service, policy.repository ?? null, syncJob]));
       return note === undefined ? [] : [{ policy, syncJob, atMs: note.atMs, by: note.policy }];
     }),
@@ -50,8 +51,8 @@ export function cureOf({ by, policy }: DeletedTarget): string {
     : "remove the sync job from the policy, or the policy";
 }
 
-/** The sync jobs that a policy names; not those that masks name for it. */
-function syncJobsOf({ action }: Policy): readonly string[] {
-  if (action.kind === "delete") return [String(action.syncJob)];
-  return "syncJobs" in action ? action.syncJobs.map(String) : [];
+/** The ids of the sync jobs that a policy names, to delete one as well; not those that masks name for it. */
+export function syncJobsOf({ action }: Pick<Policy, "action">): readonly number[] {
+  if (action.kind === "delete") return [action.syncJob];
+  return "syncJobs" in action ? action.syncJobs : [];
 }

@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { commandHouse } from "../support/command-house.ts";
 
 const house = commandHouse(
-  "  - { name: nightly, service: main, repository: HR, run: { syncJobs: [3, 4] }, schedule: { once: 2020-01-01T06:00 } }",
+  `  - { name: nightly, service: main, repository: HR, run: { syncJobs: [3, 4] }, schedule: { once: 2020-01-01T06:00 } }
+  - { name: retire, service: main, repository: HR, delete: { syncJob: 5, name: Wrong } }`,
 );
 
 describe("syncline delete", () => {
@@ -42,6 +43,14 @@ describe("syncline delete", () => {
     const doctor = await house.command(prefix, "doctor", "--config", house.file(), "--json");
     expect(JSON.parse(doctor.out).checks).toContainEqual(
       expect.objectContaining({ check: "deleted", subject: "nightly", level: "warning" }),
+    );
+    expect(JSON.parse(doctor.out).checks).toContainEqual(
+      expect.objectContaining({
+        check: "sync jobs",
+        subject: "main, 5",
+        level: "problem",
+        what: expect.stringMatching(/^policy retire would delete "Wrong", and it has "\w+ 5" /),
+      }),
     );
   });
 
