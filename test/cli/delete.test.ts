@@ -4,7 +4,8 @@ import { commandHouse } from "../support/command-house.ts";
 
 const house = commandHouse(
   `  - { name: nightly, service: main, repository: HR, run: { syncJobs: [3, 4] }, schedule: { once: 2020-01-01T06:00 } }
-  - { name: retire, service: main, repository: HR, delete: { syncJob: 5, name: Wrong } }`,
+  - { name: retire, service: main, repository: HR, delete: { syncJob: 5, name: Wrong } }
+  - { name: retire-right, service: main, repository: HR, delete: { syncJob: 6, name: "Quality 6" } }`,
 );
 
 describe("syncline delete", () => {
@@ -62,5 +63,31 @@ describe("syncline delete", () => {
     const id = await house.command(prefix, "delete", "main", ...args, "--sync-job", "three", "--yes");
     expect([id.code, id.err]).toEqual([2, expect.stringContaining("digits only")]);
     expect((await house.command(prefix, "delete", "main", "--config", house.file(), "--sync-job", "3")).code).toBe(2);
+  });
+});
+
+describe("a deletion whose worker is killed between the DELETE and its answer", () => {
+  it("is not sent again by the next one, which finds out that it happened (P2)", async () => {
+    const prefix = `${house.redis.prefix}-killed`;
+    const sandbox = house.sandbox();
+    sandbox.setFaults([{ kind: "latency", operation: "DeleteSyncJobById", delayMs: 600 }]);
+    const victim = await house.serve(prefix, "--roles", "worker", "--take-over-after", "2s");
+    const queued = await house.command(prefix, "run", "retire-right", "--config", house.file(), "--json");
+    const [task = ""] = JSON.parse(queued.out).tasks;
+    for (let struck = 0; struck === 0; ) {
+      const headers = { authorization: `Bearer ${sandbox.token}` };
+      const answer = await fetch(`${sandbox.baseUrl}/_sandbox/faults`, { headers });
+      const { value } = (await answer.json()) as { value: { struck: number }[] };
+      struck = value[0]?.struck ?? 0;
+    }
+    victim.kill("SIGKILL");
+    await victim.ended();
+    const heir = await house.serve(prefix, "--roles", "worker", "--take-over-after", "2s");
+    const finished = await heir.until(({ event, taskId }) => event === "task.finished" && taskId === task);
+    // A missing sync job is answered with 400 here, so that it is gone is inferred.
+    expect(finished).toMatchObject({ status: "succeeded", reason: "deletion-confirmed", evidence: "inferred" });
+    expect(finished).toMatchObject({ answerLost: true });
+    const deletions = sandbox.ledger().filter(({ operation, key }) => operation === "DeleteSyncJobById" && key === "6");
+    expect(deletions).toHaveLength(1);
   });
 });
