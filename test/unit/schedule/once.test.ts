@@ -5,6 +5,7 @@ import { createCalendar } from "../../../src/schedule/calendar.ts";
 import { dstDays } from "../../../src/schedule/dst-days.ts";
 import { parseWallTime } from "../../../src/schedule/local-time.ts";
 import { createSlotSource, dueSlots, spreadOffsetMs } from "../../../src/schedule/slots.ts";
+import { slotsAround, slotsUpTo } from "../../../src/schedule/slots-around.ts";
 import { allRules } from "../../support/oracle-check.ts";
 import { testPolicy } from "../../support/policies.ts";
 
@@ -40,6 +41,24 @@ describe("a schedule that is one time", () => {
     expect(overlap("first")).toEqual(["2027-10-31T00:30:00.000Z"]);
     expect(overlap("second")).toEqual(["2027-10-31T01:30:00.000Z"]);
     expect(overlap("both")).toEqual(["2027-10-31T00:30:00.000Z"]);
+  });
+
+  it("is the slot that `explain` means, whatever time is asked for", () => {
+    const policy = testPolicy({ schedule: once("2026-12-01T06:00:00") });
+    const slotMs = Date.parse("2026-12-01T05:00:00Z");
+    expect(slotsUpTo(policy, slotMs + 86_400_000)).toMatchObject({ previousMs: slotMs, nextMs: undefined, slotMs });
+    expect(slotsUpTo(policy, slotMs - 86_400_000)).toMatchObject({ previousMs: undefined, nextMs: slotMs, slotMs });
+    const asked = {
+      text: "2027-03-28T02:30",
+      widthMs: 60_000,
+      instants: [],
+      nearMs: Date.parse("2027-03-28T01:30:00Z"),
+    };
+    expect(slotsAround(policy, asked)).toMatchObject({
+      slotMs,
+      isSlot: false,
+      reasons: ["clocks in Europe/Vienna never show 2027-03-28T02:30: they go forward then (dst.gap is next)"],
+    });
   });
 
   it("is moved by its spread, and `plan --dst` shows what a clock change does to it", () => {
