@@ -24,6 +24,7 @@ import { defaultPace, type FeedPace } from "./feeds/pace.ts";
 import { walkFeed } from "./feeds/walk-feed.ts";
 import { createRequestCounter } from "./ops/metered-requests.ts";
 import type { Metrics } from "./ops/metrics.ts";
+import { createDeletionWatch } from "./outcome/deletion-watch.ts";
 import { createQuarantineWatch } from "./outcome/quarantine-watch.ts";
 import { createRecorder } from "./outcome/recorder.ts";
 import { createSuccessWatch } from "./outcome/success-watch.ts";
@@ -34,6 +35,7 @@ import { Chains } from "./schedule/chains.ts";
 import { createPauseWatch } from "./schedule/pause-watch.ts";
 import { Scheduler } from "./schedule/scheduler.ts";
 import { ChainBook } from "./store/chain-book.ts";
+import { DeletedSyncJobs } from "./store/deleted-sync-jobs.ts";
 import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
 import { LastSuccesses } from "./store/last-successes.ts";
@@ -226,9 +228,11 @@ function consumersOf(
   };
   const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
   const noteSuccess = createSuccessWatch(new LastSuccesses(store));
+  const noteDeletion = createDeletionWatch(new DeletedSyncJobs(store));
   const alsoTell = async (outcome: Outcome) => {
     await count(outcome);
     await noteSuccess(outcome);
+    await noteDeletion(outcome);
   };
   const recorder = createRecorder(new History(store), log, alsoTell);
   const processTask = createProcessTask(parts, recorder);

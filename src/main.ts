@@ -6,6 +6,7 @@ import { startApp } from "./app.ts";
 import { apiCommand, type ConnectService } from "./cli/api.ts";
 import { auditCommand } from "./cli/audit.ts";
 import type { CommandIo } from "./cli/command-io.ts";
+import { deleteCommand } from "./cli/delete.ts";
 import { discoverCommand } from "./cli/discover.ts";
 import { doctorCommand } from "./cli/doctor.ts";
 import { explainCommand } from "./cli/explain.ts";
@@ -102,6 +103,7 @@ function createProgram(io: CommandIo): Command {
     planCommand(io),
     simulateCommand(io),
     runCommand(io, startApp),
+    deleteCommand(io, { createService, startApp }),
     doctorCommand(io, createService),
     statusCommand(io),
     historyCommand(io),

@@ -28,7 +28,7 @@ export function dstDaysToText(
   colours: boolean,
 ): string {
   const rows = plans.flatMap(({ policy, dstDays }) => {
-    const zone = policy.schedule?.kind === "cron" ? policy.schedule.timezone : "UTC";
+    const zone = policy.schedule === undefined || policy.schedule.kind === "every" ? "UTC" : policy.schedule.timezone;
     return dstDays.map(({ date, shift, kind, walls, slots }) => [
       policy.name,
       date,

@@ -1,5 +1,6 @@
 // `syncline plan`: when each policy comes due next, in its own zone and in UTC; with --dst on which dates of the next 12 months a
-// clock change affects it, with --peaks when most is due at once, with --requests what a service gets a day. Needs no Redis and no service.
+// clock change affects it, with --peaks when most is due at once, with --requests what a service gets a day. Needs no service, and Redis
+// for --deleted only: which policies name a sync job that Syncline has deleted.
 import { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
@@ -9,15 +10,27 @@ import type { DstDay } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource } from "../schedule/slots.ts";
 import { simulate } from "../simulate/simulation.ts";
 import type { Interval } from "../simulate/virtual-looks.ts";
+import { openStore, type RedisTarget } from "../store/redis.ts";
 import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo } from "./command-io.ts";
+import { cureOf, type DeletedTarget, findDeletedTargets, tellDeleted } from "./deleted-targets.ts";
 import { comingDstDays, dstDaysToJson, dstDaysToText } from "./plan-dst.ts";
 import { findLoad, type LoadQuestion, loadToJson, peaksToText, requestsToText } from "./plan-load.ts";
-import { configOption, countArgument, findPolicy, loadPoliciesOrThrow, policiesAbout } from "./shared-options.ts";
+import {
+  configOption,
+  countArgument,
+  findPolicy,
+  loadPoliciesOrThrow,
+  policiesAbout,
+  prefixOption,
+  type RedisOptions,
+  redisOption,
+  redisTarget,
+} from "./shared-options.ts";
 import { showInstant, toTable } from "./table.ts";
 import { checkTimezone, parseTime, timeForms } from "./time-argument.ts";
 
-interface PlanOptions extends AssumptionOptions {
+interface PlanOptions extends AssumptionOptions, RedisOptions {
   readonly config: string;
   readonly count: number;
   readonly policy?: string;
@@ -25,6 +38,7 @@ interface PlanOptions extends AssumptionOptions {
   readonly to: string;
   readonly timezone: string;
   readonly dst?: true;
+  readonly deleted?: true;
   readonly peaks?: number | true;
   readonly requests?: true;
   readonly pages: number;
@@ -44,6 +58,7 @@ Examples:
   $ syncline plan --config policies/
   $ syncline plan --config policies/ --policy contracts-nightly --count 20
   $ syncline plan --config policies/ --dst
+  $ syncline plan --config policies/ --deleted
   $ syncline plan --config policies/ --peaks 10 --from 2026-12-01 --to +7d
   $ syncline plan --config policies/ --requests --duration 20m --pages 3`;
 
@@ -58,6 +73,9 @@ export function planCommand(io: CommandIo): Command {
     .option("--to <time>", "how far --peaks and --requests look", "+24h")
     .option("--timezone <zone>", "of times that name none", "UTC")
     .option("--dst", "also every date of the next 12 months on which a clock change affects a slot")
+    .option("--deleted", "also the policies that name a sync job which Syncline has deleted; asks Redis")
+    .addOption(redisOption())
+    .addOption(prefixOption())
     .option("--peaks [count]", "also the minutes with most starts due, and of which policies", countArgument(1_000))
     .option("--requests", "also how many requests each service gets a day")
     .option("--pages <count>", "how many pages of 100 items every list has", countArgument(10_000), 1);
@@ -79,10 +97,12 @@ export function planCommand(io: CommandIo): Command {
         pages: options.pages,
         peaks,
       };
+      const deleted = options.deleted ? await readDeleted(policies, redisTarget(options, io)) : undefined;
       const plans = policies.map((policy) => ({
         policy,
         slots: nextSlots(policy, range.fromMs, options.count),
         ...(policy.after === undefined ? {} : { expectedMs: expectedMs(policy, question) }),
+        ...(deleted === undefined ? {} : { deleted: deleted.filter((target) => target.policy === policy) }),
         ...(options.dst ? { dstDays: comingDstDays(policy, range.fromMs) } : {}),
       }));
       const load = wanted.peaks || wanted.requests ? findLoad(question) : undefined;
@@ -92,9 +112,20 @@ export function planCommand(io: CommandIo): Command {
         return;
       }
       io.out(toText(plans, io.colours));
+      for (const { policy, deleted: targets = [] } of plans)
+        for (const target of targets) io.out(`${policy.name} ${tellDeleted(target)}: ${cureOf(target)}`);
       if (load !== undefined && wanted.peaks) io.out(`\n${peaksToText(load, io.colours)}`);
       if (load !== undefined && wanted.requests) io.out(`\n${requestsToText(load, io.colours)}`);
     });
+}
+
+async function readDeleted(policies: readonly Policy[], target: RedisTarget): Promise<readonly DeletedTarget[]> {
+  const store = await openStore(target);
+  try {
+    return await findDeletedTargets({ policies }, store);
+  } finally {
+    await store.close();
+  }
 }
 
 function toRange({ from, to, timezone: zone }: PlanOptions): Interval {
@@ -127,6 +158,8 @@ interface PolicyPlan {
   readonly policy: Policy;
   readonly slots: readonly number[];
   readonly dstDays?: readonly DstDay[];
+  /** With --deleted: what it names and is gone. */
+  readonly deleted?: readonly DeletedTarget[];
 }
 
 function nextSlots(policy: Policy, fromMs: number, count: number): number[] {
@@ -144,7 +177,7 @@ function isoOrNull(instantMs: number | undefined): string | null {
   return instantMs === undefined ? null : new Date(instantMs).toISOString();
 }
 
-function toJson({ policy, slots, dstDays, expectedMs }: PolicyPlan): object {
+function toJson({ policy, slots, dstDays, expectedMs, deleted }: PolicyPlan): object {
   return {
     policy: policy.name,
     kind: policy.action.kind,
@@ -154,6 +187,9 @@ function toJson({ policy, slots, dstDays, expectedMs }: PolicyPlan): object {
     ...(policy.after === undefined ? {} : { after: afterToJson(policy.after), expected: isoOrNull(expectedMs) }),
     slots: slots.map((slotMs) => new Date(slotMs).toISOString()),
     ...(dstDays === undefined ? {} : { dstDays: dstDaysToJson(dstDays) }),
+    ...(deleted === undefined
+      ? {}
+      : { deleted: deleted.map(({ syncJob, atMs, by }) => ({ syncJob, at: new Date(atMs).toISOString(), by })) }),
   };
 }
 
@@ -177,12 +213,13 @@ function toText(plans: readonly PolicyPlan[], colours: boolean): string {
   return affected.length === 0 ? slots : `${slots}\n\n${dstDaysToText(affected, colours)}`;
 }
 
-/** When a policy without a schedule starts. */
-function whenElse({ after }: Policy): string {
-  if (after === undefined) return "only by hand";
+/** When a policy without a next slot starts. */
+function whenElse({ after, schedule }: Policy): string {
+  if (schedule?.kind === "once") return `never: its one time (${schedule.at}) is over, or the clocks leave it out`;
+  if (after === undefined) return schedule === undefined ? "only by hand" : "never again";
   return `after ${after.policy} (${after.on.join(", ")}), within ${formatDuration(after.withinMs)} of its slot`;
 }
 
 function zoneOf({ schedule }: Policy): string {
-  return schedule?.kind === "cron" ? schedule.timezone : "UTC";
+  return schedule === undefined || schedule.kind === "every" ? "UTC" : schedule.timezone;
 }

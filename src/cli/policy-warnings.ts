@@ -12,21 +12,42 @@ export interface PolicyWarning {
   readonly hint: string;
 }
 
+type Said = Pick<PolicyWarning, "message" | "hint">;
+
 /** A fixed "now", so that the same file is warned of on every day, and how many slots from then on are looked at. */
 const judgedFromMs = Date.UTC(2026, 0, 1);
 const slotsLookedAtMax = 400;
 
-/** Every warning, in the order of the policies. */
-export function findWarnings({ policies }: PolicySet): PolicyWarning[] {
-  return policies.flatMap((policy) => {
-    const found = catchUpWarning(policy);
-    return found === undefined ? [] : [{ ...policy.where, policy: policy.name, ...found }];
-  });
+/** Every warning, in the order of the policies. `nowMs` (UTC): to tell which times of `once` are over. */
+export function findWarnings({ policies }: PolicySet, nowMs: number): PolicyWarning[] {
+  return policies.flatMap((policy) =>
+    [catchUpWarning(policy), onceWarning(policy, nowMs)]
+      .filter((found) => found !== undefined)
+      .map((found) => ({ ...policy.where, policy: policy.name, ...found })),
+  );
 }
 
-function catchUpWarning(policy: Policy): Pick<PolicyWarning, "message" | "hint"> | undefined {
+/** What began before a policy was there is not made up for: its mark begins at its first sight. */
+function onceWarning(policy: Policy, nowMs: number): Said | undefined {
+  const { schedule } = policy;
+  if (schedule?.kind !== "once") return undefined;
+  const slotMs = createSlotSource(policy)?.next(Number.MIN_SAFE_INTEGER);
+  const { at, timezone } = schedule;
+  if (slotMs === undefined)
+    return {
+      message: `schedule.once is never due: clocks in ${timezone} leave ${at} out, and dst.gap is skip`,
+      hint: "name a time that the clocks show, or set dst.gap: next",
+    };
+  if (slotMs > nowMs) return undefined;
+  return {
+    message: `schedule.once is over: ${at} in ${timezone} was ${new Date(slotMs).toISOString()}; a policy that is new now never starts by it`,
+    hint: "name a later time, or start it by hand with `syncline run`; a policy that has done its work can be removed",
+  };
+}
+
+function catchUpWarning(policy: Policy): Said | undefined {
   const { catchUp, catchUpWindowMs, overlap, action, schedule } = policy;
-  if (catchUp !== "all" || schedule === undefined) return undefined;
+  if (catchUp !== "all" || schedule === undefined || schedule.kind === "once") return undefined;
   if (!hasRoomForTwo(policy))
     return {
       message: `catchUp: all starts the newest late slot only, since no two lie inside its catchUpWindow of ${formatDuration(catchUpWindowMs)}`,

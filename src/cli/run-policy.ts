@@ -62,14 +62,22 @@ export function runCommand(io: CommandIo, startApp: StartApp): Command {
     });
 }
 
-interface RunContext {
+interface WorkContext {
   readonly set: PolicySet;
-  readonly policy: Policy;
   readonly redis: RedisTarget;
-  readonly store: Store;
-  readonly options: RunOptions;
   readonly io: CommandIo;
   readonly startApp: StartApp;
+}
+
+interface WaitContext {
+  readonly store: Store;
+  readonly options: Pick<RunOptions, "timeout" | "json">;
+  readonly io: CommandIo;
+}
+
+interface RunContext extends WorkContext, WaitContext {
+  readonly policy: Policy;
+  readonly options: RunOptions;
 }
 
 async function run(context: RunContext): Promise<void> {
@@ -99,7 +107,8 @@ async function run(context: RunContext): Promise<void> {
   }
 }
 
-async function workHere({ set, redis, io, startApp }: RunContext): Promise<{ stop(): Promise<void> }> {
+/** Works in this process until it is stopped, for whoever waits and finds no worker about. */
+export async function workHere({ set, redis, io, startApp }: WorkContext): Promise<{ stop(): Promise<void> }> {
   io.err("no worker is running: this process works until the outcome is there");
   return startApp({
     set,
@@ -112,7 +121,8 @@ async function workHere({ set, redis, io, startApp }: RunContext): Promise<{ sto
   });
 }
 
-async function waitAndReport({ store, options, io }: RunContext, tasks: readonly Task[]): Promise<void> {
+/** Waits until these tasks have their outcomes, shows them, and sets the exit code: 0 when all are good and none was skipped. */
+export async function waitAndReport({ store, options, io }: WaitContext, tasks: readonly Task[]): Promise<void> {
   const history = new History(store);
   const journal = new StartJournal(store);
   const deadlineMs = systemClock.monotonicMs() + options.timeout;

@@ -4,6 +4,7 @@ import { Command } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
 import type { PolicyChecks } from "../config/policy-checks.ts";
 import { formatProblem, type Problem } from "../config/problem.ts";
+import { systemClock } from "../core/clock.ts";
 import type { CommandIo } from "./command-io.ts";
 import { findWarnings, type PolicyWarning } from "./policy-warnings.ts";
 
@@ -39,7 +40,7 @@ async function validateAll(paths: readonly string[], io: CommandIo, checks: Poli
     const loaded = await loadPolicies(path, { variables: io.settings.variables, checks });
     if (loaded.ok) {
       policies += loaded.set.policies.length;
-      warnings.push(...findWarnings(loaded.set));
+      warnings.push(...findWarnings(loaded.set, systemClock.nowMs()));
       services += loaded.set.services.size;
       for (const file of loaded.set.files) files.add(file);
     } else {

@@ -4,6 +4,7 @@
 import { parseDuration } from "../core/duration.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
+import { parseWallText } from "../core/wall-text.ts";
 import { type UnrootedPolicy, withChainRoots } from "./chain-roots.ts";
 import { policyDefaults } from "./defaults.ts";
 import { toTls, toToken } from "./normalise-login.ts";
@@ -118,9 +119,11 @@ function toAction(input: PolicyInput): Action {
     const { list, expect, offending, notifyOn = policyDefaults.pollNotifyOn } = input.poll;
     return { kind: "poll", list, expect, ...(offending === undefined ? {} : { offending }), notifyOn };
   }
+  if (input.delete !== undefined) return { kind: "delete", ...input.delete };
   if (input.activate !== undefined) return { kind: "activate", syncJobs: input.activate.syncJobs };
-  if (input.run?.syncJobs !== undefined) return { kind: "run", syncJobs: input.run.syncJobs };
-  if (input.run?.fromMasks !== undefined) return { kind: "run", fromMasks: input.run.fromMasks };
+  const first = input.run?.activate === true ? ({ activate: true } as const) : {};
+  if (input.run?.syncJobs !== undefined) return { kind: "run", syncJobs: input.run.syncJobs, ...first };
+  if (input.run?.fromMasks !== undefined) return { kind: "run", fromMasks: input.run.fromMasks, ...first };
   throw new Error("a policy without an action passed the checks");
 }
 
@@ -128,17 +131,19 @@ function toSchedule(input: ScheduleInput, defaults: DefaultsInput): Schedule {
   const spreadMs = toMs(input.spread) ?? policyDefaults.spreadMs;
   const everyMs = toMs(input.every);
   if (everyMs !== undefined) return { kind: "every", everyMs, spreadMs };
-  if (input.cron === undefined) throw new Error("a schedule without cron and every passed the checks");
-  return {
-    kind: "cron",
-    expressions: typeof input.cron === "string" ? [input.cron] : input.cron,
-    timezone: input.timezone ?? defaults.timezone ?? policyDefaults.timezone,
-    dst: {
-      gap: input.dst?.gap ?? defaults.dst?.gap ?? policyDefaults.dstGap,
-      overlap: input.dst?.overlap ?? defaults.dst?.overlap ?? policyDefaults.dstOverlap,
-    },
-    spreadMs,
+  const timezone = input.timezone ?? defaults.timezone ?? policyDefaults.timezone;
+  const dst = {
+    gap: input.dst?.gap ?? defaults.dst?.gap ?? policyDefaults.dstGap,
+    overlap: input.dst?.overlap ?? defaults.dst?.overlap ?? policyDefaults.dstOverlap,
   };
+  if (input.once !== undefined) {
+    // One text for one time, however it is written: the text tells whether a schedule has changed.
+    const at = new Date(parseWallText(input.once) ?? Number.NaN).toISOString().slice(0, 19);
+    return { kind: "once", at, timezone, dst, spreadMs };
+  }
+  if (input.cron === undefined) throw new Error("a schedule without cron, every and once passed the checks");
+  const expressions = typeof input.cron === "string" ? [input.cron] : input.cron;
+  return { kind: "cron", expressions, timezone, dst, spreadMs };
 }
 
 function toAfter({ policy, on, within }: NonNullable<PolicyInput["after"]>): Omit<After, "root"> {

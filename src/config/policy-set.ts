@@ -62,11 +62,16 @@ export interface ServiceSettings {
   readonly identity?: { readonly id: string; readonly repository: string; readonly administrator: boolean };
 }
 
-/** What a policy does. `fromMasks` picks the sync jobs when the slot is due; `name` is a glob with * and ?. */
+/** What a policy does. `activate`: before each run the sync job is activated. `fromMasks` picks the sync jobs when the slot is due; `name` is a glob with * and ? there, and the exact name in `delete`. */
 export type Action =
-  | { readonly kind: "run"; readonly syncJobs: readonly number[] }
-  | { readonly kind: "run"; readonly fromMasks: { readonly type?: string; readonly name?: string } }
+  | { readonly kind: "run"; readonly syncJobs: readonly number[]; readonly activate?: true }
+  | {
+      readonly kind: "run";
+      readonly fromMasks: { readonly type?: string; readonly name?: string };
+      readonly activate?: true;
+    }
   | { readonly kind: "activate"; readonly syncJobs: readonly number[] }
+  | { readonly kind: "delete"; readonly syncJob: number; readonly name: string }
   | PollAction;
 
 /** A poll: `expect` is a CEL text over the list, `offending` one over an item. `notifyOn`: which outcomes are told; unless set, `change`. */
@@ -93,7 +98,16 @@ export type Schedule =
       readonly dst: DstRule;
       readonly spreadMs: number;
     }
-  | { readonly kind: "every"; readonly everyMs: number; readonly spreadMs: number };
+  | { readonly kind: "every"; readonly everyMs: number; readonly spreadMs: number }
+  | {
+      readonly kind: "once";
+      /** Local date and time with seconds, `2026-12-01T06:00:00`. */
+      readonly at: string;
+      readonly timezone: string;
+      /** Of a time that comes twice `both` means the first: once is once. */
+      readonly dst: DstRule;
+      readonly spreadMs: number;
+    };
 
 /**
  * What a policy follows: a slot of `policy` whose tasks all ended in one of `on`, up to `withinMs` after that slot.

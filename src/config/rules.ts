@@ -94,6 +94,7 @@ const policyRules: readonly Rule[] = [
   blackoutRule,
   catchUpRule,
   afterRule,
+  deleteRule,
 ];
 
 function noDoubles(list: View, report: Report): void {
@@ -109,7 +110,7 @@ function noDoubles(list: View, report: Report): void {
 function followRule(policy: View, { defaults, report }: RuleContext): void {
   const follow = policy.at("follow");
   if (!follow.isPresent) return;
-  const other = ["poll", "activate"].find((action) => policy.at(action).isPresent);
+  const other = ["poll", "activate", "delete"].find((action) => policy.at(action).isPresent);
   if (other !== undefined && !policy.at("run").isPresent) {
     report(follow.path, `there is nothing to follow after ${other}`, { place: "key", hint: "remove follow" });
     return;
@@ -127,7 +128,7 @@ function followRule(policy: View, { defaults, report }: RuleContext): void {
 function scheduleRule(policy: View, { report }: RuleContext): void {
   const schedule = policy.at("schedule");
   if (!schedule.isObject) return;
-  exactlyOne(schedule, ["cron", "every"], report);
+  exactlyOne(schedule, ["cron", "every", "once"], report);
   const everyMs = schedule.at("every").durationMs();
   if (everyMs === undefined) return;
   const spreadMs = schedule.at("spread").durationMs() ?? 0;
@@ -137,7 +138,7 @@ function scheduleRule(policy: View, { report }: RuleContext): void {
   for (const key of ["timezone", "dst"]) {
     if (schedule.at(key).isPresent) {
       const hint = "an interval is elapsed time: it knows no clock change";
-      report(schedule.at(key).path, `schedule.${key} goes with cron only`, { place: "key", hint });
+      report(schedule.at(key).path, `schedule.${key} goes with cron and once only`, { place: "key", hint });
     }
   }
 }
@@ -203,6 +204,19 @@ function afterRule(policy: View, { report }: RuleContext): void {
     const { isPresent, path } = policy.at(key);
     if (isPresent) report(path, `after and ${key} exclude each other`, { place: "key", hint });
   }
+}
+
+/** What is gone cannot be deleted again, and what runs must not be. */
+function deleteRule(policy: View, { report }: RuleContext): void {
+  if (!policy.at("delete").isPresent) return;
+  for (const key of ["cron", "every"]) {
+    const { isPresent, path } = policy.at("schedule").at(key);
+    const hint = "write schedule: { once: 2026-12-01T06:00 }, or no schedule to start it with `syncline run`";
+    if (isPresent) report(path, `delete and schedule.${key} exclude each other`, { place: "key", hint });
+  }
+  const overlap = policy.at("overlap");
+  if (overlap.text() !== "allow") return;
+  report(overlap.path, "overlap: allow does not go with delete", { hint: "use skip, or queue to wait for the run" });
 }
 
 function checkExpression(

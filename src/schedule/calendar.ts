@@ -2,9 +2,8 @@
 // What an expression says on the wall clock is cron-pattern.ts, what the clocks show is zone.ts, and what a clock change
 // does to a slot is dst-rule.ts.
 import type { Schedule } from "../config/policy-set.ts";
-import { wallPattern } from "./cron-pattern.ts";
 import { nextZonedSlot } from "./dst-rule.ts";
-import { zoneOf } from "./zone.ts";
+import { onceInstant, zonedPatterns } from "./once.ts";
 
 /** The slots of one schedule. Instants are milliseconds UTC, whole seconds. */
 export interface Calendar {
@@ -14,6 +13,7 @@ export interface Calendar {
 
 /**
  * The calendar of a schedule. `every` counts elapsed time from 1970-01-01 UTC, so it is the same on every replica.
+ * `once` is one instant, or none where the clocks leave it out and the rule drops it.
  * A list of expressions is due whenever one of them is; an instant that several name is one slot.
  * @throws Error when a cron expression or the zone is wrong; `checkCron` finds that at load.
  */
@@ -22,9 +22,11 @@ export function createCalendar(schedule: Schedule): Calendar {
     const { everyMs } = schedule;
     return { next: (afterMs) => (Math.floor(afterMs / everyMs) + 1) * everyMs };
   }
-  const { dst } = schedule;
-  const zone = zoneOf(schedule.timezone);
-  const patterns = schedule.expressions.map((expression) => ({ pattern: wallPattern(expression), zone, dst }));
+  if (schedule.kind === "once") {
+    const slotMs = onceInstant(schedule);
+    return { next: (afterMs) => (slotMs !== undefined && afterMs < slotMs ? slotMs : undefined) };
+  }
+  const patterns = zonedPatterns(schedule).map(({ zoned }) => zoned);
   return {
     next: (afterMs) => {
       const instants = patterns.map((zoned) => nextZonedSlot(zoned, afterMs)).filter((slot) => slot !== undefined);

@@ -1,8 +1,8 @@
 // On which local dates a clock shift affects a policy's slots: what they would have been, and what they are.
 // Pure; called by `syncline plan --dst`. The rule itself is dst-rule.ts, the same as for firing.
 import type { Policy } from "../config/policy-set.ts";
-import { wallPattern } from "./cron-pattern.ts";
 import { slotsOfShiftedWall, type ZonedPattern } from "./dst-rule.ts";
+import { zonedPatterns } from "./once.ts";
 import { spreadOffsetMs } from "./slots.ts";
 import { type ClockShift, zoneOf } from "./zone.ts";
 
@@ -26,12 +26,12 @@ export interface DstDay {
 /** The affected dates of all shifts after `fromMs` up to and including `untilMs`, in order. Intervals have none. */
 export function dstDays(policy: Policy, fromMs: number, untilMs: number): DstDay[] {
   const { schedule } = policy;
-  if (schedule?.kind !== "cron") return [];
+  if (schedule === undefined || schedule.kind === "every") return [];
   const zone = zoneOf(schedule.timezone);
+  const patterns = zonedPatterns(schedule);
   const spreadMs = spreadOffsetMs(policy.name, schedule.spreadMs);
   return zone.shifts(fromMs, untilMs).flatMap((shift) =>
-    schedule.expressions.flatMap((expression) => {
-      const zoned = { pattern: wallPattern(expression), zone, dst: schedule.dst };
+    patterns.flatMap(({ expression, zoned }) => {
       const kind = shift.afterMs > shift.beforeMs ? ("gap" as const) : ("overlap" as const);
       return [...byDate(affectedWalls(zoned, shift))].map(([date, walls]) => ({
         date,

@@ -87,6 +87,7 @@ function startByMs({ catchUpWindowMs }: Policy, { slotMs, dueMs }: TaskSlot): nu
 
 function targetsOf({ action }: Policy): string[] {
   if (action.kind === "poll") return [action.list];
+  if (action.kind === "delete") return [String(action.syncJob)];
   return "fromMasks" in action ? [targetFromMasks] : action.syncJobs.map(String);
 }
 

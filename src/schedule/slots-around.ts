@@ -68,7 +68,7 @@ function around(source: SlotSource | undefined, atMs: number): Pick<SlotsAround,
 
 function clockReasons(policy: Policy, { text, instants }: AskedTime): string[] {
   const { schedule } = policy.after?.root ?? policy;
-  if (schedule?.kind !== "cron" || instants.length === 1) return [];
+  if (schedule === undefined || schedule.kind === "every" || instants.length === 1) return [];
   const { timezone, dst } = schedule;
   if (instants.length === 0)
     return [`clocks in ${timezone} never show ${text}: they go forward then (dst.gap is ${dst.gap})`];

@@ -55,7 +55,7 @@ export class SyncService {
   }
 
   /** Deletes a sync job. Source: service-interface §4.4. */
-  deleteSyncJobById(key: Key, query: RepositoryQuery = {}, options: CallOptions = {}): Promise<DeleteResult> {
+  deleteSyncJobById(key: Key, query: RepositoryQuery = {}, options: StartOptions = {}): Promise<DeleteResult> {
     return this.#calls.call({ operation: "DeleteSyncJobById", key, query }, options, readDeletion);
   }
 

@@ -103,7 +103,7 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** For run and activate. */
+/** For run, activate and delete: what must not happen twice. */
 export interface StartOptions extends CallOptions {
   /** Sent as the header `Idempotency-Key`, 1 to 255 printable ASCII characters. Helps only where a proxy or a later version of the service honours it: nothing in Syncline relies on it. */
   readonly idempotencyKey?: string | undefined;

@@ -7,7 +7,7 @@ import { FeedWalks } from "./feed-walks.ts";
 
 /** Requests by what they are for. */
 export interface Requests {
-  /** One POST for each run and each activation. */
+  /** One POST for each run and each activation; a deletion is one read and one DELETE. */
   starts: number;
   /** Pages of the activities and of the conflict details, read to follow runs. */
   feeds: number;
@@ -25,6 +25,10 @@ export interface RequestAssumptions {
 
 const feedsOfRun = 2;
 
+function startRequests({ action }: Policy): number {
+  return action.kind === "delete" || (action.kind === "run" && action.activate === true) ? 2 : 1;
+}
+
 /** Counts the requests of each service. */
 export class RequestMeter {
   readonly #assumed: RequestAssumptions;
@@ -41,7 +45,7 @@ export class RequestMeter {
     const requests = this.#requestsOf(event.task.service);
     if (event.event === "masks") requests.masks += this.#assumed.pages;
     else if (event.task.kind === "poll") requests.polls += this.#pollRequestsOf(event.policy);
-    else requests.starts += 1;
+    else requests.starts += startRequests(event.policy);
     if (event.event === "started" && event.task.kind === "run") this.#follow(event);
   }
 

@@ -95,6 +95,14 @@ local sent = redis.call('HGET', KEYS[2], ARGV[1])
 if sent then redis.call('HSET', KEYS[2], ARGV[1], sent .. '+') end
 return 1`);
 
+/** Takes a start without an outcome of its own out of flight. ARGV: task, retention, '1' when it is over as well. */
+export const closeScript = createScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+if ARGV[3] == '1' then redis.call('HSET', KEYS[1], 'state', 'settled') end
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+redis.call('HDEL', KEYS[2], ARGV[1])
+return 1`);
+
 /** Sets a field once. ARGV: field, value ('' for now). Answers what stands there. */
 export const noteScript = createScript(`${now}
 local value = ARGV[2] == '' and now or ARGV[2]

@@ -5,6 +5,12 @@ import { refuseNewer } from "../core/newer-version.ts";
 /** The states of a start, in order. */
 export type StartState = "claimed" | "sending" | "answered" | "settled";
 
+/**
+ * Whether the request may go out now, and if not, why. `hold`: not now, Redis is unsafe, a moment ago another one, or its replicas lag.
+ * `loss`: never, since Redis lost its memory of the time in which this task may have been started.
+ */
+export type Permission = "permitted" | "lost-claim" | "too-late" | "hold" | "loss";
+
 /** What the journal holds of one start. Instants are milliseconds UTC by Redis. */
 export interface StartEntry {
   readonly state: StartState;
@@ -85,4 +91,9 @@ function toState(text: string | undefined): StartState {
       // An unknown state (a newer version's) is treated as the one that never permits a request.
       return "sending";
   }
+}
+
+/** Reads the word of a script that was asked for a permission; anything else means that another one has claimed the start. */
+export function toPermission(text: string | undefined): Permission {
+  return text === "permitted" || text === "too-late" || text === "hold" || text === "loss" ? text : "lost-claim";
 }

@@ -14,6 +14,7 @@ import {
   answeredScript,
   attributeScript,
   claimScript,
+  closeScript,
   noteScript,
   notSentScript,
   sendAgainScript,
@@ -23,13 +24,9 @@ import {
 import { leaseKey } from "./leases.ts";
 import type { Store } from "./redis.ts";
 import type { RedisWatch } from "./redis-watch.ts";
-import { type AnswerLoss, type StartEntry, toEntry, toLoss } from "./start-entry.ts";
+import { type AnswerLoss, type Permission, type StartEntry, toEntry, toLoss, toPermission } from "./start-entry.ts";
 
-/**
- * Whether the request may go out now, and if not, why. `hold`: not now, Redis is unsafe, a moment ago another one, or its replicas lag.
- * `loss`: never, since Redis lost its memory of the time in which this task may have been started.
- */
-export type Permission = "permitted" | "lost-claim" | "too-late" | "hold" | "loss";
+export type { Permission };
 
 /** How long an entry is kept after its last step. */
 export const entryRetentionMs = 30 * 86_400_000;
@@ -148,6 +145,11 @@ export class StartJournal {
     await notSentScript(this.#store, this.#keys(task), [owner, task.id]);
   }
 
+  /** Takes a start that has no outcome of its own out of flight, as the activation before a run; with `isOver` nothing happens to it any more. */
+  async close(task: JournalTask, { isOver }: { readonly isOver: boolean }): Promise<void> {
+    await closeScript(this.#store, this.#keys(task), [task.id, entryRetentionMs, isOver ? 1 : 0]);
+  }
+
   /** Decides whose these activities of the task's sync job are, once for all tasks: each is at most one start's. Oldest first. */
   async attribute(task: JournalTask, activities: readonly Attributable[]): Promise<Attributed> {
     const { key } = this.#store;
@@ -238,8 +240,4 @@ export function entryKey({ key }: Pick<Store, "key">, taskId: string): string {
 /** Where the starts in flight of a task's sync job stand. */
 export function inFlightKey({ key }: Pick<Store, "key">, task: Omit<JournalTask, "id">): string {
   return key("in-flight", task.kind, task.service, task.repository ?? "", task.target);
-}
-
-function toPermission(text: string | undefined): Permission {
-  return text === "permitted" || text === "too-late" || text === "hold" || text === "loss" ? text : "lost-claim";
 }

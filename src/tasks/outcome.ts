@@ -58,6 +58,14 @@ const outcomeReasons = [
   "deadline",
   "crashed",
   "bug",
+  "deleted",
+  "deleted-no-content",
+  "deletion-confirmed",
+  "not-deleted",
+  "still-there",
+  "already-gone",
+  "gone-meanwhile",
+  "guard-mismatch",
 ] as const;
 
 /** One of the reasons. */

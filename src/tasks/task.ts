@@ -9,6 +9,9 @@ export const taskKinds = ["run", "activate", "apply", "delete", "poll"] as const
 /** One of the five kinds of task. */
 export type TaskKind = (typeof taskKinds)[number];
 
+/** What stands in place of a policy in a deletion by hand. No policy can have this name. */
+export const deletionByHand = "by-hand.delete";
+
 /** The target of a run whose sync jobs are looked up in the masks when its slot is due. */
 export const targetFromMasks = "masks";
 
@@ -24,12 +27,14 @@ const taskSchema = z.strictObject({
   origin: z.enum(["schedule", "manual"]),
   covers: z.array(z.int()).max(1_000),
   startByMs: z.int(),
+  guard: z.string().min(1).max(4_096).exactOptional(),
 });
 
 /**
  * A task as it travels through the queue (version 1).
  * `target`: a sync job id in digits, `masks`, or the name of a list. `slotMs`: the instant it was due, UTC.
  * `covers`: older slots that this one stands for. `startByMs`: after this instant it must not start any more.
+ * `guard`: of a deletion that somebody asked for by hand, the exact name that the sync job must have; it has no policy.
  */
 export type Task = Readonly<z.infer<typeof taskSchema>>;
 

@@ -12,6 +12,7 @@ import type { Attempt, ProcessTask } from "../tasks/seams.ts";
 import { isFromMasks, type Task } from "../tasks/task.ts";
 import { done, giveUp, retry, skipped, snooze, type Verdict } from "../tasks/verdict.ts";
 import { stepActivate } from "./activate.ts";
+import { stepDelete } from "./delete.ts";
 import { unfollow } from "./evidence.ts";
 import { expandMasks } from "./expand-masks.ts";
 import type { WorkParts } from "./parts.ts";
@@ -64,7 +65,8 @@ export async function endAbandoned(
 }
 
 async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise<Step> {
-  if (parts.policy(task.policy) === undefined || parts.service(task.service) === undefined) {
+  const hasPolicy = task.guard !== undefined || parts.policy(task.policy) !== undefined;
+  if (!hasPolicy || parts.service(task.service) === undefined) {
     // Replicas read changed policies at different times: what this one does not know may be new instead of removed.
     const nowMs = await parts.nowMs();
     if (nowMs < task.slotMs + parts.timing.unknownPolicyForMs)
@@ -84,8 +86,11 @@ async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise
     }
     case "poll":
       return stepPoll(task, parts, attempt);
+    case "delete": {
+      const owner = randomUUID();
+      return stepDelete(task, parts, { owner, entry: await parts.journal.claim(task.id, owner) });
+    }
     case "apply":
-    case "delete":
       throw new Error(`a task of kind ${task.kind} cannot come from this version's policies`);
   }
 }

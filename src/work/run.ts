@@ -1,6 +1,6 @@
 // A run task, step by step. The journal says which step is next; no step waits in place.
 //
-//   claimed ─▶ lease ─▶ baseline of the feeds* ─▶ permission (intent written) ─▶ POST once ─▶ answered ─▶ follow ─▶ outcome
+//   claimed ─▶ lease (─▶ activation, activate-first.ts) ─▶ baseline of the feeds* ─▶ permission (intent written) ─▶ POST once ─▶ answered ─▶ follow ─▶ outcome
 //                                                         └─ no answer ─▶ verify in the feeds: confirmed ─▶ follow
 //                                                                                              absent    ─▶ unknown
 //
@@ -9,6 +9,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
+import { activateFirst, activatesFirst } from "./activate-first.ts";
 import { appearedSince, type Baseline, baselineSince, feedOf, follow, unfollow, writeBaseline } from "./evidence.ts";
 import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
@@ -70,6 +71,10 @@ async function prepare(task: Task, { parts, policy, claim }: Preparation): Promi
     if (holder !== task.id && policy.overlap === "skip")
       return endUnsent(owner, "skipped", { reason: "overlap", detail: `${holder} is still running` });
     if (holder !== task.id) return { step: "snooze", untilMs: nowMs + parts.timing.queueForLeaseMs };
+  }
+  if (activatesFirst(policy)) {
+    const step = await activateFirst(task, { parts, policy, owner });
+    if (step !== undefined) return step;
   }
   if (acceptedEnds(task, policy)) {
     const { seq: knownSeq } = await parts.book.status(feedOf(task, "activities"));

@@ -1,10 +1,11 @@
-// The one request of a run or activate task: permission, POST, answer. Called by run.ts, activate.ts and verify.ts; never twice for a
+// The one request of a run, activate or delete task: permission, request, answer. Called by the steps of these kinds; never twice for a
 // task, unless the request surely did not leave this machine, or the policy says onUnknown: retry.
 import type { Policy } from "../config/policy-set.ts";
 import { createDeadline } from "../core/clock.ts";
-import type { SyncService } from "../service/client.ts";
+import type { StartOptions, SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
+import { answeredDeletion, goneMeanwhile, type SaidEnding } from "./delete-endings.ts";
 import { waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
@@ -110,15 +111,16 @@ interface Permitted {
 export async function sendPermitted(task: Task, request: StartRequest, permitted: Permitted): Promise<Step> {
   const { parts } = request;
   const { service, isTooLate, sends, sentAtMs, startedAtMs } = permitted;
+  let said: SaidEnding;
   try {
-    const query = task.repository === null ? {} : { repository: task.repository };
     const options = { idempotencyKey: task.id, maySend: () => !isTooLate() && !parts.stopping.aborted };
-    if (task.kind === "run") await service.runSyncJob(Number(task.target), query, options);
-    else await service.enableSyncJobById(Number(task.target), query, options);
+    said = await sendTo(service, task, options);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    return judgeFailure(task, error, { request, sentAtMs, sends });
+    return judgeFailure(task, error, { request, sentAtMs, startedAtMs, sends });
   }
+  const told = { startedAtMs, answerLost: sends > 1, sends };
+  if (task.kind === "delete") return end({ ...said, ...told }, { state: "answered", isAnswer: true });
   const started = { policy: task.policy, taskId: task.id, kind: task.kind, target: task.target };
   if (!request.acceptedEnds) {
     await parts.journal.answered(task);
@@ -126,28 +128,44 @@ export async function sendPermitted(task: Task, request: StartRequest, permitted
     return { step: "snooze", untilMs: sentAtMs + 1_000 };
   }
   parts.log.info("task.started", started);
-  return end(
-    {
-      status: task.kind === "activate" ? "succeeded" : "accepted",
-      evidence: "direct",
-      reason: "answered",
-      detail: "the service accepted it",
-      startedAtMs,
-      answerLost: sends > 1,
-      sends,
-    },
-    { state: "answered", isAnswer: true },
-  );
+  return end({ ...said, ...told }, { state: "answered", isAnswer: true });
+}
+
+const accepted = { evidence: "direct", reason: "answered", detail: "the service accepted it" } as const;
+
+/** Sends the request of a task, and reads from the answer how the task ends if that is its end. @throws ServiceError */
+async function sendTo(service: SyncService, task: Task, options: StartOptions): Promise<SaidEnding> {
+  const key = Number(task.target);
+  const query = task.repository === null ? {} : { repository: task.repository };
+  switch (task.kind) {
+    case "run":
+      await service.runSyncJob(key, query, options);
+      return { ...accepted, status: "accepted" };
+    case "activate":
+      await service.enableSyncJobById(key, query, options);
+      return { ...accepted, status: "succeeded" };
+    case "delete":
+      return answeredDeletion[await service.deleteSyncJobById(key, query, options)];
+    case "apply":
+    case "poll":
+      throw new Error(`a task of kind ${task.kind} starts nothing`);
+  }
 }
 
 interface Failed {
   readonly request: StartRequest;
   readonly sentAtMs: number;
+  readonly startedAtMs: number;
   readonly sends: number;
 }
 
-async function judgeFailure(task: Task, error: ServiceError, { request, sentAtMs, sends }: Failed): Promise<Step> {
+async function judgeFailure(task: Task, error: ServiceError, failed: Failed): Promise<Step> {
+  const { request, sentAtMs, startedAtMs, sends } = failed;
   const { parts, owner } = request;
+  if (task.kind === "delete" && error.kind === "not-found") {
+    const ending = { ...goneMeanwhile, startedAtMs, answerLost: sends > 1, sends };
+    return end(ending, { state: "answered", isAnswer: true });
+  }
   const reason = reasonOf[error.kind];
   const ending = { status: "not-started", evidence: "direct", reason, detail: error.message } as const;
   const judgement = judge(error, task.kind);

@@ -3,6 +3,7 @@
 // same rules: whatever stands in the way here (a lease, a redelivery, a Redis that must be looked at) is told apart there.
 import { createDeadline } from "../core/clock.ts";
 import type { Task } from "../tasks/task.ts";
+import { activatesFirst } from "./activate-first.ts";
 import type { WorkParts } from "./parts.ts";
 import { leaseMs } from "./run.ts";
 import { acceptedEnds, sendPermitted, sendWithinMs } from "./send-start.ts";
@@ -13,6 +14,7 @@ export async function startAtOnce(task: Task, parts: WorkParts, owner: string): 
   const policy = parts.policy(task.policy);
   const service = parts.service(task.service);
   if (policy === undefined || service === undefined || !acceptedEnds(task, policy)) return undefined;
+  if (activatesFirst(policy)) return undefined;
   if (parts.stopping.aborted || (await parts.held(task.service)) !== undefined) return undefined;
   const isTooLate = createDeadline(sendWithinMs);
   const sentAtMs = await parts.journal.sendAtOnce(task, owner, {

@@ -20,6 +20,7 @@ export interface CommandHouse {
   readonly redis: { readonly url: string; readonly prefix: string };
   /** The policy file. */
   file(): string;
+  sandbox(): Sandbox;
   /** What the environment says to commands. */
   settings(): Settings;
   /** Starts `syncline serve` and waits until it is ready. */
@@ -59,6 +60,7 @@ export function commandHouse(policies: string): CommandHouse {
   return {
     redis,
     file,
+    sandbox: () => sandbox,
     settings: () => readSettings(environment()),
     serve: async (prefix, ...more) => {
       const one = new Syncline(["serve", "--config", file(), "--prefix", prefix, ...more], environment());

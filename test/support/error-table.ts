@@ -6,6 +6,7 @@ import { documentedStatus, factsOf, type Operation, operationNames } from "../..
 import { retryWaitMs } from "../../src/service/retry.ts";
 import { ServiceError } from "../../src/service/service-error.ts";
 import type { TaskKind } from "../../src/tasks/task.ts";
+import { goneMeanwhile } from "../../src/work/delete-endings.ts";
 import { judge, reasonOf } from "../../src/work/judge.ts";
 
 /** One row: what happens to an exchange, and the kind of failure it is. */
@@ -52,6 +53,14 @@ function lastWord(row: Row, task: TaskKind): string {
   return `not-started (${reasonOf[row.kind]})`;
 }
 
+/** What a deletion ends as when this is what becomes of its DELETE. */
+function deletion(row: Row): string {
+  if (row.status === 404) return `${goneMeanwhile.status} (${goneMeanwhile.reason})`;
+  if (judge(row, "delete") === "verify")
+    return "read again: succeeded (deletion-confirmed), failed (still-there) or unknown";
+  return lastWord(row, "delete");
+}
+
 function insideCall(row: Row, operation: Operation): string {
   if (row.status === 401) return "token renewed once";
   const { method, path } = factsOf(operation);
@@ -69,6 +78,7 @@ export function errorTable(): string {
     lastWord(row, "run"),
     insideCall(row, "GetActivities"),
     meaning[judge(row, "poll")],
+    deletion(row),
   ]);
   const documented = operationNames.map((operation) => [
     `${operation} (${factsOf(operation).method})`,
@@ -86,6 +96,7 @@ export function errorTable(): string {
         "start: last word",
         "read: inside the call",
         "read: verdict",
+        "deletion: last word",
       ],
       failures,
     ),

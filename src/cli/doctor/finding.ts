@@ -8,6 +8,7 @@ export const checkNames = [
   "token",
   "identity",
   "sync jobs",
+  "deleted",
   "masks",
   "triggers",
   "mapping",

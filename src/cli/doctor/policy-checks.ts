@@ -29,7 +29,9 @@ export function checkPolicies(set: PolicySet, slots: readonly NextSlot[]): reado
 /** A zone that this Node does not know is refused when the policies are loaded; what is left to say is whose rules they are. */
 function checkZones({ policies }: PolicySet): Finding {
   const zones = new Set(
-    policies.flatMap(({ schedule }) => (schedule?.kind === "cron" ? [schedule.timezone] : ["UTC"])),
+    policies.flatMap(({ schedule }) =>
+      schedule === undefined || schedule.kind === "every" ? ["UTC"] : [schedule.timezone],
+    ),
   );
   const shown = [...zones].toSorted().slice(0, nextShownMax).join(", ");
   const more = zones.size > nextShownMax ? ` and ${zones.size - nextShownMax} more` : "";

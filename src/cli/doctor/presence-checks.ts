@@ -7,6 +7,7 @@ import { type Presence, readPresence } from "../../store/presence.ts";
 import { Quarantines } from "../../store/quarantines.ts";
 import { redisTimeMs, type Store } from "../../store/redis.ts";
 import { isAbout, isInForce, type Pause } from "../../tasks/pause.ts";
+import { cureOf, findDeletedTargets, tellDeleted } from "../deleted-targets.ts";
 import { showSubject } from "../pause-subject.ts";
 import { showInstant } from "../table.ts";
 import { type Finding, withinLines } from "./finding.ts";
@@ -17,6 +18,7 @@ export async function checkPresence(set: PolicySet, store: Store): Promise<reado
     ...judgePresence(await readPresence(store)),
     ...(await checkPauses(set, store)),
     ...(await checkBreakers(set, store)),
+    ...(await checkDeleted(set, store)),
   ];
 }
 
@@ -67,6 +69,21 @@ function tellPause(pause: Pause): Finding {
     what: `${how} ${until}: ${pause.note}`,
     cure: `its slots are skipped; \`syncline resume ${argument}\` ends that`,
   };
+}
+
+/** Whose sync jobs Syncline has deleted; nothing is said when there are none. */
+async function checkDeleted(set: PolicySet, store: Store): Promise<readonly Finding[]> {
+  const found = await findDeletedTargets(set, store);
+  const findings = found.map(
+    (target): Finding => ({
+      check: "deleted",
+      subject: target.policy.name,
+      level: "warning",
+      what: `${tellDeleted(target)} (${target.policy.where.file}:${target.policy.where.line})`,
+      cure: cureOf(target),
+    }),
+  );
+  return withinLines(findings);
 }
 
 async function checkBreakers({ services }: PolicySet, store: Store): Promise<readonly Finding[]> {

@@ -1,6 +1,8 @@
 // The part of `syncline doctor` that asks for every sync job that a policy names. Called by service-checks.ts. Sends reads only.
 import type { Policy } from "../../config/policy-set.ts";
+import { showName } from "../../core/show-name.ts";
 import { ServiceError } from "../../service/client.ts";
+import { syncJobsOf } from "../deleted-targets.ts";
 import { shortOf } from "./failure-words.ts";
 import { type Finding, withinLines } from "./finding.ts";
 import type { ServiceLook } from "./service-look.ts";
@@ -24,16 +26,17 @@ export async function checkSyncJobs(look: ServiceLook): Promise<readonly Finding
   const wanted = all.slice(0, checkedMax);
   const left = [...wanted].reverse();
   const findings: Finding[] = [];
+  const wrong: Finding[] = [];
   let [found, silent] = [0, 0];
   const workOff = async () => {
     for (let next = left.pop(); next !== undefined && silent < silentMax; next = left.pop()) {
       progress(`${settings.name}: sync job ${wanted.length - left.length} of ${wanted.length}`);
       try {
-        await client.getSyncJobById(next.id, next.repository === undefined ? {} : { repository: next.repository }, {
-          signal,
-        });
+        const query = next.repository === undefined ? {} : { repository: next.repository };
+        const { name } = await client.getSyncJobById(next.id, query, { signal });
         found += 1;
         silent = 0;
+        wrong.push(...wrongGuards(next, name));
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         silent = saysSomething(error) ? 0 : silent + 1;
@@ -71,20 +74,29 @@ export async function checkSyncJobs(look: ServiceLook): Promise<readonly Finding
             cure: "ask for the others with --config on a part of the files",
           },
         ];
-  return [...(found > 0 ? [ok] : []), ...withinLines(findings), ...cut];
+  return [...(found > 0 ? [ok] : []), ...withinLines(findings), ...withinLines(wrong), ...cut];
 }
 
 function namedSyncJobs(policies: readonly Policy[]): readonly Named[] {
   const named = new Map<string, Named>();
   for (const policy of policies) {
-    if (!("syncJobs" in policy.action)) continue;
-    for (const id of policy.action.syncJobs) {
+    for (const id of syncJobsOf(policy)) {
       const key = JSON.stringify([policy.repository, id]);
       const known = named.get(key);
       named.set(key, { id, repository: policy.repository, policies: [...(known?.policies ?? []), policy] });
     }
   }
   return [...named.values()];
+}
+
+/** Delete policies whose guard is not the name that the sync job has: they would delete nothing. */
+function wrongGuards({ id, policies }: Named, name: string | null | undefined): readonly Finding[] {
+  return policies.flatMap(({ action, service, name: policy, where }): readonly Finding[] => {
+    if (action.kind !== "delete" || action.name === name) return [];
+    const what = `policy ${policy} would delete ${showName(action.name)}, and it has ${showName(name)} (${where.file}:${where.line})`;
+    const cure = "correct delete.name, if it is the right sync job";
+    return [{ check: "sync jobs", subject: `${service}, ${id}`, level: "problem", what, cure }];
+  });
 }
 
 /** 404 is not documented for this read (service-interface §7), so a 400 may mean the same. */
@@ -94,6 +106,8 @@ function tellMissing({ id, repository, policies }: Named, error: ServiceError): 
   const more = policies.length > 1 ? ` and ${policies.length - 1} more` : "";
   const who = first === undefined ? "" : ` (policy ${first.name}, ${first.where.file}:${first.where.line}${more})`;
   const base = { check: "sync jobs", subject, level: "problem" } as const;
+  if (error.kind === "not-found" && policies.every(({ action }) => action.kind === "delete"))
+    return { ...base, level: "warning", what: `there is none to delete (404)${who}`, cure: "remove the policy" };
   switch (error.kind) {
     case "not-found":
       return {

@@ -26,12 +26,21 @@ const runSchema = z
         examples: [{ type: "DocMask", name: "Contract*" }],
       })
       .exactOptional(),
+    activate: z
+      .boolean()
+      .meta({
+        description:
+          "Activate each sync job before its run, once a task. When the service refuses that or fails, the run is not started; when its answer gets lost, the run starts all the same unless onUnknown is give-up.",
+        default: false,
+        examples: [true],
+      })
+      .exactOptional(),
   })
   .meta({
     description: "Starts a run of each sync job: exactly one of syncJobs and fromMasks.",
     examples: [{ syncJobs: [42, 43] }],
     minProperties: 1,
-    maxProperties: 1,
+    maxProperties: 2,
   });
 
 const activateSchema = z
@@ -110,7 +119,10 @@ const deleteSchema = z
     syncJob: idSchema.meta({ description: "The id of the sync job.", examples: [42] }),
     name: textSchema.meta({ description: "Its exact name, as a guard against the wrong id.", examples: ["Contracts"] }),
   })
-  .meta({ description: "Deletes a sync job.", examples: [{ syncJob: 42, name: "Contracts" }] });
+  .meta({
+    description: "Deletes a sync job, if it has this very name then (docs/delete.md).",
+    examples: [{ syncJob: 42, name: "Contracts" }],
+  });
 
 /** The action keys of a policy. */
 export const actionFields = {

@@ -2,7 +2,11 @@
 // A part says in its own words what it wants; "is missing" is said by schema-problems.ts.
 import { z } from "zod";
 import { durationPattern, formatDuration, parseDuration } from "../../core/duration.ts";
+import { parseWallText } from "../../core/wall-text.ts";
 import { policyLimits } from "../policy-limits.ts";
+
+const wallTimeForm =
+  "a local date and time such as 2026-12-01T06:00, without an offset: say the zone with schedule.timezone";
 
 /** Names of policies, services and sinks: they stand in task ids, metric labels and URLs. */
 const namePattern = /^(?!\d+$)[a-z0-9][a-z0-9-]{0,62}$/;
@@ -58,6 +62,11 @@ export function isTimezone(name: string): boolean {
     return false;
   }
 }
+
+/** A local date and time that exists on some clock, such as `2026-12-01T06:00`. */
+export const wallTimeSchema = z
+  .string(unlessMissing(wallTimeForm))
+  .refine((text) => parseWallText(text) !== undefined, wallTimeForm);
 
 /** The id of a sync job, a mask or a target. Source: service-interface §2 (number). */
 export const idSchema = z.int(unlessMissing("an id is a whole number, 0 or more")).min(0);

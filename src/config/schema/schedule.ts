@@ -1,8 +1,8 @@
-// The `schedule` of a policy: cron with a time zone and a DST rule, or an interval. Part of policy-file.ts.
+// The `schedule` of a policy: cron with a time zone and a DST rule, an interval, or one time. Part of policy-file.ts.
 // Whether a cron expression is right is checked by the loader, with the calendar it is given.
 import { z } from "zod";
 import { policyLimits } from "../policy-limits.ts";
-import { durationSchema, timezoneSchema } from "./primitives.ts";
+import { durationSchema, timezoneSchema, wallTimeSchema } from "./primitives.ts";
 
 /** The DST rule, also under `defaults`. */
 export const dstSchema = z
@@ -27,7 +27,7 @@ export const dstSchema = z
   })
   .meta({
     description:
-      "What a clock change does to a cron slot whose hours are numbers, such as `30 2 * * *`. All other expressions keep elapsed time, whatever this says (docs/time.md).",
+      "What a clock change does to `once`, and to a cron slot whose hours are numbers, such as `30 2 * * *`. All other expressions keep elapsed time, whatever this says (docs/time.md).",
     examples: [{ gap: "skip", overlap: "both" }],
   });
 
@@ -52,9 +52,16 @@ export const scheduleSchema = z
     every: durationSchema("1s", "366d")
       .meta({ description: "How often: an interval of elapsed time, 1s to 366d.", examples: ["10m"] })
       .exactOptional(),
+    once: wallTimeSchema
+      .meta({
+        description:
+          "One time and never again: a local date and time in `timezone`, without an offset. In the past when the policy is first seen, it is never due (docs/time.md).",
+        examples: ["2026-12-01T06:00"],
+      })
+      .exactOptional(),
     timezone: timezoneSchema
       .meta({
-        description: "The IANA time zone of the cron expression; that of `defaults` unless said.",
+        description: "The IANA time zone of cron and once; that of `defaults` unless said.",
         default: "UTC",
         examples: ["Europe/Vienna"],
       })
@@ -71,8 +78,8 @@ export const scheduleSchema = z
   })
   .meta({
     description:
-      "When the policy is due: exactly one of cron and every. Without a schedule it runs by `syncline run POLICY` only.",
-    examples: [{ cron: "30 2 * * 1-5", timezone: "Europe/Vienna" }, { every: "10m" }],
+      "When the policy is due: exactly one of cron, every and once. Without a schedule it runs by `syncline run POLICY` only.",
+    examples: [{ cron: "30 2 * * 1-5", timezone: "Europe/Vienna" }, { every: "10m" }, { once: "2026-12-01T06:00" }],
   });
 
 /** A schedule as written. */

@@ -81,6 +81,30 @@ describe("the scheduler", () => {
     expect(await ledger.slots("silent", 100)).toHaveLength(36);
   });
 
+  it("starts what is due once a single time, also when it was down then, and never what was over at first sight", async () => {
+    const clock = { nowMs: start };
+    const queued: string[] = [];
+    const enqueue = async (tasks: readonly Task[]) => {
+      queued.push(...tasks.map(({ id }) => id));
+    };
+    const onceAt = (seconds: number) => {
+      const at = new Date(start + seconds * 1_000).toISOString().slice(0, 19);
+      const dst = { gap: "next", overlap: "first" } as const;
+      return { kind: "once", at, timezone: "UTC", dst, spreadMs: 0 } as const;
+    };
+    const action = { kind: "activate", syncJobs: [42] } as const;
+    const late = testPolicy({ name: "once", action, schedule: onceAt(60), catchUpWindowMs: 3_600_000 });
+    const over = testPolicy({ name: "over", action, schedule: onceAt(-60), catchUpWindowMs: 3_600_000 });
+    for (const policy of [late, over]) await replica(policy, clock, enqueue).look();
+    clock.nowMs = start + 600_000;
+    for (const policy of [late, over, late, over]) await replica(policy, clock, enqueue).look();
+    clock.nowMs = start + 400 * 86_400_000;
+    for (const policy of [late, over]) await replica(policy, clock, enqueue).look();
+    expect(queued).toEqual([`once__activate__42__${start / 1_000 + 60}`]);
+    expect(await ledger.slots("once", 100)).toMatchObject([{ state: "started" }]);
+    expect(await ledger.slots("over", 100)).toEqual([]);
+  });
+
   it("starts the newest 100 slots of a backlog for `all`, though it is planned in portions", async () => {
     const clock = { nowMs: start };
     const queued: number[] = [];

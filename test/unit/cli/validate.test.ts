@@ -97,4 +97,23 @@ describe("syncline validate", () => {
     expect(warnings).toHaveLength(3);
     expect(warnings[2]).toMatchObject({ file: "a.yaml", line: 7, policy: "at-once" });
   });
+
+  it("warns of one time that is over, or that the clocks leave out", async () => {
+    const policy = (name: string, schedule: string) =>
+      `  - { name: ${name}, service: main, activate: { syncJobs: [1] }, schedule: { ${schedule}, timezone: Europe/Vienna } }`;
+    const text = fileWith(
+      [
+        policy("over", "once: 2020-01-01T06:00"),
+        policy("never", "once: 2027-03-28T02:30, dst: { gap: skip }"),
+        policy("coming", "once: 2999-01-01T06:00"),
+      ].join("\n"),
+    );
+    const { text: said, exitCode } = await validate({ "a.yaml": text });
+    expect(exitCode).toBe(0);
+    expect(said.split("\n").filter((line) => !line.startsWith("  hint: "))).toEqual([
+      "a.yaml:5: warning: over: schedule.once is over: 2020-01-01T06:00:00 in Europe/Vienna was 2020-01-01T05:00:00.000Z; a policy that is new now never starts by it",
+      "a.yaml:6: warning: never: schedule.once is never due: clocks in Europe/Vienna leave 2027-03-28T02:30:00 out, and dst.gap is skip",
+      "OK, 2 warnings: 3 policies, 1 service in 1 file",
+    ]);
+  });
 });

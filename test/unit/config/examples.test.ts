@@ -20,7 +20,14 @@ const texts = await Promise.all(names.map((name) => readFile(join(config, name),
 
 describe("the example policies", () => {
   it("are those that the documentation names", () => {
-    expect(names.toSorted()).toEqual(["chain.yaml", "demo.yaml", "first-light.yaml", "watch-only.yaml", "watch.yaml"]);
+    expect(names.toSorted()).toEqual([
+      "chain.yaml",
+      "demo.yaml",
+      "first-light.yaml",
+      "once.yaml",
+      "watch-only.yaml",
+      "watch.yaml",
+    ]);
   });
 
   it.each(names)("%s loads, starts with the editor's line and fits policies.schema.json", async (name) => {

@@ -29,7 +29,7 @@ describe("a policy", () => {
       "run: { syncJobs: [1] }, follow: { until: accepted, conflictsMax: 0 }",
       "follow.conflictsMax needs following: until is accepted",
     ],
-    ["with an empty schedule", "poll: { list: masks }, schedule: {}", "needs exactly one of cron or every"],
+    ["with an empty schedule", "poll: { list: masks }, schedule: {}", "needs exactly one of cron, every or once"],
     [
       "with both schedules",
       'poll: { list: masks }, schedule: { cron: "* * * * *", every: 1m }',
@@ -43,17 +43,53 @@ describe("a policy", () => {
     [
       "with an interval in a zone",
       "poll: { list: masks }, schedule: { every: 1m, timezone: UTC }",
-      "schedule.timezone goes with cron only",
+      "schedule.timezone goes with cron and once only",
     ],
     [
       "with an interval and DST",
       "poll: { list: masks }, schedule: { every: 1m, dst: {} }",
-      "schedule.dst goes with cron only",
+      "schedule.dst goes with cron and once only",
     ],
     [
       "with a short interval",
       "poll: { list: masks }, schedule: { every: 999ms }",
       "schedule.every: must be between 1s and 366d",
+    ],
+    [
+      "that deletes and follows",
+      "delete: { syncJob: 1, name: A }, follow: {}",
+      "there is nothing to follow after delete",
+    ],
+    [
+      "that deletes again and again",
+      'delete: { syncJob: 1, name: A }, schedule: { cron: "* * * * *" }',
+      "delete and schedule.cron exclude each other",
+    ],
+    [
+      "that deletes at an interval",
+      "delete: { syncJob: 1, name: A }, schedule: { every: 1d }",
+      "delete and schedule.every exclude each other",
+    ],
+    [
+      "that deletes beside a run",
+      "delete: { syncJob: 1, name: A }, overlap: allow",
+      "overlap: allow does not go with delete",
+    ],
+    ["that deletes without a guard", "delete: { syncJob: 1 }", "delete.name: is missing"],
+    [
+      "with a cron and one time",
+      'poll: { list: masks }, schedule: { cron: "* * * * *", once: 2026-12-01T06:00 }',
+      "cron and once exclude each other",
+    ],
+    [
+      "with one time and an offset",
+      "poll: { list: masks }, schedule: { once: 2026-12-01T06:00Z }",
+      "schedule.once: a local date and time such as 2026-12-01T06:00, without an offset: say the zone with schedule.timezone",
+    ],
+    [
+      "with one time on a date that does not exist",
+      "poll: { list: masks }, schedule: { once: 2026-02-30T06:00 }",
+      "schedule.once: a local date and time such as 2026-12-01T06:00, without an offset: say the zone with schedule.timezone",
     ],
     [
       "with a zone that does not exist",

@@ -61,6 +61,9 @@ const schedules = fc.oneof(
       maxLength: 2,
     })
     .map((expressions) => ({ kind: "cron" as const, expressions, timezone: "Europe/Vienna", dst })),
+  fc
+    .constantFrom("2027-03-28T01:45:10", "2027-03-28T02:30:00", "2027-03-28T03:20:00", "2027-03-27T01:00:00")
+    .map((at) => ({ kind: "once" as const, at, timezone: "Europe/Vienna", dst })),
 );
 
 const policies = fc

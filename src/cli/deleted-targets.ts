@@ -1,0 +1,58 @@
+// Policies that name sync jobs which Syncline has deleted. Called by `plan` and `doctor` with a store that answers. Reads only.
+import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
+import type { Store } from "../store/redis.ts";
+import { deletionByHand } from "../tasks/task.ts";
+import { showInstant } from "./table.ts";
+
+/** A policy that names a deleted sync job. */
+export interface DeletedTarget {
+  readonly policy: Policy;
+  readonly syncJob: string;
+  /** When it was gone, milliseconds UTC. */
+  readonly atMs: number;
+  /** The policy that deleted it, or `by-hand.delete`. */
+  readonly by: string;
+}
+
+/**
+ * Every policy with every deleted sync job that it names, in the order of the policies. A policy that has deleted its own sync job is
+ * among them: it has done its work.
+ */
+export async function findDeletedTargets(
+  { policies }: Pick<PolicySet, "policies">,
+  store: Store,
+): Promise<DeletedTarget[]> {
+  const notes = new DeletedSyncJobs(store);
+  const deleted = new Map<string, { readonly atMs: number; readonly policy: string }>();
+  for (const service of new Set(policies.map((policy) => policy.service))) {
+    for (const { repository, syncJob, atMs, policy } of await notes.of(service))
+      deleted.set(JSON.stringify([service, repository, syncJob]), { atMs, policy });
+  }
+  return policies.flatMap((policy) =>
+    syncJobsOf(policy).flatMap((id): DeletedTarget[] => {
+      const syncJob = String(id);
+      const note = deleted.get(JSON.stringify([policy.service, policy.repository ?? null, syncJob]));
+      return note === undefined ? [] : [{ policy, syncJob, atMs: note.atMs, by: note.policy }];
+    }),
+  );
+}
+
+/** What is wrong with it, in words. */
+export function tellDeleted({ syncJob, atMs, by, policy }: DeletedTarget): string {
+  const whom = by === deletionByHand ? "by hand" : by === policy.name ? "by this policy" : `by policy ${by}`;
+  return `names sync job ${syncJob}, which was deleted ${whom} at ${showInstant(atMs)}`;
+}
+
+/** What to do about it. */
+export function cureOf({ by, policy }: DeletedTarget): string {
+  return by === policy.name
+    ? "it has done its work: remove the policy"
+    : "remove the sync job from the policy, or the policy";
+}
+
+/** The ids of the sync jobs that a policy names, to delete one as well; not those that masks name for it. */
+export function syncJobsOf({ action }: Pick<Policy, "action">): readonly number[] {
+  if (action.kind === "delete") return [action.syncJob];
+  return "syncJobs" in action ? action.syncJobs : [];
+}

@@ -1,0 +1,68 @@
+// Which sync jobs Syncline has deleted: noted at the end of each deletion (outcome/deletion-watch.ts), read by `doctor` and `plan`
+// to name the policies that still mean them. A note for people; nothing is decided by it.
+import * as z from "zod";
+import { isJsonObject } from "../core/json.ts";
+import { refuseNewer } from "../core/newer-version.ts";
+import { createScript, type Store } from "./redis.ts";
+
+/** How many deleted sync jobs of a service are remembered; the oldest are forgotten first. About 200 bytes each. */
+const notesMax = 1_000;
+const keepForMs = 400 * 86_400_000;
+
+const noteSchema = z.object({
+  v: z.literal(1),
+  repository: z.string().nullable(),
+  syncJob: z.string(),
+  atMs: z.int(),
+  policy: z.string(),
+});
+
+/** A sync job that is gone (version 1). `atMs`: when that was known, UTC; `policy`: which one deleted it, or `by-hand.delete`. */
+export type DeletedSyncJob = Readonly<z.infer<typeof noteSchema>>;
+
+// KEYS: notes, order. ARGV: field, note, instant, how many, how long. The newest deletion of a sync job is the one that stands.
+const noteScript = createScript(`
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+local extra = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[4])
+if extra > 0 then
+  local old = redis.call('ZPOPMIN', KEYS[2], extra)
+  for i = 1, #old, 2 do redis.call('HDEL', KEYS[1], old[i]) end
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
+redis.call('PEXPIRE', KEYS[2], ARGV[5])
+return 1`);
+
+/** The deleted sync jobs in Redis. */
+export class DeletedSyncJobs {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Notes a deletion. Noting it twice changes nothing. */
+  async note(service: string, deleted: Omit<DeletedSyncJob, "v">): Promise<void> {
+    const { repository, syncJob, atMs } = deleted;
+    const { key } = this.#store;
+    await noteScript(
+      this.#store,
+      [key("deleted", service), key("deleted-order", service)],
+      [JSON.stringify([repository, syncJob]), JSON.stringify({ v: 1, ...deleted }), atMs, notesMax, keepForMs],
+    );
+  }
+
+  /**
+   * What is remembered of a service, newest first.
+   * @throws NewerVersionError for a note of a newer version.
+   */
+  async of(service: string): Promise<readonly DeletedSyncJob[]> {
+    const texts = await this.#store.redis.hvals(this.#store.key("deleted", service));
+    const notes = texts.flatMap((text) => {
+      const value: unknown = JSON.parse(text);
+      refuseNewer("note of a deleted sync job", isJsonObject(value) ? value["v"] : undefined);
+      return noteSchema.safeParse(value).data ?? [];
+    });
+    return notes.toSorted((a, b) => b.atMs - a.atMs);
+  }
+}

@@ -1,0 +1,118 @@
+// Sync jobs deleted by policy: guard, answers, lost answers, runs in flight, and what is remembered of it.
+import { afterEach, describe, expect, it } from "vitest";
+import { findDeletedTargets } from "../../src/cli/deleted-targets.ts";
+import { openStore } from "../../src/store/redis.ts";
+import { testPolicy } from "../support/policies.ts";
+import { redisForTest } from "../support/redis.ts";
+import { startWorld, type World, type WorldOptions } from "../support/world.ts";
+
+const redis = redisForTest();
+let world: World | undefined;
+
+afterEach(async () => {
+  await world?.stop();
+  world = undefined;
+});
+
+const retire = (name: string, more = "") =>
+  `  - { name: retire, service: main, repository: HR, delete: { syncJob: 3, name: "${name}" }${more} }`;
+const missing404: WorldOptions["sandbox"] = { missingStatus: 404, repositories: ["HR"] };
+
+/** What the sandbox calls sync job 3. */
+const name = "Board 3";
+
+async function start(options: Omit<WorldOptions, "redis">): Promise<World> {
+  world = await startWorld({ redis, sandbox: missing404, ...options });
+  return world;
+}
+
+const deletions = ({ sandbox }: World) => sandbox.ledger().filter(({ operation }) => operation === "DeleteSyncJobById");
+const sent = ({ sandbox }: World) => sandbox.requests()["DeleteSyncJobById"] ?? {};
+
+describe("a delete policy", () => {
+  it("deletes once; the next time there is nothing to delete", async () => {
+    const house = await start({ policies: retire(name) });
+    expect(await house.run("retire")).toMatchObject({ status: "succeeded", reason: "deleted", evidence: "direct" });
+    expect(await house.run("retire")).toMatchObject({ status: "skipped", reason: "already-gone", startedAt: null });
+    expect(sent(house)).toEqual({ 200: 1 });
+  });
+
+  it("deletes nothing under a wrong name", async () => {
+    const house = await start({ policies: retire("Somebody else's") });
+    expect(await house.run("retire")).toMatchObject({
+      status: "not-started",
+      reason: "guard-mismatch",
+      startedAt: null,
+    });
+    expect(sent(house)).toEqual({});
+  });
+
+  it("finds out that it did happen when the answer got lost, and sends nothing more", async () => {
+    for (const fault of ["lost-answer", "500-after"]) {
+      const house = await start({
+        policies: retire(name, ", onUnknown: retry"),
+        faults: [`${fault},op=DeleteSyncJobById`],
+      });
+      expect(await house.run("retire")).toMatchObject({ status: "succeeded", reason: "deletion-confirmed" });
+      expect(deletions(house)).toHaveLength(1);
+      expect(Object.values(sent(house))).toEqual([1]);
+      await house.stop();
+    }
+    world = undefined;
+  });
+
+  it("says that it did not happen when the request got lost, and sends again by onUnknown: retry only", async () => {
+    const faults = ["reset,op=DeleteSyncJobById,first=1"];
+    const verify = await start({ policies: retire(name), faults });
+    expect(await verify.run("retire")).toMatchObject({ status: "failed", reason: "still-there", answerLost: true });
+    expect(sent(verify)).toEqual({ cut: 1 });
+    await verify.stop();
+    const retry = await start({ policies: retire(name, ", onUnknown: retry"), faults });
+    expect(await retry.run("retire")).toMatchObject({ status: "succeeded", reason: "deleted", sends: 2 });
+    expect(deletions(retry)).toHaveLength(1);
+  });
+
+  it("is called unknown when nobody can say", async () => {
+    const house = await start({
+      policies: retire(name),
+      faults: ["lost-answer,op=DeleteSyncJobById", "500-before,op=GetSyncJobById,after=1"],
+    });
+    expect(await house.run("retire")).toMatchObject({ status: "unknown", reason: "answer-lost", evidence: "none" });
+    expect(deletions(house)).toHaveLength(1);
+  });
+
+  it("leaves a sync job alone that runs, or waits for its run with overlap: queue", async () => {
+    const nightly = "  - { name: nightly, service: main, repository: HR, run: { syncJobs: [3] } }";
+    const house = await start({
+      policies: `${nightly}\n${retire(name)}\n${retire(name, ", overlap: queue").replace("retire", "retire-later")}`,
+      sandbox: { ...missing404, runMs: [1_500, 1_500] },
+    });
+    const run = house.run("nightly");
+    await house.log.until(({ event }) => event === "task.started");
+    expect(await house.run("retire")).toMatchObject({ status: "skipped", reason: "overlap" });
+    expect(await house.run("retire-later")).toMatchObject({ status: "succeeded", reason: "deleted" });
+    expect(await run).toMatchObject({ status: "succeeded" });
+    expect(deletions(house)).toHaveLength(1);
+  });
+
+  it("is remembered, and the policies that still name the sync job are found", async () => {
+    const house = await start({ policies: retire(name) });
+    await house.run("retire");
+    const policies = [
+      testPolicy({ name: "nightly", action: { kind: "run", syncJobs: [2, 3] } }),
+      testPolicy({ name: "other", action: { kind: "run", syncJobs: [2] } }),
+      testPolicy({ name: "elsewhere", repository: "Finance", action: { kind: "run", syncJobs: [3] } }),
+      testPolicy({ name: "retire", action: { kind: "delete", syncJob: 3, name } }),
+    ];
+    const store = await openStore(house.target);
+    // The note follows the log line that `run` waits for.
+    let found = await findDeletedTargets({ policies }, store);
+    for (let round = 0; found.length === 0 && round < 200; round += 1)
+      found = await findDeletedTargets({ policies }, store);
+    await store.close();
+    expect(found.map(({ policy, syncJob, by }) => [policy.name, syncJob, by])).toEqual([
+      ["nightly", "3", "retire"],
+      ["retire", "3", "retire"],
+    ]);
+  });
+});
