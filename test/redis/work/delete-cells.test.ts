@@ -7,6 +7,7 @@ import { silentLog } from "../../../src/core/event-log.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { FeedBook } from "../../../src/store/feed-book.ts";
 import { Leases } from "../../../src/store/leases.ts";
+import { PollMemories } from "../../../src/store/poll-memories.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { deletionByHand, type Task } from "../../../src/tasks/task.ts";
@@ -92,6 +93,7 @@ async function house({ reads, deletes, policy, task: changes, timing }: Behaviou
     journal,
     leases: new Leases(store),
     book: new FeedBook(store),
+    polls: new PollMemories(store),
     read: async () => {},
     enqueue: async () => {},
     nowMs: () => redisTimeMs(store),
