@@ -36,6 +36,8 @@ export const countedEvents: Readonly<Record<string, Count>> = {
   "task.finished": (metrics, field, number) => {
     const policy = field("policy");
     metrics.add("syncline_tasks_total", { policy, status: field("status") });
+    if (field("status") === "unknown" && field("kind") !== "poll")
+      metrics.add("syncline_unknown_starts_total", { policy });
     metrics.add("syncline_new_conflicts_total", { policy }, number("newConflicts"));
     if (field("startedAt") !== "")
       metrics.observe("syncline_settle_duration_seconds", { kind: field("kind") }, number("durationMs") / 1_000);

@@ -43,6 +43,11 @@ export const metricTable = {
     labels: ["role"],
   },
   syncline_tasks_total: { ...counter, help: "Ended tasks by their outcome.", labels: ["policy", "status"] },
+  syncline_unknown_starts_total: {
+    ...counter,
+    help: "Ended tasks, polls aside, of which nobody knows what they did.",
+    labels: ["policy"],
+  },
   syncline_settle_duration_seconds: {
     ...histogram,
     help: "From the permission to send until the outcome was known.",

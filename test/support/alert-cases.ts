@@ -16,6 +16,7 @@ const build = 'syncline_build_info{namespace="a",pod="p"}';
 const heartbeat = (role: string) => `syncline_heartbeat_timestamp_seconds{namespace="a",role="${role}"}`;
 const stale = 'syncline_policy_stale_from_timestamp_seconds{namespace="a",policy="nightly"}';
 const slots = (outcome: string) => `syncline_slots_total{namespace="a",policy="nightly",outcome="${outcome}"}`;
+const unknownStarts = 'syncline_unknown_starts_total{namespace="a",policy="nightly"}';
 const tasks = (status: string) => `syncline_tasks_total{namespace="a",policy="nightly",status="${status}"}`;
 const delay = (le: string) => `syncline_slot_delay_seconds_bucket{namespace="a",le="${le}"}`;
 const requests = (outcome: string) =>
@@ -47,8 +48,8 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     },
   },
   SynclineStartUnknown: {
-    fires: { ...one(tasks("unknown"), rises), labels: 'policy="nightly"' },
-    silent: { series: { [tasks("unknown")]: stays, [tasks("failed")]: "0+1x30" }, atMinute: 14 },
+    fires: { ...one(unknownStarts, rises), labels: 'policy="nightly"' },
+    silent: { series: { [unknownStarts]: stays, [tasks("unknown")]: rises }, atMinute: 14 },
   },
   SynclinePolicyStale: {
     fires: { ...one(stale, "300x30", 12), labels: 'policy="nightly"' },
