@@ -93,6 +93,7 @@ describe("helm/syncline/files/dashboard.json", () => {
     const elsewhere = [
       "syncline_slots_repaired_total",
       "syncline_starts_repeated_total",
+      "syncline_unknown_starts_total",
       "syncline_policy_stale_from_timestamp_seconds",
       "syncline_feed_walk_duration_seconds",
       "syncline_http_tries_total",
