@@ -25,7 +25,6 @@ import { createRequestCounter } from "./ops/metered-requests.ts";
 import type { Metrics } from "./ops/metrics.ts";
 import { createQuarantineWatch } from "./outcome/quarantine-watch.ts";
 import { createRecorder } from "./outcome/recorder.ts";
-import { createSuccessWatch } from "./outcome/success-watch.ts";
 import { createConsumer } from "./queue/consumer.ts";
 import { Producer } from "./queue/producer.ts";
 import { queueName } from "./queue/queues.ts";
@@ -35,7 +34,6 @@ import { Scheduler } from "./schedule/scheduler.ts";
 import { ChainBook } from "./store/chain-book.ts";
 import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
-import { LastSuccesses } from "./store/last-successes.ts";
 import { Leases } from "./store/leases.ts";
 import { Pauses } from "./store/pauses.ts";
 import { Quarantines } from "./store/quarantines.ts";
@@ -44,7 +42,6 @@ import { createSharedClock } from "./store/shared-clock.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
 import { isFeedWalk, parseFeedWalk } from "./tasks/feed.ts";
-import type { Outcome } from "./tasks/outcome.ts";
 import type { Pause } from "./tasks/pause.ts";
 import type { Attempt } from "./tasks/seams.ts";
 import { parseTask } from "./tasks/task.ts";
@@ -189,6 +186,7 @@ function createParts(built: Built): WorkParts {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
     held: (service) => gates.held(service),
+    entrance: (service) => gates.entrance(service),
     shut: (task) => guard.watch.shut(task),
     itemReader: (feed) => current.itemReader(feed),
     journal: new StartJournal(store, guard.watch),
@@ -216,12 +214,7 @@ function consumersOf(
   const book = options.metrics === undefined ? parts.book : createMeteredBook(parts.book, options.metrics);
   const walking = { ...parts, book, nowMs: () => redisTimeMs(store), pace: options.pace ?? defaultPace };
   const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
-  const noteSuccess = createSuccessWatch(new LastSuccesses(store));
-  const alsoTell = async (outcome: Outcome) => {
-    await count(outcome);
-    await noteSuccess(outcome);
-  };
-  const recorder = createRecorder(new History(store), log, alsoTell);
+  const recorder = createRecorder(new History(store), log, count);
   const processTask = createProcessTask(parts, recorder);
   const process = async (item: unknown, attempt: Attempt): Promise<Verdict> =>
     isFeedWalk(item) ? walkFeed(parseFeedWalk(item), walking, attempt.signal) : processTask(parseTask(item), attempt);

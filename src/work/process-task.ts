@@ -149,11 +149,12 @@ async function finish(
   if (shut === "hold") return false;
   const told = shut === "loss" ? lostWithRedis : ending;
   const finishedAtMs = Math.max(await parts.nowMs(), told.startedAtMs ?? 0);
-  if (!(await recorder.record(toOutcome(task, told, { finishedAtMs, attempts }), from))) return false;
+  const ended = await recorder.record(toOutcome(task, told, { finishedAtMs, attempts }), from);
+  if (ended === "moved-on") return false;
   // The lease went with the outcome, and who was answered at once never followed.
   const wasAnsweredAtOnce = from?.isAnswer === true && ending.sends === 1;
   if (task.kind === "run" && !wasAnsweredAtOnce) await unfollow(task, parts);
-  await release(task, parts);
+  if (ended !== "ended-unawaited") await release(task, parts);
   return true;
 }
 
