@@ -34,6 +34,7 @@ import { Scheduler } from "./schedule/scheduler.ts";
 import { ChainBook } from "./store/chain-book.ts";
 import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
+import { tasksInFlight } from "./store/in-flight.ts";
 import { Leases } from "./store/leases.ts";
 import { Pauses } from "./store/pauses.ts";
 import { Quarantines } from "./store/quarantines.ts";
@@ -49,6 +50,7 @@ import type { Verdict } from "./tasks/verdict.ts";
 import type { WorkParts } from "./work/parts.ts";
 import { createProcessTask, endAbandoned } from "./work/process-task.ts";
 import { defaultTiming, type WorkTiming } from "./work/timing.ts";
+import { createWakingWalk } from "./work/wake-followers.ts";
 
 /** What a process does: plans slots, or works on tasks. */
 type Role = "scheduler" | "worker";
@@ -127,7 +129,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const shared = { options, current, services, gates, store, producer, guard, chains };
   const parts = createParts({ ...shared, stopping: stopping.signal });
   if (options.roles.includes("worker")) {
-    const createConsumers = consumersOf(options, { parts, store });
+    const createConsumers = consumersOf(options, { parts, store, producer });
     services.consume({ createConsumers, pending: (service) => producer.pending(service) });
   }
   const components: Component[] = [guard, services];
@@ -208,7 +210,7 @@ async function readPauses(store: Store): Promise<Pause[]> {
 
 function consumersOf(
   options: AppOptions,
-  { parts, store }: { parts: WorkParts; store: Store },
+  { parts, store, producer }: { parts: WorkParts; store: Store; producer: Producer },
 ): (settings: ServiceSettings) => ServiceConsumers {
   const { redis, log, takeOverAfterMs, drainMs } = options;
   const book = options.metrics === undefined ? parts.book : createMeteredBook(parts.book, options.metrics);
@@ -216,8 +218,16 @@ function consumersOf(
   const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
   const recorder = createRecorder(new History(store), log, count);
   const processTask = createProcessTask(parts, recorder);
-  const process = async (item: unknown, attempt: Attempt): Promise<Verdict> =>
-    isFeedWalk(item) ? walkFeed(parseFeedWalk(item), walking, attempt.signal) : processTask(parseTask(item), attempt);
+  const wakingWalk = createWakingWalk({
+    ...parts,
+    inFlight: (feed, syncJobIds) => tasksInFlight(store, feed, syncJobIds),
+    wake: (service, taskIds) => producer.wake(service, taskIds),
+  });
+  const process = async (item: unknown, attempt: Attempt): Promise<Verdict> => {
+    if (!isFeedWalk(item)) return processTask(parseTask(item), attempt);
+    const walk = parseFeedWalk(item);
+    return wakingWalk(walk, () => walkFeed(walk, walking, attempt.signal));
+  };
   const abandoned = async (item: unknown, why: string) => {
     if (!isFeedWalk(item)) await endAbandoned(parseTask(item), parts, { recorder, why });
   };
