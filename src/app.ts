@@ -50,7 +50,7 @@ import type { Verdict } from "./tasks/verdict.ts";
 import type { WorkParts } from "./work/parts.ts";
 import { createProcessTask, endAbandoned } from "./work/process-task.ts";
 import { defaultTiming, type WorkTiming } from "./work/timing.ts";
-import { createWakingWalk } from "./work/wake-followers.ts";
+import { createWakingWalk } from "./work/wake-runs.ts";
 
 /** What a process does: plans slots, or works on tasks. */
 type Role = "scheduler" | "worker";

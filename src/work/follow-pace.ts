@@ -9,7 +9,7 @@ export interface FollowedRun {
   readonly deadlineMs: number;
   /** When it was first seen finished; undefined when it was not. */
   readonly finishSeenAtMs: number | undefined;
-  /** Whether the activities say whose they are and whether they are final: then a walk that sees its end wakes it (wake-followers.ts). */
+  /** Whether the activities say whose they are and whether they are final: then a walk that sees its end wakes it (wake-runs.ts). */
   readonly attributable: boolean;
 }
 
