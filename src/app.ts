@@ -27,7 +27,6 @@ import type { Metrics } from "./ops/metrics.ts";
 import { createDeletionWatch } from "./outcome/deletion-watch.ts";
 import { createQuarantineWatch } from "./outcome/quarantine-watch.ts";
 import { createRecorder } from "./outcome/recorder.ts";
-import { createSuccessWatch } from "./outcome/success-watch.ts";
 import { createConsumer } from "./queue/consumer.ts";
 import { Producer } from "./queue/producer.ts";
 import { queueName } from "./queue/queues.ts";
@@ -38,7 +37,7 @@ import { ChainBook } from "./store/chain-book.ts";
 import { DeletedSyncJobs } from "./store/deleted-sync-jobs.ts";
 import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
-import { LastSuccesses } from "./store/last-successes.ts";
+import { tasksInFlight } from "./store/in-flight.ts";
 import { Leases } from "./store/leases.ts";
 import { Pauses } from "./store/pauses.ts";
 import { PollMemories } from "./store/poll-memories.ts";
@@ -56,6 +55,7 @@ import type { Verdict } from "./tasks/verdict.ts";
 import type { WorkParts } from "./work/parts.ts";
 import { createProcessTask, endAbandoned } from "./work/process-task.ts";
 import { defaultTiming, type WorkTiming } from "./work/timing.ts";
+import { createWakingWalk } from "./work/wake-runs.ts";
 
 /** What a process does: plans slots, or works on tasks. */
 type Role = "scheduler" | "worker";
@@ -134,7 +134,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const shared = { options, current, services, gates, store, producer, guard, chains };
   const parts = createParts({ ...shared, stopping: stopping.signal });
   if (options.roles.includes("worker")) {
-    const createConsumers = consumersOf(options, { parts, store });
+    const createConsumers = consumersOf(options, { parts, store, producer });
     services.consume({ createConsumers, pending: (service) => producer.pending(service) });
   }
   const components: Component[] = [guard, services];
@@ -193,6 +193,7 @@ function createParts(built: Built): WorkParts {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
     held: (service) => gates.held(service),
+    entrance: (service) => gates.entrance(service),
     shut: (task) => guard.watch.shut(task),
     itemReader: (feed) => current.itemReader(feed),
     journal: new StartJournal(store, guard.watch),
@@ -215,7 +216,7 @@ async function readPauses(store: Store): Promise<Pause[]> {
 
 function consumersOf(
   options: AppOptions,
-  { parts, store }: { parts: WorkParts; store: Store },
+  { parts, store, producer }: { parts: WorkParts; store: Store; producer: Producer },
 ): (settings: ServiceSettings) => ServiceConsumers {
   const { redis, log, takeOverAfterMs, drainMs } = options;
   const book = options.metrics === undefined ? parts.book : createMeteredBook(parts.book, options.metrics);
@@ -227,17 +228,23 @@ function consumersOf(
     sampling: new ItemSampling(),
   };
   const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
-  const noteSuccess = createSuccessWatch(new LastSuccesses(store));
   const noteDeletion = createDeletionWatch(new DeletedSyncJobs(store));
   const alsoTell = async (outcome: Outcome) => {
     await count(outcome);
-    await noteSuccess(outcome);
     await noteDeletion(outcome);
   };
   const recorder = createRecorder(new History(store), log, alsoTell);
   const processTask = createProcessTask(parts, recorder);
-  const process = async (item: unknown, attempt: Attempt): Promise<Verdict> =>
-    isFeedWalk(item) ? walkFeed(parseFeedWalk(item), walking, attempt.signal) : processTask(parseTask(item), attempt);
+  const wakingWalk = createWakingWalk({
+    ...parts,
+    inFlight: (feed, syncJobIds) => tasksInFlight(store, feed, syncJobIds),
+    wake: (service, taskIds) => producer.wake(service, taskIds),
+  });
+  const process = async (item: unknown, attempt: Attempt): Promise<Verdict> => {
+    if (!isFeedWalk(item)) return processTask(parseTask(item), attempt);
+    const walk = parseFeedWalk(item);
+    return wakingWalk(walk, () => walkFeed(walk, walking, attempt.signal));
+  };
   const abandoned = async (item: unknown, why: string) => {
     if (!isFeedWalk(item)) await endAbandoned(parseTask(item), parts, { recorder, why });
   };

@@ -4,7 +4,7 @@ import { systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Gate, Hold } from "../core/gate.ts";
 import type { Store } from "../store/redis.ts";
-import { ServiceGate } from "../store/service-gate.ts";
+import { type Entrance, ServiceGate } from "../store/service-gate.ts";
 
 /** Longer than any exchange takes: whoever holds a place beyond this has died. */
 const leaseMarginMs = 5_000;
@@ -35,6 +35,11 @@ export class ServiceGates {
   /** What holds everything to a service back right now; undefined when nothing does. */
   async held(service: string): Promise<Hold | undefined> {
     return this.#settings.has(service) ? this.#gate(service).held() : undefined;
+  }
+
+  /** The way of a start through a service's gate as a part of another step; undefined where it has no limits. */
+  entrance(service: string): Entrance | undefined {
+    return this.#settings.has(service) ? this.#gate(service).entrance() : undefined;
   }
 
   #gate(service: string): ServiceGate {

@@ -17,7 +17,10 @@ export interface ExchangeEnding {
   readonly retryAfterMs: number | undefined;
 }
 
-/** The permission for one exchange. `leave` gives it back, exactly once, and never throws. */
+/** An ending that says nothing of the service. */
+export const unsaid: ExchangeEnding = { kind: "cancelled", retryAfterMs: undefined };
+
+/** The permission for one exchange. `leave` gives it back, once, and never throws; leaving again does nothing. */
 export interface Pass {
   leave(ending: ExchangeEnding): Promise<void>;
 }

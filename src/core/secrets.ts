@@ -46,6 +46,8 @@ export function withoutKnownSecrets(text: string): string {
 
 /** Takes out what looks like a secret whoever it belongs to: bearer and basic credentials, JWTs, private keys, what URLs carry besides host and path. */
 export function withoutSecretShapes(text: string): string {
+  // One look spares most texts the five below: each of these shapes has one of these signs.
+  if (!/bearer|basic|eyJ|-----BEGIN|:\/\//i.test(text)) return text;
   return text
     .replaceAll(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{16,}/gi, `$1 ${mark}`)
     .replaceAll(/\beyJ[A-Za-z0-9_-]{5,}(\.[A-Za-z0-9_-]*)*/g, mark)

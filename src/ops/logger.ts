@@ -22,13 +22,17 @@ export function createLogger(level: string, writeLine: (line: string) => void): 
     formatters: { level: (label: string) => ({ level: label }) },
   };
   const logger = pino(options, { write: (line) => writeLine(line.trimEnd()) });
-  const write = (method: "info" | "warn" | "error") => (event: string, fields?: EventFields) =>
-    logger[method]({ event, ...toSafeFields(fields) });
+  const write =
+    (method: "info" | "warn" | "error") =>
+    (event: string, fields: EventFields = {}) =>
+      logger[method](toSafeFields(event, fields));
   return { info: write("info"), warn: write("warn"), error: write("error") };
 }
 
-function toSafeFields(fields: EventFields = {}): EventFields {
-  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, toSafe(value)]));
+function toSafeFields(event: string, fields: EventFields): Record<string, EventFields[string]> {
+  const safe: Record<string, EventFields[string]> = { event };
+  for (const name of Object.keys(fields)) safe[name] = toSafe(fields[name]);
+  return safe;
 }
 
 /** Takes `unknown`, because what the types forbid is what would leak. */

@@ -2,29 +2,12 @@
 // recorded outcome; the counting itself is atomic in Redis (store/quarantines.ts).
 import type { EventLog } from "../core/event-log.ts";
 import type { CountedEnding, QuarantineRule } from "../store/quarantines.ts";
-import type { Outcome, OutcomeStatus } from "../tasks/outcome.ts";
+import type { Outcome } from "../tasks/outcome.ts";
+import { weightOf } from "../tasks/outcome-weight.ts";
 
 /** What the watch needs of the quarantines (store/quarantines.ts). */
 export interface QuarantineCounts {
   count(ending: CountedEnding, rule: QuarantineRule): Promise<"quarantined" | "released" | "nothing">;
-}
-
-const weights: Readonly<Record<OutcomeStatus, "good" | "bad" | "nothing">> = {
-  succeeded: "good",
-  conflicts: "good",
-  accepted: "good",
-  failed: "bad",
-  "timed-out": "bad",
-  unknown: "bad",
-  "not-started": "bad",
-  blocked: "nothing",
-  skipped: "nothing",
-  missed: "nothing",
-};
-
-/** What an outcome says of its policy. A poll whose expectation is not met has done its work: that is no failure of the policy. */
-export function weightOf({ status, reason }: Pick<Outcome, "status" | "reason">): "good" | "bad" | "nothing" {
-  return reason === "expectation-not-met" ? "good" : weights[status];
 }
 
 /** Makes the watch. `ruleOf`: the rule of a policy, undefined when it is never quarantined; then nothing is counted. */

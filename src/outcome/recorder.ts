@@ -14,13 +14,23 @@ export interface OutcomeHistory {
   untold(taskId: string): Promise<Outcome | number | undefined>;
 }
 
+/** What became of a task. `ended`: it is over. `ended-unawaited`: the same, and no chain waits for it. `moved-on`: its start, or the memory of a poll, has gone further than the outcome knows. */
+type Ended = "ended" | "ended-unawaited" | "moved-on";
+
 /** The recorder. */
 export interface Recorder {
-  /** Records an outcome, once, and tells it. Answers false when the start, or the memory of a poll, has gone further than the outcome knows. */
-  readonly record: (outcome: Outcome, from?: SettleFrom, poll?: PollNote) => Promise<boolean>;
+  /** Records an outcome, once, and tells it. */
+  readonly record: (outcome: Outcome, from?: SettleFrom, poll?: PollNote) => Promise<Ended>;
   /** Tells the outcome of a task that is over, if nobody did. Answers until when somebody else may still do so, if that is the case. */
   readonly retell: (taskId: string) => Promise<number | undefined>;
 }
+
+const endedBy: Readonly<Record<Recorded, Ended>> = {
+  recorded: "ended-unawaited",
+  "recorded-awaited": "ended",
+  stands: "ended",
+  "moved-on": "moved-on",
+};
 
 /** Makes the recorder. `alsoTell` is told after the log line, and like it more than once when somebody dies. */
 export function createRecorder(
@@ -40,8 +50,8 @@ export function createRecorder(
   return {
     record: async (outcome, from, poll) => {
       const recorded = await history.record(outcome, from, poll);
-      if (recorded === "recorded") await tell(outcome);
-      return recorded !== "moved-on";
+      if (recorded === "recorded" || recorded === "recorded-awaited") await tell(outcome);
+      return endedBy[recorded];
     },
     retell: async (taskId) => {
       const untold = await history.untold(taskId);

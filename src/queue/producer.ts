@@ -32,6 +32,9 @@ const oldestLookedAt = 20;
 
 const closeWithinMs = 2_000;
 
+/** So many tasks are woken at a time. */
+const wokenAtOnce = 100;
+
 /** What one call may take, with all that the library does for it. */
 const callWithinMs = 8_000;
 
@@ -65,6 +68,18 @@ export class Producer {
   /** Makes sure that a feed is walked: adds its walk unless it is there; with `hurry`, wakes the one that sleeps. */
   walk(walk: FeedWalk, options: { readonly hurry: boolean }): Promise<void> {
     return this.#walks.walk(walk, options);
+  }
+
+  /** Lets tasks of a service's actions that sleep go on at once; those that do not sleep are left alone. */
+  async wake(service: string, taskIds: readonly string[]): Promise<void> {
+    for (let from = 0; from < taskIds.length; from += wokenAtOnce) {
+      const portion = taskIds.slice(from, from + wokenAtOnce);
+      await this.#call(queueName(service, "actions"), async (queue) => {
+        const jobs = await Promise.all(portion.map((id) => queue.getJob(id)));
+        // One that does not sleep any more is an error to the library; it looks anyway.
+        await Promise.allSettled(jobs.map((job) => job?.promote()));
+      });
+    }
   }
 
   /** How many workers read this queue, over all processes. */

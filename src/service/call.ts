@@ -2,7 +2,7 @@
 // Called by client.ts and pages.ts through SyncService. The token is attached here, per request, after the check of the final URL.
 import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { type ExchangeEnding, type Gate, isHold, type Pass } from "../core/gate.ts";
+import { type ExchangeEnding, type Gate, isHold, type Pass, unsaid } from "../core/gate.ts";
 import { type CallFacts, CallFailure } from "./call-failure.ts";
 import { factsOf, type Operation } from "./operations.ts";
 import { isUnderBase, type ServiceBase } from "./request-url.ts";
@@ -22,6 +22,8 @@ export interface Call {
   readonly idempotencyKey?: string | undefined;
   readonly pageSizeWish?: number | undefined;
   readonly maySend?: (() => boolean) | undefined;
+  /** The pass for the first exchange, where the gate has been asked already. */
+  readonly pass?: Pass | undefined;
   /** Replaces the time-outs of the whole exchange, of the answer's head and of its body. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -59,6 +61,7 @@ interface Progress {
   tries: number;
   status: number | undefined;
   signal: AbortSignal;
+  pass: Pass | undefined;
 }
 
 /** Makes calls. */
@@ -76,7 +79,7 @@ export class Caller {
   async call<T>(call: Call, read: (answer: Answer) => T): Promise<T> {
     const { clock, closed, onRequest } = this.#parts;
     const signal = call.signal === undefined ? closed : AbortSignal.any([closed, call.signal]);
-    const progress: Progress = { tries: 0, status: undefined, signal };
+    const progress: Progress = { tries: 0, status: undefined, signal, pass: call.pass };
     const { method } = factsOf(call.operation);
     const startedAtMs = clock.monotonicMs();
     let kind: RequestEvent["kind"];
@@ -168,7 +171,9 @@ export class Caller {
 
   async #enter(call: Call, progress: Progress): Promise<Pass | undefined> {
     const { gate, clock } = this.#parts;
-    if (gate === undefined) return undefined;
+    const given = progress.pass;
+    progress.pass = undefined;
+    if (gate === undefined || given !== undefined) return given;
     const isRead = factsOf(call.operation).method === "GET";
     const failure = this.#failure(call, "");
     for (let waitedMs = 0; ; ) {
@@ -215,13 +220,12 @@ interface Sent {
 }
 
 const refused: ExchangeEnding = { kind: "unauthorized", retryAfterMs: undefined };
-/** Says nothing of the service. */
-const unsaid: ExchangeEnding = { kind: "cancelled", retryAfterMs: undefined };
 
 async function judged({ pass, result }: Sent, failure: CallFailure): Promise<ReturnType<CallFailure["toAnswer"]>> {
   try {
     const answer = failure.toAnswer(result);
-    await pass?.leave({ kind: undefined, retryAfterMs: undefined });
+    // Nobody waits for it: that all is well is no news for what comes next.
+    void pass?.leave({ kind: undefined, retryAfterMs: undefined });
     return answer;
   } catch (error) {
     await pass?.leave(error instanceof ServiceError ? error : unsaid);

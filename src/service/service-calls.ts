@@ -65,13 +65,14 @@ export class ServiceCalls {
 
   /** Makes one call. @throws ServiceError; wrong arguments are `bad-request` and not sent. */
   async call<T>(target: RequestTarget, extras: Extras, read: (answer: Answer) => T): Promise<T> {
-    const { signal, timeoutMs, idempotencyKey, maySend, body } = extras;
+    const { signal, timeoutMs, idempotencyKey, maySend, pass, body } = extras;
     const url = this.#url(target);
     if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey)) {
       throw misuse(target.operation, "the idempotency key must be 1 to 255 printable ASCII characters");
     }
     const isCount = target.count;
-    const call: Call = { operation: target.operation, url, isCount, body, idempotencyKey, maySend, timeoutMs, signal };
+    const { operation } = target;
+    const call: Call = { operation, url, isCount, body, idempotencyKey, maySend, pass, timeoutMs, signal };
     return await this.#caller.call(call, read);
   }
 

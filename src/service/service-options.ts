@@ -2,7 +2,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { ErrorKind } from "../core/error-kind.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { Gate } from "../core/gate.ts";
+import type { Gate, Pass } from "../core/gate.ts";
 import type { Operation, PathForm } from "./operations.ts";
 import type { TlsFiles } from "./tls-files.ts";
 import type { TokenSource } from "./token.ts";
@@ -109,6 +109,8 @@ export interface StartOptions extends CallOptions {
   readonly idempotencyKey?: string | undefined;
   /** Asked when the connection stands, right before the first byte leaves. On `false` nothing is sent: kind `cancelled`, `sent: "no"`. */
   readonly maySend?: (() => boolean) | undefined;
+  /** A pass of the gate that the caller has already: the first exchange goes by it. Should there be none, the caller leaves it. */
+  readonly pass?: Pass | undefined;
 }
 
 /** Properties to change, and only those: sending a read-only one is a 400. Source: service-interface §4.3. */

@@ -1,7 +1,7 @@
 // The feed book: what has been seen of each followed list, and who waits for more. Written by the one reader of a feed
 // (feeds/walk-feed.ts), read by every task that follows it. Items are kept as facts, not as the service sent them.
 import { type Feed, feedId, type ItemFacts } from "../tasks/feed.ts";
-import { FeedMirror } from "./feed-mirror.ts";
+import { FeedMirror, readChanges } from "./feed-mirror.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
 import { createScript, type Store } from "./redis.ts";
 import type { SeenItem } from "./seen-item.ts";
@@ -163,6 +163,25 @@ export class FeedBook {
     // A new one knows nothing that could be wrong.
     if (this.#mirrors.get(feedId(feed)) === mirror) this.#mirrors.delete(feedId(feed));
     return (await this.#mirror(feed, seq).since(seq)) ?? [];
+  }
+
+  /** The items that were discovered or changed after this number, in that order; at most so many, the earliest. Only those whose facts are kept. */
+  async changedSince(feed: Feed, seq: number, most: number): Promise<SeenItem[]> {
+    const { redis } = this.#store;
+    const [, items = "", order = ""] = this.#keys(feed);
+    const found: SeenItem[] = [];
+    for (let from = seq; found.length < most; ) {
+      const portion = await readChanges(
+        redis,
+        { items, order },
+        { seq: from, most: Math.min(most - found.length, 1_000) },
+      );
+      found.push(...portion);
+      const last = portion.at(-1);
+      if (last === undefined) break;
+      from = last.seq;
+    }
+    return found;
   }
 
   /** Says that somebody waits for this feed until then; the reader goes on while anybody does. */

@@ -73,7 +73,7 @@ export class FeedMirror {
       if (score === null || Number(score) < known.seq) return false;
     }
     for (let from = known?.seq ?? this.floor, round = 0; round < itemsMax / portion; round += 1) {
-      const changed = await this.#changesAfter(from);
+      const changed = await readChanges(this.#store.redis, this.#keys, { seq: from, most: portion });
       for (const item of changed) this.#take(item);
       const last = changed.at(-1);
       if (last === undefined || changed.length < portion) break;
@@ -88,14 +88,17 @@ export class FeedMirror {
     this.#items.set(item.id, item);
     this.#sorted = undefined;
   }
+}
 
-  async #changesAfter(seq: number): Promise<SeenItem[]> {
-    const { redis } = this.#store;
-    const { order, items } = this.#keys;
-    const changed = await redis.zrange(order, `(${seq}`, "+inf", "BYSCORE", "LIMIT", 0, portion, "WITHSCORES");
-    const ids = changed.filter((_, index) => index % 2 === 0);
-    if (ids.length === 0) return [];
-    const texts = await redis.hmget(items, ...ids);
-    return texts.map((text, index) => toSeenItem(ids[index] ?? "", Number(changed[index * 2 + 1]), text ?? ""));
-  }
+/** The next changes after a number, in order: of a feed's items and their order, at most so many. */
+export async function readChanges(
+  redis: Store["redis"],
+  keys: { readonly items: string; readonly order: string },
+  { seq, most }: { readonly seq: number; readonly most: number },
+): Promise<SeenItem[]> {
+  const changed = await redis.zrange(keys.order, `(${seq}`, "+inf", "BYSCORE", "LIMIT", 0, most, "WITHSCORES");
+  const ids = changed.filter((_, index) => index % 2 === 0);
+  if (ids.length === 0) return [];
+  const texts = await redis.hmget(keys.items, ...ids);
+  return texts.map((text, index) => toSeenItem(ids[index] ?? "", Number(changed[index * 2 + 1]), text ?? ""));
 }

@@ -1,99 +1,121 @@
 // The atomic steps of a service's gate, in Redis's own language. Called by service-gate.ts only, which knows what they are for.
 // One command each, by Redis's clock: so all replicas together keep one limit, one breaker and one throttle.
 //
-// KEYS: 1 what is known of the service (hash), 2 who is inside (sorted set: pass → end of its lease), 3 when the newest requests
-// went out (list of microseconds, newest first; as long as the rate's count).
+// Keys of a gate, in this order: 1 what is known of the service (hash), 2 who is inside (sorted set: pass → end of its lease), 3 when
+// the newest requests went out (list of microseconds, newest first; as long as the rate's count).
 import { createScript } from "./redis.ts";
 
-/** The pieces that all steps begin with: the time, and what the answer says of the service. */
-const head = `local t = redis.call('TIME')
-local us = t[1] * 1000000 + t[2]
-local now = math.floor(us / 1000)
-local function number(name) return tonumber(redis.call('HGET', KEYS[1], name) or '0') end
-local function text(n) return string.format('%.0f', n) end
-local function view(word, wait)
-  local probe = -1
-  if redis.call('HGET', KEYS[1], 'state') == 'open' then probe = math.max(number('nextProbeMs') - now, 0) end
-  return { word, wait, math.max(number('throttledUntilMs') - now, 0), probe, number('failures') }
-end
-`;
+const time = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
 
-/** Looks: throttled for how long, breaker open or not, failures in a row. Changes nothing. */
-export const lookScript = createScript(`${head}
-return view('', 0)`);
+/** Lua: opens a gate, which is one read, and shows it: a word, a wait, and what the answer says of the service. Needs `t` and `now`. */
+const gateLua = `
+local function text(n) return string.format('%.0f', n) end
+local function openGate(known, inside, sent)
+  local had = redis.call('HMGET', known, 'state', 'throttledUntilMs', 'nextProbeMs', 'failures', 'turnMs', 'usedMs')
+  return {
+    known = known, inside = inside, sent = sent, isOpen = had[1] == 'open', throttledUntilMs = tonumber(had[2] or 0),
+    nextProbeMs = tonumber(had[3] or 0), failures = tonumber(had[4] or 0), turnMs = tonumber(had[5] or 0), usedMs = tonumber(had[6] or 0),
+  }
+end
+local function view(gate, word, wait)
+  local probe = gate.isOpen and math.max(gate.nextProbeMs - now, 0) or -1
+  return { word, wait, math.max(gate.throttledUntilMs - now, 0), probe, gate.failures }
+end`;
 
 /**
- * Asks for one exchange. ARGV: pass, is it a read, places (0: no limit), lease, rate's count (0: no limit), rate's window in
- * microseconds, probe's period, longest turn. Answers 'in', 'probe', or what holds it back and for how long.
+ * Lua: asks a gate for one exchange. `want`, from `first` on: pass, is it a read, places (0: no limit), lease, rate's count (0: no
+ * limit), rate's window in microseconds, probe's period, longest turn. Answers 'in', 'probe', or what holds it back and for how long.
  *
  * Whoever is turned away by a limit is given a turn of its own, one after the other, so that a thousand who wait do not all ask
- * again at once. A turn is a hint, no right: the limit is checked again.
+ * again at once. A turn is a hint, no right: the limit is checked again. Part of the step that permits a plain start, too (journal-scripts.ts).
  */
-export const enterScript = createScript(`${head}
-local throttled = number('throttledUntilMs') - now
-if throttled > 0 then return view('throttle', throttled) end
-local probing = redis.call('HGET', KEYS[1], 'state') == 'open'
-if probing then
-  local wait = number('nextProbeMs') - now
-  if wait > 0 or ARGV[2] ~= '1' then return view('breaker', math.max(wait, 0)) end
-end
-local function turnedAway(word, free, step)
-  local turn = math.max(number('turnMs'), now + free)
-  local latest = now + math.max(free, tonumber(ARGV[8]))
-  if turn < latest then redis.call('HSET', KEYS[1], 'turnMs', text(turn + step)) end
-  return view(word, math.min(turn, latest) - now)
-end
-local places = tonumber(ARGV[3])
-if places > 0 then
-  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-  if redis.call('ZCARD', KEYS[2]) >= places then
-    local step = math.max(math.ceil(number('usedMs') / places), 1)
-    return turnedAway('concurrency', math.max(step, 20), step)
+export const enterLua = `${gateLua}
+local function enter(gate, want, first)
+  local us = t[1] * 1000000 + t[2]
+  local throttled = gate.throttledUntilMs - now
+  if throttled > 0 then return view(gate, 'throttle', throttled) end
+  if gate.isOpen then
+    local wait = gate.nextProbeMs - now
+    if wait > 0 or want[first + 1] ~= '1' then return view(gate, 'breaker', math.max(wait, 0)) end
   end
-end
-local count, window = tonumber(ARGV[5]), tonumber(ARGV[6])
-if count > 0 then
-  local oldest = redis.call('LINDEX', KEYS[3], count - 1)
-  local free = oldest and tonumber(oldest) + window - us or 0
-  if free > 0 then return turnedAway('rate', math.ceil(free / 1000), math.ceil(window / count / 1000)) end
-  redis.call('LPUSH', KEYS[3], text(us))
-  redis.call('LTRIM', KEYS[3], 0, count - 1)
-  redis.call('PEXPIRE', KEYS[3], math.ceil(window / 1000) + 1000)
-end
-if places > 0 then
-  redis.call('ZADD', KEYS[2], text(now + tonumber(ARGV[4])), ARGV[1])
-  redis.call('PEXPIRE', KEYS[2], ARGV[4])
-end
-if probing then redis.call('HSET', KEYS[1], 'nextProbeMs', text(now + tonumber(ARGV[7]))) end
-return view(probing and 'probe' or 'in', 0)`);
+  local function turnedAway(word, free, step)
+    local turn = math.max(gate.turnMs, now + free)
+    local latest = now + math.max(free, tonumber(want[first + 7]))
+    if turn < latest then redis.call('HSET', gate.known, 'turnMs', text(turn + step)) end
+    return view(gate, word, math.min(turn, latest) - now)
+  end
+  local places = tonumber(want[first + 2])
+  if places > 0 and redis.call('ZCARD', gate.inside) >= places then
+    -- Perhaps some of them have died.
+    redis.call('ZREMRANGEBYSCORE', gate.inside, '-inf', now)
+    if redis.call('ZCARD', gate.inside) >= places then
+      local step = math.max(math.ceil(gate.usedMs / places), 1)
+      return turnedAway('concurrency', math.max(step, 20), step)
+    end
+  end
+  local count, window = tonumber(want[first + 4]), tonumber(want[first + 5])
+  if count > 0 then
+    local oldest = redis.call('LINDEX', gate.sent, count - 1)
+    local free = oldest and tonumber(oldest) + window - us or 0
+    if free > 0 then return turnedAway('rate', math.ceil(free / 1000), math.ceil(window / count / 1000)) end
+    redis.call('LPUSH', gate.sent, text(us))
+    redis.call('LTRIM', gate.sent, 0, count - 1)
+    redis.call('PEXPIRE', gate.sent, math.ceil(window / 1000) + 1000)
+  end
+  if places > 0 then
+    redis.call('ZADD', gate.inside, text(now + tonumber(want[first + 3])), want[first])
+    redis.call('PEXPIRE', gate.inside, want[first + 3])
+  end
+  if gate.isOpen then
+    gate.nextProbeMs = now + tonumber(want[first + 6])
+    redis.call('HSET', gate.known, 'nextProbeMs', text(gate.nextProbeMs))
+    return view(gate, 'probe', 0)
+  end
+  return view(gate, 'in', 0)
+end`;
+
+/** Looks: throttled for how long, breaker open or not, failures in a row. Changes nothing. */
+export const lookScript = createScript(`${time} ${gateLua}
+return view(openGate(KEYS[1]), '', 0)`);
+
+/** Asks for one exchange. ARGV: as `enterLua` wants it. */
+export const enterScript = createScript(`${time} ${enterLua}
+return enter(openGate(KEYS[1], KEYS[2], KEYS[3]), ARGV, 1)`);
 
 /** Lua: takes out a pass, and learns from it how long a place is used. */
 const goOutLua = `
-local function goOut(pass, lease)
-  local ends = redis.call('ZSCORE', KEYS[2], pass)
+local function goOut(gate, pass, lease)
+  local ends = redis.call('ZSCORE', gate.inside, pass)
   if not ends then return end
-  redis.call('ZREM', KEYS[2], pass)
+  redis.call('ZREM', gate.inside, pass)
   local used = math.max(now - (tonumber(ends) - tonumber(lease)), 0)
-  redis.call('HSET', KEYS[1], 'usedMs', text(number('usedMs') * 0.8 + used * 0.2))
+  gate.usedMs = gate.usedMs * 0.8 + used * 0.2
+  gate.isUsed = true
+end
+local function close(gate, remember)
+  if gate.isUsed then redis.call('HSET', gate.known, 'usedMs', text(gate.usedMs)) end
+  redis.call('PEXPIRE', gate.known, remember)
 end`;
 
 /** Gives back passes of exchanges that went well while all was well. ARGV: how long a quiet service is remembered, lease, passes. */
-export const leaveQuietlyScript = createScript(`${head} ${goOutLua}
-for i = 3, #ARGV do goOut(ARGV[i], ARGV[2]) end
-redis.call('PEXPIRE', KEYS[1], ARGV[1])
-return view('', 0)`);
+export const leaveQuietlyScript = createScript(`${time} ${gateLua} ${goOutLua}
+local gate = openGate(KEYS[1], KEYS[2])
+for i = 3, #ARGV do goOut(gate, ARGV[i], ARGV[2]) end
+close(gate, ARGV[1])
+return view(gate, '', 0)`);
 
 /**
  * Gives a pass back. ARGV: pass, health, throttle in milliseconds ('' for none), was it the probe, failures that open the
  * breaker, probe's period, kind of the failure, how long a quiet service is remembered, lease. Answers what has changed for
  * all replicas: 'throttled', 'opened', 'closed' or ''.
  */
-export const leaveScript = createScript(`${head} ${goOutLua}
-goOut(ARGV[1], ARGV[9])
+export const leaveScript = createScript(`${time} ${gateLua} ${goOutLua}
+local gate = openGate(KEYS[1], KEYS[2])
+goOut(gate, ARGV[1], ARGV[9])
 local word = ''
-local open = redis.call('HGET', KEYS[1], 'state') == 'open'
+local open = gate.isOpen
 if ARGV[3] ~= '' then
-  local before = number('throttledUntilMs')
+  local before = gate.throttledUntilMs
   local untilMs = now + tonumber(ARGV[3])
   if untilMs > before then redis.call('HSET', KEYS[1], 'throttledUntilMs', text(untilMs)) end
   if before <= now then word = 'throttled' end
@@ -108,5 +130,5 @@ elseif ARGV[2] == 'alive' and (ARGV[4] == '1' or not open) then
   redis.call('HDEL', KEYS[1], 'state', 'openedAtMs', 'nextProbeMs', 'failures', 'lastFailure')
   if open then word = 'closed' end
 end
-redis.call('PEXPIRE', KEYS[1], ARGV[8])
-return view(word, 0)`);
+close(gate, ARGV[8])
+return view(openGate(KEYS[1]), word, 0)`);

@@ -1,6 +1,8 @@
 // The history: one outcome per task, newest first. Written by outcome/recorder.ts, read by the command line.
 import { type Outcome, parseOutcome } from "../tasks/outcome.ts";
+import { weightOf } from "../tasks/outcome-weight.ts";
 import { tallyOutcomeLua } from "./chain-scripts.ts";
+import { lastSuccessKey, noteSuccessLua, successKeptMs } from "./last-successes.ts";
 import { leaseKey, releaseLua } from "./leases.ts";
 import { type PollNote, pollMemoryKey, pollMemoryLua, pollNoteArgs } from "./poll-memories.ts";
 import { createScript, type Store } from "./redis.ts";
@@ -36,39 +38,51 @@ const leaveFlightLua = `local sent = redis.call('HGET', KEYS[5], ARGV[1])
     if string.sub(flight[i], 1, 1) == 'e' and tonumber(string.sub(flight[i], 2, -2)) < since then redis.call('HDEL', KEYS[5], flight[i - 1]) end
   end`;
 
-// KEYS: outcomes, index, untold, journal entry, starts in flight, the tally of its slot, its lease, its policy's polls. ARGV: task, outcome, when it ended, how many are kept,
-// the state and owner that the journal must show ('' for any), its retention, time for telling, target, status, whether the outcome brings the answer. The last key and the last arguments are a poll's (poll-memories.ts).
-const recordScript = createScript(`${tallyOutcomeLua} ${releaseLua} ${pollMemoryLua}
+// KEYS: outcomes, index, untold, journal entry, starts in flight, its lease, the last success of its policy, then those that ARGV[13] names.
+// ARGV: task, outcome, when it ended, how many are kept, the state and owner that the journal must show ('' for any), its retention, time for
+// telling, target, status, whether the outcome brings the answer, how long a last success is kept ('' for an outcome that is none), a letter for
+// each further key: t the tally of its slot, if it can have one, p its policy's polls; then the arguments of a poll (poll-memories.ts).
+const recordScript = createScript(`${tallyOutcomeLua} ${releaseLua} ${noteSuccessLua} ${pollMemoryLua}
+local further, place = {}, 7
+for letter in string.gmatch(ARGV[13], '.') do
+  place = place + 1
+  further[letter] = KEYS[place]
+end
 ${now}
-if pollMoved() and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 'moved-on' end
+if further.p and pollMoved(further.p, 14) and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 'moved-on' end
 local entry = redis.call('HMGET', KEYS[4], 'state', 'owner')
+local answered
 if ARGV[11] == '1' and entry[1] == 'sending' then
   -- The answer came before anybody could say when all was over.
-  redis.call('HSET', KEYS[4], 'state', 'answered', 'answeredAtMs', math.min(now, tonumber(ARGV[3])))
-  entry[1] = 'answered'
+  entry[1], answered = 'answered', math.min(now, tonumber(ARGV[3]))
 end
 if entry[1] == 'settled' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
-  release(KEYS[7], ARGV[1])
+  release(KEYS[6], ARGV[1])
   return 'over'
 end
-if entry[1] ~= 'settled' and ARGV[5] ~= '' and (entry[1] ~= ARGV[5] or (ARGV[6] ~= '' and entry[2] ~= ARGV[6])) then return 'moved-on' end
-release(KEYS[7], ARGV[1])
+if entry[1] ~= 'settled' and ARGV[5] ~= '' and (entry[1] ~= ARGV[5] or (ARGV[6] ~= '' and entry[2] ~= ARGV[6])) then
+  if answered then redis.call('HSET', KEYS[4], 'state', 'answered', 'answeredAtMs', answered) end
+  return 'moved-on'
+end
+release(KEYS[6], ARGV[1])
 if entry[1] then
-  redis.call('HSET', KEYS[4], 'state', 'settled')
+  if answered then redis.call('HSET', KEYS[4], 'state', 'settled', 'answeredAtMs', answered) else redis.call('HSET', KEYS[4], 'state', 'settled') end
   redis.call('PEXPIRE', KEYS[4], ARGV[7])
   ${leaveFlightLua}
 end
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 'stands' end
-notePoll()
+if further.p then notePoll(further.p, 14) end
 redis.call('ZADD', KEYS[3], now + ARGV[8], ARGV[1])
-if redis.call('EXISTS', KEYS[6]) == 1 then note(KEYS[6], ARGV[9], ARGV[10], ARGV[3]) end
+if ARGV[12] ~= '' then noteSuccess(KEYS[7], tonumber(ARGV[3]), ARGV[12]) end
+local isAwaited = further.t and redis.call('EXISTS', further.t) == 1
+if isAwaited then note(further.t, ARGV[9], ARGV[10], ARGV[3]) end
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 local extra = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[4])
 if extra > 0 then
   local old = redis.call('ZPOPMIN', KEYS[2], extra)
   for i = 1, #old, 2 do redis.call('HDEL', KEYS[1], old[i]) redis.call('ZREM', KEYS[3], old[i]) end
 end
-return 'recorded'`);
+return isAwaited and 'recorded-awaited' or 'recorded'`);
 
 // KEYS: outcomes, untold. ARGV: task, time for telling. Answers nothing when it is told, when somebody else has time for it until then
 // (an instant), or the outcome to tell.
@@ -88,41 +102,46 @@ export interface SettleFrom {
 }
 
 /**
- * What became of an outcome. `recorded`: it stands, tell it. `stands`: the task has one already, or is over without one.
- * `moved-on`: the start, or the memory of a poll, has gone further than this outcome knows, so it is not true and was not recorded.
+ * What became of an outcome. `recorded`: it stands, tell it; no chain waits for its slot. `recorded-awaited`: the same, and one does.
+ * `stands`: the task has one already, or is over without one. `moved-on`: the start, or the memory of a
+ * poll, has gone further than this outcome knows, so it is not true and was not recorded.
  */
-export type Recorded = "recorded" | "stands" | "moved-on";
+export type Recorded = "recorded" | "recorded-awaited" | "stands" | "moved-on";
 
 /** The history in Redis. */
 export class History {
   readonly #store: Store;
+  readonly #keys: readonly string[];
 
   constructor(store: Store) {
     this.#store = store;
+    this.#keys = ["outcomes", "outcome-index", "untold"].map((name) => store.key(name));
   }
 
   /**
-   * Writes an outcome, settles the task's start, gives its lease back and keeps what a poll leaves in one step: unless it has one already, or its start has
-   * moved on from `from`, or another poll of its policy was recorded meanwhile.
+   * Writes an outcome, settles the task's start, gives its lease back, notes a success of its policy and keeps what a poll leaves in one
+   * step: unless it has one already, or its start has moved on from `from`, or another poll of its policy was recorded meanwhile.
    */
   async record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<Recorded> {
     const { taskId, policy, target, status, origin, finishedAt } = outcome;
+    const store = this.#store;
     // No chain follows what somebody runs by hand, even at the very instant of a slot.
-    const slotMs = origin === "schedule" ? Date.parse(outcome.slot) : -1;
-    const entry = entryKey(this.#store, taskId);
-    const tally = tallyKey(this.#store, policy, slotMs);
-    const polls = pollMemoryKey(this.#store, policy);
+    const tally = origin === "schedule" ? [tallyKey(store, policy, Date.parse(outcome.slot))] : [];
+    const polls = poll === undefined ? [] : [pollMemoryKey(store, policy)];
+    const journal = [entryKey(store, taskId), inFlightKey(store, outcome), leaseKey(store, outcome)];
     const answer = await recordScript(
-      this.#store,
-      [...this.#keys(), entry, inFlightKey(this.#store, outcome), tally, leaseKey(this.#store, outcome), polls],
+      store,
+      [...this.#keys, ...journal, lastSuccessKey(store, policy), ...tally, ...polls],
       [
         ...[taskId, JSON.stringify(outcome), Date.parse(finishedAt), outcomesMax],
         ...[from?.state ?? "", from?.owner ?? "", entryRetentionMs, tellWithinMs],
         ...[target, status, from?.isAnswer === true ? 1 : 0],
-        ...pollNoteArgs(poll),
+        weightOf(outcome) === "good" ? successKeptMs : "",
+        `${tally.length > 0 ? "t" : ""}${polls.length > 0 ? "p" : ""}`,
+        ...(poll === undefined ? [] : pollNoteArgs(poll)),
       ],
     );
-    return answer === "recorded" || answer === "moved-on" ? answer : "stands";
+    return answer === "recorded" || answer === "recorded-awaited" || answer === "moved-on" ? answer : "stands";
   }
 
   /** Notes that these outcomes were told to the world. */
@@ -177,10 +196,6 @@ export class History {
       if (page.length < step) break;
     }
     return found.slice(0, count);
-  }
-
-  #keys(): string[] {
-    return ["outcomes", "outcome-index", "untold"].map((name) => this.#store.key(name));
   }
 
   async #page(from: number, size: number): Promise<Outcome[]> {

@@ -1,6 +1,7 @@
 // The atomic steps of the start journal, in Redis's own language. Called by start-journal.ts only, which knows what they are for.
 // KEYS[1] is the entry of a task, KEYS[2] the starts of its sync job that are in flight: task → when it was sent, and "+" once it was answered;
 // with "e" before it when it has ended (history.ts).
+import { enterLua } from "./gate-scripts.ts";
 import { acquireLua } from "./leases.ts";
 import { createScript } from "./redis.ts";
 import { countIntentLua, fenceLua } from "./watch-scripts.ts";
@@ -46,19 +47,40 @@ permit(ARGV[4], ARGV[5], ARGV[3], ARGV[6])
 return 'permitted ' .. countIntent(KEYS[3])`);
 
 /**
- * The way of a plain start in one step: claim, lease, permission. KEYS[3]: its lease, KEYS[4]: its feed, KEYS[5] and [6]: watch and losses.
- * ARGV: owner, start-by time, task, retention, how long starts in flight are known, duration of the lease ('' for none), whether
- * the feed's number is noted, term, slot. Answers now and the count of intents; nothing when anything stands in the way, and then
- * the steps one by one say what.
+ * The way of a plain start in one step: claim, lease, a place at the gate, permission. KEYS[3]: its lease, KEYS[4]: its feed, then watch
+ * and losses, if anybody watches, then the gate, if it has limits. ARGV: owner, start-by time, task, retention, how long starts in flight
+ * are known, duration of the lease ('' for none), whether the feed's number is noted, term, slot, where the gate's keys begin (0: nowhere),
+ * then what is wanted of the gate. Answers the gate's view ('' without one), and where that lets it in, now and the count of intents;
+ * nothing at all when something else stands in the way, and then the steps one by one say what.
  */
-export const sendAtOnceScript =
-  createScript(`${now} ${claimLua} ${acquireLua} ${permitLua} ${fenceLua} ${countIntentLua}
-local owner, startBy, task = ARGV[1], ARGV[2], ARGV[3]
-if not claim(owner, ARGV[4]) or now > tonumber(startBy) then return false end
-if ARGV[6] ~= '' and acquire(KEYS[3], task, ARGV[6]) ~= task then return false end
-if shut({ watch = KEYS[5], losses = KEYS[6], term = ARGV[8], slot = ARGV[9], startBy = startBy }) then return false end
-permit(task, ARGV[5], '', ARGV[7] == '1' and (redis.call('HGET', KEYS[4], 'seq') or 0) or '')
-return { now, countIntent(KEYS[5]) }`);
+export const sendAtOnceScript = createScript(`${now} ${claimLua} ${acquireLua} ${fenceLua} ${countIntentLua} ${enterLua}
+local owner, startBy, task, atGate = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[10])
+local watch, losses = KEYS[5], KEYS[6]
+if atGate == 5 then watch, losses = nil, nil end
+local entry = redis.call('HMGET', KEYS[1], 'state', 'v', 'claimedAtMs')
+if (entry[1] and entry[1] ~= 'claimed') or (tonumber(entry[2]) or 1) > 1 then return false end
+local function refuse(answer)
+  claim(owner, ARGV[4])
+  return answer
+end
+if now > tonumber(startBy) then return refuse(false) end
+if ARGV[6] ~= '' and acquire(KEYS[3], task, ARGV[6]) ~= task then return refuse(false) end
+if shut({ watch = watch, losses = losses, term = ARGV[8], slot = ARGV[9], startBy = startBy }) then return refuse(false) end
+local gate = ''
+if atGate > 0 then
+  gate = enter(openGate(KEYS[atGate], KEYS[atGate + 1], KEYS[atGate + 2]), ARGV, 11)
+  if gate[1] ~= 'in' then return refuse({ gate }) end
+end
+local intent = { 'v', 1, 'state', 'sending', 'owner', owner, 'claimedAtMs', entry[3] or now, 'sends', 1, 'sentAtMs', now, 'lastSentAtMs', now, 'baseline', '' }
+if ARGV[7] == '1' then
+  table.insert(intent, 'knownSeq')
+  table.insert(intent, redis.call('HGET', KEYS[4], 'seq') or 0)
+end
+redis.call('HSET', KEYS[1], unpack(intent))
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+redis.call('HSET', KEYS[2], task, now)
+redis.call('PEXPIRE', KEYS[2], ARGV[5])
+return { gate, now, countIntent(watch) }`);
 
 /** Permits one more request after this many went unanswered. Keys and answer as above. ARGV: owner, start-by time, sends so far, term, slot. */
 export const sendAgainScript = createScript(`${now} ${fenceLua} ${countIntentLua}

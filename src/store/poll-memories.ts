@@ -43,17 +43,15 @@ export function pollMemoryKey({ key }: Pick<Store, "key">, policy: string): stri
 }
 
 /**
- * Lua for a script whose last key is `pollMemoryKey` and whose last arguments are `pollNoteArgs`: `pollMoved()` says whether another
- * poll was recorded meanwhile, `notePoll()` keeps the note, and does nothing without one. Another list than before begins anew.
+ * Lua: `pollMoved(key, from)` says whether another poll was recorded meanwhile, `notePoll(key, from)` keeps the note. `key`: `pollMemoryKey`;
+ * `from`: where `pollNoteArgs` begin. Another list than before begins anew.
  */
 export const pollMemoryLua = `
-local pollKey, pollArg = KEYS[#KEYS], #ARGV - 6
-local function pollMoved()
-  return ARGV[pollArg] ~= '' and (redis.call('HGET', pollKey, 'revision') or '0') ~= ARGV[pollArg]
+local function pollMoved(pollKey, from)
+  return (redis.call('HGET', pollKey, 'revision') or '0') ~= ARGV[from]
 end
-local function notePoll()
-  if ARGV[pollArg] == '' then return end
-  local of, state, count, at, hasSeen, seen = unpack(ARGV, pollArg + 1)
+local function notePoll(pollKey, from)
+  local of, state, count, at, hasSeen, seen = unpack(ARGV, from + 1)
   if redis.call('HGET', pollKey, 'of') ~= of then redis.call('HDEL', pollKey, 'count', 'atMs', 'seen') end
   redis.call('HINCRBY', pollKey, 'revision', 1)
   redis.call('HSET', pollKey, 'of', of, 'state', state)
@@ -64,10 +62,8 @@ local function notePoll()
   redis.call('PEXPIRE', pollKey, ${keepForMs})
 end`;
 
-/** The seven arguments of `notePoll`; all are empty when there is nothing to note. */
-export function pollNoteArgs(note: PollNote | undefined): (string | number | Buffer)[] {
-  if (note === undefined) return Array.from({ length: 7 }, () => "");
-  const { revision, feed, state, sight } = note;
+/** The seven arguments of `notePoll`. */
+export function pollNoteArgs({ revision, feed, state, sight }: PollNote): (string | number | Buffer)[] {
   const seen = sight?.seen;
   const saw = sight === undefined ? ["", ""] : [sight.count, sight.atMs];
   return [revision, feedId(feed), state, ...saw, seen === undefined ? 0 : 1, seen ?? ""];

@@ -5,7 +5,7 @@
 //                                    └──it fails──▶ open for another period
 //
 // A service without limits that is well costs at most one look each fifth of a second, however many requests go out; one with
-// limits costs two commands a request (enter, leave).
+// limits costs two commands a request (enter, leave), of which a plain start makes one together with its permission (`entrance`).
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
@@ -53,6 +53,13 @@ interface View {
   readonly failures: number;
 }
 
+/** A way through the gate as a part of another step of Redis, which includes `enterLua`: its keys, what it wants, and how its answer is read. */
+export interface Entrance {
+  readonly keys: readonly string[];
+  readonly want: readonly (string | number)[];
+  readonly read: (answer: unknown) => Pass | Hold;
+}
+
 /** How long what one replica has seen is good: for so long another replica's throttle may be unknown here. */
 const viewForMs = 200;
 /** A 429 without a Retry-After, and the least wait: without it, "at once" would be a storm. */
@@ -91,18 +98,18 @@ export class ServiceGate implements Gate {
     const hold = view === undefined ? undefined : this.#holdOf(view);
     if (hold !== undefined && (hold.waitMs > 0 || !isRead)) return this.#jittered(hold);
     if (hold === undefined && !this.#isLimited()) return this.#pass("", false);
-    const id = randomUUID();
-    const { concurrencyMax = 0, leaseMs, probeEveryMs } = this.#limits;
-    const { count, windowUs } = this.#rate;
-    const args = [id, isRead ? 1 : 0, concurrencyMax, leaseMs, count, windowUs, probeEveryMs, turnMsMax];
+    const { keys, want, read } = this.#entrance(isRead);
     try {
-      const { word, waitMs } = this.#take(await enterScript(this.#parts.store, this.#keys, args));
-      const heldBy = heldByWords.find((one) => one === word);
-      return heldBy === undefined ? this.#pass(id, word === "probe") : this.#jittered({ heldBy, waitMs });
+      return read(await enterScript(this.#parts.store, keys, want));
     } catch {
       // Nobody knows whether there is a place. Nothing has been sent, and that must stay certain.
-      return this.#jittered({ heldBy: count > 0 ? "rate" : "concurrency", waitMs: blindWaitMs });
+      return this.#jittered({ heldBy: this.#rate.count > 0 ? "rate" : "concurrency", waitMs: blindWaitMs });
     }
+  }
+
+  /** The way of a start through this gate as a part of another step; undefined where there are no limits, so that `enter` asks nobody. */
+  entrance(): Entrance | undefined {
+    return this.#isLimited() ? this.#entrance(false) : undefined;
   }
 
   /** What holds everything to this service back right now; a breaker whose probe is due waits 0 ms. Limits are not looked at: only a request can know. */
@@ -112,12 +119,31 @@ export class ServiceGate implements Gate {
     return hold === undefined || hold.waitMs === 0 ? hold : this.#jittered(hold);
   }
 
+  #entrance(isRead: boolean): Entrance {
+    const id = randomUUID();
+    const { concurrencyMax = 0, leaseMs, probeEveryMs } = this.#limits;
+    const { count, windowUs } = this.#rate;
+    const want = [id, isRead ? 1 : 0, concurrencyMax, leaseMs, count, windowUs, probeEveryMs, turnMsMax];
+    const read = (answer: unknown) => {
+      const { word, waitMs } = this.#take(answer);
+      const heldBy = heldByWords.find((one) => one === word);
+      return heldBy === undefined ? this.#pass(id, word === "probe") : this.#jittered({ heldBy, waitMs });
+    };
+    return { keys: this.#keys, want, read };
+  }
+
   #isLimited(): boolean {
     return this.#limits.concurrencyMax !== undefined || this.#limits.requestsPerSecond !== undefined;
   }
 
   #pass(id: string, isProbe: boolean): Pass {
-    return { leave: (ending) => this.#leave({ id, isProbe }, ending) };
+    let isLeft = false;
+    const leave = async (ending: ExchangeEnding) => {
+      if (isLeft) return;
+      isLeft = true;
+      await this.#leave({ id, isProbe }, ending);
+    };
+    return { leave };
   }
 
   async #leave(

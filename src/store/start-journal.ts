@@ -8,7 +8,9 @@
 //
 // Only the step to `sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
 // not after the task's start-by time. A task that is found `sending` without an answer is sent again by `onUnknown: retry` alone.
+import { isHold, unsaid } from "../core/gate.ts";
 import type { Task } from "../tasks/task.ts";
+import type { AtOnce, AtOnceIntent } from "./at-once.ts";
 import { feedStatusKey } from "./feed-book.ts";
 import {
   answeredScript,
@@ -48,12 +50,6 @@ export interface Attributable {
 interface Intent {
   readonly startByMs: number;
   readonly slotMs?: number;
-}
-
-/** What a plain start asks for. `leaseMs`: how long it may hold its sync job; without it none is taken. `notesFeed`: whether it notes how far its feed is known. */
-export interface AtOnceIntent extends Intent {
-  readonly leaseMs: number | undefined;
-  readonly notesFeed: boolean;
 }
 
 /** Whose activities are. */
@@ -109,19 +105,27 @@ export class StartJournal {
    * Answers since when (by Redis) the request may go out; undefined when anything stands in the way. Then nothing may be sent,
    * and `claim`, the lease and `beginSending` tell what it is.
    */
-  async sendAtOnce(task: JournalTask, owner: string, intent: AtOnceIntent): Promise<number | undefined> {
+  async sendAtOnce(task: JournalTask, owner: string, intent: AtOnceIntent): Promise<AtOnce | undefined> {
     const watch = this.#watch;
     if (watch?.mayAsk() === false) return undefined;
-    const { startByMs, slotMs = 0, leaseMs = "", notesFeed } = intent;
+    const { startByMs, slotMs = 0, leaseMs = "", notesFeed, entrance } = intent;
     const { keys, term } = watch?.fence() ?? { keys: [], term: "" };
     const feed = feedStatusKey(this.#store, { ...task, list: "activities" });
+    const before = [...this.#keys(task), leaseKey(this.#store, task), feed, ...keys];
+    const { keys: gateKeys = [], want = [] } = entrance ?? {};
+    const flags = [leaseMs, notesFeed ? 1 : 0, term, slotMs, entrance === undefined ? 0 : before.length + 1];
     const answer = await sendAtOnceScript(
       this.#store,
-      [...this.#keys(task), leaseKey(this.#store, task), feed, ...keys],
-      [owner, startByMs, task.id, entryRetentionMs, inFlightMs, leaseMs, notesFeed ? 1 : 0, term, slotMs],
+      [...before, ...gateKeys],
+      [owner, startByMs, task.id, entryRetentionMs, inFlightMs, ...flags, ...want],
     );
     if (!Array.isArray(answer)) return undefined;
-    return (await this.#isKept(task, owner, Number(answer[1]))) ? Number(answer[0]) : undefined;
+    const [gate, sentAtMs, intents]: unknown[] = answer;
+    const pass = entrance?.read(gate);
+    if (pass !== undefined && isHold(pass)) return { hold: pass };
+    if (await this.#isKept(task, owner, Number(intents))) return { sentAtMs: Number(sentAtMs), pass };
+    await pass?.leave(unsaid);
+    return undefined;
   }
 
   /** Asks to send once more although nobody knows what became of the requests so far: `onUnknown: retry` only. */

@@ -23,8 +23,8 @@ export type Baseline = Readonly<z.infer<typeof baselineSchema>>;
 const emptyBaseline: Baseline = { activities: null, conflictDetails: null };
 
 const followed = ["activities", "conflictDetails"] as const satisfies readonly ListName[];
-/** A waiter that dies stops costing walks after this time. */
-const waiterForMs = 60_000;
+/** A waiter that dies stops costing walks after this time; more than two of the longest sleeps of one that lives. */
+const waiterForMs = 150_000;
 
 /** The feed of a task's repository. */
 export function feedOf(task: Task, list: ListName): Feed {

@@ -7,6 +7,7 @@ import type { SyncService } from "../service/client.ts";
 import type { FeedBook } from "../store/feed-book.ts";
 import type { Leases } from "../store/leases.ts";
 import type { PollMemories } from "../store/poll-memories.ts";
+import type { Entrance } from "../store/service-gate.ts";
 import type { StartJournal } from "../store/start-journal.ts";
 import type { Feed } from "../tasks/feed.ts";
 import type { EnqueueTasks, FollowChains } from "../tasks/seams.ts";
@@ -19,6 +20,8 @@ export interface WorkParts {
   readonly service: (name: string) => SyncService | undefined;
   /** What holds everything to a service back right now: it asked for patience, or its breaker is open. */
   readonly held: (service: string) => Promise<Hold | undefined>;
+  /** The way through a service's gate as a part of the step that permits a start; undefined where there are no limits. */
+  readonly entrance: (service: string) => Entrance | undefined;
   /** Whether Redis may have forgotten a start of this task (`loss`), or nobody knows yet (`hold`). */
   readonly shut: (task: Task) => Promise<"hold" | "loss" | undefined>;
   readonly itemReader: (feed: Feed) => ItemReader | undefined;

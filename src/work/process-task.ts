@@ -157,11 +157,12 @@ async function finish(
   const finishedAtMs = Math.max(await parts.nowMs(), told.startedAtMs ?? 0);
   const poll = await pollChange(task, told, parts);
   const outcome = toOutcome(task, told, { finishedAtMs, attempts, changed: poll?.changed });
-  if (!(await recorder.record(outcome, from, poll?.note))) return false;
+  const ended = await recorder.record(outcome, from, poll?.note);
+  if (ended === "moved-on") return false;
   // The lease went with the outcome, and who was answered at once never followed.
   const wasAnsweredAtOnce = from?.isAnswer === true && ending.sends === 1;
   if (task.kind === "run" && !wasAnsweredAtOnce) await unfollow(task, parts);
-  await release(task, parts);
+  if (ended !== "ended-unawaited") await release(task, parts);
   return true;
 }
 

@@ -11,12 +11,12 @@ import type { StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
 import { activateFirst, activatesFirst } from "./activate-first.ts";
 import { appearedSince, type Baseline, baselineSince, feedOf, follow, unfollow, writeBaseline } from "./evidence.ts";
+import { nextLookMs } from "./follow-pace.ts";
 import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { acceptedEnds, sendStart } from "./send-start.ts";
 import { isFinished, settleRun } from "./settle.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
-import type { WorkTiming } from "./timing.ts";
 import { isLost, verifyStart } from "./verify.ts";
 
 /** How long a run holds its sync job: a holder that does not prolong its lease for so long has died. */
@@ -123,12 +123,9 @@ async function followRun(
     await follow(task, parts, { nowMs, hurry: true });
   const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, finishSeenAtMs, timing: parts.timing });
   if (ending !== undefined) return end({ ...ending, startedAtMs: sentAtMs, answerLost, sends: entry.sends }, from);
-  return { step: "snooze", untilMs: nowMs + followPaceMs(nowMs - sentAtMs, parts.timing) };
-}
-
-/** How long a follower sleeps: a fifth of the run's age, inside its bounds. */
-function followPaceMs(ageMs: number, { followPaceMs: [leastMs, mostMs] }: WorkTiming): number {
-  return Math.min(mostMs, Math.max(leastMs, ageMs / 5));
+  const { attributable } = appeared;
+  const followed = { nowMs, sentAtMs, deadlineMs: sentAtMs + policy.follow.deadlineMs, finishSeenAtMs, attributable };
+  return { step: "snooze", untilMs: nextLookMs(followed, parts.timing) };
 }
 
 function isComplete(baseline: Baseline): boolean {

@@ -2,6 +2,7 @@
 // task, unless the request surely did not leave this machine, or the policy says onUnknown: retry.
 import type { Policy } from "../config/policy-set.ts";
 import { createDeadline } from "../core/clock.ts";
+import { type Pass, unsaid } from "../core/gate.ts";
 import type { StartOptions, SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
@@ -105,19 +106,24 @@ interface Permitted {
   readonly sends: number;
   readonly sentAtMs: number;
   readonly startedAtMs: number;
+  /** Where the permission came with a place at the service's gate. */
+  readonly pass?: Pass | undefined;
 }
 
 /** Sends what the journal has permitted to this owner just now, and judges what comes of it. */
 export async function sendPermitted(task: Task, request: StartRequest, permitted: Permitted): Promise<Step> {
   const { parts } = request;
-  const { service, isTooLate, sends, sentAtMs, startedAtMs } = permitted;
+  const { service, isTooLate, sends, sentAtMs, startedAtMs, pass } = permitted;
   let said: SaidEnding;
   try {
-    const options = { idempotencyKey: task.id, maySend: () => !isTooLate() && !parts.stopping.aborted };
+    const options = { idempotencyKey: task.id, maySend: () => !isTooLate() && !parts.stopping.aborted, pass };
     said = await sendTo(service, task, options);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     return judgeFailure(task, error, { request, sentAtMs, startedAtMs, sends });
+  } finally {
+    // What failed before the exchange has not used it.
+    void pass?.leave(unsaid);
   }
   const told = { startedAtMs, answerLost: sends > 1, sends };
   if (task.kind === "delete") return end({ ...said, ...told }, { state: "answered", isAnswer: true });

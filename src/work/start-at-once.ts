@@ -1,9 +1,11 @@
 // The short way of a plain start: one whose end is the service's answer, so that nothing is read before and nothing is followed.
-// One step of Redis permits it, one more ends it. Called by process-task.ts before the steps one by one, which have the
+// One step of Redis permits it, with a place at the service's gate, one more ends it. Called by process-task.ts before the steps one by one, which have the
 // same rules: whatever stands in the way here (a lease, a redelivery, a Redis that must be looked at) is told apart there.
 import { createDeadline } from "../core/clock.ts";
+import { tellHold } from "../service/call-failure.ts";
 import type { Task } from "../tasks/task.ts";
 import { activatesFirst } from "./activate-first.ts";
+import { waitOrMiss } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { leaseMs } from "./run.ts";
 import { acceptedEnds, sendPermitted, sendWithinMs } from "./send-start.ts";
@@ -17,13 +19,20 @@ export async function startAtOnce(task: Task, parts: WorkParts, owner: string): 
   if (activatesFirst(policy)) return undefined;
   if (parts.stopping.aborted || (await parts.held(task.service)) !== undefined) return undefined;
   const isTooLate = createDeadline(sendWithinMs);
-  const sentAtMs = await parts.journal.sendAtOnce(task, owner, {
+  const answer = await parts.journal.sendAtOnce(task, owner, {
     startByMs: task.startByMs,
     slotMs: task.slotMs,
     leaseMs: task.kind === "run" && policy.overlap !== "allow" ? leaseMs : undefined,
     notesFeed: task.kind === "run",
+    entrance: parts.entrance(task.service),
   });
-  if (sentAtMs === undefined) return undefined;
-  const permitted = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs };
+  if (answer === undefined) return undefined;
+  if ("hold" in answer) {
+    const { hold } = answer;
+    const isSure = hold.heldBy === "throttle";
+    return waitOrMiss(task, { nowMs: await parts.nowMs(), owner, waitMs: hold.waitMs, isSure, why: tellHold(hold) });
+  }
+  const { sentAtMs, pass } = answer;
+  const permitted = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs, pass };
   return sendPermitted(task, { parts, owner, acceptedEnds: true }, permitted);
 }

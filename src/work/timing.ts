@@ -16,6 +16,8 @@ export interface WorkTiming {
   readonly queueForLeaseMs: number;
   /** How long a followed run sleeps between two looks at its feeds: from the first for a young one up to the second for an old one. */
   readonly followPaceMs: readonly [number, number];
+  /** How long it sleeps where the walk that sees its end wakes it: these looks only make good what a death in between has lost. */
+  readonly wokenPaceMs: number;
 }
 
 /** The waits unless said otherwise. */
@@ -27,4 +29,5 @@ export const defaultTiming: WorkTiming = {
   unknownPolicyForMs: 120_000,
   queueForLeaseMs: 2_000,
   followPaceMs: [1_000, 15_000],
+  wokenPaceMs: 60_000,
 };

@@ -7,15 +7,14 @@ import { fileURLToPath } from "node:url";
 const isQuick = process.argv.includes("--quick");
 
 const benchmarks: readonly (readonly [file: string, full: readonly string[], quick: readonly string[]])[] = [
-  ["starts.ts", [], ["--starts", "100", "--rounds", "2"]],
   [
     "starts.ts",
-    ["--answer-after", "20", "--rounds", "9"],
-    ["--answer-after", "20", "--starts", "100", "--rounds", "1"],
+    ["--answer-after", "0,10,50", "--rounds", "9"],
+    ["--answer-after", "0,10", "--starts", "100", "--rounds", "2"],
   ],
   ["starts.ts", ["--until", "settled", "--rounds", "3"], ["--until", "settled", "--starts", "50", "--rounds", "1"]],
   ["neighbours.ts", [], ["--rounds", "1", "--starts", "50"]],
-  ["in-flight.ts", [], ["--runs", "200", "--seconds", "5"]],
+  ["in-flight.ts", ["--seconds", "30"], ["--runs", "200", "--seconds", "5"]],
 ];
 
 for (const [file, full, quick] of benchmarks) {

@@ -19,6 +19,7 @@ const runs = Number(given.runs);
 const seconds = Number(given.seconds);
 const neverMs = -1;
 const mebibyte = 1_048_576;
+const eventsKey = `${benchPrefix}:main-actions:events`;
 
 const server = await startPrivateRedis();
 const redis = new Redis(server.url);
@@ -61,13 +62,18 @@ async function enqueueAll(): Promise<void> {
   }
 }
 
-/** Looks ten times a second for worker slots that are taken, and says what the whole time cost. */
+/** Looks ten times a second for worker slots that are taken, counts the steps that end in sleep, and says what the whole time cost. */
 async function watch(): Promise<void> {
   const before = await figures();
   const taken: number[] = [];
   const fromMs = performance.now();
+  let steps = 0;
+  let last = await newestEvent();
   while (performance.now() - fromMs < seconds * 1_000) {
     taken.push(await redis.llen(`${benchPrefix}:main-actions:active`));
+    const events = await redis.xrange(eventsKey, `(${last}`, "+");
+    steps += events.filter(([, fields]) => fields.includes("delayed")).length;
+    last = events.at(-1)?.[0] ?? last;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   const after = await figures();
@@ -78,8 +84,14 @@ async function watch(): Promise<void> {
   say(`  requests: ${((grown("lists") / passed) * 60).toFixed(0)} pages a minute, all lists`);
   for (const list of ["activities", "conflictDetails"])
     say(`  walks of ${list}: ${((grown(list) / passed) * 60).toFixed(1)} a minute`);
+  say(`  steps: ${(steps / passed).toFixed(0)} a second`);
   say(`  worker slots taken: ${mean.toFixed(1)} of 20 on average, ${Math.max(...taken)} at most`);
   say(`  CPU: worker ${share(grown("cpuMs"), passed)}, Redis ${share(grown("redisCpuMs"), passed)} of a core`);
+}
+
+async function newestEvent(): Promise<string> {
+  const [newest] = await redis.xrevrange(eventsKey, "+", "-", "COUNT", 1);
+  return newest?.[0] ?? "0-0";
 }
 
 async function figures(): Promise<Figures> {

@@ -22,6 +22,7 @@ const { values: given } = parseArgs({
     starts: { type: "string", default: "500" },
     rounds: { type: "string", default: "15" },
     concurrency: { type: "string", default: "20" },
+    /** How long the service takes for an answer, in milliseconds; several, with commas between, are measured one after the other. */
     "answer-after": { type: "string", default: "0" },
     /** `accepted`, as the peers do, or `settled`: every run is followed to its end. */
     until: { type: "string", default: "accepted" },
@@ -30,6 +31,8 @@ const { values: given } = parseArgs({
   },
 });
 const peers = ["bare", "bare-fresh"];
+const tableHead = `| service answers after | syncline, starts/s | ${peers.join(" | ")} | ${peers.map((peer) => `÷ ${peer} (middle half)`).join(" | ")} |
+|---|${"--:|".repeat(1 + 2 * peers.length)}`;
 const starts = Number(given.starts);
 const rounds = Number(given.rounds);
 const concurrency = Number(given.concurrency);
@@ -54,7 +57,6 @@ const redis = new Redis(server.url);
 const service = new BenchChild("fake-service.ts", []);
 const { port } = await service.ask("port");
 const serviceUrl = `http://127.0.0.1:${port}`;
-await service.ask("configure", { answerAfterMs: Number(given["answer-after"]), runMs: 0 });
 const producer = new Producer({ url: server.url, prefix: benchPrefix }, silentLog);
 const set = await benchSet({ services: { main: serviceUrl }, concurrency });
 const contenders = [syncline(), ...peers.map(bare)].filter(
@@ -62,15 +64,13 @@ const contenders = [syncline(), ...peers.map(bare)].filter(
 );
 await Promise.all(contenders.map(({ child }) => child.ask("cpu")));
 
-const results = new Map<string, Round[]>(contenders.map(({ name }) => [name, []]));
-// The first round warms up and is not counted.
-for (let round = 0; round <= rounds; round += 1) {
-  for (const contender of contenders) {
-    const result = await measure(contender, round);
-    if (round > 0) results.get(contender.name)?.push(result);
-  }
+let added = 0;
+const summary: string[] = [];
+for (const answerAfterMs of given["answer-after"].split(",").map(Number)) {
+  await service.ask("configure", { answerAfterMs, runMs: 0 });
+  summary.push(report(await compare(), answerAfterMs));
 }
-report();
+if (summary.length > 1) process.stdout.write(`\n${[tableHead, ...summary].join("\n")}\n`);
 for (const { child } of contenders) await child.stop();
 await producer.close();
 await service.stop();
@@ -113,6 +113,18 @@ function bare(name: string): Contender {
   };
 }
 
+/** All rounds of all contenders, in turns. The first round warms up and is not counted. */
+async function compare(): Promise<ReadonlyMap<string, Round[]>> {
+  const results = new Map<string, Round[]>(contenders.map(({ name }) => [name, []]));
+  for (let round = 0; round <= rounds; round += 1, added += 1) {
+    for (const contender of contenders) {
+      const result = await measure(contender, added);
+      if (round > 0) results.get(contender.name)?.push(result);
+    }
+  }
+  return results;
+}
+
 async function measure({ name, child, completedKey, add }: Contender, round: number): Promise<Round> {
   const wanted = (round + 1) * starts;
   const startsBefore = (await service.ask("counts"))["starts"] ?? 0;
@@ -134,7 +146,7 @@ async function measure({ name, child, completedKey, add }: Contender, round: num
   const arrived = ((await service.ask("counts"))["starts"] ?? 0) - startsBefore;
   if (arrived !== starts) throw new Error(`${name}: ${arrived} starts arrived instead of ${starts}`);
   await service.ask("forget");
-  if (given.commands && round === rounds) {
+  if (given.commands && round % (rounds + 1) === rounds) {
     const top = [...calls].sort(([, a], [, b]) => b - a).slice(0, 24);
     process.stdout.write(
       `${name}: ${top.map(([command, count]) => `${command} ${(count / starts).toFixed(2)}`).join(", ")}\n`,
@@ -150,10 +162,11 @@ async function measure({ name, child, completedKey, add }: Contender, round: num
   };
 }
 
-function report(): void {
+/** Prints what was measured; answers the line of the summary. */
+function report(results: ReadonlyMap<string, Round[]>, answerAfterMs: number): string {
   const of = (name: string, figure: keyof Round) => median((results.get(name) ?? []).map((round) => round[figure]));
   process.stdout.write(
-    `${rounds} rounds of ${starts} starts each, concurrency ${concurrency}, service answers after ${given["answer-after"]} ms, ` +
+    `${rounds} rounds of ${starts} starts each, concurrency ${concurrency}, service answers after ${answerAfterMs} ms, ` +
       `follow until ${given.until}; medians\n`,
   );
   for (const { name } of contenders) {
@@ -164,15 +177,18 @@ function report(): void {
         `Redis commands a start: ${of(name, "sent").toFixed(1)} sent, ${of(name, "run").toFixed(1)} run\n`,
     );
   }
-  for (const peer of peers) {
+  const cells = peers.map((peer) => {
     const ratios = (results.get(peer) ?? []).map(
       ({ perSecond }, index) => (results.get("syncline")?.[index]?.perSecond ?? Number.NaN) / perSecond,
     );
     const sorted = ratios.toSorted((a, b) => a - b);
     const at = (share: number) => (sorted[Math.round((sorted.length - 1) * share)] ?? Number.NaN).toFixed(2);
-    process.stdout.write(
-      `syncline ÷ ${peer}: ${median(ratios).toFixed(2)} (middle half of the rounds ${at(0.25)}–${at(0.75)}), ` +
-        `CPU ${(of("syncline", "cpuMs") / of(peer, "cpuMs")).toFixed(2)} times\n`,
-    );
-  }
+    const cell = `${median(ratios).toFixed(2)} (${at(0.25)}–${at(0.75)})`;
+    const cpu = (of("syncline", "cpuMs") / of(peer, "cpuMs")).toFixed(2);
+    process.stdout.write(`syncline ÷ ${peer}: ${cell}, the middle half of the rounds in brackets; CPU ${cpu} times\n`);
+    return cell;
+  });
+  const { format } = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+  const speeds = ["syncline", ...peers].map((name) => format(of(name, "perSecond")));
+  return `| ${answerAfterMs} ms | ${[...speeds, ...cells].join(" | ")} |`;
 }

@@ -28,6 +28,7 @@ export const shortTiming: WorkTiming = {
   unknownPolicyForMs: 1_500,
   queueForLeaseMs: 250,
   followPaceMs: [100, 1_000],
+  wokenPaceMs: 500,
 };
 
 const mapping = `

@@ -1,7 +1,7 @@
 // The cheap walks: from the end of a list that grows there, from the front of one that grows there, or a look at both ends while
 // nobody knows. Each says whether what it saw fits; when it does not, walk.ts reads the list whole.
 import { LinkExpired } from "./abstract-list.ts";
-import type { ListKnowledge } from "./knowledge.ts";
+import { type ListKnowledge, openPagesMax } from "./knowledge.ts";
 import { fits, follow, type Trail } from "./order-trail.ts";
 import type { WalkParts } from "./walk-parts.ts";
 
@@ -21,14 +21,13 @@ export interface EndWalk {
   readonly disproved?: true;
 }
 
-/** Pages that are read again for items that are not final; one that stays open for longer is left to the whole walks. */
-const openPagesMax = 10;
-
 const nothingSeen: EndWalk = { trail: "empty", pages: 0, fresh: 0, lastPage: null, openFrom: null, openPages: 0 };
 
 /** Reads a list that grows at its end: from the earliest page with an open item, or the last page, to the end. */
 export async function walkTail(known: ListKnowledge, parts: Parts): Promise<EndWalk> {
-  const from = known.openPages <= openPagesMax ? (known.openFrom ?? known.lastPage) : known.lastPage;
+  // Too many to read each time: they are left to the whole walks, and not forgotten.
+  const isLeft = known.openPages > openPagesMax;
+  const from = isLeft ? known.lastPage : (known.openFrom ?? known.lastPage);
   if (from === null) return { ...nothingSeen, broken: "nobody knows its last page" };
   let seen: EndWalk = { ...nothingSeen, lastPage: known.lastPage };
   try {
@@ -50,6 +49,7 @@ export async function walkTail(known: ListKnowledge, parts: Parts): Promise<EndW
     if (!(error instanceof LinkExpired)) throw error;
     return { ...seen, broken: "its last page's link has expired" };
   }
+  if (isLeft) seen = { ...seen, openFrom: known.openFrom, openPages: known.openPages + Math.max(seen.pages - 1, 0) };
   return fits("tail", seen.trail)
     ? seen
     : { ...seen, broken: "something new stands before something known", disproved: true };
@@ -68,6 +68,7 @@ export async function walkHead(known: ListKnowledge, parts: Parts): Promise<EndW
     const endsKnown = novelties.length === 0 || novelties.at(-1) === "known";
     if (endsKnown && (known.openPages === 0 || seen.pages >= pagesMin)) break;
   }
+  if (known.openPages > openPagesMax) seen = { ...seen, openPages: Math.max(seen.openPages, known.openPages) };
   const { trail } = seen;
   return fits("head", trail)
     ? seen

@@ -90,10 +90,17 @@ const shortListPages = 2;
 /** So many walks must speak for an order, and none against it. */
 const evidenceMin = 2;
 
+/** Pages that are read again at each walk for items that are not final; where there are more, whole walks come more often. */
+export const openPagesMax = 10;
+/** With so many open pages a whole walk may take two pages a second, on average: as many as open pages cost at the fastest pace. */
+const msPerPage = 500;
+
 /** How to read the list now. */
 export function chooseWalk(known: ListKnowledge, nowMs: number, limits: StrategyLimits): WalkKind {
   if (known.underway !== null || known.wholeAtMs === null) return "whole";
-  if (known.pages <= shortListPages || nowMs - known.wholeAtMs >= limits.auditEveryMs) return "whole";
+  const wholeEveryMs = known.openPages > openPagesMax ? known.pages * msPerPage : limits.auditEveryMs;
+  if (known.pages <= shortListPages || nowMs - known.wholeAtMs >= Math.min(wholeEveryMs, limits.auditEveryMs))
+    return "whole";
   if (known.order === "scan") return nowMs - known.orderSinceMs >= limits.scanForMs ? "ends" : "whole";
   return known.order === "undecided" ? "ends" : known.order;
 }

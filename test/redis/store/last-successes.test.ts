@@ -1,30 +1,52 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { History } from "../../../src/store/history.ts";
 import { LastSuccesses } from "../../../src/store/last-successes.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
+import type { Outcome } from "../../../src/tasks/outcome.ts";
+import { testOutcome } from "../../support/outcomes.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
 let store: Store;
+let ended = 0;
 
 beforeAll(async () => {
   store = await openStore(target);
 });
 afterAll(() => store.close());
 
+/** One more task of the policy ends at this instant. */
+function end(policy: string, { atMs, ...changes }: { atMs: number } & Partial<Outcome>): Promise<unknown> {
+  ended += 1;
+  const finishedAt = new Date(atMs).toISOString();
+  return new History(store).record(testOutcome({ taskId: `ended-${ended}`, policy, finishedAt, ...changes }));
+}
+
 describe("the last successes", () => {
   it("keep the newest, whatever order they are noted in, and let go of it by themselves", async () => {
     const successes = new LastSuccesses(store);
-    for (const atMs of [2_000, 5_000, 3_000]) await successes.note("nightly", atMs);
+    for (const atMs of [2_000, 5_000, 3_000]) await end("nightly", { atMs });
     expect([...(await successes.of(["nightly", "never"]))]).toEqual([["nightly", 5_000]]);
     expect(await successes.of([])).toEqual(new Map());
     const lastsMs = await store.redis.pttl(store.key("last-success", "nightly"));
     expect(lastsMs).toBeGreaterThan(399 * 86_400_000);
   });
 
+  it("are those of outcomes that say that the policy works, once an outcome", async () => {
+    const successes = new LastSuccesses(store);
+    await end("sick", { atMs: 2_000, taskId: "first" });
+    await end("sick", { atMs: 3_000, status: "failed" });
+    await end("sick", { atMs: 4_000, status: "skipped" });
+    await end("sick", { atMs: 5_000, taskId: "first" });
+    expect([...(await successes.of(["sick"]))]).toEqual([["sick", 2_000]]);
+    await end("sick", { atMs: 6_000, status: "failed", reason: "expectation-not-met" });
+    expect([...(await successes.of(["sick"]))]).toEqual([["sick", 6_000]]);
+  });
+
   it("are found for more policies than one command takes", async () => {
     const successes = new LastSuccesses(store);
     const names = Array.from({ length: 1_001 }, (_, index) => `p${index}`);
-    await successes.note("p1000", 7_000);
+    await end("p1000", { atMs: 7_000 });
     expect([...(await successes.of(names))]).toEqual([["p1000", 7_000]]);
   });
 });

@@ -87,6 +87,7 @@ async function house({ reads, deletes, policy, task: changes, timing }: Behaviou
     policy: () => (task.guard === undefined ? known : undefined),
     service: () => service,
     held: async () => undefined,
+    entrance: () => undefined,
     shut: async () => undefined,
     chains: { expanded: async () => {}, released: async () => {} },
     itemReader: () => undefined,

@@ -53,6 +53,7 @@ function partsFor({ unknown, readsFrom = book }: { unknown?: string; readsFrom?:
     policy: () => testPolicy(),
     service: () => undefined,
     held: async () => undefined,
+    entrance: () => undefined,
     shut: async () => undefined,
     chains: { expanded: async () => {}, released: async () => {} },
     itemReader: () => reader,
@@ -89,7 +90,8 @@ const walk = async (task: Task, list: "activities" | "conflictDetails", items: r
 /** A start that waited for no walk, and whose answer got lost. */
 async function startUnread(task: Task) {
   const intent = { startByMs: task.startByMs, leaseMs: 60_000, notesFeed: true };
-  const sentAtMs = (await journal.sendAtOnce(task, "me", intent)) ?? 0;
+  const answer = await journal.sendAtOnce(task, "me", intent);
+  const sentAtMs = answer !== undefined && "sentAtMs" in answer ? answer.sentAtMs : Number.NaN;
   await journal.answerLost(task.id, { kind: "unknown", detail: "reset", atMs: sentAtMs + 50 });
   return { sentAtMs, entry: await journal.claim(task.id, "me") };
 }

@@ -68,6 +68,7 @@ function createWorker(around: Partial<OutcomeHistory> = {}) {
       }),
     service: () => service,
     held: async () => undefined,
+    entrance: () => undefined,
     shut: async () => undefined,
     chains: { expanded: async () => {}, released: async () => {} },
     itemReader: () => createItemReader("approvals"),

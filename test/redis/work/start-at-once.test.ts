@@ -1,11 +1,17 @@
 // The short way of a plain start (src/work/start-at-once.ts): what one step of Redis permits, and what becomes of a lost answer when
 // nobody has read the feed right before.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { unsaid } from "../../../src/core/gate.ts";
+import type { AtOnceIntent } from "../../../src/store/at-once.ts";
+import { readGateStatus } from "../../../src/store/gate-status.ts";
 import { History } from "../../../src/store/history.ts";
 import { Leases } from "../../../src/store/leases.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
-import { type AtOnceIntent, StartJournal } from "../../../src/store/start-journal.ts";
+import { type GateLimits, ServiceGate } from "../../../src/store/service-gate.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
 import { journalTask as task } from "../../support/journal-task.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { redisForTest } from "../../support/redis.ts";
@@ -25,6 +31,7 @@ beforeAll(async () => {
 afterAll(() => store.close());
 
 const plain: AtOnceIntent = { startByMs: 9_999_999_999_999, leaseMs: 60_000, notesFeed: true };
+const permitted = { sentAtMs: expect.any(Number), pass: undefined };
 
 describe("a start at once", () => {
   it("is permitted exactly once, whoever asks and however often", async () => {
@@ -34,7 +41,8 @@ describe("a start at once", () => {
   });
 
   it("leaves in the journal what the steps one by one leave, and holds its sync job", async () => {
-    const sentAtMs = await journal.sendAtOnce(task("whole"), "me", plain);
+    const answer = await journal.sendAtOnce(task("whole"), "me", plain);
+    const sentAtMs = answer !== undefined && "sentAtMs" in answer ? answer.sentAtMs : Number.NaN;
     expect(await journal.entry("whole")).toEqual({
       state: "sending",
       owner: "me",
@@ -56,7 +64,7 @@ describe("a start at once", () => {
     await leases.acquire(task("taken"), "other", 60_000);
     expect(await journal.sendAtOnce(task("taken"), "me", plain)).toBeUndefined();
     expect((await journal.entry("taken"))?.state).toBe("claimed");
-    expect(await journal.sendAtOnce(task("taken"), "me", { ...plain, leaseMs: undefined })).toBeGreaterThan(0);
+    expect(await journal.sendAtOnce(task("taken"), "me", { ...plain, leaseMs: undefined })).toEqual(permitted);
     expect(await leases.holder(task("taken"))).toBe("other");
   });
 
@@ -68,7 +76,7 @@ describe("a start at once", () => {
 
   it("takes over a claim that sent nothing, whose owner may not send any more", async () => {
     await journal.claim("zombie", "first");
-    expect(await journal.sendAtOnce(task("zombie"), "second", plain)).toBeGreaterThan(0);
+    expect(await journal.sendAtOnce(task("zombie"), "second", plain)).toEqual(permitted);
     expect(await journal.beginSending(task("zombie"), "first", { startByMs: plain.startByMs, baseline: "" })).toBe(
       "lost-claim",
     );
@@ -90,7 +98,7 @@ describe("a start at once", () => {
     await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
     expect(await careful.sendAtOnce(task("careful"), "me", { ...plain, slotMs: 1_500 })).toBeUndefined();
     expect((await careful.entry("careful"))?.state).toBe("claimed");
-    expect(await careful.sendAtOnce(task("careful"), "me", { ...plain, slotMs: plain.startByMs })).toBeGreaterThan(0);
+    expect(await careful.sendAtOnce(task("careful"), "me", { ...plain, slotMs: plain.startByMs })).toEqual(permitted);
     expect(await store.redis.hget(store.key("watch"), "intents")).toBe("1");
   });
 
@@ -98,7 +106,72 @@ describe("a start at once", () => {
     await journal.sendAtOnce(task("refused"), "me", plain);
     await journal.notSent(task("refused"), "me");
     expect(await journal.entry("refused")).toMatchObject({ state: "claimed", sends: 0, knownSeq: undefined });
-    expect(await journal.sendAtOnce(task("refused"), "me again", plain)).toBeGreaterThan(0);
+    expect(await journal.sendAtOnce(task("refused"), "me again", plain)).toEqual(permitted);
+  });
+});
+
+describe("a start at once behind a gate with limits", () => {
+  const intentAt = (gate: ServiceGate): AtOnceIntent => ({ ...plain, entrance: gate.entrance() });
+  const gateOf = (service: string, limits: Partial<GateLimits>) =>
+    new ServiceGate(
+      {
+        service,
+        concurrencyMax: undefined,
+        requestsPerSecond: undefined,
+        failuresMax: 1,
+        probeEveryMs: 60_000,
+        leaseMs: 10_000,
+        ...limits,
+      },
+      { store, clock: systemClock, log: silentLog, random: () => 0 },
+    );
+
+  it("takes a place with its permission; whoever finds none is not permitted, and may ask again", async () => {
+    const gate = gateOf("two-places", { concurrencyMax: 2 });
+    const ids = ["first", "second", "third", "fourth"];
+    const answers = await Promise.all(ids.map((id) => journal.sendAtOnce(task(id), "me", intentAt(gate))));
+    const passes = answers.flatMap((answer) => (answer !== undefined && "pass" in answer ? [answer.pass] : []));
+    const holds = answers.flatMap((answer) => (answer !== undefined && "hold" in answer ? [answer.hold] : []));
+    expect(passes).toHaveLength(2);
+    expect(holds.map(({ heldBy }) => heldBy)).toEqual(["concurrency", "concurrency"]);
+    const states = await Promise.all(ids.map(async (id) => (await journal.entry(id))?.state));
+    expect(states.toSorted()).toEqual(["claimed", "claimed", "sending", "sending"]);
+    expect(await readGateStatus(store, "two-places")).toMatchObject({ inFlight: 2 });
+    await passes[0]?.leave(unsaid);
+    await passes[0]?.leave(unsaid);
+    expect(await readGateStatus(store, "two-places")).toMatchObject({ inFlight: 1 });
+    const late = ids[states.indexOf("claimed")] ?? "";
+    expect(await journal.sendAtOnce(task(late), "me", intentAt(gate))).toHaveProperty("pass");
+  });
+
+  it("counts into the rate, and is held by a throttle and an open breaker", async () => {
+    const paced = gateOf("paced", { requestsPerSecond: 0.01 });
+    expect(await journal.sendAtOnce(task("on-time"), "me", intentAt(paced))).toHaveProperty("pass");
+    expect(await journal.sendAtOnce(task("over"), "me", intentAt(paced))).toHaveProperty("hold.heldBy", "rate");
+    const tired = gateOf("tired", { concurrencyMax: 9 });
+    await store.redis.hset(store.key("gate", "tired"), "throttledUntilMs", "9999999999999");
+    expect(await journal.sendAtOnce(task("tired"), "me", intentAt(tired))).toHaveProperty("hold.heldBy", "throttle");
+    const down = gateOf("down", { concurrencyMax: 9 });
+    await store.redis.hset(store.key("gate", "down"), "state", "open", "nextProbeMs", "1");
+    expect(await journal.sendAtOnce(task("down"), "me", intentAt(down))).toHaveProperty("hold.heldBy", "breaker");
+    expect((await journal.entry("down"))?.state).toBe("claimed");
+  });
+
+  it("needs Redis to be the one it was, as without a gate, and takes no place otherwise", async () => {
+    const watch = new RedisWatch(store);
+    watch.isOpen = true;
+    const gate = gateOf("guarded", { concurrencyMax: 1 });
+    const careful = new StartJournal(store, watch);
+    expect(await careful.sendAtOnce(task("guarded"), "me", intentAt(gate))).toBeUndefined();
+    expect(await readGateStatus(store, "guarded")).toMatchObject({ inFlight: 0 });
+    await watch.beat();
+    const intent = { ...intentAt(gate), slotMs: plain.startByMs };
+    expect(await careful.sendAtOnce(task("guarded"), "me", intent)).toHaveProperty("pass");
+    expect(await readGateStatus(store, "guarded")).toMatchObject({ inFlight: 1 });
+  });
+
+  it("is not asked for anything where there are no limits", () => {
+    expect(gateOf("free", {}).entrance()).toBeUndefined();
   });
 });
 

@@ -51,6 +51,7 @@ function partsOver(baseUrl: string, stopping: AbortSignal): WorkParts {
     policy: () => testPolicy(),
     service: () => service,
     held: async () => undefined,
+    entrance: () => undefined,
     shut: async () => undefined,
     chains: { expanded: async () => {}, released: async () => {} },
     itemReader: () => undefined,

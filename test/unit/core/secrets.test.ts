@@ -41,6 +41,8 @@ describe("what looks like a secret", () => {
   it.each([
     ["Authorization: Bearer abcdefgh12345678.xyz", "Authorization: Bearer […]"],
     ["basic dXNlcjpwYXNzd29yZA==", "basic […]"],
+    ["BEARER abcdefgh12345678.xyz", "BEARER […]"],
+    ["WSS://user:pass@host", "WSS://host"],
     ["see eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln here", "see […] here"],
     ["redis://:pass@host:6379 refused", "redis://host:6379 refused"],
     ["GET https://u:p@a.example/x?sig=1&b=2 failed", "GET https://a.example/x?[…] failed"],

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
-import { createQuarantineWatch, weightOf } from "../../../src/outcome/quarantine-watch.ts";
+import { createQuarantineWatch } from "../../../src/outcome/quarantine-watch.ts";
 import type { CountedEnding } from "../../../src/store/quarantines.ts";
+import { weightOf } from "../../../src/tasks/outcome-weight.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 
 describe("what an outcome says of its policy", () => {

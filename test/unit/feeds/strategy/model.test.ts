@@ -168,4 +168,44 @@ describe("reading a list that nobody documented", () => {
     expect(list.known.order).toBe("scan");
     expect(list.items.filter((id) => list.reports.get(id) !== 1)).toEqual([]);
   });
+
+  it("reads a list with more open items than a cheap walk reads again whole, as often as that costs two pages a second, until they are final", async () => {
+    for (const growsAt of ["end", "front"] as const) {
+      const list = new ModelList({ growsAt, paging: "key", pageSize: 10 });
+      list.insert(300);
+      const kindOf = async (nowMs: number) => {
+        const report = await walkList(list.known, {
+          list,
+          seq: () => list.seq(),
+          takeIn: list.takeIn,
+          takeInFrom: list.takeInFrom,
+          save: (known) => list.save(known),
+          nowMs,
+          limits: { ...limits, auditEveryMs: 3_600_000 },
+        });
+        return report.kind;
+      };
+      for (let round = 0; round < 4; round += 1) {
+        await kindOf(1);
+        list.insert(1);
+      }
+      const cheap = growsAt === "end" ? "tail" : "head";
+      expect(await kindOf(1)).toBe(cheap);
+      for (const id of list.items) list.open.add(id);
+      list.insert(150);
+      for (const id of list.items) list.open.add(id);
+      await kindOf(2);
+      await kindOf(3_600_001);
+      expect(list.known.openPages).toBeGreaterThan(40);
+      expect(await kindOf(3_600_002)).toBe(cheap);
+      expect(await kindOf(3_610_000)).toBe(cheap);
+      // 46 pages, 500 ms each.
+      expect(await kindOf(3_623_001)).toBe("whole");
+      list.open.clear();
+      expect(await kindOf(3_624_000)).toBe(cheap);
+      expect(await kindOf(3_646_001)).toBe("whole");
+      expect(await kindOf(3_670_000)).toBe(cheap);
+      expect(list.known.openPages).toBe(0);
+    }
+  });
 });
