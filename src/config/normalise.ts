@@ -160,8 +160,15 @@ function toFollow(input: PolicyInput, defaults: DefaultsInput, action: Action): 
   return {
     until,
     deadlineMs: toMs(follow.deadline) ?? policyDefaults.followDeadlineMs,
+    quietForMs: toMs(follow.quietFor) ?? policyDefaults.followQuietForMs,
+    unreadableForMs: toMs(follow.unreadableFor) ?? policyDefaults.followUnreadableForMs,
+    blockedAfterMs: toBlockedAfter(follow.blockedAfter),
     conflictsMax: until === "accepted" ? undefined : follow.conflictsMax,
   };
+}
+
+function toBlockedAfter(text: string | undefined): number | undefined {
+  return text === "off" ? undefined : (toMs(text) ?? policyDefaults.followBlockedAfterMs);
 }
 
 function toMs(duration: string | undefined): number | undefined {

@@ -101,6 +101,12 @@ export interface After {
 export interface Follow {
   readonly until: "accepted" | "settled" | "quiet";
   readonly deadlineMs: number;
+  /** How long the activities must stay quiet after they grew, to settle a run without direct evidence. */
+  readonly quietForMs: number;
+  /** Activities or conflicts that cannot be read for this long leave the run unknown. */
+  readonly unreadableForMs: number;
+  /** How long nothing may finish while an approval waits, before the run is blocked; undefined: approvals are not read. */
+  readonly blockedAfterMs: number | undefined;
   /** undefined: conflicts do not change the outcome. */
   readonly conflictsMax: number | undefined;
 }

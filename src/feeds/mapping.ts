@@ -16,12 +16,12 @@ export interface ItemReader {
   readonly failures: () => { readonly count: number; readonly last: string };
 }
 
-/** The key of each list's entities, where the interface names it. Source: service-interface §2 */
-const documentedId: Readonly<Partial<Record<ListName, string>>> = {
-  approvals: "approvalId",
-  triggers: "triggerId",
-  authActivities: "authAccountActivityEntityId",
-  masks: "maskId",
+/** The key of each list's entities, and what an approval is called, where the interface names it. Source: service-interface §2 */
+const documented: Readonly<Partial<Record<ListName, ItemMapping>>> = {
+  approvals: { id: "item.approvalId", label: "item.itemName" },
+  triggers: { id: "item.triggerId" },
+  authActivities: { id: "item.authAccountActivityEntityId" },
+  masks: { id: "item.maskId" },
 };
 
 /** From 1973 to 5138, whether in seconds or in milliseconds: the two ranges do not meet. */
@@ -31,8 +31,7 @@ const millisecondsMax = 1e14;
 
 /** Makes the reader of a list's items. Without a mapped or documented id, an item is known by a hash of its content. */
 export function createItemReader(list: ListName, mapping: ItemMapping = {}): ItemReader {
-  const documented = documentedId[list];
-  const texts: ItemMapping = { ...(documented === undefined ? {} : { id: `item.${documented}` }), ...mapping };
+  const texts: ItemMapping = { ...documented[list], ...mapping };
   const expressions = new Map<keyof ItemMapping, Expression>();
   for (const fact of ["id", "syncJobId", "startedAt", "finished", "succeeded", "label"] as const) {
     const text = texts[fact];

@@ -6,10 +6,6 @@ export interface WorkTiming {
   readonly baselineWithinMs: number;
   /** How long evidence is looked for when the answer to a start got lost. */
   readonly verifyForMs: number;
-  /** How long a list must stay quiet after it grew, to settle a run without direct evidence. */
-  readonly quietForMs: number;
-  /** A feed that cannot be read for this long leaves the run unknown. */
-  readonly unreadableForMs: number;
   /** How long after its slot a task of an unknown policy or service waits: they may be so new that this replica does not know them yet. */
   readonly unknownPolicyForMs: number;
   /** With `overlap: queue`: how often a start asks whether its sync job is free. */
@@ -22,8 +18,6 @@ export interface WorkTiming {
 export const defaultTiming: WorkTiming = {
   baselineWithinMs: 10_000,
   verifyForMs: 30_000,
-  quietForMs: 30_000,
-  unreadableForMs: 300_000,
   unknownPolicyForMs: 120_000,
   queueForLeaseMs: 2_000,
   followPaceMs: [1_000, 15_000],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { FeedWalks } from "../../../src/simulate/feed-walks.ts";
 import { RequestMeter } from "../../../src/simulate/request-meter.ts";
+import { followWaits } from "../../support/policies.ts";
 import { everyMinutes, simulateMinutes } from "../../support/simulation.ts";
 
 describe("the walks of a followed repository", () => {
@@ -48,7 +49,7 @@ describe("the walks of a followed repository", () => {
 describe("requests a service gets", () => {
   it("counts starts, pages of feeds, polls by what they read, and masks", () => {
     const meter = new RequestMeter({ pages: 3, requestMs: 0 });
-    const until = { until: "accepted", deadlineMs: 60_000, conflictsMax: undefined } as const;
+    const until = { ...followWaits, until: "accepted", deadlineMs: 60_000, conflictsMax: undefined } as const;
     const policies = [
       everyMinutes(30, { name: "starts", action: { kind: "run", syncJobs: [1, 2] }, follow: until }),
       everyMinutes(60, { name: "wakes", action: { kind: "activate", syncJobs: [3] } }),
