@@ -58,7 +58,9 @@ function toService(name: string, input: ServiceInput, file: string): ServiceSett
   const mapping = new Map<ListName, ItemMapping>();
   for (const item of ["activity", "conflict", "approval", "trigger", "authActivity", "mask"] as const) {
     const meaning = input.mapping?.[item];
-    if (meaning !== undefined) mapping.set(listOfItem[item], meaning);
+    if (meaning === undefined) continue;
+    const { sample: _checkedBefore, ...texts } = meaning;
+    mapping.set(listOfItem[item], texts);
   }
   return {
     name,

@@ -13,7 +13,7 @@ import type { Feed, FeedWalk, ItemFacts } from "../tasks/feed.ts";
 import { done, snooze, type Verdict } from "../tasks/verdict.ts";
 import { beginCensus, type RunningCensus, readWholeMax } from "./census.ts";
 import { compareShapes, readShape, shapeOf } from "./list-shape.ts";
-import type { ItemReader } from "./mapping.ts";
+import type { ItemReader, MappingFailures } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
 import { serviceList } from "./service-list.ts";
 import { LinkExpired, type PagedList } from "./strategy/abstract-list.ts";
@@ -94,6 +94,7 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
   const isFirst = before.walks === 0;
   let fresh = 0;
   const census = beginCensus(feed.list);
+  const failedBefore = reader.failures();
   const takeIn = async (items: readonly ItemFacts[], sinceSeq: number, mustKnowFirst: boolean) => {
     const novelties = await book.takeIn(feed, before, { items, sinceSeq, mustKnowFirst });
     if (novelties !== undefined) census?.add(items);
@@ -128,9 +129,18 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
     log.info("feed.walked", { ...feed, count: report.known.items, fresh, first: isFirst, how: report.kind });
   if (report.demoted !== undefined) log.warn("feed.order-lost", { ...feed, order: known.order, why: report.demoted });
   else if (report.known.order !== known.order) log.info("feed.order-found", { ...feed, order: report.known.order });
-  const failures = reader.failures();
-  if (failures.count > 0 && fresh > 0)
-    log.warn("feed.mapping-failing", { ...feed, failures: failures.count, last: failures.last });
+  tellFailures(feed, reading, { before: failedBefore, isNews: fresh > 0 });
+}
+
+/** An expression that fails on an item leaves that fact unknown and stops nothing. Told when there is something new, or another failure than before. */
+function tellFailures(
+  feed: Feed,
+  { reader, log }: Reading,
+  { before, isNews }: { readonly before: MappingFailures; readonly isNews: boolean },
+): void {
+  const { count, last, item } = reader.failures();
+  if (count === before.count || (!isNews && last === before.last)) return;
+  log.warn("feed.mapping-failing", { ...feed, failures: count - before.count, item, last });
 }
 
 /** Some lists are short, and what is gone from them matters: they are read whole at each walk. */
