@@ -107,7 +107,7 @@ export interface Follow {
   readonly unreadableForMs: number;
   /** How long nothing may finish while an approval waits, before the run is blocked; undefined: approvals are not read. */
   readonly blockedAfterMs: number | undefined;
-  /** undefined: conflicts do not change the outcome. */
+  /** More new conflicts make the outcome `conflicts`; undefined: as 0. */
   readonly conflictsMax: number | undefined;
 }
 

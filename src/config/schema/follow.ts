@@ -50,7 +50,8 @@ const followSchema = z
       .min(0)
       .max(1_000_000)
       .meta({
-        description: "More new conflicts than this make the outcome `conflicts`; not looked at unless said.",
+        description: "More new conflicts than this make the outcome `conflicts`.",
+        default: 0,
         examples: [0],
       })
       .exactOptional(),
