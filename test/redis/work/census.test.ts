@@ -140,6 +140,10 @@ describe("conflicts from before a run", () => {
     await walk(task, "conflictDetails", [item("4")], false);
     expect(await changeOf(task, entry)).toEqual({});
     await walk(task, "conflictDetails", before);
+    expect(await changeOf(task, entry)).toEqual({ goneConflicts: 1, stillConflicts: 2 });
+    await walk(task, "conflictDetails", [], false);
+    expect(await changeOf(task, entry)).toEqual({});
+    await walk(task, "conflictDetails", before);
     expect(await changeOf(task, entry, { ending: { ...over, status: "timed-out" } })).toEqual({});
   });
 

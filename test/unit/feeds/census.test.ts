@@ -22,12 +22,14 @@ const server = createServer((request, response) => {
   response.writeHead(200, { "content-type": "application/json" }).end(body);
 });
 let service: SyncService;
+let origin = "";
 
 beforeAll(async () => {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  service = new SyncService({ baseUrl: `http://127.0.0.1:${port}`, token: staticToken("x") });
+  origin = `http://127.0.0.1:${port}`;
+  service = new SyncService({ baseUrl: origin, token: staticToken("x") });
 });
 afterAll(() => {
   service.close();
@@ -114,6 +116,30 @@ describe("a walk of the whole list", () => {
     pages = [[conflict(1, 42), conflict(2, 42)], [conflict(3, 42)]];
     saidCount = 4;
     expect((await walked("conflictDetails"))?.census).toBeUndefined();
+  });
+
+  it("counts nothing where it went on from a page on which another walk had stopped", async () => {
+    pages = [[conflict(1, 42)], [conflict(2, 42), conflict(3, 42)]];
+    saidCount = 2;
+    const next = `${origin}/odata/syncconflictdetails?$skip=1`;
+    const page = { pages: 1, items: 1, trail: "known", lastPage: null, openFrom: null, openPages: 0 };
+    const underway = { ...page, startedAtMs: 1, sinceSeq: 0, next, restarts: 0 };
+    const known = {
+      v: 1,
+      order: "undecided",
+      orderSinceMs: 0,
+      forTail: 0,
+      forHead: 0,
+      wholeAtMs: null,
+      ...page,
+      underway,
+    };
+    const ended = await walked("conflictDetails", JSON.stringify(known));
+    expect([ended?.whole, ended?.census]).toEqual([true, undefined]);
+    // Begun anew it has seen all of it.
+    saidCount = 3;
+    const anew = await walked("conflictDetails", JSON.stringify({ ...known, underway: { ...underway, next: null } }));
+    expect(anew?.census?.get("all")).toBe(3);
   });
 
   it("counts nothing in lists of which nobody asks what is gone", async () => {
