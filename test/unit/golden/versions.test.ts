@@ -22,7 +22,9 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   pause: parsePause,
   outcome: parseOutcome,
   "outcome-with-confidence": parseOutcome,
+  "outcome-with-conflicts": parseOutcome,
   baseline: (value) => parseBaseline(JSON.stringify(value)),
+  "baseline-with-counts": (value) => parseBaseline(JSON.stringify(value)),
 };
 
 describe("what version 1 wrote", () => {
