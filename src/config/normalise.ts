@@ -158,13 +158,16 @@ function toClosedTimes(input: PolicyInput, defaults: DefaultsInput): ClosedTimes
 /** After activate and poll there is nothing to follow, whatever `defaults` says. */
 function toFollow(input: PolicyInput, defaults: DefaultsInput, action: Action): Follow {
   const follow = { ...defaults.follow, ...input.follow };
+  const deadlineMs = toMs(follow.deadline) ?? policyDefaults.followDeadlineMs;
+  // A run is over at its deadline: what cannot block it before need not be read.
+  const blockedAfterMs = toBlockedAfter(follow.blockedAfter);
   const until = action.kind === "run" ? (follow.until ?? policyDefaults.followUntil) : "accepted";
   return {
     until,
-    deadlineMs: toMs(follow.deadline) ?? policyDefaults.followDeadlineMs,
+    deadlineMs,
     quietForMs: toMs(follow.quietFor) ?? policyDefaults.followQuietForMs,
     unreadableForMs: toMs(follow.unreadableFor) ?? policyDefaults.followUnreadableForMs,
-    blockedAfterMs: toBlockedAfter(follow.blockedAfter),
+    blockedAfterMs: blockedAfterMs !== undefined && blockedAfterMs < deadlineMs ? blockedAfterMs : undefined,
     conflictsMax: until === "accepted" ? undefined : follow.conflictsMax,
   };
 }

@@ -105,7 +105,7 @@ export interface Follow {
   readonly quietForMs: number;
   /** Activities or conflicts that cannot be read for this long leave the run unknown. */
   readonly unreadableForMs: number;
-  /** How long nothing may finish while an approval waits, before the run is blocked; undefined: approvals are not read. */
+  /** How long nothing may finish while an approval waits, before the run is blocked, less than the deadline; undefined: approvals are not read. */
   readonly blockedAfterMs: number | undefined;
   /** More new conflicts make the outcome `conflicts`; undefined: as 0. */
   readonly conflictsMax: number | undefined;

@@ -35,12 +35,10 @@ const followSchema = z
       })
       .exactOptional(),
     blockedAfter: z
-      .union([z.literal("off"), durationSchema("1s", "7d")], {
-        error: 'write a duration such as 5m, or "off" for runs that no approval holds up',
-      })
+      .union([z.literal("off"), durationSchema("1s", "7d")])
       .meta({
         description:
-          "When an approval that appeared since the start still waits, and nothing has finished for so long, the run is `blocked` (docs/settling.md). `off`: approvals are not read.",
+          "When an approval that appeared since the start still waits, and nothing has finished for so long, the run is `blocked` (docs/settling.md). `off`, or not shorter than `deadline`: approvals are not read.",
         default: "5m",
         examples: ["30m"],
       })
