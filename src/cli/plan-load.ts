@@ -120,7 +120,7 @@ function tellRequestAssumptions({ assumptions, policies, pages }: LoadQuestion):
   return [
     ...tellAssumptions(assumptions, policies),
     `every list has ${pages} ${pages === 1 ? "page" : "pages"} of 100 items`,
-    "while runs of a repository are followed, its two lists are read at the reader's pace (5s after something new, up to 60s)",
+    "while runs of a repository are followed, its activities and conflict details are read at the reader's pace (5s after something new, up to 60s), and its approvals before a run and when it takes long",
     "nothing fails, so nothing is repeated or verified; requests for tokens are not counted",
     "what is possible is one replica's limits.concurrency",
   ];

@@ -19,12 +19,35 @@ const judgedFromMs = Date.UTC(2026, 0, 1);
 const slotsLookedAtMax = 400;
 
 /** Every warning, in the order of the policies. `nowMs` (UTC): to tell which times of `once` are over. */
-export function findWarnings({ policies }: PolicySet, nowMs: number): PolicyWarning[] {
-  return policies.flatMap((policy) =>
-    [catchUpWarning(policy), onceWarning(policy, nowMs)]
-      .filter((found) => found !== undefined)
-      .map((found) => ({ ...policy.where, policy: policy.name, ...found })),
+export function findWarnings({ policies, services }: PolicySet, nowMs: number): PolicyWarning[] {
+  const quiet = Map.groupBy(
+    policies.filter((policy) => needsQuiet(policy, services)),
+    ({ service, follow }) => `${service} ${follow.quietForMs}`,
   );
+  const quietWarnings = new Map([...quiet.values()].map((alike) => [alike[0], quietWarning(alike)]));
+  return policies.flatMap((policy) =>
+    [catchUpWarning(policy), onceWarning(policy, nowMs), quietWarnings.get(policy)].flatMap((found) =>
+      found === undefined ? [] : [{ ...policy.where, policy: policy.name, ...found }],
+    ),
+  );
+}
+
+/** Whether only a list that grows quiet settles the runs of a policy that wants more. */
+function needsQuiet({ action, follow, service }: Policy, services: PolicySet["services"]): boolean {
+  if (action.kind !== "run" || follow.until !== "settled") return false;
+  const activity = services.get(service)?.mapping.get("activities");
+  return activity?.syncJobId === undefined || activity.finished === undefined;
+}
+
+/** Said once for all policies of a service with this quiet time. */
+function quietWarning([policy, ...more]: readonly Policy[]): Pick<PolicyWarning, "message" | "hint"> | undefined {
+  if (policy === undefined) return undefined;
+  const whose = more.length === 0 ? "" : ` (and those of ${more.length} more)`;
+  const quietFor = formatDuration(policy.follow.quietForMs);
+  return {
+    message: `its runs${whose} settle only when the activities grew and then stayed quiet for ${quietFor}, since services.${policy.service}.mapping.activity does not say syncJobId and finished`,
+    hint: "let `syncline discover` propose a mapping, or set follow.quietFor to more than the pauses of a run at work",
+  };
 }
 
 /** What began before a policy was there is not made up for: its mark begins at its first sight. */

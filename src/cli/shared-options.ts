@@ -9,14 +9,16 @@ import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { checkExpression } from "../core/expression.ts";
 import { noteUrlPassword } from "../core/secrets.ts";
+import { checkOnItem } from "../feeds/mapping.ts";
 import { checkCron } from "../schedule/check-cron.ts";
 import { defaultPrefix, type RedisTarget } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 
-/** What the loader asks others: cron expressions belong to schedule/, CEL to core/. */
+/** What the loader asks others: cron expressions belong to schedule/, CEL to core/, what an item means to feeds/. */
 export const policyChecks = {
   cron: checkCron,
   expression: checkExpression,
+  onItem: checkOnItem,
 };
 
 const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;

@@ -23,6 +23,12 @@ export const policyDefaults = {
   followUntil: "settled",
   /** Longer than runs usually take and shorter than a night. */
   followDeadlineMs: 7_200_000,
+  /** Longer than the pauses between two entries of a run at work; a run without a mapping has nothing else to go by. */
+  followQuietForMs: 30_000,
+  /** A service that restarts is back by then. */
+  followUnreadableForMs: 300_000,
+  /** Long enough for somebody who sits at it to approve, short enough to call somebody who does not. */
+  followBlockedAfterMs: 300_000,
   /** An answer that got lost is looked for in the service, never guessed. */
   onUnknown: "verify",
   /** Nobody reads the tenth message about the same thing. */

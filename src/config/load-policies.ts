@@ -4,6 +4,7 @@
 import { nextTurn } from "../core/clock.ts";
 import { checkCrossRules } from "./cross-rules.ts";
 import { checkLoad, servicesOf } from "./load-product.ts";
+import { checkSamples } from "./mapping-samples.ts";
 import type { Path } from "./node-places.ts";
 import { type CheckedFile, normalisePolicies } from "./normalise.ts";
 import { findNotAvailable } from "./not-available.ts";
@@ -53,7 +54,7 @@ export async function checkPolicyFiles(path: string, read: FileTexts, options: L
   for (const file of yamlFiles) {
     await nextTurn();
     const result = checkFile(file, defaults, options);
-    all.push(...result.problems);
+    all.push(...result.problems, ...(await checkSamples(file, options.checks)));
     if (result.checked !== undefined) checked.push(result.checked);
   }
   all.push(...checkCrossRules(yamlFiles, problems.length === 0));

@@ -59,7 +59,9 @@ function toService(name: string, input: ServiceInput, file: string): ServiceSett
   const mapping = new Map<ListName, ItemMapping>();
   for (const item of ["activity", "conflict", "approval", "trigger", "authActivity", "mask"] as const) {
     const meaning = input.mapping?.[item];
-    if (meaning !== undefined) mapping.set(listOfItem[item], meaning);
+    if (meaning === undefined) continue;
+    const { sample: _checkedBefore, ...texts } = meaning;
+    mapping.set(listOfItem[item], texts);
   }
   return {
     name,
@@ -164,12 +166,22 @@ function toClosedTimes(input: PolicyInput, defaults: DefaultsInput): ClosedTimes
 /** After activate and poll there is nothing to follow, whatever `defaults` says. */
 function toFollow(input: PolicyInput, defaults: DefaultsInput, action: Action): Follow {
   const follow = { ...defaults.follow, ...input.follow };
+  const deadlineMs = toMs(follow.deadline) ?? policyDefaults.followDeadlineMs;
+  // A run is over at its deadline: what cannot block it before need not be read.
+  const blockedAfterMs = toBlockedAfter(follow.blockedAfter);
   const until = action.kind === "run" ? (follow.until ?? policyDefaults.followUntil) : "accepted";
   return {
     until,
-    deadlineMs: toMs(follow.deadline) ?? policyDefaults.followDeadlineMs,
+    deadlineMs,
+    quietForMs: toMs(follow.quietFor) ?? policyDefaults.followQuietForMs,
+    unreadableForMs: toMs(follow.unreadableFor) ?? policyDefaults.followUnreadableForMs,
+    blockedAfterMs: blockedAfterMs !== undefined && blockedAfterMs < deadlineMs ? blockedAfterMs : undefined,
     conflictsMax: until === "accepted" ? undefined : follow.conflictsMax,
   };
+}
+
+function toBlockedAfter(text: string | undefined): number | undefined {
+  return text === "off" ? undefined : (toMs(text) ?? policyDefaults.followBlockedAfterMs);
 }
 
 function toMs(duration: string | undefined): number | undefined {

@@ -6,6 +6,9 @@ export const policyLimits = {
   /** A file of 1,000 policies with comments is about 200 KiB. */
   fileBytesMax: 256 * 1024,
   filesMax: 200,
+  /** A sample of a list, for its mapping: a page of the service is smaller. */
+  sampleBytesMax: 1024 * 1024,
+  sampleItemsMax: 100,
   /** A policy file needs seven levels; `yaml` can end the process somewhere beyond 600. */
   nestingMax: 32,
   /** Anchors and aliases counted apart, a file. */

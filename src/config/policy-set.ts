@@ -124,7 +124,13 @@ export interface After {
 export interface Follow {
   readonly until: "accepted" | "settled" | "quiet";
   readonly deadlineMs: number;
-  /** undefined: conflicts do not change the outcome. */
+  /** How long the activities must stay quiet after they grew, to settle a run without direct evidence. */
+  readonly quietForMs: number;
+  /** Activities or conflicts that cannot be read for this long leave the run unknown. */
+  readonly unreadableForMs: number;
+  /** How long nothing may finish while an approval waits, before the run is blocked, less than the deadline; undefined: approvals are not read. */
+  readonly blockedAfterMs: number | undefined;
+  /** More new conflicts make the outcome `conflicts`; undefined: as 0. */
   readonly conflictsMax: number | undefined;
 }
 

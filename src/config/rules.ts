@@ -68,7 +68,9 @@ const serviceRules: readonly Rule[] = [
   checkTls,
   (service, { report, checks }) => {
     for (const [, item] of service.at("mapping").entries()) {
-      for (const [, expression] of item.entries()) checkExpression(expression, "item", { checks, report });
+      for (const [key, expression] of item.entries()) {
+        if (key !== "sample") checkExpression(expression, "item", { checks, report });
+      }
     }
   },
 ];
@@ -116,12 +118,11 @@ function followRule(policy: View, { defaults, report }: RuleContext): void {
     return;
   }
   const until = follow.at("until").text() ?? defaults.at("follow").at("until").text() ?? policyDefaults.followUntil;
-  if (until === "accepted" && follow.at("conflictsMax").isPresent) {
-    const hint = "set follow.until to settled, or remove conflictsMax";
-    report(follow.at("conflictsMax").path, "follow.conflictsMax needs following: until is accepted", {
-      place: "key",
-      hint,
-    });
+  if (until !== "accepted") return;
+  for (const key of ["conflictsMax", "quietFor", "unreadableFor", "blockedAfter"]) {
+    const { isPresent, path } = follow.at(key);
+    const hint = `set follow.until to settled, or remove ${key}`;
+    if (isPresent) report(path, `follow.${key} needs following: until is accepted`, { place: "key", hint });
   }
 }
 

@@ -1,7 +1,7 @@
 // From an item as the service sent it to the facts that Syncline keeps. Pure, except for counting what a mapping could not read.
 // Nothing about the fields of activities and conflicts is known (service-interface §2, Gaps): the operator's mapping says it.
 import type { ItemMapping } from "../config/policy-set.ts";
-import { type Expression, parseExpression } from "../core/expression.ts";
+import { type Expression, firstLine, parseExpression } from "../core/expression.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { ItemFacts } from "../tasks/feed.ts";
@@ -12,22 +12,23 @@ export interface ItemReader {
   readonly read: (item: unknown) => ItemFacts;
   /** Which facts the mapping can give at all. */
   readonly knows: (fact: keyof ItemMapping) => boolean;
-  /** How many expressions failed so far, and the last message. */
-  readonly failures: () => { readonly count: number; readonly last: string };
+  /** How many expressions failed so far, the last message, and the item that it was about. */
+  readonly failures: () => MappingFailures;
 }
 
-/** The key of each list's entities, where the interface names it. Source: service-interface §2 */
-const documentedId: Readonly<Partial<Record<ListName, string>>> = {
-  approvals: "approvalId",
-  triggers: "triggerId",
-  authActivities: "authAccountActivityEntityId",
-  masks: "maskId",
-};
+/** What a mapping could not read. `item`: its id, or `#` and a hash where it has none. */
+export interface MappingFailures {
+  readonly count: number;
+  readonly last: string;
+  readonly item: string;
+}
 
-/** What people call them, where the interface names it. Source: service-interface §2 */
-const documentedLabel: Readonly<Partial<Record<ListName, string>>> = {
-  approvals: 'item.?itemName.orValue("")',
-  masks: 'item.?name.orValue("")',
+/** The key of each list's entities, and what people call them, where the interface names it. Source: service-interface §2 */
+const documented: Readonly<Partial<Record<ListName, ItemMapping>>> = {
+  approvals: { id: "item.approvalId", label: 'item.?itemName.orValue("")' },
+  triggers: { id: "item.triggerId" },
+  authActivities: { id: "item.authAccountActivityEntityId" },
+  masks: { id: "item.maskId", label: 'item.?name.orValue("")' },
 };
 
 /** From 1973 to 5138, whether in seconds or in milliseconds: the two ranges do not meet. */
@@ -35,21 +36,19 @@ const secondsMin = 1e8;
 const millisecondsMin = 1e11;
 const millisecondsMax = 1e14;
 
+const facts = ["id", "syncJobId", "startedAt", "finished", "succeeded", "label"] as const;
+
 /** Makes the reader of a list's items. Without a mapped or documented id, an item is known by a hash of its content. */
 export function createItemReader(list: ListName, mapping: ItemMapping = {}): ItemReader {
-  const [id, label] = [documentedId[list], documentedLabel[list]];
-  const texts: ItemMapping = {
-    ...(id === undefined ? {} : { id: `item.${id}` }),
-    ...(label === undefined ? {} : { label }),
-    ...mapping,
-  };
+  const texts: ItemMapping = { ...documented[list], ...mapping };
   const expressions = new Map<keyof ItemMapping, Expression>();
-  for (const fact of ["id", "syncJobId", "startedAt", "finished", "succeeded", "label"] as const) {
+  for (const fact of facts) {
     const text = texts[fact];
     if (text !== undefined) expressions.set(fact, parseExpression(text, "item"));
   }
   let count = 0;
   let last = "";
+  let failedItem = "";
   const evaluate = (fact: keyof ItemMapping, item: unknown): unknown => {
     try {
       return expressions.get(fact)?.evaluate({ item });
@@ -62,8 +61,10 @@ export function createItemReader(list: ListName, mapping: ItemMapping = {}): Ite
   return {
     read: (item) => {
       const fingerprint = hashText(canonicalJson(item));
-      return {
-        id: toText(evaluate("id", item)) ?? `#${fingerprint}`,
+      const failedBefore = count;
+      const id = toText(evaluate("id", item)) ?? `#${fingerprint}`;
+      const read: ItemFacts = {
+        id,
         fingerprint,
         syncJobId: toText(evaluate("syncJobId", item)),
         startedAtMs: toInstantMs(evaluate("startedAt", item)),
@@ -71,10 +72,48 @@ export function createItemReader(list: ListName, mapping: ItemMapping = {}): Ite
         succeeded: toFlag(evaluate("succeeded", item)),
         label: toText(evaluate("label", item))?.slice(0, 200),
       };
+      if (count > failedBefore) failedItem = id;
+      return read;
     },
     knows: (fact) => expressions.has(fact),
-    failures: () => ({ count, last }),
+    failures: () => ({ count, last, item: failedItem }),
   };
+}
+
+/** What each fact must be; null says that an item has none, but every item needs an id and is finished or not. */
+const wanted: Readonly<
+  Record<keyof ItemMapping, { readonly what: string; readonly fits: (value: unknown) => boolean }>
+> = {
+  id: { what: "a text or a number", fits: (value) => toText(value) !== undefined },
+  syncJobId: { what: "a text or a number", fits: (value) => value === null || toText(value) !== undefined },
+  startedAt: {
+    what: "a time with its zone, or seconds or milliseconds since 1970",
+    fits: (value) => value === null || toInstantMs(value) !== undefined,
+  },
+  finished: { what: "true or false", fits: (value) => typeof value === "boolean" },
+  succeeded: { what: "true or false", fits: (value) => value === null || typeof value === "boolean" },
+  label: { what: "a text or a number", fits: (value) => value === null || toText(value) !== undefined },
+};
+
+/** Says in one line why an expression does not give this fact for an item, or nothing when it does. The item's values are not named. */
+export function checkOnItem(fact: keyof ItemMapping, text: string, item: unknown): string | undefined {
+  let value: unknown;
+  try {
+    value = parseExpression(text, "item").evaluate({ item });
+  } catch (error) {
+    return firstLine(error);
+  }
+  const { what, fits } = wanted[fact];
+  return fits(value) ? undefined : `gives ${kindOf(value)}, and ${what} is wanted`;
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (value === "") return "an empty text";
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "bigint") return "a number";
+  const kinds: Readonly<Record<string, string>> = { string: "a text", boolean: "true or false", number: "a number" };
+  return kinds[typeof value] ?? "an object";
 }
 
 function toText(value: unknown): string | undefined {

@@ -25,3 +25,8 @@ export function walkGapMs(pace: FeedPace, lastWalkMs: number): number {
 export function walkPaceMs(pace: FeedPace, quietForMs: number, lastWalkMs: number): number {
   return Math.min(pace.slowestMs, Math.max(pace.fastestMs, quietForMs / 4, walkShare * lastWalkMs));
 }
+
+/** How old a run is before its approvals are read: none can block it sooner than `blockedAfter`, and most runs are over by then. */
+export function approvalsAfterMs(blockedAfterMs: number): number {
+  return blockedAfterMs / 5;
+}

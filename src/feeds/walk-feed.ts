@@ -7,18 +7,19 @@ import { firstLine } from "../core/expression.ts";
 import type { Hold } from "../core/gate.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { FeedPage, FeedStatus } from "../store/feed-book.ts";
+import type { EndedWalk, FeedPage, FeedStatus } from "../store/feed-book.ts";
 import type { Novelty } from "../store/known-items.ts";
 import type { SeenItem } from "../store/seen-item.ts";
 import type { Feed, FeedWalk, ItemFacts } from "../tasks/feed.ts";
 import { done, snooze, type Verdict } from "../tasks/verdict.ts";
+import { beginCensus, type RunningCensus, readWholeMax } from "./census.ts";
 import { ItemSampling } from "./item-sampling.ts";
 import { compareShapes, readShape, shapeOf } from "./list-shape.ts";
-import type { ItemReader } from "./mapping.ts";
+import type { ItemReader, MappingFailures } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
 import { serviceList } from "./service-list.ts";
-import { LinkExpired } from "./strategy/abstract-list.ts";
-import { defaultLimits, readKnowledge, type StrategyLimits } from "./strategy/knowledge.ts";
+import { LinkExpired, type PagedList } from "./strategy/abstract-list.ts";
+import { defaultLimits, type ListKnowledge, readKnowledge, type StrategyLimits } from "./strategy/knowledge.ts";
 import { walkList } from "./strategy/walk.ts";
 
 /** What the reader needs of the feed book (store/feed-book.ts). */
@@ -26,10 +27,7 @@ interface ReaderBook {
   takeIn(feed: Feed, status: FeedStatus, page: FeedPage): Promise<readonly Novelty[] | undefined>;
   keepKnowledge(feed: Feed, knowledge: string): Promise<void>;
   keepShape(feed: Feed, shape: string): Promise<void>;
-  walked(
-    feed: Feed,
-    walk: { readonly startedAtMs: number; readonly count: number; readonly whole: boolean },
-  ): Promise<void>;
+  walked(feed: Feed, walk: EndedWalk): Promise<void>;
   failed(feed: Feed, failure: string): Promise<void>;
   /** Notes that whatever was discovered so far has been logged. */
   told(feed: Feed): Promise<void>;
@@ -104,8 +102,11 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
   const untold = await untoldItems(feed, reading);
   untold.forEach(tellItem);
   let fresh = untold.length;
+  const census = beginCensus(feed.list);
+  const failedBefore = reader.failures();
   const takeIn = async (items: readonly ItemFacts[], sinceSeq: number, mustKnowFirst: boolean) => {
     const novelties = await book.takeIn(feed, before, { items, sinceSeq, mustKnowFirst });
+    if (novelties !== undefined) census?.add(items);
     const found = items.filter((_, index) => novelties?.[index] === "new");
     fresh += found.length;
     // What a list holds when it is first read is no news.
@@ -117,24 +118,51 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
   const onItems = (items: readonly unknown[]) => {
     if (items.length > 0) lastItems = items;
   };
+  const list = serviceList(feed, { ...reading, signal, onItems });
   const report = await walkList(known, {
-    list: serviceList(feed, { ...reading, signal, onItems }),
+    list,
     seq: async () => before.seq,
     takeIn: async (items, sinceSeq) => (await takeIn(items, sinceSeq, false)) ?? [],
     takeInFrom: (items, sinceSeq) => takeIn(items, sinceSeq, true),
     save: (knowledge) => book.keepKnowledge(feed, JSON.stringify(knowledge)),
     nowMs: startedAtMs,
-    limits: reading.limits ?? defaultLimits,
+    limits: limitsFor(feed, known, reading.limits ?? defaultLimits),
   });
   await watchShape(feed, reading, lastItems.slice(-shapeItemsMax));
-  await book.walked(feed, { startedAtMs, count: report.known.items, whole: report.kind === "whole" });
+  const whole = report.kind === "whole";
+  // A walk that went on where another one stopped has not seen the pages before.
+  const sawAll = whole && (known.underway === null || known.underway.next === null);
+  const counted = sawAll && census !== undefined ? await countOf(census, list) : undefined;
+  await book.walked(feed, { startedAtMs, count: report.known.items, whole, census: counted });
   if (fresh > 0)
     log.info("feed.walked", { ...feed, count: report.known.items, fresh, first: isFirst, how: report.kind });
   if (report.demoted !== undefined) log.warn("feed.order-lost", { ...feed, order: known.order, why: report.demoted });
   else if (report.known.order !== known.order) log.info("feed.order-found", { ...feed, order: report.known.order });
-  const failures = reader.failures();
-  if (failures.count > 0 && fresh > 0)
-    log.warn("feed.mapping-failing", { ...feed, failures: failures.count, last: failures.last });
+  tellFailures(feed, reading, { before: failedBefore, isNews: fresh > 0 });
+}
+
+/** An expression that fails on an item leaves that fact unknown and stops nothing. Told when there is something new, or another failure than before. */
+function tellFailures(
+  feed: Feed,
+  { reader, log }: Reading,
+  { before, isNews }: { readonly before: MappingFailures; readonly isNews: boolean },
+): void {
+  const { count, last, item } = reader.failures();
+  if (count === before.count || (!isNews && last === before.last)) return;
+  log.warn("feed.mapping-failing", { ...feed, failures: count - before.count, item, last });
+}
+
+/** Some lists are short, and what is gone from them matters: they are read whole at each walk. */
+function limitsFor(feed: Feed, known: ListKnowledge, limits: StrategyLimits): StrategyLimits {
+  return known.items <= (readWholeMax[feed.list] ?? -1) ? { ...limits, auditEveryMs: 0 } : limits;
+}
+
+/** The census of a whole walk. Pages may shift while a list changes: over several of them the service's own count must agree. */
+async function countOf(census: RunningCensus, list: PagedList): Promise<ReadonlyMap<string, number> | undefined> {
+  const { pages, items } = census.seen();
+  const counts = census.counts();
+  if (counts === undefined || pages <= 1) return counts;
+  return (await list.count()) === items ? counts : undefined;
 }
 
 /** Writes a line about an item, unless the feed's minute is full; then its number is counted all the same. */

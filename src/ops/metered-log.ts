@@ -47,6 +47,12 @@ export const countedEvents: Readonly<Record<string, Count>> = {
   "task.stalled": (metrics) => metrics.add("syncline_tasks_stalled_total", {}),
   "task.abandoned": (metrics) => metrics.add("syncline_tasks_abandoned_total", {}),
   "bug.caught": (metrics) => metrics.add("syncline_bugs_total", {}),
+  "feed.mapping-failing": (metrics, field, number) =>
+    metrics.add(
+      "syncline_feed_mapping_failures_total",
+      { service: field("service"), list: field("list") },
+      number("failures"),
+    ),
   "service.throttled": (metrics, field) => metrics.add("syncline_throttles_total", { service: field("service") }),
   "breaker.opened": (metrics, field) => metrics.add("syncline_breaker_openings_total", { service: field("service") }),
   "token.renewed": (metrics, field) =>

@@ -102,6 +102,11 @@ export const metricTable = {
     help: "Items read of followed lists, by whether they had been seen before.",
     labels: ["service", "list", "novelty"],
   },
+  syncline_feed_mapping_failures_total: {
+    ...counter,
+    help: "Expressions of a mapping that failed on an item; that fact of it counts as unknown. As often as feed.mapping-failing tells it.",
+    labels: ["service", "list"],
+  },
   syncline_feed_walk_duration_seconds: {
     ...histogram,
     help: "How long a walk took, from its first page.",

@@ -1,4 +1,4 @@
-// The sandbox's own paths under `/_sandbox`: ledger, request counts, faults, approvals. NOT part of the interface of the
+// The sandbox's own paths under `/_sandbox`: ledger, request counts, faults, approvals, conflicts. NOT part of the interface of the
 // service; the token is needed here too. Called by the exchange.
 import type { IncomingMessage } from "node:http";
 import { UsageError } from "../core/errors.ts";
@@ -9,7 +9,7 @@ import { FaultPlan } from "./fault-plan.ts";
 import { type Fault, faultsMax, parseFault } from "./faults.ts";
 import type { Target } from "./path.ts";
 import { errorReply, jsonReply, Refusal, type Reply } from "./reply.ts";
-import { clearApprovals, settleRuns } from "./runs.ts";
+import { clearApprovals, clearConflicts, settleRuns } from "./runs.ts";
 
 /** Answers a request to `/_sandbox/…`. @throws Refusal 400 on a body that cannot be read. */
 export function answerControl(
@@ -28,13 +28,18 @@ export function answerControl(
     case "POST faults":
       replaceFaults(desk, readFaults(body));
       return jsonReply({ value: desk.faults.counts() });
-    case "POST approvals/clear": {
+    case "POST approvals/clear":
+    case "POST conflicts/clear": {
       // Runs whose time is up first, so that the ends of the blocked ones are told from them.
       settleRuns(store, settings, settings.clock.nowMs());
-      return jsonReply({ cleared: clearApprovals(store, target.parameters.get("repository") ?? undefined) });
+      const clear = target.segments[1] === "approvals" ? clearApprovals : clearConflicts;
+      return jsonReply({ cleared: clear(store, target.parameters.get("repository") ?? undefined) });
     }
     default:
-      return errorReply(404, "The sandbox has GET ledger, requests, faults and POST faults, approvals/clear.");
+      return errorReply(
+        404,
+        "The sandbox has GET ledger, requests, faults and POST faults, approvals/clear, conflicts/clear.",
+      );
   }
 }
 

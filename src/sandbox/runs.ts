@@ -84,6 +84,13 @@ export function clearApprovals(store: Store, repository?: string): number {
   return cleared;
 }
 
+/** Removes the conflicts of a repository, or all of them. Returns how many. */
+export function clearConflicts(store: Store, repository?: string): number {
+  const before = store.conflicts.length;
+  store.conflicts = store.conflicts.filter((one) => repository !== undefined && one.repository !== repository);
+  return before - store.conflicts.length;
+}
+
 /** Activates a sync job: its trigger becomes active. */
 export function activateSyncJob(store: Store, syncJobId: number): void {
   store.activated.add(syncJobId);
@@ -105,7 +112,7 @@ function endRun(store: Store, settings: SandboxSettings, run: OpenRun, nowMs: nu
   };
   for (let index = 1; index <= luck.conflicts; index += 1) {
     const itemName = `Draft ${syncJobId}-${runNumber}-${index}.docx`;
-    const entity = { conflictId: store.conflicts.length + 1, syncJobId, itemName, detectedAt: endedAt };
+    const entity = { conflictId: store.conflictIdNext++, syncJobId, itemName, detectedAt: endedAt };
     store.conflicts.push({ repository: row.repository, entity });
   }
 }

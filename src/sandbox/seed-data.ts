@@ -94,7 +94,7 @@ function addHistory(store: Store, settings: SandboxSettings, nowMs: number): voi
     store.activities.push({ repository, entity });
     // One past conflict a job that leaves conflicts, from its first activity.
     if (syncJobId % 5 !== 0 || activityId > settings.jobs) continue;
-    const conflictId = store.conflicts.length + 1;
+    const conflictId = store.conflictIdNext++;
     const conflict = { conflictId, syncJobId, itemName: `Old draft ${syncJobId}.docx`, detectedAt: finishedAt };
     store.conflicts.push({ repository, entity: conflict });
   }

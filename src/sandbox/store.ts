@@ -79,15 +79,16 @@ export interface Store {
   readonly authActivities: Row<AuthActivity>[];
   readonly identities: Row<Identity>[];
   readonly activities: Row<Activity>[];
-  readonly conflicts: Row<Conflict>[];
+  conflicts: Row<Conflict>[];
   /** Runs that go on, in the order of their start. */
   openRuns: OpenRun[];
   /** How often each sync job was run since the sandbox started. */
   readonly runsOfJob: Map<number, number>;
   /** The sync jobs that were activated. The interface shows no field for it. */
   readonly activated: Set<number>;
-  /** The next free approval id. */
+  /** The next free ids: what is cleared away never comes back under its old one. */
   approvalIdNext: number;
+  conflictIdNext: number;
 }
 
 /** An empty state. */
@@ -107,6 +108,7 @@ export function createStore(): Store {
     runsOfJob: new Map(),
     activated: new Set(),
     approvalIdNext: 1,
+    conflictIdNext: 1,
   };
 }
 

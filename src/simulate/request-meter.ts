@@ -1,6 +1,7 @@
 // How many requests a service would get: an estimate from the events of a simulation. Used by `plan --requests`.
 // Counts neither retries nor requests for tokens, nor the search for a start whose answer got lost: nothing goes wrong here.
 import type { Policy } from "../config/policy-set.ts";
+import { approvalsAfterMs } from "../feeds/pace.ts";
 import { parseExpectation } from "../feeds/poll-expectation.ts";
 import type { SimulationEvent } from "./events.ts";
 import { FeedWalks } from "./feed-walks.ts";
@@ -9,7 +10,7 @@ import { FeedWalks } from "./feed-walks.ts";
 export interface Requests {
   /** One POST for each run and each activation; a deletion is one read and one DELETE. */
   starts: number;
-  /** Pages of the activities and of the conflict details, read to follow runs. */
+  /** Pages of the activities, of the conflict details and of the approvals, read to follow runs. */
   feeds: number;
   /** Counts, or pages where an expectation looks at the items. */
   polls: number;
@@ -23,17 +24,24 @@ export interface RequestAssumptions {
   readonly requestMs: number;
 }
 
+/** Activities and conflict details; approvals are walked for themselves. */
 const feedsOfRun = 2;
 
 function startRequests({ action }: Policy): number {
   return action.kind === "delete" || (action.kind === "run" && action.activate === true) ? 2 : 1;
 }
 
+interface Followed {
+  readonly service: string;
+  readonly walks: FeedWalks;
+  readonly approvals: FeedWalks;
+}
+
 /** Counts the requests of each service. */
 export class RequestMeter {
   readonly #assumed: RequestAssumptions;
   readonly #byService = new Map<string, Requests>();
-  readonly #walks = new Map<string, { readonly service: string; readonly walks: FeedWalks }>();
+  readonly #walks = new Map<string, Followed>();
   readonly #pollRequests = new Map<Policy, number>();
 
   constructor(assumed: RequestAssumptions) {
@@ -51,9 +59,9 @@ export class RequestMeter {
 
   /** The requests of each service. Ask once, at the end: whoever is followed then is followed to the end. */
   requests(): ReadonlyMap<string, Readonly<Requests>> {
-    for (const { service, walks } of this.#walks.values()) {
-      walks.advance(Number.MAX_SAFE_INTEGER);
-      this.#requestsOf(service).feeds += walks.walks * feedsOfRun * this.#assumed.pages;
+    for (const { service, walks, approvals } of this.#walks.values()) {
+      for (const list of [walks, approvals]) list.advance(Number.MAX_SAFE_INTEGER);
+      this.#requestsOf(service).feeds += (walks.walks * feedsOfRun + approvals.walks) * this.#assumed.pages;
     }
     this.#walks.clear();
     return this.#byService;
@@ -62,9 +70,14 @@ export class RequestMeter {
   #follow({ policy, task, atMs, heldUntilMs }: Extract<SimulationEvent, { readonly event: "started" }>): void {
     const key = JSON.stringify([task.service, task.repository]);
     const walkMs = this.#assumed.pages * this.#assumed.requestMs;
-    const known = this.#walks.get(key) ?? { service: task.service, walks: new FeedWalks(walkMs) };
+    const { service } = task;
+    const known = this.#walks.get(key) ?? { service, walks: new FeedWalks(walkMs), approvals: new FeedWalks(walkMs) };
     this.#walks.set(key, known);
-    known.walks.begin(atMs, policy.follow.until === "accepted" ? undefined : heldUntilMs);
+    const { until, blockedAfterMs } = policy.follow;
+    known.walks.begin(atMs, until === "accepted" ? undefined : heldUntilMs);
+    if (until === "accepted" || blockedAfterMs === undefined) return;
+    const isLong = heldUntilMs - atMs > approvalsAfterMs(blockedAfterMs);
+    known.approvals.begin(atMs, isLong ? heldUntilMs : undefined);
   }
 
   #requestsOf(service: string): Requests {

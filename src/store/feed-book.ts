@@ -1,9 +1,11 @@
 // The feed book: what has been seen of each followed list, and who waits for more. Written by the one reader of a feed
 // (feeds/walk-feed.ts), read by every task that follows it. Items are kept as facts, not as the service sent them.
 import { type Feed, feedId, type ItemFacts } from "../tasks/feed.ts";
+import { type Census, readCensus } from "./feed-census.ts";
 import { FeedMirror, readChanges } from "./feed-mirror.ts";
+import { endScript, failScript, nextGenerationScript, toldScript } from "./feed-scripts.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
-import { createScript, type Store } from "./redis.ts";
+import type { Store } from "./redis.ts";
 import type { SeenItem } from "./seen-item.ts";
 
 /** A page as the reader takes it in; `sinceSeq`: what was discovered later counts as found by this walk. */
@@ -12,6 +14,14 @@ export interface FeedPage {
   readonly sinceSeq: number;
   /** Takes nothing in, and answers undefined, when the first item is not known or there is none. */
   readonly mustKnowFirst?: boolean;
+}
+
+/** A walk that is over: when it began, how many items the list has, whether it saw all of them, and what it counted where it did. */
+export interface EndedWalk {
+  readonly startedAtMs: number;
+  readonly count: number;
+  readonly whole: boolean;
+  readonly census?: ReadonlyMap<string, number> | undefined;
 }
 
 /** How far a feed has been read. Instants are milliseconds UTC by Redis; undefined: not yet. */
@@ -50,35 +60,6 @@ const forgetAfterMs = 7 * 86_400_000;
 /** Whole walks that a generation of seen items lasts at least. */
 const wholeWalksMin = 3;
 
-const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
-
-/** Whoever ends a walk in order has logged what it found. */
-const told = `redis.call('HSET', KEYS[1], 'toldSeq', redis.call('HGET', KEYS[1], 'seq') or 0)`;
-const toldScript = createScript(`${told} return 1`);
-
-const endScript = createScript(`${now}
-redis.call('HSET', KEYS[1], 'count', ARGV[2], 'walkStartedAtMs', ARGV[1], 'walkEndedAtMs', now)
-redis.call('HINCRBY', KEYS[1], 'walks', 1)
-redis.call('HSETNX', KEYS[1], 'generationSinceMs', now)
-redis.call('HINCRBY', KEYS[1], 'wholeWalks', ARGV[4])
-redis.call('HDEL', KEYS[1], 'failingSinceMs', 'failure')
-${told}
-for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
-local since, wholes = redis.call('HGET', KEYS[1], 'generationSinceMs'), redis.call('HGET', KEYS[1], 'wholeWalks')
-if tonumber(wholes) < tonumber(ARGV[5]) or now - since < tonumber(ARGV[3]) then return 0 end
-return 1`);
-
-const nextGenerationScript = createScript(`${now}
-redis.call('HSET', KEYS[1], 'generationSinceMs', now, 'wholeWalks', 0)
-return redis.call('HINCRBY', KEYS[1], 'generation', 1)`);
-
-const failScript = createScript(`${now}
-redis.call('HSETNX', KEYS[1], 'failingSinceMs', now)
-redis.call('HSET', KEYS[1], 'failure', ARGV[1])
-${told}
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return 1`);
-
 /** The feed book in Redis. */
 export class FeedBook {
   readonly #store: Store;
@@ -95,20 +76,20 @@ export class FeedBook {
     return takeInItems(this.#store, this.#place(feed, status.generation), items, how);
   }
 
-  /**
-   * Notes that a walk, begun at this instant, is over, and how many items the list has. After a whole walk a week after the last
-   * time, the seen items begin a new generation.
-   */
-  async walked(
-    feed: Feed,
-    walk: { readonly startedAtMs: number; readonly count: number; readonly whole: boolean },
-  ): Promise<void> {
-    const args = [walk.startedAtMs, walk.count, forgetAfterMs, walk.whole ? 1 : 0, wholeWalksMin];
-    const isOld = (await endScript(this.#store, this.#keys(feed), args)) === 1;
+  /** Notes that a walk is over. After a whole walk a week after the last time, the seen items begin a new generation. */
+  async walked(feed: Feed, walk: EndedWalk): Promise<void> {
+    const counted = [...(walk.census ?? [])].flat();
+    const args = [walk.startedAtMs, walk.count, forgetAfterMs, walk.whole ? 1 : 0, wholeWalksMin, ...counted];
+    const isOld = (await endScript(this.#store, [...this.#keys(feed), this.#census(feed)], args)) === 1;
     if (!isOld || !walk.whole) return;
     const { generation } = await this.status(feed);
     await dropGeneration(this.#store, this.#place(feed, generation), generation - 1);
     await nextGenerationScript(this.#store, this.#keys(feed).slice(0, 1), []);
+  }
+
+  /** What the last walk that saw the whole list and counted found for these fields (feeds/census.ts). */
+  async census(feed: Feed, fields: readonly string[]): Promise<Census | undefined> {
+    return readCensus(this.#store, this.#census(feed), fields);
   }
 
   /** Keeps what is known of the list's order. */
@@ -226,6 +207,10 @@ export class FeedBook {
     const id = feedId(feed);
     const bucket = (of: number, number: number) => this.#store.key("feed-seen", id, String(of), number.toString(36));
     return { keys: this.#keys(feed), generation, bucket };
+  }
+
+  #census(feed: Feed): string {
+    return this.#store.key("feed-census", feedId(feed));
   }
 
   #waiters(feed: Feed): string {

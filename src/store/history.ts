@@ -24,7 +24,7 @@ const endedKeptMsMax = 600_000;
 
 // A start that ended before its activity was seen stays beside those in flight, as "e": else its activity would be taken for another's.
 const leaveFlightLua = `local sent = redis.call('HGET', KEYS[5], ARGV[1])
-  if sent and (ARGV[10] == 'accepted' or ARGV[10] == 'unknown' or ARGV[10] == 'timed-out') then
+  if sent and (ARGV[10] == 'accepted' or ARGV[10] == 'unknown' or ARGV[10] == 'timed-out' or ARGV[10] == 'blocked') then
     redis.call('HSET', KEYS[5], ARGV[1], 'e' .. string.match(sent, '%d+') .. '+')
   else
     redis.call('HDEL', KEYS[5], ARGV[1])

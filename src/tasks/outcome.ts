@@ -40,6 +40,7 @@ const outcomeReasons = [
   "answered",
   "run-failed",
   "new-conflicts",
+  "approval-waiting",
   "expectation-met",
   "expectation-not-met",
   "expectation-unreadable",
@@ -110,6 +111,8 @@ const outcomeSchema = z.object({
   sends: z.int().exactOptional(),
   confidence: z.enum(confidences).exactOptional(),
   newConflicts: z.int().nullable(),
+  goneConflicts: z.int().exactOptional(),
+  stillConflicts: z.int().exactOptional(),
   count: z.int().nullable(),
   changed: z.boolean().exactOptional(),
   offending: z.int().exactOptional(),
@@ -121,7 +124,8 @@ const outcomeSchema = z.object({
  * `covers`: how many older slots it stands for; `coveredSlots`: the newest `coveredSlotsMax` of them, where there are any. `evidence`: `direct` the service said so, `inferred` from counts, `none`.
  * `startedAt`: when the request was permitted; null when none was. `durationMs`: from there to the ending.
  * `answerLost`: the request went out and its answer never came. `sends`: how many requests went out, where `onUnknown: retry` made it
- * more than one. `confidence`: whose the activities are, where any were looked at. `newConflicts`: of a followed run. `count`: of a poll.
+ * more than one. `confidence`: whose the activities are, where any were looked at. `newConflicts`: of a followed run;
+ * `goneConflicts`, `stillConflicts`: of those from before it, where they can be known. `count`: of a poll.
  * Of a poll that looked: `changed`: it ended otherwise (good, bad, unknown) than this policy's poll before, or found something new that offends. `offending`: how many items do, as far as
  * that is known; `offendingItems`: the first `offendingItemsMax` of them, by the mapping's label and id.
  */

@@ -14,9 +14,14 @@ import type { WorkParts } from "./parts.ts";
 const baselineSchema = z.object({
   activities: z.int().nullable(),
   conflictDetails: z.int().nullable(),
+  conflictsBefore: z.object({ of: z.enum(["syncJob", "repository"]), count: z.int() }).exactOptional(),
+  approvals: z.int().exactOptional(),
 });
 
-/** Up to where each feed was known before the request; null: it could not be read in time. */
+/**
+ * Up to where each feed was known before the request; null: it could not be read in time. `conflictsBefore`: how many conflicts there
+ * were, where a walk had seen them all. `approvals`: absent where nobody read them.
+ */
 export type Baseline = Readonly<z.infer<typeof baselineSchema>>;
 
 /** Nothing was known. */
@@ -33,18 +38,23 @@ export function feedOf(task: Task, list: ListName): Feed {
 
 /** Says that this task waits for both feeds, and makes sure that somebody reads them. */
 export async function follow(task: Task, parts: WorkParts, options: { nowMs: number; hurry: boolean }): Promise<void> {
-  for (const list of followed) {
-    await parts.book.waitFor(feedOf(task, list), task.id, {
-      nowMs: options.nowMs,
-      untilMs: options.nowMs + waiterForMs,
-    });
-    await parts.read(feedOf(task, list), { hurry: options.hurry });
-  }
+  for (const list of followed) await waitForFeed(feedOf(task, list), task, parts, options);
+}
+
+/** Says that this task waits for a feed, and makes sure that somebody reads it. */
+export async function waitForFeed(
+  feed: Feed,
+  task: Task,
+  parts: WorkParts,
+  { nowMs, hurry }: { nowMs: number; hurry: boolean },
+): Promise<void> {
+  await parts.book.waitFor(feed, task.id, { nowMs, untilMs: nowMs + waiterForMs });
+  await parts.read(feed, { hurry });
 }
 
 /** Says that this task waits no more. */
 export async function unfollow(task: Task, parts: WorkParts): Promise<void> {
-  for (const list of followed) await parts.book.leave(feedOf(task, list), task.id);
+  for (const list of [...followed, "approvals"] as const) await parts.book.leave(feedOf(task, list), task.id);
 }
 
 /** Where both feeds stand, counting only walks that began after this instant; null for a feed without such a walk. */

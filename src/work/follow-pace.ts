@@ -11,16 +11,21 @@ export interface FollowedRun {
   readonly finishSeenAtMs: number | undefined;
   /** Whether the activities say whose they are and whether they are final: then a walk that sees its end wakes it (wake-runs.ts). */
   readonly attributable: boolean;
+  /** The shortest time that something must last before it settles the run: unreadable feeds, a waiting approval. */
+  readonly patienceMs: number;
 }
 
 /**
  * When to look again: a fifth of the run's age from now, or of the time since its end was seen, inside the bounds; after the long sleep
- * where a walk wakes it. No later than its deadline.
+ * where a walk wakes it, or a fifth of its patience. No later than its deadline.
  */
 export function nextLookMs(run: FollowedRun, timing: Pick<WorkTiming, "followPaceMs" | "wokenPaceMs">): number {
-  const { nowMs, sentAtMs, deadlineMs, finishSeenAtMs, attributable } = run;
+  const { nowMs, sentAtMs, deadlineMs, finishSeenAtMs, attributable, patienceMs } = run;
   const [leastMs, mostMs] = timing.followPaceMs;
   const paceMs = Math.min(mostMs, Math.max(leastMs, (nowMs - (finishSeenAtMs ?? sentAtMs)) / 5));
-  const sleepMs = attributable && finishSeenAtMs === undefined ? timing.wokenPaceMs : paceMs;
+  const sleepMs =
+    attributable && finishSeenAtMs === undefined
+      ? Math.min(timing.wokenPaceMs, Math.max(leastMs, patienceMs / 5))
+      : paceMs;
   return nowMs < deadlineMs ? Math.min(nowMs + sleepMs, deadlineMs) : nowMs + sleepMs;
 }

@@ -203,6 +203,8 @@ function toOutcome(
     ...(ending.sends !== undefined && ending.sends > 1 ? { sends: ending.sends } : {}),
     ...(ending.confidence === undefined ? {} : { confidence: ending.confidence }),
     newConflicts: ending.newConflicts ?? null,
+    ...(ending.goneConflicts === undefined ? {} : { goneConflicts: ending.goneConflicts }),
+    ...(ending.stillConflicts === undefined ? {} : { stillConflicts: ending.stillConflicts }),
     count: ending.count ?? null,
     ...(changed === undefined ? {} : { changed }),
     ...(ending.offending === undefined ? {} : { offending: ending.offending }),

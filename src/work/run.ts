@@ -10,7 +10,10 @@ import type { Policy } from "../config/policy-set.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
 import { activateFirst, activatesFirst } from "./activate-first.ts";
-import { appearedSince, type Baseline, baselineSince, feedOf, follow, unfollow, writeBaseline } from "./evidence.ts";
+import { approvalsSince } from "./approvals.ts";
+import { takeBaseline } from "./baseline.ts";
+import { conflictChange } from "./conflict-change.ts";
+import { appearedSince, feedOf, follow, unfollow, writeBaseline } from "./evidence.ts";
 import { nextLookMs } from "./follow-pace.ts";
 import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
@@ -81,12 +84,12 @@ async function prepare(task: Task, { parts, policy, claim }: Preparation): Promi
     return sendStart(task, { parts, claim, baseline: "", knownSeq, acceptedEnds: true });
   }
   const readyAtMs = await parts.journal.ready(task.id);
-  const baseline = await baselineSince(task, parts, readyAtMs);
-  if (!isComplete(baseline) && nowMs - readyAtMs < parts.timing.baselineWithinMs) {
+  const { baseline, isReady, isComplete } = await takeBaseline(task, parts, { readyAtMs, follow: policy.follow });
+  if (!isReady && nowMs - readyAtMs < parts.timing.baselineWithinMs) {
     await follow(task, parts, { nowMs, hurry: true });
     return { step: "snooze", untilMs: nowMs + 250 };
   }
-  if (!isComplete(baseline)) parts.log.warn("run.without-baseline", { policy: task.policy, taskId: task.id });
+  if (!isComplete) parts.log.warn("run.without-baseline", { policy: task.policy, taskId: task.id });
   return sendStart(task, { parts, claim, baseline: writeBaseline(baseline), acceptedEnds: false });
 }
 
@@ -121,13 +124,15 @@ async function followRun(
   const finishSeenAtMs = isFinished(appeared) ? await parts.journal.finishSeen(task.id) : undefined;
   if (finishSeenAtMs !== undefined && entry.finishSeenAtMs === undefined)
     await follow(task, parts, { nowMs, hurry: true });
-  const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, finishSeenAtMs, timing: parts.timing });
-  if (ending !== undefined) return end({ ...ending, startedAtMs: sentAtMs, answerLost, sends: entry.sends }, from);
+  const approvals = await approvalsSince(task, parts, { entry, follow: policy.follow, nowMs });
+  const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, finishSeenAtMs, approvals });
+  if (ending !== undefined) {
+    const conflicts = await conflictChange(task, parts, { entry, appeared, ending });
+    return end({ ...ending, ...conflicts, startedAtMs: sentAtMs, answerLost, sends: entry.sends }, from);
+  }
   const { attributable } = appeared;
-  const followed = { nowMs, sentAtMs, deadlineMs: sentAtMs + policy.follow.deadlineMs, finishSeenAtMs, attributable };
-  return { step: "snooze", untilMs: nextLookMs(followed, parts.timing) };
-}
-
-function isComplete(baseline: Baseline): boolean {
-  return baseline.activities !== null && baseline.conflictDetails !== null;
+  const { deadlineMs, blockedAfterMs, unreadableForMs } = policy.follow;
+  const patienceMs = Math.min(blockedAfterMs ?? unreadableForMs, unreadableForMs);
+  const run = { nowMs, sentAtMs, deadlineMs: sentAtMs + deadlineMs, finishSeenAtMs, attributable, patienceMs };
+  return { step: "snooze", untilMs: nextLookMs(run, parts.timing) };
 }

@@ -2,18 +2,17 @@
 // Direct evidence needs a mapping that says whose an activity is and whether it is final; without one, a list that grew
 // and then stayed quiet settles the run by inference (design §4.8).
 import type { Policy } from "../config/policy-set.ts";
+import { type BlockingEvidence, judgeBlocked, tellWaiting } from "./blocked.ts";
 import type { Appeared } from "./evidence.ts";
 import type { Ending } from "./step.ts";
-import type { WorkTiming } from "./timing.ts";
 
 /** What the feeds show of one run. */
-export interface RunEvidence extends Appeared {
+export interface RunEvidence extends Appeared, BlockingEvidence {
   readonly nowMs: number;
   /** When the request was permitted. */
   readonly sentAtMs: number;
   /** When the run was first seen finished; undefined when it is not. */
   readonly finishSeenAtMs: number | undefined;
-  readonly timing: Pick<WorkTiming, "quietForMs" | "unreadableForMs">;
 }
 
 /** True when direct evidence says that every activity of the run is final. */
@@ -33,7 +32,7 @@ function settle(follow: Policy["follow"], evidence: RunEvidence): Ending | undef
     follow.until === "settled"
       ? (settleDirectly(follow, evidence) ?? settleByQuiet(follow, evidence))
       : settleByQuiet(follow, evidence);
-  return ending ?? unreadable(evidence) ?? overdue(follow, evidence);
+  return ending ?? judgeBlocked(follow, evidence) ?? unreadable(follow, evidence) ?? overdue(follow, evidence);
 }
 
 function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): Ending | undefined {
@@ -60,7 +59,7 @@ function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): Ending 
   if (!evidence.grew) return undefined;
   const grewAtMs = Math.max(activities.grewAtMs ?? 0, conflictDetails.grewAtMs ?? 0, evidence.sentAtMs);
   const walkedSince = Math.min(activities.walkStartedAtMs ?? 0, conflictDetails.walkStartedAtMs ?? 0) > grewAtMs;
-  if (!walkedSince || nowMs - grewAtMs < evidence.timing.quietForMs) return undefined;
+  if (!walkedSince || nowMs - grewAtMs < follow.quietForMs) return undefined;
   return judgeConflicts(follow, evidence, "inferred");
 }
 
@@ -79,9 +78,10 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: E
   return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts };
 }
 
-function unreadable({ nowMs, activities, conflictDetails, newConflicts, timing }: RunEvidence): Ending | undefined {
+function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence): Ending | undefined {
+  const { nowMs, activities, conflictDetails, newConflicts } = evidence;
   const since = Math.min(activities.failingSinceMs ?? nowMs, conflictDetails.failingSinceMs ?? nowMs);
-  if (nowMs - since < timing.unreadableForMs) return undefined;
+  if (nowMs - since < unreadableForMs) return undefined;
   const failure = activities.failure ?? conflictDetails.failure ?? "";
   return {
     status: "unknown",
@@ -105,7 +105,7 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): Ending | unde
     status,
     evidence: "none",
     reason,
-    detail: `not settled within its deadline: ${seen}`,
+    detail: `not settled within its deadline: ${[seen, tellWaiting(evidence.approvals)].filter(Boolean).join("; ")}`,
     newConflicts: evidence.newConflicts,
   };
 }

@@ -25,6 +25,9 @@ export interface Ending {
   readonly sends?: number | undefined;
   readonly confidence?: Confidence | undefined;
   readonly newConflicts?: number | undefined;
+  /** Of a run that is over, where it is known: conflicts from before the start that are gone, and that are still there. */
+  readonly goneConflicts?: number | undefined;
+  readonly stillConflicts?: number | undefined;
   readonly count?: number | undefined;
   readonly offending?: number | undefined;
   readonly offendingItems?: readonly string[] | undefined;

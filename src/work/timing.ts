@@ -6,9 +6,7 @@ export interface WorkTiming {
   readonly baselineWithinMs: number;
   /** How long evidence is looked for when the answer to a start got lost. */
   readonly verifyForMs: number;
-  /** How long a list must stay quiet after it grew, to settle a run without direct evidence. */
-  readonly quietForMs: number;
-  /** A feed that cannot be read for this long leaves the run unknown. */
+  /** How long a sync job that was deleted without a good answer may be unreadable before that is the outcome. */
   readonly unreadableForMs: number;
   /** How long after its slot a task of an unknown policy or service waits: they may be so new that this replica does not know them yet. */
   readonly unknownPolicyForMs: number;
@@ -24,7 +22,6 @@ export interface WorkTiming {
 export const defaultTiming: WorkTiming = {
   baselineWithinMs: 10_000,
   verifyForMs: 30_000,
-  quietForMs: 30_000,
   unreadableForMs: 300_000,
   unknownPolicyForMs: 120_000,
   queueForLeaseMs: 2_000,

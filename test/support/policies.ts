@@ -1,5 +1,12 @@
 // Policies for tests, complete and plain; a test changes what it is about.
-import type { Policy } from "../../src/config/policy-set.ts";
+import type { Follow, Policy } from "../../src/config/policy-set.ts";
+
+/** The waits of a policy file's defaults, but for approvals, which nobody reads. */
+export const followWaits: Pick<Follow, "quietForMs" | "unreadableForMs" | "blockedAfterMs"> = {
+  quietForMs: 30_000,
+  unreadableForMs: 300_000,
+  blockedAfterMs: undefined,
+};
 
 /** A run policy over sync job 42, every five seconds, with the defaults of a policy file. */
 export function testPolicy(changes: Partial<Policy> = {}): Policy {
@@ -13,7 +20,7 @@ export function testPolicy(changes: Partial<Policy> = {}): Policy {
     catchUp: "latest",
     catchUpWindowMs: 5_000,
     overlap: "skip",
-    follow: { until: "settled", deadlineMs: 60_000, conflictsMax: undefined },
+    follow: { ...followWaits, until: "settled", deadlineMs: 60_000, conflictsMax: undefined },
     onUnknown: "verify",
     where: { file: "test.yaml", line: 1 },
     ...changes,

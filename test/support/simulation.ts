@@ -2,7 +2,7 @@
 import type { Policy } from "../../src/config/policy-set.ts";
 import type { SimulationEvent } from "../../src/simulate/events.ts";
 import { type SimulationOptions, simulate } from "../../src/simulate/simulation.ts";
-import { testPolicy } from "./policies.ts";
+import { followWaits, testPolicy } from "./policies.ts";
 
 /** When simulations of tests begin. */
 export const startMs = Date.parse("2026-11-21T00:00:00Z");
@@ -13,7 +13,7 @@ export const minute = 60_000;
 /** A run policy every so many minutes. */
 export function everyMinutes(minutes: number, changes: Partial<Policy> = {}): Policy {
   const schedule = { kind: "every", everyMs: minutes * minute, spreadMs: 0 } as const;
-  const follow = { until: "settled", deadlineMs: 1_440 * minute, conflictsMax: undefined } as const;
+  const follow = { ...followWaits, until: "settled", deadlineMs: 1_440 * minute, conflictsMax: undefined } as const;
   return testPolicy({ schedule, follow, catchUpWindowMs: minutes * minute, ...changes });
 }
 

@@ -23,8 +23,6 @@ export const shortTiming: WorkTiming = {
   ...defaultTiming,
   baselineWithinMs: 3_000,
   verifyForMs: 3_000,
-  quietForMs: 1_500,
-  unreadableForMs: 3_000,
   unknownPolicyForMs: 1_500,
   queueForLeaseMs: 250,
   followPaceMs: [100, 1_000],
@@ -189,7 +187,7 @@ services:
     baseUrl: ${baseUrl}
     token: { env: TEST_TOKEN }
     timeouts: { request: 5s }${mapped === false ? "" : `\n    mapping:${mapped === "timed" ? timed : mapping}`}${more.join("")}
-defaults: { follow: { until: settled, deadline: 20s } }
+defaults: { follow: { until: settled, deadline: 20s, quietFor: 1500ms, unreadableFor: 3s } }
 policies:
 ${policies}`;
 }

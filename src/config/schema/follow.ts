@@ -18,12 +18,38 @@ const followSchema = z
     deadline: durationSchema("1s", "7d")
       .meta({ description: "How long to watch before the run is called timed-out.", default: "2h", examples: ["4h"] })
       .exactOptional(),
+    quietFor: durationSchema("1s", "1d")
+      .meta({
+        description:
+          "How long the activities must stay quiet after they grew, to settle a run that no mapping, or `until: quiet`, lets settle directly.",
+        default: "30s",
+        examples: ["2m"],
+      })
+      .exactOptional(),
+    unreadableFor: durationSchema("1s", "1d")
+      .meta({
+        description:
+          "Activities or conflict details that cannot be read for so long leave the run `unknown`, never `failed`. Approvals do not count.",
+        default: "5m",
+        examples: ["15m"],
+      })
+      .exactOptional(),
+    blockedAfter: z
+      .union([z.literal("off"), durationSchema("1s", "7d")])
+      .meta({
+        description:
+          "When an approval that appeared since the start still waits, and nothing has finished for so long, the run is `blocked` (docs/settling.md). `off`, or not shorter than `deadline`: approvals are not read.",
+        default: "5m",
+        examples: ["30m"],
+      })
+      .exactOptional(),
     conflictsMax: z
       .int()
       .min(0)
       .max(1_000_000)
       .meta({
-        description: "More new conflicts than this make the outcome `conflicts`; not looked at unless said.",
+        description: "More new conflicts than this make the outcome `conflicts`.",
+        default: 0,
         examples: [0],
       })
       .exactOptional(),

@@ -30,6 +30,13 @@ const itemMappingSchema = z.strictObject({
   label: expressionSchema
     .meta({ description: "What people call it. Without it: its id.", examples: ["item.name"] })
     .exactOptional(),
+  sample: textSchema
+    .meta({
+      description:
+        "A JSON file beside the policy file: one item, a list of items, or an answer of the service with `value`. When policies are loaded, each expression is tried on its items.",
+      examples: ["samples/activities.json"],
+    })
+    .exactOptional(),
 });
 
 const describedItem = (what: string) =>

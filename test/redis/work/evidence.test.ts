@@ -47,7 +47,7 @@ function partsFor({ unknown, readsFrom = book }: { unknown?: string; readsFrom?:
   const reader: ItemReader = {
     read: () => item("none", undefined),
     knows: (fact) => fact !== unknown,
-    failures: () => ({ count: 0, last: "" }),
+    failures: () => ({ count: 0, last: "", item: "" }),
   };
   return {
     policy: () => testPolicy(),

@@ -88,14 +88,15 @@ describe("syncline validate", () => {
     expect(exitCode).toBe(0);
     expect(said.split("\n").filter((line) => !line.startsWith("  hint: "))).toEqual([
       "a.yaml:5: warning: nightly: catchUp: all starts the newest late slot only, since no two lie inside its catchUpWindow of 1h",
+      "a.yaml:5: warning: nightly: its runs (and those of 5 more) settle only when the activities grew and then stayed quiet for 30s, since services.main.mapping.activity does not say syncJobId and finished",
       "a.yaml:6: warning: often: catchUp: all starts the newest late slot only, since no two lie inside its catchUpWindow of 5m",
       "a.yaml:7: warning: at-once: catchUp: all starts late slots at the same time, and overlap: skip then skips all but one of them",
-      "OK, 3 warnings: 7 policies, 1 service in 1 file",
+      "OK, 4 warnings: 7 policies, 1 service in 1 file",
     ]);
     const { warnings, ok } = JSON.parse((await validate({ "a.yaml": text }, { args: ["--json"] })).text);
     expect(ok).toBe(true);
-    expect(warnings).toHaveLength(3);
-    expect(warnings[2]).toMatchObject({ file: "a.yaml", line: 7, policy: "at-once" });
+    expect(warnings).toHaveLength(4);
+    expect(warnings[3]).toMatchObject({ file: "a.yaml", line: 7, policy: "at-once" });
   });
 
   it("warns of one time that is over, or that the clocks leave out", async () => {

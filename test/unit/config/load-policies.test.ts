@@ -59,6 +59,7 @@ describe("a policy file without mistakes", () => {
       blackouts: [{ cron: "0 22 * * 5", durationMs: 28_800_000 }],
       holidays: ["2026-12-25"],
     };
+    const waits = { quietForMs: 30_000, unreadableForMs: 300_000, blockedAfterMs: 300_000 };
     expect(loaded.set.policies).toEqual([
       {
         name: "contracts-nightly",
@@ -76,7 +77,7 @@ describe("a policy file without mistakes", () => {
         catchUp: "latest",
         catchUpWindowMs: 3_600_000,
         overlap: "queue",
-        follow: { until: "settled", deadlineMs: 14_400_000, conflictsMax: 0 },
+        follow: { ...waits, until: "settled", deadlineMs: 14_400_000, conflictsMax: 0 },
         onUnknown: "verify",
         where: { file, line: 13 },
       },
@@ -90,7 +91,7 @@ describe("a policy file without mistakes", () => {
         catchUp: "latest",
         catchUpWindowMs: 600_000,
         overlap: "queue",
-        follow: { until: "accepted", deadlineMs: 14_400_000, conflictsMax: undefined },
+        follow: { ...waits, until: "accepted", deadlineMs: 14_400_000, conflictsMax: undefined },
         onUnknown: "verify",
         where: { file, line: 19 },
       },
@@ -104,7 +105,7 @@ describe("a policy file without mistakes", () => {
         catchUp: "latest",
         catchUpWindowMs: 3_600_000,
         overlap: "queue",
-        follow: { until: "settled", deadlineMs: 14_400_000, conflictsMax: undefined },
+        follow: { ...waits, until: "settled", deadlineMs: 14_400_000, conflictsMax: undefined },
         onUnknown: "verify",
         where: { file, line: 25 },
       },

@@ -5,11 +5,13 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type LoadedPolicies, loadPolicies } from "../../../src/config/load-policies.ts";
 import type { PolicyChecks } from "../../../src/config/policy-checks.ts";
+import { checkOnItem } from "../../../src/feeds/mapping.ts";
 
 /** Accepts 5 or 6 fields; and expressions without "oops". */
 export const checks: PolicyChecks = {
   cron: (expression) => (/^\S+( \S+){4,5}$/.test(expression) ? undefined : "five or six fields are needed"),
   expression: (cel) => (cel.includes("oops") ? "unexpected oops" : undefined),
+  onItem: checkOnItem,
 };
 
 /** The variables that the tests and the examples use. */

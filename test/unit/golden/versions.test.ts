@@ -23,7 +23,9 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   outcome: parseOutcome,
   "outcome-with-confidence": parseOutcome,
   "outcome-of-poll": parseOutcome,
+  "outcome-with-conflicts": parseOutcome,
   baseline: (value) => parseBaseline(JSON.stringify(value)),
+  "baseline-with-counts": (value) => parseBaseline(JSON.stringify(value)),
 };
 
 describe("what version 1 wrote", () => {

@@ -95,6 +95,7 @@ describe("helm/syncline/files/dashboard.json", () => {
       "syncline_starts_repeated_total",
       "syncline_unknown_starts_total",
       "syncline_policy_stale_from_timestamp_seconds",
+      "syncline_feed_mapping_failures_total",
       "syncline_feed_walk_duration_seconds",
       "syncline_http_tries_total",
       "syncline_breaker_openings_total",

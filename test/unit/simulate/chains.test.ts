@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { After, Policy } from "../../../src/config/policy-set.ts";
 import { SlotList } from "../../../src/simulate/slot-list.ts";
 import { Tally } from "../../../src/simulate/tally.ts";
+import { followWaits } from "../../support/policies.ts";
 import { everyMinutes, minute, type SimulationCase, simulateMinutes, startMs } from "../../support/simulation.ts";
 
 const first = (changes: Partial<Policy> = {}) =>
@@ -120,7 +121,9 @@ describe("a policy that follows another, in a simulation", () => {
     expect(
       of([blocker, first(), follower("second", "first", { following: { on: ["succeeded", "skipped"] } })], { run: 50 }),
     ).toEqual(["second 60 started at 110"]);
-    const impatient = first({ follow: { until: "settled", deadlineMs: 5 * minute, conflictsMax: undefined } });
+    const impatient = first({
+      follow: { ...followWaits, until: "settled", deadlineMs: 5 * minute, conflictsMax: undefined },
+    });
     expect(of([impatient, follower("second", "first")])).toEqual([
       `second 60 skipped predecessor at 65: ${taskOf(1)} ended timed-out, and 1 more`,
     ]);
@@ -178,7 +181,9 @@ describe("a policy that follows another, in a simulation", () => {
   });
 
   it("a start that is not followed ends as accepted, once it is answered", () => {
-    const accepted = first({ follow: { until: "accepted", deadlineMs: 60 * minute, conflictsMax: undefined } });
+    const accepted = first({
+      follow: { ...followWaits, until: "accepted", deadlineMs: 60 * minute, conflictsMax: undefined },
+    });
     const policies = [accepted, follower("second", "first", { following: { on: ["accepted"] } })];
     expect(tellPlanned({ policies, to: 60, options: assumed({ requestMs: minute }) }).at(-1)).toBe(
       "second 60 started at 61",

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Tally } from "../../../src/simulate/tally.ts";
+import { followWaits } from "../../support/policies.ts";
 import { everyMinutes, minute, simulateMinutes, startMs, tellTasks } from "../../support/simulation.ts";
 
 const tallyOf = (simulation: Parameters<typeof simulateMinutes>[0]) => {
@@ -112,7 +113,10 @@ describe("the overlap rule in a simulation", () => {
 
   it("holds a sync job no longer than its run is followed: until accepted for the request only, else until the deadline", () => {
     const until = (follow: "accepted" | "settled", deadlineMs: number) =>
-      everyMinutes(10, { overlap: "skip", follow: { until: follow, deadlineMs, conflictsMax: undefined } });
+      everyMinutes(10, {
+        overlap: "skip",
+        follow: { ...followWaits, until: follow, deadlineMs, conflictsMax: undefined },
+      });
     const accepted = tallyOf({ policies: [until("accepted", 120 * minute)], to: 30, run: 15 });
     expect(accepted.totals).toMatchObject({ runs: 3, atOnce: 2, overlaps: 2 });
     const given = tallyOf({ policies: [until("settled", 12 * minute)], to: 30, run: 25 });

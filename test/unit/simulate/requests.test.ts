@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { FeedWalks } from "../../../src/simulate/feed-walks.ts";
 import { RequestMeter } from "../../../src/simulate/request-meter.ts";
+import { followWaits } from "../../support/policies.ts";
 import { everyMinutes, simulateMinutes } from "../../support/simulation.ts";
 
 describe("the walks of a followed repository", () => {
@@ -48,7 +49,7 @@ describe("the walks of a followed repository", () => {
 describe("requests a service gets", () => {
   it("counts starts, pages of feeds, polls by what they read, and masks", () => {
     const meter = new RequestMeter({ pages: 3, requestMs: 0 });
-    const until = { until: "accepted", deadlineMs: 60_000, conflictsMax: undefined } as const;
+    const until = { ...followWaits, until: "accepted", deadlineMs: 60_000, conflictsMax: undefined } as const;
     const policies = [
       everyMinutes(30, { name: "starts", action: { kind: "run", syncJobs: [1, 2] }, follow: until }),
       everyMinutes(60, { name: "wakes", action: { kind: "activate", syncJobs: [3] } }),
@@ -61,5 +62,19 @@ describe("requests a service gets", () => {
     expect(Object.fromEntries(meter.requests())).toEqual({
       main: { starts: 2 * 2 + 1 + 1, feeds: 3 * 2 * 3, polls: 6 + 3 * 3, masks: 3 },
     });
+  });
+
+  it("counts the approvals: once before a short run, and while a long one goes on, unless the policy says off", () => {
+    const feedsOf = (blockedAfterMs: number | undefined, run: number) => {
+      const meter = new RequestMeter({ pages: 3, requestMs: 0 });
+      const follow = { ...followWaits, until: "settled", deadlineMs: 3_600_000, conflictsMax: undefined } as const;
+      const policies = [everyMinutes(30, { follow: { ...follow, blockedAfterMs } })];
+      for (const event of simulateMinutes({ policies, to: 60, run })) meter.add(event);
+      return meter.requests().get("main")?.feeds ?? 0;
+    };
+    // Two runs, at minute 30 and 60: a walk of three pages before each. The others keep their two lists.
+    expect(feedsOf(300_000, 0.5)).toBe(feedsOf(undefined, 0.5) + 2 * 3);
+    // Followed as the two lists are: half as many again.
+    expect(feedsOf(300_000, 10)).toBe(feedsOf(undefined, 10) * 1.5);
   });
 });

@@ -12,7 +12,7 @@ import { simulate } from "../../../src/simulate/simulation.ts";
 import type { Pause } from "../../../src/tasks/pause.ts";
 import type { Task } from "../../../src/tasks/task.ts";
 import { MemoryChains } from "../../support/memory-chains.ts";
-import { testPolicy } from "../../support/policies.ts";
+import { followWaits, testPolicy } from "../../support/policies.ts";
 
 const second = 1_000;
 const fromMs = Date.parse("2026-11-21T00:00:00Z");
@@ -57,7 +57,12 @@ const houses = fc
     });
     const followers = rest.map((one, index): Policy => {
       const syncJobs = Array.from({ length: one.targets }, (_, job) => 100 * index + job);
-      const follow = { until: "settled", deadlineMs: one.deadline * second, conflictsMax: undefined } as const;
+      const follow = {
+        ...followWaits,
+        until: "settled",
+        deadlineMs: one.deadline * second,
+        conflictsMax: undefined,
+      } as const;
       const after = {
         policy: `p${one.after % (index + 1)}`,
         on: one.on,

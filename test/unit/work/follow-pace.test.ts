@@ -4,7 +4,14 @@ import { type FollowedRun, nextLookMs } from "../../../src/work/follow-pace.ts";
 import { defaultTiming } from "../../../src/work/timing.ts";
 
 const day = 86_400_000;
-const run: FollowedRun = { nowMs: 0, sentAtMs: 0, deadlineMs: day, finishSeenAtMs: undefined, attributable: true };
+const run: FollowedRun = {
+  nowMs: 0,
+  sentAtMs: 0,
+  deadlineMs: day,
+  finishSeenAtMs: undefined,
+  attributable: true,
+  patienceMs: 300_000,
+};
 
 /** How often a run looks in this time after its start. */
 function looksIn(forMs: number, changes: Partial<FollowedRun>): number {
@@ -25,6 +32,7 @@ describe("the pace of a followed run", () => {
     ["an hour old", { nowMs: 3_600_000 }, 3_660_000],
     ["an hour old, and nothing says whose activities are", { nowMs: 3_600_000, attributable: false }, 3_615_000],
     ["an hour old and just finished", { nowMs: 3_600_000, finishSeenAtMs: 3_600_000 }, 3_601_000],
+    ["of little patience", { nowMs: 1_000, patienceMs: 10_000 }, 3_000],
     ["at its deadline soon", { nowMs: 3_600_000, deadlineMs: 3_610_000 }, 3_610_000],
     ["past its deadline", { nowMs: 3_600_000, deadlineMs: 3_600_000 }, 3_660_000],
   ])("of one that is %s", (_, changes, expected) => {

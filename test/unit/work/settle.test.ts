@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { FeedStatus } from "../../../src/store/feed-book.ts";
 import type { SeenItem } from "../../../src/store/seen-item.ts";
 import { type RunEvidence, settleRun } from "../../../src/work/settle.ts";
+import { followWaits } from "../../support/policies.ts";
 
 const status: FeedStatus = {
   generation: 0,
@@ -44,10 +45,10 @@ function settled(changes: Partial<RunEvidence>) {
     nowMs: 3_000,
     sentAtMs: 1_000,
     finishSeenAtMs: 1_600,
-    timing: { quietForMs: 30_000, unreadableForMs: 300_000 },
+    approvals: undefined,
     ...changes,
   };
-  return settleRun({ until: "settled", deadlineMs: 60_000, conflictsMax: undefined }, evidence);
+  return settleRun({ ...followWaits, until: "settled", deadlineMs: 60_000, conflictsMax: undefined }, evidence);
 }
 
 describe("a run whose activities may be of another start too", () => {

@@ -1,0 +1,40 @@
+import { describe, expect, it } from "vitest";
+import { fileWith, loadText, problemsOf } from "./policy-fixture.ts";
+
+/** The waits of a run policy with this `follow`. */
+async function waitsOf(follow: string) {
+  const loaded = await loadText(fileWith(`  - { name: a, service: main, run: { syncJobs: [1] }, follow: ${follow} }`));
+  if (!loaded.ok) throw new Error(loaded.problems.map(({ message }) => message).join());
+  const { quietForMs, unreadableForMs, blockedAfterMs } = loaded.set.policies[0]?.follow ?? {};
+  return [quietForMs, unreadableForMs, blockedAfterMs];
+}
+
+describe("how long a run's followers are patient", () => {
+  it("is said by the policy, or by the defaults", async () => {
+    expect(await waitsOf("{ until: settled }")).toEqual([30_000, 300_000, 300_000]);
+    expect(await waitsOf("{ quietFor: 2m, unreadableFor: 15m, blockedAfter: 1h }")).toEqual([
+      120_000, 900_000, 3_600_000,
+    ]);
+  });
+
+  it("leaves approvals unread when the policy says off, or when the run is over before one could block it", async () => {
+    expect(await waitsOf("{ blockedAfter: off }")).toEqual([30_000, 300_000, undefined]);
+    expect(await waitsOf("{ deadline: 5m }")).toEqual([30_000, 300_000, undefined]);
+    expect(await waitsOf("{ deadline: 301s }")).toEqual([30_000, 300_000, 300_000]);
+  });
+
+  it("is nothing to say of a run that nobody follows", async () => {
+    const follow = "{ until: accepted, quietFor: 1m, unreadableFor: 1m, blockedAfter: off }";
+    const policy = fileWith(`  - { name: a, service: main, run: { syncJobs: [1] }, follow: ${follow} }`);
+    expect((await problemsOf(policy)).map((problem) => problem.replace(/^\S+ /, ""))).toEqual([
+      "follow.quietFor needs following: until is accepted",
+      "follow.unreadableFor needs following: until is accepted",
+      "follow.blockedAfter needs following: until is accepted",
+    ]);
+  });
+
+  it("is a duration or off", async () => {
+    const policy = fileWith("  - { name: a, service: main, run: { syncJobs: [1] }, follow: { blockedAfter: never } }");
+    expect((await problemsOf(policy)).join()).toContain("follow.blockedAfter: a duration is a whole number");
+  });
+});

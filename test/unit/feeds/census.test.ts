@@ -1,0 +1,171 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { silentLog } from "../../../src/core/event-log.ts";
+import type { ListName } from "../../../src/core/list-name.ts";
+import { beginCensus } from "../../../src/feeds/census.ts";
+import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { walkFeed } from "../../../src/feeds/walk-feed.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
+import type { EndedWalk, FeedStatus } from "../../../src/store/feed-book.ts";
+import type { ItemFacts } from "../../../src/tasks/feed.ts";
+
+/** What the list holds, page by page, and what its `$count` says. */
+let pages: readonly (readonly unknown[])[] = [];
+let saidCount = 0;
+const server = createServer((request, response) => {
+  const url = new URL(request.url ?? "", "http://here");
+  const page = Number(url.searchParams.get("$skip") ?? 0);
+  const next = page + 1 < pages.length ? { "@odata.nextLink": `${url.pathname}?$skip=${page + 1}` } : {};
+  const body = url.pathname.endsWith("$count") ? String(saidCount) : JSON.stringify({ value: pages[page], ...next });
+  response.writeHead(200, { "content-type": "application/json" }).end(body);
+});
+let service: SyncService;
+let origin = "";
+
+beforeAll(async () => {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  origin = `http://127.0.0.1:${port}`;
+  service = new SyncService({ baseUrl: origin, token: staticToken("x") });
+});
+afterAll(() => {
+  service.close();
+  server.close();
+});
+beforeEach(() => {
+  saidCount = -1;
+});
+
+const nothing: FeedStatus = {
+  seq: 0,
+  generation: 0,
+  knowledge: undefined,
+  shape: undefined,
+  count: 0,
+  walks: 1,
+  walkStartedAtMs: undefined,
+  walkEndedAtMs: undefined,
+  grewAtMs: undefined,
+  wantedAtMs: undefined,
+  failingSinceMs: undefined,
+  failure: undefined,
+};
+
+/** What the walk of a list tells the feed book at its end. */
+async function walked(list: ListName, knowledge?: string): Promise<EndedWalk | undefined> {
+  let ended: EndedWalk | undefined;
+  const mapping = { id: "item.id", syncJobId: "item.job" };
+  await walkFeed(
+    { v: 1, kind: "feed-walk", service: "main", repository: null, list },
+    {
+      book: {
+        takeIn: async (_feed, _status, { items }) => items.map(() => "known"),
+        keepKnowledge: async () => {},
+        told: async () => {},
+        discoveredSince: async () => [],
+        keepShape: async () => {},
+        walked: async (_feed, walk) => {
+          ended = walk;
+        },
+        failed: async (_feed, failure) => expect(failure).toBe(""),
+        status: async () => ({ ...nothing, knowledge }),
+        waiting: async () => 1,
+      },
+      nowMs: async () => 10_000_000,
+      service: () => service,
+      held: async () => undefined,
+      itemReader: () => createItemReader(list, mapping),
+      pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
+      log: silentLog,
+    },
+    new AbortController().signal,
+  );
+  return ended;
+}
+
+const censusOf = async (list: ListName) => Object.fromEntries((await walked(list))?.census ?? []);
+const conflict = (id: number, job: number | null) => ({ id, job });
+
+describe("a walk of the whole list", () => {
+  it("counts conflicts by sync job", async () => {
+    pages = [[conflict(1, 42), conflict(2, 42), conflict(3, 43), conflict(4, null)]];
+    expect(await censusOf("conflictDetails")).toEqual({ all: 4, "job 42": 2, "job 43": 1 });
+  });
+
+  it("notes which approvals are there", async () => {
+    pages = [[conflict(7, 42), conflict(8, 42)]];
+    expect(await censusOf("approvals")).toEqual({ all: 2, "item 7": 1, "item 8": 1 });
+  });
+
+  it("counts an empty list as empty", async () => {
+    pages = [[]];
+    expect(await censusOf("conflictDetails")).toEqual({ all: 0 });
+  });
+
+  it("counts what pages show twice once, if the service's own count agrees", async () => {
+    pages = [
+      [conflict(1, 42), conflict(2, 42)],
+      [conflict(2, 42), conflict(3, 42)],
+    ];
+    saidCount = 3;
+    expect(await censusOf("conflictDetails")).toEqual({ all: 3, "job 42": 3 });
+  });
+
+  it("counts nothing where the service's own count differs: something was between the pages", async () => {
+    pages = [[conflict(1, 42), conflict(2, 42)], [conflict(3, 42)]];
+    saidCount = 4;
+    expect((await walked("conflictDetails"))?.census).toBeUndefined();
+  });
+
+  it("counts nothing where it went on from a page on which another walk had stopped", async () => {
+    pages = [[conflict(1, 42)], [conflict(2, 42), conflict(3, 42)]];
+    saidCount = 2;
+    const next = `${origin}/odata/syncconflictdetails?$skip=1`;
+    const page = { pages: 1, items: 1, trail: "known", lastPage: null, openFrom: null, openPages: 0 };
+    const underway = { ...page, startedAtMs: 1, sinceSeq: 0, next, restarts: 0 };
+    const known = {
+      v: 1,
+      order: "undecided",
+      orderSinceMs: 0,
+      forTail: 0,
+      forHead: 0,
+      wholeAtMs: null,
+      ...page,
+      underway,
+    };
+    const ended = await walked("conflictDetails", JSON.stringify(known));
+    expect([ended?.whole, ended?.census]).toEqual([true, undefined]);
+    // Begun anew it has seen all of it.
+    saidCount = 3;
+    const anew = await walked("conflictDetails", JSON.stringify({ ...known, underway: { ...underway, next: null } }));
+    expect(anew?.census?.get("all")).toBe(3);
+  });
+
+  it("counts nothing in lists of which nobody asks what is gone", async () => {
+    pages = [[conflict(1, 42)]];
+    expect((await walked("activities"))?.census).toBeUndefined();
+  });
+});
+
+describe("a list that is too long to count", () => {
+  it("is not counted, and costs no more memory", () => {
+    const census = beginCensus("approvals");
+    const item = (id: number): ItemFacts => ({
+      id: String(id),
+      fingerprint: "",
+      syncJobId: undefined,
+      startedAtMs: undefined,
+      finished: undefined,
+      succeeded: undefined,
+      label: undefined,
+    });
+    census?.add(Array.from({ length: 1_000 }, (_, id) => item(id)));
+    expect(census?.counts()?.size).toBe(1_001);
+    census?.add(Array.from({ length: 5_000 }, (_, id) => item(id + 1_000)));
+    expect(census?.counts()).toBeUndefined();
+    expect(census?.seen().items).toBe(1_001);
+  });
+});
