@@ -3,7 +3,7 @@
 // deadline, but one that hears nothing for half a minute is thrown away and made anew.
 import { Cluster, type Command, Redis, type RedisOptions } from "ioredis";
 import { hasHashTag, parseRedisAddress, type RedisAccess, type RedisAddress } from "../config/redis-address.ts";
-import { withDeadline } from "../core/clock.ts";
+import { nextTurn, withDeadline } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
 
 /** Where Redis is, and what all keys of this Syncline start with. */
@@ -36,7 +36,9 @@ const reconnectMsMax = 2_000;
  */
 export function createRedisClient(target: RedisTarget, use: ConnectionUse): Redis | Cluster {
   const address = parseRedisAddress(target.url);
-  return address.kind === "cluster" ? createCluster(target, address, use) : new Redis(redisOptions(target, use));
+  if (address.kind === "cluster") return createCluster(target, address, use);
+  const options = redisOptions(target, use);
+  return use === "commands" ? new GatheringRedis(options) : new Redis(options);
 }
 
 /**
@@ -111,6 +113,28 @@ class BoundedCluster extends Cluster {
   override sendCommand(...args: Parameters<Cluster["sendCommand"]>): unknown {
     const [command]: [Command, ...unknown[]] = args;
     withDeadline(command.promise, commandTimeoutMs, () => new Error("Command timed out")).catch(command.reject);
+    return super.sendCommand(...args);
+  }
+}
+
+/**
+ * A client that writes to its socket once a turn of the event loop, whatever it was asked to send in it: a write costs more than the
+ * command in it. Each command keeps its own deadline and its own answer.
+ */
+class GatheringRedis extends Redis {
+  #corked: Redis["stream"] | undefined;
+
+  override sendCommand(...args: Parameters<Redis["sendCommand"]>): unknown {
+    const { stream } = this;
+    if (this.status === "ready" && this.#corked !== stream) {
+      this.#corked = stream;
+      stream.cork();
+      const flush = () => {
+        if (this.#corked === stream) this.#corked = undefined;
+        stream.uncork();
+      };
+      nextTurn().then(flush, flush);
+    }
     return super.sendCommand(...args);
   }
 }
