@@ -5,6 +5,7 @@ import { FeedMirror } from "./feed-mirror.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
 import { createScript, type Store } from "./redis.ts";
 import type { SeenItem } from "./seen-item.ts";
+import { entryKey } from "./start-entry.ts";
 
 /** A page as the reader takes it in; `sinceSeq`: what was discovered later counts as found by this walk. */
 export interface FeedPage {
@@ -69,6 +70,12 @@ const failScript = createScript(`${now}
 redis.call('HSETNX', KEYS[1], 'failingSinceMs', now)
 redis.call('HSET', KEYS[1], 'failure', ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1`);
+
+// KEYS: waiters, status, journal entry of the waiter. ARGV: task, until when, now.
+const waitScript = createScript(`
+if redis.call('HGET', KEYS[3], 'state') == 'settled' then return 0 end
+if redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1]) == 1 then redis.call('HSET', KEYS[2], 'wantedAtMs', ARGV[3]) end
 return 1`);
 
 /** The feed book in Redis. */
@@ -151,11 +158,14 @@ export class FeedBook {
     return (await this.#mirror(feed, seq).since(seq)) ?? [];
   }
 
-  /** Says that somebody waits for this feed until then; the reader goes on while anybody does. */
-  async waitFor(feed: Feed, waiter: string, { nowMs, untilMs }: { nowMs: number; untilMs: number }): Promise<void> {
-    const { redis } = this.#store;
+  /**
+   * Says that this task waits for the feed until then; the reader goes on while any does. Nothing is said for a task whose start is over:
+   * whoever was held up while somebody else ended it would keep the reader awake for nobody.
+   */
+  async waitFor(feed: Feed, taskId: string, { nowMs, untilMs }: { nowMs: number; untilMs: number }): Promise<void> {
     const [statusKey = ""] = this.#keys(feed);
-    if ((await redis.zadd(this.#waiters(feed), untilMs, waiter)) > 0) await redis.hset(statusKey, "wantedAtMs", nowMs);
+    const keys = [this.#waiters(feed), statusKey, entryKey(this.#store, taskId)];
+    await waitScript(this.#store, keys, [taskId, untilMs, nowMs]);
   }
 
   /** Says that this waiter has what it wanted. */

@@ -4,8 +4,8 @@ import { tallyOutcomeLua } from "./chain-scripts.ts";
 import { leaseKey, releaseLua } from "./leases.ts";
 import { createScript, type Store } from "./redis.ts";
 import { tallyKey } from "./slot-ledger.ts";
-import type { StartState } from "./start-entry.ts";
-import { entryKey, entryRetentionMs, inFlightKey } from "./start-journal.ts";
+import { entryKey, type StartState } from "./start-entry.ts";
+import { entryRetentionMs, inFlightKey } from "./start-journal.ts";
 
 /** How many outcomes are kept; older ones are dropped. About 800 bytes each. */
 const outcomesMax = 20_000;

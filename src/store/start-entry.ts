@@ -1,6 +1,7 @@
-// What the start journal holds of one start, and how it is read from Redis. Called by start-journal.ts; its types are work/'s.
+// What the start journal holds of one start, and how it is read from Redis. Called by start-journal.ts; its types are work/'s, its key the other scripts' that ask for its state.
 import { isJsonObject } from "../core/json.ts";
 import { refuseNewer } from "../core/newer-version.ts";
+import type { Store } from "./redis.ts";
 
 /** The states of a start, in order. */
 export type StartState = "claimed" | "sending" | "answered" | "settled";
@@ -36,6 +37,11 @@ export interface AnswerLoss {
   readonly detail: string;
   /** When that was noticed, milliseconds UTC by Redis: a run that the request started began before. */
   readonly atMs?: number | undefined;
+}
+
+/** Where the entry of a task stands. */
+export function entryKey({ key }: Pick<Store, "key">, taskId: string): string {
+  return key("start", taskId);
 }
 
 /**

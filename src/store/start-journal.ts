@@ -20,10 +20,10 @@ import {
   sendAtOnceScript,
   sendScript,
 } from "./journal-scripts.ts";
-import { leaseKey } from "./leases.ts";
+import { type LeaseSubject, leaseKey } from "./leases.ts";
 import type { Store } from "./redis.ts";
 import type { RedisWatch } from "./redis-watch.ts";
-import { type AnswerLoss, type StartEntry, toEntry, toLoss } from "./start-entry.ts";
+import { type AnswerLoss, entryKey, type StartEntry, toEntry, toLoss } from "./start-entry.ts";
 
 /**
  * Whether the request may go out now, and if not, why. `hold`: not now, Redis is unsafe, a moment ago another one, or its replicas lag.
@@ -79,11 +79,14 @@ export class StartJournal {
   }
 
   /**
-   * Claims a start for this owner, unless it has gone further already; answers what stands there now.
+   * Claims a start for this owner, unless it has gone further already; answers what stands there now. `lease`: what it holds while it is
+   * under way, prolonged in the same step.
    * @throws NewerVersionError when a newer version of Syncline has it in work.
    */
-  async claim(taskId: string, owner: string): Promise<StartEntry> {
-    return toEntry(await claimScript(this.#store, [this.#key(taskId)], [owner, entryRetentionMs]));
+  async claim(taskId: string, owner: string, lease?: LeaseSubject & { readonly leaseMs: number }): Promise<StartEntry> {
+    const keys = lease === undefined ? [] : [leaseKey(this.#store, lease)];
+    const args = [owner, entryRetentionMs, taskId, lease?.leaseMs ?? ""];
+    return toEntry(await claimScript(this.#store, [this.#key(taskId), ...keys], args));
   }
 
   /** What stands there; undefined when nobody has claimed the start, or it was forgotten (30 days after its last step). */
@@ -228,11 +231,6 @@ export class StartJournal {
   #keys(task: JournalTask): string[] {
     return [this.#key(task.id), inFlightKey(this.#store, task)];
   }
-}
-
-/** Where the entry of a task stands. */
-export function entryKey({ key }: Pick<Store, "key">, taskId: string): string {
-  return key("start", taskId);
 }
 
 /** Where the starts in flight of a task's sync job stand. */

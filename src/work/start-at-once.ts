@@ -5,8 +5,9 @@ import { createDeadline } from "../core/clock.ts";
 import type { Task } from "../tasks/task.ts";
 import type { WorkParts } from "./parts.ts";
 import { leaseMs } from "./run.ts";
-import { acceptedEnds, sendPermitted, sendWithinMs } from "./send-start.ts";
+import { acceptedEnds, sendPermitted } from "./send-start.ts";
 import type { Step } from "./step.ts";
+import { sendWithinMs } from "./timing.ts";
 
 /** Starts a run or an activation in as few steps as there are; undefined, with nothing sent, when that is not possible now. */
 export async function startAtOnce(task: Task, parts: WorkParts, owner: string): Promise<Step | undefined> {

@@ -18,6 +18,9 @@ export interface WorkTiming {
   readonly followPaceMs: readonly [number, number];
 }
 
+/** A process that slept longer than this between permission and request does not send: it may have been given up for dead. */
+export const sendWithinMs = 5_000;
+
 /** The waits unless said otherwise. */
 export const defaultTiming: WorkTiming = {
   baselineWithinMs: 10_000,

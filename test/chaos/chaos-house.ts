@@ -26,6 +26,7 @@ import type { ReplicaOrders } from "./replica-orders.ts";
 
 const beginWithinMs = 60_000;
 const drainWithinMs = 180_000;
+const reachableWithinMs = 20_000;
 /** The sweep leaves entries of the outbox that are younger than this. */
 const sweepAfterMs = 5_100;
 const looksMax = 3;
@@ -162,11 +163,36 @@ export class ChaosHouse {
         if ((await producer.pending("main")) === 0) return;
         await delay(100);
       }
-      throw new Error("the queues did not get empty in time");
+      throw new Error(`the queues did not get empty in time: ${await this.#leftInQueues()}`);
     } finally {
       await producer.close();
       await app.stop();
     }
+  }
+
+  /** Waits until Redis answers again; its connection may be resting between two tries. */
+  async untilReachable(): Promise<void> {
+    for (const untilMs = performance.now() + reachableWithinMs; ; await delay(100)) {
+      try {
+        await this.parts.store.redis.ping();
+        return;
+      } catch (error) {
+        if (performance.now() > untilMs) throw error;
+      }
+    }
+  }
+
+  async #leftInQueues(): Promise<string> {
+    const { store, redis } = this.parts;
+    const left: string[] = [];
+    for (const queue of ["main-actions", "main-polls"]) {
+      const of = (list: string) => [redis.prefix, queue, list].join(":");
+      for (const list of ["wait", "active"])
+        left.push(...(await store.redis.lrange(of(list), 0, 20)).map((id) => `${list} ${id}`));
+      for (const list of ["prioritized", "delayed"])
+        left.push(...(await store.redis.zrange(of(list), "0", "20")).map((id) => `${list} ${id}`));
+    }
+    return left.join(", ");
   }
 
   /** What the command that operators have says of everything up to this instant: nothing when all is well. */

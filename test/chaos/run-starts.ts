@@ -67,6 +67,7 @@ async function passThrough(seed: number, { plan, house, redis }: Scene): ReturnT
     await Promise.all([...queued, ...troubled]);
     // As a sweep does, or an operator: what is known already is dropped, what Redis lost comes again.
     await again(() => producer.enqueue(tasks));
+    await house.untilReachable();
     await house.workOff();
     const verdict = await checkStarts(house, { plan, tasks });
     return {

@@ -2,7 +2,7 @@
 // nobody has read the feed right before.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { History } from "../../../src/store/history.ts";
-import { Leases } from "../../../src/store/leases.ts";
+import { Leases, leaseKey } from "../../../src/store/leases.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { type AtOnceIntent, StartJournal } from "../../../src/store/start-journal.ts";
@@ -53,7 +53,7 @@ describe("a start at once", () => {
   });
 
   it("is not permitted while another task holds the sync job", async () => {
-    await leases.acquire(task("taken"), "other", 60_000);
+    await store.redis.set(leaseKey(store, task("taken")), "other");
     expect(await journal.sendAtOnce(task("taken"), "me", plain)).toBeUndefined();
     expect((await journal.entry("taken"))?.state).toBe("claimed");
     expect(await journal.sendAtOnce(task("taken"), "me", { ...plain, leaseMs: undefined })).toBeGreaterThan(0);
@@ -119,7 +119,7 @@ describe("an outcome that is the answer", () => {
     await journal.notSent(task("back"), "me");
     expect(await history.record(outcomeOf("back"), answer)).toBe("moved-on");
     expect(await leases.holder(task("back"))).toBe("back");
-    await leases.acquire(task("theirs"), "other", 60_000);
+    await store.redis.set(leaseKey(store, task("theirs")), "other");
     await journal.sendAtOnce(task("theirs"), "me", { ...plain, leaseMs: undefined });
     expect(await history.record(outcomeOf("theirs"), answer)).toBe("recorded");
     expect(await leases.holder(task("theirs"))).toBe("other");
