@@ -4,11 +4,11 @@
 export interface WorkTiming {
   /** How long a start waits for its baseline before it goes on without one. */
   readonly baselineWithinMs: number;
-  /** How long evidence is looked for when the answer to a start got lost. */
+  /** How long an activity has to appear when the answer to a start got lost; then one more walk is waited for. */
   readonly verifyForMs: number;
   /** How long a list must stay quiet after it grew, to settle a run without direct evidence. */
   readonly quietForMs: number;
-  /** A feed that cannot be read for this long leaves the run unknown. */
+  /** A feed that cannot be read for this long leaves the run unknown; so long, too, that one more walk is waited for. */
   readonly unreadableForMs: number;
   /** How long after its slot a task of an unknown policy or service waits: they may be so new that this replica does not know them yet. */
   readonly unknownPolicyForMs: number;

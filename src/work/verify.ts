@@ -11,6 +11,7 @@ import { type Appeared, appearedSince, follow } from "./evidence.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain } from "./send-start.ts";
 import { type Claim, type Ending, end, type Step } from "./step.ts";
+import type { WorkTiming } from "./timing.ts";
 
 /** How a start without evidence ends. A 500 says that it failed, but it has been seen to lie: absence for a while proves nothing. */
 export function endingOf(loss: AnswerLoss): Pick<Ending, "status" | "evidence" | "reason" | "answerLost"> {
@@ -61,15 +62,16 @@ export async function verifyStart(
     });
     return { step: "snooze", untilMs: nowMs };
   }
-  const { verifyForMs } = parts.timing;
-  if (nowMs - (entry.lastSentAtMs ?? sentAtMs) < verifyForMs) return { step: "snooze", untilMs: nowMs + 1_000 };
+  const lookUntilMs = (entry.lastSentAtMs ?? sentAtMs) + parts.timing.verifyForMs;
+  if (mayYetAppear(appeared, { nowMs, lookUntilMs, noticedAtMs: lost.atMs ?? 0, timing: parts.timing }))
+    return { step: "snooze", untilMs: nowMs + 1_000 };
   if (policy.onUnknown === "retry") {
     const acceptedEnds = policy.follow.until === "accepted";
     const again = await sendAgain(task, { parts, claim, acceptedEnds });
     if (again !== undefined) return again;
   }
   const { confidence } = appeared;
-  const detail = `${lost.detail}; ${whatWasSeen(task, appeared, { sentAtMs, verifyForMs })}`;
+  const detail = `${lost.detail}; ${whatWasSeen(task, appeared, { lookUntilMs, timing: parts.timing })}`;
   return end({ ...unknown, detail, confidence }, from);
 }
 
@@ -78,13 +80,30 @@ function isConfirmed({ ours, confidence }: Appeared): boolean {
   return ours.length > 0 && confidence !== "ambiguous";
 }
 
-function whatWasSeen(
-  task: Task,
-  appeared: Appeared,
-  { sentAtMs, verifyForMs }: { sentAtMs: number; verifyForMs: number },
-): string {
+interface Patience {
+  /** Until when its activity had time to appear. */
+  readonly lookUntilMs: number;
+  readonly timing: WorkTiming;
+}
+
+/**
+ * Whether another look can show more. After the time that an activity has to appear, one whole walk is waited for: the task may come
+ * late itself, after its worker and the walk's died together, and then nobody has looked yet. Bounded, since walks can fail.
+ */
+function mayYetAppear(
+  { ours, activities, attributable }: Appeared,
+  { nowMs, lookUntilMs, noticedAtMs, timing }: Patience & { readonly nowMs: number; readonly noticedAtMs: number },
+): boolean {
+  if (nowMs < lookUntilMs) return true;
+  const isLookedFor = (activities.walkStartedAtMs ?? 0) >= lookUntilMs;
+  const isPatient = nowMs < Math.max(lookUntilMs, noticedAtMs) + timing.unreadableForMs;
+  return attributable && ours.length === 0 && !isLookedFor && isPatient;
+}
+
+function whatWasSeen(task: Task, appeared: Appeared, { lookUntilMs, timing }: Patience): string {
   const { ours, activities, attributable } = appeared;
   if (ours.length > 0) return `${ours.length} activities of sync job ${task.target} may be of it or of another start`;
-  const looked = (activities.walkStartedAtMs ?? 0) > sentAtMs && attributable;
-  return looked ? `no activity of it appeared within ${Math.round(verifyForMs / 1_000)} s` : "the feeds cannot tell";
+  const isLookedFor = (activities.walkStartedAtMs ?? 0) >= lookUntilMs && attributable;
+  const lookedForS = Math.round(timing.verifyForMs / 1_000);
+  return isLookedFor ? `no activity of it appeared within ${lookedForS} s` : "the feeds cannot tell";
 }

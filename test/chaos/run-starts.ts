@@ -30,7 +30,7 @@ export const runStartChaos: RunSeed = async (seed, redisUrl) => {
       policies: plan.policies,
       sandbox: { seed, jobs, faults: plan.serviceFaults },
       service: serviceSettings,
-      timing: { baselineWithinMs: 3_000, verifyForMs: 2_000 },
+      timing: { baselineWithinMs: 3_000, verifyForMs: 2_000, unreadableForMs: 8_000 },
     });
     try {
       return await passThrough(seed, { plan, house, redis });

@@ -126,6 +126,24 @@ describe("a lost answer of a start for which nothing was read before", () => {
     expect(step).toMatchObject({ ending: { status: "unknown", detail: "reset; the feeds cannot tell" } });
   });
 
+  it("is looked for by a whole walk of its own before it is given up, also when the task itself comes late", async () => {
+    const task = taskOf("late-look");
+    const { sentAtMs, entry } = await startUnread(task);
+    await expect.poll(async () => (await redisTimeMs(store)) > sentAtMs).toBe(true);
+    const parts = partsFor();
+    expect(await verify(task, parts, entry)).toMatchObject({ step: "snooze" });
+    // A walk that fails all the time is not waited for without end.
+    const impatient = { ...parts, timing: { ...parts.timing, unreadableForMs: 0 } };
+    await expect
+      .poll(() => verify(task, impatient, entry))
+      .toMatchObject({
+        ending: { status: "unknown", detail: "reset; the feeds cannot tell" },
+      });
+    await walk(task, "activities", [item("its own", sentAtMs + 1)]);
+    await verify(task, parts, entry);
+    expect((await journal.entry(task.id))?.state).toBe("answered");
+  });
+
   it("is not surely shown by an activity that began much later", async () => {
     const task = taskOf("later");
     const { sentAtMs, entry } = await startUnread(task);
