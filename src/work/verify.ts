@@ -5,7 +5,7 @@
 // That nothing appears never shows that nothing was started: an activity can come late. `not-started` is said only where the request
 // surely did not arrive, or was refused (send-start.ts).
 import type { Policy } from "../config/policy-set.ts";
-import type { AnswerLoss } from "../store/start-entry.ts";
+import type { AnswerLoss, StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
 import { type Appeared, appearedSince, follow } from "./evidence.ts";
 import type { WorkParts } from "./parts.ts";
@@ -35,12 +35,22 @@ export async function noteLoss(task: Task, parts: WorkParts): Promise<AnswerLoss
   return parts.journal.answerLost(task.id, { kind: "crash", detail, atMs: await parts.nowMs() });
 }
 
+/**
+ * Until when the answer may yet come, where the next step could only end the task as unknown: whoever sent the request has noted no loss, so it may be
+ * held up and not dead. 0 when it did.
+ */
+export function answerDueUntilMs({ lost, lastSentAtMs, claimedAtMs }: StartEntry, { timing }: WorkParts): number {
+  return lost === undefined ? (lastSentAtMs ?? claimedAtMs) + timing.verifyForMs : 0;
+}
+
 /** Looks for the run: confirmed, not yet, sent again, or given up on with what is known. */
 export async function verifyStart(
   task: Task,
   policy: Policy,
   { parts, claim }: { parts: WorkParts; claim: Claim },
 ): Promise<Step> {
+  const answerDueMs = policy.onUnknown === "give-up" ? answerDueUntilMs(claim.entry, parts) : 0;
+  if ((await parts.nowMs()) < answerDueMs) return { step: "snooze", untilMs: answerDueMs };
   const lost = claim.entry.lost ?? (await noteLoss(task, parts));
   const entry = { ...claim.entry, lost };
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;

@@ -86,11 +86,14 @@ function untrue({ id, kind, target }: Task, { status, reason }: Outcome, { plan,
 }
 
 /** A process that slept between permission and request must not send any more. */
-function late({ id }: Task, { starts, check }: { starts: readonly LedgerEntry[]; check: Check }): string[] {
+function late({ id, kind }: Task, { starts, check }: { starts: readonly LedgerEntry[]; check: Check }): string[] {
   const [first] = starts;
   const entry = check.entries.get(id);
   if (first === undefined || entry?.sentAtMs === undefined || entry.sends > 1) return [];
-  const waits = check.plan.serviceFaults.map(({ kind, delayMs }) => (kind === "latency" ? (delayMs ?? 0) : 0));
+  const operation = kind === "run" ? "RunSyncJob" : "EnableSyncJobById";
+  const waits = check.plan.serviceFaults.map((fault) =>
+    fault.kind === "latency" && fault.operation === operation ? (fault.delayMs ?? 0) : 0,
+  );
   const afterMs = first.atMs - entry.sentAtMs - waits.reduce((sum, wait) => sum + wait, 0);
   return afterMs > permissionMsMax ? [`${id} was sent ${afterMs} ms after its permission`] : [];
 }

@@ -91,7 +91,8 @@ async function queue(
   { house, producer, tasks }: { house: ChaosHouse; producer: Producer; tasks: Task[] },
 ): Promise<void> {
   await delay(atMs);
-  const slotMs = Date.now();
+  // Names of its own, also when the machine is so busy that two batches come in one millisecond.
+  const slotMs = Math.max(Date.now(), 1 + (tasks.at(-1)?.slotMs ?? 0));
   const made = house.parts.set.policies
     .flatMap((policy) => tasksOf(policy, { slotMs, origin: "manual", covers: [] }))
     .map((task) => (startWithinMs === undefined ? task : { ...task, startByMs: slotMs + startWithinMs }));
