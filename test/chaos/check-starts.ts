@@ -18,12 +18,16 @@ export interface StartVerdict {
   readonly starts: number;
   /** Tasks whose outcome is `unknown`. */
   readonly unknown: number;
+  /** Those among them whose start left evidence that no other start can have left, and was to be looked for. */
+  readonly avoidable: number;
 }
 
 /** `onUnknown: retry` sends three requests at most. */
 const sendsMax = 3;
-/** How old a permission may be when its request goes out (send-start.ts), and what a busy machine adds until the service has it. */
-const permissionMsMax = 5_000 + 2_500;
+/** How old a permission may be when its request goes out (work/timing.ts), and what a busy machine adds between two looks at the clock. */
+const permissionMsMax = 5_000 + 500;
+/** As long after a permission a run may begin (attribution.ts). */
+const mistakenWithinMs = 22_000;
 const neverStarted: ReadonlySet<OutcomeStatus> = new Set(["not-started", "skipped", "missed"]);
 
 /** Checks one chaos of starts, when everything stands still. */
@@ -52,6 +56,7 @@ export async function checkStarts(
     tasks: tasks.length,
     starts: ledger.length,
     unknown: history.filter(({ status }) => status === "unknown").length,
+    avoidable: history.filter((outcome) => isAvoidable(outcome, check)).length,
   };
 }
 
@@ -70,7 +75,7 @@ function checkTask(task: Task, check: Check): string[] {
   const mayRepeat = check.house.parts.set.policies.find(({ name }) => name === task.policy)?.onUnknown === "retry";
   const findings = [...untrue(task, outcome, check)];
   if (starts.length > (mayRepeat ? sendsMax : 1)) findings.push(`${task.id} was started ${starts.length} times`);
-  return [...findings, ...late(task, { starts, check })];
+  return [...findings, ...late(task, check)];
 }
 
 /** An outcome that says that something was started, or that nothing was, has to be so. */
@@ -85,16 +90,23 @@ function untrue({ id, kind, target }: Task, { status, reason }: Outcome, { plan,
   return [`${id} is ${status} (${reason}), but was never started`];
 }
 
-/** A process that slept between permission and request must not send any more. */
-function late({ id, kind }: Task, { starts, check }: { starts: readonly LedgerEntry[]; check: Check }): string[] {
-  const [first] = starts;
-  const entry = check.entries.get(id);
-  if (first === undefined || entry?.sentAtMs === undefined || entry.sends > 1) return [];
-  const operation = kind === "run" ? "RunSyncJob" : "EnableSyncJobById";
-  const waits = check.plan.serviceFaults.map((fault) =>
-    fault.kind === "latency" && fault.operation === operation ? (fault.delayMs ?? 0) : 0,
-  );
-  const afterMs = first.atMs - entry.sentAtMs - waits.reduce((sum, wait) => sum + wait, 0);
+/** An activation leaves no evidence; and a run near another one of the same sync job leaves some that may be the other's. */
+function isAvoidable({ status, kind, policy, taskId, target }: Outcome, { house, started }: Check): boolean {
+  const [start] = started.get(taskId) ?? [];
+  if (status !== "unknown" || kind !== "run" || start === undefined) return false;
+  if (house.parts.set.policies.find(({ name }) => name === policy)?.onUnknown === "give-up") return false;
+  const rivals = [...started.values()]
+    .flat()
+    .filter((other) => other.operation === "RunSyncJob" && other.key === target);
+  return rivals.every((other) => other === start || Math.abs(other.atMs - start.atMs) > mistakenWithinMs);
+}
+
+/** A process that slept between permission and request must not send any more: by its own clock, which is Redis's here, at its last look. */
+function late({ id }: Task, { house, entries }: Check): string[] {
+  const { sentAtMs, sends = 0 } = entries.get(id) ?? {};
+  const sent = house.events.findLast(({ event, taskId }) => event === "first-byte.let-out" && taskId === id);
+  if (sent === undefined || sentAtMs === undefined || sends > 1) return [];
+  const afterMs = Number(sent["atMs"]) - sentAtMs;
   return afterMs > permissionMsMax ? [`${id} was sent ${afterMs} ms after its permission`] : [];
 }
 
