@@ -22,6 +22,9 @@ const serviceSettings =
 /** Longer than a process is held up here: who comes back brings its answer. A walk may have to be taken over, too. */
 const timing = { baselineWithinMs: 3_000, verifyForMs: 3_500, unreadableForMs: 8_000 };
 
+/** Shorter than most stops, and longer than a busy machine keeps a process from renewing its locks. */
+const takeOverAfterMs = 1_500;
+
 /** Runs the chaos of starts of this seed. */
 export const runStartChaos: RunSeed = async (seed, redisUrl) => {
   const plan = planStartChaos(seed);
@@ -34,6 +37,7 @@ export const runStartChaos: RunSeed = async (seed, redisUrl) => {
       sandbox: { seed, jobs, faults: plan.serviceFaults },
       service: serviceSettings,
       timing,
+      takeOverAfterMs,
     });
     try {
       return await passThrough(seed, { plan, house, redis });
