@@ -3,10 +3,11 @@
 import { type Feed, feedId, type ItemFacts } from "../tasks/feed.ts";
 import { type Census, readCensus } from "./feed-census.ts";
 import { FeedMirror, readChanges } from "./feed-mirror.ts";
-import { endScript, failScript, nextGenerationScript, toldScript } from "./feed-scripts.ts";
+import { endScript, failScript, nextGenerationScript, toldScript, waitScript } from "./feed-scripts.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
 import type { Store } from "./redis.ts";
 import type { SeenItem } from "./seen-item.ts";
+import { entryKey } from "./start-entry.ts";
 
 /** A page as the reader takes it in; `sinceSeq`: what was discovered later counts as found by this walk. */
 export interface FeedPage {
@@ -165,11 +166,14 @@ export class FeedBook {
     return found;
   }
 
-  /** Says that somebody waits for this feed until then; the reader goes on while anybody does. */
-  async waitFor(feed: Feed, waiter: string, { nowMs, untilMs }: { nowMs: number; untilMs: number }): Promise<void> {
-    const { redis } = this.#store;
+  /**
+   * Says that this task waits for the feed until then; the reader goes on while any does. Nothing is said for a task whose start is over:
+   * whoever was held up while somebody else ended it would keep the reader awake for nobody.
+   */
+  async waitFor(feed: Feed, taskId: string, { nowMs, untilMs }: { nowMs: number; untilMs: number }): Promise<void> {
     const [statusKey = ""] = this.#keys(feed);
-    if ((await redis.zadd(this.#waiters(feed), untilMs, waiter)) > 0) await redis.hset(statusKey, "wantedAtMs", nowMs);
+    const keys = [this.#waiters(feed), statusKey, entryKey(this.#store, taskId)];
+    await waitScript(this.#store, keys, [taskId, untilMs, nowMs]);
   }
 
   /** Says that this waiter has what it wanted. */

@@ -38,3 +38,9 @@ redis.call('HSET', KEYS[1], 'failure', ARGV[1])
 ${told}
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1`);
+
+/** Notes that a task waits for the feed, unless its start is over. KEYS: waiters, status, journal entry of the waiter. ARGV: task, until when, now. */
+export const waitScript = createScript(`
+if redis.call('HGET', KEYS[3], 'state') == 'settled' then return 0 end
+if redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1]) == 1 then redis.call('HSET', KEYS[2], 'wantedAtMs', ARGV[3]) end
+return 1`);

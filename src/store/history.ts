@@ -7,8 +7,8 @@ import { leaseKey, releaseLua } from "./leases.ts";
 import { type PollNote, pollMemoryKey, pollMemoryLua, pollNoteArgs } from "./poll-memories.ts";
 import { createScript, type Store } from "./redis.ts";
 import { tallyKey } from "./slot-ledger.ts";
-import type { StartState } from "./start-entry.ts";
-import { entryKey, entryRetentionMs, inFlightKey } from "./start-journal.ts";
+import { entryKey, inFlightKey, type StartState } from "./start-entry.ts";
+import { entryRetentionMs } from "./start-journal.ts";
 
 /** How many outcomes are kept; older ones are dropped. About 800 bytes each. */
 const outcomesMax = 20_000;

@@ -1,7 +1,7 @@
 // Which starts of some sync jobs are in flight: asked when a walk has seen activities of these. Reads only.
 import type { Feed } from "../tasks/feed.ts";
 import type { Store } from "./redis.ts";
-import { inFlightKey } from "./start-journal.ts";
+import { inFlightKey } from "./start-entry.ts";
 
 const portionMax = 500;
 

@@ -28,9 +28,14 @@ local function permit(task, retention, baseline, knownSeq)
   redis.call('PEXPIRE', KEYS[2], retention)
 end`;
 
-/** ARGV: owner, retention. Answers the entry; an entry of a newer version as it is. */
-export const claimScript = createScript(`${now} ${claimLua}
+/**
+ * Claims; a start that is under way prolongs its lease in the same step, since one that has ended meanwhile must not take it again.
+ * KEYS[2]: its lease, if it holds one. ARGV: owner, retention, task, duration of the lease. Answers the entry; an entry of a newer version as it is.
+ */
+export const claimScript = createScript(`${now} ${claimLua} ${acquireLua}
 claim(ARGV[1], ARGV[2])
+local state = redis.call('HGET', KEYS[1], 'state')
+if KEYS[2] and (state == 'sending' or state == 'answered') then acquire(KEYS[2], ARGV[3], ARGV[4]) end
 return redis.call('HGETALL', KEYS[1])`);
 
 /**

@@ -1,7 +1,9 @@
-// Leases: who works on a sync job right now. Called by work/ before a start; a lease ends by itself when its holder dies.
+// Leases: who works on a sync job right now. Called by work/ before a start; a lease ends with the outcome of its holder (history.ts), and
+// by itself when nobody brings that about.
 import { createScript, type Store } from "./redis.ts";
+import { entryKey } from "./start-entry.ts";
 
-/** Lua: takes or prolongs a lease; who holds it. Part of the step that permits a plain start, too (journal-scripts.ts). */
+/** Lua: takes or prolongs a lease; who holds it. Part of the steps that claim a start, and that permit a plain one (journal-scripts.ts). */
 export const acquireLua = `
 local function acquire(lease, task, durationMs)
   local holder = redis.call('GET', lease)
@@ -16,8 +18,11 @@ local function release(lease, task)
   if redis.call('GET', lease) == task then redis.call('DEL', lease) end
 end`;
 
+// KEYS: lease, journal entry. ARGV: task, owner, duration. Answers the holder; nothing when the claim is somebody else's by now.
 const acquireScript = createScript(`${acquireLua}
-return acquire(KEYS[1], ARGV[1], ARGV[2])`);
+local entry = redis.call('HMGET', KEYS[2], 'state', 'owner')
+if entry[1] ~= 'claimed' or entry[2] ~= ARGV[2] then return false end
+return acquire(KEYS[1], ARGV[1], ARGV[3])`);
 
 const releaseScript = createScript(`${releaseLua}
 release(KEYS[1], ARGV[1])`);
@@ -37,9 +42,18 @@ export class Leases {
     this.#store = store;
   }
 
-  /** Takes or prolongs the lease for this holder. Answers who holds it: the holder itself when it worked. */
-  async acquire(subject: LeaseSubject, holder: string, durationMs: number): Promise<string> {
-    return String(await acquireScript(this.#store, [leaseKey(this.#store, subject)], [holder, durationMs]));
+  /**
+   * Takes or prolongs the lease for a task that this owner has claimed. Answers which task holds it: this one when it worked. undefined
+   * when the claim is not this owner's any more: the start has gone on without it, perhaps to its end, and must hold nothing after that.
+   */
+  async acquire(
+    task: LeaseSubject & { readonly id: string },
+    owner: string,
+    durationMs: number,
+  ): Promise<string | undefined> {
+    const keys = [leaseKey(this.#store, task), entryKey(this.#store, task.id)];
+    const holder = await acquireScript(this.#store, keys, [task.id, owner, durationMs]);
+    return typeof holder === "string" ? holder : undefined;
   }
 
   /** Who holds the lease: a task's id; undefined when it is free. */

@@ -1,6 +1,8 @@
-// What the start journal holds of one start, and how it is read from Redis. Called by start-journal.ts; its types are work/'s.
+// What the start journal holds of one start, and how it is read from Redis. Called by start-journal.ts; its types are work/'s, its key the other scripts' that ask for its state.
 import { isJsonObject } from "../core/json.ts";
 import { refuseNewer } from "../core/newer-version.ts";
+import type { Task } from "../tasks/task.ts";
+import type { Store } from "./redis.ts";
 
 /** The states of a start, in order. */
 export type StartState = "claimed" | "sending" | "answered" | "settled";
@@ -10,6 +12,9 @@ export type StartState = "claimed" | "sending" | "answered" | "settled";
  * `loss`: never, since Redis lost its memory of the time in which this task may have been started.
  */
 export type Permission = "permitted" | "lost-claim" | "too-late" | "hold" | "loss";
+
+/** What of a task names its entry, and the starts that its activities could be mistaken for. */
+export type JournalTask = Pick<Task, "id" | "kind" | "service" | "repository" | "target">;
 
 /** What the journal holds of one start. Instants are milliseconds UTC by Redis. */
 export interface StartEntry {
@@ -42,6 +47,16 @@ export interface AnswerLoss {
   readonly detail: string;
   /** When that was noticed, milliseconds UTC by Redis: a run that the request started began before. */
   readonly atMs?: number | undefined;
+}
+
+/** Where the entry of a task stands. */
+export function entryKey({ key }: Pick<Store, "key">, taskId: string): string {
+  return key("start", taskId);
+}
+
+/** Where the starts in flight of a task's sync job stand. */
+export function inFlightKey({ key }: Pick<Store, "key">, task: Omit<JournalTask, "id">): string {
+  return key("in-flight", task.kind, task.service, task.repository ?? "", task.target);
 }
 
 /**

@@ -9,7 +9,6 @@
 // Only the step to `sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
 // not after the task's start-by time. A task that is found `sending` without an answer is sent again by `onUnknown: retry` alone.
 import { isHold, unsaid } from "../core/gate.ts";
-import type { Task } from "../tasks/task.ts";
 import type { AtOnce, AtOnceIntent } from "./at-once.ts";
 import { feedStatusKey } from "./feed-book.ts";
 import {
@@ -23,12 +22,20 @@ import {
   sendAtOnceScript,
   sendScript,
 } from "./journal-scripts.ts";
-import { leaseKey } from "./leases.ts";
+import { type LeaseSubject, leaseKey } from "./leases.ts";
 import type { Store } from "./redis.ts";
 import type { RedisWatch } from "./redis-watch.ts";
-import { type AnswerLoss, type Permission, type StartEntry, toEntry, toLoss, toPermission } from "./start-entry.ts";
-
-export type { Permission };
+import {
+  type AnswerLoss,
+  entryKey,
+  inFlightKey,
+  type JournalTask,
+  type Permission,
+  type StartEntry,
+  toEntry,
+  toLoss,
+  toPermission,
+} from "./start-entry.ts";
 
 /** How long an entry is kept after its last step. */
 export const entryRetentionMs = 30 * 86_400_000;
@@ -36,9 +43,6 @@ export const entryRetentionMs = 30 * 86_400_000;
 const inFlightMs = 7 * 86_400_000;
 /** Of how many activities of one sync job it is remembered whose they are; the oldest are forgotten first. */
 const givenMax = 1_000;
-
-/** What of a task names its entry, and the starts that its activities could be mistaken for. */
-export type JournalTask = Pick<Task, "id" | "kind" | "service" | "repository" | "target">;
 
 /** An activity that could be of one of the starts in flight. */
 export interface Attributable {
@@ -72,11 +76,14 @@ export class StartJournal {
   }
 
   /**
-   * Claims a start for this owner, unless it has gone further already; answers what stands there now.
+   * Claims a start for this owner, unless it has gone further already; answers what stands there now. `lease`: what it holds while it is
+   * under way, prolonged in the same step.
    * @throws NewerVersionError when a newer version of Syncline has it in work.
    */
-  async claim(taskId: string, owner: string): Promise<StartEntry> {
-    return toEntry(await claimScript(this.#store, [this.#key(taskId)], [owner, entryRetentionMs]));
+  async claim(taskId: string, owner: string, lease?: LeaseSubject & { readonly leaseMs: number }): Promise<StartEntry> {
+    const keys = lease === undefined ? [] : [leaseKey(this.#store, lease)];
+    const args = [owner, entryRetentionMs, taskId, lease?.leaseMs ?? ""];
+    return toEntry(await claimScript(this.#store, [this.#key(taskId), ...keys], args));
   }
 
   /** What stands there; undefined when nobody has claimed the start, or it was forgotten (30 days after its last step). */
@@ -234,14 +241,4 @@ export class StartJournal {
   #keys(task: JournalTask): string[] {
     return [this.#key(task.id), inFlightKey(this.#store, task)];
   }
-}
-
-/** Where the entry of a task stands. */
-export function entryKey({ key }: Pick<Store, "key">, taskId: string): string {
-  return key("start", taskId);
-}
-
-/** Where the starts in flight of a task's sync job stand. */
-export function inFlightKey({ key }: Pick<Store, "key">, task: Omit<JournalTask, "id">): string {
-  return key("in-flight", task.kind, task.service, task.repository ?? "", task.target);
 }

@@ -5,7 +5,7 @@ import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
-import { endingOf, noteLoss } from "./verify.ts";
+import { answerDueUntilMs, endingOf, noteLoss } from "./verify.ts";
 
 /** Does the next step of an activation. */
 export async function stepActivate(task: Task, parts: WorkParts, claim: Claim): Promise<Step> {
@@ -27,6 +27,8 @@ export async function stepActivate(task: Task, parts: WorkParts, claim: Claim): 
         { state: "answered" },
       );
     case "sending": {
+      const answerDueMs = answerDueUntilMs(entry, parts);
+      if ((await parts.nowMs()) < answerDueMs) return { step: "snooze", untilMs: answerDueMs };
       const lost = await noteLoss(task, parts);
       if (policy?.onUnknown === "retry") {
         const again = await sendAgain(task, { parts, claim, acceptedEnds: true });

@@ -3,6 +3,7 @@
 import type { SeenItem } from "../store/seen-item.ts";
 import type { Attributed } from "../store/start-journal.ts";
 import type { Confidence } from "../tasks/outcome.ts";
+import { sendWithinMs } from "./timing.ts";
 
 /** What is known of the start. */
 export interface StartFacts {
@@ -31,8 +32,6 @@ const skewMs = 2_000;
 const beginsWithinMs = 15_000;
 /** What began so long before the start is surely not its own, whatever the clocks say. */
 const surelyBeforeMs = 300_000;
-/** Starts that lie closer together cannot be told apart by when their activities began. */
-const apartMs = 5_000;
 
 /** Picks the activities of one start and says how sure that is. */
 export function attributeTo(
@@ -52,9 +51,13 @@ export function attributeTo(
   const beforeMs = mine.some(isNear) ? skewMs : surelyBeforeMs;
   const ours = mine.filter(({ startedAtMs }) => startedAtMs === undefined || startedAtMs >= start.sentAtMs - beforeMs);
   const rivals = [...inFlight].filter(([task]) => task !== start.taskId);
-  const areApart = rivals.every(([, sentAtMs]) => Math.abs(sentAtMs - start.sentAtMs) >= apartMs);
+  // A rival's request may have gone out at the end of its time, and its run may have begun late.
+  const couldBeTheirs = ({ startedAtMs = Number.NaN }: SeenItem) =>
+    rivals.some(
+      ([, sentAtMs]) => startedAtMs >= sentAtMs - skewMs && startedAtMs <= sentAtMs + sendWithinMs + beginsWithinMs,
+    );
   const confidence = (): Confidence => {
-    if (ours.every(isNear) && areApart)
+    if (ours.every(isNear) && !ours.some(couldBeTheirs))
       return start.isAnswered && ours.length === 1 && rivals.length === 0 ? "certain" : "likely";
     const isOnlyOne = ours.length === 1 && ours[0]?.startedAtMs === undefined && rivals.length === 0;
     return isOnlyOne ? "likely" : "ambiguous";

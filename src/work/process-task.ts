@@ -18,7 +18,7 @@ import { expandMasks } from "./expand-masks.ts";
 import type { WorkParts } from "./parts.ts";
 import { stepPoll } from "./poll.ts";
 import { pollChange } from "./poll-note.ts";
-import { releaseRun, stepRun } from "./run.ts";
+import { leaseMs, releaseRun, stepRun } from "./run.ts";
 import { lostWithRedis } from "./send-start.ts";
 import { startAtOnce } from "./start-at-once.ts";
 import { type Ending, end, type Step } from "./step.ts";
@@ -78,7 +78,8 @@ async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise
       const owner = randomUUID();
       const started = isFromMasks(task) ? undefined : await startAtOnce(task, parts, owner);
       if (started !== undefined) return started;
-      const entry = await parts.journal.claim(task.id, owner);
+      const holdsJob = task.kind === "run" && !isFromMasks(task);
+      const entry = await parts.journal.claim(task.id, owner, holdsJob ? { ...task, leaseMs } : undefined);
       if (entry.state === "settled") return { step: "settled" };
       if (task.kind === "activate") return stepActivate(task, parts, { owner, entry });
       if (isFromMasks(task)) return expandMasks(task, parts, { owner, attempt });

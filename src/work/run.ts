@@ -17,7 +17,7 @@ import { appearedSince, feedOf, follow, unfollow, writeBaseline } from "./eviden
 import { nextLookMs } from "./follow-pace.ts";
 import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
-import { acceptedEnds, sendStart } from "./send-start.ts";
+import { acceptedEnds, askAgain, sendStart } from "./send-start.ts";
 import { isFinished, settleRun } from "./settle.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
 import { isLost, verifyStart } from "./verify.ts";
@@ -39,7 +39,6 @@ export async function stepRun(task: Task, parts: WorkParts, claim: Claim): Promi
       { state },
     );
   }
-  await parts.leases.acquire(task, task.id, leaseMs);
   return entry.state === "sending"
     ? verifyStart(task, policy, { parts, claim })
     : followRun(task, policy, { parts, entry });
@@ -70,7 +69,8 @@ async function prepare(task: Task, { parts, policy, claim }: Preparation): Promi
   const held = await heldBack(task, parts, { nowMs, owner });
   if (held !== undefined) return held;
   if (policy.overlap !== "allow") {
-    const holder = await parts.leases.acquire(task, task.id, leaseMs);
+    const holder = await parts.leases.acquire(task, owner, leaseMs);
+    if (holder === undefined) return askAgain(nowMs);
     if (holder !== task.id && policy.overlap === "skip")
       return endUnsent(owner, "skipped", { reason: "overlap", detail: `${holder} is still running` });
     if (holder !== task.id) return { step: "snooze", untilMs: nowMs + parts.timing.queueForLeaseMs };

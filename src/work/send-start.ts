@@ -11,6 +11,7 @@ import { waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
 import { type Claim, type Ending, end, endUnsent, type Step } from "./step.ts";
+import { sendWithinMs } from "./timing.ts";
 
 /** What the request needs. `acceptedEnds`: nothing is followed, 200 is the end. */
 interface StartRequest {
@@ -28,8 +29,6 @@ interface WantedStart extends Omit<StartRequest, "owner"> {
 
 /** How many requests `onUnknown: retry` sends in all before the task ends as unknown. */
 const sendsMax = 3;
-/** A process that slept longer than this between permission and request does not send: it may have been given up for dead. */
-export const sendWithinMs = 5_000;
 /** A start that could not go out for want of the service, or of time to wait for it, is looked at again after this. */
 const sentAgainMs = 5_000;
 /** A baseline that has waited longer than this is read anew. */
@@ -74,7 +73,7 @@ function intentOf({ startByMs, slotMs }: Task) {
 }
 
 /** Another worker claimed it, or Redis must be looked at first: whoever comes next reads the journal and goes on from there. */
-function askAgain(nowMs: number): Step {
+export function askAgain(nowMs: number): Step {
   return { step: "snooze", untilMs: nowMs + 1_000 };
 }
 

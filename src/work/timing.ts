@@ -4,9 +4,9 @@
 export interface WorkTiming {
   /** How long a start waits for its baseline before it goes on without one. */
   readonly baselineWithinMs: number;
-  /** How long evidence is looked for when the answer to a start got lost. */
+  /** How long an activity has to appear when the answer to a start got lost; then one more walk is waited for. */
   readonly verifyForMs: number;
-  /** How long a sync job that was deleted without a good answer may be unreadable before that is the outcome. */
+  /** How long a sync job that was deleted without a good answer may be unreadable; so long, too, one more walk is waited for when a start is verified. */
   readonly unreadableForMs: number;
   /** How long after its slot a task of an unknown policy or service waits: they may be so new that this replica does not know them yet. */
   readonly unknownPolicyForMs: number;
@@ -17,6 +17,9 @@ export interface WorkTiming {
   /** How long it sleeps where the walk that sees its end wakes it: these looks only make good what a death in between has lost. */
   readonly wokenPaceMs: number;
 }
+
+/** A process that slept longer than this between permission and request does not send: it may have been given up for dead. */
+export const sendWithinMs = 5_000;
 
 /** The waits unless said otherwise. */
 export const defaultTiming: WorkTiming = {

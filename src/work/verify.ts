@@ -5,12 +5,13 @@
 // That nothing appears never shows that nothing was started: an activity can come late. `not-started` is said only where the request
 // surely did not arrive, or was refused (send-start.ts).
 import type { Policy } from "../config/policy-set.ts";
-import type { AnswerLoss } from "../store/start-entry.ts";
+import type { AnswerLoss, StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
 import { type Appeared, appearedSince, follow } from "./evidence.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain } from "./send-start.ts";
 import { type Claim, type Ending, end, type Step } from "./step.ts";
+import type { WorkTiming } from "./timing.ts";
 
 /** How a start without evidence ends. A 500 says that it failed, but it has been seen to lie: absence for a while proves nothing. */
 export function endingOf(loss: AnswerLoss): Pick<Ending, "status" | "evidence" | "reason" | "answerLost"> {
@@ -34,12 +35,22 @@ export async function noteLoss(task: Task, parts: WorkParts): Promise<AnswerLoss
   return parts.journal.answerLost(task.id, { kind: "crash", detail, atMs: await parts.nowMs() });
 }
 
+/**
+ * Until when the answer may yet come, where the next step could only end the task as unknown: whoever sent the request has noted no loss, so it may be
+ * held up and not dead. 0 when it did.
+ */
+export function answerDueUntilMs({ lost, lastSentAtMs, claimedAtMs }: StartEntry, { timing }: WorkParts): number {
+  return lost === undefined ? (lastSentAtMs ?? claimedAtMs) + timing.verifyForMs : 0;
+}
+
 /** Looks for the run: confirmed, not yet, sent again, or given up on with what is known. */
 export async function verifyStart(
   task: Task,
   policy: Policy,
   { parts, claim }: { parts: WorkParts; claim: Claim },
 ): Promise<Step> {
+  const answerDueMs = policy.onUnknown === "give-up" ? answerDueUntilMs(claim.entry, parts) : 0;
+  if ((await parts.nowMs()) < answerDueMs) return { step: "snooze", untilMs: answerDueMs };
   const lost = claim.entry.lost ?? (await noteLoss(task, parts));
   const entry = { ...claim.entry, lost };
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
@@ -61,15 +72,16 @@ export async function verifyStart(
     });
     return { step: "snooze", untilMs: nowMs };
   }
-  const { verifyForMs } = parts.timing;
-  if (nowMs - (entry.lastSentAtMs ?? sentAtMs) < verifyForMs) return { step: "snooze", untilMs: nowMs + 1_000 };
+  const lookUntilMs = (entry.lastSentAtMs ?? sentAtMs) + parts.timing.verifyForMs;
+  if (mayYetAppear(appeared, { nowMs, lookUntilMs, noticedAtMs: lost.atMs ?? 0, timing: parts.timing }))
+    return { step: "snooze", untilMs: nowMs + 1_000 };
   if (policy.onUnknown === "retry") {
     const acceptedEnds = policy.follow.until === "accepted";
     const again = await sendAgain(task, { parts, claim, acceptedEnds });
     if (again !== undefined) return again;
   }
   const { confidence } = appeared;
-  const detail = `${lost.detail}; ${whatWasSeen(task, appeared, { sentAtMs, verifyForMs })}`;
+  const detail = `${lost.detail}; ${whatWasSeen(task, appeared, { lookUntilMs, timing: parts.timing })}`;
   return end({ ...unknown, detail, confidence }, from);
 }
 
@@ -78,13 +90,30 @@ function isConfirmed({ ours, confidence }: Appeared): boolean {
   return ours.length > 0 && confidence !== "ambiguous";
 }
 
-function whatWasSeen(
-  task: Task,
-  appeared: Appeared,
-  { sentAtMs, verifyForMs }: { sentAtMs: number; verifyForMs: number },
-): string {
+interface Patience {
+  /** Until when its activity had time to appear. */
+  readonly lookUntilMs: number;
+  readonly timing: WorkTiming;
+}
+
+/**
+ * Whether another look can show more. After the time that an activity has to appear, one whole walk is waited for: the task may come
+ * late itself, after its worker and the walk's died together, and then nobody has looked yet. Bounded, since walks can fail.
+ */
+function mayYetAppear(
+  { ours, activities, attributable }: Appeared,
+  { nowMs, lookUntilMs, noticedAtMs, timing }: Patience & { readonly nowMs: number; readonly noticedAtMs: number },
+): boolean {
+  if (nowMs < lookUntilMs) return true;
+  const isLookedFor = (activities.walkStartedAtMs ?? 0) >= lookUntilMs;
+  const isPatient = nowMs < Math.max(lookUntilMs, noticedAtMs) + timing.unreadableForMs;
+  return attributable && ours.length === 0 && !isLookedFor && isPatient;
+}
+
+function whatWasSeen(task: Task, appeared: Appeared, { lookUntilMs, timing }: Patience): string {
   const { ours, activities, attributable } = appeared;
   if (ours.length > 0) return `${ours.length} activities of sync job ${task.target} may be of it or of another start`;
-  const looked = (activities.walkStartedAtMs ?? 0) > sentAtMs && attributable;
-  return looked ? `no activity of it appeared within ${Math.round(verifyForMs / 1_000)} s` : "the feeds cannot tell";
+  const isLookedFor = (activities.walkStartedAtMs ?? 0) >= lookUntilMs && attributable;
+  const lookedForS = Math.round(timing.verifyForMs / 1_000);
+  return isLookedFor ? `no activity of it appeared within ${lookedForS} s` : "the feeds cannot tell";
 }

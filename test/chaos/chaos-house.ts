@@ -26,6 +26,7 @@ import type { ReplicaOrders } from "./replica-orders.ts";
 
 const beginWithinMs = 60_000;
 const drainWithinMs = 180_000;
+const reachableWithinMs = 20_000;
 /** The sweep leaves entries of the outbox that are younger than this. */
 const sweepAfterMs = 5_100;
 const looksMax = 3;
@@ -40,14 +41,16 @@ export interface HouseOptions {
   readonly service?: string;
   /** How patient work is, where it differs from 500 ms for a baseline and as much for a lost answer. */
   readonly timing?: Partial<WorkTiming>;
+  /** When a worker that is silent is taken for dead; a second unless said. */
+  readonly takeOverAfterMs?: number;
 }
 
 /** What all replicas are told alike: short of patience so that nobody waits long. */
-function commonOrders({ redis, config, timing }: Pick<HouseParts, "redis" | "config" | "timing">) {
+function commonOrders({ redis, config, timing, takeOverAfterMs }: HouseParts) {
   return {
     config,
     redis,
-    takeOverAfterMs: 1_000,
+    takeOverAfterMs,
     drainMs: 3_000,
     timing: { ...shortTiming, baselineWithinMs: 500, verifyForMs: 500, ...timing },
     pace: { gapMs: 100, fastestMs: 300, slowestMs: 1_000 },
@@ -56,7 +59,8 @@ function commonOrders({ redis, config, timing }: Pick<HouseParts, "redis" | "con
 
 /** Sets a house up. */
 export async function openHouse(options: HouseOptions): Promise<ChaosHouse> {
-  const { redisUrl, name, policies, sandbox: told, service: more = "timeouts: { request: 2s }", timing = {} } = options;
+  const { redisUrl, name, policies, sandbox: told, service: more = "timeouts: { request: 2s }" } = options;
+  const { timing = {}, takeOverAfterMs = 1_000 } = options;
   const redis = { url: redisUrl, prefix: `chaos-${process.pid}-${name}` };
   const sandbox = await startSandbox({ activities: 0, runMs: [100, 300], ...told });
   const folder = await mkdtemp(join(tmpdir(), "syncline-chaos-"));
@@ -67,7 +71,7 @@ export async function openHouse(options: HouseOptions): Promise<ChaosHouse> {
   const loaded = await loadPolicies(config, { variables, checks: policyChecks });
   if (!loaded.ok) throw new Error(`${name}: ${loaded.problems.map(({ message }) => message).join("; ")}\n${policies}`);
   const store = await openStore(redis);
-  return new ChaosHouse({ redis, sandbox, folder, config, variables, set: loaded.set, store, timing });
+  return new ChaosHouse({ redis, sandbox, folder, config, variables, set: loaded.set, store, timing, takeOverAfterMs });
 }
 
 interface HouseParts {
@@ -79,6 +83,7 @@ interface HouseParts {
   readonly set: PolicySet;
   readonly store: Store;
   readonly timing: Partial<WorkTiming>;
+  readonly takeOverAfterMs: number;
 }
 
 /** A house, from its set-up to `close`. */
@@ -153,20 +158,46 @@ export class ChaosHouse {
   /** One more worker ends what the dead left behind, until the queues are empty. */
   async workOff(): Promise<void> {
     const { redis, set, variables } = this.parts;
-    const { timing, pace, takeOverAfterMs, drainMs } = commonOrders(this.parts);
+    const { timing, pace, drainMs, takeOverAfterMs } = commonOrders(this.parts);
     const how = { timing, pace, takeOverAfterMs, drainMs, log: this.#log };
     const app = await startApp({ set, redis, roles: ["worker"], variables, ...how });
     const producer = new Producer(redis, this.#log);
     try {
       for (const untilMs = performance.now() + drainWithinMs; performance.now() < untilMs; ) {
-        if ((await producer.pending("main")) === 0) return;
+        // On a machine that is too busy to answer, it is asked again.
+        if ((await producer.pending("main").catch(() => undefined)) === 0) return;
         await delay(100);
       }
-      throw new Error("the queues did not get empty in time");
+      throw new Error(`the queues did not get empty in time: ${await this.#leftInQueues()}`);
     } finally {
       await producer.close();
       await app.stop();
     }
+  }
+
+  /** Waits until Redis answers again; its connection may be resting between two tries. */
+  async untilReachable(): Promise<void> {
+    for (const untilMs = performance.now() + reachableWithinMs; ; await delay(100)) {
+      try {
+        await this.parts.store.redis.ping();
+        return;
+      } catch (error) {
+        if (performance.now() > untilMs) throw error;
+      }
+    }
+  }
+
+  async #leftInQueues(): Promise<string> {
+    const { store, redis } = this.parts;
+    const left: string[] = [];
+    for (const queue of ["main-actions", "main-polls"]) {
+      const of = (list: string) => [redis.prefix, queue, list].join(":");
+      for (const list of ["wait", "active"])
+        left.push(...(await store.redis.lrange(of(list), 0, 20)).map((id) => `${list} ${id}`));
+      for (const list of ["prioritized", "delayed"])
+        left.push(...(await store.redis.zrange(of(list), "0", "20")).map((id) => `${list} ${id}`));
+    }
+    return left.join(", ");
   }
 
   /** What the command that operators have says of everything up to this instant: nothing when all is well. */

@@ -27,10 +27,14 @@ const sideBySide = Number(values["side-by-side"]);
 if (![first, count, sideBySide].every((number) => Number.isInteger(number) && number > 0))
   throw new Error("--seed, --first, --schedules and --side-by-side are whole numbers from 1");
 
+/** A seed that takes longer waits for something that nobody meant it to wait for. */
+const slowMs = 30_000;
+
 const say = (line: string) => process.stdout.write(`${line}\n`);
 const teller =
   (kind: string) =>
-  ({ seed, findings, story }: ChaosResult) => {
+  ({ seed, findings, story }: ChaosResult, tookMs: number) => {
+    if (tookMs > slowMs) say(`seed ${seed} took ${Math.round(tookMs / 1_000)} s`);
     if (findings.length === 0 && values.seed === undefined) return;
     for (const line of story()) say(line);
     say(`seed ${seed}: ${findings.length} findings; again: npm run chaos -- --kind ${kind} --seed ${seed}`);

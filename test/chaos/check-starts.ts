@@ -3,6 +3,7 @@
 import type { Redis } from "ioredis";
 import type { LedgerEntry } from "../../src/sandbox/ledger.ts";
 import { History } from "../../src/store/history.ts";
+import type { StartEntry } from "../../src/store/start-entry.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
 import type { Outcome, OutcomeStatus } from "../../src/tasks/outcome.ts";
 import type { Task } from "../../src/tasks/task.ts";
@@ -17,13 +18,16 @@ export interface StartVerdict {
   readonly starts: number;
   /** Tasks whose outcome is `unknown`. */
   readonly unknown: number;
+  /** Those among them whose start left evidence that no other start can have left, and was to be looked for. */
+  readonly avoidable: number;
 }
 
 /** `onUnknown: retry` sends three requests at most. */
 const sendsMax = 3;
-/** How old a permission may be when its request goes out (send-start.ts), and what a busy machine adds. */
-const busyMsMax = 2_500;
-const permissionMsMax = 5_000 + busyMsMax;
+/** How old a permission may be when its request goes out (work/timing.ts), and what a busy machine adds between two looks at the clock. */
+const permissionMsMax = 5_000 + 500;
+/** As long after a permission a run may begin (attribution.ts). */
+const mistakenWithinMs = 22_000;
 const neverStarted: ReadonlySet<OutcomeStatus> = new Set(["not-started", "skipped", "missed"]);
 
 /** Checks one chaos of starts, when everything stands still. */
@@ -37,18 +41,22 @@ export async function checkStarts(
   const ledger = sandbox.ledger();
   const started = Map.groupBy(ledger, ({ idempotencyKey }) => String(idempotencyKey));
   const ids = new Set(tasks.map(({ id }) => id));
-  const check = { house, plan, outcomes, started };
+  const journal = new StartJournal(store);
+  const entries = new Map(await Promise.all(tasks.map(async ({ id }) => [id, await journal.entry(id)] as const)));
+  const check = { house, plan, outcomes, entries, started };
   return {
     findings: [
       ...[...started.keys()].filter((id) => !ids.has(id)).map((id) => `the service did ${id}, which nobody asked for`),
       ...[...outcomes.keys()].filter((id) => !ids.has(id)).map((id) => `${id} has an outcome and was no task`),
       ...tasks.flatMap((task) => checkTask(task, check)),
       ...checkTold(tasks, check),
-      ...(await checkLeft(house, tasks)),
+      ...checkJournal(tasks, check),
+      ...(await checkLeft(house)),
     ],
     tasks: tasks.length,
     starts: ledger.length,
     unknown: history.filter(({ status }) => status === "unknown").length,
+    avoidable: history.filter((outcome) => isAvoidable(outcome, check)).length,
   };
 }
 
@@ -56,6 +64,7 @@ interface Check {
   readonly house: ChaosHouse;
   readonly plan: StartChaos;
   readonly outcomes: ReadonlyMap<string, Outcome>;
+  readonly entries: ReadonlyMap<string, StartEntry | undefined>;
   readonly started: ReadonlyMap<string, readonly LedgerEntry[]>;
 }
 
@@ -66,9 +75,7 @@ function checkTask(task: Task, check: Check): string[] {
   const mayRepeat = check.house.parts.set.policies.find(({ name }) => name === task.policy)?.onUnknown === "retry";
   const findings = [...untrue(task, outcome, check)];
   if (starts.length > (mayRepeat ? sendsMax : 1)) findings.push(`${task.id} was started ${starts.length} times`);
-  if (outcome.startedAt !== null && Date.parse(outcome.startedAt) > task.startByMs + busyMsMax)
-    findings.push(`${task.id} was permitted after its start-by time`);
-  return [...findings, ...late(task, outcome, { starts, check })];
+  return [...findings, ...late(task, check)];
 }
 
 /** An outcome that says that something was started, or that nothing was, has to be so. */
@@ -83,16 +90,23 @@ function untrue({ id, kind, target }: Task, { status, reason }: Outcome, { plan,
   return [`${id} is ${status} (${reason}), but was never started`];
 }
 
-/** A process that slept between permission and request must not send any more. */
-function late(
-  { id }: Task,
-  { startedAt, sends }: Outcome,
-  { starts, check }: { starts: readonly LedgerEntry[]; check: Check },
-): string[] {
-  const [first] = starts;
-  if (first === undefined || startedAt === null || sends !== undefined) return [];
-  const waits = check.plan.serviceFaults.map(({ kind, delayMs }) => (kind === "latency" ? (delayMs ?? 0) : 0));
-  const afterMs = first.atMs - Date.parse(startedAt) - waits.reduce((sum, wait) => sum + wait, 0);
+/** An activation leaves no evidence; and a run near another one of the same sync job leaves some that may be the other's. */
+function isAvoidable({ status, kind, policy, taskId, target }: Outcome, { house, started }: Check): boolean {
+  const [start] = started.get(taskId) ?? [];
+  if (status !== "unknown" || kind !== "run" || start === undefined) return false;
+  if (house.parts.set.policies.find(({ name }) => name === policy)?.onUnknown === "give-up") return false;
+  const rivals = [...started.values()]
+    .flat()
+    .filter((other) => other.operation === "RunSyncJob" && other.key === target);
+  return rivals.every((other) => other === start || Math.abs(other.atMs - start.atMs) > mistakenWithinMs);
+}
+
+/** A process that slept between permission and request must not send any more: by its own clock, which is Redis's here, at its last look. */
+function late({ id }: Task, { house, entries }: Check): string[] {
+  const { sentAtMs, sends = 0 } = entries.get(id) ?? {};
+  const sent = house.events.findLast(({ event, taskId }) => event === "first-byte.let-out" && taskId === id);
+  if (sent === undefined || sentAtMs === undefined || sends > 1) return [];
+  const afterMs = Number(sent["atMs"]) - sentAtMs;
   return afterMs > permissionMsMax ? [`${id} was sent ${afterMs} ms after its permission`] : [];
 }
 
@@ -116,24 +130,31 @@ function checkTold(tasks: readonly Task[], { house, plan, outcomes, started }: C
   });
 }
 
-/** Nothing is held and nothing is in flight when all is over. */
-async function checkLeft({ parts: { store, redis } }: ChaosHouse, tasks: readonly Task[]): Promise<string[]> {
-  const journal = new StartJournal(store);
+/** All are settled, and no permission came after a start-by time: by Redis's clock, which gave it. */
+function checkJournal(tasks: readonly Task[], { entries }: Check): string[] {
+  return tasks.flatMap(({ id, startByMs }) => {
+    const { state = "settled", lastSentAtMs = 0 } = entries.get(id) ?? {};
+    return [
+      ...(state === "settled" ? [] : [`the journal still has ${id} as ${state}`]),
+      ...(lastSentAtMs > startByMs
+        ? [`${id} was permitted ${lastSentAtMs - startByMs} ms after its start-by time`]
+        : []),
+    ];
+  });
+}
+
+/** Nothing is held and nothing is in flight when all is over, and nobody waits for a feed. */
+async function checkLeft({ parts: { store, redis } }: ChaosHouse): Promise<string[]> {
   const findings: string[] = [];
   const client = store.redis as Redis;
   for await (const keys of client.scanStream({ match: `${redis.prefix}:*`, count: 1_000 })) {
     for (const key of keys.map(String)) {
       const [noun] = key.slice(redis.prefix.length + 1).split(":");
-      if (noun === "lease") findings.push(`${key} is left`);
+      if (noun === "lease" || noun === "feed-waiters") findings.push(`${key} is left`);
       // What has ended is remembered for a while, with an "e".
       const flying = noun === "in-flight" ? Object.entries(await store.redis.hgetall(key)) : [];
       for (const [task, sent] of flying) if (!sent.startsWith("e")) findings.push(`${task} is in flight still`);
     }
-  }
-  for (const { id } of tasks) {
-    const entry = await journal.entry(id);
-    if (entry !== undefined && entry.state !== "settled")
-      findings.push(`the journal still has ${id} as ${entry.state}`);
   }
   return findings;
 }

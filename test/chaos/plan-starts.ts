@@ -2,7 +2,7 @@
 import type { Fault as ServiceFault } from "../../src/sandbox/faults.ts";
 import type { Fault, FaultScript, ReplicaScript, Trap } from "./fault-script.ts";
 import { createRandom, type SeededRandom } from "./seeded-random.ts";
-import { hotPoints, startPoints } from "./start-steps.ts";
+import { hotPoints, startPoints, unsentPoint } from "./start-steps.ts";
 
 /** What strikes: `crash` the workers, `service` the service and its answers, `redis` Redis. */
 type StartChaosKind = "crash" | "service" | "redis";
@@ -40,8 +40,8 @@ export interface StartChaos {
 const replicas = 2;
 const policiesCount = 4;
 const starts = ["RunSyncJob", "EnableSyncJobById"] as const;
-/** Longer than a process may sleep between its permission and its request. */
-const tooLongMs = 8_000;
+/** Longer than a process may sleep between its permission and its request, and than the checker allows for a busy machine. */
+const tooLongMs = 10_000;
 
 /** The chaos of this seed. */
 export function planStartChaos(seed: number): StartChaos {
@@ -111,6 +111,10 @@ function trap({ random, isLong }: Crash, isFirst: boolean): Trap {
   if (isFirst && isLong) {
     const point = random.pick(["before-service.runSyncJob", "first-byte-service.runSyncJob"]);
     return { life, point, pass: random.integer(1, 3), action: random.pick(["stop", "block"]), forMs: tooLongMs };
+  }
+  if (random.chance(0.15)) {
+    const forMs = random.integer(1_600, 2_800);
+    return { life, point: unsentPoint, pass: random.integer(1, 2), action: "stop", forMs };
   }
   const action = random.weighted({ kill: 3, stop: 4, block: 2 });
   const point = random.pick(random.chance(0.6) ? hotPoints : startPoints);

@@ -17,7 +17,8 @@ export interface SeedsOptions {
   readonly redisUrl: string;
   readonly sideBySide: number;
   readonly runSeed: RunSeed;
-  readonly onResult: (result: ChaosResult) => void;
+  /** `tookMs`: how long the seed took. */
+  readonly onResult: (result: ChaosResult, tookMs: number) => void;
 }
 
 /** Runs all seeds; an error of one is a finding of it. Answers the failing ones and the sums of all. */
@@ -27,10 +28,11 @@ export async function runSeeds(options: SeedsOptions): Promise<{ failed: number[
   const counts: Record<string, number> = {};
   const work = async () => {
     for (let seed = waiting.shift(); seed !== undefined; seed = waiting.shift()) {
+      const beganAtMs = performance.now();
       const result = await options.runSeed(seed, options.redisUrl).catch((error: unknown) => crashed(seed, error));
       for (const [name, count] of Object.entries(result.counts)) counts[name] = (counts[name] ?? 0) + count;
       if (result.findings.length > 0) failed.push(seed);
-      options.onResult(result);
+      options.onResult(result, performance.now() - beganAtMs);
     }
   };
   await Promise.all(Array.from({ length: options.sideBySide }, work));

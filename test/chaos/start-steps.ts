@@ -1,5 +1,6 @@
 // The named steps of a start at which a replica can be struck: every step of the start journal, the request itself, its outcome and its
 // lease. The one place that names methods of these classes; taken by traps.ts, which wraps them, and plan-starts.ts, which draws from them.
+import { isJsonObject } from "../../src/core/json.ts";
 import { SyncService } from "../../src/service/client.ts";
 import { History } from "../../src/store/history.ts";
 import { Leases } from "../../src/store/leases.ts";
@@ -13,7 +14,12 @@ export interface WatchedStep {
   readonly before: Point;
   readonly after: Point;
   readonly firstByte?: Point;
+  /** A further point before it that only some calls pass, by their arguments. */
+  readonly special?: (args: readonly unknown[]) => Point | undefined;
 }
+
+/** Before an outcome is written that says that nothing was sent: whoever is held up here must not write it when somebody else has sent. */
+export const unsentPoint: Point = "before-history.record-unsent";
 
 /** Only read, or of no start. */
 const unwatched = new Set(["constructor", "entry", "expanded", "expandedInto"]);
@@ -30,7 +36,11 @@ export const startSteps: readonly WatchedStep[] = [
     ...step(SyncService.prototype, "service", method),
     firstByte: `first-byte-service.${method}`,
   })),
-  ...["record", "told"].map((method) => step(History.prototype, "history", method)),
+  {
+    ...step(History.prototype, "history", "record"),
+    special: ([outcome]) => (isJsonObject(outcome) && outcome["startedAt"] === null ? unsentPoint : undefined),
+  },
+  step(History.prototype, "history", "told"),
   ...["acquire", "release"].map((method) => step(Leases.prototype, "leases", method)),
 ];
 

@@ -6,9 +6,9 @@ import { runStartChaos } from "./run-starts.ts";
 
 const schedules = 300;
 /** Mostly they wait: for locks to run out, for processes to be missed. */
-const sideBySide = 14;
-/** Of the tasks under crashes, at most so many may end as unknown. */
-const unknownShareMax = 0.05;
+const sideBySide = 12;
+/** Of the tasks under crashes, at most so many may end as unknown although their start can be told from the evidence (docs/testing.md). */
+const avoidableShareMax = 0.05;
 
 it("makes the same script of the same seed", () => {
   expect(planStartChaos(17)).toEqual(planStartChaos(17));
@@ -33,5 +33,5 @@ it(`starts nothing twice and tells the truth through ${schedules} seeded schedul
   expect(failed, stories.join("\n\n")).toEqual([]);
   expect(counts["strikes"]).toBeGreaterThan(schedules);
   expect(counts["starts"]).toBeGreaterThan(10 * schedules);
-  expect(counts["unknown under crash"]).toBeLessThanOrEqual(unknownShareMax * (counts["tasks under crash"] ?? 0));
+  expect(counts["avoidable under crash"]).toBeLessThanOrEqual(avoidableShareMax * (counts["tasks under crash"] ?? 0));
 }, 1_200_000);

@@ -50,11 +50,13 @@ function spring({ point, action, forMs }: Omit<Trap, "life">): void {
 }
 
 function wrap(step: WatchedStep, pass: (point: Point) => void): void {
-  const { prototype, method, before, after, firstByte } = step;
+  const { prototype, method, before, after, firstByte, special } = step;
   const original: unknown = Reflect.get(prototype, method);
   if (typeof original !== "function") throw new Error(`there is no method ${method} to watch`);
   Reflect.set(prototype, method, async function watchedStep(this: unknown, ...args: readonly unknown[]) {
     pass(before);
+    const further = special?.(args);
+    if (further !== undefined) pass(further);
     const told = firstByte === undefined ? args : args.map((arg) => watchFirstByte(arg, () => pass(firstByte)));
     const result: unknown = await Reflect.apply(original, this, told);
     pass(after);
@@ -62,13 +64,17 @@ function wrap(step: WatchedStep, pass: (point: Point) => void): void {
   });
 }
 
-/** Options of a request with a last look before its first byte: passes the point right before that look. */
+/** Options of a request with a last look before its first byte: passes the point right before that look, and tells when it lets the byte out. */
 function watchFirstByte(arg: unknown, pass: () => void): unknown {
-  const maySend = isJsonObject(arg) ? arg["maySend"] : undefined;
+  if (!isJsonObject(arg)) return arg;
+  const { maySend, idempotencyKey: taskId } = arg;
   if (typeof maySend !== "function") return arg;
   const look = (): unknown => {
     pass();
-    return maySend();
+    const isLetOut: unknown = maySend();
+    if (isLetOut === true)
+      writeSync(1, `${JSON.stringify({ event: "first-byte.let-out", taskId, atMs: Date.now() })}\n`);
+    return isLetOut;
   };
   return { ...Object(arg), maySend: look };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { canonicalJson } from "../../src/core/stable-hash.ts";
-import { Leases } from "../../src/store/leases.ts";
+import { leaseKey } from "../../src/store/leases.ts";
 import { redisTimeMs } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import type { SlotRecord } from "../../src/tasks/slot-record.ts";
@@ -27,7 +27,7 @@ async function someSlots(prefix: string): Promise<Map<string, readonly SlotRecor
     const schedule = canonicalJson({ kind: "every", everyMs: 5_000, spreadMs: 0 });
     const silent = ["behind", "strict"].map((policy) => ({ policy, schedule }));
     await new SlotLedger(store).marks(silent, nowMs - 60_000);
-    await new Leases(store).acquire({ service: "main", repository: null, target: "5" }, "somebody-else", 600_000);
+    await store.redis.set(leaseKey(store, { service: "main", repository: null, target: "5" }), "somebody-else");
   });
   const one = await house.serve(prefix);
   for (const policy of ["often", "behind", "strict"])

@@ -1,7 +1,7 @@
 // `run: { activate: true }`: the activation that goes before a run, and what its failures mean for it.
 import { afterEach, describe, expect, it } from "vitest";
 import { openStore } from "../../src/store/redis.ts";
-import { inFlightKey } from "../../src/store/start-journal.ts";
+import { inFlightKey } from "../../src/store/start-entry.ts";
 import { redisForTest } from "../support/redis.ts";
 import { startWorld, type World, type WorldOptions } from "../support/world.ts";
 

@@ -128,7 +128,7 @@ export async function useEverything({ store, journal, producer, work }: House): 
   await history.newest(10);
   await history.keptSinceMs();
   const leases = new Leases(store);
-  await leases.acquire({ service: "main", repository: null, target: "42" }, id, 1_000);
+  await leases.acquire({ id, service: "main", repository: null, target: "42" }, id, 1_000);
   await leases.release({ service: "main", repository: null, target: "42" }, id);
   const pauses = new Pauses(store);
   await pauses.set({ scope: "all", name: "", note: "test", actor: "me", untilMs: null });

@@ -22,6 +22,8 @@ export interface SigtermOptions {
   readonly redis: RedisTarget;
   readonly rounds: number;
   readonly seed: number;
+  /** How many processes live side by side; 2 unless said. */
+  readonly lanes?: number;
   /** Told after each round; for long runs. */
   readonly onRound?: (round: number) => void;
 }
@@ -37,7 +39,6 @@ export interface SigtermReport {
   readonly slowestExitMs: number;
 }
 
-const lanes = 2;
 const drainMs = 5_000;
 /** The grace period that a process must keep: its drain and what `serve` adds for closing connections. */
 const graceMs = drainMs + 4_000;
@@ -73,8 +74,9 @@ export async function checkSigterm(options: SigtermOptions): Promise<SigtermRepo
   const house = new House(options, sandbox, folder);
   try {
     await house.open();
-    const laneNumbers = Array.from({ length: lanes }, (_, lane) => lane);
-    await Promise.all(laneNumbers.map((lane) => house.work(lane)));
+    const { lanes = 2, seed } = options;
+    const randoms = Array.from({ length: lanes }, (_, lane) => seeded(seed * lanes + lane));
+    await Promise.all(randoms.map((random) => house.work(random)));
     return await house.judge();
   } finally {
     await house.close();
@@ -117,8 +119,7 @@ class House {
   }
 
   /** One lane: process after process, each ended at an instant that the seed says. */
-  async work(lane: number): Promise<void> {
-    const random = seeded(this.#options.seed * lanes + lane);
+  async work(random: () => number): Promise<void> {
     for (; this.#rounds < this.#options.rounds; ) {
       this.#rounds += 1;
       const round = this.#rounds;

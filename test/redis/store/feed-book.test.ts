@@ -159,4 +159,12 @@ describe("the feed book", () => {
     await book.leave(one, "b");
     expect(await book.waiting(one, 1_500)).toBe(0);
   });
+
+  it("lets nobody wait for a start that is over", async () => {
+    const one = feed("waiting-in-vain");
+    await store.redis.hset(store.key("start", "over"), "state", "settled");
+    await book.waitFor(one, "over", { nowMs: 0, untilMs: 2_000 });
+    expect(await book.waiting(one, 1_500)).toBe(0);
+    expect((await book.status(one)).wantedAtMs).toBeUndefined();
+  });
 });

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
-import { type Permission, StartJournal } from "../../../src/store/start-journal.ts";
+import type { Permission } from "../../../src/store/start-entry.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
 import { journalTask } from "../../support/journal-task.ts";
 import { clientOf, startForgetfulServer, until } from "../../support/redis-servers.ts";
 

@@ -9,6 +9,7 @@ import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts"
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { ItemFacts } from "../../../src/tasks/feed.ts";
 import type { Task } from "../../../src/tasks/task.ts";
+import { stepActivate } from "../../../src/work/activate.ts";
 import { appearedSince, feedOf } from "../../../src/work/evidence.ts";
 import type { WorkParts } from "../../../src/work/parts.ts";
 import { defaultTiming } from "../../../src/work/timing.ts";
@@ -87,17 +88,50 @@ const walk = async (task: Task, list: "activities" | "conflictDetails", items: r
   await book.walked(feedOf(task, list), { startedAtMs, count: items.length, whole: true });
 };
 
-/** A start that waited for no walk, and whose answer got lost. */
-async function startUnread(task: Task) {
+/** A start that waited for no walk, of whose answer nobody says anything. */
+async function startSilently(task: Task) {
   const intent = { startByMs: task.startByMs, leaseMs: 60_000, notesFeed: true };
   const answer = await journal.sendAtOnce(task, "me", intent);
   const sentAtMs = answer !== undefined && "sentAtMs" in answer ? answer.sentAtMs : Number.NaN;
+  return { sentAtMs, entry: await journal.claim(task.id, "me") };
+}
+
+/** A start that waited for no walk, and whose answer got lost. */
+async function startUnread(task: Task) {
+  const { sentAtMs } = await startSilently(task);
   await journal.answerLost(task.id, { kind: "unknown", detail: "reset", atMs: sentAtMs + 50 });
   return { sentAtMs, entry: await journal.claim(task.id, "me") };
 }
 
 const verify = (task: Task, parts: WorkParts, entry: Awaited<ReturnType<typeof startUnread>>["entry"]) =>
   verifyStart(task, testPolicy(), { parts, claim: { owner: "me", entry } });
+
+describe("a start that another worker has sent and says nothing of", () => {
+  const giveUp = testPolicy({ onUnknown: "give-up" });
+  const patience = { ...defaultTiming, verifyForMs: 60_000 };
+
+  it("is left to that worker for a while where nothing could be looked for, since it may only be held up", async () => {
+    const [task, patient] = [taskOf("held-up"), { ...partsFor(), timing: patience }];
+    const { entry } = await startSilently(task);
+    const untilMs = (entry.lastSentAtMs ?? 0) + 60_000;
+    const claim = { owner: "another", entry };
+    expect(await stepActivate(task, patient, claim)).toEqual({ step: "snooze", untilMs });
+    expect(await verifyStart(task, giveUp, { parts: patient, claim })).toEqual({ step: "snooze", untilMs });
+    expect((await journal.entry(task.id))?.lost).toBeUndefined();
+  });
+
+  it("ends as unknown after that, and at once when that worker has noted that no answer came", async () => {
+    const [task, parts] = [taskOf("gone"), partsFor()];
+    const patient = { ...parts, timing: patience };
+    const { entry } = await startSilently(task);
+    const unknown = { step: "end", ending: { status: "unknown", reason: "answer-lost" } };
+    expect(await stepActivate(task, parts, { owner: "another", entry })).toMatchObject(unknown);
+    const noted = { owner: "another", entry: await journal.claim(task.id, "another") };
+    expect(noted.entry.lost).toMatchObject({ kind: "crash" });
+    expect(await stepActivate(task, patient, noted)).toMatchObject(unknown);
+    expect(await verifyStart(task, giveUp, { parts: patient, claim: noted })).toMatchObject(unknown);
+  });
+});
 
 describe("a lost answer of a start for which nothing was read before", () => {
   it("is not confirmed by what is older than the start, in a feed that nobody has read for long", async () => {
@@ -128,6 +162,24 @@ describe("a lost answer of a start for which nothing was read before", () => {
     expect(await appearedSince(task, parts, entry)).toMatchObject({ ours: [], attributable: false });
     const step = await verify(task, parts, entry);
     expect(step).toMatchObject({ ending: { status: "unknown", detail: "reset; the feeds cannot tell" } });
+  });
+
+  it("is looked for by a whole walk of its own before it is given up, also when the task itself comes late", async () => {
+    const task = taskOf("late-look");
+    const { sentAtMs, entry } = await startUnread(task);
+    await expect.poll(async () => (await redisTimeMs(store)) > sentAtMs).toBe(true);
+    const parts = partsFor();
+    expect(await verify(task, parts, entry)).toMatchObject({ step: "snooze" });
+    // A walk that fails all the time is not waited for without end.
+    const impatient = { ...parts, timing: { ...parts.timing, unreadableForMs: 0 } };
+    await expect
+      .poll(() => verify(task, impatient, entry))
+      .toMatchObject({
+        ending: { status: "unknown", detail: "reset; the feeds cannot tell" },
+      });
+    await walk(task, "activities", [item("its own", sentAtMs + 1)]);
+    await verify(task, parts, entry);
+    expect((await journal.entry(task.id))?.state).toBe("answered");
   });
 
   it("is not surely shown by an activity that began much later", async () => {

@@ -7,7 +7,7 @@ import { unsaid } from "../../../src/core/gate.ts";
 import type { AtOnceIntent } from "../../../src/store/at-once.ts";
 import { readGateStatus } from "../../../src/store/gate-status.ts";
 import { History } from "../../../src/store/history.ts";
-import { Leases } from "../../../src/store/leases.ts";
+import { Leases, leaseKey } from "../../../src/store/leases.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { type GateLimits, ServiceGate } from "../../../src/store/service-gate.ts";
@@ -61,7 +61,7 @@ describe("a start at once", () => {
   });
 
   it("is not permitted while another task holds the sync job", async () => {
-    await leases.acquire(task("taken"), "other", 60_000);
+    await store.redis.set(leaseKey(store, task("taken")), "other");
     expect(await journal.sendAtOnce(task("taken"), "me", plain)).toBeUndefined();
     expect((await journal.entry("taken"))?.state).toBe("claimed");
     expect(await journal.sendAtOnce(task("taken"), "me", { ...plain, leaseMs: undefined })).toEqual(permitted);
@@ -192,7 +192,7 @@ describe("an outcome that is the answer", () => {
     await journal.notSent(task("back"), "me");
     expect(await history.record(outcomeOf("back"), answer)).toBe("moved-on");
     expect(await leases.holder(task("back"))).toBe("back");
-    await leases.acquire(task("theirs"), "other", 60_000);
+    await store.redis.set(leaseKey(store, task("theirs")), "other");
     await journal.sendAtOnce(task("theirs"), "me", { ...plain, leaseMs: undefined });
     expect(await history.record(outcomeOf("theirs"), answer)).toBe("recorded");
     expect(await leases.holder(task("theirs"))).toBe("other");

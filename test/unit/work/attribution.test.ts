@@ -103,6 +103,30 @@ describe("the activities of a start", () => {
     expect(attributed({ activities, owners: { b: "other" }, rivals: { other: 2 } }).confidence).toBe("ambiguous");
   });
 
+  it("are ambiguous for a lost start that follows one whose request may have gone out at the end of its 5 s, as long as that one's run may begin", () => {
+    // The other one was permitted 5.1 s before ours, sent 4.9 s later and began then: nearer to our permission than to its own.
+    const lateOne = activity("late", -0.2);
+    expect(attributed({ facts: lost, activities: [lateOne], rivals: { other: -5.1 } })).toMatchObject({
+      ours: ["late"],
+      confidence: "ambiguous",
+    });
+    expect(attributed({ facts: lost, activities: [activity("a", 0.3)], rivals: { other: -19 } }).confidence).toBe(
+      "ambiguous",
+    );
+    expect(attributed({ facts: lost, activities: [activity("a", 0.3)], rivals: { other: -20 } }).confidence).toBe(
+      "likely",
+    );
+  });
+
+  it("are not those of a start that was permitted only after they began", () => {
+    expect(attributed({ facts: lost, activities: [activity("a", 0.3)], rivals: { later: 2.4 } }).confidence).toBe(
+      "likely",
+    );
+    expect(attributed({ facts: lost, activities: [activity("a", 0.3)], rivals: { later: 2.2 } }).confidence).toBe(
+      "ambiguous",
+    );
+  });
+
   it("are all that nobody else has, for a start that an older version sent", () => {
     const taskOf = new Map([["b", "other"]]);
     const inFlight = new Map([["other", sentAtMs - 60_000]]);
