@@ -12,7 +12,6 @@ const cases: Readonly<Record<string, readonly [text: string, problem: string]>> 
   "policies.*.delete": [policy("delete: { syncJob: 42, name: C }"), '5:31 "delete"'],
   "policies.*.notify": [policy(`${run}, notify: [ops]`), '5:55 "notify"'],
   "defaults.notify": [`${policy(run)}defaults: { notify: [ops] }\n`, '6:13 "notify"'],
-  sinks: [`${policy(run)}sinks: { ops: { file: { path: x } } }\n`, '6:1 "sinks"'],
 };
 
 describe("what this version does not do", () => {
