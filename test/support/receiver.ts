@@ -28,9 +28,8 @@ export class Receiver {
   });
   #waiting: (() => void)[] = [];
 
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook`;
-  }
+  /** Known once it started; stays when it stops. */
+  url = "";
 
   /** Ids that were accepted, in order. */
   get accepted(): string[] {
@@ -40,6 +39,7 @@ export class Receiver {
   async start(port = 0): Promise<this> {
     this.#server.listen(port, "127.0.0.1");
     await once(this.#server, "listening");
+    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook`;
     return this;
   }
 

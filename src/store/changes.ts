@@ -1,0 +1,33 @@
+// The changes by hand in Redis, newest first: an audit record of who did what. Written by the command line after each change.
+import { type Change, parseChange } from "../tasks/change.ts";
+import { redisTimeMs, type Store } from "./redis.ts";
+
+/** How many are kept; about 500 bytes each. */
+export const changesMax = 5_000;
+
+/** The record of changes. */
+export class Changes {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Adds a change, at Redis's present time. */
+  async add(change: Omit<Change, "v" | "at">): Promise<Change> {
+    const { redis, key } = this.#store;
+    const full: Change = { v: 1, at: new Date(await redisTimeMs(this.#store)).toISOString(), ...change };
+    await redis
+      .multi()
+      .lpush(key("changes"), JSON.stringify(full))
+      .ltrim(key("changes"), 0, changesMax - 1)
+      .exec();
+    return full;
+  }
+
+  /** The newest, newest first; at most `count`. */
+  async newest(count: number): Promise<Change[]> {
+    const texts = await this.#store.redis.lrange(this.#store.key("changes"), 0, count - 1);
+    return texts.map((text) => parseChange(JSON.parse(text)));
+  }
+}
