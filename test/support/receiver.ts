@@ -32,9 +32,8 @@ export class Receiver {
   url = "";
 
   /** Ids that were accepted, in order. */
-  get accepted(): string[] {
-    return this.received.filter(({ status }) => status >= 200 && status < 300).map(({ id }) => id);
-  }
+  readonly accepted: string[] = [];
+  readonly #tries = new Map<string, number>();
 
   async start(port = 0): Promise<this> {
     this.#server.listen(port, "127.0.0.1");
@@ -56,8 +55,11 @@ export class Receiver {
 
   #take(headers: IncomingHttpHeaders, body: string, response: ServerResponse): void {
     const id = String(headers["webhook-id"]);
-    const answer = this.answer(id, this.received.filter((one) => one.id === id).length);
+    const earlier = this.#tries.get(id) ?? 0;
+    this.#tries.set(id, earlier + 1);
+    const answer = this.answer(id, earlier);
     const status = answer === "hold" ? 0 : answer.status;
+    if (status >= 200 && status < 300) this.accepted.push(id);
     this.received.push({ id, headers, body, status, atMs: performance.now() });
     if (answer !== "hold") response.writeHead(answer.status, answer.headers).end();
     const waiting = this.#waiting;

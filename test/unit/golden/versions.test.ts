@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NewerVersionError } from "../../../src/core/newer-version.ts";
+import { parseChange } from "../../../src/tasks/change.ts";
+import { parseDelivery } from "../../../src/tasks/delivery.ts";
 import { parseFeedWalk } from "../../../src/tasks/feed.ts";
 import { parseOutcome } from "../../../src/tasks/outcome.ts";
 import { parsePause } from "../../../src/tasks/pause.ts";
@@ -22,6 +24,8 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   pause: parsePause,
   outcome: parseOutcome,
   "outcome-with-confidence": parseOutcome,
+  delivery: parseDelivery,
+  change: parseChange,
   baseline: (value) => parseBaseline(JSON.stringify(value)),
 };
 
