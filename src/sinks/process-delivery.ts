@@ -8,7 +8,7 @@ import type { Delivery, DeliveryTry, DeliveryVerdict } from "../tasks/delivery.t
 import type { Receipt, Sink } from "./sink.ts";
 
 /** How a try ended, for metrics. */
-export type DeliveryResult = "delivered" | "refused" | "retried" | "given-up";
+type DeliveryResult = "delivered" | "refused" | "retried" | "given-up";
 
 /** A sink in force, with its settings. */
 export interface SinkInForce {

@@ -102,7 +102,7 @@ export const sinksSchema = z.record(nameSchema, sinkSchema).meta({
 });
 
 /** A host as it stands in `outbound.hosts`: exact, or everything below a domain. */
-export const outboundHostPattern =
+const outboundHostPattern =
   /^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$|^\[[0-9a-f:]+\]$/;
 
 /** Which hosts sinks may be on. */
