@@ -149,6 +149,15 @@ describe("syncline failed, deliveries", () => {
 });
 
 describe("changes by hand", () => {
+  it("are recorded for a run", async () => {
+    const prefix = `${house.redis.prefix}-run`;
+    const { out } = await house.command(prefix, "run", "nightly", "--config", house.file(), "--json");
+    const { value } = await json(prefix, "changes");
+    expect(value).toMatchObject([
+      { what: "run", subject: "policy nightly", reason: null, before: null, after: { tasks: JSON.parse(out).tasks } },
+    ]);
+  });
+
   it("are recorded for pause and resume", async () => {
     const prefix = `${house.redis.prefix}-changes`;
     await house.here(prefix, "pause", "--service", "main", "--note", "release 14");

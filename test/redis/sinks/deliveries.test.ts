@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { NoticeQueues } from "../../../src/queue/notice-queues.ts";
-import { openStore } from "../../../src/store/redis.ts";
+import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import { SinkBook } from "../../../src/store/sink-book.ts";
 import { noticeOf, Receiver } from "../../support/receiver.ts";
 import { redisForTest } from "../../support/redis.ts";
@@ -181,5 +181,25 @@ describe("the failed list", () => {
     expect(await queues.discard("ops", "b")).toBe(true);
     expect(await queues.discard("ops", "b")).toBe(false);
     expect(await queues.failed("ops", 10)).toEqual([]);
+  });
+});
+
+describe("a sink that nobody has configured", () => {
+  it("is thrown away after seven days, with its queue, and not before", async () => {
+    const where = target();
+    const store = await openStore(where);
+    onTestFinished(() => store.close());
+    const queues = new NoticeQueues(where, new TestLog());
+    onTestFinished(() => queues.close());
+    for (const sink of ["old", "young"]) await queues.add(sink, [noticeOf("a"), noticeOf("b")], 100);
+    const dayMs = 86_400_000;
+    const nowMs = await redisTimeMs(store);
+    await store.redis.hset(store.key("sinks-seen"), { old: nowMs - 7.1 * dayMs, young: nowMs - 6.9 * dayMs });
+    const { log } = await startSinks(where, []);
+    await log.until(({ event }) => event === "sink.forgotten");
+    expect(log.named("sink.forgotten")).toMatchObject([{ sink: "old", waiting: 2, failed: 0 }]);
+    expect((await queues.backlog("old")).waiting).toBe(0);
+    expect((await queues.backlog("young")).waiting).toBe(2);
+    expect((await new SinkBook(store).all()).map(({ name }) => name)).toEqual(["young"]);
   });
 });
