@@ -13,8 +13,10 @@ export interface Received {
   readonly atMs: number;
 }
 
-/** What to answer; `hold` never answers. */
-export type Answer = { readonly status: number; readonly headers?: Record<string, string> } | "hold";
+/** What to answer, at once unless said; `hold` never answers. */
+export type Answer =
+  | { readonly status: number; readonly headers?: Record<string, string>; readonly afterMs?: number }
+  | "hold";
 
 /** A receiver. */
 export class Receiver {
@@ -61,7 +63,11 @@ export class Receiver {
     const status = answer === "hold" ? 0 : answer.status;
     if (status >= 200 && status < 300) this.accepted.push(id);
     this.received.push({ id, headers, body, status, atMs: performance.now() });
-    if (answer !== "hold") response.writeHead(answer.status, answer.headers).end();
+    if (answer !== "hold") {
+      const respond = () => response.writeHead(answer.status, answer.headers).end();
+      if (answer.afterMs === undefined) respond();
+      else setTimeout(respond, answer.afterMs);
+    }
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const wake of waiting) wake();

@@ -120,6 +120,36 @@ describe("deliveries", () => {
   });
 });
 
+describe("a worker that stops", () => {
+  // Nobody takes over from a dead worker within the test: what goes on was given back.
+  const takeOverAfterMs = 120_000;
+
+  it("lets a delivery end that is answered soon", async () => {
+    const hook = await receiver();
+    const { sinks } = await startSinks(target(), [sinkOf("ops", webhookTo(hook.url))], { takeOverAfterMs });
+    hook.answer = () => ({ status: 200, afterMs: 200 });
+    await sinks.deliver(to("ops", ["a", "b"]));
+    await hook.until(() => hook.received.length === 1);
+    await sinks.stop();
+    expect(hook.accepted).toEqual(["a"]);
+  });
+
+  it("gives a delivery back that is not, still the first", async () => {
+    const hook = await receiver();
+    const where = target();
+    const settings = sinkOf("ops", webhookTo(hook.url));
+    const { sinks } = await startSinks(where, [settings], { takeOverAfterMs });
+    hook.answer = () => "hold";
+    await sinks.deliver(to("ops", ["a", "b"]));
+    await hook.until(() => hook.received.length === 1);
+    await sinks.stop();
+    hook.answer = () => ({ status: 200 });
+    await startSinks(where, [settings], { takeOverAfterMs });
+    await hook.until(() => hook.accepted.length === 2);
+    expect(hook.accepted).toEqual(["a", "b"]);
+  });
+});
+
 describe("a queue that is full", () => {
   it("drops the newest, counts each exactly, and says so when there is room again", async () => {
     const hook = await receiver();
