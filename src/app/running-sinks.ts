@@ -9,6 +9,7 @@ import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
+import { Gathered } from "../core/gathered.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { createNoticeConsumer } from "../queue/notice-consumer.ts";
@@ -36,6 +37,8 @@ export interface RunningSinksOptions {
 interface Running extends SinkInForce {
   /** undefined in a process that is no worker. */
   readonly consumer: Component | undefined;
+  /** One hand-over at a time, so that calls side by side keep their order. */
+  readonly line: Gathered<readonly Notice[]>;
 }
 
 /** Deliveries end quickly: nobody needs to wait for a dead worker as long as for a task. */
@@ -121,11 +124,12 @@ export class RunningSinks implements Component {
 
   async #give(name: string, notices: readonly Notice[]): Promise<void> {
     const running = this.#running.get(name);
-    if (running === undefined) {
-      this.#sparing.warn("sink.not-configured", { sink: name, count: notices.length });
-      return;
-    }
-    const dropped = (await this.#queues.add(name, notices, running.settings.queueMax)).length;
+    if (running === undefined) this.#sparing.warn("sink.not-configured", { sink: name, count: notices.length });
+    else await running.line.add(notices);
+  }
+
+  async #put({ name, queueMax }: SinkSettings, notices: readonly Notice[]): Promise<void> {
+    const dropped = (await this.#queues.add(name, notices, queueMax)).length;
     if (dropped === 0) return this.#dropped.hadRoom(name);
     this.#dropped.dropped(name, dropped);
     this.#options.metrics?.add("syncline_sink_dropped_total", { sink: name }, dropped);
@@ -155,7 +159,10 @@ export class RunningSinks implements Component {
             log.error("sink.gave-up", { sink: name, notice: notice.id, policy: notice.policy, reason }),
         })
       : undefined;
-    const running = { settings, sink: createSink(settings), consumer };
+    const line = new Gathered<readonly Notice[]>((groups) =>
+      this.#put(this.#running.get(name)?.settings ?? settings, groups.flat()),
+    );
+    const running = { settings, sink: createSink(settings), consumer, line };
     this.#running.set(name, running);
     return running;
   }

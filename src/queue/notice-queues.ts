@@ -34,7 +34,7 @@ export class NoticeQueues {
   }
 
   /**
-   * Hands notices over, in this order and in one step; what the queue knows already stays as it is. Answers the notices for which
+   * Hands notices over, in this order; what the queue knows already stays as it is, so a call that failed may be repeated. Answers the notices for which
    * there was no room: the last ones. Replicas that do so at once may overshoot `queueMax` by what each hands over.
    */
   async add(sink: string, notices: readonly Notice[], queueMax: number): Promise<readonly Notice[]> {

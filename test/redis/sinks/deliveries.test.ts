@@ -45,6 +45,15 @@ describe("deliveries", () => {
     );
   });
 
+  it("keep the order of calls that do not wait for each other", async () => {
+    const hook = await receiver();
+    const { sinks } = await startSinks(target(), [sinkOf("ops", webhookTo(hook.url))]);
+    const all = ids(30);
+    await Promise.all(all.map((id) => sinks.deliver(to("ops", [id]))));
+    await hook.until(() => hook.accepted.length === 30);
+    expect(hook.accepted).toEqual(encoded(all));
+  });
+
   it("have the same id and body on every try", async () => {
     const hook = await receiver();
     hook.answer = (_, earlier) => ({ status: earlier === 0 ? 503 : 200 });
