@@ -126,7 +126,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   }
   const sinks = new RunningSinks({ ...options, store });
   // The sinks stop after the services: what these tell at the end is still taken in.
-  const components: Component[] = [guard, sinks, services];
+  const components: Component[] = [guard, sinks, together("work", [services, sinks.deliveries])];
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
     const pauses = createPauseWatch(() => readPauses(store), log);

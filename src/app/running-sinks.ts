@@ -6,7 +6,7 @@
 // A removed sink takes nothing in, and its queue stays: it goes on when the sink comes back, and is thrown away after seven days.
 import { isDeepStrictEqual } from "node:util";
 import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
-import { systemClock } from "../core/clock.ts";
+import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { Gathered } from "../core/gathered.ts";
@@ -44,6 +44,7 @@ interface Running extends SinkInForce {
 /** Deliveries end quickly: nobody needs to wait for a dead worker as long as for a task. */
 const takeOverAfterMsMax = 30_000;
 const drainMsMax = 3_000;
+const stopMsMax = 4_000;
 const seenEveryMs = 60_000;
 const startAgainMs = 5_000;
 const keptUnseenMs = 7 * 86_400_000;
@@ -90,25 +91,40 @@ export class RunningSinks implements Component {
     await Promise.all(given);
   };
 
+  /** What delivers: stopped beside the services, while these still hand over what ends last. */
+  readonly deliveries: Component = {
+    name: "deliveries",
+    start: async () => {
+      this.#isStarted = true;
+      if (this.#isWorker) {
+        this.#inBackground(this.#look());
+        this.#endLooks = systemClock.every(seenEveryMs, () => this.#inBackground(this.#look()));
+      }
+      // Nothing waits for the sinks: a start must not fail because of one.
+      for (const { consumer } of this.#running.values()) this.#begin(consumer);
+    },
+    stop: async () => {
+      this.#stopping.abort();
+      this.#endLooks?.();
+      const consumers = [...this.#running.values()].map(({ consumer }) => consumer?.stop());
+      const stopping = Promise.all([...consumers, ...this.#background]);
+      await withDeadline(stopping, stopMsMax, () => new Error("still busy")).catch(() => {
+        // What was under way is taken over. Nobody waits for a Redis that does not answer.
+        stopping.catch(() => {});
+        this.#options.log.warn("queue.drain-incomplete", { queue: "sinks" });
+      });
+    },
+  };
+
   async start(): Promise<void> {
-    this.#isStarted = true;
-    if (this.#isWorker) {
-      this.#inBackground(this.#look());
-      this.#endLooks = systemClock.every(seenEveryMs, () => this.#inBackground(this.#look()));
-    }
-    // Nothing waits for the sinks: a start must not fail because of one.
-    for (const { consumer } of this.#running.values()) this.#begin(consumer);
+    // Taking in needs no start: its connections open at the first notice.
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort();
-    this.#endLooks?.();
-    const running = [...this.#running.values()];
-    const stopped = await Promise.allSettled([...running.map(({ consumer }) => consumer?.stop()), ...this.#background]);
-    for (const { sink } of running) sink.close();
+    if (!this.#stopping.signal.aborted) await this.deliveries.stop();
+    for (const { sink } of this.#running.values()) sink.close();
     this.#dropped.flush();
     await this.#queues.close();
-    for (const result of stopped) if (result.status === "rejected") throw result.reason;
   }
 
   /** Follows a new set of sinks. What is under way ends as it began; changed sinks are tried at once. */

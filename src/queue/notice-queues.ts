@@ -20,7 +20,7 @@ export interface SinkBacklog {
 }
 
 const callWithinMs = 8_000;
-const closeWithinMs = 2_000;
+const closeWithinMs = 1_000;
 
 /** The queues of all sinks. Every call ends within eight seconds, also when Redis is frozen. */
 export class NoticeQueues {

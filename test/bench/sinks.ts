@@ -33,7 +33,6 @@ const reserved = await new Receiver().start();
 const { url } = reserved;
 await reserved.stop();
 const sinks = createSinks();
-await sinks.start();
 const children: ChildProcess[] = [];
 
 const worker = startWorker();

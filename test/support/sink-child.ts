@@ -16,4 +16,4 @@ const sinks = new RunningSinks({
   takeOverAfterMs: Number(takeOverAfterMs),
   drainMs: 1_000,
 });
-await sinks.start();
+await sinks.deliveries.start();

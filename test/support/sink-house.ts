@@ -55,7 +55,7 @@ export async function startSinks(
       },
     },
   });
-  await running.start();
+  await running.deliveries.start();
   onTestFinished(async () => {
     await running.stop();
     await store.close();
