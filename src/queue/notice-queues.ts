@@ -19,6 +19,8 @@ export interface SinkBacklog {
   readonly oldestMs: number | undefined;
 }
 
+/** Failed deliveries that are read at once. */
+const failedPage = 500;
 const callWithinMs = 8_000;
 const closeWithinMs = 1_000;
 
@@ -80,10 +82,15 @@ export class NoticeQueues {
   }
 
   /** What was given up, the newest first; at most `count`. What cannot be read is left out. */
-  failed(sink: string, count: number): Promise<readonly FailedDelivery[]> {
-    return this.#call(sink, async (queue) =>
-      (await queue.getFailed(0, count - 1)).flatMap((job) => toFailed(sink, job)),
-    );
+  async failed(sink: string, count: number): Promise<readonly FailedDelivery[]> {
+    const found: FailedDelivery[] = [];
+    for (let from = 0; from < count; from += failedPage) {
+      const until = Math.min(count, from + failedPage) - 1;
+      const jobs = await this.#call(sink, (queue) => queue.getFailed(from, until));
+      found.push(...jobs.flatMap((job) => toFailed(sink, job)));
+      if (jobs.length <= until - from) break;
+    }
+    return found;
   }
 
   /** Puts a failed delivery at the end of its queue, to be tried as long as a new one. False when it is not in the failed list. */
