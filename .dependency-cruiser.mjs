@@ -8,12 +8,16 @@ const layers = [
   ["store", ["core", "config", "tasks"]],
   ["feeds", ["core", "config", "service", "tasks", "store"]],
   ["queue", ["core", "config", "tasks", "store"]],
+  ["sinks", ["core", "config", "service", "tasks"]],
   ["outcome", ["core", "config", "tasks", "store"]],
   ["work", ["core", "config", "service", "tasks", "store", "feeds", "outcome"]],
   ["ops", ["core", "config", "service", "tasks", "store", "outcome"]],
   ["simulate", ["core", "config", "tasks", "schedule", "feeds"]],
   ["sandbox", ["core"]],
-  ["app", ["core", "config", "service", "tasks", "schedule", "store", "queue", "feeds", "outcome", "work", "ops"]],
+  [
+    "app",
+    ["core", "config", "service", "tasks", "schedule", "store", "queue", "feeds", "outcome", "sinks", "work", "ops"],
+  ],
   [
     "cli",
     [

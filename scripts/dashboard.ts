@@ -113,6 +113,27 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       },
     },
   ],
+  Sinks: [
+    {
+      title: "Deliveries an hour, by result",
+      unit: "short",
+      lines: { "{{sink}} {{result}}": rise("sink_deliveries_total", "sink, result") },
+    },
+    {
+      title: "Waiting, failed, dropped",
+      unit: "short",
+      lines: {
+        "{{sink}} waiting": most("sink_queue", "sink"),
+        "{{sink}} failed": most("sink_failed", "sink"),
+        "{{sink}} dropped an hour": rise("sink_dropped_total", "sink"),
+      },
+    },
+    {
+      title: "The first notice that waits",
+      unit: "s",
+      lines: { "{{sink}}": `time() - min by (sink) (syncline_sink_oldest_timestamp_seconds{${here}})` },
+    },
+  ],
   "Queues and feeds": [
     {
       title: "In the queues",

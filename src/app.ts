@@ -11,6 +11,7 @@ import { createMeteredBook } from "./app/metered-book.ts";
 import { createGaugeSource } from "./app/metric-gauges.ts";
 import { RedisGuard } from "./app/redis-guard.ts";
 import { RunningServices, type ServiceConsumers } from "./app/running-services.ts";
+import { RunningSinks } from "./app/running-sinks.ts";
 import { ServiceGates } from "./app/service-gates.ts";
 import type { PolicyChecks } from "./config/policy-checks.ts";
 import type { PolicySet, ServiceSettings } from "./config/policy-set.ts";
@@ -104,17 +105,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { set, redis, log, metrics } = options;
   const current = new CurrentSet(set);
   const gates = new ServiceGates(log);
-  const services = new RunningServices({
-    services: set.services,
-    createClient: (settings) =>
-      createService(settings, {
-        ...options,
-        gate: gates.of(settings),
-        onRequest: createRequestCounter(metrics, settings.name),
-      }),
-    log,
-    retireAfterMs: options.retireAfterMs ?? retireAfterMsDefault,
-  });
+  const services = createServices(options, gates);
   const sparing = createSparingLog(log, systemClock, "");
   const store = await openStore(redis, (message) => sparing.warn("redis.unreachable", { message }));
   gates.connect(store);
@@ -137,7 +128,9 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const createConsumers = consumersOf(options, { parts, store, producer });
     services.consume({ createConsumers, pending: (service) => producer.pending(service) });
   }
-  const components: Component[] = [guard, services];
+  const sinks = new RunningSinks({ ...options, store });
+  // The sinks stop after the services: what these tell at the end is still taken in.
+  const components: Component[] = [guard, sinks, together("work", [services, sinks.deliveries])];
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
     const pauses = createPauseWatch(() => readPauses(store), log);
@@ -150,6 +143,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const adopt = (next: PolicySet) => {
     // The services first: only they can refuse. Nothing runs in between, so nobody sees half of it.
     services.adopt(next.services);
+    sinks.adopt(next.sinks);
     current.adopt(next);
     scheduler?.replace(next.policies);
   };
@@ -170,9 +164,24 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     throw error;
   });
   const isWorking = () => options.roles.includes("worker") && !stopping.signal.aborted;
-  metrics?.readFrom(createGaugeSource(metrics, { ...shared, pauses: () => readPauses(store), isWorking }));
+  metrics?.readFrom(createGaugeSource(metrics, { ...shared, sinks, pauses: () => readPauses(store), isWorking }));
   const unreadiness = () => guard.reasons().map((reason) => ({ part: "redis", reason }));
   return { stop, unreadiness };
+}
+
+function createServices(options: AppOptions, gates: ServiceGates): RunningServices {
+  const { set, log, metrics } = options;
+  return new RunningServices({
+    services: set.services,
+    createClient: (settings) =>
+      createService(settings, {
+        ...options,
+        gate: gates.of(settings),
+        onRequest: createRequestCounter(metrics, settings.name),
+      }),
+    log,
+    retireAfterMs: options.retireAfterMs ?? retireAfterMsDefault,
+  });
 }
 
 interface Built {

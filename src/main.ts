@@ -5,11 +5,13 @@ import { createService } from "./app/create-service.ts";
 import { startApp } from "./app.ts";
 import { apiCommand, type ConnectService } from "./cli/api.ts";
 import { auditCommand } from "./cli/audit.ts";
+import { changesCommand } from "./cli/changes.ts";
 import type { CommandIo } from "./cli/command-io.ts";
 import { deleteCommand } from "./cli/delete.ts";
 import { discoverCommand } from "./cli/discover.ts";
 import { doctorCommand } from "./cli/doctor.ts";
 import { explainCommand } from "./cli/explain.ts";
+import { failedCommand } from "./cli/failed.ts";
 import { feedCommand } from "./cli/feed.ts";
 import { historyCommand } from "./cli/history.ts";
 import { pauseCommand } from "./cli/pause.ts";
@@ -107,6 +109,8 @@ function createProgram(io: CommandIo): Command {
     doctorCommand(io, createService),
     statusCommand(io),
     historyCommand(io),
+    failedCommand(io),
+    changesCommand(io),
     auditCommand(io),
     explainCommand(io),
     pauseCommand(io),

@@ -1,6 +1,7 @@
 // What the gauges of /metrics are read from at a scrape: this process's own state, and what all replicas share in Redis. Built by
 // app.ts; ops/metrics.ts says when it is asked and how long. Changes nothing in Redis.
 import type { GaugeSource, Metrics } from "../ops/metrics.ts";
+import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";
 import { readGateStatus } from "../store/gate-status.ts";
 import { LastSuccesses } from "../store/last-successes.ts";
@@ -19,6 +20,7 @@ export interface GaugeParts {
   readonly guard: Pick<RedisGuard, "isUp" | "isSafe" | "facts">;
   readonly store: Store;
   readonly producer: Pick<Producer, "backlog">;
+  readonly sinks: { readonly queues: Pick<NoticeQueues, "backlog"> };
   readonly pauses: () => Promise<readonly Pause[]>;
   /** Whether this process works on tasks right now. */
   readonly isWorking: () => boolean;
@@ -29,8 +31,9 @@ export function createGaugeSource(metrics: Metrics, parts: GaugeParts): GaugeSou
   const slots = new PolicySlots();
   return {
     own: () => {
-      const { policies, services } = parts.current.set;
+      const { policies, services, sinks } = parts.current.set;
       metrics.takeIn("service", services.keys());
+      metrics.takeIn("sink", sinks.keys());
       metrics.takeIn(
         "policy",
         policies.map(({ name }) => name),
@@ -38,12 +41,13 @@ export function createGaugeSource(metrics: Metrics, parts: GaugeParts): GaugeSou
       setOwn(metrics, parts);
     },
     readShared: async () => {
-      const [policies, services] = await Promise.all([
+      const [policies, services, sinks] = await Promise.all([
         readPolicies(metrics, parts, slots),
         readServices(metrics, parts),
+        readSinks(metrics, parts),
       ]);
       return () => {
-        for (const set of [...policies, ...services]) set();
+        for (const set of [...policies, ...services, ...sinks]) set();
       };
     },
   };
@@ -94,6 +98,20 @@ async function readServices(metrics: Metrics, { current, store, producer }: Gaug
           if (backlog.oldestMs !== undefined)
             metrics.set("syncline_queue_oldest_timestamp_seconds", { service, queue }, backlog.oldestMs / 1_000);
         }
+      };
+    }),
+  );
+}
+
+async function readSinks(metrics: Metrics, { current, sinks }: GaugeParts): Promise<(() => void)[]> {
+  const names = [...current.set.sinks.keys()].filter((sink) => metrics.knows("sink", sink));
+  return Promise.all(
+    names.map(async (sink) => {
+      const { waiting, failed, oldestMs } = await sinks.queues.backlog(sink);
+      return () => {
+        metrics.set("syncline_sink_queue", { sink }, waiting);
+        metrics.set("syncline_sink_failed", { sink }, failed);
+        if (oldestMs !== undefined) metrics.set("syncline_sink_oldest_timestamp_seconds", { sink }, oldestMs / 1_000);
       };
     }),
   );

@@ -16,6 +16,7 @@ import {
   subjectOf,
   withSubjectOptions,
 } from "./pause-subject.ts";
+import { recordChange } from "./record-change.ts";
 import { loadPoliciesOrThrow, parseInstant, type RedisOptions, redisTarget } from "./shared-options.ts";
 import { showInstant, toTable } from "./table.ts";
 
@@ -60,6 +61,8 @@ export function pauseCommand(io: CommandIo): Command {
         const pause = await new Pauses(store).set(wish);
         if (pause === undefined)
           throw new UsageError(`${pausesMax} pauses are in force, which is the most: pause a service, or all`);
+        const done = { what: "pause", subject: showSubject(pause), reason: pause.note, before: null, after: pause };
+        await recordChange(store, io, done);
         io.out(
           options.json ? JSON.stringify(pause) : `${showSubject(pause)} paused ${showUntil(pause)}: ${pause.note}`,
         );

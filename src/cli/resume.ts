@@ -21,6 +21,7 @@ import {
   subjectOf,
   withSubjectOptions,
 } from "./pause-subject.ts";
+import { recordChange } from "./record-change.ts";
 import { loadPoliciesOrThrow, type RedisOptions, redisTarget } from "./shared-options.ts";
 import { showInstant } from "./table.ts";
 
@@ -86,6 +87,10 @@ async function resume(subject: PauseSubject, context: ResumeContext): Promise<vo
     (policy) => isAbout(subject, policy) && !others.some((pause) => isAbout(pause, policy)),
   );
   const caughtUp = options.catchUp && ended.length > 0 ? await catchUp(resumed, context, nowMs) : [];
+  if (ended.length > 0) {
+    const done = { what: "resume", subject: showSubject(subject), reason: null, before: ended, after: { caughtUp } };
+    await recordChange(store, io, done);
+  }
   if (options.json) {
     io.out(JSON.stringify({ ended, caughtUp, stillPaused: others }));
     return;

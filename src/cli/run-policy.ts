@@ -13,6 +13,7 @@ import { isGood, type Outcome, offendingItemsMax } from "../tasks/outcome.ts";
 import type { Task } from "../tasks/task.ts";
 import type { CommandIo } from "./command-io.ts";
 import { outcomeTable } from "./history.ts";
+import { recordChange } from "./record-change.ts";
 import type { StartApp } from "./serve.ts";
 import {
   configOption,
@@ -33,6 +34,7 @@ interface RunOptions extends RedisOptions {
 }
 
 const lookEveryMs = 250;
+const recordedTasksMax = 100;
 
 /** Makes the command. */
 export function runCommand(io: CommandIo, startApp: StartApp): Command {
@@ -90,6 +92,9 @@ async function run(context: RunContext): Promise<void> {
   } finally {
     await producer.close();
   }
+  const ids = tasks.slice(0, recordedTasksMax).map(({ id }) => id);
+  const subject = `policy ${policy.name}`;
+  await recordChange(store, io, { what: "run", subject, reason: null, before: null, after: { tasks: ids } });
   if (options.wait !== true) {
     if (options.json) io.out(JSON.stringify({ policy: policy.name, tasks: tasks.map(({ id }) => id) }));
     else

@@ -75,6 +75,7 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
       const plainLog = createLogger(io.settings.logLevel, io.out);
       const metrics = options.healthPort === undefined ? undefined : new Metrics();
       metrics?.takeIn("service", set.services.keys());
+      metrics?.takeIn("sink", set.sinks.keys());
       metrics?.takeIn(
         "policy",
         set.policies.map(({ name }) => name),

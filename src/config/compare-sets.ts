@@ -9,14 +9,15 @@ export interface Difference {
   readonly removed: readonly string[];
 }
 
-/** What differs, for policies and services each. Comments, order and places make no difference. */
+/** What differs, for policies, services and sinks each. Comments, order and places make no difference. */
 export function compareSets(
   before: PolicySet,
   after: PolicySet,
-): { readonly policies: Difference; readonly services: Difference } {
+): { readonly policies: Difference; readonly services: Difference; readonly sinks: Difference } {
   return {
     policies: compare(policyTexts(before), policyTexts(after)),
     services: compare(serviceTexts(before), serviceTexts(after)),
+    sinks: compare(sinkTexts(before), sinkTexts(after)),
   };
 }
 
@@ -31,6 +32,10 @@ function serviceTexts({ services }: PolicySet): Map<string, string> {
       canonicalJson({ ...service, mapping: Object.fromEntries(service.mapping) }),
     ]),
   );
+}
+
+function sinkTexts({ sinks }: PolicySet): Map<string, string> {
+  return new Map([...sinks].map(([name, sink]) => [name, canonicalJson(sink)]));
 }
 
 function compare(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): Difference {

@@ -3,6 +3,7 @@
 import { checkChains } from "./chain-rules.ts";
 import { policyLimits } from "./policy-limits.ts";
 import { type Problem, problemOfFile } from "./problem.ts";
+import { sinksOutside } from "./sink-rules.ts";
 import { type View, viewOf } from "./view.ts";
 import type { YamlFile } from "./yaml-file.ts";
 import { didYouMean } from "./yaml-hints.ts";
@@ -16,6 +17,7 @@ export function checkCrossRules(files: readonly YamlFile[], allRead: boolean): r
     ...doubles(views),
     ...tooMany(views),
     ...checkChains(files, isWhole),
+    ...sinksOutside(views),
   ];
 }
 
@@ -51,6 +53,14 @@ function doubles(files: readonly FileView[]): Problem[] {
       find: (view) =>
         view
           .at("services")
+          .entries()
+          .map(([name, item]) => [name, item.path] as const),
+    },
+    {
+      what: "sink",
+      find: (view) =>
+        view
+          .at("sinks")
           .entries()
           .map(([name, item]) => [name, item.path] as const),
     },
@@ -94,6 +104,7 @@ function tooMany(files: readonly FileView[]): Problem[] {
   const limits = [
     ["policies", policyLimits.policiesMax, (view: View) => view.at("policies").items().length],
     ["services", policyLimits.servicesMax, (view: View) => view.at("services").entries().length],
+    ["sinks", policyLimits.sinksMax, (view: View) => view.at("sinks").entries().length],
   ] as const;
   for (const [what, most, count] of limits) {
     const total = files.reduce((sum, { view }) => sum + count(view), 0);

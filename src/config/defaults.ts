@@ -49,4 +49,13 @@ export const policyDefaults = {
   breakerProbeMs: 30_000,
   /** A page of 100 items from a busy service takes seconds; half a minute is no longer an answer. */
   requestTimeoutMs: 30_000,
+  /** Only CloudEvents says everything; chats take one line. */
+  sinkFormat: "cloudevents",
+  /** A receiver that needs longer works while it should only take in. */
+  sinkTimeoutMs: 10_000,
+  /** Whoever mends a receiver in the morning finds the night's notices waiting. */
+  sinkGiveUpAfterMs: 86_400_000,
+  /** Five files of 10 MB hold some 50,000 outcomes. */
+  sinkFileBytesMax: 10_000_000,
+  sinkFilesMax: 5,
 } as const;

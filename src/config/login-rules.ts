@@ -19,14 +19,33 @@ export function problemOfUrl(text: string | undefined): string | undefined {
 
 /** What is wrong with a token URL; undefined when nothing is. Never quotes it: a query may hold a secret. */
 export function problemOfTokenUrl(text: string | undefined, allowHttp: boolean): string | undefined {
+  return problemOfSecretUrl(text, {
+    example: "https://login.example.com/oauth2/token",
+    insteadOfCredentials: "use clientId and clientSecretFile",
+    why: "the client's secret goes there",
+    allowHttp,
+  });
+}
+
+/** What is said about an address that something secret goes to. */
+interface SecretUrlWords {
+  readonly example: string;
+  readonly insteadOfCredentials: string;
+  /** Why it has to be https. */
+  readonly why: string;
+  readonly allowHttp: boolean;
+}
+
+/** What is wrong with an address that must be https, or http to this machine; undefined when nothing is. Never quotes it: it may hold a secret. */
+export function problemOfSecretUrl(text: string | undefined, words: SecretUrlWords): string | undefined {
   if (text === undefined) return undefined;
-  if (!URL.canParse(text)) return "this is no URL, such as https://login.example.com/oauth2/token";
+  if (!URL.canParse(text)) return `this is no URL, such as ${words.example}`;
   const url = new URL(text);
-  if (url.username !== "" || url.password !== "") return "must not hold credentials: use clientId and clientSecretFile";
+  if (url.username !== "" || url.password !== "") return `must not hold credentials: ${words.insteadOfCredentials}`;
   if (text.includes("#")) return "must not have a fragment";
   const isHere = url.hostname === "localhost" || url.hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(url.hostname);
-  if (url.protocol === "https:" || (url.protocol === "http:" && (isHere || allowHttp))) return undefined;
-  return "must start with https://, for the client's secret goes there (allowHttp: true lets it go over http)";
+  if (url.protocol === "https:" || (url.protocol === "http:" && (isHere || words.allowHttp))) return undefined;
+  return `must start with https://, for ${words.why} (allowHttp: true lets it go over http)`;
 }
 
 /** Reports TLS keys that do not go together, or with the service's address. */

@@ -11,11 +11,13 @@ const secretKeyAlone = new RegExp(`^[\\s{-]*["']?${key}["']?\\s*:\\s*(?:[|>][-+\
 const strangeVariable = /\b(env)(["']?\s*:\s*["']?)(?![A-Z_][A-Z0-9_]{0,63}(?![A-Za-z0-9_.-]))([^,}"'\s]+)/g;
 const urlCredentials = /(:\/\/)()([^/\s@]+)(?=@)/g;
 const urlQuery = /(:\/\/[^\s"'?#]*[?#])()([^\s"'},]+)/g;
+/** The whole path of a chat's webhook is its password. */
+const webhookPath = /(?<![\w-])(url)(["']?\s*:\s*["']?https?:\/\/[^\s"'/]+\/)([^\s"'},]+)/gi;
 const bearer = /\b((?:bearer|basic)\s+)()([A-Za-z0-9._~+/=-]{8,})/gi;
 
 /** The line with secrets replaced by as many asterisks, so that columns stay. */
 export function maskSecrets(line: string): string {
-  return [secretKey, strangeVariable, urlCredentials, urlQuery, bearer].reduce(
+  return [secretKey, strangeVariable, urlCredentials, webhookPath, urlQuery, bearer].reduce(
     (text, pattern) =>
       text.replace(
         pattern,

@@ -8,6 +8,7 @@ import { parseWallText } from "../core/wall-text.ts";
 import { type UnrootedPolicy, withChainRoots } from "./chain-roots.ts";
 import { policyDefaults } from "./defaults.ts";
 import { toTls, toToken } from "./normalise-login.ts";
+import { toSink } from "./normalise-sink.ts";
 import type {
   Action,
   After,
@@ -18,6 +19,7 @@ import type {
   PolicySet,
   Schedule,
   ServiceSettings,
+  SinkSettings,
 } from "./policy-set.ts";
 import type { DefaultsInput, PolicyFileInput, PolicyInput } from "./schema/policy-file.ts";
 import type { ScheduleInput } from "./schema/schedule.ts";
@@ -34,16 +36,19 @@ export interface CheckedFile {
 /** Builds the policy set. Call it only with files that passed every check: what is missing then is a bug and throws. */
 export function normalisePolicies(files: readonly CheckedFile[]): PolicySet {
   const services = new Map<string, ServiceSettings>();
+  const sinks = new Map<string, SinkSettings>();
   for (const { file, input } of files) {
     for (const [name, service] of Object.entries(input.services ?? {}))
       services.set(name, toService(name, service, file));
+    for (const [name, sink] of Object.entries(input.sinks ?? {})) sinks.set(name, toSink(name, sink, file));
   }
   const defaults: DefaultsInput = Object.assign({}, ...files.map(({ input }) => input.defaults ?? {}));
   const written = files.flatMap(({ file, input, lineOfPolicy }) =>
     (input.policies ?? []).map((policy, index) => toPolicy(policy, defaults, { file, line: lineOfPolicy(index) })),
   );
   const policies = withChainRoots(written);
-  return { services, policies, contentHash: hashContent(services, policies), files: files.map(({ file }) => file) };
+  const contentHash = hashContent({ services, sinks, policies });
+  return { services, sinks, policies, contentHash, files: files.map(({ file }) => file) };
 }
 
 const listOfItem = {
@@ -188,7 +193,7 @@ function toMs(duration: string | undefined): number | undefined {
   return duration === undefined ? undefined : parseDuration(duration);
 }
 
-function hashContent(services: ReadonlyMap<string, ServiceSettings>, policies: readonly Policy[]): string {
+function hashContent({ services, sinks, policies }: Pick<PolicySet, "services" | "sinks" | "policies">): string {
   const byName = <Item extends { readonly name: string }>(items: readonly Item[]) =>
     items.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const content = {
@@ -197,6 +202,8 @@ function hashContent(services: ReadonlyMap<string, ServiceSettings>, policies: r
       mapping: Object.fromEntries(service.mapping),
     })),
     policies: byName(policies).map(({ where: _, ...policy }) => policy),
+    // Only where there are any, so that nothing changes for those who have none.
+    ...(sinks.size === 0 ? {} : { sinks: byName([...sinks.values()]) }),
   };
   return hashText(canonicalJson(content), 64);
 }

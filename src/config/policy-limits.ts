@@ -17,6 +17,11 @@ export const policyLimits = {
   valuesMax: 200_000,
   policiesMax: 10_000,
   servicesMax: 100,
+  sinksMax: 50,
+  /** Hosts that sinks may be on, a file. */
+  outboundHostsMax: 100,
+  /** Notices that may wait for one sink, of 1 to 16 KiB each. */
+  sinkQueueMax: 100_000,
   syncJobsMax: 1_000,
   cronExpressionsMax: 20,
   blackoutsMax: 50,

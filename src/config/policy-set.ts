@@ -160,12 +160,43 @@ export interface Policy {
   readonly where: { readonly file: string; readonly line: number };
 }
 
+/** A signed HTTP call for each notice. Paths are absolute. */
+export interface WebhookSettings {
+  readonly kind: "webhook";
+  /** May have a query, which is never shown: with chats the whole path is a secret. */
+  readonly url: string;
+  readonly secretFile: string | undefined;
+  readonly previousSecretFile: string | undefined;
+  readonly format: "cloudevents" | "slack" | "teams";
+  readonly timeoutMs: number;
+}
+
+/** A line of JSON for each notice. The path is absolute. */
+export interface FileSinkSettings {
+  readonly kind: "file";
+  readonly path: string;
+  readonly bytesMax: number;
+  /** With the one that is written to, 1 to 100. */
+  readonly filesMax: number;
+}
+
+/** One sink. */
+export interface SinkSettings {
+  readonly name: string;
+  readonly to: WebhookSettings | FileSinkSettings;
+  /** From when a notice was handed over. */
+  readonly giveUpAfterMs: number;
+  /** Notices that may wait, 1 to 100,000. */
+  readonly queueMax: number;
+}
+
 /** All policies of a file or folder. */
 export interface PolicySet {
   readonly services: ReadonlyMap<string, ServiceSettings>;
+  readonly sinks: ReadonlyMap<string, SinkSettings>;
   /** In the order of the files and of the lines. */
   readonly policies: readonly Policy[];
-  /** 64 hex digits; changes only when a service or a policy means something else, not with comments, order or places. */
+  /** 64 hex digits; changes only when a service, a sink or a policy means something else, not with comments, order or places. */
   readonly contentHash: string;
   readonly files: readonly string[];
 }

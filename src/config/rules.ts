@@ -8,6 +8,7 @@ import type { PolicyChecks } from "./policy-checks.ts";
 import { policyLimits } from "./policy-limits.ts";
 import { isTimezone } from "./schema/primitives.ts";
 import { labelOf } from "./schema-problems.ts";
+import { checkSink } from "./sink-rules.ts";
 import { type View, viewOf } from "./view.ts";
 
 /** Takes a problem about the value (or key) at a path. */
@@ -31,6 +32,10 @@ export interface RuleContext {
 export function checkRules(context: RuleContext): void {
   for (const [, service] of context.file.at("services").entries()) {
     for (const rule of serviceRules) rule(service, context);
+  }
+  for (const [, sink] of context.file.at("sinks").entries()) {
+    if (sink.isObject) exactlyOne(sink, ["webhook", "file"], context.report);
+    checkSink(sink, context);
   }
   blackoutRule(context.file.at("defaults"), context);
   for (const policy of context.file.at("policies").items()) {

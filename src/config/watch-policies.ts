@@ -126,7 +126,7 @@ class PolicyWatch implements Component {
     const { set } = loaded;
     if (set.contentHash !== this.#current.contentHash) {
       this.#options.adopt(set);
-      const { policies, services } = compareSets(this.#current, set);
+      const { policies, services, sinks } = compareSets(this.#current, set);
       this.#current = set;
       this.#options.log.info("config.reloaded", {
         config: set.contentHash,
@@ -134,6 +134,7 @@ class PolicyWatch implements Component {
         ...fieldsOf("policies", policies),
         services: set.services.size,
         ...fieldsOf("services", services),
+        ...fieldsOf("sinks", sinks),
       });
     } else if (this.#rejected) this.#options.log.info("config.recovered", { config: set.contentHash });
     this.#rejected = false;

@@ -8,7 +8,7 @@ import { outcomeStatuses } from "../tasks/outcome.ts";
 import { taskKinds } from "../tasks/task.ts";
 
 /** Of so many names each has series of its own; those that come later share `other`. Until the process ends. */
-export const namesMax = { policy: 1_000, service: 100 } as const;
+export const namesMax = { policy: 1_000, service: 100, sink: 50 } as const;
 
 /** What anything becomes that is not in the lists. */
 export const otherValue = "other";
@@ -30,11 +30,12 @@ export const closedLabels = {
   cause: ["pause", "quarantine"],
   renewal: ["renewed", "failed"],
   link: ["rebased", "refused"],
+  deliveryResult: ["delivered", "refused", "retried", "given-up"],
   version: [version],
   node: [process.versions.node],
 } as const satisfies Record<string, readonly string[]>;
 
-/** The name of a label in the table: a closed list, or one of the two kinds of configured names. */
+/** The name of a label in the table: a closed list, or one of the kinds of configured names. */
 export type LabelName = keyof typeof closedLabels | keyof typeof namesMax;
 
 /** Under which name a label is shown, where that is not its name in the table. */
@@ -45,6 +46,7 @@ const shownNames: Partial<Record<LabelName, string>> = {
   walkOutcome: "outcome",
   renewal: "outcome",
   link: "outcome",
+  deliveryResult: "result",
 };
 
 /** The label's name in what is scraped: labels of different lists may be called `outcome`. */

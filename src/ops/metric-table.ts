@@ -169,6 +169,23 @@ export const metricTable = {
     help: "Next links that named another place: asked at the configured origin, or refused. Counted up to a minute late.",
     labels: ["service", "link"],
   },
+  syncline_sink_deliveries_total: {
+    ...counter,
+    help: "Tries to deliver a notice by how they ended: delivered, refused for good, to be tried again, or given up.",
+    labels: ["sink", "deliveryResult"],
+  },
+  syncline_sink_dropped_total: {
+    ...counter,
+    help: "Notices for which a sink's queue had no room.",
+    labels: ["sink"],
+  },
+  syncline_sink_queue: { ...sharedGauge, help: "Notices that wait for a sink.", labels: ["sink"] },
+  syncline_sink_failed: { ...sharedGauge, help: "Notices in the failed list of a sink.", labels: ["sink"] },
+  syncline_sink_oldest_timestamp_seconds: {
+    ...sharedGauge,
+    help: "Since when the first notice waits for a sink. Absent when none waits.",
+    labels: ["sink"],
+  },
   syncline_redis_up: { ...ownGauge, help: "1 while Redis answers this process.", labels: [] },
   syncline_redis_safe: { ...ownGauge, help: "1 while Redis may be trusted; with 0 nothing starts.", labels: [] },
   syncline_redis_policy_ok: { ...ownGauge, help: "1 while maxmemory-policy is noeviction.", labels: [] },

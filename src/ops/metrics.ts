@@ -40,7 +40,11 @@ export class Metrics {
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
   readonly #histograms = new Map<string, Histogram>();
-  readonly #names = { policy: new LabelNames(namesMax.policy), service: new LabelNames(namesMax.service) };
+  readonly #names = {
+    policy: new LabelNames(namesMax.policy),
+    service: new LabelNames(namesMax.service),
+    sink: new LabelNames(namesMax.sink),
+  };
   readonly #patience: ScrapePatience;
   #source: GaugeSource | undefined;
   #reading: Promise<void> | undefined;

@@ -1,6 +1,6 @@
 // Takes tasks out of one queue and turns each verdict into what the queue understands. Decides nothing itself.
 import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
-import { systemClock, withDeadline } from "../core/clock.ts";
+import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
@@ -10,6 +10,7 @@ import type { RedisTarget } from "../store/connect.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import { snooze, type Verdict } from "../tasks/verdict.ts";
 import { queueConnection } from "./queues.ts";
+import { stopWorker } from "./stop-worker.ts";
 
 /** What a consumer needs. */
 export interface ConsumerOptions {
@@ -67,22 +68,9 @@ export function createConsumer(options: ConsumerOptions): Consumer {
       const drained = worker;
       worker = undefined;
       stopping.abort();
-      if (drained === undefined) return;
-      const done = drain(drained);
-      await withDeadline(done, options.drainMs, () => new Error("still busy")).catch(() => {
-        // Whatever is left is taken over by another worker. Nobody waits for a Redis that does not answer.
-        log.warn("queue.drain-incomplete", { queue });
-        done.catch(() => {});
-        drained.disconnect().catch(() => {});
-      });
+      if (drained !== undefined) await stopWorker(drained, { queue, graceMs: 0, drainMs: options.drainMs, log });
     },
   };
-}
-
-async function drain(worker: Worker): Promise<void> {
-  await worker.pause(true);
-  worker.cancelAllJobs("shutdown");
-  await worker.close();
 }
 
 function createWorker(options: ConsumerOptions, stopping: AbortSignal): Worker {

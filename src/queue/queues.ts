@@ -10,6 +10,11 @@ export function queueName(service: string, urgency: Urgency): string {
   return `${service}-${urgency}`;
 }
 
+/** `sink.ops`. No service's queue is called so, since names hold no dot. */
+export function sinkQueueName(sink: string): string {
+  return `sink.${sink}`;
+}
+
 /** Which of the two queues a task of this kind waits in. */
 export function urgencyOf(kind: TaskKind): Urgency {
   return kind === "poll" ? "polls" : "actions";
@@ -57,4 +62,16 @@ export const feedWalkOptions = {
   ...taskOptions,
   removeOnComplete: true,
   removeOnFail: true,
+} as const satisfies DefaultJobOptions;
+
+/**
+ * How deliveries are kept. One attempt in the queue's own sense: a try that failed puts the delivery back to the head and is none.
+ * Delivered ones stay for a while: their id is what drops a notice that is handed over twice. Failed ones are the failed list.
+ */
+export const deliveryOptions = {
+  attempts: 1,
+  removeOnComplete: { age: 86_400, count: 10_000 },
+  removeOnFail: { age: 31 * 86_400, count: 10_000 },
+  stackTraceLimit: 0,
+  sizeLimit: 64 * 1_024,
 } as const satisfies DefaultJobOptions;

@@ -1,4 +1,4 @@
-// Reads files that secrets stand in: bounded, at once, never kept. Called by token.ts, oauth2-token.ts and tls-files.ts.
+// Reads files that secrets stand in: bounded, at once, never kept. Called by token.ts, oauth2-token.ts, tls-files.ts and sinks/webhook.ts.
 import { open } from "node:fs/promises";
 
 /** The head of a file as text, at most `bytesMax` bytes; or the error code of the system that says why not. Follows links, as secrets are mounted. */

@@ -1,4 +1,4 @@
-// One HTTP exchange: the single door to got. Called by call.ts and oauth2-request.ts; knows nothing of operations, tokens or retries.
+// One HTTP exchange: the single door to got. Called by call.ts, oauth2-request.ts and sinks/webhook.ts; knows nothing of operations, tokens or retries.
 // Never follows a redirect, never repeats a request, never throws for what the network or the service did.
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";

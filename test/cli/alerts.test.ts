@@ -49,7 +49,7 @@ async function play(tests: readonly object[]): Promise<string> {
 
 describe("the alerts", () => {
   it("are rules that Prometheus takes", async () => {
-    expect(await run("check", "rules", rules)).toContain("SUCCESS: 20 rules found");
+    expect(await run("check", "rules", rules)).toContain(`SUCCESS: ${Object.keys(alertCases).length} rules found`);
   });
 
   it("have each a course that fires and one that does not", () => {

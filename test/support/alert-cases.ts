@@ -26,6 +26,9 @@ const expiry = 'syncline_token_expiry_timestamp_seconds{namespace="a",service="m
 const oldest = 'syncline_queue_oldest_timestamp_seconds{namespace="a",service="main",queue="actions"}';
 const breaker = 'syncline_breaker_open{namespace="a",service="main"}';
 const links = (outcome: string) => `syncline_links_total{namespace="a",service="main",outcome="${outcome}"}`;
+const dropped = 'syncline_sink_dropped_total{namespace="a",sink="ops"}';
+const oldestNotice = 'syncline_sink_oldest_timestamp_seconds{namespace="a",sink="ops"}';
+const deliveries = (result: string) => `syncline_sink_deliveries_total{namespace="a",sink="ops",result="${result}"}`;
 const own = (name: string) => `syncline_${name}{namespace="a",pod="p"}`;
 
 const rises = "0x10 1x20";
@@ -36,6 +39,14 @@ const one = (series: string, values: string, atMinute = 14): Course => ({ series
 
 /** By the alert's name. */
 export const alertCases: Readonly<Record<string, AlertCase>> = {
+  SynclineSinkDropping: {
+    fires: { ...one(dropped, rises), labels: 'sink="ops"' },
+    silent: { series: { [dropped]: stays, [deliveries("retried")]: "0+1x30" }, atMinute: 14 },
+  },
+  SynclineSinkStuck: {
+    fires: { ...one(oldestNotice, "0x30", 20), labels: 'sink="ops"' },
+    silent: { series: { [oldestNotice]: "600x30", [deliveries("delivered")]: "0+1x30" }, atMinute: 20 },
+  },
   SynclineSlotMissed: {
     fires: { ...one(slots("missed"), rises), labels: 'policy="nightly"' },
     silent: { series: { [slots("missed")]: stays, [slots("started")]: "0+1x30" }, atMinute: 14 },

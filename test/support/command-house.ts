@@ -4,8 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll } from "vitest";
 import { auditCommand } from "../../src/cli/audit.ts";
+import { changesCommand } from "../../src/cli/changes.ts";
 import type { CommandIo } from "../../src/cli/command-io.ts";
 import { explainCommand } from "../../src/cli/explain.ts";
+import { failedCommand } from "../../src/cli/failed.ts";
 import { pauseCommand } from "../../src/cli/pause.ts";
 import { resumeCommand } from "../../src/cli/resume.ts";
 import { readSettings, type Settings } from "../../src/config/settings.ts";
@@ -27,7 +29,7 @@ export interface CommandHouse {
   serve(prefix: string, ...more: string[]): Promise<Syncline>;
   /** Runs any other command to its end. */
   command(prefix: string, ...args: string[]): Promise<Ended>;
-  /** Runs `audit`, `explain`, `pause` or `resume` in the test's own process: what it does and prints is the same, without the start of a process. */
+  /** Runs `audit`, `changes`, `explain`, `failed`, `pause` or `resume` in the test's own process: what it does and prints is the same, without the start of a process. */
   here(prefix: string, ...args: string[]): Promise<Pick<Ended, "code" | "out" | "err">>;
   /** Looks into Redis. */
   inStore<T>(prefix: string, look: (store: Store) => Promise<T>): Promise<T>;
@@ -81,7 +83,14 @@ export function commandHouse(policies: string): CommandHouse {
   };
 }
 
-const commands = { audit: auditCommand, explain: explainCommand, pause: pauseCommand, resume: resumeCommand };
+const commands = {
+  audit: auditCommand,
+  changes: changesCommand,
+  explain: explainCommand,
+  failed: failedCommand,
+  pause: pauseCommand,
+  resume: resumeCommand,
+};
 
 async function runHere([name = "", ...args]: readonly string[], variables: Readonly<Record<string, string>>) {
   const make = Object.entries(commands).find(([known]) => known === name)?.[1];

@@ -2,26 +2,34 @@
 
 import { RedisGuard } from "../../src/app/redis-guard.ts";
 import { createConsumer } from "../../src/queue/consumer.ts";
+import { createNoticeConsumer } from "../../src/queue/notice-consumer.ts";
+import { NoticeQueues } from "../../src/queue/notice-queues.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { queueName } from "../../src/queue/queues.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
+import { Changes } from "../../src/store/changes.ts";
+import { FailedTasks } from "../../src/store/failed-tasks.ts";
 import { FeedBook } from "../../src/store/feed-book.ts";
 import { History } from "../../src/store/history.ts";
 import { Leases } from "../../src/store/leases.ts";
 import { Pauses } from "../../src/store/pauses.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "../../src/store/redis.ts";
+import { SinkBook } from "../../src/store/sink-book.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
+import type { Delivery, DeliveryVerdict } from "../../src/tasks/delivery.ts";
 import { parseTask } from "../../src/tasks/task.ts";
 import { done, snooze } from "../../src/tasks/verdict.ts";
 import { journalTask } from "./journal-task.ts";
 import { testOutcome } from "./outcomes.ts";
 import { testPolicy } from "./policies.ts";
+import { noticeOf } from "./receiver.ts";
 import { until } from "./redis-servers.ts";
 import { TestLog } from "./test-log.ts";
 
 /** What lives on a Redis until `stop`. */
 export interface House {
+  readonly target: RedisTarget;
   readonly store: Store;
   readonly guard: RedisGuard;
   readonly journal: StartJournal;
@@ -60,6 +68,7 @@ export async function openHouse(target: RedisTarget): Promise<House> {
   });
   await consumer.start();
   return {
+    target,
     store,
     guard,
     log,
@@ -82,7 +91,8 @@ export async function openHouse(target: RedisTarget): Promise<House> {
 }
 
 /** Does everything once; throws when anything of it is refused. */
-export async function useEverything({ store, journal, producer, work }: House): Promise<void> {
+export async function useEverything(house: House): Promise<void> {
+  const { store, journal, producer, work } = house;
   const nowMs = await redisTimeMs(store);
   const id = await work();
   const find = () => producer.find({ service: "main", kind: "run", id });
@@ -134,4 +144,40 @@ export async function useEverything({ store, journal, producer, work }: House): 
   await pauses.set({ scope: "all", name: "", note: "test", actor: "me", untilMs: null });
   await pauses.end({ scope: "all", name: "" }, "me");
   await pauses.all();
+  await useSinks(house);
+}
+
+/** What sinks, the failed list and the record of changes do. */
+async function useSinks({ store, target, log }: House): Promise<void> {
+  const queues = new NoticeQueues(target, log);
+  const process = async ({ notice }: Delivery): Promise<DeliveryVerdict> =>
+    notice.id === "bad" ? { verdict: "failed", reason: "no" } : { verdict: "later", reason: "full", afterMs: 50 };
+  const common = { target, sink: "ops", queues, takeOverAfterMs: 5_000, drainMs: 3_000, log };
+  const consumer = createNoticeConsumer({ ...common, process, gaveUp: () => {} });
+  await queues.add("ops", [noticeOf("bad"), noticeOf("good")], 1);
+  await queues.add("ops", [noticeOf("good")], 10);
+  await consumer.start();
+  await until(
+    () => queues.backlog("ops"),
+    ({ failed, waiting }) => failed === 1 && waiting === 1,
+  );
+  await consumer.stop();
+  await queues.release("ops");
+  if ((await queues.failed("ops", 10)).length !== 1) throw new Error("the failed delivery is not seen");
+  await queues.replay("ops", "bad");
+  await queues.discard("ops", "bad");
+  await queues.forget("ops");
+  await queues.close();
+  const sinks = new SinkBook(store);
+  await sinks.seen(["ops"]);
+  await sinks.countDropped("ops", 1);
+  await sinks.unseenFor(1_000);
+  await sinks.forget("ops");
+  const failed = new FailedTasks(store);
+  await failed.claim("task");
+  await failed.all();
+  await failed.release(["task"]);
+  const changes = new Changes(store);
+  await changes.add({ actor: "me", what: "pause", subject: "all policies", reason: null, before: null, after: null });
+  await changes.newest(1);
 }

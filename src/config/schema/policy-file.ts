@@ -9,7 +9,7 @@ import { behaviourFields } from "./follow.ts";
 import { nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
 import { dstSchema, scheduleSchema } from "./schedule.ts";
 import { servicesSchema } from "./service.ts";
-import { sinksSchema } from "./sink.ts";
+import { outboundSchema, sinksSchema } from "./sink.ts";
 
 const defaultsSchema = z
   .strictObject({
@@ -59,6 +59,7 @@ export const policyFileSchema = z
       .meta({ description: "What to do, to which sync jobs, when, and how to judge it." })
       .exactOptional(),
     sinks: sinksSchema.exactOptional(),
+    outbound: outboundSchema.exactOptional(),
   })
   .meta({ title: "Syncline policies", description: "A policy file of Syncline (syncline/v1)." });
 

@@ -11,7 +11,6 @@ const cases: Readonly<Record<string, readonly [text: string, problem: string]>> 
   "policies.*.apply": [policy("apply: { syncJobs: { 42: { name: C } } }"), '5:31 "apply"'],
   "policies.*.notify": [policy(`${run}, notify: [ops]`), '5:55 "notify"'],
   "defaults.notify": [`${policy(run)}defaults: { notify: [ops] }\n`, '6:13 "notify"'],
-  sinks: [`${policy(run)}sinks: { ops: { file: { path: x } } }\n`, '6:1 "sinks"'],
 };
 
 describe("what this version does not do", () => {

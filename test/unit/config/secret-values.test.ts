@@ -41,6 +41,7 @@ const texts: Readonly<Record<string, string>> = {
   tokenUrl: S(`    token: { oauth2: { tokenUrl: "http://a.example/?key=${C}", clientId: c, clientSecretFile: s } }`),
   envBad: S(`    token: { env: "${C} x" }`),
   sinkSecret: `${P("    run: { syncJobs: [1] }")}sinks: { ops: { webhook: { url: "https://h/?t=${C}", secret: ${C} } } }\n`,
+  chatPath: `${P("    run: { syncJobs: [1] }")}sinks: { chat: { webhook: { url: "https://h.example/services/${C}", format: slak } } }\n`,
   headers: S(`    token: { env: T }\n    headers: { authorization: Bearer ${C} }`),
   headersNext: S(`    token: { env: T }\n    headers:\n      authorization:\n        Bearer ${C}`),
   headersQuoted: S(`    token: { env: T }\n    headers: { "x-api-key": "${C}" }`),

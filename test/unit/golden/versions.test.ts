@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NewerVersionError } from "../../../src/core/newer-version.ts";
+import { parseChange } from "../../../src/tasks/change.ts";
+import { parseDelivery } from "../../../src/tasks/delivery.ts";
 import { parseFeedWalk } from "../../../src/tasks/feed.ts";
 import { parseOutcome } from "../../../src/tasks/outcome.ts";
 import { parsePause } from "../../../src/tasks/pause.ts";
@@ -24,6 +26,8 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   "outcome-with-confidence": parseOutcome,
   "outcome-of-poll": parseOutcome,
   "outcome-with-conflicts": parseOutcome,
+  delivery: parseDelivery,
+  change: parseChange,
   baseline: (value) => parseBaseline(JSON.stringify(value)),
   "baseline-with-counts": (value) => parseBaseline(JSON.stringify(value)),
 };

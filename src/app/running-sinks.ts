@@ -1,0 +1,231 @@
+// The sinks of now: takes notices in, and in a worker delivers them, each sink from a queue of its own. Built by app.ts.
+//
+//   deliver ─▶ queue of the sink (Redis) ─▶ consumer, one delivery at a time ─▶ sink ─▶ receiver
+//                                               └─given up or refused─▶ failed list of the queue (`syncline failed`)
+//
+// A removed sink takes nothing in, and its queue stays: it goes on when the sink comes back, and is thrown away after seven days.
+import { isDeepStrictEqual } from "node:util";
+import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
+import { systemClock, withDeadline } from "../core/clock.ts";
+import type { Component } from "../core/component.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { Gathered } from "../core/gathered.ts";
+import { createSparingLog } from "../core/sparing-log.ts";
+import type { Metrics } from "../ops/metrics.ts";
+import { createNoticeConsumer } from "../queue/notice-consumer.ts";
+import { NoticeQueues } from "../queue/notice-queues.ts";
+import { createSink } from "../sinks/create-sink.ts";
+import { DroppedNotices } from "../sinks/dropped-notices.ts";
+import { createDeliveryProcess, type SinkInForce } from "../sinks/process-delivery.ts";
+import type { RedisTarget, Store } from "../store/redis.ts";
+import { SinkBook } from "../store/sink-book.ts";
+import type { DeliverNotices, Notice } from "../tasks/notice.ts";
+
+/** What the running sinks are made of: some of what the app is made of, and its store. */
+export interface RunningSinksOptions {
+  readonly set: Pick<PolicySet, "sinks">;
+  readonly redis: RedisTarget;
+  readonly store: Store;
+  readonly log: EventLog;
+  /** A worker delivers; others only take in. */
+  readonly roles: readonly string[];
+  readonly takeOverAfterMs: number;
+  readonly drainMs: number;
+  readonly metrics?: Pick<Metrics, "add"> | undefined;
+}
+
+interface Running extends SinkInForce {
+  /** undefined in a process that is no worker. */
+  readonly consumer: Component | undefined;
+  /** One hand-over at a time, so that calls side by side keep their order. */
+  readonly line: Gathered<readonly Notice[]>;
+}
+
+/** Deliveries end quickly: nobody needs to wait for a dead worker as long as for a task. */
+const takeOverAfterMsMax = 30_000;
+const drainMsMax = 3_000;
+const stopMsMax = 4_000;
+const seenEveryMs = 60_000;
+const startAgainMs = 5_000;
+const keptUnseenMs = 7 * 86_400_000;
+
+/** The running sinks. */
+export class RunningSinks implements Component {
+  readonly name = "sinks";
+  readonly #options: RunningSinksOptions;
+  readonly #queues: NoticeQueues;
+  readonly #book: SinkBook;
+  readonly #dropped: DroppedNotices;
+  readonly #sparing: EventLog;
+  readonly #running = new Map<string, Running>();
+  readonly #background = new Set<Promise<void>>();
+  readonly #isWorker: boolean;
+  readonly #stopping = new AbortController();
+  #isStarted = false;
+  #endLooks: (() => void) | undefined;
+
+  constructor(options: RunningSinksOptions) {
+    this.#options = options;
+    this.#isWorker = options.roles.includes("worker");
+    this.#queues = new NoticeQueues(options.redis, options.log);
+    this.#book = new SinkBook(options.store);
+    this.#dropped = new DroppedNotices(options.log, systemClock);
+    this.#sparing = createSparingLog(options.log, systemClock, "sink");
+    for (const settings of options.set.sinks.values()) this.#add(settings);
+  }
+
+  /** The queues, for gauges. */
+  get queues(): Pick<NoticeQueues, "backlog"> {
+    return this.#queues;
+  }
+
+  /** Hands notices to sinks; see DeliverNotices. Each sink's in one step, all sinks side by side. */
+  readonly deliver: DeliverNotices = async (deliveries) => {
+    const bySink = Map.groupBy(deliveries, ({ sink }) => sink);
+    const given = [...bySink].map(([sink, group]) =>
+      this.#give(
+        sink,
+        group.map(({ notice }) => notice),
+      ),
+    );
+    await Promise.all(given);
+  };
+
+  /** What delivers: stopped beside the services, while these still hand over what ends last. */
+  readonly deliveries: Component = {
+    name: "deliveries",
+    start: async () => {
+      this.#isStarted = true;
+      if (this.#isWorker) {
+        this.#inBackground(this.#look());
+        this.#endLooks = systemClock.every(seenEveryMs, () => this.#inBackground(this.#look()));
+      }
+      // Nothing waits for the sinks: a start must not fail because of one.
+      for (const { consumer } of this.#running.values()) this.#begin(consumer);
+    },
+    stop: async () => {
+      this.#stopping.abort();
+      this.#endLooks?.();
+      const consumers = [...this.#running.values()].map(({ consumer }) => consumer?.stop());
+      const stopping = Promise.all([...consumers, ...this.#background]);
+      await withDeadline(stopping, stopMsMax, () => new Error("still busy")).catch(() => {
+        // What was under way is taken over. Nobody waits for a Redis that does not answer.
+        stopping.catch(() => {});
+        this.#options.log.warn("queue.drain-incomplete", { queue: "sinks" });
+      });
+    },
+  };
+
+  async start(): Promise<void> {
+    // Taking in needs no start: its connections open at the first notice.
+  }
+
+  async stop(): Promise<void> {
+    if (!this.#stopping.signal.aborted) await this.deliveries.stop();
+    for (const { sink } of this.#running.values()) sink.close();
+    this.#dropped.flush();
+    await this.#queues.close();
+  }
+
+  /** Follows a new set of sinks. What is under way ends as it began; changed sinks are tried at once. */
+  adopt(sinks: PolicySet["sinks"]): void {
+    for (const [name, running] of this.#running) {
+      const settings = sinks.get(name);
+      if (settings === undefined) this.#remove(name, running);
+      else if (!isDeepStrictEqual(settings, running.settings)) this.#change(running, settings);
+    }
+    for (const [name, settings] of sinks) if (!this.#running.has(name)) this.#begin(this.#add(settings).consumer);
+    if (this.#isWorker && this.#isStarted) this.#inBackground(this.#look());
+  }
+
+  async #give(name: string, notices: readonly Notice[]): Promise<void> {
+    const running = this.#running.get(name);
+    if (running === undefined) this.#sparing.warn("sink.not-configured", { sink: name, count: notices.length });
+    else await running.line.add(notices);
+  }
+
+  async #put({ name, queueMax }: SinkSettings, notices: readonly Notice[]): Promise<void> {
+    const dropped = (await this.#queues.add(name, notices, queueMax)).length;
+    if (dropped === 0) return this.#dropped.hadRoom(name);
+    this.#dropped.dropped(name, dropped);
+    this.#options.metrics?.add("syncline_sink_dropped_total", { sink: name }, dropped);
+    // The count is for people who look; a Redis that fails now must not make the caller hand everything over again.
+    await this.#book.countDropped(name, dropped).catch(() => {});
+  }
+
+  #add(settings: SinkSettings): Running {
+    const { name } = settings;
+    const { redis, log, takeOverAfterMs, drainMs, metrics } = this.#options;
+    const consumer = this.#isWorker
+      ? createNoticeConsumer({
+          target: redis,
+          sink: name,
+          queues: this.#queues,
+          takeOverAfterMs: Math.min(takeOverAfterMs, takeOverAfterMsMax),
+          drainMs: Math.min(drainMs, drainMsMax),
+          log,
+          process: createDeliveryProcess({
+            name,
+            current: () => this.#running.get(name),
+            log,
+            onDelivery: (deliveryResult) =>
+              metrics?.add("syncline_sink_deliveries_total", { sink: name, deliveryResult }),
+          }),
+          gaveUp: ({ notice }, reason) =>
+            log.error("sink.gave-up", { sink: name, notice: notice.id, policy: notice.policy, reason }),
+        })
+      : undefined;
+    const line = new Gathered<readonly Notice[]>((groups) =>
+      this.#put(this.#running.get(name)?.settings ?? settings, groups.flat()),
+    );
+    const running = { settings, sink: createSink(settings), consumer, line };
+    this.#running.set(name, running);
+    return running;
+  }
+
+  #change(before: Running, settings: SinkSettings): void {
+    this.#running.set(settings.name, { ...before, settings, sink: createSink(settings) });
+    before.sink.close();
+    if (this.#isWorker) this.#inBackground(this.#queues.release(settings.name));
+  }
+
+  #remove(name: string, { consumer, sink }: Running): void {
+    this.#running.delete(name);
+    sink.close();
+    if (consumer !== undefined) this.#inBackground(consumer.stop());
+  }
+
+  #begin(consumer: Component | undefined): void {
+    if (consumer !== undefined && this.#isStarted) this.#inBackground(this.#startAtLast(consumer));
+  }
+
+  /** A Redis that does not answer right now must not leave a sink without its consumer. */
+  async #startAtLast(consumer: Component): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      try {
+        return await consumer.start();
+      } catch (error) {
+        this.#sparing.warn("sink.change-failed", { sink: consumer.name, message: String(error) });
+        await systemClock.sleep(startAgainMs, this.#stopping.signal);
+      }
+    }
+  }
+
+  /** Says which sinks there are, and throws away what nobody has had for long. */
+  async #look(): Promise<void> {
+    await this.#book.seen([...this.#running.keys()]);
+    for (const name of await this.#book.unseenFor(keptUnseenMs)) {
+      const { waiting, failed } = await this.#queues.backlog(name);
+      await this.#queues.forget(name);
+      await this.#book.forget(name);
+      this.#options.log.warn("sink.forgotten", { sink: name, waiting, failed });
+    }
+  }
+
+  #inBackground(work: Promise<void>): void {
+    const noted = work
+      .catch((error: unknown) => this.#sparing.warn("sink.change-failed", { sink: "", message: String(error) }))
+      .finally(() => this.#background.delete(noted));
+    this.#background.add(noted);
+  }
+}

@@ -1,0 +1,70 @@
+// The rules about sinks: what a webhook's address may be, what goes together, and which hosts `outbound` lets through. Called by
+// rules.ts and cross-rules.ts. Opens no file and no socket.
+import { problemOfSecretUrl } from "./login-rules.ts";
+import type { Path } from "./node-places.ts";
+import type { Problem } from "./problem.ts";
+import { labelOf } from "./schema-problems.ts";
+import type { View } from "./view.ts";
+import type { YamlFile } from "./yaml-file.ts";
+
+/** The part of rules.ts's Report that is needed here. */
+type Report = (path: Path, message: string, options?: { readonly hint?: string; readonly place?: "key" }) => void;
+
+/** Reports what is wrong with one sink. */
+export function checkSink(sink: View, { report }: { readonly report: Report }): void {
+  const webhook = sink.at("webhook");
+  if (!webhook.isObject) return;
+  const url = webhook.at("url");
+  const problem = problemOfSecretUrl(url.text(), {
+    example: "https://hooks.example.com/syncline",
+    insteadOfCredentials: "receivers verify the signature",
+    why: "notices name policies and what became of them",
+    allowHttp: webhook.at("allowHttp").value === true,
+  });
+  if (problem !== undefined) report(url.path, `${labelOf(url.path)}: ${problem}`);
+  const format = webhook.at("format").text() ?? "cloudevents";
+  if (format === "cloudevents" && !webhook.at("secretFile").isPresent)
+    report(webhook.path, "webhook needs secretFile: what nobody signed may come from anybody", {
+      place: "key",
+      hint: "put whsec_ and 32 random bytes in base64 into a file",
+    });
+  if (webhook.at("previousSecretFile").isPresent && !webhook.at("secretFile").isPresent)
+    report(webhook.at("previousSecretFile").path, "webhook.previousSecretFile needs secretFile", { place: "key" });
+}
+
+interface FileView {
+  readonly file: YamlFile;
+  readonly view: View;
+}
+
+/** Webhooks whose host no file's `outbound.hosts` names; none where no file has that list. */
+export function sinksOutside(files: readonly FileView[]): Problem[] {
+  if (!files.some(({ view }) => view.at("outbound").isPresent)) return [];
+  const allowed = files.flatMap(({ view }) =>
+    view
+      .at("outbound")
+      .at("hosts")
+      .items()
+      .flatMap((host) => host.text() ?? []),
+  );
+  return files.flatMap(({ file, view }) =>
+    view
+      .at("sinks")
+      .entries()
+      .flatMap(([name, sink]) => {
+        const url = sink.at("webhook").at("url");
+        const text = url.text();
+        if (text === undefined || !URL.canParse(text)) return [];
+        const { hostname } = new URL(text);
+        if (allowed.some((pattern) => isAllowedHost(hostname, pattern))) return [];
+        const hint = "add the host to outbound.hosts, or send it elsewhere";
+        return [file.problemAt(url.path, `sink "${name}" sends to a host that outbound.hosts does not name`, { hint })];
+      }),
+  );
+}
+
+/** Whether a host is the one named, or lies below the domain after `*.`. Both in small letters, as URLs have them. */
+export function isAllowedHost(hostname: string, pattern: string): boolean {
+  const host = hostname.replace(/\.$/, "");
+  return pattern.startsWith("*.") ? host.endsWith(pattern.slice(1)) : host === pattern;
+}

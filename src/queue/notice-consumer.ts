@@ -1,0 +1,137 @@
+// Takes deliveries out of the queue of one sink, one at a time over all replicas, in the order in which they were handed over. A try
+// that failed puts its delivery back to the head and the whole queue at rest, so nothing passes it and no slot is held while it waits.
+// What a killed process had in work goes back to the head, too. Decides nothing itself.
+import { type Job, RateLimitError, UnrecoverableError, Worker } from "bullmq";
+import { systemClock } from "../core/clock.ts";
+import type { Component } from "../core/component.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { NewerVersionError } from "../core/newer-version.ts";
+import { withoutSecrets } from "../core/secrets.ts";
+import { createSparingLog } from "../core/sparing-log.ts";
+import type { RedisTarget } from "../store/connect.ts";
+import { type Delivery, type DeliveryTry, type DeliveryVerdict, parseDelivery } from "../tasks/delivery.ts";
+import type { NoticeQueues } from "./notice-queues.ts";
+import { queueConnection, sinkQueueName } from "./queues.ts";
+import { stopWorker } from "./stop-worker.ts";
+
+/** What a consumer needs. */
+export interface NoticeConsumerOptions {
+  readonly target: RedisTarget;
+  readonly sink: string;
+  readonly queues: Pick<NoticeQueues, "hold" | "inOneLine">;
+  /** How long a worker may stay silent before another one takes its delivery. */
+  readonly takeOverAfterMs: number;
+  readonly drainMs: number;
+  readonly log: EventLog;
+  /** Makes one try. */
+  readonly process: (delivery: Delivery, attempt: DeliveryTry) => Promise<DeliveryVerdict>;
+  /** A delivery went to the failed list. */
+  readonly gaveUp: (delivery: Delivery, reason: string) => void;
+}
+
+/** A delivery kills no process; whatever does so again and again is not stopped by giving notices up. */
+const maxStalledCount = 1_000;
+/** Without a limiter the library knows no rest. This one never limits: a rest is what `hold` sets. */
+const noLimit = { max: 1_000_000_000, duration: 1 };
+/** A resting queue is looked at this often: a rest may be ended, by a changed sink. */
+const restLookMs = 2_000;
+const newerAgainMs = 2_000;
+const bugAgainMs = 5_000;
+/** A delivery that is under way when the process stops may end. */
+const graceMs = 1_000;
+
+/** Makes the consumer of one sink's queue. */
+export function createNoticeConsumer(options: NoticeConsumerOptions): Component {
+  const { sink, queues, log, drainMs } = options;
+  const queue = sinkQueueName(sink);
+  let worker: Worker | undefined;
+  const stopping = new AbortController();
+  return {
+    name: `consumer ${queue}`,
+    start: async () => {
+      // First of all: two workers without it would deliver side by side.
+      await queues.inOneLine(sink);
+      if (stopping.signal.aborted) return;
+      worker = createWorker(options, stopping.signal);
+      await worker.waitUntilReady();
+    },
+    stop: async () => {
+      const drained = worker;
+      worker = undefined;
+      stopping.abort();
+      if (drained !== undefined) await stopWorker(drained, { queue, graceMs, drainMs, log });
+    },
+  };
+}
+
+function createWorker(options: NoticeConsumerOptions, stopping: AbortSignal): Worker {
+  const { target, sink, takeOverAfterMs, gaveUp } = options;
+  const queue = sinkQueueName(sink);
+  const log = createSparingLog(options.log, systemClock, "queue");
+  // Three parameters: only then BullMQ passes the signal.
+  const processor = async (job: Job<unknown>, _token: string | undefined, signal: AbortSignal | undefined) => {
+    const cancel = signal ?? new AbortController().signal;
+    const verdict: DeliveryVerdict = stopping.aborted
+      ? { verdict: "back" }
+      : await attempt(job, options, cancel).catch((error: unknown) => onBug(error, options));
+    return obey(verdict, options);
+  };
+  const worker = new Worker(queue, processor, {
+    connection: queueConnection(target, "worker").connection,
+    prefix: target.prefix,
+    concurrency: 1,
+    lockDuration: takeOverAfterMs,
+    stalledInterval: Math.ceil(takeOverAfterMs / 2),
+    maxStalledCount,
+    limiter: noLimit,
+    maximumRateLimitDelay: restLookMs,
+  });
+  worker.on("error", (error) => log.warn("queue.unreachable", { queue, message: error.message }));
+  worker.on("failed", (job, error) => {
+    if (job === undefined) return;
+    try {
+      gaveUp(parseDelivery(job.data), error.message);
+    } catch {
+      log.error("sink.unreadable", { queue, message: error.message });
+    }
+  });
+  return worker;
+}
+
+async function attempt(
+  job: Job<unknown>,
+  { process, log, sink }: NoticeConsumerOptions,
+  signal: AbortSignal,
+): Promise<DeliveryVerdict> {
+  let delivery: Delivery;
+  try {
+    delivery = parseDelivery(job.data);
+  } catch (error) {
+    if (!(error instanceof NewerVersionError)) return { verdict: "failed", reason: "this is no notice" };
+    // Its replicas take it, or this one after it was replaced.
+    log.warn("sink.newer-version", { sink, message: error.message });
+    return { verdict: "later", reason: error.message, afterMs: newerAgainMs };
+  }
+  return process(delivery, { tries: Math.max(1, job.attemptsStarted), signal });
+}
+
+function onBug(error: unknown, { log, sink }: NoticeConsumerOptions): DeliveryVerdict {
+  const reason = withoutSecrets(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  log.error("bug.caught", { sink, message: reason });
+  return { verdict: "later", reason, afterMs: bugAgainMs };
+}
+
+async function obey(verdict: DeliveryVerdict, { queues, sink }: NoticeConsumerOptions): Promise<string> {
+  switch (verdict.verdict) {
+    case "delivered":
+      return "delivered";
+    case "failed":
+      throw new UnrecoverableError(withoutSecrets(verdict.reason));
+    case "later":
+      // Should Redis not answer, the delivery is the first again all the same, only sooner.
+      await queues.hold(sink, verdict.afterMs).catch(() => {});
+      throw new RateLimitError();
+    case "back":
+      throw new RateLimitError();
+  }
+}

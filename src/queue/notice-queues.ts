@@ -1,0 +1,173 @@
+// The queues of the sinks, one each: hands notices over, holds a queue still, and keeps what was given up. Built by app/running-sinks.ts
+// and by the command line. Delivers nothing itself.
+import { type Job, Queue } from "bullmq";
+import { systemClock, withDeadline } from "../core/clock.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { createSparingLog } from "../core/sparing-log.ts";
+import { hashText } from "../core/stable-hash.ts";
+import type { RedisTarget } from "../store/connect.ts";
+import { type Delivery, type FailedDelivery, parseDelivery } from "../tasks/delivery.ts";
+import type { Notice } from "../tasks/notice.ts";
+import { deliveryOptions, queueConnection, sinkQueueName } from "./queues.ts";
+
+/** What stands in the queue of a sink. */
+export interface SinkBacklog {
+  /** Notices that are not delivered yet, with the one in work. */
+  readonly waiting: number;
+  readonly failed: number;
+  /** When the first one that waits was handed over, milliseconds UTC; undefined when none waits. */
+  readonly oldestMs: number | undefined;
+}
+
+/** Failed deliveries that are read at once. */
+const failedPage = 500;
+const callWithinMs = 8_000;
+const closeWithinMs = 1_000;
+
+/** The queues of all sinks. Every call ends within eight seconds, also when Redis is frozen. */
+export class NoticeQueues {
+  readonly #queues = new Map<string, { readonly queue: Queue; readonly release: () => void }>();
+  readonly #target: RedisTarget;
+  readonly #log: EventLog;
+
+  constructor(target: RedisTarget, log: EventLog) {
+    this.#target = target;
+    this.#log = createSparingLog(log, systemClock, "queue");
+  }
+
+  /**
+   * Hands notices over, in this order; what the queue knows already stays as it is, so a call that failed may be repeated. Answers the notices for which
+   * there was no room: the last ones. Replicas that do so at once may overshoot `queueMax` by what each hands over.
+   */
+  async add(sink: string, notices: readonly Notice[], queueMax: number): Promise<readonly Notice[]> {
+    return this.#call(sink, async (queue) => {
+      const room = queueMax - (await queue.getJobCountByTypes("waiting", "active", "prioritized", "delayed"));
+      // Whether something is there already only matters when something has to be left out.
+      const fresh = room >= notices.length ? notices : await unknownOf(queue, notices);
+      const taken = fresh.slice(0, Math.max(0, room));
+      const sinceMs = systemClock.nowMs();
+      const jobs = taken.map((notice) => ({
+        name: notice.kind,
+        data: { v: 1, notice, sinceMs } satisfies Delivery,
+        opts: { ...deliveryOptions, jobId: jobIdOf(notice.id) },
+      }));
+      if (jobs.length > 0) await queue.addBulk(jobs);
+      return fresh.slice(taken.length);
+    });
+  }
+
+  /** Sees to it that one delivery is in work at a time, over all replicas. Lasts until the queue is thrown away. */
+  async inOneLine(sink: string): Promise<void> {
+    await this.#call(sink, (queue) => queue.setGlobalConcurrency(1));
+  }
+
+  /** Nobody takes anything from this queue for so long. */
+  async hold(sink: string, durationMs: number): Promise<void> {
+    await this.#call(sink, (queue) => queue.rateLimit(durationMs));
+  }
+
+  /** Ends a hold. */
+  async release(sink: string): Promise<void> {
+    await this.#call(sink, (queue) => queue.removeRateLimitKey());
+  }
+
+  /** How much stands in a queue, and how long. */
+  backlog(sink: string): Promise<SinkBacklog> {
+    return this.#call(sink, async (queue) => {
+      const counts = await queue.getJobCounts("waiting", "prioritized", "active", "delayed", "failed");
+      const { waiting = 0, prioritized = 0, active = 0, delayed = 0, failed = 0 } = counts;
+      const [first] = active > 0 ? await queue.getActive(0, 0) : waiting > 0 ? await queue.getWaiting(0, 0) : [];
+      return { waiting: waiting + prioritized + active + delayed, failed, oldestMs: first?.timestamp };
+    });
+  }
+
+  /** What was given up, the newest first; at most `count`. What cannot be read is left out. */
+  async failed(sink: string, count: number): Promise<readonly FailedDelivery[]> {
+    const found: FailedDelivery[] = [];
+    for (let from = 0; from < count; from += failedPage) {
+      const until = Math.min(count, from + failedPage) - 1;
+      const jobs = await this.#call(sink, (queue) => queue.getFailed(from, until));
+      found.push(...jobs.flatMap((job) => toFailed(sink, job)));
+      if (jobs.length <= until - from) break;
+    }
+    return found;
+  }
+
+  /** Puts a failed delivery at the end of its queue, to be tried as long as a new one. False when it is not in the failed list. */
+  replay(sink: string, noticeId: string): Promise<boolean> {
+    return this.#failedJob(sink, noticeId, async (job) => {
+      await job.updateData({ ...parseDelivery(job.data), sinceMs: systemClock.nowMs() });
+      await job.retry("failed", { resetAttemptsMade: true, resetAttemptsStarted: true });
+    });
+  }
+
+  /** Takes a failed delivery out of the list. False when it is not there. */
+  discard(sink: string, noticeId: string): Promise<boolean> {
+    return this.#failedJob(sink, noticeId, (job) => job.remove());
+  }
+
+  /** Throws a queue away with all that stands in it. */
+  async forget(sink: string): Promise<void> {
+    await this.#call(sink, (queue) => queue.obliterate({ force: true }));
+  }
+
+  /** Closes the connections; does not wait for a Redis that does not answer. */
+  async close(): Promise<void> {
+    const open = [...this.#queues.values()];
+    this.#queues.clear();
+    const closing = Promise.all(open.map(({ queue }) => queue.close()));
+    await withDeadline(closing, closeWithinMs, () => new Error("no answer")).catch((error: unknown) => {
+      closing.catch(() => {});
+      this.#log.warn("queue.close-incomplete", { message: error instanceof Error ? error.message : String(error) });
+    });
+    for (const { release } of open) release();
+  }
+
+  #failedJob(sink: string, noticeId: string, change: (job: Job) => Promise<void>): Promise<boolean> {
+    return this.#call(sink, async (queue) => {
+      const job = await queue.getJob(jobIdOf(noticeId));
+      if (job === undefined || !(await job.isFailed())) return false;
+      await change(job);
+      return true;
+    });
+  }
+
+  #call<T>(sink: string, call: (queue: Queue) => Promise<T>): Promise<T> {
+    const name = sinkQueueName(sink);
+    return withDeadline(call(this.#queue(name)), callWithinMs, () => new Error(`Command timed out: queue ${name}`));
+  }
+
+  #queue(name: string): Queue {
+    const known = this.#queues.get(name);
+    if (known !== undefined) return known.queue;
+    const { connection, release } = queueConnection(this.#target, "commands");
+    const queue = new Queue(name, { connection, prefix: this.#target.prefix });
+    queue.on("error", (error) => this.#log.warn("queue.unreachable", { queue: name, message: error.message }));
+    this.#queues.set(name, { queue, release });
+    return queue;
+  }
+}
+
+/** A notice's id may hold what a name in the queue may not. */
+function jobIdOf(noticeId: string): string {
+  return `n-${hashText(noticeId, 40)}`;
+}
+
+async function unknownOf(queue: Queue, notices: readonly Notice[]): Promise<Notice[]> {
+  const unknown = new Map<string, Notice>();
+  for (const notice of notices) {
+    if ((await queue.getJob(jobIdOf(notice.id))) === undefined) unknown.set(notice.id, notice);
+  }
+  return [...unknown.values()];
+}
+
+function toFailed(sink: string, job: Job): FailedDelivery[] {
+  try {
+    const { notice } = parseDelivery(job.data);
+    const { failedReason, finishedOn, attemptsStarted } = job;
+    return [{ sink, notice, reason: failedReason ?? "", failedAtMs: finishedOn ?? 0, tries: attemptsStarted }];
+  } catch {
+    // A newer version wrote it: that one shows it.
+    return [];
+  }
+}

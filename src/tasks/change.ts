@@ -1,0 +1,31 @@
+// The change: what somebody did by hand, for those who ask later. Written by cli/, kept by store/changes.ts, shown by `syncline changes`.
+import * as z from "zod";
+import { parseVersioned } from "../core/newer-version.ts";
+
+const changeSchema = z.object({
+  v: z.literal(1),
+  at: z.iso.datetime(),
+  actor: z.string(),
+  what: z.string(),
+  subject: z.string(),
+  reason: z.string().nullable(),
+  before: z.unknown(),
+  after: z.unknown(),
+});
+
+/**
+ * A change by hand (version 1). `at`: by Redis's clock, ISO 8601 UTC. `actor`: `user@host`. `what`: the command, such as `pause` or
+ * `failed replay`. `subject`: what it was about, in words. `before` and `after`: what stood and what stands, as far as it is short.
+ */
+export type Change = Readonly<z.infer<typeof changeSchema>>;
+
+/** How long a reason may be, in characters. */
+export const reasonCharactersMax = 500;
+
+/**
+ * Reads a change from Redis.
+ * @throws NewerVersionError for one of a newer version; ZodError when it is none.
+ */
+export function parseChange(value: unknown): Change {
+  return parseVersioned("change", changeSchema, value);
+}

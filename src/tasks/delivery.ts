@@ -1,0 +1,47 @@
+// The delivery: one notice on its way to one sink, as it stands in that sink's queue. Made by queue/notice-queues.ts, judged by sinks/.
+import * as z from "zod";
+import { parseVersioned } from "../core/newer-version.ts";
+import { type Notice, parseNotice } from "./notice.ts";
+
+const deliverySchema = z.object({ v: z.literal(1), notice: z.unknown(), sinceMs: z.int() });
+
+/** A delivery (version 1). `sinceMs`: when it was handed over, or replayed; from then on counts how long it is tried. */
+export interface Delivery {
+  readonly v: 1;
+  readonly notice: Notice;
+  readonly sinceMs: number;
+}
+
+/**
+ * What becomes of a delivery. `failed`: to the failed list. `later`: it stays the first of its queue, and the whole queue rests for so
+ * long. `back`: it stays the first, and nothing rests: this process stops.
+ */
+export type DeliveryVerdict =
+  | { readonly verdict: "delivered" }
+  | { readonly verdict: "failed"; readonly reason: string }
+  | { readonly verdict: "later"; readonly reason: string; readonly afterMs: number }
+  | { readonly verdict: "back" };
+
+/** One try: `tries` counts them all, this one too; from 1. */
+export interface DeliveryTry {
+  readonly tries: number;
+  readonly signal: AbortSignal;
+}
+
+/** A delivery that was given up. */
+export interface FailedDelivery {
+  readonly sink: string;
+  readonly notice: Notice;
+  readonly reason: string;
+  readonly failedAtMs: number;
+  readonly tries: number;
+}
+
+/**
+ * Reads a delivery from a queue.
+ * @throws NewerVersionError for one of a newer version; ZodError when it is none.
+ */
+export function parseDelivery(value: unknown): Delivery {
+  const { notice, ...rest } = parseVersioned("delivery", deliverySchema, value);
+  return { ...rest, notice: parseNotice(notice) };
+}

@@ -1,0 +1,172 @@
+import { describe, expect, it } from "vitest";
+import { silentLog } from "../../src/core/event-log.ts";
+import { Producer } from "../../src/queue/producer.ts";
+import { History } from "../../src/store/history.ts";
+import { SinkBook } from "../../src/store/sink-book.ts";
+import type { Outcome } from "../../src/tasks/outcome.ts";
+import { commandHouse } from "../support/command-house.ts";
+import { noticeOf, Receiver } from "../support/receiver.ts";
+import { sinkOf, startSinks, webhookTo } from "../support/sink-house.ts";
+
+const house = commandHouse(`
+  - { name: nightly, service: main, run: { syncJobs: [1, 2] } }
+  - { name: masks, service: main, repository: HR, run: { fromMasks: { name: "*" } } }
+`);
+
+let clockMs = Date.parse("2026-11-21T02:30:00Z");
+
+/** Writes an outcome, each a minute after the one before; answers its task's id. */
+async function ended(prefix: string, more: Partial<Outcome>): Promise<string> {
+  clockMs += 60_000;
+  const at = new Date(clockMs).toISOString();
+  const outcome: Outcome = {
+    ...{ v: 1, taskId: "", policy: "nightly", service: "main", repository: null, kind: "run", target: "1", covers: 0 },
+    ...{ origin: "schedule", slot: at, status: "failed", evidence: "none", reason: "refused", detail: "400" },
+    ...{ startedAt: null, finishedAt: at, durationMs: null, attempts: 1, answerLost: false, newConflicts: null },
+    count: null,
+    ...more,
+  };
+  const taskId = `${outcome.policy}__run__${outcome.target}__${clockMs / 1_000}`;
+  await house.inStore(prefix, (store) => new History(store).record({ ...outcome, taskId }));
+  return taskId;
+}
+
+const json = async (prefix: string, ...args: string[]) => {
+  const { out, code, err } = await house.here(prefix, ...args, "--json");
+  return { code, err, ...(out === "" ? {} : { value: JSON.parse(out) }) };
+};
+const listed = async (prefix: string, ...more: string[]) =>
+  (await json(prefix, "failed", "list", ...more)).value.map(({ id }: { id: string }) => id);
+const queued = async (prefix: string, id: string) => {
+  const producer = new Producer({ url: house.redis.url, prefix }, silentLog);
+  try {
+    return (await producer.find({ service: "main", kind: "run", id }))?.isInFlight;
+  } finally {
+    await producer.close();
+  }
+};
+
+describe("syncline failed, tasks", () => {
+  it("lists what failed and is not mended since, and nothing that ran to its end", async () => {
+    const prefix = `${house.redis.prefix}-list`;
+    const mended = await ended(prefix, { target: "1" });
+    await ended(prefix, { target: "1", status: "succeeded" });
+    await ended(prefix, { target: "2", status: "conflicts" });
+    const failed = await ended(prefix, { target: "2", status: "missed" });
+    expect(await listed(prefix)).toEqual([failed]);
+    expect(await listed(prefix, "--mended")).toEqual([failed, mended]);
+    expect(await listed(prefix, "--policy", "masks")).toEqual([]);
+  });
+
+  it("does one over by a new task by hand, once, and records who did it and why", async () => {
+    const prefix = `${house.redis.prefix}-replay`;
+    const failed = await ended(prefix, { target: "2" });
+    const args = ["failed", "replay", failed, "--config", house.file(), "--reason", "disk was full"];
+    const first = await json(prefix, ...args);
+    const into: string = first.value.done[0].into;
+    expect([first.code, into]).toEqual([0, expect.stringMatching(/^nightly__run__2__m\d{13}$/)]);
+    expect(await queued(prefix, into)).toBe(true);
+    expect(await listed(prefix)).toEqual([]);
+    const again = await json(prefix, ...args);
+    expect([again.code, again.value.left]).toEqual([1, [{ id: failed, why: "not on the failed list" }]]);
+    const changes = await json(prefix, "changes");
+    expect(changes.value).toMatchObject([
+      {
+        what: "failed replay",
+        reason: "disk was full",
+        actor: expect.stringMatching(/.+@.+/),
+        before: [{ id: failed, was: "failed (refused)" }],
+        after: [{ id: failed, into }],
+      },
+    ]);
+  });
+
+  it("asks for --force where the first start may be at work still", async () => {
+    const prefix = `${house.redis.prefix}-force`;
+    const unknown = await ended(prefix, { status: "unknown", reason: "no-evidence" });
+    const args = ["failed", "replay", unknown, "--config", house.file(), "--reason", "looked"];
+    const refused = await json(prefix, ...args);
+    expect([refused.code, refused.value.done]).toEqual([1, []]);
+    expect(refused.value.left[0].why).toContain("--force");
+    expect(await listed(prefix)).toEqual([unknown]);
+    expect((await json(prefix, ...args, "--force")).code).toBe(0);
+  });
+
+  it("does many of one sync job over by one task, and takes a group only with --yes", async () => {
+    const prefix = `${house.redis.prefix}-group`;
+    await ended(prefix, { target: "1" });
+    await ended(prefix, { target: "1", status: "missed" });
+    await ended(prefix, { target: "7", policy: "masks" });
+    await ended(prefix, { target: "3" });
+    const args = ["failed", "replay", "--all", "--config", house.file(), "--reason", "r"];
+    const asked = await house.here(prefix, ...args);
+    expect([asked.code, asked.err]).toEqual([2, expect.stringContaining("this would replay 4")]);
+    const { code, value } = await json(prefix, ...args, "--yes");
+    expect(code).toBe(1);
+    const made: Set<string> = new Set(value.done.map(({ into }: { into: string }) => into));
+    expect([...made].map((id) => id.replace(/m\d+$/, ""))).toEqual(["nightly__run__1__", "masks__run__7__"]);
+    expect(value.left).toEqual([
+      { id: expect.stringContaining("__3__"), why: expect.stringContaining("something else") },
+    ]);
+    await Promise.all([...made].map(async (id) => expect(await queued(prefix, id)).toBe(true)));
+  });
+
+  it("says what is wrong with what was asked", async () => {
+    const prefix = `${house.redis.prefix}-wrong`;
+    const failed = await ended(prefix, {});
+    const code = async (...args: string[]) => (await house.here(prefix, "failed", ...args, "--reason", "r")).code;
+    expect(await code("replay")).toBe(2);
+    expect(await code("replay", failed, "--all")).toBe(2);
+    expect(await code("discard", "--all", "--policy", "nightly", "--yes")).toBe(2);
+    const without = await json(prefix, "failed", "replay", failed, "--reason", "r");
+    expect(without.value.left).toEqual([{ id: failed, why: "tasks need their policy: --config PATH" }]);
+    expect(await code("discard", "--policy", "nightly", "--yes")).toBe(0);
+    expect(await listed(prefix)).toEqual([]);
+  });
+});
+
+describe("syncline failed, deliveries", () => {
+  it("gives them back to their sink, or takes them off", async () => {
+    const target = { url: house.redis.url, prefix: `${house.redis.prefix}-sink` };
+    const hook = await new Receiver().start();
+    hook.answer = () => ({ status: 422 });
+    const { sinks, log } = await startSinks(target, [sinkOf("ops", webhookTo(hook.url))]);
+    await sinks.deliver(["a", "b", "c"].map((id) => ({ sink: "ops", notice: noticeOf(id) })));
+    await log.until(({ event, notice }) => event === "sink.gave-up" && notice === "c");
+    await house.inStore(target.prefix, (store) => new SinkBook(store).seen(["ops"]));
+    expect((await listed(target.prefix, "--sink", "ops")).toSorted()).toEqual(["a", "b", "c"]);
+    expect((await json(target.prefix, "failed", "discard", "b", "--reason", "old")).value.done).toEqual([{ id: "b" }]);
+    hook.answer = () => ({ status: 200 });
+    const replayed = await json(target.prefix, "failed", "replay", "--sink", "ops", "--reason", "mended", "--yes");
+    expect(replayed.code).toBe(0);
+    await hook.until(() => hook.accepted.length === 2);
+    expect(hook.accepted).toEqual(["a", "c"]);
+    expect(await listed(target.prefix)).toEqual([]);
+    const { out } = await house.here(target.prefix, "changes");
+    expect(out).toMatch(/failed replay .*mended/);
+    await hook.stop();
+  });
+});
+
+describe("changes by hand", () => {
+  it("are recorded for a run", async () => {
+    const prefix = `${house.redis.prefix}-run`;
+    const { out } = await house.command(prefix, "run", "nightly", "--config", house.file(), "--json");
+    const { value } = await json(prefix, "changes");
+    expect(value).toMatchObject([
+      { what: "run", subject: "policy nightly", reason: null, before: null, after: { tasks: JSON.parse(out).tasks } },
+    ]);
+  });
+
+  it("are recorded for pause and resume", async () => {
+    const prefix = `${house.redis.prefix}-changes`;
+    await house.here(prefix, "pause", "--service", "main", "--note", "release 14");
+    await house.here(prefix, "resume", "--service", "main");
+    await house.here(prefix, "resume", "--service", "main");
+    const { value } = await json(prefix, "changes");
+    expect(value).toMatchObject([
+      { what: "resume", subject: "service main", reason: null, before: [{ note: "release 14" }] },
+      { what: "pause", subject: "service main", reason: "release 14", after: { scope: "service", name: "main" } },
+    ]);
+  });
+});
