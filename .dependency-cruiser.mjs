@@ -10,10 +10,14 @@ const layers = [
   ["queue", ["core", "config", "tasks", "store"]],
   ["outcome", ["core", "config", "tasks", "store"]],
   ["work", ["core", "config", "service", "tasks", "store", "feeds", "outcome"]],
+  ["telling", ["core", "config", "tasks"]],
   ["ops", ["core", "config", "service", "tasks", "store", "outcome"]],
   ["simulate", ["core", "config", "tasks", "schedule", "feeds"]],
   ["sandbox", ["core"]],
-  ["app", ["core", "config", "service", "tasks", "schedule", "store", "queue", "feeds", "outcome", "work", "ops"]],
+  [
+    "app",
+    ["core", "config", "service", "tasks", "schedule", "store", "queue", "feeds", "outcome", "work", "telling", "ops"],
+  ],
   [
     "cli",
     [

@@ -6,6 +6,7 @@
 // A reload (watch policies ─▶ adopt) changes three things at once: the current set, the clients, the scheduler's list.
 
 import { createService } from "./app/create-service.ts";
+import { createTelling } from "./app/create-telling.ts";
 import { CurrentSet } from "./app/current-set.ts";
 import { createMeteredBook } from "./app/metered-book.ts";
 import { createGaugeSource } from "./app/metric-gauges.ts";
@@ -44,10 +45,12 @@ import { createSharedClock } from "./store/shared-clock.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
 import { isFeedWalk, parseFeedWalk } from "./tasks/feed.ts";
+import type { DeliverNotices } from "./tasks/notice.ts";
 import type { Outcome } from "./tasks/outcome.ts";
 import type { Pause } from "./tasks/pause.ts";
 import type { Attempt } from "./tasks/seams.ts";
 import { parseTask } from "./tasks/task.ts";
+import { isToldOf } from "./tasks/telling-event.ts";
 import type { Verdict } from "./tasks/verdict.ts";
 import type { WorkParts } from "./work/parts.ts";
 import { createProcessTask, endAbandoned } from "./work/process-task.ts";
@@ -76,6 +79,8 @@ export interface AppOptions {
   readonly retireAfterMs?: number;
   /** How patient work is; `defaultTiming` unless set. */
   readonly timing?: WorkTiming;
+  /** Where notices go; without it nothing is told. */
+  readonly deliver?: DeliverNotices;
   /** How often feeds are walked; `defaultPace` unless set. */
   readonly pace?: FeedPace;
 }
@@ -133,7 +138,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const createConsumers = consumersOf(options, { parts, store });
     services.consume({ createConsumers, pending: (service) => producer.pending(service) });
   }
-  const components: Component[] = [guard, services];
+  const telling = createTelling({ ...shared, pauses: () => readPauses(store) });
+  const components: Component[] = [guard, services, ...telling];
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
     const pauses = createPauseWatch(() => readPauses(store), log);
@@ -221,7 +227,8 @@ function consumersOf(
     await count(outcome);
     await noteSuccess(outcome);
   };
-  const recorder = createRecorder(new History(store), log, alsoTell);
+  const isTold = (name: string) => options.deliver !== undefined && isToldOf(parts.policy(name));
+  const recorder = createRecorder(new History(store, isTold), log, alsoTell);
   const processTask = createProcessTask(parts, recorder);
   const process = async (item: unknown, attempt: Attempt): Promise<Verdict> =>
     isFeedWalk(item) ? walkFeed(parseFeedWalk(item), walking, attempt.signal) : processTask(parseTask(item), attempt);

@@ -1,6 +1,7 @@
 // The rules that look at all files together: names that are used and not there, and names that are there twice.
 // Called by load-policies.ts.
 import { checkChains } from "./chain-rules.ts";
+import { checkSinks } from "./notify-rules.ts";
 import { policyLimits } from "./policy-limits.ts";
 import { type Problem, problemOfFile } from "./problem.ts";
 import { type View, viewOf } from "./view.ts";
@@ -16,6 +17,7 @@ export function checkCrossRules(files: readonly YamlFile[], allRead: boolean): r
     ...doubles(views),
     ...tooMany(views),
     ...checkChains(files, isWhole),
+    ...checkSinks(views, isWhole),
   ];
 }
 

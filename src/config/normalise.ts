@@ -7,6 +7,7 @@ import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { type UnrootedPolicy, withChainRoots } from "./chain-roots.ts";
 import { policyDefaults } from "./defaults.ts";
 import { toTls, toToken } from "./normalise-login.ts";
+import { toNotify, toTelling } from "./normalise-notify.ts";
 import type {
   Action,
   After,
@@ -42,7 +43,10 @@ export function normalisePolicies(files: readonly CheckedFile[]): PolicySet {
     (input.policies ?? []).map((policy, index) => toPolicy(policy, defaults, { file, line: lineOfPolicy(index) })),
   );
   const policies = withChainRoots(written);
-  return { services, policies, contentHash: hashContent(services, policies), files: files.map(({ file }) => file) };
+  const inputs = files.map(({ input }) => input);
+  const telling = toTelling(inputs, defaults);
+  const contentHash = hashContent({ services, policies, telling });
+  return { services, policies, telling, contentHash, files: files.map(({ file }) => file) };
 }
 
 const listOfItem = {
@@ -104,6 +108,7 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
     follow: toFollow(input, defaults, action),
     onUnknown: input.onUnknown ?? defaults.onUnknown ?? policyDefaults.onUnknown,
     quarantine: toQuarantine(input.quarantine ?? defaults.quarantine),
+    ...toNotify(input, defaults),
     where,
   };
 }
@@ -168,7 +173,7 @@ function toMs(duration: string | undefined): number | undefined {
   return duration === undefined ? undefined : parseDuration(duration);
 }
 
-function hashContent(services: ReadonlyMap<string, ServiceSettings>, policies: readonly Policy[]): string {
+function hashContent({ services, policies, telling }: Pick<PolicySet, "services" | "policies" | "telling">): string {
   const byName = <Item extends { readonly name: string }>(items: readonly Item[]) =>
     items.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const content = {
@@ -177,6 +182,7 @@ function hashContent(services: ReadonlyMap<string, ServiceSettings>, policies: r
       mapping: Object.fromEntries(service.mapping),
     })),
     policies: byName(policies).map(({ where: _, ...policy }) => policy),
+    telling,
   };
   return hashText(canonicalJson(content), 64);
 }

@@ -6,6 +6,8 @@ import { createScript, type Store } from "./redis.ts";
 import { tallyKey } from "./slot-ledger.ts";
 import type { StartState } from "./start-entry.ts";
 import { entryKey, entryRetentionMs, inFlightKey } from "./start-journal.ts";
+import { tellingStreamKey } from "./telling-book.ts";
+import { noteOutcomeLua } from "./telling-scripts.ts";
 
 /** How many outcomes are kept; older ones are dropped. About 800 bytes each. */
 const outcomesMax = 20_000;
@@ -35,9 +37,10 @@ const leaveFlightLua = `local sent = redis.call('HGET', KEYS[5], ARGV[1])
     if string.sub(flight[i], 1, 1) == 'e' and tonumber(string.sub(flight[i], 2, -2)) < since then redis.call('HDEL', KEYS[5], flight[i - 1]) end
   end`;
 
-// KEYS: outcomes, index, untold, journal entry, starts in flight, the tally of its slot, its lease. ARGV: task, outcome, when it ended, how many are kept,
-// the state and owner that the journal must show ('' for any), its retention, time for telling, target, status, whether the outcome brings the answer.
-const recordScript = createScript(`${tallyOutcomeLua} ${releaseLua}
+// KEYS: outcomes, index, untold, journal entry, starts in flight, the tally of its slot, its lease, events to be told. ARGV: task, outcome, when it ended, how many are kept,
+// the state and owner that the journal must show ('' for any), its retention, time for telling, target, status, whether the outcome brings the answer, whether
+// anybody is told of the policy.
+const recordScript = createScript(`${tallyOutcomeLua} ${releaseLua} ${noteOutcomeLua}
 ${now}
 local entry = redis.call('HMGET', KEYS[4], 'state', 'owner')
 if ARGV[11] == '1' and entry[1] == 'sending' then
@@ -59,6 +62,7 @@ end
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 'stands' end
 redis.call('ZADD', KEYS[3], now + ARGV[8], ARGV[1])
 if redis.call('EXISTS', KEYS[6]) == 1 then note(KEYS[6], ARGV[9], ARGV[10], ARGV[3]) end
+if ARGV[12] == '1' then tell(KEYS[8], ARGV[2]) end
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 local extra = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[4])
 if extra > 0 then
@@ -93,9 +97,12 @@ export type Recorded = "recorded" | "stands" | "moved-on";
 /** The history in Redis. */
 export class History {
   readonly #store: Store;
+  readonly #isTold: (policy: string) => boolean;
 
-  constructor(store: Store) {
+  /** @param isTold whether somebody wants to hear of a policy's outcomes: then they are noted for the teller in the same step. */
+  constructor(store: Store, isTold: (policy: string) => boolean = () => false) {
     this.#store = store;
+    this.#isTold = isTold;
   }
 
   /** Writes an outcome, settles the task's start and gives its lease back in one step: unless it has one already, or its start has moved on from `from`. */
@@ -107,11 +114,14 @@ export class History {
     const tally = tallyKey(this.#store, policy, slotMs);
     const answer = await recordScript(
       this.#store,
-      [...this.#keys(), entry, inFlightKey(this.#store, outcome), tally, leaseKey(this.#store, outcome)],
+      [
+        ...[...this.#keys(), entry, inFlightKey(this.#store, outcome), tally, leaseKey(this.#store, outcome)],
+        tellingStreamKey(this.#store),
+      ],
       [
         ...[taskId, JSON.stringify(outcome), Date.parse(finishedAt), outcomesMax],
         ...[from?.state ?? "", from?.owner ?? "", entryRetentionMs, tellWithinMs],
-        ...[target, status, from?.isAnswer === true ? 1 : 0],
+        ...[target, status, from?.isAnswer === true ? 1 : 0, this.#isTold(policy) ? 1 : 0],
       ],
     );
     return answer === "recorded" || answer === "moved-on" ? answer : "stands";

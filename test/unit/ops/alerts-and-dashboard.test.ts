@@ -93,6 +93,7 @@ describe("helm/syncline/files/dashboard.json", () => {
     const elsewhere = [
       "syncline_slots_repaired_total",
       "syncline_starts_repeated_total",
+      "syncline_telling_dropped_total",
       "syncline_policy_stale_from_timestamp_seconds",
       "syncline_feed_walk_duration_seconds",
       "syncline_http_tries_total",
@@ -100,6 +101,8 @@ describe("helm/syncline/files/dashboard.json", () => {
       "syncline_throttles_total",
       "syncline_token_renewals_total",
       "syncline_links_total",
+      "syncline_notices_total",
+      "syncline_policy_heartbeats_failed_total",
       "syncline_redis_policy_ok",
       "syncline_redis_append_only",
       "syncline_config_last_reload_success_timestamp_seconds",
