@@ -138,8 +138,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const createConsumers = consumersOf(options, { parts, store });
     services.consume({ createConsumers, pending: (service) => producer.pending(service) });
   }
-  const telling = createTelling({ ...shared, pauses: () => readPauses(store) });
-  const components: Component[] = [guard, services, ...telling];
+  const components: Component[] = [guard, services, ...createTelling({ ...shared, pauses: () => readPauses(store) })];
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
     const pauses = createPauseWatch(() => readPauses(store), log);

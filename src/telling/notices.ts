@@ -42,8 +42,10 @@ export function failingNotice({ name, service }: Told, fate: BadFate, standing: 
   if (last === null) return undefined;
   const rows = fate === "failing" && inRow > 1 ? `, ${inRow} slots in a row` : "";
   // What is left when another target has got better: the last bad ending was not of this kind.
-  const isOwn = targets[last.target]?.fate === fate;
-  const title = `${name}: ${fate}${isOwn ? ` (${last.reason})${targetText(last.target)}` : ""}${rows}`;
+  const own = targets[last.target];
+  const isOwn = own !== undefined && (own.fate === fate || (fate === "conflicts" && own.fate === "good"));
+  const why = fate === "conflicts" ? `${last.newConflicts ?? 0} new` : last.reason;
+  const title = `${name}: ${fate}${isOwn ? ` (${why})${targetText(last.target)}` : ""}${rows}`;
   const names = Object.keys(targets).filter((target) => target !== "");
   const data = {
     ...dataOf(last),
