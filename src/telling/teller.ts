@@ -62,7 +62,7 @@ export class Teller implements Component {
     }
     const nowMs = await book.nowMs();
     const set = current();
-    if (this.#mayHold && !isQuiet(set.telling.quietHours, nowMs)) return this.#release();
+    if (this.#mayHold && !isQuiet(set.telling.quietHours, nowMs) && (await this.#release())) return 0;
     const portion = await book.read(portionMax);
     await this.#countLost(portion.lost);
     const isBeat = this.#isDue("beatMs", beatMs);
@@ -158,8 +158,8 @@ export class Teller implements Component {
     return { now, held: new Map([...held].map(([field, one]) => [field, one && heldText(one)])) };
   }
 
-  /** Hands over what waited, oldest first, before anything newer. */
-  async #release(): Promise<number> {
+  /** Hands over what waited, oldest first, before anything newer. Answers whether anything did. */
+  async #release(): Promise<boolean> {
     const { book, owner } = this.#options;
     const waiting = [...(await book.standing("held"))].map(([field, text]) => ({ field, held: parseHeld(text) }));
     const at = ({ held }: { held: Held }) => held.notice.at;
@@ -167,10 +167,9 @@ export class Teller implements Component {
     const now = portion.map(({ held }) => releaseHeld(held));
     await this.#handOver(now);
     const held = new Map(portion.map(({ field }) => [field, undefined]));
-    if (!(await book.save(owner, { cursor: "", passed: 0 }, { ...none, held }))) return pollMs;
-    this.#logTold(now);
-    if (waiting.length <= portionMax) this.#mayHold = false;
-    return 0;
+    if (held.size > 0 && (await book.save(owner, { cursor: "", passed: 0 }, { ...none, held }))) this.#logTold(now);
+    if (held.size === 0) this.#mayHold = false;
+    return held.size > 0;
   }
 
   async #handOver(tellings: readonly Telling[]): Promise<void> {
