@@ -1,7 +1,10 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadPolicies } from "../../../src/config/load-policies.ts";
 import { noticeKinds } from "../../../src/config/notice-kinds.ts";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
+import { ruleWords } from "../../../src/config/schema/notify.ts";
 import { noticeKinds as kindsOfNotices } from "../../../src/tasks/notice.ts";
 import { checks, fileWith, folderOf, loadText, problemsOf, variables } from "./policy-fixture.ts";
 
@@ -77,6 +80,17 @@ describe("notify", () => {
     expect(loaded.ok ? [] : loaded.problems.map(({ message, hint }) => [message, hint])).toEqual([
       ['there is no sink "bos"', "did you mean boss?"],
     ]);
+  });
+});
+
+describe("docs/telling.md", () => {
+  it("shows examples that are right, and names every rule and every kind of message", async () => {
+    const page = await readFile(join(import.meta.dirname, "../../../docs/telling.md"), "utf8");
+    const examples = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text = ""]) => text);
+    expect(examples).toHaveLength(1);
+    for (const text of examples) expect(await problemsOf(text)).toEqual([]);
+    const missing = [...ruleWords, ...noticeKinds].filter((word) => !page.includes(`\`${word}\``));
+    expect(missing).toEqual(["drift"]);
   });
 });
 
