@@ -4,13 +4,13 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 
 /** What heartbeats need of the telling book. */
-export interface HeartbeatBook {
+interface HeartbeatBook {
   standing(part: "heartbeats"): Promise<Map<string, string>>;
   sent(policy: string, text: string): Promise<void>;
 }
 
 /** Asks a URL once. Answers undefined when it answered with 2xx, otherwise what went wrong, without the URL. Never throws. */
-export type Ping = (url: string, signal: AbortSignal) => Promise<string | undefined>;
+type Ping = (url: string, signal: AbortSignal) => Promise<string | undefined>;
 
 /** What heartbeats are made of. */
 export interface HeartbeatOptions {

@@ -13,9 +13,6 @@ export interface Held {
   readonly leftOut: number;
 }
 
-/** How many notices wait at the most; of further policies nothing waits, and that is counted. */
-export const heldMax = 20_000;
-
 /** Tells whether an instant lies in quiet hours. */
 export function isQuiet(hours: TellingSettings["quietHours"], nowMs: number): hours is QuietHours {
   if (hours === undefined) return false;

@@ -80,7 +80,7 @@ export type ServiceStanding = Readonly<z.infer<typeof serviceSchema>>;
 export const namedPoliciesMax = 200;
 
 /** A policy of which nothing is known. */
-export const freshPolicy: PolicyStanding = {
+const freshPolicy: PolicyStanding = {
   v: 1,
   targets: {},
   slots: [],

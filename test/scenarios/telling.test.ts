@@ -2,7 +2,7 @@
 // many: with a service that really does not answer, and everything between its port and what is handed to the sinks.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import type { PolicySet } from "../../src/config/policy-set.ts";
 import { silentLog } from "../../src/core/event-log.ts";
 import { Producer } from "../../src/queue/producer.ts";
@@ -13,8 +13,11 @@ import { startWorld, type World } from "../support/world.ts";
 
 const redis = redisForTest();
 const count = Number(process.env["OUTAGE_POLICIES"] ?? 200);
+/** The one that only has a heartbeat fails with them. */
+const total = count + 1;
 let world: World | undefined;
 let server: Server | undefined;
+let asked: string[] = [];
 let producer: Producer | undefined;
 
 afterEach(async () => {
@@ -23,11 +26,13 @@ afterEach(async () => {
   server?.closeAllConnections();
   server?.close();
   world = undefined;
+  asked = [];
 });
 
 /** A service that takes everything, at this port or any. */
 async function listen(port = 0): Promise<number> {
   const opened = createServer((request, response) => {
+    asked.push(request.url ?? "");
     response.writeHead(200, { "content-type": "application/json" });
     response.end(request.method === "POST" ? undefined : '{"syncJobId":1,"name":"one"}');
   });
@@ -37,10 +42,19 @@ async function listen(port = 0): Promise<number> {
 }
 
 const names = Array.from({ length: count }, (_, index) => `p${index}`);
-const policies = `${names
+const policiesAt = (port: number) => `${names
   .map((name, index) => `  - { name: ${name}, service: away, activate: { syncJobs: [${index + 1}] }, notify: [ops] }`)
   .join("\n")}
   - { name: elsewhere, service: main, poll: { list: approvals, expect: "count < 0" }, notify: [ops] }
+  - name: quiet
+    service: main
+    poll: { list: approvals, expect: count }
+    schedule: { every: 1s }
+    notify: [{ sink: ops, on: [silence] }]
+  - name: beating
+    service: away
+    activate: { syncJobs: [9999] }
+    heartbeat: { url: "http://127.0.0.1:${port}/beat" }
 sinks: { ops: { file: { path: outcomes.jsonl } } }
 telling: { groupFor: 2s }`;
 
@@ -52,7 +66,7 @@ describe("a service that is down", () => {
     let set: PolicySet | undefined;
     world = await startWorld({
       redis,
-      policies,
+      policies: policiesAt(port),
       moreServices: { away: `http://127.0.0.1:${port}` },
       moreKeys: "breaker: { after: 5, probe: 1s }",
       replicas: 2,
@@ -65,26 +79,35 @@ describe("a service that is down", () => {
     const queues = new Producer(target, silentLog);
     producer = queues;
     const enqueue = (slotMs = Date.now()) =>
-      queues.enqueue((set?.policies ?? []).flatMap((one) => tasksOf(one, { slotMs, origin: "manual", covers: [] })));
+      queues.enqueue(
+        (set?.policies ?? [])
+          .filter(({ name }) => name !== "quiet")
+          .flatMap((one) => tasksOf(one, { slotMs, origin: "manual", covers: [] })),
+      );
     const outcomes = () => log.named("task.finished").filter(({ service }) => service === "away");
     // Counted at the newest event only: with thousands of them, asking for each would be all that this process does.
     const ended = (most: number) => log.until((event) => event === log.events.at(-1) && outcomes().length === most);
     // Their start-by time is near, so that they end while the service is away.
     const slotMs = Date.now() - 3_600_000 + 4_000;
     await enqueue(slotMs);
-    await ended(count);
+    await ended(total);
     expect(new Set(outcomes().map(({ status }) => status)).has("accepted")).toBe(false);
     await log.until(({ event, kind }) => event === "notice.told" && kind === "service-down");
     await listen(port);
     await enqueue();
-    await ended(2 * count);
+    await ended(2 * total);
     await log.until(({ event, kind }) => event === "notice.told" && kind === "service-up");
+    await log.until(({ event, kind }) => event === "notice.told" && kind === "silent");
+    await vi.waitUntil(() => asked.includes("/beat"), { timeout: 10_000 });
     const [down, up] = ["service-down", "service-up"].map((kind) => delivered.filter((notice) => notice.kind === kind));
     expect(new Set(down?.map(({ id }) => id)).size).toBe(1);
     expect(new Set(up?.map(({ id }) => id)).size).toBe(1);
     expect(down?.[0]).toMatchObject({ service: "away", policy: null, orderKey: "service:away" });
-    expect(up?.[0]?.data["policiesCount"]).toBe(count);
+    expect(up?.[0]?.data["policiesCount"]).toBe(total);
     const others = delivered.filter(({ kind }) => !kind.startsWith("service-"));
-    expect(others.map(({ kind, policy }) => `${kind} ${policy}`)).toEqual(["failing elsewhere"]);
+    expect(others.map(({ kind, policy }) => `${kind} ${policy}`).toSorted()).toEqual([
+      "failing elsewhere",
+      "silent quiet",
+    ]);
   });
 });
