@@ -1,6 +1,7 @@
 // Quiet hours: what is told in them waits until they are over, one notice for each policy or service and sink, the latest. Pure; called by pass.ts.
 import * as z from "zod";
 import type { TellingSettings } from "../config/policy-set.ts";
+import { parseVersioned } from "../core/newer-version.ts";
 import { type Notice, parseNotice } from "../tasks/notice.ts";
 import type { Telling } from "./notices.ts";
 
@@ -66,7 +67,7 @@ const heldSchema = z.object({ v: z.literal(1), sink: z.string(), notice: z.unkno
 
 /** Reads what waits. @throws NewerVersionError or ZodError when this version cannot. */
 export function parseHeld(text: string): Held {
-  const { sink, notice, leftOut } = heldSchema.parse(JSON.parse(text));
+  const { sink, notice, leftOut } = parseVersioned("held notice", heldSchema, JSON.parse(text));
   return { sink, notice: parseNotice(notice), leftOut };
 }
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import { ChainBook } from "../../../src/store/chain-book.ts";
 import { History } from "../../../src/store/history.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
@@ -133,6 +134,18 @@ describe("what is recorded", () => {
     expect(keys()).toEqual(["ops failing a"]);
   });
 
+  it("is an event when a slot that waited for another policy is missed", async () => {
+    const slot = { v: 1, policy: "b", slotMs: 5_000, after: "a", followers: 0, openedMs: 4_000 } as const;
+    const { policy: _policy, slotMs: _slotMs, ...fields } = slot;
+    await store.redis.hset(store.key("waiting"), "b/5000", JSON.stringify(fields));
+    const record = { slotMs: 5_000, state: "missed", detail: "after-within" } as const;
+    const step = { slot, record, tasks: [], isTold: true } as const;
+    await new ChainBook(store).follow(step, 6_000);
+    await new ChainBook(store).follow(step, 6_000);
+    const { events } = await new TellingBook(store).read(10);
+    expect(events).toMatchObject([{ kind: "slot-missed", policy: "b", slotMs: 5_000, detail: "after-within" }]);
+  });
+
   it("is told in its order, and gone from the stream when that is saved", async () => {
     await end("a", failed);
     await end("b");
@@ -208,6 +221,22 @@ describe("several tellers", () => {
     await book.leave("other");
     await look(tellerOf("one"));
     expect(keys()).toEqual(["ops failing a"]);
+  });
+
+  it("save nothing without the lease: neither standings nor how far they have come", async () => {
+    await end("a", failed);
+    const book = new TellingBook(store);
+    await book.take("slow", 60_000);
+    const portion = await book.read(10);
+    await book.leave("slow");
+    await book.take("other", 60_000);
+    const none = { services: new Map(), held: new Map(), heartbeats: new Map() };
+    expect(await book.save("slow", portion, { ...none, policies: new Map([["a", "stale"]]) })).toBe(false);
+    expect(await book.standing("policies")).toEqual(new Map());
+    expect((await book.read(10)).passed).toBe(1);
+    expect(await book.save("other", portion, { ...none, policies: new Map([["a", "new"]]) })).toBe(true);
+    expect(await book.standing("policies", ["a"])).toEqual(new Map([["a", "new"]]));
+    expect((await book.read(10)).passed).toBe(0);
   });
 
   it("at once, with leases that run out in mid-pass, tell each thing with one id and save once", async () => {
