@@ -5,40 +5,31 @@
 //
 // A reload (watch policies ─▶ adopt) changes three things at once: the current set, the clients, the scheduler's list.
 
+import { createConsumers } from "./app/create-consumers.ts";
 import { createService } from "./app/create-service.ts";
+import { createTelling } from "./app/create-telling.ts";
 import { CurrentSet } from "./app/current-set.ts";
-import { createMeteredBook } from "./app/metered-book.ts";
 import { createGaugeSource } from "./app/metric-gauges.ts";
 import { RedisGuard } from "./app/redis-guard.ts";
-import { RunningServices, type ServiceConsumers } from "./app/running-services.ts";
+import { RunningServices } from "./app/running-services.ts";
 import { RunningSinks } from "./app/running-sinks.ts";
 import { ServiceGates } from "./app/service-gates.ts";
 import type { PolicyChecks } from "./config/policy-checks.ts";
-import type { PolicySet, ServiceSettings } from "./config/policy-set.ts";
+import type { PolicySet } from "./config/policy-set.ts";
 import { watchPolicies } from "./config/watch-policies.ts";
 import { systemClock } from "./core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "./core/component.ts";
 import type { EventLog } from "./core/event-log.ts";
 import { createSparingLog } from "./core/sparing-log.ts";
-import { ItemSampling } from "./feeds/item-sampling.ts";
-import { defaultPace, type FeedPace } from "./feeds/pace.ts";
-import { walkFeed } from "./feeds/walk-feed.ts";
+import type { FeedPace } from "./feeds/pace.ts";
 import { createRequestCounter } from "./ops/metered-requests.ts";
 import type { Metrics } from "./ops/metrics.ts";
-import { createDeletionWatch } from "./outcome/deletion-watch.ts";
-import { createQuarantineWatch } from "./outcome/quarantine-watch.ts";
-import { createRecorder } from "./outcome/recorder.ts";
-import { createConsumer } from "./queue/consumer.ts";
 import { Producer } from "./queue/producer.ts";
-import { queueName } from "./queue/queues.ts";
 import { Chains } from "./schedule/chains.ts";
 import { createPauseWatch } from "./schedule/pause-watch.ts";
 import { Scheduler } from "./schedule/scheduler.ts";
 import { ChainBook } from "./store/chain-book.ts";
-import { DeletedSyncJobs } from "./store/deleted-sync-jobs.ts";
 import { FeedBook } from "./store/feed-book.ts";
-import { History } from "./store/history.ts";
-import { tasksInFlight } from "./store/in-flight.ts";
 import { Leases } from "./store/leases.ts";
 import { Pauses } from "./store/pauses.ts";
 import { PollMemories } from "./store/poll-memories.ts";
@@ -47,16 +38,10 @@ import { openStore, type RedisTarget, redisTimeMs, type Store } from "./store/re
 import { createSharedClock } from "./store/shared-clock.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
-import { isFeedWalk, parseFeedWalk } from "./tasks/feed.ts";
-import type { Outcome } from "./tasks/outcome.ts";
+import type { DeliverNotices } from "./tasks/notice.ts";
 import type { Pause } from "./tasks/pause.ts";
-import type { Attempt } from "./tasks/seams.ts";
-import { parseTask } from "./tasks/task.ts";
-import type { Verdict } from "./tasks/verdict.ts";
 import type { WorkParts } from "./work/parts.ts";
-import { createProcessTask, endAbandoned } from "./work/process-task.ts";
 import { defaultTiming, type WorkTiming } from "./work/timing.ts";
-import { createWakingWalk } from "./work/wake-runs.ts";
 
 /** What a process does: plans slots, or works on tasks. */
 type Role = "scheduler" | "worker";
@@ -81,6 +66,8 @@ export interface AppOptions {
   readonly retireAfterMs?: number;
   /** How patient work is; `defaultTiming` unless set. */
   readonly timing?: WorkTiming;
+  /** Where notices go; to the sinks unless set. */
+  readonly deliver?: DeliverNotices;
   /** How often feeds are walked; `defaultPace` unless set. */
   readonly pace?: FeedPace;
 }
@@ -93,7 +80,6 @@ export interface RunningApp {
   stop(): Promise<void>;
 }
 
-const pollConcurrency = 8;
 /** Replicas see a change at different times: a ConfigMap reaches its nodes within about two minutes. */
 const retireAfterMsDefault = 300_000;
 
@@ -125,12 +111,14 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const shared = { options, current, services, gates, store, producer, guard, chains };
   const parts = createParts({ ...shared, stopping: stopping.signal });
   if (options.roles.includes("worker")) {
-    const createConsumers = consumersOf(options, { parts, store, producer });
-    services.consume({ createConsumers, pending: (service) => producer.pending(service) });
+    const create = createConsumers(options, { parts, store, producer });
+    services.consume({ createConsumers: create, pending: (service) => producer.pending(service) });
   }
   const sinks = new RunningSinks({ ...options, store });
   // The sinks stop after the services: what these tell at the end is still taken in.
   const components: Component[] = [guard, sinks, together("work", [services, sinks.deliveries])];
+  const { deliver = sinks.deliver } = options;
+  components.push(...createTelling({ ...shared, options, deliver, pauses: () => readPauses(store) }));
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
     const pauses = createPauseWatch(() => readPauses(store), log);
@@ -221,49 +209,4 @@ function createParts(built: Built): WorkParts {
 
 async function readPauses(store: Store): Promise<Pause[]> {
   return (await Promise.all([new Pauses(store).all(), new Quarantines(store).all()])).flat();
-}
-
-function consumersOf(
-  options: AppOptions,
-  { parts, store, producer }: { parts: WorkParts; store: Store; producer: Producer },
-): (settings: ServiceSettings) => ServiceConsumers {
-  const { redis, log, takeOverAfterMs, drainMs } = options;
-  const book = options.metrics === undefined ? parts.book : createMeteredBook(parts.book, options.metrics);
-  const walking = {
-    ...parts,
-    book,
-    nowMs: () => redisTimeMs(store),
-    pace: options.pace ?? defaultPace,
-    sampling: new ItemSampling(),
-  };
-  const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
-  const noteDeletion = createDeletionWatch(new DeletedSyncJobs(store));
-  const alsoTell = async (outcome: Outcome) => {
-    await count(outcome);
-    await noteDeletion(outcome);
-  };
-  const recorder = createRecorder(new History(store), log, alsoTell);
-  const processTask = createProcessTask(parts, recorder);
-  const wakingWalk = createWakingWalk({
-    ...parts,
-    inFlight: (feed, syncJobIds) => tasksInFlight(store, feed, syncJobIds),
-    wake: (service, taskIds) => producer.wake(service, taskIds),
-  });
-  const process = async (item: unknown, attempt: Attempt): Promise<Verdict> => {
-    if (!isFeedWalk(item)) return processTask(parseTask(item), attempt);
-    const walk = parseFeedWalk(item);
-    return wakingWalk(walk, () => walkFeed(walk, walking, attempt.signal));
-  };
-  const abandoned = async (item: unknown, why: string) => {
-    if (!isFeedWalk(item)) await endAbandoned(parseTask(item), parts, { recorder, why });
-  };
-  const common = { target: redis, takeOverAfterMs, drainMs, log, process, abandoned };
-  return ({ name, concurrency }) => {
-    const actions = createConsumer({ ...common, queue: queueName(name, "actions"), concurrency });
-    const polls = createConsumer({ ...common, queue: queueName(name, "polls"), concurrency: pollConcurrency });
-    return {
-      ...together(`consumers of ${name}`, [actions, polls]),
-      resize: (settings) => actions.resize(settings.concurrency),
-    };
-  };
 }

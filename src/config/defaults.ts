@@ -35,6 +35,8 @@ export const policyDefaults = {
   pollNotifyOn: "change",
   /** Long enough that a night shift is not woken twice, short enough that somebody who mends it in the morning need not remember. */
   quarantineForMs: 21_600_000,
+  /** Long enough for the failures of one outage to come in, short enough that nobody waits for the message. */
+  groupForMs: 30_000,
   /** Both path forms are equivalent; parentheses are the OData form. Source: service-interface §4. */
   pathForm: "parentheses",
   /** RFC 6749 §2.3.1: every server must know the header, and bodies are logged more often than headers. */

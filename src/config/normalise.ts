@@ -8,6 +8,7 @@ import { parseWallText } from "../core/wall-text.ts";
 import { type UnrootedPolicy, withChainRoots } from "./chain-roots.ts";
 import { policyDefaults } from "./defaults.ts";
 import { toTls, toToken } from "./normalise-login.ts";
+import { toNotify, toTelling } from "./normalise-notify.ts";
 import { toSink } from "./normalise-sink.ts";
 import type {
   Action,
@@ -47,8 +48,10 @@ export function normalisePolicies(files: readonly CheckedFile[]): PolicySet {
     (input.policies ?? []).map((policy, index) => toPolicy(policy, defaults, { file, line: lineOfPolicy(index) })),
   );
   const policies = withChainRoots(written);
-  const contentHash = hashContent({ services, sinks, policies });
-  return { services, sinks, policies, contentHash, files: files.map(({ file }) => file) };
+  const inputs = files.map(({ input }) => input);
+  const telling = toTelling(inputs, defaults);
+  const contentHash = hashContent({ services, sinks, policies, telling });
+  return { services, sinks, policies, telling, contentHash, files: files.map(({ file }) => file) };
 }
 
 const listOfItem = {
@@ -112,6 +115,7 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
     follow: toFollow(input, defaults, action),
     onUnknown: input.onUnknown ?? defaults.onUnknown ?? policyDefaults.onUnknown,
     quarantine: toQuarantine(input.quarantine ?? defaults.quarantine),
+    ...toNotify(input, defaults),
     where,
   };
 }
@@ -193,7 +197,7 @@ function toMs(duration: string | undefined): number | undefined {
   return duration === undefined ? undefined : parseDuration(duration);
 }
 
-function hashContent({ services, sinks, policies }: Pick<PolicySet, "services" | "sinks" | "policies">): string {
+function hashContent({ services, sinks, policies, telling }: Omit<PolicySet, "contentHash" | "files">): string {
   const byName = <Item extends { readonly name: string }>(items: readonly Item[]) =>
     items.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const content = {
@@ -204,6 +208,7 @@ function hashContent({ services, sinks, policies }: Pick<PolicySet, "services" |
     policies: byName(policies).map(({ where: _, ...policy }) => policy),
     // Only where there are any, so that nothing changes for those who have none.
     ...(sinks.size === 0 ? {} : { sinks: byName([...sinks.values()]) }),
+    telling,
   };
   return hashText(canonicalJson(content), 64);
 }

@@ -19,8 +19,6 @@ export interface NotAvailable {
 /** The one list of what is refused. */
 export const notAvailable: readonly NotAvailable[] = [
   { path: "policies.*.apply", instead: "change names and targets with `syncline api`" },
-  { path: "policies.*.notify", instead: "watch the log and the metrics for outcomes" },
-  { path: "defaults.notify", instead: "watch the log and the metrics for outcomes" },
 ];
 
 /** A refusal of something that stands in a file. */

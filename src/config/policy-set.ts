@@ -2,6 +2,7 @@
 // Holds no secret: a token is a path or the name of a variable.
 
 import type { ListName } from "../core/list-name.ts";
+import type { NoticeKind } from "./notice-kinds.ts";
 import type { ChainEnding } from "./schema/after.ts";
 
 /** What the fields of a list's items mean: CEL texts over `item`. */
@@ -141,6 +142,36 @@ export interface ClosedTimes {
   readonly holidays: readonly string[];
 }
 
+/**
+ * What one sink is told of a policy. `every`: each outcome. `failuresInRow`: from so many slots in a row on. `conflicts`: `judged` when the
+ * outcome is `conflicts`, a number when there are more new ones. `recovery`: the end of what it was told. undefined: not told.
+ */
+export interface NotifyRule {
+  readonly sink: string;
+  readonly every: boolean;
+  readonly failuresInRow: number | undefined;
+  readonly conflicts: "judged" | number | undefined;
+  readonly blocked: boolean;
+  readonly unknown: boolean;
+  readonly missed: boolean;
+  readonly recovery: boolean;
+  readonly silence: boolean;
+  readonly tokenExpiring: boolean;
+}
+
+/** How messages are gathered. Minutes are those of the day on the wall clock, 0 to 1,439; hours that end earlier than they begin pass midnight. */
+export interface TellingSettings {
+  readonly groupForMs: number;
+  readonly quietHours:
+    | {
+        readonly fromMinute: number;
+        readonly toMinute: number;
+        readonly timezone: string;
+        readonly except: readonly NoticeKind[];
+      }
+    | undefined;
+}
+
 /** One policy. Without a schedule and without `after` it runs by hand only; it never has both. */
 export interface Policy {
   readonly name: string;
@@ -157,6 +188,10 @@ export interface Policy {
   readonly onUnknown: "verify" | "retry" | "give-up";
   /** After so many failed slots in a row its slots are skipped for a while; undefined: never. */
   readonly quarantine?: { readonly after: number; readonly forMs: number } | undefined;
+  /** Who is told what; a sink stands in it once. undefined: nobody. */
+  readonly notify?: readonly NotifyRule[];
+  /** Asked after each success. The URL may be a secret. */
+  readonly heartbeat?: { readonly url: string };
   readonly where: { readonly file: string; readonly line: number };
 }
 
@@ -196,6 +231,7 @@ export interface PolicySet {
   readonly sinks: ReadonlyMap<string, SinkSettings>;
   /** In the order of the files and of the lines. */
   readonly policies: readonly Policy[];
+  readonly telling: TellingSettings;
   /** 64 hex digits; changes only when a service, a sink or a policy means something else, not with comments, order or places. */
   readonly contentHash: string;
   readonly files: readonly string[];

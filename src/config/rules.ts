@@ -4,6 +4,7 @@ import { formatDuration } from "../core/duration.ts";
 import { policyDefaults } from "./defaults.ts";
 import { checkTls, problemOfTokenUrl, problemOfUrl } from "./login-rules.ts";
 import type { Path, Place } from "./node-places.ts";
+import { checkNotify, checkTelling } from "./notify-rules.ts";
 import type { PolicyChecks } from "./policy-checks.ts";
 import { policyLimits } from "./policy-limits.ts";
 import { isTimezone } from "./schema/primitives.ts";
@@ -38,6 +39,8 @@ export function checkRules(context: RuleContext): void {
     checkSink(sink, context);
   }
   blackoutRule(context.file.at("defaults"), context);
+  checkNotify(context.file.at("defaults"), context.report);
+  checkTelling(context.file.at("telling"), context.report);
   for (const policy of context.file.at("policies").items()) {
     for (const rule of policyRules) rule(policy, context);
   }
@@ -102,6 +105,7 @@ const policyRules: readonly Rule[] = [
   catchUpRule,
   afterRule,
   deleteRule,
+  (policy, { report }) => checkNotify(policy, report),
 ];
 
 function noDoubles(list: View, report: Report): void {

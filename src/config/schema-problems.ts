@@ -71,6 +71,8 @@ const keysMax = 100;
 
 function toComplaints(issue: z.core.$ZodIssue, value: unknown): SchemaComplaint[] {
   const path = issue.path.filter((part) => typeof part !== "symbol");
+  const meant = issue.code === "invalid_union" ? meantOption(issue) : undefined;
+  if (meant !== undefined) return meant.flatMap((one) => toComplaints({ ...one, path: [...path, ...one.path] }, value));
   if (issue.code === "unrecognized_keys") return issue.keys.slice(0, keysMax).map((key) => unknownKey(path, key));
   const label = labelOf(path);
   if (issue.code === "invalid_key") {
@@ -79,6 +81,15 @@ function toComplaints(issue: z.core.$ZodIssue, value: unknown): SchemaComplaint[
   }
   const message = label === "" ? issue.message : `${label}: ${issue.message}`;
   return [{ path, place: "value", message, hint: hintFor(issue, path, value) }];
+}
+
+/** Of a choice without words of its own: what is wrong with the one way of writing it that is of the right kind. */
+function meantOption(issue: Extract<z.core.$ZodIssue, { code: "invalid_union" }>): z.core.$ZodIssue[] | undefined {
+  if (issue.message !== "Invalid input") return undefined;
+  const isKind = (issues: readonly z.core.$ZodIssue[]) =>
+    !issues.some(({ code, path }) => code === "invalid_type" && path.length === 0);
+  const meant = issue.errors.filter(isKind);
+  return meant.length === 1 ? meant[0] : undefined;
 }
 
 function unknownKey(path: Path, key: string): SchemaComplaint {

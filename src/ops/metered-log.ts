@@ -59,6 +59,10 @@ export const countedEvents: Readonly<Record<string, Count>> = {
     metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: "renewed" }),
   "token.renewal-failed": (metrics, field) =>
     metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: "failed" }),
+  "notice.told": (metrics, field) => metrics.add("syncline_notices_total", { noticeKind: field("kind") }),
+  "telling.dropped": (metrics, _, number) => metrics.add("syncline_telling_dropped_total", {}, number("count")),
+  "heartbeat.failed": (metrics, field) =>
+    metrics.add("syncline_policy_heartbeats_failed_total", { policy: field("policy") }),
   "link.rebased": link("rebased"),
   "link.refused": link("refused"),
   "redis.changed": (metrics) => metrics.add("syncline_redis_changes_total", {}),

@@ -4,6 +4,7 @@ import { errorKinds } from "../core/error-kind.ts";
 import { listNames } from "../core/list-name.ts";
 import { version } from "../core/version.ts";
 import { operations } from "../service/operations.ts";
+import { noticeKinds } from "../tasks/notice.ts";
 import { outcomeStatuses } from "../tasks/outcome.ts";
 import { taskKinds } from "../tasks/task.ts";
 
@@ -18,6 +19,7 @@ export const closedLabels = {
   slotOutcome: ["started", "skipped", "missed", "coalesced"],
   status: outcomeStatuses,
   kind: taskKinds,
+  noticeKind: noticeKinds,
   role: ["scheduler", "worker"],
   startOutcome: ["accepted", "refused", "failed", "unknown", "not-sent"],
   requestOutcome: ["ok", ...errorKinds],
@@ -47,6 +49,7 @@ const shownNames: Partial<Record<LabelName, string>> = {
   renewal: "outcome",
   link: "outcome",
   deliveryResult: "result",
+  noticeKind: "kind",
 };
 
 /** The label's name in what is scraped: labels of different lists may be called `outcome`. */

@@ -186,6 +186,21 @@ export const metricTable = {
     help: "Since when the first notice waits for a sink. Absent when none waits.",
     labels: ["sink"],
   },
+  syncline_notices_total: {
+    ...counter,
+    help: "Notices handed over to sinks, one for each sink; what waits for the end of quiet hours counts when it goes out.",
+    labels: ["noticeKind"],
+  },
+  syncline_telling_dropped_total: {
+    ...counter,
+    help: "Outcomes of which nobody was told, since the teller was away too long.",
+    labels: [],
+  },
+  syncline_policy_heartbeats_failed_total: {
+    ...counter,
+    help: "Heartbeats of policies that were given up after three tries.",
+    labels: ["policy"],
+  },
   syncline_redis_up: { ...ownGauge, help: "1 while Redis answers this process.", labels: [] },
   syncline_redis_safe: { ...ownGauge, help: "1 while Redis may be trusted; with 0 nothing starts.", labels: [] },
   syncline_redis_policy_ok: { ...ownGauge, help: "1 while maxmemory-policy is noeviction.", labels: [] },

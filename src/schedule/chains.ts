@@ -9,6 +9,7 @@ import type { EventLog } from "../core/event-log.ts";
 import type { Pause } from "../tasks/pause.ts";
 import type { EnqueueTasks, FollowChains } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
+import { isToldOf } from "../tasks/telling-event.ts";
 import type { FollowStep, PredecessorState, WaitingSlot } from "../tasks/waiting-slot.ts";
 import type { Ledger } from "./ledger-port.ts";
 import { type FollowerPlan, planFollower } from "./plan-follower.ts";
@@ -93,7 +94,8 @@ export class Chains implements FollowChains {
     const { book, ledger, enqueue } = this.#options;
     const due = { slotMs: slot.slotMs, dueMs: nowMs, origin: "schedule", covers: [] } as const;
     const tasks = plan.state === "started" && policy !== undefined ? tasksOf(policy, due) : [];
-    const newMarkMs = await book.follow({ slot, record: toFollowedRecord(slot, plan, policy), tasks }, nowMs);
+    const told = isToldOf(policy) ? ({ isTold: true } as const) : {};
+    const newMarkMs = await book.follow({ slot, record: toFollowedRecord(slot, plan, policy), tasks, ...told }, nowMs);
     if (newMarkMs === undefined) return false;
     await enqueue(tasks);
     await ledger.confirmQueued([{ policy: slot.policy, newMarkMs }]);

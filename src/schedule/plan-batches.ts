@@ -2,6 +2,7 @@
 // A portion is what is recorded in one call and enqueued in one call, so it is bounded in policies, records and tasks.
 
 import type { SlotStep } from "../tasks/slot-step.ts";
+import { isToldOf } from "../tasks/telling-event.ts";
 import type { Entry } from "./agenda.ts";
 import { type PlanningMoment, planSlots, type SlotPlan } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
@@ -52,6 +53,7 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
       newMarkMs,
       records: toRecords(policy, plans),
       tasks: toTasks(policy, plans),
+      ...(isToldOf(policy) ? { isTold: true } : {}),
       ...(followers.length === 0 ? {} : { followers, plannedAtMs: moment.nowMs }),
     },
   };

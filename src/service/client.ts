@@ -157,6 +157,11 @@ export class SyncService {
     return this.#calls.tokenExpiresAtMs;
   }
 
+  /** Whether the token's endpoint failed the last time a new one was asked for; false for a file or a variable. */
+  get tokenRenewalFails(): boolean {
+    return this.#calls.tokenRenewalFails;
+  }
+
   /** Ends every open call with the kind `cancelled` and closes the connections. The instance is of no use afterwards. */
   close(): void {
     this.#calls.close();

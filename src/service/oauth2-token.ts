@@ -71,6 +71,10 @@ class OAuth2Token implements TokenSource {
     return this.#kept?.expiresAtMs;
   }
 
+  get renewalFails(): boolean {
+    return this.#failures > 0;
+  }
+
   async get(signal?: AbortSignal): Promise<string> {
     const nowMs = this.#clock.monotonicMs();
     const kept = this.#kept;

@@ -122,6 +122,11 @@ export class ServiceCalls {
     return this.#token.expiresAtMs;
   }
 
+  /** Whether the endpoint of the token has just failed to give a new one. */
+  get tokenRenewalFails(): boolean {
+    return this.#token.renewalFails === true;
+  }
+
   /** Ends every open call and closes the connections. */
   close(): void {
     this.#closed.abort();

@@ -12,6 +12,8 @@ export interface TokenSource {
   renew(refused: string, signal?: AbortSignal): Promise<string>;
   /** When the token runs out, in ms since 1970 UTC; undefined while that is not known. */
   readonly expiresAtMs?: number | undefined;
+  /** Whether the last try to get a new one failed. */
+  readonly renewalFails?: boolean;
   /** Ends what is under way. Called when the client is closed. */
   close?(): void;
 }

@@ -9,6 +9,7 @@ import { type FollowStep, type PredecessorState, readWaitingSlot, type WaitingSl
 import { expandScript, followScript, lookScript, releaseScript } from "./chain-scripts.ts";
 import type { Store } from "./redis.ts";
 import { slotRecordsForMs, slotRecordsMax, tallyKey } from "./slot-ledger.ts";
+import { tellingStreamKey } from "./telling-book.ts";
 
 const scanCount = 1_000;
 
@@ -75,14 +76,21 @@ export class ChainBook {
    * Ends the waiting of a slot with its record, and puts its tasks into the outbox, in one step. Answers under which mark they stand
    * there, for `SlotLedger.confirmQueued`; undefined, and nothing is changed, when the slot waits no more.
    */
-  async follow({ slot, record, tasks }: FollowStep, nowMs: number): Promise<number | undefined> {
+  async follow({ slot, record, tasks, isTold }: FollowStep, nowMs: number): Promise<number | undefined> {
     const { key } = this.#store;
     const { policy, slotMs, after, followers } = slot;
     const { slotMs: _, ...fields } = record;
     const tallies = [tallyKey(this.#store, policy, slotMs), tallyKey(this.#store, after, slotMs)];
-    const keys = [key("outbox"), key("kept-since"), key("slots", policy), key("slot-index", policy), ...tallies];
+    const keys = [
+      key("outbox"),
+      key("kept-since"),
+      key("slots", policy),
+      key("slot-index", policy),
+      ...tallies,
+      tellingStreamKey(this.#store),
+    ];
     const kept = [slotRecordsMax, slotMs - slotRecordsForMs];
-    const written = [JSON.stringify(fields), nowMs, JSON.stringify(tasks), followers];
+    const written = [JSON.stringify(fields), nowMs, JSON.stringify(tasks), followers, isTold === true ? 1 : 0];
     const args = [...kept, policy, fieldOf(slot), slotMs, ...written];
     const answer = await followScript(this.#store, [this.#waiting, ...keys], args);
     return answer === "" ? undefined : Number(answer);

@@ -6,6 +6,7 @@
 // `~TARGET` once it holds nothing. It is there only while somebody waits for it.
 import { recordLua } from "./ledger-scripts.ts";
 import { createScript } from "./redis.ts";
+import { noteSlotLua } from "./telling-scripts.ts";
 
 /** Notes an outcome in the tally, if there is one. */
 export const tallyOutcomeLua = `
@@ -48,13 +49,15 @@ return redis.call('HEXISTS', KEYS[3], ARGV[2]) == 1 and 'open' or 'nothing'`);
 
 /**
  * Ends the waiting of a slot: its record, its tasks in the outbox and its own tally in one step; exactly one caller succeeds.
- * KEYS: waiting, outbox, kept-since, slots, slot-index, its tally, its predecessor's tally.
- * ARGV: the most records, the oldest slot kept, policy, field in waiting, slot, record, now, tasks, number of followers.
+ * KEYS: waiting, outbox, kept-since, slots, slot-index, its tally, its predecessor's tally, events to be told.
+ * ARGV: the most records, the oldest slot kept, policy, field in waiting, slot, record, now, tasks, number of followers,
+ * whether a missed slot is told.
  * Answers the mark under which its tasks stand in the outbox, or '' when it waits no more.
  */
-export const followScript = createScript(`${recordLua}
+export const followScript = createScript(`${recordLua} ${noteSlotLua}
 if redis.call('HDEL', KEYS[1], ARGV[4]) == 0 then return '' end
 write(KEYS[4], KEYS[5], ARGV[5], ARGV[6])
+if ARGV[10] == '1' then tell(KEYS[8], ARGV[3], ARGV[5], ARGV[6]) end
 local mark = tonumber(ARGV[7])
 local field = ARGV[3] .. '/' .. string.format('%.0f', mark)
 while redis.call('HEXISTS', KEYS[2], field) == 1 do

@@ -9,6 +9,8 @@ import { createScript, type Store } from "./redis.ts";
 import { tallyKey } from "./slot-ledger.ts";
 import { entryKey, inFlightKey, type StartState } from "./start-entry.ts";
 import { entryRetentionMs } from "./start-journal.ts";
+import { tellingStreamKey } from "./telling-book.ts";
+import { noteOutcomeLua } from "./telling-scripts.ts";
 
 /** How many outcomes are kept; older ones are dropped. About 800 bytes each. */
 const outcomesMax = 20_000;
@@ -41,8 +43,8 @@ const leaveFlightLua = `local sent = redis.call('HGET', KEYS[5], ARGV[1])
 // KEYS: outcomes, index, untold, journal entry, starts in flight, its lease, the last success of its policy, then those that ARGV[13] names.
 // ARGV: task, outcome, when it ended, how many are kept, the state and owner that the journal must show ('' for any), its retention, time for
 // telling, target, status, whether the outcome brings the answer, how long a last success is kept ('' for an outcome that is none), a letter for
-// each further key: t the tally of its slot, if it can have one, p its policy's polls; then the arguments of a poll (poll-memories.ts).
-const recordScript = createScript(`${tallyOutcomeLua} ${releaseLua} ${noteSuccessLua} ${pollMemoryLua}
+// each further key: t the tally of its slot, if it can have one, s the events to be told, if anybody is told of its policy, p its policy's polls; then the arguments of a poll (poll-memories.ts).
+const recordScript = createScript(`${tallyOutcomeLua} ${releaseLua} ${noteSuccessLua} ${noteOutcomeLua} ${pollMemoryLua}
 local further, place = {}, 7
 for letter in string.gmatch(ARGV[13], '.') do
   place = place + 1
@@ -76,6 +78,7 @@ redis.call('ZADD', KEYS[3], now + ARGV[8], ARGV[1])
 if ARGV[12] ~= '' then noteSuccess(KEYS[7], tonumber(ARGV[3]), ARGV[12]) end
 local isAwaited = further.t and redis.call('EXISTS', further.t) == 1
 if isAwaited then note(further.t, ARGV[9], ARGV[10], ARGV[3]) end
+if further.s then tell(further.s, ARGV[2]) end
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 local extra = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[4])
 if extra > 0 then
@@ -112,10 +115,13 @@ export type Recorded = "recorded" | "recorded-awaited" | "stands" | "moved-on";
 export class History {
   readonly #store: Store;
   readonly #keys: readonly string[];
+  readonly #isTold: (policy: string) => boolean;
 
-  constructor(store: Store) {
+  /** @param isTold whether somebody wants to hear of a policy's outcomes: then they are noted for the teller in the same step. */
+  constructor(store: Store, isTold: (policy: string) => boolean = () => false) {
     this.#store = store;
     this.#keys = ["outcomes", "outcome-index", "untold"].map((name) => store.key(name));
+    this.#isTold = isTold;
   }
 
   /**
@@ -127,17 +133,18 @@ export class History {
     const store = this.#store;
     // No chain follows what somebody runs by hand, even at the very instant of a slot.
     const tally = origin === "schedule" ? [tallyKey(store, policy, Date.parse(outcome.slot))] : [];
+    const events = this.#isTold(policy) ? [tellingStreamKey(store)] : [];
     const polls = poll === undefined ? [] : [pollMemoryKey(store, policy)];
     const journal = [entryKey(store, taskId), inFlightKey(store, outcome), leaseKey(store, outcome)];
     const answer = await recordScript(
       store,
-      [...this.#keys, ...journal, lastSuccessKey(store, policy), ...tally, ...polls],
+      [...this.#keys, ...journal, lastSuccessKey(store, policy), ...tally, ...events, ...polls],
       [
         ...[taskId, JSON.stringify(outcome), Date.parse(finishedAt), outcomesMax],
         ...[from?.state ?? "", from?.owner ?? "", entryRetentionMs, tellWithinMs],
         ...[target, status, from?.isAnswer === true ? 1 : 0],
         weightOf(outcome) === "good" ? successKeptMs : "",
-        `${tally.length > 0 ? "t" : ""}${polls.length > 0 ? "p" : ""}`,
+        `${tally.length > 0 ? "t" : ""}${events.length > 0 ? "s" : ""}${polls.length > 0 ? "p" : ""}`,
         ...(poll === undefined ? [] : pollNoteArgs(poll)),
       ],
     );

@@ -1,6 +1,7 @@
 // The atomic steps of the slot ledger, in Redis's own language. Called by slot-ledger.ts and chain-book.ts only, which know what they are for.
 // Redis runs each script as one command: what it does is done whole or not at all, and nobody sees half of it.
 import { createScript } from "./redis.ts";
+import { noteSlotLua } from "./telling-scripts.ts";
 
 /** Writes one record, unless the slot has one. Drops what is too old, and what is one too many; kept-since goes on, never back. */
 export const recordLua = `
@@ -30,12 +31,12 @@ end`;
 
 /**
  * Records steps. Each on its own: its mark is where it was expected, or nothing of it is written.
- * KEYS: marks, outbox, kept-since, waiting, then for each step slots, slot-index and, when it has followers, the tally of each slot.
+ * KEYS: marks, outbox, kept-since, waiting, events to be told, then for each step slots, slot-index and, when it has followers, the tally of each slot.
  * ARGV: the most records a policy keeps and for how long (ms); then for each step policy, expected mark, new mark, tasks (JSON), the
- * numbers of records and of followers, so many pairs of slot and record (JSON), so many pairs of policy and waiting slot (JSON).
+ * numbers of records and of followers, whether missed slots are told, so many pairs of slot and record (JSON), so many pairs of policy and waiting slot (JSON).
  * Answers for each step 'ok', the other mark, or '' for none. A follower's slot waits from its own mark on, which goes along.
  */
-export const recordScript = createScript(`${recordLua}
+export const recordScript = createScript(`${recordLua} ${noteSlotLua}
 local function follow(policy, expected, new, first, count, name, value, waits)
   local begun = redis.call('HGET', KEYS[1], name)
   if not begun then
@@ -56,19 +57,22 @@ local function follow(policy, expected, new, first, count, name, value, waits)
   if tonumber(new) > tonumber(begun) then redis.call('HSET', KEYS[1], name, new) end
 end
 local answers = {}
-local at, key = 3, 5
+local at, key = 3, 6
 while at <= #ARGV do
   local slots, index = KEYS[key], KEYS[key + 1]
   local policy, expected, new, tasks = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local count, followers = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
-  local first = at + 6
+  local first = at + 7
   local last = first + 2 * count
   local mark = redis.call('HGET', KEYS[1], policy)
   if mark ~= expected then
     answers[#answers + 1] = mark or ''
   else
     redis.call('HSET', KEYS[1], policy, new)
-    for i = first, last - 1, 2 do write(slots, index, ARGV[i], ARGV[i + 1]) end
+    for i = first, last - 1, 2 do
+      write(slots, index, ARGV[i], ARGV[i + 1])
+      if ARGV[at + 6] == '1' then tell(KEYS[5], policy, ARGV[i], ARGV[i + 1]) end
+    end
     if tasks ~= '[]' then redis.call('HSET', KEYS[2], policy .. '/' .. new, tasks) end
     local waits = {}
     for i = last, last + 2 * followers - 1, 2 do follow(policy, expected, new, first, count, ARGV[i], ARGV[i + 1], waits) end

@@ -8,6 +8,7 @@ import type { ScheduledPolicy, SlotStep } from "../tasks/slot-step.ts";
 import { parseTask, type Task } from "../tasks/task.ts";
 import { forgetScript, keepScript, marksScript, recordScript, startSkippedScript } from "./ledger-scripts.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
+import { tellingStreamKey } from "./telling-book.ts";
 
 /** How many slot records a policy keeps; older ones are dropped. docs/operating.md says what they cost. */
 export const slotRecordsMax = 1_000;
@@ -61,7 +62,8 @@ export class SlotLedger {
     const { key } = this.#store;
     const answers: RecordAnswer[] = [];
     for (const portion of portionsOf(steps)) {
-      const keys = [key("marks"), key("outbox"), key("kept-since"), key("waiting"), ...portion.flatMap(this.#stepKeys)];
+      const shared = [key("marks"), key("outbox"), key("kept-since"), key("waiting"), tellingStreamKey(this.#store)];
+      const keys = [...shared, ...portion.flatMap(this.#stepKeys)];
       const args = [slotRecordsMax, slotRecordsForMs, ...portion.flatMap(stepArguments)];
       const answer = toTexts(await recordScript(this.#store, keys, args));
       answers.push(...portion.map((step, index) => toAnswer(answer[index] ?? "", step)));
@@ -209,7 +211,7 @@ function stepArguments(step: SlotStep): (string | number)[] {
     name,
     JSON.stringify({ v: 1, ...rest, openedMs: plannedAtMs }),
   ]);
-  const counts = [records.length, followers.length];
+  const counts = [records.length, followers.length, step.isTold === true ? 1 : 0];
   return [policy, expectedMarkMs, newMarkMs, JSON.stringify(tasks), ...counts, ...slots, ...waiting];
 }
 

@@ -11,6 +11,8 @@ export interface SlotStep {
   readonly tasks: readonly Task[];
   /** The policies that follow this one, and those that follow them: each will get a record for each of these slots. */
   readonly followers?: readonly Follower[];
+  /** Whether a slot that was missed is told to somebody. */
+  readonly isTold?: true;
   /** When it was planned, by Redis. */
   readonly plannedAtMs?: number;
 }

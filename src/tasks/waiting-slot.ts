@@ -46,4 +46,6 @@ export interface FollowStep {
   readonly slot: WaitingSlot;
   readonly record: SlotRecord;
   readonly tasks: readonly Task[];
+  /** Whether it is told to somebody when it was missed. */
+  readonly isTold?: true;
 }

@@ -53,6 +53,8 @@ export interface WorldOptions {
   readonly timing?: WorkTiming;
   /** How fast lists are read; at least a third of a second apart unless set. */
   readonly pace?: NonNullable<AppOptions["pace"]>;
+  /** Where notices go; nothing is told unless set. */
+  readonly deliver?: NonNullable<AppOptions["deliver"]>;
   /** What stands in Redis already when the app starts: whatever others have left there. */
   readonly before?: (target: RedisTarget, set: PolicySet) => Promise<void>;
 }
@@ -112,6 +114,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     drainMs: 5_000,
     watch: { path: file, checks: policyChecks },
     retireAfterMs: 3_000,
+    ...(options.deliver === undefined ? {} : { deliver: options.deliver }),
     timing: options.timing ?? shortTiming,
     pace: options.pace ?? { gapMs: 100, fastestMs: 300, slowestMs: 1_000 },
   };

@@ -1,7 +1,8 @@
 // What holds between a slot and its outcome: catch-up, overlap, following, lost answers. Part of policy-file.ts;
 // the same keys stand in a policy and under `defaults`.
 import { z } from "zod";
-import { durationSchema, nameSchema } from "./primitives.ts";
+import { notifySchema } from "./notify.ts";
+import { durationSchema } from "./primitives.ts";
 
 /** How long and how strictly a started run is watched. */
 const followSchema = z
@@ -136,9 +137,5 @@ export const behaviourFields = {
     })
     .exactOptional(),
   quarantine: quarantineSchema.exactOptional(),
-  notify: z
-    .array(nameSchema)
-    .max(20)
-    .meta({ description: "The sinks that get the outcomes.", examples: [["ops"]] })
-    .exactOptional(),
+  notify: notifySchema.exactOptional(),
 } as const;

@@ -6,6 +6,7 @@ import { actionFields } from "./action.ts";
 import { afterSchema } from "./after.ts";
 import { closedFields } from "./closed.ts";
 import { behaviourFields } from "./follow.ts";
+import { heartbeatSchema, tellingSchema } from "./notify.ts";
 import { nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
 import { dstSchema, scheduleSchema } from "./schedule.ts";
 import { servicesSchema } from "./service.ts";
@@ -43,6 +44,7 @@ const policySchema = z.strictObject({
   ...closedFields,
   ...behaviourFields,
   after: afterSchema.exactOptional(),
+  heartbeat: heartbeatSchema.exactOptional(),
 });
 
 /** A policy file as people write it. */
@@ -60,6 +62,7 @@ export const policyFileSchema = z
       .exactOptional(),
     sinks: sinksSchema.exactOptional(),
     outbound: outboundSchema.exactOptional(),
+    telling: tellingSchema.exactOptional(),
   })
   .meta({ title: "Syncline policies", description: "A policy file of Syncline (syncline/v1)." });
 

@@ -24,6 +24,7 @@ describe("the example policies", () => {
       "chain.yaml",
       "demo.yaml",
       "first-light.yaml",
+      "notify.yaml",
       "once.yaml",
       "watch-only.yaml",
       "watch.yaml",

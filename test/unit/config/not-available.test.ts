@@ -4,13 +4,10 @@ import { availableVersion, notAvailable } from "../../../src/config/not-availabl
 import { fileWith, problemsOf } from "./policy-fixture.ts";
 
 const policy = (keys: string) => fileWith(`  - { name: a, service: main, ${keys} }`);
-const run = "run: { syncJobs: [1] }";
 
 /** A file with the row's key, and what is said about it. */
 const cases: Readonly<Record<string, readonly [text: string, problem: string]>> = {
   "policies.*.apply": [policy("apply: { syncJobs: { 42: { name: C } } }"), '5:31 "apply"'],
-  "policies.*.notify": [policy(`${run}, notify: [ops]`), '5:55 "notify"'],
-  "defaults.notify": [`${policy(run)}defaults: { notify: [ops] }\n`, '6:13 "notify"'],
 };
 
 describe("what this version does not do", () => {

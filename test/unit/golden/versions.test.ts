@@ -9,6 +9,8 @@ import { parseOutcome } from "../../../src/tasks/outcome.ts";
 import { parsePause } from "../../../src/tasks/pause.ts";
 import { readSlotRecord } from "../../../src/tasks/slot-record.ts";
 import { parseTask } from "../../../src/tasks/task.ts";
+import { parseHeld } from "../../../src/telling/quiet.ts";
+import { parsePolicyStanding, parseServiceStanding } from "../../../src/telling/standing.ts";
 import { parseBaseline } from "../../../src/work/evidence.ts";
 
 // What version 1 wrote must be read by every later version. These files never change; a new version gets a folder of its own.
@@ -28,6 +30,9 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   "outcome-with-conflicts": parseOutcome,
   delivery: parseDelivery,
   change: parseChange,
+  "policy-standing": (value) => parsePolicyStanding(JSON.stringify(value)),
+  "service-standing": (value) => parseServiceStanding(JSON.stringify(value)),
+  "held-notice": (value) => parseHeld(JSON.stringify(value)),
   baseline: (value) => parseBaseline(JSON.stringify(value)),
   "baseline-with-counts": (value) => parseBaseline(JSON.stringify(value)),
 };

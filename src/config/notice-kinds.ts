@@ -1,0 +1,17 @@
+// The kinds of notices as `telling.quietHours.except` names them: those of tasks/notice.ts, which config does not know. A test
+// (test/unit/config/notify.test.ts) keeps the two alike.
+
+/** Every kind of notice. */
+export const noticeKinds = [
+  "outcome",
+  "failing",
+  "recovered",
+  "silent",
+  "service-down",
+  "service-up",
+  "token-expiring",
+  "drift",
+] as const;
+
+/** One of the kinds. */
+export type NoticeKind = (typeof noticeKinds)[number];

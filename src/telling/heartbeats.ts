@@ -1,0 +1,82 @@
+// Dead man's switches: asks a policy's heartbeat URL after its success. What is due stands in Redis (the teller notes it in the step that
+// passes the success), so it outlives a process; the latest success is enough. Run by the teller's holder of the lease; delays nobody.
+import { type Clock, systemClock } from "../core/clock.ts";
+import type { EventLog } from "../core/event-log.ts";
+
+/** What heartbeats need of the telling book. */
+interface HeartbeatBook {
+  standing(part: "heartbeats"): Promise<Map<string, string>>;
+  sent(policy: string, text: string): Promise<void>;
+}
+
+/** Asks a URL once. Answers undefined when it answered with 2xx, otherwise what went wrong, without the URL. Never throws. */
+type Ping = (url: string, signal: AbortSignal) => Promise<string | undefined>;
+
+/** What heartbeats are made of. */
+export interface HeartbeatOptions {
+  readonly book: HeartbeatBook;
+  /** The URL of a policy; undefined when it has none any more. */
+  readonly urlOf: (policy: string) => string | undefined;
+  readonly ping: Ping;
+  readonly log: EventLog;
+  readonly clock?: Pick<Clock, "sleep">;
+}
+
+const atOnce = 8;
+const triesMax = 3;
+const triesApartMs = 5_000;
+
+/** The heartbeats. */
+export class Heartbeats {
+  readonly #options: HeartbeatOptions;
+  readonly #stopping = new AbortController();
+  #busy: Promise<void> | undefined;
+
+  constructor(options: HeartbeatOptions) {
+    this.#options = options;
+  }
+
+  /** Sends what is due, unless it is at it already. Resolves when that is done. */
+  look(): Promise<void> {
+    this.#busy ??= this.#sendAll()
+      .catch((error: unknown) => this.#warn("", error instanceof Error ? error.message : String(error)))
+      .finally(() => {
+        this.#busy = undefined;
+      });
+    return this.#busy;
+  }
+
+  /** Ends what is under way; what was not sent is sent by whoever comes next. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#busy;
+  }
+
+  async #sendAll(): Promise<void> {
+    const due = [...(await this.#options.book.standing("heartbeats"))].values();
+    const work = async () => {
+      for (const [policy, text] of due) if (!this.#stopping.signal.aborted) await this.#send(policy, text);
+    };
+    await Promise.all(Array.from({ length: atOnce }, work));
+  }
+
+  async #send(policy: string, text: string): Promise<void> {
+    const { urlOf, ping, book, clock = systemClock } = this.#options;
+    const { signal } = this.#stopping;
+    let problem: string | undefined;
+    for (let attempt = 1; attempt <= triesMax; attempt += 1) {
+      const url = urlOf(policy);
+      problem = url === undefined ? undefined : await ping(url, signal);
+      if (problem === undefined) break;
+      if (attempt < triesMax) await clock.sleep(triesApartMs, signal);
+      if (signal.aborted) return;
+    }
+    if (problem !== undefined) this.#warn(policy, problem);
+    // Given up as well: the next success asks again, and the switch is there to notice a silence.
+    await book.sent(policy, text);
+  }
+
+  #warn(policy: string, message: string): void {
+    this.#options.log.warn("heartbeat.failed", { policy, message });
+  }
+}

@@ -1,0 +1,144 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { loadPolicies } from "../../../src/config/load-policies.ts";
+import { noticeKinds } from "../../../src/config/notice-kinds.ts";
+import type { PolicySet } from "../../../src/config/policy-set.ts";
+import { ruleWords } from "../../../src/config/schema/notify.ts";
+import { noticeKinds as kindsOfNotices } from "../../../src/tasks/notice.ts";
+import { checks, fileWith, folderOf, loadText, problemsOf, variables } from "./policy-fixture.ts";
+
+const sinks = "sinks: { ops: { file: { path: x } }, boss: { file: { path: y } } }\n";
+const file = (keys: string, more = "") =>
+  `${fileWith(`  - { name: a, service: main, run: { syncJobs: [1] }${keys} }`)}${sinks}${more}`;
+
+async function setOf(text: string): Promise<PolicySet> {
+  const loaded = await loadText(text);
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+  return loaded.set;
+}
+
+describe("notify", () => {
+  it("means every change for a bare name, and what is said for a list", async () => {
+    const { policies } = await setOf(
+      file(
+        ", notify: [ops, { sink: boss, on: [{ failure: 3 }, recovery, { conflicts: 10 }, silence, token-expiring] }]",
+      ),
+    );
+    const change = { every: false, blocked: true, unknown: true, missed: true, recovery: true };
+    expect(policies[0]?.notify).toEqual([
+      { sink: "ops", ...change, failuresInRow: 1, conflicts: "judged", silence: false, tokenExpiring: false },
+      {
+        ...{
+          sink: "boss",
+          every: false,
+          failuresInRow: 3,
+          conflicts: 10,
+          blocked: false,
+          unknown: false,
+          missed: false,
+        },
+        ...{ recovery: true, silence: true, tokenExpiring: true },
+      },
+    ]);
+  });
+
+  it("is the policy's own, or that of defaults; nobody is told where neither says so", async () => {
+    const defaults = "defaults: { notify: [{ sink: boss, on: [every] }] }\n";
+    expect((await setOf(file("", defaults))).policies[0]?.notify).toMatchObject([{ sink: "boss", every: true }]);
+    expect((await setOf(file(", notify: [ops]", defaults))).policies[0]?.notify).toMatchObject([{ sink: "ops" }]);
+    expect((await setOf(file(", notify: []", defaults))).policies[0]?.notify).toBeUndefined();
+    expect((await setOf(file(""))).policies[0]?.notify).toBeUndefined();
+  });
+
+  it("lets a number say more closely what change means", async () => {
+    const { policies } = await setOf(file(", notify: [{ sink: ops, on: [change, { failure: 2 }] }]"));
+    expect(policies[0]?.notify).toMatchObject([{ failuresInRow: 2, conflicts: "judged", missed: true }]);
+  });
+
+  it.each([
+    [", notify: [opps]", '5:64 there is no sink "opps"'],
+    [", notify: [{ sink: opps }]", '5:72 there is no sink "opps"'],
+    [", notify: [ops, { sink: ops, on: [every] }]", '5:77 the sink "ops" stands in the list twice'],
+    [", notify: [{ sink: ops, on: [] }]", "5:77 notify.0.on: needs at least 1"],
+    [
+      ", notify: [{ sink: ops, on: [failures] }]",
+      "5:82 notify.0.on.0: a rule is every, change, failure, recovery, conflicts, blocked, unknown, missed, silence, token-expiring, { failure: 3 } or { conflicts: 10 }",
+    ],
+    [", heartbeat: { url: 'ftp://x' }", "5:73 heartbeat.url: must start with https:// or http://"],
+    [", heartbeat: { url: 'https://u:p@x' }", "5:73 heartbeat.url: must not hold credentials"],
+  ])("%s is refused where it stands", async (keys, problem) => {
+    expect(await problemsOf(file(keys))).toEqual([problem]);
+  });
+
+  it("finds a sink of another file, and says which ones there are", async () => {
+    const folder = await folderOf({
+      "a.yaml": fileWith("  - { name: a, service: main, run: { syncJobs: [1] }, notify: [ops, bos] }"),
+      "b.yaml": `apiVersion: syncline/v1\n${sinks}`,
+    });
+    const loaded = await loadPolicies(folder, { variables, checks });
+    expect(loaded.ok ? [] : loaded.problems.map(({ message, hint }) => [message, hint])).toEqual([
+      ['there is no sink "bos"', "did you mean boss?"],
+    ]);
+  });
+});
+
+describe("docs/telling.md", () => {
+  it("shows examples that are right, and names every rule and every kind of message", async () => {
+    const page = await readFile(join(import.meta.dirname, "../../../docs/telling.md"), "utf8");
+    const examples = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text = ""]) => text);
+    expect(examples).toHaveLength(1);
+    for (const text of examples) expect(await problemsOf(text)).toEqual([]);
+    const missing = [...ruleWords, ...noticeKinds].filter((word) => !page.includes(`\`${word}\``));
+    expect(missing).toEqual(["drift"]);
+  });
+});
+
+describe("telling", () => {
+  it("has defaults", async () => {
+    expect((await setOf(file(""))).telling).toEqual({ groupForMs: 30_000, quietHours: undefined });
+  });
+
+  it("takes quiet hours in the zone of defaults, unless it names one", async () => {
+    const hours = (more: string) => `telling: { groupFor: 1m, quietHours: { from: "22:00", to: "06:30"${more} } }\n`;
+    const defaults = "defaults: { timezone: Europe/Vienna }\n";
+    const quietHours = { fromMinute: 1_320, toMinute: 390, timezone: "Europe/Vienna", except: [] };
+    expect((await setOf(file("", defaults + hours("")))).telling).toEqual({ groupForMs: 60_000, quietHours });
+    const own = ", timezone: Asia/Tokyo, except: [service-down]";
+    expect((await setOf(file("", defaults + hours(own)))).telling.quietHours).toEqual({
+      ...quietHours,
+      timezone: "Asia/Tokyo",
+      except: ["service-down"],
+    });
+  });
+
+  it.each([
+    ['telling: { quietHours: { from: "22:00", to: "22:00" } }', "telling.quietHours: from and to are the same time"],
+    [
+      'telling: { quietHours: { from: "24:00", to: "06:00" } }',
+      'telling.quietHours.from: a time of day is written "22:00"',
+    ],
+    [
+      "telling: { quietHours: { from: 2200, to: '06:00' } }",
+      'telling.quietHours.from: a time of day is text, such as "22:00"',
+    ],
+  ])("%s is refused", async (text, problem) => {
+    const problems = await problemsOf(file("", `${text}\n`));
+    expect(problems.map((one) => one.replace(/^\S+ /, ""))).toEqual([problem]);
+  });
+
+  it("stands in one file only", async () => {
+    const folder = await folderOf({
+      "a.yaml": file("", "telling: { groupFor: 1m }\n"),
+      "b.yaml": "apiVersion: syncline/v1\ntelling: { groupFor: 2m }\n",
+    });
+    const loaded = await loadPolicies(folder, { variables, checks });
+    expect(loaded.ok ? [] : loaded.problems.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^telling is there twice: first in .*a\.yaml$/),
+    ]);
+  });
+
+  it("knows the kinds that notices have", () => {
+    expect(noticeKinds).toEqual(kindsOfNotices);
+  });
+});
