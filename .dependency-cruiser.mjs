@@ -9,11 +9,15 @@ const layers = [
   ["feeds", ["core", "config", "service", "tasks", "store"]],
   ["queue", ["core", "config", "tasks", "store"]],
   ["outcome", ["core", "config", "tasks", "store"]],
-  ["work", ["core", "config", "service", "tasks", "store", "feeds", "outcome"]],
+  ["declared", ["core", "service", "tasks"]],
+  ["work", ["core", "config", "service", "tasks", "store", "feeds", "declared", "outcome"]],
   ["ops", ["core", "config", "service", "tasks", "store", "outcome"]],
   ["simulate", ["core", "config", "tasks", "schedule", "feeds"]],
   ["sandbox", ["core"]],
-  ["app", ["core", "config", "service", "tasks", "schedule", "store", "queue", "feeds", "outcome", "work", "ops"]],
+  [
+    "app",
+    ["core", "config", "service", "tasks", "schedule", "store", "queue", "feeds", "declared", "outcome", "work", "ops"],
+  ],
   [
     "cli",
     [
@@ -25,6 +29,7 @@ const layers = [
       "store",
       "queue",
       "feeds",
+      "declared",
       "outcome",
       "ops",
       "sandbox",

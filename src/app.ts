@@ -19,6 +19,7 @@ import { systemClock } from "./core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "./core/component.ts";
 import type { EventLog } from "./core/event-log.ts";
 import { createSparingLog } from "./core/sparing-log.ts";
+import { MaskShelf } from "./declared/mask-shelf.ts";
 import { defaultPace, type FeedPace } from "./feeds/pace.ts";
 import { walkFeed } from "./feeds/walk-feed.ts";
 import { createRequestCounter } from "./ops/metered-requests.ts";
@@ -33,6 +34,7 @@ import { Chains } from "./schedule/chains.ts";
 import { createPauseWatch } from "./schedule/pause-watch.ts";
 import { Scheduler } from "./schedule/scheduler.ts";
 import { ChainBook } from "./store/chain-book.ts";
+import { DeclaredMemory } from "./store/declared-memory.ts";
 import { FeedBook } from "./store/feed-book.ts";
 import { History } from "./store/history.ts";
 import { LastSuccesses } from "./store/last-successes.ts";
@@ -197,6 +199,7 @@ function createParts(built: Built): WorkParts {
     read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
     chains,
+    declared: { masks: new MaskShelf(), memory: new DeclaredMemory(store) },
     nowMs: createSharedClock(() => redisTimeMs(store)),
     stopping,
     timing: options.timing ?? defaultTiming,

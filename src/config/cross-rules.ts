@@ -1,6 +1,7 @@
 // The rules that look at all files together: names that are used and not there, and names that are there twice.
 // Called by load-policies.ts.
 import { checkChains } from "./chain-rules.ts";
+import { declaredTwice } from "./declared-rules.ts";
 import { policyLimits } from "./policy-limits.ts";
 import { type Problem, problemOfFile } from "./problem.ts";
 import { type View, viewOf } from "./view.ts";
@@ -15,6 +16,7 @@ export function checkCrossRules(files: readonly YamlFile[], allRead: boolean): r
     ...(isWhole ? unknownServices(views) : []),
     ...doubles(views),
     ...tooMany(views),
+    ...declaredTwice(views),
     ...checkChains(files, isWhole),
   ];
 }

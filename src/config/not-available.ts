@@ -18,7 +18,6 @@ export interface NotAvailable {
 
 /** The one list of what is refused. */
 export const notAvailable: readonly NotAvailable[] = [
-  { path: "policies.*.apply", instead: "change names and targets with `syncline api`" },
   { path: "policies.*.delete", instead: "delete the sync job with `syncline api`" },
   { path: "policies.*.notify", instead: "watch the log and the metrics for outcomes" },
   { path: "defaults.notify", instead: "watch the log and the metrics for outcomes" },

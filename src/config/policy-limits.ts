@@ -15,6 +15,8 @@ export const policyLimits = {
   policiesMax: 10_000,
   servicesMax: 100,
   syncJobsMax: 1_000,
+  /** Declared objects a policy: each is a task of three requests. */
+  objectsMax: 500,
   cronExpressionsMax: 20,
   blackoutsMax: 50,
   holidaysMax: 400,

@@ -1,6 +1,7 @@
 // The policies as the rest of Syncline sees them: checked, with every default filled in. Made by normalise.ts.
 // Holds no secret: a token is a path or the name of a variable.
 
+import type { DeclaredObject } from "../core/declared-object.ts";
 import type { ListName } from "../core/list-name.ts";
 import type { ChainEnding } from "./schema/after.ts";
 
@@ -67,7 +68,8 @@ export type Action =
   | { readonly kind: "run"; readonly syncJobs: readonly number[] }
   | { readonly kind: "run"; readonly fromMasks: { readonly type?: string; readonly name?: string } }
   | { readonly kind: "activate"; readonly syncJobs: readonly number[] }
-  | { readonly kind: "poll"; readonly list: ListName; readonly expect: string | undefined };
+  | { readonly kind: "poll"; readonly list: ListName; readonly expect: string | undefined }
+  | { readonly kind: "apply"; readonly objects: readonly DeclaredObject[] };
 
 /** What a clock change does to a slot: in the hour that is left out, and in the hour that is repeated. */
 export interface DstRule {

@@ -1,6 +1,7 @@
 // The rules that look at one file: what keys may stand together, and texts that others must judge (cron, CEL).
 // Called by load-policies.ts. Each rule is silent about what is missing or of the wrong kind: the schema speaks of that.
 import { formatDuration } from "../core/duration.ts";
+import { checkDeclared } from "./declared-rules.ts";
 import { policyDefaults } from "./defaults.ts";
 import { checkTls, problemOfTokenUrl, problemOfUrl } from "./login-rules.ts";
 import type { Path, Place } from "./node-places.ts";
@@ -85,6 +86,7 @@ const policyRules: readonly Rule[] = [
     for (const action of ["run", "activate"]) noDoubles(policy.at(action).at("syncJobs"), report);
   },
   (policy, { report, checks }) => checkExpression(policy.at("poll").at("expect"), "list", { checks, report }),
+  checkDeclared,
   followRule,
   scheduleRule,
   cronRule,
@@ -106,7 +108,7 @@ function noDoubles(list: View, report: Report): void {
 function followRule(policy: View, { defaults, report }: RuleContext): void {
   const follow = policy.at("follow");
   if (!follow.isPresent) return;
-  const other = ["poll", "activate"].find((action) => policy.at(action).isPresent);
+  const other = ["poll", "activate", "apply"].find((action) => policy.at(action).isPresent);
   if (other !== undefined && !policy.at("run").isPresent) {
     report(follow.path, `there is nothing to follow after ${other}`, { place: "key", hint: "remove follow" });
     return;

@@ -20,6 +20,7 @@ export interface Call {
   readonly isCount?: boolean | undefined;
   readonly body?: Readonly<Record<string, unknown>> | undefined;
   readonly idempotencyKey?: string | undefined;
+  readonly ifMatch?: string | undefined;
   readonly pageSizeWish?: number | undefined;
   readonly maySend?: (() => boolean) | undefined;
   /** Replaces the time-outs of the whole exchange, of the answer's head and of its body. */
@@ -241,5 +242,6 @@ function toHeaders(call: Call, token: string): Record<string, string> {
     ...(call.body === undefined ? {} : { "content-type": "application/json" }),
     ...(call.pageSizeWish === undefined ? {} : { prefer: `odata.maxpagesize=${call.pageSizeWish}` }),
     ...(call.idempotencyKey === undefined ? {} : { "idempotency-key": call.idempotencyKey }),
+    ...(call.ifMatch === undefined ? {} : { "if-match": call.ifMatch }),
   };
 }

@@ -4,7 +4,7 @@ import { systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/event-log.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import { readPage, readUpdated } from "./answer.ts";
-import { type Answer, type Call, Caller } from "./call.ts";
+import { type Answer, Caller } from "./call.ts";
 import { type ItemOf, itemSchemas } from "./entities.ts";
 import { factsOf, type ListOperation, type Operation, type UpdateOperation } from "./operations.ts";
 import { type Page, toPage, type Walk, type WalkOptions } from "./pages.ts";
@@ -22,7 +22,7 @@ import { ServiceError } from "./service-error.ts";
 import * as options from "./service-options.ts";
 import { Transport } from "./transport.ts";
 
-type Extras = options.StartOptions & { readonly body?: options.Changes };
+type Extras = options.StartOptions & options.UpdateOptions & { readonly body?: options.Changes };
 
 const samePageMaxDefault = 2;
 
@@ -65,20 +65,22 @@ export class ServiceCalls {
 
   /** Makes one call. @throws ServiceError; wrong arguments are `bad-request` and not sent. */
   async call<T>(target: RequestTarget, extras: Extras, read: (answer: Answer) => T): Promise<T> {
-    const { signal, timeoutMs, idempotencyKey, maySend, body } = extras;
+    const { signal, timeoutMs, idempotencyKey, ifMatch, maySend, body } = extras;
     const url = this.#url(target);
     if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey)) {
       throw misuse(target.operation, "the idempotency key must be 1 to 255 printable ASCII characters");
     }
-    const isCount = target.count;
-    const call: Call = { operation: target.operation, url, isCount, body, idempotencyKey, maySend, timeoutMs, signal };
-    return await this.#caller.call(call, read);
+    if (ifMatch !== undefined && !/^[\x20-\x7e]{1,1000}$/.test(ifMatch)) {
+      throw misuse(target.operation, "the ETag must be 1 to 1,000 printable ASCII characters");
+    }
+    const common = { operation: target.operation, url, body, timeoutMs, signal };
+    return await this.#caller.call({ ...common, isCount: target.count, idempotencyKey, ifMatch, maySend }, read);
   }
 
   /** Makes one update call and reads the entity that it answers. @throws ServiceError */
   update<Schema extends z.ZodType>(
     operation: UpdateOperation,
-    input: options.CallOptions & { key: Key; query: RepositoryQuery; body: options.Changes },
+    input: options.UpdateOptions & { key: Key; query: RepositoryQuery; body: options.Changes },
     schema: Schema,
   ): Promise<z.infer<Schema>> {
     const { key, query, ...extras } = input;

@@ -28,6 +28,7 @@ export interface AnswerHeaders {
   readonly contentType: string | undefined;
   readonly retryAfter: string | undefined;
   readonly correlationId: string | undefined;
+  readonly etag: string | undefined;
 }
 
 /** What came of an exchange. */
@@ -52,7 +53,12 @@ interface Agents {
 }
 
 const tooLarge = Symbol("too-large");
-const noHeaders: AnswerHeaders = { contentType: undefined, retryAfter: undefined, correlationId: undefined };
+const noHeaders: AnswerHeaders = {
+  contentType: undefined,
+  retryAfter: undefined,
+  correlationId: undefined,
+  etag: undefined,
+};
 const notSent = { type: "failure", failure: "aborted", sent: "no", code: "ABORTED", status: undefined } as const;
 const badFiles = { type: "failure", failure: "unreachable", sent: "no", code: "TLS_FILES", status: undefined } as const;
 
@@ -243,5 +249,6 @@ function toHeaders(response: PlainResponse | undefined): AnswerHeaders {
     contentType: first("content-type"),
     retryAfter: first("retry-after"),
     correlationId: first("x-correlation-id") ?? first("request-id") ?? first("x-request-id"),
+    etag: first("etag"),
   };
 }

@@ -58,6 +58,10 @@ const outcomeReasons = [
   "deadline",
   "crashed",
   "bug",
+  "nothing-to-do",
+  "applied",
+  "drift-mended",
+  "read-only-field",
 ] as const;
 
 /** One of the reasons. */

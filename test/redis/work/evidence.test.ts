@@ -1,7 +1,9 @@
 // What the feeds show of a start (src/work/evidence.ts), on a real feed book: also when a walk ends right between two of its reads.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
+import { MaskShelf } from "../../../src/declared/mask-shelf.ts";
 import type { ItemReader } from "../../../src/feeds/mapping.ts";
+import { DeclaredMemory } from "../../../src/store/declared-memory.ts";
 import { FeedBook } from "../../../src/store/feed-book.ts";
 import { Leases } from "../../../src/store/leases.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
@@ -54,6 +56,7 @@ function partsFor({ unknown, readsFrom = book }: { unknown?: string; readsFrom?:
     held: async () => undefined,
     shut: async () => undefined,
     chains: { expanded: async () => {}, released: async () => {} },
+    declared: { masks: new MaskShelf(), memory: new DeclaredMemory(store) },
     itemReader: () => reader,
     journal,
     leases: new Leases(store),

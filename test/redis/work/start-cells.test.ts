@@ -3,7 +3,9 @@ import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
+import { MaskShelf } from "../../../src/declared/mask-shelf.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
+import { DeclaredMemory } from "../../../src/store/declared-memory.ts";
 import { FeedBook } from "../../../src/store/feed-book.ts";
 import { Leases } from "../../../src/store/leases.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
@@ -52,6 +54,7 @@ function partsOver(baseUrl: string, stopping: AbortSignal): WorkParts {
     held: async () => undefined,
     shut: async () => undefined,
     chains: { expanded: async () => {}, released: async () => {} },
+    declared: { masks: new MaskShelf(), memory: new DeclaredMemory(store) },
     itemReader: () => undefined,
     journal,
     leases: new Leases(store),

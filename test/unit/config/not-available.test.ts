@@ -8,7 +8,6 @@ const run = "run: { syncJobs: [1] }";
 
 /** A file with the row's key, and what is said about it. */
 const cases: Readonly<Record<string, readonly [text: string, problem: string]>> = {
-  "policies.*.apply": [policy("apply: { syncJobs: { 42: { name: C } } }"), '5:31 "apply"'],
   "policies.*.delete": [policy("delete: { syncJob: 42, name: C }"), '5:31 "delete"'],
   "policies.*.notify": [policy(`${run}, notify: [ops]`), '5:55 "notify"'],
   "defaults.notify": [`${policy(run)}defaults: { notify: [ops] }\n`, '6:13 "notify"'],
