@@ -119,6 +119,33 @@ describe("an answer that got lost", () => {
     expect(await apply(object)).toMatchObject({ changes: [] });
   });
 
+  it("is looked for in a reading of the masks from afterwards, whoever else is content with an older one", async () => {
+    fake.set({ "docMask-7": { fields: { name: "A" } } });
+    const masks = new MaskShelf();
+    fake.become({ fate: (method) => (method === "PUT" ? "lost-after" : "answered") });
+    await apply(declare("docMask", 7, { name: "B" }), { masks, sinceMs: 0 });
+    expect(await apply(declare("docMask", 7, { name: "B" }), { masks, sinceMs: 0 })).toMatchObject({ end: "done" });
+    expect(putsOf()).toEqual(["docMask-7 name 200"]);
+  });
+
+  it("to the mending of a target's drift is told as that when it is sent again", async () => {
+    fake.set({ "driveTarget-9": { fields: { siteName: "x", folderName: "x" }, etag: "body" } });
+    await apply(declare("driveTarget", 9, { siteName: "A" }));
+    fake.changeByHand("driveTarget-9", "siteName", "by hand");
+    let puts = 0;
+    const fate = (method: string) => {
+      puts += method === "PUT" ? 1 : 0;
+      return puts === 2 ? "lost-before" : "answered";
+    };
+    fake.become({ fate });
+    const both = declare("driveTarget", 9, { siteName: "A", folderName: "In" });
+    expect(await apply(both)).toMatchObject({ end: "failed", isSent: true });
+    expect((await apply(both)).changes.map(({ field, isDrift }) => [field, isDrift])).toEqual([
+      ["siteName", true],
+      ["folderName", false],
+    ]);
+  });
+
   it("of another shape is settled by reading at once", async () => {
     fake.set({ "syncJob-42": { fields: { name: "A" }, answers: "empty" } });
     expect(await apply(declare("syncJob", 42, { name: "B" }))).toMatchObject({
