@@ -22,7 +22,7 @@ export function tellChange({ field, before, isBeforeKnown, after }: FieldChange)
 
 /** Why a field was not taken, and what to do. */
 export function tellBlock({ field, after, before, block }: Difference): string {
-  const said = block === undefined || block.said === "" ? "" : `, which says: ${block.said}`;
+  const said = block === undefined || block.said === "" ? "" : `, which says: ${block.said.replace(/\.$/, "")}`;
   switch (block?.how) {
     case "read-only":
       return `${field} cannot be changed at this service${said}; take it out of the policy, or change it in the service`;

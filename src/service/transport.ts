@@ -47,11 +47,6 @@ export type ExchangeResult =
       readonly headers: AnswerHeaders;
     };
 
-interface Agents {
-  readonly http: HttpAgent;
-  readonly https: HttpsAgent;
-}
-
 const tooLarge = Symbol("too-large");
 const noHeaders: AnswerHeaders = {
   contentType: undefined,

@@ -1,5 +1,4 @@
 // What `syncline apply` did, object by object, and its exit code. Pure; called by apply.ts.
-import { styleText } from "node:util";
 import { objectName, showObject } from "../../core/declared-object.ts";
 import type { Applied } from "../../declared/apply-object.ts";
 import { tellBlock, tellChanges, tellPrecondition } from "../../declared/tell.ts";
@@ -7,6 +6,7 @@ import { escapeControls } from "../../service/error-body.ts";
 import { explainServiceError } from "../api-error.ts";
 import type { ExitCode } from "../command-io.ts";
 import { toTable } from "../table.ts";
+import { paint } from "./paint.ts";
 import type { ItemLook } from "./session.ts";
 import type { ObjectState } from "./state-text.ts";
 
@@ -23,7 +23,7 @@ export function reportToText(reports: readonly ItemReport[], colours: boolean): 
   const rows = reports.map((report) => {
     const { outcome, detail } = outcomeOf(report);
     const isGood = outcome === "applied" || outcome === "nothing-to-do";
-    const word = colours ? styleText(isGood ? "green" : "red", outcome) : outcome;
+    const word = paint(isGood ? "green" : "red", outcome, colours);
     return [report.policy.name, showObject(report.object), word, escapeControls(detail)];
   });
   return toTable(["policy", "object", "outcome", ""], rows, colours);

@@ -1,10 +1,10 @@
 // Shows what is declared, what is live and what was applied last, object by object: for people with colours, and for machines. Pure.
-import { styleText } from "node:util";
 import { objectName, showObject } from "../../core/declared-object.ts";
 import { type Difference, knownValue } from "../../declared/differences.ts";
 import { showValue, tellBlock } from "../../declared/tell.ts";
 import { escapeControls } from "../../service/error-body.ts";
 import { toTable } from "../table.ts";
+import { paint } from "./paint.ts";
 import type { ItemLook } from "./session.ts";
 
 /** How an object fares. `differs`: `apply` would send something. `blocked`: it differs, and the service does not take it. */
@@ -44,7 +44,7 @@ export function stateToText(looks: readonly ItemLook[], colours: boolean): strin
     const title = `${name} (${service}${repository === undefined ? "" : `, ${repository}`})`;
     const rows = of.flatMap((look) => rowsOf(look, colours));
     const table = toTable(["object", "state", "field", "declared", "live", "last applied", ""], rows, colours);
-    return `${colours ? styleText("bold", title) : title}\n${table}`;
+    return `${paint("bold", title, colours)}\n${table}`;
   });
   return [...blocks, countLine(looks)].join("\n\n");
 }
@@ -59,7 +59,7 @@ function countLine(looks: readonly ItemLook[]): string {
 
 function rowsOf(item: ItemLook, colours: boolean): string[][] {
   const state = stateOf(item);
-  const word = colours ? styleText(colourOf[state], wordOf[state]) : wordOf[state];
+  const word = paint(colourOf[state], wordOf[state], colours);
   const head = [showObject(item.object), word];
   if (item.look === undefined) return [[...head, "", "", "", "", escapeControls(item.error?.message ?? "")]];
   if (item.look.state === "missing") return [[...head, "", "", "", "", escapeControls(item.look.detail)]];
@@ -70,8 +70,8 @@ function rowsOf(item: ItemLook, colours: boolean): string[][] {
     return [
       ...(index === 0 ? head : ["", ""]),
       difference.field,
-      colours ? styleText("green", declared) : declared,
-      colours && live !== "" ? styleText("red", live) : live,
+      paint("green", declared, colours),
+      paint("red", live, colours),
       appliedText(item, difference.field),
       noteOf(difference),
     ];

@@ -77,14 +77,18 @@ export async function checkSyncJobs(look: ServiceLook): Promise<readonly Finding
 function namedSyncJobs(policies: readonly Policy[]): readonly Named[] {
   const named = new Map<string, Named>();
   for (const policy of policies) {
-    if (!("syncJobs" in policy.action)) continue;
-    for (const id of policy.action.syncJobs) {
+    for (const id of syncJobIds(policy)) {
       const key = JSON.stringify([policy.repository, id]);
       const known = named.get(key);
       named.set(key, { id, repository: policy.repository, policies: [...(known?.policies ?? []), policy] });
     }
   }
   return [...named.values()];
+}
+
+function syncJobIds({ action }: Policy): readonly number[] {
+  if (action.kind === "apply") return action.objects.filter(({ kind }) => kind === "syncJob").map(({ id }) => id);
+  return "syncJobs" in action ? action.syncJobs : [];
 }
 
 /** 404 is not documented for this read (service-interface §7), so a 400 may mean the same. */

@@ -19,8 +19,8 @@ const names = (await readdir(config)).filter((name) => name.endsWith(".yaml"));
 const texts = await Promise.all(names.map((name) => readFile(join(config, name), "utf8")));
 
 describe("the example policies", () => {
-  it("are the three that the documentation names", () => {
-    expect(names.toSorted()).toEqual(["chain.yaml", "demo.yaml", "first-light.yaml", "watch-only.yaml"]);
+  it("are those that the documentation names", () => {
+    expect(names.toSorted()).toEqual(["apply.yaml", "chain.yaml", "demo.yaml", "first-light.yaml", "watch-only.yaml"]);
   });
 
   it.each(names)("%s loads, starts with the editor's line and fits policies.schema.json", async (name) => {

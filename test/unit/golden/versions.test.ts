@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NewerVersionError } from "../../../src/core/newer-version.ts";
+import { parseAppliedRecord } from "../../../src/tasks/applied-record.ts";
 import { parseFeedWalk } from "../../../src/tasks/feed.ts";
 import { parseOutcome } from "../../../src/tasks/outcome.ts";
 import { parsePause } from "../../../src/tasks/pause.ts";
@@ -21,6 +22,7 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   "slot-record": readSlotRecord,
   pause: parsePause,
   outcome: parseOutcome,
+  "applied-record": parseAppliedRecord,
   "outcome-with-confidence": parseOutcome,
   baseline: (value) => parseBaseline(JSON.stringify(value)),
 };
