@@ -98,6 +98,7 @@ async function applyOne(look: ItemLook, context: Context): Promise<ItemReport> {
   if (state !== "differs" || context.io.signal.aborted) return { ...look, state, applied: undefined };
   context.io.progress?.(showObject(look.object));
   const applied = await applyStubbornly(look, context);
+  context.io.progress?.("");
   audit(look, applied, context.log);
   return { ...look, state, applied };
 }

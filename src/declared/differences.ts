@@ -9,7 +9,7 @@ export type KnownValue =
   | { readonly from: "unknown" };
 
 /** Why a field that differs is not sent. */
-export interface Block {
+interface Block {
   readonly how: "read-only" | Refusal["how"];
   /** The service's own words; empty when it said nothing. */
   readonly said: string;

@@ -16,7 +16,7 @@ export function showValue(value: string | null): string {
 }
 
 /** `name: "Old" → "New"`; without what it was where nobody knows. */
-export function tellChange({ field, before, isBeforeKnown, after }: FieldChange): string {
+function tellChange({ field, before, isBeforeKnown, after }: FieldChange): string {
   return `${field}: ${isBeforeKnown ? `${showValue(before)} → ` : ""}${showValue(after)}`;
 }
 

@@ -96,7 +96,7 @@ describe("plan --state", () => {
     const [, , job, target, , count] = squeezed(before.out);
     expect(job).toMatch(/^sync job 4 {2}differs {2}name {2}"Contracts" {2}"[A-Z][a-z]+ 4" {2}never$/);
     expect(target).toBe('site-type target 9  differs  siteName  "HR"  cannot be read  never');
-    expect(count).toBe("2 objects: 2 differs");
+    expect(count).toBe("2 objects: 2 to change");
     expect(updates()).toEqual([]);
     expect((await run(["apply", "--config", file, "--yes"])).code).toBe(0);
     const after = await run(["plan", "--state", "--config", file, "--json"]);

@@ -54,7 +54,7 @@ function countLine(looks: readonly ItemLook[]): string {
   const counts = (Object.keys(wordOf) as ObjectState[])
     .map((state) => [state, states.filter((one) => one === state).length] as const)
     .filter(([, count]) => count > 0);
-  return `${looks.length} object${looks.length === 1 ? "" : "s"}: ${counts.map(([state, count]) => `${count} ${wordOf[state]}`).join(", ")}`;
+  return `${looks.length} object${looks.length === 1 ? "" : "s"}: ${counts.map(([state, count]) => `${count} ${state === "differs" ? "to change" : wordOf[state]}`).join(", ")}`;
 }
 
 function rowsOf(item: ItemLook, colours: boolean): string[][] {
