@@ -1,5 +1,5 @@
 // Brings one object to what is declared: look, PUT what differs, look again, until nothing differs that can be changed. Called by work/apply.ts and
-// `syncline apply`. A PUT may be repeated, so an interrupted one is: what went out without an answer is in the record before it goes out.
+// `syncline apply`. A PUT may be repeated (Assumption A9), so an interrupted one is: what went out without an answer is in the record before it goes out.
 //
 //   look ─▶ nothing differs ─▶ done          PUT ─▶ taken ─▶ look (the service may have kept the old value)
 //     └──▶ PUT what differs ─┘                 ├─▶ 400: the field is named or found one by one; the others go on

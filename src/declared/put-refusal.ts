@@ -37,7 +37,7 @@ export interface Blame {
 
 const readOnlyWords = /read[\s-]?only|immutable|(not|cannot|can't)\s+(be\s+)?(updat|chang|modif|edit|writ|set\b)/i;
 
-/** Finds the field that a 400 is about. One field alone is to blame itself; of several, the one that the answer names, if it names one only. */
+/** Finds the field that a 400 is about. One field alone is to blame itself (Assumption A10); of several, the one that the answer names, if it names one only. */
 export function findBlame(fields: readonly string[], answer: string | undefined): Blame {
   const said = answer ?? "";
   const named = fields.filter((field) => new RegExp(`(^|[^A-Za-z0-9_])${field}($|[^A-Za-z0-9_])`, "i").test(said));
