@@ -21,6 +21,7 @@ import { systemClock } from "./core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "./core/component.ts";
 import type { EventLog } from "./core/event-log.ts";
 import { createSparingLog } from "./core/sparing-log.ts";
+import { MaskShelf } from "./declared/mask-shelf.ts";
 import type { FeedPace } from "./feeds/pace.ts";
 import { createRequestCounter } from "./ops/metered-requests.ts";
 import type { Metrics } from "./ops/metrics.ts";
@@ -29,6 +30,7 @@ import { Chains } from "./schedule/chains.ts";
 import { createPauseWatch } from "./schedule/pause-watch.ts";
 import { Scheduler } from "./schedule/scheduler.ts";
 import { ChainBook } from "./store/chain-book.ts";
+import { DeclaredMemory } from "./store/declared-memory.ts";
 import { FeedBook } from "./store/feed-book.ts";
 import { Leases } from "./store/leases.ts";
 import { Pauses } from "./store/pauses.ts";
@@ -200,6 +202,7 @@ function createParts(built: Built): WorkParts {
     read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
     chains,
+    declared: { masks: new MaskShelf(), memory: new DeclaredMemory(store) },
     nowMs: createSharedClock(() => redisTimeMs(store)),
     stopping,
     timing: options.timing ?? defaultTiming,

@@ -1,9 +1,11 @@
 #!/usr/bin/env node
 // argv → command → exit code. The single place that ends the process, listens to signals and touches the streams.
+import { createInterface } from "node:readline/promises";
 import { Command, CommanderError } from "commander";
 import { createService } from "./app/create-service.ts";
 import { startApp } from "./app.ts";
 import { apiCommand, type ConnectService } from "./cli/api.ts";
+import { applyCommand } from "./cli/apply.ts";
 import { auditCommand } from "./cli/audit.ts";
 import { changesCommand } from "./cli/changes.ts";
 import type { CommandIo } from "./cli/command-io.ts";
@@ -14,6 +16,7 @@ import { explainCommand } from "./cli/explain.ts";
 import { failedCommand } from "./cli/failed.ts";
 import { feedCommand } from "./cli/feed.ts";
 import { historyCommand } from "./cli/history.ts";
+import { importCommand } from "./cli/import.ts";
 import { pauseCommand } from "./cli/pause.ts";
 import { planCommand } from "./cli/plan.ts";
 import { resumeCommand } from "./cli/resume.ts";
@@ -102,10 +105,12 @@ function createProgram(io: CommandIo): Command {
   const commands = [
     serveCommand(io, startApp),
     validateCommand(io, policyChecks),
-    planCommand(io),
+    planCommand(io, createService),
     simulateCommand(io),
     runCommand(io, startApp),
     deleteCommand(io, { createService, startApp }),
+    applyCommand(io, createService),
+    importCommand(io, createService),
     doctorCommand(io, createService),
     statusCommand(io),
     historyCommand(io),
@@ -160,9 +165,27 @@ function createIo(signal: AbortSignal): CommandIo {
     settings,
     taken: () => takenBy(process.stdout, signal),
     readInput,
+    ...(process.stdin.isTTY === true && process.stderr.isTTY === true
+      ? { ask: (question) => ask(question, signal) }
+      : {}),
     signal,
     exitCode: 0,
   };
+}
+
+async function ask(question: string, signal: AbortSignal): Promise<string> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  // Control-C and the end of the input are no answer; readline keeps both to itself.
+  const left = new AbortController();
+  terminal.once("SIGINT", () => left.abort());
+  terminal.once("close", () => left.abort());
+  try {
+    return await terminal.question(question, { signal: AbortSignal.any([signal, left.signal]) });
+  } catch {
+    return "";
+  } finally {
+    terminal.close();
+  }
 }
 
 async function readInput(): Promise<string> {

@@ -20,6 +20,8 @@ export interface CommandIo {
   readonly taken?: () => Promise<void>;
   /** Reads standard input to its end, at most 1 MiB. */
   readonly readInput: () => Promise<string>;
+  /** Asks a question and waits for one line. Only there when somebody sits at a terminal. */
+  readonly ask?: (question: string) => Promise<string>;
   /** Aborts on the first SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
   /** What main.ts exits with. A command sets it; 0 unless set. */

@@ -1,7 +1,7 @@
 // Policies that name sync jobs which Syncline has deleted. Called by `plan` and `doctor` with a store that answers. Reads only.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
-import type { Store } from "../store/redis.ts";
+import { openStore, type RedisTarget, type Store } from "../store/redis.ts";
 import { deletionByHand } from "../tasks/task.ts";
 import { showInstant } from "./table.ts";
 
@@ -36,6 +36,16 @@ export async function findDeletedTargets(
       return note === undefined ? [] : [{ policy, syncJob, atMs: note.atMs, by: note.policy }];
     }),
   );
+}
+
+/** The same, of a Redis that is not open yet. @throws OutOfReachError */
+export async function readDeleted(policies: readonly Policy[], target: RedisTarget): Promise<readonly DeletedTarget[]> {
+  const store = await openStore(target);
+  try {
+    return await findDeletedTargets({ policies }, store);
+  } finally {
+    await store.close();
+  }
 }
 
 /** What is wrong with it, in words. */

@@ -10,17 +10,18 @@ import type { DstDay } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource } from "../schedule/slots.ts";
 import { simulate } from "../simulate/simulation.ts";
 import type { Interval } from "../simulate/virtual-looks.ts";
-import { openStore, type RedisTarget } from "../store/redis.ts";
 import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo } from "./command-io.ts";
-import { cureOf, type DeletedTarget, findDeletedTargets, tellDeleted } from "./deleted-targets.ts";
+import { showState } from "./declared/plan-state.ts";
+import { cureOf, type DeletedTarget, readDeleted, tellDeleted } from "./deleted-targets.ts";
+import type { CreateService } from "./doctor.ts";
 import { comingDstDays, dstDaysToJson, dstDaysToText } from "./plan-dst.ts";
 import { findLoad, type LoadQuestion, loadToJson, peaksToText, requestsToText } from "./plan-load.ts";
 import {
-  configOption,
   countArgument,
   findPolicy,
   loadPoliciesOrThrow,
+  optionalConfigOption,
   policiesAbout,
   prefixOption,
   type RedisOptions,
@@ -31,7 +32,8 @@ import { showInstant, toTable } from "./table.ts";
 import { checkTimezone, parseTime, timeForms } from "./time-argument.ts";
 
 interface PlanOptions extends AssumptionOptions, RedisOptions {
-  readonly config: string;
+  readonly config?: string;
+  readonly state?: string | true;
   readonly count: number;
   readonly policy?: string;
   readonly from: string;
@@ -54,19 +56,23 @@ with --duration, --mask-jobs, --request-time and --pages.
 "about" is when a policy that follows another would begin for the next slot, if all goes well: as long after it as --duration says.
 Times: ${timeForms}. With --json: an array of policies; with --peaks or --requests an object that has it as "policies".
 
+--state reads the service and what Redis remembers, and changes nothing. Exit codes then: 0 nothing to do, 2 something differs (or wrong use,
+said on standard error), 1 an object is not there or cannot be read, 3 Redis or the service is out of reach.
+
 Examples:
   $ syncline plan --config policies/
   $ syncline plan --config policies/ --policy contracts-nightly --count 20
   $ syncline plan --config policies/ --dst
   $ syncline plan --config policies/ --deleted
   $ syncline plan --config policies/ --peaks 10 --from 2026-12-01 --to +7d
-  $ syncline plan --config policies/ --requests --duration 20m --pages 3`;
+  $ syncline plan --config policies/ --requests --duration 20m --pages 3
+  $ syncline plan --state policies/`;
 
 /** Makes the command. */
-export function planCommand(io: CommandIo): Command {
+export function planCommand(io: CommandIo, createService: CreateService): Command {
   const command = new Command("plan")
     .description("the next slots of each policy, peaks and requests a day")
-    .addOption(configOption())
+    .addOption(optionalConfigOption())
     .option("-n, --count <count>", "how many slots per policy", countArgument(1_000), 3)
     .option("--policy <name>", "only this policy")
     .option("--from <time>", "plan as of this time", "now")
@@ -78,12 +84,18 @@ export function planCommand(io: CommandIo): Command {
     .addOption(prefixOption())
     .option("--peaks [count]", "also the minutes with most starts due, and of which policies", countArgument(1_000))
     .option("--requests", "also how many requests each service gets a day")
+    .option("--state [path]", "instead: what apply policies declare, what is live, and what was applied last")
     .option("--pages <count>", "how many pages of 100 items every list has", countArgument(10_000), 1);
   return withAssumptionOptions(command)
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (options: PlanOptions) => {
-      const set = await loadPoliciesOrThrow(options.config, io);
+      const set = await loadPoliciesOrThrow(pathOf(options), io);
+      if (options.state !== undefined) {
+        const names = options.policy === undefined ? [] : [options.policy];
+        const session = { set, names, redis: redisTarget(options, io), io, createService };
+        return showState(session, { isJson: options.json === true });
+      }
       const policies = options.policy === undefined ? set.policies : [findPolicy(set, options.policy)];
       const range = toRange(options);
       const wanted = { peaks: options.peaks !== undefined, requests: options.requests === true };
@@ -119,13 +131,10 @@ export function planCommand(io: CommandIo): Command {
     });
 }
 
-async function readDeleted(policies: readonly Policy[], target: RedisTarget): Promise<readonly DeletedTarget[]> {
-  const store = await openStore(target);
-  try {
-    return await findDeletedTargets({ policies }, store);
-  } finally {
-    await store.close();
-  }
+function pathOf({ config, state }: PlanOptions): string {
+  const path = typeof state === "string" ? state : config;
+  if (path === undefined) throw new UsageError("say which policies: --config PATH, or SYNCLINE_CONFIG");
+  return path;
 }
 
 function toRange({ from, to, timezone: zone }: PlanOptions): Interval {

@@ -25,9 +25,12 @@ const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+
 
 /** `--config PATH`: a policy file or a folder of them. */
 export function configOption(): Option {
-  return new Option("-c, --config <path>", "policy file, or folder of policy files")
-    .env("SYNCLINE_CONFIG")
-    .makeOptionMandatory();
+  return optionalConfigOption().makeOptionMandatory();
+}
+
+/** The same, for a command that can do without. */
+export function optionalConfigOption(): Option {
+  return new Option("-c, --config <path>", "policy file, or folder of policy files").env("SYNCLINE_CONFIG");
 }
 
 /** `--redis-url URL`, also from REDIS_URL. */

@@ -1,10 +1,10 @@
 // The rules for chains: who follows whom. Called by load-policies.ts with all files, since a chain that leads nowhere, or round in
 // a circle, is only seen as a whole. Silent about what the schema complains of.
 import { policyDefaults } from "./defaults.ts";
+import { mergeDefaults } from "./merge-defaults.ts";
 import type { Path } from "./node-places.ts";
 import { policyLimits } from "./policy-limits.ts";
 import type { Problem } from "./problem.ts";
-import { mergeDefaults } from "./rules.ts";
 import { type View, viewOf } from "./view.ts";
 import type { YamlFile } from "./yaml-file.ts";
 import { didYouMean } from "./yaml-hints.ts";

@@ -1,6 +1,7 @@
 // The rules that look at all files together: names that are used and not there, and names that are there twice.
 // Called by load-policies.ts.
 import { checkChains } from "./chain-rules.ts";
+import { declaredTwice } from "./declared-rules.ts";
 import { checkSinks } from "./notify-rules.ts";
 import { policyLimits } from "./policy-limits.ts";
 import { type Problem, problemOfFile } from "./problem.ts";
@@ -17,6 +18,7 @@ export function checkCrossRules(files: readonly YamlFile[], allRead: boolean): r
     ...(isWhole ? unknownServices(views) : []),
     ...doubles(views),
     ...tooMany(views),
+    ...declaredTwice(views),
     ...checkChains(files, isWhole),
     ...sinksOutside(views),
     ...checkSinks(views, isWhole),

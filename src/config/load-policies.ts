@@ -5,15 +5,15 @@ import { nextTurn } from "../core/clock.ts";
 import { checkCrossRules } from "./cross-rules.ts";
 import { checkLoad, servicesOf } from "./load-product.ts";
 import { checkSamples } from "./mapping-samples.ts";
+import { mergeDefaults } from "./merge-defaults.ts";
 import type { Path } from "./node-places.ts";
 import { type CheckedFile, normalisePolicies } from "./normalise.ts";
-import { findNotAvailable } from "./not-available.ts";
 import type { PolicyChecks } from "./policy-checks.ts";
 import { policyLimits } from "./policy-limits.ts";
 import type { PolicySet } from "./policy-set.ts";
 import { type Problem, problemOfFile, sortProblems } from "./problem.ts";
 import { type FileTexts, readPolicyFiles } from "./read-policy-files.ts";
-import { checkRules, mergeDefaults, type Report } from "./rules.ts";
+import { checkRules, type Report } from "./rules.ts";
 import { checkSchema, type SchemaResult } from "./schema-problems.ts";
 import type { Variables } from "./substitute.ts";
 import { type View, viewOf } from "./view.ts";
@@ -75,13 +75,11 @@ function checkFile(
 ): { problems: readonly Problem[]; checked: CheckedFile | undefined } {
   if (file.value === undefined) return { problems: file.problems, checked: undefined };
   const problems: Problem[] = [];
-  const refusals = findNotAvailable(file.value);
-  // Of what is refused or could not be filled in, nothing else is said: the second complaint would only confuse.
-  const quiet = new Set([...file.unresolved, ...refusals.map(({ path }) => path)].map((path) => JSON.stringify(path)));
+  // Of what could not be filled in, nothing else is said: the second complaint would only confuse.
+  const quiet = new Set(file.unresolved.map((path) => JSON.stringify(path)));
   const report: Report = (path, message, placing) => {
     if (!isWithinAny(path, quiet)) problems.push(file.problemAt(path, message, placing));
   };
-  for (const { path, message, hint } of refusals) problems.push(file.problemAt(path, message, { hint, place: "key" }));
   const schema = checkSchema(file.value);
   reportComplaints(schema, report);
   checkRules({ ...options, file: viewOf(file.value), defaults, report });

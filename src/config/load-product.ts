@@ -9,7 +9,7 @@ import type { YamlFile } from "./yaml-file.ts";
 
 /** What a policy asks of its service. `pages`: the most that one reading of a list may have; 1 for a single request. */
 export interface LoadShape {
-  /** Sync jobs that one slot starts at most. */
+  /** Sync jobs that one slot starts at most; for declared objects, their updates and the looks afterwards. */
   readonly starts: number;
   /** Requests of one reading; 0 when nothing is read. */
   readonly pages: number;
@@ -105,9 +105,12 @@ function shapeOf(policy: View, service: View): LoadShape {
   const listed = [...policy.at("run").at("syncJobs").items(), ...policy.at("activate").at("syncJobs").items()];
   // A word that merely looks like it costs a stricter check, never a laxer one.
   const pollPages = /\bitems\b/.test(expect) ? itemsOfPoll / itemsOfPage : 1;
+  const apply = policy.at("apply");
+  const declared = apply.entries().flatMap(([, objects]) => objects.entries());
+  const readsMasks = fromMasks || apply.at("docMasks").isPresent;
   return {
-    starts: fromMasks ? maskStarts : listed.length,
-    pages: fromMasks ? masks / itemsOfPage : policy.at("poll").isPresent ? pollPages : 0,
+    starts: fromMasks ? maskStarts : listed.length + 2 * declared.length,
+    pages: readsMasks ? masks / itemsOfPage : policy.at("poll").isPresent ? pollPages : declared.length > 0 ? 1 : 0,
     requestTimeoutMs: service.at("timeouts").at("request").durationMs() ?? policyDefaults.requestTimeoutMs,
     requestsPerSecond: service.at("limits").at("requestsPerSecond").number(),
   };

@@ -1,6 +1,7 @@
 // From policy files as written to the policies as the rest sees them: defaults filled in, durations in milliseconds.
 // Called by load-policies.ts when nothing is wrong any more. Pure, apart from making token paths absolute.
 
+import type { DeclaredKind, DeclaredObject } from "../core/declared-object.ts";
 import { parseDuration } from "../core/duration.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
@@ -135,7 +136,20 @@ function toAction(input: PolicyInput): Action {
   const first = input.run?.activate === true ? ({ activate: true } as const) : {};
   if (input.run?.syncJobs !== undefined) return { kind: "run", syncJobs: input.run.syncJobs, ...first };
   if (input.run?.fromMasks !== undefined) return { kind: "run", fromMasks: input.run.fromMasks, ...first };
+  if (input.apply !== undefined) return { kind: "apply", objects: toObjects(input.apply) };
   throw new Error("a policy without an action passed the checks");
+}
+
+/** In the order of the kinds, and in each by id. */
+function toObjects({ syncJobs, docMasks, driveTargets, siteTargets }: NonNullable<PolicyInput["apply"]>) {
+  const of = (kind: DeclaredKind, objects: Readonly<Record<string, DeclaredObject["fields"]>> = {}): DeclaredObject[] =>
+    Object.entries(objects).map(([id, fields]) => ({ kind, id: Number(id), fields }));
+  return [
+    ...of("syncJob", syncJobs),
+    ...of("docMask", docMasks),
+    ...of("driveTarget", driveTargets),
+    ...of("siteTarget", siteTargets),
+  ];
 }
 
 function toSchedule(input: ScheduleInput, defaults: DefaultsInput): Schedule {

@@ -23,6 +23,8 @@ export const policyLimits = {
   /** Notices that may wait for one sink, of 1 to 16 KiB each. */
   sinkQueueMax: 100_000,
   syncJobsMax: 1_000,
+  /** Declared objects a policy: each is a task of three requests. */
+  objectsMax: 500,
   cronExpressionsMax: 20,
   blackoutsMax: 50,
   holidaysMax: 400,

@@ -2,7 +2,6 @@
 // Called by `syncline schema --docs`. Never edited by hand: change the description in src/config/schema/.
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { policyJsonSchema } from "./json-schema.ts";
-import { availableVersion, notAvailable } from "./not-available.ts";
 import { policyLimits } from "./policy-limits.ts";
 
 /** The whole page, as Markdown with a line end. */
@@ -28,9 +27,7 @@ checks a file or a folder. For completion and checks in an editor, start the fil
   \`defaults\`; what is not said there either is in the column "default".
 - **Durations** are a whole number and \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`: \`90s\`, \`10m\`, \`2h\`.
 - **YAML** is version 1.2: \`yes\` and \`no\` are texts. Tags, directives and merge keys (\`<<\`) are refused.
-- **Limits**: ${policyLimits.fileBytesMax / 1024} KiB a file, ${policyLimits.filesMax} files, ${policyLimits.nestingMax} levels, ${policyLimits.aliasesMax} aliases a file, ${policyLimits.policiesMax} policies, ${policyLimits.servicesMax} services, ${policyLimits.syncJobsMax} sync jobs a policy.
-
-Keys and values marked † belong to the format and are not available in version ${availableVersion}.`;
+- **Limits**: ${policyLimits.fileBytesMax / 1024} KiB a file, ${policyLimits.filesMax} files, ${policyLimits.nestingMax} levels, ${policyLimits.aliasesMax} aliases a file, ${policyLimits.policiesMax} policies, ${policyLimits.servicesMax} services, ${policyLimits.syncJobsMax} sync jobs a policy.`;
 
 interface Place {
   readonly path: readonly string[];
@@ -53,7 +50,7 @@ function sectionsOf(schema: JsonObject, { path, seen }: Place): string[] {
   seen.set(table, title);
   const below = Object.entries(properties).flatMap(([key, value]) => {
     const inner = innerObject(value);
-    if (inner === undefined || !isAvailable([...path, key])) return [];
+    if (inner === undefined) return [];
     return sectionsOf(inner.schema, { path: [...path, key, ...inner.step], seen });
   });
   return [`## ${title}`, ...text, table, ...below];
@@ -71,20 +68,15 @@ function innerObject(value: unknown): { schema: JsonObject; step: readonly strin
 }
 
 function rowOf(path: readonly string[], schema: JsonObject, isRequired: boolean): string {
-  const mark = (value?: string) => (isAvailable(path, value) ? "" : " †");
   const description = typeof schema["description"] === "string" ? schema["description"] : "";
   const values: readonly unknown[] = Array.isArray(schema["enum"]) ? schema["enum"] : [];
-  const options = values.map((value) => `\`${value}\`${mark(String(value))}`).join(", ");
+  const options = values.map((value) => `\`${value}\``).join(", ");
   const fallback = isRequired ? "required" : schema["default"] === undefined ? "–" : String(schema["default"]);
   const examples: readonly unknown[] = Array.isArray(schema["examples"]) ? schema["examples"] : [];
   const example = examples.map((item) => `\`${toYaml(item)}\``).join(" or ");
   const meaning = options === "" ? description : `${description} One of ${options}.`;
-  const cells = [`\`${path.at(-1)}\`${mark()}`, meaning, fallback, example];
+  const cells = [`\`${path.at(-1)}\``, meaning, fallback, example];
   return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
-}
-
-function isAvailable(path: readonly string[], value?: string): boolean {
-  return !notAvailable.some((row) => row.value === value && row.path === path.join("."));
 }
 
 function objectAt(schema: JsonObject, key: string): JsonObject {

@@ -1,6 +1,7 @@
 // The policies as the rest of Syncline sees them: checked, with every default filled in. Made by normalise.ts.
 // Holds no secret: a token is a path or the name of a variable.
 
+import type { DeclaredObject } from "../core/declared-object.ts";
 import type { ListName } from "../core/list-name.ts";
 import type { NoticeKind } from "./notice-kinds.ts";
 import type { ChainEnding } from "./schema/after.ts";
@@ -73,6 +74,7 @@ export type Action =
     }
   | { readonly kind: "activate"; readonly syncJobs: readonly number[] }
   | { readonly kind: "delete"; readonly syncJob: number; readonly name: string }
+  | { readonly kind: "apply"; readonly objects: readonly DeclaredObject[] }
   | PollAction;
 
 /** A poll: `expect` is a CEL text over the list, `offending` one over an item. `notifyOn`: which outcomes are told; unless set, `change`. */

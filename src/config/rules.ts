@@ -1,6 +1,7 @@
 // The rules that look at one file: what keys may stand together, and texts that others must judge (cron, CEL).
 // Called by load-policies.ts. Each rule is silent about what is missing or of the wrong kind: the schema speaks of that.
 import { formatDuration } from "../core/duration.ts";
+import { checkDeclared } from "./declared-rules.ts";
 import { policyDefaults } from "./defaults.ts";
 import { checkTls, problemOfTokenUrl, problemOfUrl } from "./login-rules.ts";
 import type { Path, Place } from "./node-places.ts";
@@ -10,7 +11,7 @@ import { policyLimits } from "./policy-limits.ts";
 import { isTimezone } from "./schema/primitives.ts";
 import { labelOf } from "./schema-problems.ts";
 import { checkSink } from "./sink-rules.ts";
-import { type View, viewOf } from "./view.ts";
+import type { View } from "./view.ts";
 
 /** Takes a problem about the value (or key) at a path. */
 export type Report = (
@@ -98,6 +99,7 @@ const policyRules: readonly Rule[] = [
     checkExpression(policy.at("poll").at("expect"), "list", { checks, report });
     checkExpression(policy.at("poll").at("offending"), "item", { checks, report });
   },
+  checkDeclared,
   followRule,
   scheduleRule,
   cronRule,
@@ -121,7 +123,7 @@ function noDoubles(list: View, report: Report): void {
 function followRule(policy: View, { defaults, report }: RuleContext): void {
   const follow = policy.at("follow");
   if (!follow.isPresent) return;
-  const other = ["poll", "activate", "delete"].find((action) => policy.at(action).isPresent);
+  const other = ["poll", "activate", "apply", "delete"].find((action) => policy.at(action).isPresent);
   if (other !== undefined && !policy.at("run").isPresent) {
     report(follow.path, `there is nothing to follow after ${other}`, { place: "key", hint: "remove follow" });
     return;
@@ -237,15 +239,4 @@ function checkExpression(
   const text = expression.text();
   const problem = text === undefined || text === "" ? undefined : checks.expression(text, scope);
   if (problem !== undefined) report(expression.path, `${labelOf(expression.path)}: ${problem}`);
-}
-
-/** Merges the `defaults` of files; the first file that sets a key wins. */
-export function mergeDefaults(files: readonly View[]): View {
-  const merged: Record<string, unknown> = {};
-  for (const file of files) {
-    for (const [key, view] of file.at("defaults").entries()) {
-      if (!Object.hasOwn(merged, key)) merged[key] = view.value;
-    }
-  }
-  return viewOf(merged, ["defaults"]);
 }

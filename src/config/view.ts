@@ -1,5 +1,5 @@
 // A careful look at values that nobody has checked: what is not of the wanted kind is simply not there.
-// Used by rules.ts and not-available.ts, so that they can speak while the schema has complaints of its own.
+// Used by rules.ts, so that they can speak while the schema has complaints of its own.
 import { durationPattern, parseDuration } from "../core/duration.ts";
 import { isJsonObject } from "../core/json.ts";
 import type { Path } from "./node-places.ts";

@@ -1,5 +1,6 @@
 // From planned slots to what is recorded and what is queued. Pure; called by the scheduler and by `syncline run`.
 import type { Policy } from "../config/policy-set.ts";
+import { objectName } from "../core/declared-object.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { SlotRecord } from "../tasks/slot-record.ts";
 import { type Task, targetFromMasks } from "../tasks/task.ts";
@@ -88,6 +89,7 @@ function startByMs({ catchUpWindowMs }: Policy, { slotMs, dueMs }: TaskSlot): nu
 function targetsOf({ action }: Policy): string[] {
   if (action.kind === "poll") return [action.list];
   if (action.kind === "delete") return [String(action.syncJob)];
+  if (action.kind === "apply") return action.objects.map(objectName);
   return "fromMasks" in action ? [targetFromMasks] : action.syncJobs.map(String);
 }
 

@@ -24,18 +24,23 @@ export type DeleteResult = "deleted" | "not-deleted" | "deleted-no-content";
 
 /** Reads the entity after an update; 204 says that it worked without showing it, so nothing but `{}` is known then. */
 export function readUpdated<Schema extends z.ZodType>(answer: Answer, schema: Schema): z.infer<Schema> {
-  if (answer.status === 204) return check(schema, {}, "");
+  if (answer.status === 204) {
+    const { etag } = answer.headers;
+    return check(schema, etag === undefined ? {} : { "@odata.etag": etag }, "");
+  }
   if (answer.status === 201) {
     throw new WrongShape("201 means that something new was created where an existing entity was meant");
   }
   return readEntity(answer, schema);
 }
 
-/** Reads a single entity. */
+/** Reads a single entity. An ETag that only the header shows is put where OData has it in a body, as `@odata.etag`. */
 export function readEntity<Schema extends z.ZodType>(answer: Answer, schema: Schema): z.infer<Schema> {
   const body = readJson(answer);
   if (!isJsonObject(body)) throw new WrongShape("the body is not a JSON object");
-  return check(schema, refuseErrorBody(body), "");
+  const { etag } = answer.headers;
+  const entity = refuseErrorBody(body);
+  return check(schema, etag === undefined || "@odata.etag" in entity ? entity : { ...entity, "@odata.etag": etag }, "");
 }
 
 /** Reads a page: `{"value": […]}` or a bare array. Source: service-interface §2. */

@@ -16,13 +16,13 @@ import type { AnswerHeaders, ExchangeResult, Transport } from "./transport.ts";
 export interface Call {
   readonly operation: Operation;
   readonly url: URL;
-  /** For `$count`: text is welcome too. */
   readonly isCount?: boolean | undefined;
   readonly body?: Readonly<Record<string, unknown>> | undefined;
   readonly idempotencyKey?: string | undefined;
+  readonly ifMatch?: string | undefined;
   readonly pageSizeWish?: number | undefined;
   readonly maySend?: (() => boolean) | undefined;
-  /** The pass for the first exchange, where the gate has been asked already. */
+  /** For the first exchange, where the gate has been asked already. */
   readonly pass?: Pass | undefined;
   /** Replaces the time-outs of the whole exchange, of the answer's head and of its body. */
   readonly timeoutMs?: number | undefined;
@@ -245,5 +245,6 @@ function toHeaders(call: Call, token: string): Record<string, string> {
     ...(call.body === undefined ? {} : { "content-type": "application/json" }),
     ...(call.pageSizeWish === undefined ? {} : { prefer: `odata.maxpagesize=${call.pageSizeWish}` }),
     ...(call.idempotencyKey === undefined ? {} : { "idempotency-key": call.idempotencyKey }),
+    ...(call.ifMatch === undefined ? {} : { "if-match": call.ifMatch }),
   };
 }

@@ -6,7 +6,7 @@ import type { ListOperation } from "./operations.ts";
 import { type Page, type WalkOptions, walkPages } from "./pages.ts";
 import type { Key, ReadQuery, RepositoryQuery } from "./request-url.ts";
 import { ServiceCalls } from "./service-calls.ts";
-import type { CallOptions, Changes, ServiceOptions, StartOptions } from "./service-options.ts";
+import type { CallOptions, Changes, ServiceOptions, StartOptions, UpdateOptions } from "./service-options.ts";
 
 export type { Gate, HeldBy, Hold, Pass } from "../core/gate.ts";
 export type { DeleteResult } from "./answer.ts";
@@ -25,6 +25,7 @@ export type {
   ServiceOptions,
   StartOptions,
   Timeouts,
+  UpdateOptions,
 } from "./service-options.ts";
 export { TlsFiles, TlsFilesError, type TlsFilesOptions, type TlsMaterial, type TlsPaths } from "./tls-files.ts";
 export { fileToken, staticToken, TokenError, type TokenSource } from "./token.ts";
@@ -49,7 +50,7 @@ export class SyncService {
     key: Key,
     body: Changes,
     query: RepositoryQuery = {},
-    options: CallOptions = {},
+    options: UpdateOptions = {},
   ): Promise<entities.SyncJob> {
     return this.#calls.update("UpdateSyncJobById", { key, query, body, ...options }, entities.syncJobSchema);
   }
@@ -74,7 +75,7 @@ export class SyncService {
     key: Key,
     body: Changes,
     query: RepositoryQuery = {},
-    options: CallOptions = {},
+    options: UpdateOptions = {},
   ): Promise<entities.Mask> {
     return this.#calls.update("UpdateEcmDocumentMaskById", { key, query, body, ...options }, entities.maskSchema);
   }
@@ -84,7 +85,7 @@ export class SyncService {
     key: Key,
     body: Changes,
     query: RepositoryQuery = {},
-    options: CallOptions = {},
+    options: UpdateOptions = {},
   ): Promise<entities.SyncTarget> {
     return this.#calls.update("UpdateDriveSyncTargetById", { key, query, body, ...options }, entities.syncTargetSchema);
   }
@@ -94,7 +95,7 @@ export class SyncService {
     key: Key,
     body: Changes,
     query: RepositoryQuery = {},
-    options: CallOptions = {},
+    options: UpdateOptions = {},
   ): Promise<entities.SyncTarget> {
     return this.#calls.update("UpdateSiteSyncTargetById", { key, query, body, ...options }, entities.syncTargetSchema);
   }

@@ -22,7 +22,7 @@ import { ServiceError } from "./service-error.ts";
 import * as options from "./service-options.ts";
 import { Transport } from "./transport.ts";
 
-type Extras = options.StartOptions & { readonly body?: options.Changes };
+type Extras = options.StartOptions & options.UpdateOptions & { readonly body?: options.Changes };
 
 const samePageMaxDefault = 2;
 
@@ -65,21 +65,24 @@ export class ServiceCalls {
 
   /** Makes one call. @throws ServiceError; wrong arguments are `bad-request` and not sent. */
   async call<T>(target: RequestTarget, extras: Extras, read: (answer: Answer) => T): Promise<T> {
-    const { signal, timeoutMs, idempotencyKey, maySend, pass, body } = extras;
+    const { signal, timeoutMs, idempotencyKey, ifMatch, maySend, pass, body } = extras;
     const url = this.#url(target);
     if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey)) {
       throw misuse(target.operation, "the idempotency key must be 1 to 255 printable ASCII characters");
     }
+    if (ifMatch !== undefined && !/^[\x20-\x7e]{1,1000}$/.test(ifMatch)) {
+      throw misuse(target.operation, "the ETag must be 1 to 1,000 printable ASCII characters");
+    }
     const isCount = target.count;
     const { operation } = target;
-    const call: Call = { operation, url, isCount, body, idempotencyKey, maySend, pass, timeoutMs, signal };
+    const call: Call = { operation, url, isCount, body, idempotencyKey, ifMatch, maySend, pass, timeoutMs, signal };
     return await this.#caller.call(call, read);
   }
 
   /** Makes one update call and reads the entity that it answers. @throws ServiceError */
   update<Schema extends z.ZodType>(
     operation: UpdateOperation,
-    input: options.CallOptions & { key: Key; query: RepositoryQuery; body: options.Changes },
+    input: options.UpdateOptions & { key: Key; query: RepositoryQuery; body: options.Changes },
     schema: Schema,
   ): Promise<z.infer<Schema>> {
     const { key, query, ...extras } = input;

@@ -103,6 +103,12 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined;
 }
 
+/** For the four updates. */
+export interface UpdateOptions extends CallOptions {
+  /** Sent as `If-Match`: an entity's `@odata.etag`, or `*`. Without it nothing is sent: the interface knows no ETag, some services do. */
+  readonly ifMatch?: string | undefined;
+}
+
 /** For run, activate and delete: what must not happen twice. */
 export interface StartOptions extends CallOptions {
   /** Sent as the header `Idempotency-Key`, 1 to 255 printable ASCII characters. Helps only where a proxy or a later version of the service honours it: nothing in Syncline relies on it. */

@@ -28,6 +28,7 @@ export interface AnswerHeaders {
   readonly contentType: string | undefined;
   readonly retryAfter: string | undefined;
   readonly correlationId: string | undefined;
+  readonly etag: string | undefined;
 }
 
 /** What came of an exchange. */
@@ -46,13 +47,13 @@ export type ExchangeResult =
       readonly headers: AnswerHeaders;
     };
 
-interface Agents {
-  readonly http: HttpAgent;
-  readonly https: HttpsAgent;
-}
-
 const tooLarge = Symbol("too-large");
-const noHeaders: AnswerHeaders = { contentType: undefined, retryAfter: undefined, correlationId: undefined };
+const noHeaders: AnswerHeaders = {
+  contentType: undefined,
+  retryAfter: undefined,
+  correlationId: undefined,
+  etag: undefined,
+};
 const notSent = { type: "failure", failure: "aborted", sent: "no", code: "ABORTED", status: undefined } as const;
 const badFiles = { type: "failure", failure: "unreachable", sent: "no", code: "TLS_FILES", status: undefined } as const;
 
@@ -243,5 +244,6 @@ function toHeaders(response: PlainResponse | undefined): AnswerHeaders {
     contentType: first("content-type"),
     retryAfter: first("retry-after"),
     correlationId: first("x-correlation-id") ?? first("request-id") ?? first("x-request-id"),
+    etag: first("etag"),
   };
 }

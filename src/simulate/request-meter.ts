@@ -3,6 +3,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import { approvalsAfterMs } from "../feeds/pace.ts";
 import { parseExpectation } from "../feeds/poll-expectation.ts";
+import type { Task } from "../tasks/task.ts";
 import type { SimulationEvent } from "./events.ts";
 import { FeedWalks } from "./feed-walks.ts";
 
@@ -12,9 +13,9 @@ export interface Requests {
   starts: number;
   /** Pages of the activities, of the conflict details and of the approvals, read to follow runs. */
   feeds: number;
-  /** Counts, or pages where an expectation looks at the items. */
+  /** Counts, or pages where an expectation looks at the items; and the looks at declared sync jobs. */
   polls: number;
-  /** Pages of masks, for policies with `fromMasks`. */
+  /** Pages of masks, for policies with `fromMasks`, and once for each declared mask. */
   masks: number;
 }
 
@@ -53,6 +54,7 @@ export class RequestMeter {
     const requests = this.#requestsOf(event.task.service);
     if (event.event === "masks") requests.masks += this.#assumed.pages;
     else if (event.task.kind === "poll") requests.polls += this.#pollRequestsOf(event.policy);
+    else if (event.task.kind === "apply") this.#look(event.task, requests);
     else requests.starts += startRequests(event.policy);
     if (event.event === "started" && event.task.kind === "run") this.#follow(event);
   }
@@ -65,6 +67,12 @@ export class RequestMeter {
     }
     this.#walks.clear();
     return this.#byService;
+  }
+
+  /** A look at a declared object, by its name (core/declared-object.ts). Nothing is drifting here, so nothing is changed. */
+  #look({ target }: Pick<Task, "target">, requests: Requests): void {
+    if (target.startsWith("syncJob-")) requests.polls += 1;
+    if (target.startsWith("docMask-")) requests.masks += this.#assumed.pages;
   }
 
   #follow({ policy, task, atMs, heldUntilMs }: Extract<SimulationEvent, { readonly event: "started" }>): void {

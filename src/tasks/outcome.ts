@@ -67,6 +67,10 @@ const outcomeReasons = [
   "already-gone",
   "gone-meanwhile",
   "guard-mismatch",
+  "nothing-to-do",
+  "applied",
+  "drift-mended",
+  "read-only-field",
 ] as const;
 
 /** One of the reasons. */

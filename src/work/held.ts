@@ -59,7 +59,10 @@ export function waitOrMiss(task: Task, { nowMs, owner, waitMs, isSure, why }: Pa
 async function probe(task: Task, parts: WorkParts): Promise<void> {
   const query = task.repository === null ? {} : { repository: task.repository };
   try {
-    await parts.service(task.service)?.getSyncJobById(Number(task.target), query);
+    const service = parts.service(task.service);
+    // The name of a declared object is no id.
+    if (task.kind === "apply") await service?.count("GetJobMasks", query);
+    else await service?.getSyncJobById(Number(task.target), query);
   } catch (error) {
     // The gate has noted what it says of the service.
     if (!(error instanceof ServiceError)) throw error;

@@ -2,6 +2,8 @@
 import type { Policy } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Hold } from "../core/gate.ts";
+import type { MaskShelf } from "../declared/mask-shelf.ts";
+import type { Memory } from "../declared/ports.ts";
 import type { ItemReader } from "../feeds/mapping.ts";
 import type { SyncService } from "../service/client.ts";
 import type { FeedBook } from "../store/feed-book.ts";
@@ -33,6 +35,8 @@ export interface WorkParts {
   readonly read: (feed: Feed, options: { readonly hurry: boolean }) => Promise<void>;
   readonly enqueue: EnqueueTasks;
   readonly chains: FollowChains;
+  /** For declared objects: the latest readings of the masks, and what is remembered. */
+  readonly declared: { readonly masks: MaskShelf; readonly memory: Memory };
   /** The shared clock: Redis's. */
   readonly nowMs: () => Promise<number>;
   /** Aborts when the process is told to stop: from then on no start is permitted. */

@@ -12,6 +12,7 @@ import type { Attempt, ProcessTask } from "../tasks/seams.ts";
 import { isFromMasks, type Task } from "../tasks/task.ts";
 import { done, giveUp, retry, skipped, snooze, type Verdict } from "../tasks/verdict.ts";
 import { stepActivate } from "./activate.ts";
+import { stepApply } from "./apply.ts";
 import { stepDelete } from "./delete.ts";
 import { unfollow } from "./evidence.ts";
 import { expandMasks } from "./expand-masks.ts";
@@ -54,7 +55,7 @@ export async function endAbandoned(
   const context = { parts, recorder, attempts: 0 };
   const unknown = { status: "unknown", evidence: "none", reason: "crashed", detail: why } as const;
   for (let round = 1; round <= abandonRoundsMax; round += 1) {
-    const entry = task.kind === "poll" ? undefined : await parts.journal.entry(task.id);
+    const entry = task.kind === "poll" || task.kind === "apply" ? undefined : await parts.journal.entry(task.id);
     const state = entry?.state === "settled" ? undefined : entry?.state;
     const from = state === undefined ? undefined : { state };
     const startedAtMs = entry?.sentAtMs;
@@ -92,7 +93,7 @@ async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise
       return stepDelete(task, parts, { owner, entry: await parts.journal.claim(task.id, owner) });
     }
     case "apply":
-      throw new Error(`a task of kind ${task.kind} cannot come from this version's policies`);
+      return stepApply(task, parts, attempt);
   }
 }
 

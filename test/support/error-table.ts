@@ -9,6 +9,8 @@ import type { TaskKind } from "../../src/tasks/task.ts";
 import { goneMeanwhile } from "../../src/work/delete-endings.ts";
 import { judge, reasonOf } from "../../src/work/judge.ts";
 
+import { applyRows } from "./apply-table.ts";
+
 /** One row: what happens to an exchange, and the kind of failure it is. */
 interface Row {
   readonly what: string;
@@ -19,8 +21,8 @@ interface Row {
 }
 
 const statuses = [
-  300, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 422, 429, 500, 501, 502, 503,
-  504, 507,
+  300, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 422, 428, 429, 500, 501, 502,
+  503, 504, 507,
 ];
 
 const rows: readonly Row[] = [
@@ -68,7 +70,7 @@ function insideCall(row: Row, operation: Operation): string {
   return retryWaitMs(error, { tries: 1, retriesMax: 2, random: () => 0 }) === undefined ? "–" : "2 more tries";
 }
 
-/** The two tables: every failure by what becomes of it, and every operation's documented statuses. */
+/** The three tables: every failure by what becomes of it in a start and a read, and in `apply`; and every operation's documented statuses. */
 export function errorTable(): string {
   const failures = rows.map((row) => [
     row.what,
@@ -100,6 +102,7 @@ export function errorTable(): string {
       ],
       failures,
     ),
+    table(...applyRows(rows)),
     table(["operation", "400", "401", "404", "500"], documented),
   ].join("\n\n");
 }

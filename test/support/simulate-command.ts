@@ -5,7 +5,13 @@ import { planCommand } from "../../src/cli/plan.ts";
 import { simulateCommand } from "../../src/cli/simulate.ts";
 import { readSettings } from "../../src/config/settings.ts";
 
-const makers: Readonly<Record<string, (io: CommandIo) => Command>> = { plan: planCommand, simulate: simulateCommand };
+const makers: Readonly<Record<string, (io: CommandIo) => Command>> = {
+  plan: (io) =>
+    planCommand(io, () => {
+      throw new Error("no service here");
+    }),
+  simulate: simulateCommand,
+};
 
 /** Runs a command line (`simulate --to +1d`): what it printed, also how it refused, and its exit code unless it refused. */
 export async function commandHere(args: readonly string[], more: Partial<CommandIo> = {}) {

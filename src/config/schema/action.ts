@@ -81,7 +81,7 @@ const pollSchema = z
   .meta({ description: "Reads a list and judges it.", examples: [{ list: "approvals", expect: "count <= 20" }] });
 
 const byId = <Value extends z.ZodType>(value: Value) =>
-  z.record(z.string().regex(/^\d{1,15}$/, "the key is an id: digits only"), value);
+  z.record(z.string().regex(/^(0|[1-9]\d{0,14})$/, "the key is an id: digits only, without zeros in front"), value);
 const named = byId(
   z.strictObject({ name: textSchema.meta({ description: "The name to set.", examples: ["Contracts"] }) }),
 );

@@ -1,5 +1,5 @@
 // The whole of a policy file (design §5). Read by load-policies.ts; policies.schema.json and docs/policies.md are made from it.
-// Says what each key may hold; what keys may stand together is in rules.ts, what is not built yet in not-available.ts.
+// Says what each key may hold; what keys may stand together is in rules.ts.
 import { z } from "zod";
 import { policyLimits } from "../policy-limits.ts";
 import { actionFields } from "./action.ts";

@@ -1,11 +1,8 @@
 // What is gone, and what still waits, on a real feed book: src/work/conflict-change.ts, src/work/approvals.ts, src/work/baseline.ts.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { silentLog } from "../../../src/core/event-log.ts";
 import { beginCensus } from "../../../src/feeds/census.ts";
 import type { ItemReader } from "../../../src/feeds/mapping.ts";
 import { FeedBook } from "../../../src/store/feed-book.ts";
-import { Leases } from "../../../src/store/leases.ts";
-import { PollMemories } from "../../../src/store/poll-memories.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import type { StartEntry } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
@@ -17,9 +14,9 @@ import { conflictChange } from "../../../src/work/conflict-change.ts";
 import { appearedSince, feedOf, writeBaseline } from "../../../src/work/evidence.ts";
 import type { WorkParts } from "../../../src/work/parts.ts";
 import type { Ending } from "../../../src/work/step.ts";
-import { defaultTiming } from "../../../src/work/timing.ts";
 import { followWaits, testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
+import { testParts } from "../../support/work-parts.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -53,25 +50,11 @@ function partsFor({ unknown }: { unknown?: string } = {}): WorkParts {
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };
-  return {
-    policy: () => testPolicy(),
-    service: () => undefined,
-    held: async () => undefined,
-    entrance: () => undefined,
-    shut: async () => undefined,
-    chains: { expanded: async () => {}, released: async () => {} },
+  return testParts(store, {
     itemReader: () => reader,
     journal,
-    leases: new Leases(store),
     book,
-    polls: new PollMemories(store),
-    read: async () => {},
-    enqueue: async () => {},
-    nowMs: () => redisTimeMs(store),
-    stopping: new AbortController().signal,
-    timing: defaultTiming,
-    log: silentLog,
-  };
+  });
 }
 
 const item = (id: string, syncJobId = "42"): ItemFacts => ({

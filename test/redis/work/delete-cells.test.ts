@@ -3,12 +3,8 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
-import { silentLog } from "../../../src/core/event-log.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
-import { FeedBook } from "../../../src/store/feed-book.ts";
-import { Leases } from "../../../src/store/leases.ts";
-import { PollMemories } from "../../../src/store/poll-memories.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { deletionByHand, type Task } from "../../../src/tasks/task.ts";
 import { stepDelete } from "../../../src/work/delete.ts";
@@ -17,6 +13,7 @@ import type { Step } from "../../../src/work/step.ts";
 import { defaultTiming } from "../../../src/work/timing.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
+import { testParts } from "../../support/work-parts.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -83,25 +80,12 @@ async function house({ reads, deletes, policy, task: changes, timing }: Behaviou
     ...changes,
   };
   const known = testPolicy({ action: { kind: "delete", syncJob: 42, name: "Contracts" }, ...policy });
-  const parts: WorkParts = {
+  const parts = testParts(store, {
     policy: () => (task.guard === undefined ? known : undefined),
     service: () => service,
-    held: async () => undefined,
-    entrance: () => undefined,
-    shut: async () => undefined,
-    chains: { expanded: async () => {}, released: async () => {} },
-    itemReader: () => undefined,
     journal,
-    leases: new Leases(store),
-    book: new FeedBook(store),
-    polls: new PollMemories(store),
-    read: async () => {},
-    enqueue: async () => {},
-    nowMs: () => redisTimeMs(store),
-    stopping: new AbortController().signal,
     timing: { ...defaultTiming, verifyForMs: 0, unreadableForMs: 0, ...timing },
-    log: silentLog,
-  };
+  });
   let owner = 0;
   const step = async () => {
     owner += 1;

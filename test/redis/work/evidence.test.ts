@@ -1,10 +1,7 @@
 // What the feeds show of a start (src/work/evidence.ts), on a real feed book: also when a walk ends right between two of its reads.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { silentLog } from "../../../src/core/event-log.ts";
 import type { ItemReader } from "../../../src/feeds/mapping.ts";
 import { FeedBook } from "../../../src/store/feed-book.ts";
-import { Leases } from "../../../src/store/leases.ts";
-import { PollMemories } from "../../../src/store/poll-memories.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { ItemFacts } from "../../../src/tasks/feed.ts";
@@ -16,6 +13,7 @@ import { defaultTiming } from "../../../src/work/timing.ts";
 import { verifyStart } from "../../../src/work/verify.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
+import { testParts } from "../../support/work-parts.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -50,25 +48,12 @@ function partsFor({ unknown, readsFrom = book }: { unknown?: string; readsFrom?:
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };
-  return {
-    policy: () => testPolicy(),
-    service: () => undefined,
-    held: async () => undefined,
-    entrance: () => undefined,
-    shut: async () => undefined,
-    chains: { expanded: async () => {}, released: async () => {} },
+  return testParts(store, {
     itemReader: () => reader,
     journal,
-    leases: new Leases(store),
     book: readsFrom,
-    polls: new PollMemories(store),
-    read: async () => {},
-    enqueue: async () => {},
-    nowMs: () => redisTimeMs(store),
-    stopping: new AbortController().signal,
     timing: { ...defaultTiming, verifyForMs: 0 },
-    log: silentLog,
-  };
+  });
 }
 
 const item = (id: string, startedAtMs: number | undefined): ItemFacts => ({

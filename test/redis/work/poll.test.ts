@@ -3,22 +3,18 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { createRecorder, type OutcomeHistory } from "../../../src/outcome/recorder.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
-import { FeedBook } from "../../../src/store/feed-book.ts";
 import { History } from "../../../src/store/history.ts";
-import { Leases } from "../../../src/store/leases.ts";
 import { PollMemories } from "../../../src/store/poll-memories.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
-import { StartJournal } from "../../../src/store/start-journal.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
 import type { Outcome } from "../../../src/tasks/outcome.ts";
 import type { Task } from "../../../src/tasks/task.ts";
 import type { Verdict } from "../../../src/tasks/verdict.ts";
-import type { WorkParts } from "../../../src/work/parts.ts";
 import { createProcessTask, endAbandoned } from "../../../src/work/process-task.ts";
-import { defaultTiming } from "../../../src/work/timing.ts";
 import { type ListServer, startListServer } from "../../support/list-server.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
+import { testParts } from "../../support/work-parts.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -56,7 +52,7 @@ const task = (policy: string, number: number): Task => ({
 
 /** A worker; `around` stands in for the history as it sees it. */
 function createWorker(around: Partial<OutcomeHistory> = {}) {
-  const parts: WorkParts = {
+  const parts = testParts(store, {
     policy: (name) =>
       testPolicy({
         name,
@@ -67,22 +63,9 @@ function createWorker(around: Partial<OutcomeHistory> = {}) {
         },
       }),
     service: () => service,
-    held: async () => undefined,
-    entrance: () => undefined,
-    shut: async () => undefined,
-    chains: { expanded: async () => {}, released: async () => {} },
     itemReader: () => createItemReader("approvals"),
-    journal: new StartJournal(store),
-    leases: new Leases(store),
-    book: new FeedBook(store),
-    polls: new PollMemories(store),
-    read: async () => {},
-    enqueue: async () => {},
-    nowMs: () => redisTimeMs(store),
-    stopping: new AbortController().signal,
-    timing: defaultTiming,
     log,
-  };
+  });
   const seen: OutcomeHistory = {
     record: (outcome, from, poll) => history.record(outcome, from, poll),
     told: (ids) => history.told(ids),

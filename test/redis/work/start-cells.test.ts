@@ -2,19 +2,14 @@
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { silentLog } from "../../../src/core/event-log.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
-import { FeedBook } from "../../../src/store/feed-book.ts";
-import { Leases } from "../../../src/store/leases.ts";
-import { PollMemories } from "../../../src/store/poll-memories.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { Task } from "../../../src/tasks/task.ts";
 import type { WorkParts } from "../../../src/work/parts.ts";
 import { sendStart } from "../../../src/work/send-start.ts";
-import { defaultTiming } from "../../../src/work/timing.ts";
-import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
+import { testParts } from "../../support/work-parts.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -47,25 +42,11 @@ function partsOver(baseUrl: string, stopping: AbortSignal): WorkParts {
   const timeouts = { requestMs: 400, connectMs: 300, secureConnectMs: 300 };
   const service = new SyncService({ baseUrl, token: staticToken("secret"), timeouts });
   onTestFinished(() => service.close());
-  return {
-    policy: () => testPolicy(),
+  return testParts(store, {
     service: () => service,
-    held: async () => undefined,
-    entrance: () => undefined,
-    shut: async () => undefined,
-    chains: { expanded: async () => {}, released: async () => {} },
-    itemReader: () => undefined,
     journal,
-    leases: new Leases(store),
-    book: new FeedBook(store),
-    polls: new PollMemories(store),
-    read: async () => {},
-    enqueue: async () => {},
-    nowMs: () => redisTimeMs(store),
     stopping,
-    timing: defaultTiming,
-    log: silentLog,
-  };
+  });
 }
 
 const status = (code: number, headers: Record<string, string> = {}): Answer => {

@@ -21,6 +21,7 @@ const texts = await Promise.all(names.map((name) => readFile(join(config, name),
 describe("the example policies", () => {
   it("are those that the documentation names", () => {
     expect(names.toSorted()).toEqual([
+      "apply.yaml",
       "chain.yaml",
       "demo.yaml",
       "first-light.yaml",

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NewerVersionError } from "../../../src/core/newer-version.ts";
+import { parseAppliedRecord } from "../../../src/tasks/applied-record.ts";
 import { parseChange } from "../../../src/tasks/change.ts";
 import { parseDelivery } from "../../../src/tasks/delivery.ts";
 import { parseFeedWalk } from "../../../src/tasks/feed.ts";
@@ -25,6 +26,7 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   "slot-record": readSlotRecord,
   pause: parsePause,
   outcome: parseOutcome,
+  "applied-record": parseAppliedRecord,
   "outcome-with-confidence": parseOutcome,
   "outcome-of-poll": parseOutcome,
   "outcome-with-conflicts": parseOutcome,

@@ -1,0 +1,138 @@
+// `syncline apply`: shows what is declared against what is live, asks, and brings it there, by the same steps as an apply policy's slot
+// (declared/apply-object.ts). Each change leaves an audit line in the log, on standard error.
+import { Command } from "commander";
+import { systemClock } from "../core/clock.ts";
+import { objectName, showObject } from "../core/declared-object.ts";
+import { UsageError } from "../core/errors.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { type Applied, applyObject } from "../declared/apply-object.ts";
+import { createLogger } from "../ops/logger.ts";
+import { Leases } from "../store/leases.ts";
+import type { Store } from "../store/redis.ts";
+import type { CommandIo } from "./command-io.ts";
+import { exitCodeOf, type ItemReport, isWell, reportToJson, reportToText } from "./declared/apply-report.ts";
+import { type ItemLook, lookAtAll, withDeclared } from "./declared/session.ts";
+import { stateOf, stateToText } from "./declared/state-text.ts";
+import type { CreateService } from "./doctor.ts";
+import { currentActor } from "./pause-subject.ts";
+import {
+  configOption,
+  loadPoliciesOrThrow,
+  prefixOption,
+  type RedisOptions,
+  redisOption,
+  redisTarget,
+} from "./shared-options.ts";
+
+interface ApplyOptions extends RedisOptions {
+  readonly config: string;
+  readonly yes?: true;
+  readonly retryRefused?: true;
+  readonly json?: true;
+}
+
+const triesMax = 4;
+const waitMsMax = 30_000;
+
+const help = `
+Without names: all policies that declare something. Shows the difference first and asks; where nobody can be asked, --yes is needed.
+While a run of the sync job goes on, nothing is sent for it (unless the policy says overlap: allow).
+Exit codes: 0 all is as declared, 1 something is not, or nobody agreed, 2 wrong use or configuration, 3 Redis or the service is out of reach.
+
+Examples:
+  $ syncline apply --config policies/
+  $ syncline apply hr-names --config policies/ --yes --json`;
+
+/** Makes the command. */
+export function applyCommand(io: CommandIo, createService: CreateService): Command {
+  return new Command("apply")
+    .description("bring sync jobs, masks and targets to what apply policies declare, now")
+    .argument("[policies...]", "names of apply policies")
+    .addOption(configOption())
+    .addOption(redisOption())
+    .addOption(prefixOption())
+    .option("-y, --yes", "do not ask")
+    .option("--retry-refused", "also send what the service refused before")
+    .option("--json", "print JSON: the outcome of each object")
+    .addHelpText("after", help)
+    .action(async (names: string[], options: ApplyOptions) => {
+      const redis = redisTarget(options, io);
+      const set = await loadPoliciesOrThrow(options.config, io);
+      const session = { set, names, redis, io, createService, isForgetting: options.retryRefused === true };
+      await withDeclared(session, async (items, store) => {
+        const looks = await lookAtAll(items, io);
+        const todo = looks.filter((look) => stateOf(look) === "differs");
+        if (options.json !== true) io.out(stateToText(looks, io.colours));
+        if (todo.length > 0 && !(await isWanted(todo.length, options, io))) {
+          io.err("nothing was changed");
+          io.exitCode = 1;
+          return;
+        }
+        const log = createLogger(io.settings.logLevel, io.err);
+        const reports: ItemReport[] = [];
+        for (const look of looks) reports.push(await applyOne(look, { io, store, log }));
+        io.progress?.("");
+        if (options.json) io.out(JSON.stringify(reportToJson(reports)));
+        else if (todo.length > 0) io.out(`\n${reportToText(reports, io.colours)}`);
+        io.exitCode = exitCodeOf(reports);
+      });
+    });
+}
+
+async function isWanted(count: number, { yes }: ApplyOptions, io: CommandIo): Promise<boolean> {
+  if (yes === true) return true;
+  if (io.ask === undefined) throw new UsageError("nobody can be asked here: say --yes to apply without a question");
+  const answer = await io.ask(`Change ${count} object${count === 1 ? "" : "s"}? (yes/no) `);
+  return /^y(es)?$/i.test(answer.trim());
+}
+
+interface Context {
+  readonly io: CommandIo;
+  readonly store: Store;
+  readonly log: EventLog;
+}
+
+/** Applies what differs; what does not is reported as the look found it. */
+async function applyOne(look: ItemLook, context: Context): Promise<ItemReport> {
+  const state = stateOf(look);
+  if (state !== "differs" || context.io.signal.aborted) return { ...look, state, applied: undefined };
+  context.io.progress?.(showObject(look.object));
+  const applied = await applyStubbornly(look, context);
+  context.io.progress?.("");
+  audit(look, applied, context.log);
+  return { ...look, state, applied };
+}
+
+/** A PUT may be repeated: what failed for a moment is tried again, after a look. */
+async function applyStubbornly({ policy, object, parts }: ItemLook, { store, io }: Context): Promise<Applied> {
+  const leases = new Leases(store);
+  const by = `by-hand-${systemClock.nowMs()}`;
+  const holder = async (target: string) =>
+    policy.overlap === "allow" ? undefined : leases.holder({ ...parts.owner, target });
+  for (let tries = 1; ; tries += 1) {
+    const applied = await applyObject(object, { ...parts, by, holder });
+    const error = applied.end === "failed" ? applied.error : undefined;
+    const mayHeal = error !== undefined && ["server", "unknown", "unreachable", "throttled"].includes(error.kind);
+    if (!mayHeal || tries >= triesMax || io.signal.aborted) return applied;
+    await systemClock.sleep(Math.min(waitMsMax, error.retryAfterMs ?? tries * 500), io.signal);
+  }
+}
+
+/** Who changed what: one line for each object for which something was sent. */
+function audit({ policy, object }: ItemLook, applied: Applied, log: EventLog): void {
+  const { changes } = applied;
+  const isUnsure = applied.end === "failed" && applied.isSent;
+  if (changes.length === 0 && !isUnsure) return;
+  log.info("state.applied", {
+    actor: currentActor(),
+    policy: policy.name,
+    service: policy.service,
+    repository: policy.repository ?? null,
+    target: objectName(object),
+    fields: changes.map(({ field }) => field),
+    before: changes.map(({ before }) => before ?? ""),
+    after: changes.map(({ after }) => after),
+    isWell: isWell(applied),
+    isUnsure,
+  });
+}

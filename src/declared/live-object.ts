@@ -1,0 +1,86 @@
+// Reads and changes one declared object through the service's client: which operation is for which kind. Used by look.ts and apply-object.ts.
+// Sync jobs and masks can be read; there is no operation that reads a target. Source: service-interface §4.1
+import type { DeclaredObject } from "../core/declared-object.ts";
+import type { UpdateOptions } from "../service/client.ts";
+import { ServiceError } from "../service/client.ts";
+import type { LookParts } from "./ports.ts";
+
+/** What was read. `missing`: why it is taken for missing. `unreadable`: there is no operation for it. */
+export type Live =
+  | {
+      readonly state: "read";
+      readonly entity: Readonly<Record<string, unknown>>;
+      /** The sync job that the object belongs to, in digits, where it says so. */
+      readonly syncJobId: string | undefined;
+    }
+  | { readonly state: "missing"; readonly detail: string }
+  | { readonly state: "unreadable" };
+
+/**
+ * Reads an object. `isFresh`: a reading of the masks from before now will not do.
+ * @throws ServiceError unless it says that the object is not there.
+ */
+export async function readLive(object: DeclaredObject, parts: LookParts, isFresh: boolean): Promise<Live> {
+  switch (object.kind) {
+    case "syncJob":
+      return readSyncJob(object, parts);
+    case "docMask":
+      return readMask(object, parts, isFresh);
+    case "driveTarget":
+    case "siteTarget":
+      return { state: "unreadable" };
+  }
+}
+
+/**
+ * Changes fields of an object, and answers the entity that the service returns: `{}` when it shows none.
+ * @throws ServiceError
+ */
+export function putFields(
+  { kind, id }: DeclaredObject,
+  body: Readonly<Record<string, string>>,
+  { service, owner, signal, ifMatch }: LookParts & Pick<UpdateOptions, "ifMatch">,
+): Promise<Readonly<Record<string, unknown>>> {
+  const query = queryOf(owner);
+  const options = { signal, ifMatch };
+  switch (kind) {
+    case "syncJob":
+      return service.updateSyncJobById(id, body, query, options);
+    case "docMask":
+      return service.updateEcmDocumentMaskById(id, body, query, options);
+    case "driveTarget":
+      return service.updateDriveSyncTargetById(id, body, query, options);
+    case "siteTarget":
+      return service.updateSiteSyncTargetById(id, body, query, options);
+  }
+}
+
+/** The entity's ETag, where it shows one that can be sent back. */
+export function etagOf(entity: Readonly<Record<string, unknown>>): string | undefined {
+  const etag = entity["@odata.etag"] ?? entity["@etag"];
+  return typeof etag === "string" && /^[\x21-\x7e]{1,500}$/.test(etag) ? etag : undefined;
+}
+
+async function readSyncJob({ id }: DeclaredObject, { service, owner, signal }: LookParts): Promise<Live> {
+  try {
+    const entity = await service.getSyncJobById(id, queryOf(owner), { signal });
+    return { state: "read", entity, syncJobId: String(id) };
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.kind !== "not-found") throw error;
+    return { state: "missing", detail: error.message };
+  }
+}
+
+async function readMask({ id }: DeclaredObject, parts: LookParts, isFresh: boolean): Promise<Live> {
+  const masks = await parts.masks.read({ ...parts, sinceMs: isFresh ? undefined : parts.sinceMs });
+  const mask = masks.get(String(id));
+  if (mask === undefined) return { state: "missing", detail: `none of the ${masks.size} masks has this id` };
+  // Only document masks can be changed. Source: service-interface §4.1 (UpdateEcmDocumentMaskById)
+  if (mask.type === "FolderMask") return { state: "missing", detail: "the mask with this id is a FolderMask" };
+  const syncJobId = mask.syncJobId === undefined || mask.syncJobId === null ? undefined : String(mask.syncJobId);
+  return { state: "read", entity: mask, syncJobId };
+}
+
+function queryOf({ repository }: { readonly repository: string | null }): { readonly repository?: string } {
+  return repository === null ? {} : { repository };
+}

@@ -1,0 +1,58 @@
+// One look at a declared object: what is remembered, what is live, what differs. Changes nothing. Used by apply-object.ts and `plan --state`.
+import type { DeclaredObject } from "../core/declared-object.ts";
+import type { AppliedRecord, ReadOnlyField } from "../tasks/applied-record.ts";
+import { type Difference, findDifferences, type Knowledge } from "./differences.ts";
+import { etagOf, readLive } from "./live-object.ts";
+import type { LookParts } from "./ports.ts";
+
+/** What a look found. `syncJobId`: whose object it is, in digits, where that is known. `etag`: to send back with a change. */
+export type Look =
+  | { readonly state: "missing"; readonly record: AppliedRecord; readonly detail: string }
+  | {
+      readonly state: "found";
+      readonly knowledge: Knowledge;
+      readonly record: AppliedRecord;
+      readonly readOnly: readonly ReadOnlyField[];
+      readonly differences: readonly Difference[];
+      readonly isReadable: boolean;
+      readonly syncJobId: string | undefined;
+      readonly etag: string | undefined;
+    };
+
+/** How to look. `isFresh`: nothing that was read before now will do. `isStale`: what is remembered is not true any more. */
+export interface LookOptions {
+  readonly isFresh: boolean;
+  readonly isStale: boolean;
+}
+
+/**
+ * Looks at an object.
+ * @throws ServiceError when it cannot be read; NewerVersionError when a newer version remembers it.
+ */
+export async function lookAt(
+  object: DeclaredObject,
+  parts: LookParts,
+  { isFresh, isStale }: LookOptions,
+): Promise<Look> {
+  const { memory, owner, forgetBeforeMs = 0 } = parts;
+  const kept = await memory.record(owner, object);
+  const counts = ({ atMs }: { readonly atMs: number }) => atMs >= forgetBeforeMs;
+  const refused = Object.fromEntries(Object.entries(kept.refused).filter(([, refusal]) => counts(refusal)));
+  const record = { ...kept, refused };
+  const readOnly = (await memory.readOnly(owner.service, object.kind)).filter(counts);
+  const live = await readLive(object, parts, isFresh || record.sent.length > 0);
+  if (live.state === "missing") return { state: "missing", record, detail: live.detail };
+  const isReadable = live.state === "read";
+  const entity = isReadable ? live.entity : undefined;
+  const knowledge = { entity, record, readOnly, isStale };
+  return {
+    state: "found",
+    knowledge,
+    record,
+    readOnly,
+    differences: findDifferences(object, knowledge),
+    isReadable,
+    syncJobId: isReadable ? live.syncJobId : undefined,
+    etag: entity === undefined ? (record.etag ?? undefined) : etagOf(entity),
+  };
+}

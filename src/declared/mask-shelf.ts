@@ -1,0 +1,68 @@
+// Readings of the masks, shared: there is no way to read one mask, so whoever needs one reads the list, and those who need it at the same
+// time take the same reading. Used by live-object.ts; one for each process.
+import { systemClock } from "../core/clock.ts";
+import type { ObjectOwner } from "../core/declared-object.ts";
+import type { Mask, SyncService } from "../service/client.ts";
+
+/** The most masks that are read. */
+const masksMax = 20_000;
+/** How long a reading is kept for whom it is fresh enough. */
+export const readingKeptMs = 10_000;
+const readingsMax = 100;
+
+/** The masks of one repository by id, as text. */
+export type Masks = ReadonlyMap<string, Mask>;
+
+interface Reading {
+  readonly startedMs: number;
+  readonly masks: Promise<Masks>;
+}
+
+/** What a reading needs. `sinceMs`: by the monotonic clock; a reading that was begun then or later will do. Without it: one that begins now. */
+export interface ReadingOf {
+  readonly owner: ObjectOwner;
+  readonly service: SyncService;
+  readonly signal: AbortSignal;
+  readonly sinceMs: number | undefined;
+}
+
+/** The latest reading of each repository. */
+export class MaskShelf {
+  readonly #readings = new Map<string, Reading>();
+  readonly #nowMs: () => number;
+
+  constructor(nowMs: () => number = () => systemClock.monotonicMs()) {
+    this.#nowMs = nowMs;
+  }
+
+  /**
+   * The masks, by a reading that was begun late enough.
+   * @throws ServiceError when the list cannot be read.
+   */
+  async read({ owner, service, signal, sinceMs }: ReadingOf): Promise<Masks> {
+    const nowMs = this.#nowMs();
+    const key = JSON.stringify([owner.service, owner.repository]);
+    const known = this.#readings.get(key);
+    if (known !== undefined && known.startedMs >= (sinceMs ?? nowMs)) return known.masks;
+    for (const [other, { startedMs }] of this.#readings)
+      if (startedMs < nowMs - readingKeptMs || this.#readings.size >= readingsMax) this.#readings.delete(other);
+    const masks = walk(service, owner, signal);
+    const reading = { startedMs: nowMs, masks };
+    this.#readings.set(key, reading);
+    // Who comes after a failure reads anew.
+    masks.catch(() => {
+      if (this.#readings.get(key) === reading) this.#readings.delete(key);
+    });
+    return masks;
+  }
+}
+
+async function walk(service: SyncService, { repository }: ObjectOwner, signal: AbortSignal): Promise<Masks> {
+  const masks = new Map<string, Mask>();
+  const query = repository === null ? {} : { repository };
+  for await (const page of service.pages("GetJobMasks", query, { signal, itemsMax: masksMax })) {
+    for (const mask of page.items)
+      if (mask.maskId !== undefined && mask.maskId !== null) masks.set(String(mask.maskId), mask);
+  }
+  return masks;
+}

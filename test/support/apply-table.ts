@@ -1,0 +1,55 @@
+// The error table of `apply` as the code has it, in Markdown: the third table of docs/errors.md. Printed by error-table.ts.
+import type { ErrorKind } from "../../src/core/error-kind.ts";
+import { type PutFailure, readPutFailure } from "../../src/declared/put-refusal.ts";
+import { ServiceError } from "../../src/service/service-error.ts";
+import { judge, reasonOf } from "../../src/work/judge.ts";
+
+/** One row of the table of failures. */
+export interface FailureRow {
+  readonly what: string;
+  readonly kind: ErrorKind;
+  readonly status?: number;
+  readonly sent: "no" | "maybe";
+}
+
+const putMeaning: Readonly<Record<Exclude<PutFailure, "not-done" | "unknown">, readonly [string, string]>> = {
+  field: ["the field is found; the others go on", "failed (read-only-field)"],
+  missing: ["give up", "failed (no-target)"],
+  changed: ["read and PUT again, twice at most", "failed (refused)"],
+  "wants-etag": ["target: once with `If-Match: *`; else give up", "failed (refused)"],
+};
+
+const verdicts = {
+  "give-up": "give up",
+  retry: "later again, after a look",
+  verify: "later again, after a look",
+  wait: "wait, no attempt spent",
+  again: "go on where it was",
+} as const;
+
+/** The head and the rows. */
+export function applyRows(rows: readonly FailureRow[]): readonly [readonly string[], readonly (readonly string[])[]] {
+  const shown = rows.map((row) => {
+    const verdict = judge(row, "apply");
+    const isWait = verdict === "wait" || verdict === "again";
+    const missing = row.kind === "not-found" ? "failed (no-target)" : `failed (${reasonOf[row.kind]})`;
+    const read = [verdicts[verdict], isWait ? "missed (throttled)" : missing];
+    const put = putCells(row, isWait);
+    return [
+      row.what,
+      ...read.map((cell) => (verdict === "again" ? cell.replace("throttled", "too-late") : cell)),
+      ...put,
+    ];
+  });
+  return [["answer or failure", "look: verdict", "look: last word", "PUT: verdict", "PUT: last word"], shown];
+}
+
+function putCells(row: FailureRow, isWait: boolean): readonly string[] {
+  const error = new ServiceError({ ...row, operation: "UpdateSyncJobById", method: "PUT", path: "", problem: "" });
+  const failure = readPutFailure(error);
+  if (failure !== "not-done" && failure !== "unknown") return putMeaning[failure];
+  const verdict = judge(row, "apply");
+  if (isWait) return [verdicts[verdict], verdict === "again" ? "missed (too-late)" : "missed (throttled)"];
+  const first = row.kind === "contract" ? "look and PUT once more; then give up" : verdicts[verdict];
+  return [first, `${failure === "unknown" ? "unknown" : "failed"} (${reasonOf[row.kind]})`];
+}
