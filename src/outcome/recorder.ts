@@ -14,8 +14,8 @@ export interface OutcomeHistory {
   untold(taskId: string): Promise<Outcome | number | undefined>;
 }
 
-/** What became of a task. `ended`: it is over. `ended-unawaited`: the same, and no chain waits for it. `moved-on`: its start, or the memory of a poll, has gone further than the outcome knows. */
-type Ended = "ended" | "ended-unawaited" | "moved-on";
+/** What became of a task. `ended`: it is over. `ended-unawaited`: the same, and no chain waits for it. `stands`: it had its outcome before, told or not. `moved-on`: its start, or the memory of a poll, has gone further than the outcome knows. */
+export type Ended = "ended" | "ended-unawaited" | "stands" | "moved-on";
 
 /** The recorder. */
 export interface Recorder {
@@ -28,7 +28,7 @@ export interface Recorder {
 const endedBy: Readonly<Record<Recorded, Ended>> = {
   recorded: "ended-unawaited",
   "recorded-awaited": "ended",
-  stands: "ended",
+  stands: "stands",
   "moved-on": "moved-on",
 };
 

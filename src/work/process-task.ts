@@ -4,7 +4,7 @@ import { backoffMs } from "../core/backoff.ts";
 import { systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
-import type { Recorder } from "../outcome/recorder.ts";
+import type { Ended, Recorder } from "../outcome/recorder.ts";
 import type { SettleFrom } from "../store/history.ts";
 import { isRedisOutage } from "../store/redis.ts";
 import { coveredSlotsMax, type Outcome } from "../tasks/outcome.ts";
@@ -61,7 +61,7 @@ export async function endAbandoned(
     const startedAtMs = entry?.sentAtMs;
     const ending: Ending =
       state === "claimed" ? { ...unknown, status: "not-started", evidence: "direct" } : { ...unknown, startedAtMs };
-    if (await finish(task, { ending, from }, context)) return;
+    if ((await finish(task, { ending, from }, context)) !== "moved-on") return;
   }
 }
 
@@ -110,8 +110,7 @@ async function toVerdict(task: Task, step: Step, { parts, recorder, attempt }: V
       // Whoever settled it may have died before it told the outcome or gave everything back.
       await releaseRun(task, parts);
       await release(task, parts);
-      const tellerUntilMs = await recorder.retell(task.id);
-      return tellerUntilMs === undefined ? done : snooze(tellerUntilMs);
+      return onceTold(task, done, recorder);
     }
     case "expanded":
       await release(task, parts);
@@ -132,12 +131,30 @@ async function toVerdict(task: Task, step: Step, { parts, recorder, attempt }: V
         });
         return retry(afterMs, reason);
       }
-      return (await finish(task, step, context)) ? giveUp : snooze((await parts.nowMs()) + movedOnMs);
+      return conclude(task, { step, verdict: giveUp }, context);
     }
-    case "end":
-      if (!(await finish(task, step, context))) return snooze((await parts.nowMs()) + movedOnMs);
-      return step.ending.status === "skipped" || step.ending.status === "missed" ? skipped : done;
+    case "end": {
+      const isUnsent = step.ending.status === "skipped" || step.ending.status === "missed";
+      return conclude(task, { step, verdict: isUnsent ? skipped : done }, context);
+    }
   }
+}
+
+async function conclude(
+  task: Task,
+  { step, verdict }: { readonly step: Extract<Step, { step: "end" | "retry" }>; readonly verdict: Verdict },
+  context: FinishContext,
+): Promise<Verdict> {
+  const ended = await finish(task, step, context);
+  if (ended === "moved-on") return snooze((await context.parts.nowMs()) + movedOnMs);
+  // A Redis that died between writing and answering is asked again, and says that the outcome stands: nobody may have told it.
+  return ended === "stands" ? onceTold(task, verdict, context.recorder) : verdict;
+}
+
+/** The verdict, or a sleep while somebody else may still tell the outcome. */
+async function onceTold(task: Task, verdict: Verdict, recorder: Recorder): Promise<Verdict> {
+  const tellerUntilMs = await recorder.retell(task.id);
+  return tellerUntilMs === undefined ? verdict : snooze(tellerUntilMs);
 }
 
 interface FinishContext {
@@ -146,26 +163,26 @@ interface FinishContext {
   readonly attempts: number;
 }
 
-/** Records the outcome. Answers false when the task has moved on, so that the ending is not true any more, or may not be true: it is looked at again. */
+/** Records the outcome. Answers `moved-on` when the task has, so that the ending is not true any more, or may not be true: it is looked at again. */
 async function finish(
   task: Task,
   { ending, from }: { readonly ending: Ending; readonly from?: SettleFrom | undefined },
   { parts, recorder, attempts }: FinishContext,
-): Promise<boolean> {
+): Promise<Ended> {
   // That nothing was sent is read from the journal: true only if Redis has not forgotten what stood there.
   const shut = from?.state === "claimed" && ending.status !== "unknown" ? await parts.shut(task) : undefined;
-  if (shut === "hold") return false;
+  if (shut === "hold") return "moved-on";
   const told = shut === "loss" ? lostWithRedis : ending;
   const finishedAtMs = Math.max(await parts.nowMs(), told.startedAtMs ?? 0);
   const poll = await pollChange(task, told, parts);
   const outcome = toOutcome(task, told, { finishedAtMs, attempts, changed: poll?.changed });
   const ended = await recorder.record(outcome, from, poll?.note);
-  if (ended === "moved-on") return false;
+  if (ended === "moved-on") return ended;
   // The lease went with the outcome, and who was answered at once never followed.
   const wasAnsweredAtOnce = from?.isAnswer === true && ending.sends === 1;
   if (task.kind === "run" && !wasAnsweredAtOnce) await unfollow(task, parts);
   if (ended !== "ended-unawaited") await release(task, parts);
-  return true;
+  return ended;
 }
 
 /** What waits for this task may go on. Its own ending stands: whatever fails here is made good by the scheduler's sweep. */

@@ -5,7 +5,7 @@ import type { LedgerEntry } from "../../src/sandbox/ledger.ts";
 import { History } from "../../src/store/history.ts";
 import type { StartEntry } from "../../src/store/start-entry.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
-import type { Outcome, OutcomeStatus } from "../../src/tasks/outcome.ts";
+import type { Outcome } from "../../src/tasks/outcome.ts";
 import type { Task } from "../../src/tasks/task.ts";
 import type { ChaosHouse } from "./chaos-house.ts";
 import type { StartChaos } from "./plan-starts.ts";
@@ -28,7 +28,7 @@ const sendsMax = 3;
 const permissionMsMax = 5_000 + 500;
 /** As long after a permission a run may begin (attribution.ts). */
 const mistakenWithinMs = 22_000;
-const neverStarted: ReadonlySet<OutcomeStatus> = new Set(["not-started", "skipped", "missed"]);
+const neverStarted: ReadonlySet<string> = new Set(["not-started", "skipped", "missed"]);
 
 /** Checks one chaos of starts, when everything stands still. */
 export async function checkStarts(
@@ -126,7 +126,9 @@ function checkTold(tasks: readonly Task[], { house, plan, outcomes, started }: C
     const isFalse = [...statuses].some(
       (one) => one !== "unknown" && started.has(id) === /not-started|skipped|missed/.test(one),
     );
-    return isFalse || (status !== "unknown" && !statuses.has("unknown")) ? [other] : [];
+    // Skipped or missed: whichever it is after a loss, nothing was sent both times.
+    const saysSame = [...statuses, status].every((one) => one !== undefined && neverStarted.has(one));
+    return isFalse || (status !== "unknown" && !statuses.has("unknown") && !saysSame) ? [other] : [];
   });
 }
 

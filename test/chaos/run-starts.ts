@@ -13,6 +13,8 @@ import type { RunSeed } from "./run-seeds.ts";
 
 const toldEventsMax = 400;
 const jobs = 60;
+/** A Redis that is started again on a busy machine takes its time. */
+const againMax = 120;
 const serviceSettings =
   "timeouts: { request: 2s }, limits: { concurrency: 8 }, breaker: { after: 5, probe: 1s }, " +
   "mapping: { activity: { id: item.activityId, syncJobId: item.syncJobId, startedAt: item.startedAt, " +
@@ -112,7 +114,7 @@ async function again(what: () => Promise<void>): Promise<void> {
     try {
       return await what();
     } catch (error) {
-      if (round === 20) throw error;
+      if (round === againMax) throw error;
       await delay(500);
     }
   }
