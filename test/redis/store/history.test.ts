@@ -52,7 +52,7 @@ describe("the history", () => {
     const told: unknown[] = [];
     const note = (event: string, fields?: object) => told.push([event, fields]);
     const { record, retell } = createRecorder(history, { info: note, warn: note, error: note });
-    expect(await record(outcome)).toBe("ended");
+    expect(await record(outcome)).toBe("stands");
     expect(await retell("untold")).toBeGreaterThan(0);
     expect(told).toEqual([]);
     await store.redis.zadd(store.key("untold"), 1, "untold");
