@@ -2,7 +2,18 @@
 // Taken and given back by rename, so it never exists without the note of who holds it.
 // A holder that died is recognised by its process id and start time, and its lock is taken over.
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Problem } from "./run.mjs";
@@ -69,17 +80,31 @@ function tryRename(from, to) {
   }
 }
 
-/** Undefined when the lock is gone by now. A lock without a readable note has a dead owner. */
+/** Undefined when there is none by now: gone, or empty, so that the next rename gets it. A note that cannot be read has a dead owner. */
 function readOwner(directory) {
+  let note;
   try {
-    return JSON.parse(readFileSync(join(directory, "owner.json"), "utf8"));
+    note = openSync(join(directory, "owner.json"));
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes(error.code)) return undefined;
+    throw error;
+  }
+  try {
+    const owner = parseJson(readFileSync(note, "utf8"));
+    // Never by the name alone: by now it may be another one's lock, and alive.
+    return typeof owner?.token === "string"
+      ? owner
+      : { pid: 0, startedAt: "", token: `unreadable-${fstatSync(note).ino}` };
+  } finally {
+    closeSync(note);
+  }
+}
+
+function parseJson(text) {
+  try {
+    return JSON.parse(text);
   } catch {
-    try {
-      statSync(directory);
-      return { pid: 0, startedAt: "", token: `unreadable-${Date.now()}` };
-    } catch {
-      return undefined;
-    }
+    return undefined;
   }
 }
 

@@ -90,7 +90,7 @@ async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise
       return stepPoll(task, parts, attempt);
     case "delete": {
       const owner = randomUUID();
-      return stepDelete(task, parts, { owner, entry: await parts.journal.claim(task.id, owner) });
+      return stepDelete(task, parts, { owner, entry: await parts.journal.claim(task.id, owner, { ...task, leaseMs }) });
     }
     case "apply":
       return stepApply(task, parts, attempt);

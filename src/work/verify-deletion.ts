@@ -9,7 +9,6 @@ import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
 import type { WorkParts } from "./parts.ts";
-import { leaseMs } from "./run.ts";
 import { sendAgain } from "./send-start.ts";
 import { type Claim, type Ending, end, type Step } from "./step.ts";
 import { endingOf, isLost, noteLoss } from "./verify.ts";
@@ -44,7 +43,6 @@ export async function verifyDeletion(task: Task, { parts, claim, guard }: Lost):
   if (service === undefined)
     return finish({ ...endingOf(lost), reason: "policy-removed" }, "the service was removed meanwhile");
   if (policy?.onUnknown === "give-up") return finish(endingOf(lost), "the policy says give-up");
-  await parts.leases.acquire(task, task.id, leaseMs);
   const look = await lookAt(task, service);
   const nowMs = await parts.nowMs();
   const ageMs = nowMs - (entry.lastSentAtMs ?? sentAtMs);

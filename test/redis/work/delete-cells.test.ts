@@ -273,7 +273,9 @@ describe("a sync job that a run holds", () => {
         deletes: [],
         policy: { overlap },
       });
-      await parts.leases.acquire(task, "nightly__run__42__1", 60_000);
+      const run = { ...task, id: "nightly__run__42__1" };
+      await parts.journal.claim(run.id, "its worker");
+      await parts.leases.acquire(run, "its worker", 60_000);
       expect(told(await step())).toBe(becomes);
       expect(asked).toEqual([]);
     }

@@ -48,6 +48,11 @@ describe("withLock", () => {
     expect(await withLock(lock, () => "mine", { waitMs: 0 })).toBe("mine");
   });
 
+  it("takes over an empty folder", async () => {
+    mkdirSync(lock);
+    expect(await withLock(lock, () => "mine", { waitMs: 0 })).toBe("mine");
+  });
+
   it("waits for a living holder, says so, and gives up in the end", async () => {
     const waits: number[] = [];
     const inner = withLock(lock, () => withLock(lock, () => "never", { waitMs: 0, onWait: (pid) => waits.push(pid) }));
@@ -60,7 +65,7 @@ describe("withLock", () => {
     const module = new URL("../../../scripts/bootstrap/lock.mjs", import.meta.url).href;
     const script = `const { withLock } = await import(${JSON.stringify(module)});
       const { mkdirSync, rmdirSync } = await import("node:fs");
-      for (let round = 0; round < 5; round += 1)
+      for (let round = 0; round < 50; round += 1)
         await withLock(${JSON.stringify(lock)}, async () => {
           mkdirSync(${JSON.stringify(join(folder, "inside"))}); // fails when another one is inside
           await new Promise(setImmediate);
