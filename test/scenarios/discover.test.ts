@@ -40,7 +40,7 @@ services:
     baseUrl: ${baseUrl}
     token: { env: TEST_TOKEN }
 ${yaml.map((line) => `    ${line}`).join("\n")}
-defaults: { follow: { until: settled, deadline: 20s } }
+defaults: { follow: { until: settled, quietFor: 2s, deadline: 20s } }
 policies:
 ${policies}`;
   expect((await world.configure({ text })).event).toBe("config.reloaded");

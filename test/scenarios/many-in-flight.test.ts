@@ -23,7 +23,7 @@ const sleepers = 1_000;
 const timing = { ...shortTiming, wokenPaceMs: 120_000 };
 const pace = { gapMs: 100, fastestMs: 200, slowestMs: 300 };
 const policies = `  - { name: ends, service: main, repository: HR, run: { syncJobs: [3] } }
-  - { name: goes-on, service: main, repository: HR, run: { syncJobs: [7] }, follow: { until: settled, deadline: 1h } }`;
+  - { name: goes-on, service: main, repository: HR, run: { syncJobs: [7] }, follow: { until: settled, deadline: 1h, unreadableFor: 1h } }`;
 
 /** Leaves a thousand runs in Redis that were started and have not ended. */
 const before: WorldOptions["before"] = async (target) => {

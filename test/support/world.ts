@@ -23,6 +23,7 @@ export const shortTiming: WorkTiming = {
   ...defaultTiming,
   baselineWithinMs: 3_000,
   verifyForMs: 3_000,
+  unreadableForMs: 3_000,
   unknownPolicyForMs: 1_500,
   queueForLeaseMs: 250,
   followPaceMs: [100, 1_000],
