@@ -179,16 +179,16 @@ describe("syncline serve", () => {
     }
   }, 90_000);
 
-  it("does not send when it was stopped for too long between permission and request (SIGSTOP), nor does its heir twice (P2)", async () => {
+  it("sends at most once when it is stopped for too long while its request is out (SIGSTOP), and so does its heir (P2)", async () => {
     const prefix = `${redis.prefix}-stopped`;
+    sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 2_000 }]);
     const zombie = await serve(prefix, "--roles", "worker");
     const queued = await syncline(["run", "by-hand", "--config", file, "--prefix", prefix, "--json"], environment());
     const [task = ""] = JSON.parse(queued.out).tasks;
     const store = await openStore({ url: redis.url, prefix });
     try {
-      const state = async () => store.redis.hget(store.key("start", task), "state");
-      while ((await state()) === null);
-      // Wherever it is now: it sleeps past its lock, another one takes over, and then it wakes up.
+      // Its request is on the way: it sleeps past its lock, another one takes over, and then it wakes up.
+      await untilArrived();
       zombie.kill("SIGSTOP");
       const heir = await serve(prefix, "--roles", "worker");
       await heir.until(({ event, taskId }) => event === "task.stalled" && taskId === task);
