@@ -199,6 +199,7 @@ function toFollow(input: PolicyInput, defaults: DefaultsInput, action: Action): 
     quietForMs: toMs(follow.quietFor) ?? policyDefaults.followQuietForMs,
     unreadableForMs: toMs(follow.unreadableFor) ?? policyDefaults.followUnreadableForMs,
     blockedAfterMs: blockedAfterMs !== undefined && blockedAfterMs < deadlineMs ? blockedAfterMs : undefined,
+    ...(follow.appearsWithin === undefined ? {} : { appearsWithinMs: parseDuration(follow.appearsWithin) }),
     conflictsMax: until === "accepted" ? undefined : follow.conflictsMax,
   };
 }

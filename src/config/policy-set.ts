@@ -133,6 +133,8 @@ export interface Follow {
   readonly unreadableForMs: number;
   /** How long nothing may finish while an approval waits, before the run is blocked, less than the deadline; undefined: approvals are not read. */
   readonly blockedAfterMs: number | undefined;
+  /** So soon after a start its activity stands in the list, as the operator vouches; undefined: nobody knows. */
+  readonly appearsWithinMs?: number;
   /** More new conflicts make the outcome `conflicts`; undefined: as 0. */
   readonly conflictsMax: number | undefined;
 }

@@ -30,8 +30,8 @@ export interface Attribution {
 const skewMs = 2_000;
 /** How long after its acceptance a run may begin. */
 const beginsWithinMs = 15_000;
-/** What began so long before the start is surely not its own, whatever the clocks say. */
-const surelyBeforeMs = 300_000;
+/** What began so long before the start is surely not its own, whatever the clocks say. In milliseconds. */
+export const surelyBeforeMs = 300_000;
 
 /** Picks the activities of one start and says how sure that is. */
 export function attributeTo(

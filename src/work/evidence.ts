@@ -8,7 +8,7 @@ import type { SeenItem } from "../store/seen-item.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { Feed } from "../tasks/feed.ts";
 import type { Task } from "../tasks/task.ts";
-import { type Attribution, attributeTo } from "./attribution.ts";
+import { type Attribution, attributeTo, surelyBeforeMs } from "./attribution.ts";
 import type { WorkParts } from "./parts.ts";
 
 const baselineSchema = z.object({
@@ -85,6 +85,8 @@ export interface Appeared extends Attribution {
   readonly conflictDetails: FeedStatus;
   /** True when the mapping says whose an activity is and whether it is final. */
   readonly attributable: boolean;
+  /** True when an activity of the sync job appeared since the baseline that could be of this start, however far apart the clocks are. */
+  readonly syncJobSeen: boolean;
   /** True when anything at all appeared in the activities since the baseline. */
   readonly grew: boolean;
   /** Conflicts that appeared since the baseline, of this sync job where the mapping says so; undefined when the baseline is missing. */
@@ -113,6 +115,7 @@ export async function appearedSince(task: Task, parts: WorkParts, entry: StartEn
       (hasBaseline || (entry.knownSeq !== undefined && (reader?.knows("startedAt") ?? false))) &&
       (reader?.knows("syncJobId") ?? false) &&
       (reader?.knows("finished") ?? false),
+    syncJobSeen: activities.items.filter(isOf(task)).some(couldBeginAfter(sentAtMsOf(entry) - surelyBeforeMs)),
     grew: began.length > 0,
     newConflicts: baseline.conflictDetails === null ? undefined : conflicts.length,
   };
@@ -130,6 +133,10 @@ async function readSince(
   const status = await book.status(feed);
   const items = seq === undefined ? [] : await book.discoveredSince(feed, seq);
   return { status, items: items.filter(({ firstSeq }) => firstSeq <= status.seq) };
+}
+
+function couldBeginAfter(instantMs: number): (item: SeenItem) => boolean {
+  return ({ startedAtMs = instantMs }) => startedAtMs >= instantMs;
 }
 
 /**

@@ -1,9 +1,10 @@
 // A start whose answer never came: did it happen? Looks at the feeds. Called by run.ts.
 //
 //   an activity of it ─▶ confirmed, followed on     nothing in time ─▶ unknown, with the evidence; sent again by onUnknown: retry alone
+//                                                   └─ follow.appearsWithin ─▶ shown absent ─▶ sent once more, then not-started
 //
-// That nothing appears never shows that nothing was started: an activity can come late. `not-started` is said only where the request
-// surely did not arrive, or was refused (send-start.ts).
+// That nothing appears shows that nothing was started only where the operator says how late an activity can be. Else `not-started` is
+// said only where the request surely did not arrive, or was refused (send-start.ts).
 import type { Policy } from "../config/policy-set.ts";
 import type { AnswerLoss, StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
@@ -11,7 +12,10 @@ import { type Appeared, appearedSince, follow } from "./evidence.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain } from "./send-start.ts";
 import { type Claim, type Ending, end, type Step } from "./step.ts";
-import type { WorkTiming } from "./timing.ts";
+import { sendWithinMs, type WorkTiming } from "./timing.ts";
+
+/** A start that is shown to be absent is sent so often in all. */
+const absentSendsMax = 2;
 
 /** How a start without evidence ends. A 500 says that it failed, but it has been seen to lie: absence for a while proves nothing. */
 export function endingOf(loss: AnswerLoss): Pick<Ending, "status" | "evidence" | "reason" | "answerLost"> {
@@ -72,17 +76,32 @@ export async function verifyStart(
     });
     return { step: "snooze", untilMs: nowMs };
   }
-  const lookUntilMs = (entry.lastSentAtMs ?? sentAtMs) + parts.timing.verifyForMs;
+  const lookForMs = lookFor(policy, parts.timing);
+  const lookUntilMs = (entry.lastSentAtMs ?? sentAtMs) + lookForMs;
   if (mayYetAppear(appeared, { nowMs, lookUntilMs, noticedAtMs: lost.atMs ?? 0, timing: parts.timing }))
     return { step: "snooze", untilMs: nowMs + 1_000 };
-  if (policy.onUnknown === "retry") {
+  const isAbsent =
+    policy.follow.appearsWithinMs !== undefined && isLookedFor(appeared, lookUntilMs) && !appeared.syncJobSeen;
+  if (policy.onUnknown === "retry" || (isAbsent && entry.sends < absentSendsMax)) {
     const acceptedEnds = policy.follow.until === "accepted";
     const again = await sendAgain(task, { parts, claim, acceptedEnds });
     if (again !== undefined) return again;
   }
   const { confidence } = appeared;
-  const detail = `${lost.detail}; ${whatWasSeen(task, appeared, { lookUntilMs, timing: parts.timing })}`;
+  const detail = `${lost.detail}; ${whatWasSeen(task, appeared, { lookUntilMs, lookForMs })}`;
+  if (isAbsent)
+    return end({ ...unknown, status: "not-started", evidence: "inferred", startedAtMs: undefined, detail }, from);
   return end({ ...unknown, detail, confidence }, from);
+}
+
+/** How long an activity has to appear after a permission. Where the operator vouches for a time, a request that went out late has all of it. */
+function lookFor({ follow: { appearsWithinMs } }: Policy, { verifyForMs }: WorkTiming): number {
+  return appearsWithinMs === undefined ? verifyForMs : Math.max(verifyForMs, sendWithinMs + appearsWithinMs);
+}
+
+/** Whether a walk that began after this instant could have shown an activity of the start. */
+function isLookedFor({ activities, attributable }: Appeared, lookUntilMs: number): boolean {
+  return attributable && (activities.walkStartedAtMs ?? 0) >= lookUntilMs;
 }
 
 /** Only an activity that is hardly anybody else's confirms a start that nobody answered. */
@@ -101,19 +120,21 @@ interface Patience {
  * late itself, after its worker and the walk's died together, and then nobody has looked yet. Bounded, since walks can fail.
  */
 function mayYetAppear(
-  { ours, activities, attributable }: Appeared,
+  appeared: Appeared,
   { nowMs, lookUntilMs, noticedAtMs, timing }: Patience & { readonly nowMs: number; readonly noticedAtMs: number },
 ): boolean {
   if (nowMs < lookUntilMs) return true;
-  const isLookedFor = (activities.walkStartedAtMs ?? 0) >= lookUntilMs;
   const isPatient = nowMs < Math.max(lookUntilMs, noticedAtMs) + timing.unreadableForMs;
-  return attributable && ours.length === 0 && !isLookedFor && isPatient;
+  return appeared.attributable && appeared.ours.length === 0 && !isLookedFor(appeared, lookUntilMs) && isPatient;
 }
 
-function whatWasSeen(task: Task, appeared: Appeared, { lookUntilMs, timing }: Patience): string {
-  const { ours, activities, attributable } = appeared;
+function whatWasSeen(
+  task: Task,
+  appeared: Appeared,
+  { lookUntilMs, lookForMs }: { lookUntilMs: number; lookForMs: number },
+): string {
+  const { ours } = appeared;
   if (ours.length > 0) return `${ours.length} activities of sync job ${task.target} may be of it or of another start`;
-  const isLookedFor = (activities.walkStartedAtMs ?? 0) >= lookUntilMs && attributable;
-  const lookedForS = Math.round(timing.verifyForMs / 1_000);
-  return isLookedFor ? `no activity of it appeared within ${lookedForS} s` : "the feeds cannot tell";
+  if (!isLookedFor(appeared, lookUntilMs)) return "the feeds cannot tell";
+  return `no activity of it appeared within ${Math.round(lookForMs / 1_000)} s`;
 }

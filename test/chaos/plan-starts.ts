@@ -87,7 +87,9 @@ function policy(random: SeededRandom, index: number): string {
   const shared = index > 0 && random.chance(0.2) ? [first - 10] : [];
   const syncJobs = [...shared, ...Array.from({ length: random.integer(1, 3) }, (_, more) => first + more)];
   const until = random.chance(0.5) ? "accepted" : "settled, deadline: 8s";
-  const run = `, overlap: ${random.pick(["allow", "allow", "skip", "queue"])}, follow: { until: ${until} }`;
+  // Longer than the service ever takes here between a request and its effect.
+  const within = random.chance(0.5) ? ", appearsWithin: 3s" : "";
+  const run = `, overlap: ${random.pick(["allow", "allow", "skip", "queue"])}, follow: { until: ${until}${within} }`;
   const onUnknown = random.weighted({ verify: 4, "give-up": 1, retry: 1 });
   const what = `${kind}: { syncJobs: [${syncJobs.join(", ")}] }`;
   return `  - { name: policy-${index}, service: main, ${what}, onUnknown: ${onUnknown}${kind === "run" ? run : ""} }`;

@@ -126,6 +126,47 @@ describe("onUnknown: give-up", () => {
   });
 });
 
+describe("a start of which no activity appears within the time that the operator vouches for (follow.appearsWithin)", () => {
+  const vouched = (name: string, syncJob: number, more = "") =>
+    story(syncJob, `, follow: { appearsWithin: 1s }${more}`).replace("name: story", `name: ${name}`);
+
+  it("did not happen: it is sent once more, and is not-started when that one is absent as well", async () => {
+    const { run, starts, log } = await start({
+      policies: [vouched("once", 3), vouched("never", 4), vouched("lost", 7)].join("\n"),
+      faults: ["reset,op=RunSyncJob,key=3,first=1", "reset,op=RunSyncJob,key=4", "lost-answer,op=RunSyncJob,key=7"],
+    });
+    const [once, never, lost] = await Promise.all([run("once"), run("never"), run("lost")]);
+    expect(once).toMatchObject({ status: "succeeded", answerLost: true, sends: 2 });
+    expect(never).toMatchObject({ status: "not-started", evidence: "inferred", reason: "answer-lost", sends: 2 });
+    expect(never).toMatchObject({
+      startedAt: null,
+      detail: expect.stringContaining("no activity of it appeared within"),
+    });
+    expect(lost).toMatchObject({ status: "succeeded", answerLost: true });
+    expect([starts(3), starts(4), starts(7)]).toEqual([1, 0, 1]);
+    expect(log.named("task.sent-again")).toHaveLength(2);
+  });
+
+  it("stays unknown, and is not sent again, beside an activity that could be its own", async () => {
+    const world = await start({ policies: vouched("story", 3), faults: ["reset,op=RunSyncJob,first=1"] });
+    const outcome = world.run("story");
+    await world.log.until(({ event }) => event === "task.answer-lost");
+    await Promise.all([startByHand(world, 3), startByHand(world, 3)]);
+    expect(await outcome).toMatchObject({ status: "unknown", reason: "answer-lost", confidence: "ambiguous" });
+    expect(world.log.named("task.sent-again")).toEqual([]);
+  });
+
+  it("stays unknown where the activities say nothing of whose they are", async () => {
+    const { run, sandbox } = await start({
+      policies: vouched("story", 3),
+      mapping: false,
+      faults: ["reset,op=RunSyncJob"],
+    });
+    expect(await run("story")).toMatchObject({ status: "unknown", reason: "answer-lost" });
+    expect(sandbox.requests()["RunSyncJob"]).toEqual({ cut: 1 });
+  });
+});
+
 describe("a sync job that somebody starts by hand at the same time", () => {
   it("leaves it open whose an activity is, unless the mapping says when it began", async () => {
     const world = await start({ policies: story(3), sandbox: { runMs: [1_000, 1_000] } });

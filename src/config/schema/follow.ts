@@ -44,6 +44,13 @@ const followSchema = z
         examples: ["30m"],
       })
       .exactOptional(),
+    appearsWithin: durationSchema("1s", "1d")
+      .meta({
+        description:
+          "You vouch for it: an activity of every start stands in the list so soon after the service has it. Then a start without an answer, of which nothing appeared by then, is `not-started` instead of unknown, and with `onUnknown: verify` it is sent once more before that (docs/errors.md). Without it nothing shows that a start did not happen.",
+        examples: ["2m"],
+      })
+      .exactOptional(),
     conflictsMax: z
       .int()
       .min(0)

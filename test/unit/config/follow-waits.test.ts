@@ -23,6 +23,17 @@ describe("how long a run's followers are patient", () => {
     expect(await waitsOf("{ deadline: 301s }")).toEqual([30_000, 300_000, 300_000]);
   });
 
+  it("is vouched for by whoever says how soon an activity appears, and by nobody else", async () => {
+    const appearsWithin = async (follow: string) => {
+      const text = fileWith(`  - { name: a, service: main, run: { syncJobs: [1] }, follow: ${follow} }`);
+      const loaded = await loadText(text);
+      return loaded.ok ? loaded.set.policies[0]?.follow.appearsWithinMs : loaded.problems;
+    };
+    expect(await appearsWithin("{ appearsWithin: 2m }")).toBe(120_000);
+    expect(await appearsWithin("{ until: accepted, appearsWithin: 2m }")).toBe(120_000);
+    expect(await appearsWithin("{ until: settled }")).toBeUndefined();
+  });
+
   it("is nothing to say of a run that nobody follows", async () => {
     const follow = "{ until: accepted, quietFor: 1m, unreadableFor: 1m, blockedAfter: off }";
     const policy = fileWith(`  - { name: a, service: main, run: { syncJobs: [1] }, follow: ${follow} }`);

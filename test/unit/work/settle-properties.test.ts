@@ -54,6 +54,7 @@ const evidences: fc.Arbitrary<RunEvidence> = fc.record({
   rivals: fc.integer({ min: 0, max: 2 }),
   attributable: fc.boolean(),
   grew: fc.boolean(),
+  syncJobSeen: fc.boolean(),
   newConflicts: maybe(fc.integer({ min: 0, max: 3 })),
   nowMs: fc.integer({ min: sentAtMs, max: 2_000_000 }),
   sentAtMs: fc.constant(sentAtMs),

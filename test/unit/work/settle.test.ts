@@ -41,6 +41,7 @@ function settled(changes: Partial<RunEvidence>) {
     rivals: 0,
     attributable: true,
     grew: true,
+    syncJobSeen: true,
     newConflicts: 0,
     nowMs: 3_000,
     sentAtMs: 1_000,
