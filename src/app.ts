@@ -38,6 +38,7 @@ import { PollMemories } from "./store/poll-memories.ts";
 import { Quarantines } from "./store/quarantines.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "./store/redis.ts";
 import { createSharedClock } from "./store/shared-clock.ts";
+import { SharedReadings } from "./store/shared-readings.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
 import type { DeliverNotices } from "./tasks/notice.ts";
@@ -199,6 +200,8 @@ function createParts(built: Built): WorkParts {
     leases: new Leases(store),
     book: new FeedBook(store),
     polls: new PollMemories(store),
+    readings: new SharedReadings(store),
+    isPolledTogether: (feed) => current.isPolledTogether(feed),
     read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
     chains,
