@@ -12,6 +12,7 @@ import type { Novelty } from "../store/known-items.ts";
 import type { SeenItem } from "../store/seen-item.ts";
 import type { Feed, FeedWalk, ItemFacts } from "../tasks/feed.ts";
 import { done, snooze, type Verdict } from "../tasks/verdict.ts";
+import { announceNew, type ItemAnnouncer } from "./announce-items.ts";
 import { beginCensus, type RunningCensus, readWholeMax } from "./census.ts";
 import { ItemSampling } from "./item-sampling.ts";
 import { compareShapes, readShape, shapeOf } from "./list-shape.ts";
@@ -49,6 +50,8 @@ export interface WalkParts {
   readonly limits?: StrategyLimits;
   /** How many items are logged; unless set, each walk may log as many as one feed in a minute. */
   readonly sampling?: ItemSampling;
+  /** Who wants new items beside the log; nobody unless set. */
+  readonly announcer?: ItemAnnouncer;
   readonly log: EventLog;
 }
 
@@ -73,6 +76,7 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
   } catch (error) {
     const failure = error instanceof LinkExpired ? error.cause : error;
     if (!(failure instanceof ServiceError)) throw error;
+    await announceNew(feed, before, parts);
     // Nothing is wrong with the list: it is read on from where it stopped.
     if (failure.kind === "throttled" || failure.kind === "cancelled" || signal.aborted) await parts.book.told(feed);
     if (failure.kind === "throttled")
@@ -133,6 +137,7 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
   // A walk that went on where another one stopped has not seen the pages before.
   const sawAll = whole && (known.underway === null || known.underway.next === null);
   const counted = sawAll && census !== undefined ? await countOf(census, list) : undefined;
+  await announceNew(feed, before, reading);
   await book.walked(feed, { startedAtMs, count: report.known.items, whole, census: counted });
   if (fresh > 0)
     log.info("feed.walked", { ...feed, count: report.known.items, fresh, first: isFirst, how: report.kind });
