@@ -65,6 +65,7 @@ export function createConsumers(
     pace,
     sampling: new ItemSampling(),
     announcer,
+    readings: parts.readings,
   };
   const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
   const noteDeletion = createDeletionWatch(new DeletedSyncJobs(store));

@@ -225,7 +225,7 @@ export interface SinkSettings {
   readonly giveUpAfterMs: number;
   /** Notices that may wait, 1 to 100,000. */
   readonly queueMax: number;
-  /** Lists whose new items it is told of, while they are followed; none unless set. */
+  /** Lists whose new items it is told of, while somebody reads them; none unless set. */
   readonly items?: readonly ListName[];
 }
 

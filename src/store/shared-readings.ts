@@ -1,18 +1,28 @@
-// One reading of a list for all polls that want it at about the same time: whoever is first reads, the others are given what it read. Called by
-// work/read-together.ts. Holds items as the service sent them, packed, for a minute at most; never answers with what began too early.
+// One reading of a list for all polls that want it at about the same time: whoever is first reads, the others are given what it read, and so is
+// the feed's walk. Called by work/read-together.ts and feeds/walk-feed.ts. Holds items as the service sent them, packed, for a minute at most;
+// never answers with what began too early.
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
+import * as z from "zod";
+import { withoutKnownSecrets } from "../core/secrets.ts";
 import { type Feed, feedId } from "../tasks/feed.ts";
 import { createScript, type Store } from "./redis.ts";
 
 /** What is read: the items of a list, or only how many there are. */
 export type ReadingKind = "items" | "count";
 
-/** A reading. `beganAtMs`: by Redis, before its first request. `items`: as the service sent them; undefined when the list is too long to be read. */
+const pagesSchema = z.array(
+  z.object({ url: z.string(), nextLink: z.string().exactOptional(), items: z.array(z.unknown()) }),
+);
+
+/** A page that was read: its items as the service sent them, its own link and the next one's. */
+export type ReadPage = Readonly<z.infer<typeof pagesSchema>[number]>;
+
+/** A reading. `beganAtMs`: by Redis, before its first request. `pages`: none where only the count was asked for; undefined when the list is too long to be read. */
 export interface SharedReading {
   readonly beganAtMs: number;
   readonly count: number;
-  readonly items: readonly unknown[] | undefined;
+  readonly pages: readonly ReadPage[] | undefined;
 }
 
 /** Who wants a reading. `sinceMs`: it must have begun then or later, and after `afterMs`. `turnOf`: it must have begun no earlier than this task first asked. */
@@ -76,15 +86,15 @@ const leaveLua = `if redis.call('HGET', KEYS[1], 'reader') == ARGV[1] then redis
 // KEYS: reading. ARGV: token.
 const leaveScript = createScript(`${leaveLua} return 1`);
 
-// KEYS: reading. ARGV: token, when it began, items in all, the packed items ('' for a list that is too long).
+// KEYS: reading. ARGV: token, when it began, items in all, the packed pages ('' for a list that is too long).
 const shareScript = createScript(`${now} ${leaveLua}
 if tonumber(redis.call('HGET', KEYS[1], 'beganMs') or 0) > tonumber(ARGV[2]) then return 0 end
-redis.call('HSET', KEYS[1], 'beganMs', ARGV[2], 'endedMs', now, 'count', ARGV[3], 'items', ARGV[4])
+redis.call('HSET', KEYS[1], 'beganMs', ARGV[2], 'endedMs', now, 'count', ARGV[3], 'pages', ARGV[4])
 return redis.call('PEXPIRE', KEYS[1], ${keepForMs})`);
 
 // KEYS: reading. ARGV: token.
 const aloneScript = createScript(`${now} ${leaveLua}
-redis.call('HDEL', KEYS[1], 'beganMs', 'endedMs', 'count', 'items')
+redis.call('HDEL', KEYS[1], 'beganMs', 'endedMs', 'count', 'pages')
 redis.call('HSET', KEYS[1], 'aloneUntilMs', now + ${aloneForMs})
 return redis.call('PEXPIRE', KEYS[1], ${aloneForMs})`);
 
@@ -125,33 +135,38 @@ export class SharedReadings {
 
   /** Shares what was read. Answers false when it is too large: then each reads for itself for ten minutes. */
   async share(feed: Feed, kind: ReadingKind, shared: SharedReading & { readonly token: string }): Promise<boolean> {
-    const { token, beganAtMs, count, items } = shared;
-    const packed = items === undefined ? "" : await this.#pack(items);
+    const { token, beganAtMs, count, pages } = shared;
+    const packed = pages === undefined ? "" : await this.#pack(pages);
     const key = this.#key(feed, kind);
     if (packed === undefined) await aloneScript(this.#store, [key], [token]);
     else await shareScript(this.#store, [key], [token, beganAtMs, count, packed]);
     return packed !== undefined;
   }
 
-  async #pack(items: readonly unknown[]): Promise<Buffer | undefined> {
+  /** What polls read of a list, if that began after this instant, they are not too long ago and it is all of the list. */
+  async newerThan(feed: Feed, atMs: number): Promise<SharedReading | undefined> {
+    const key = this.#key(feed, "items");
+    const began = await this.#store.redis.hget(key, "beganMs");
+    if (began === null || Number(began) <= atMs) return undefined;
+    const reading = await this.#read(key);
+    return reading?.pages === undefined || reading.pages.length === 0 ? undefined : reading;
+  }
+
+  async #pack(pages: readonly ReadPage[]): Promise<Buffer | undefined> {
     const { plainBytesMax, packedBytesMax } = this.#limits;
-    const plain = Buffer.from(JSON.stringify(items));
+    const plain = Buffer.from(withoutKnownSecrets(JSON.stringify(pages)));
     if (plain.length > plainBytesMax) return undefined;
     const packed = await promisify(gzip)(plain, { level: 1 });
     return packed.length > packedBytesMax ? undefined : packed;
   }
 
   async #read(key: string): Promise<SharedReading | undefined> {
-    const [began, count, packed] = await this.#store.redis.hmgetBuffer(key, "beganMs", "count", "items");
+    const [began, count, packed] = await this.#store.redis.hmgetBuffer(key, "beganMs", "count", "pages");
     if (!began || !count || !packed) return undefined;
     const { plainBytesMax } = this.#limits;
     const plain = packed.length === 0 ? undefined : await promisify(gunzip)(packed, { maxOutputLength: plainBytesMax });
-    const items: unknown = plain === undefined ? undefined : JSON.parse(plain.toString());
-    return {
-      beganAtMs: Number(began.toString()),
-      count: Number(count.toString()),
-      items: Array.isArray(items) ? items : undefined,
-    };
+    const pages = plain === undefined ? undefined : pagesSchema.safeParse(JSON.parse(plain.toString())).data;
+    return { beganAtMs: Number(began.toString()), count: Number(count.toString()), pages };
   }
 
   #key(feed: Feed, kind: ReadingKind): string {

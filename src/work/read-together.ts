@@ -1,11 +1,12 @@
 // Reads a polled list once for all polls that are due at about the same time, over all replicas; a list that one policy alone polls is just
-// read. Called by poll.ts. A poll is never given what was read before it was due, nor what its policy has judged already.
+// read. What was read whole goes to the feed's walk, too, which tells what is new. Called by poll.ts. A poll is never given what was read
+// before it was due, nor what its policy has judged already.
 import { randomUUID } from "node:crypto";
 import { createItemReader } from "../feeds/mapping.ts";
 import { operationOf } from "../feeds/service-lists.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { ReadingKind, ReadingTurn, ReadingWish } from "../store/shared-readings.ts";
+import type { ReadingKind, ReadingTurn, ReadingWish, ReadPage } from "../store/shared-readings.ts";
 import type { Feed } from "../tasks/feed.ts";
 import type { ListRead, ReadItem } from "./judge-list.ts";
 import type { WorkParts } from "./parts.ts";
@@ -36,7 +37,7 @@ const waitMs = { least: 100, most: 5_000 };
  */
 export async function readTogether(wish: ListWish, parts: WorkParts): Promise<ListAnswer> {
   const { feed, kind } = wish;
-  if (!parts.isPolledTogether(feed)) return read(wish, { parts, beganAtMs: await parts.nowMs() });
+  if (!parts.isPolledTogether(feed)) return readAlone(wish, parts);
   const turn = await parts.readings.ask(feed, kind, { ...wish, token: randomUUID() });
   switch (turn.turn) {
     case "wait": {
@@ -44,12 +45,12 @@ export async function readTogether(wish: ListWish, parts: WorkParts): Promise<Li
       return { answer: "wait", waitMs: Math.min(Math.max(elapsedMs, waitMs.least), waitMs.most) };
     }
     case "take": {
-      const { items, count, beganAtMs } = turn.reading;
-      if (items === undefined) return { answer: "too-long" };
-      return { answer: "read", list: kind === "count" ? { count, items: [] } : listOf(feed, parts, items), beganAtMs };
+      const { pages, count, beganAtMs } = turn.reading;
+      if (pages === undefined) return { answer: "too-long" };
+      return { answer: "read", list: kind === "count" ? { count, items: [] } : listOf(feed, parts, pages), beganAtMs };
     }
     case "alone":
-      return read(wish, { parts, beganAtMs: turn.beganAtMs });
+      return (await read(wish, { parts, beganAtMs: turn.beganAtMs })).answer;
     case "read":
       return readForAll(wish, parts, turn);
   }
@@ -57,18 +58,21 @@ export async function readTogether(wish: ListWish, parts: WorkParts): Promise<Li
 
 type OwnTurn = Extract<ReadingTurn, { turn: "read" | "alone" }>;
 
+/** A list that nobody else polls: all that remains is the feed's walk. */
+async function readAlone(wish: ListWish, parts: WorkParts): Promise<ListAnswer> {
+  const beganAtMs = await parts.nowMs();
+  const { answer, pages } = await read(wish, { parts, beganAtMs });
+  if (answer.answer === "read") await handOver(wish, parts, { token: "", beganAtMs, count: answer.list.count, pages });
+  return answer;
+}
+
 async function readForAll(wish: ListWish, parts: WorkParts, { token, beganAtMs }: OwnTurn): Promise<ListAnswer> {
   const { feed, kind } = wish;
-  const raw: unknown[] = [];
-  const onPage = async (items: readonly unknown[]) => {
-    raw.push(...items);
-    await parts.readings.goOn(feed, kind, token);
-  };
+  const onPage = () => parts.readings.goOn(feed, kind, token);
   try {
-    const answer = await read(wish, { parts, beganAtMs, onPage });
+    const { answer, pages } = await read(wish, { parts, beganAtMs, onPage });
     const count = answer.answer === "read" ? answer.list.count : 0;
-    const items = answer.answer === "read" ? raw : undefined;
-    const isShared = await parts.readings.share(feed, kind, { token, beganAtMs, count, items });
+    const isShared = await handOver(wish, parts, { token, beganAtMs, count, pages });
     if (!isShared) parts.log.warn("poll.unshared", { ...feed, count });
     return answer;
   } catch (error) {
@@ -78,40 +82,60 @@ async function readForAll(wish: ListWish, parts: WorkParts, { token, beganAtMs }
   }
 }
 
+/** Shares what was read with other polls and the feed's walk. Answers false when it is too large. */
+async function handOver(
+  { feed, kind }: ListWish,
+  parts: WorkParts,
+  shared: Parameters<WorkParts["readings"]["share"]>[2],
+): Promise<boolean> {
+  const isForWalk = kind === "items" && shared.pages !== undefined;
+  if (shared.token === "" && !isForWalk) return true;
+  const isShared = await parts.readings.share(feed, kind, shared);
+  if (isShared && isForWalk) await parts.read(feed, { hurry: true });
+  return isShared;
+}
+
 interface Reading {
   readonly parts: WorkParts;
   readonly beganAtMs: number;
-  /** Told of each page, before the next one is asked for. */
-  readonly onPage?: (items: readonly unknown[]) => Promise<void>;
+  /** Called at each page, before the next one is asked for. */
+  readonly onPage?: () => Promise<void>;
+}
+
+interface ReadList {
+  readonly answer: Exclude<ListAnswer, { answer: "wait" }>;
+  /** Undefined when the list is too long. */
+  readonly pages: readonly ReadPage[] | undefined;
 }
 
 async function read(
   { feed, kind, service, signal }: ListWish,
   { parts, beganAtMs, onPage }: Reading,
-): Promise<ListAnswer> {
+): Promise<ReadList> {
   const operation = operationOf[feed.list];
   const query = feed.repository === null ? {} : { repository: feed.repository };
   if (kind === "count") {
     const count = await service.count(operation, query, { signal });
-    return { answer: "read", list: { count, items: [] }, beganAtMs };
+    return { answer: { answer: "read", list: { count, items: [] }, beganAtMs }, pages: [] };
   }
-  const items: unknown[] = [];
+  const pages: ReadPage[] = [];
   try {
-    for await (const page of service.pages(operation, query, { signal, itemsMax: pollItemsMax })) {
-      items.push(...page.items);
-      await onPage?.(page.items);
+    for await (const { items, url, nextLink } of service.pages(operation, query, { signal, itemsMax: pollItemsMax })) {
+      pages.push({ url, ...(nextLink === undefined ? {} : { nextLink }), items: [...items] });
+      await onPage?.();
     }
   } catch (error) {
-    if (error instanceof ServiceError && error.reason === "items-max") return { answer: "too-long" };
+    if (error instanceof ServiceError && error.reason === "items-max")
+      return { answer: { answer: "too-long" }, pages: undefined };
     throw error;
   }
-  return { answer: "read", list: listOf(feed, parts, items), beganAtMs };
+  return { answer: { answer: "read", list: listOf(feed, parts, pages), beganAtMs }, pages };
 }
 
-function listOf(feed: Feed, parts: WorkParts, raw: readonly unknown[]): ListRead {
+function listOf(feed: Feed, parts: WorkParts, pages: readonly ReadPage[]): ListRead {
   const reader = parts.itemReader(feed) ?? createItemReader(feed.list);
   const items = new Map<unknown, ReadItem>();
-  for (const item of raw) {
+  for (const item of pages.flatMap((page) => page.items)) {
     const facts = reader.read(item);
     // Pages shift while the list changes: an item that comes twice is still one. Without a key nobody can tell.
     items.set(reader.knows("id") ? facts.id : items.size, { item, facts });

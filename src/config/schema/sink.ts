@@ -100,7 +100,7 @@ const sinkSchema = z.strictObject({
     .max(listNames.length)
     .meta({
       description:
-        "Lists whose new items come here as notices of kind `items`, each once, from every service and repository, while somebody follows the list.",
+        "Lists whose new items come here as notices of kind `items`, each once, from every service and repository, while runs follow the list or a poll reads it.",
       default: "none",
       examples: [["activities", "conflictDetails"]],
     })

@@ -43,6 +43,7 @@ function follow(list: keyof typeof paths & ListName, repository: string) {
     requests += 1;
   };
   const service = new SyncService({ baseUrl: cap.baseUrl, token: staticToken("x"), retries: 0, onRequest });
+  let given: Awaited<ReturnType<typeof readPages>> | undefined;
   /** What happens before each page is taken in, counted from 1. */
   let beforePage: (page: number) => Promise<void> = async () => {};
   const read = async () => {
@@ -66,6 +67,9 @@ function follow(list: keyof typeof paths & ListName, repository: string) {
       held: async () => undefined,
       itemReader: () => createItemReader(list, { id: `item.${ids[list]}` }),
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
+      readings: {
+        newerThan: async (_feed, atMs) => (given !== undefined && given.beganAtMs > atMs ? given : undefined),
+      },
       log,
     };
     await walkFeed({ v: 1, kind: "feed-walk", ...feed }, parts, new AbortController().signal);
@@ -77,7 +81,22 @@ function follow(list: keyof typeof paths & ListName, repository: string) {
   const on = (hook: typeof beforePage) => {
     beforePage = hook;
   };
-  return { read, known, reported, status, on, log, close: () => service.close() };
+  const give = (reading: typeof given) => {
+    given = reading;
+  };
+  return { read, known, reported, status, on, give, log, close: () => service.close() };
+}
+
+/** What a poll reads, in the shape in which it is shared. */
+async function readPages(list: keyof typeof paths) {
+  const service = new SyncService({ baseUrl: cap.baseUrl, token: staticToken("x"), retries: 0 });
+  const beganAtMs = await redisTimeMs(store);
+  const pages: { url: string; nextLink?: string; items: readonly unknown[] }[] = [];
+  const operation = list === "activities" ? "GetActivities" : "GetConflictDetails";
+  for await (const { url, nextLink, items } of service.pages(operation))
+    pages.push({ url, ...(nextLink === undefined ? {} : { nextLink }), items });
+  await service.close();
+  return { beganAtMs, pages };
 }
 
 const upTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1);
@@ -150,6 +169,39 @@ describe("a feed over SAP CAP", () => {
     expect(reported().sort((a, b) => a - b)).toEqual([-1, 300]);
     await write("POST", paths.activities, { activityId: 1, state: "s1" });
     for (const id of [-1, 300]) await write("DELETE", `${paths.activities}(${id})`);
+    await close();
+  });
+
+  it("is walked without a request over what a poll has just read, and goes on from there by itself", async () => {
+    const { read, known, reported, status, give, close } = follow("activities", "given");
+    give(await readPages("activities"));
+    expect(await read()).toBe(0);
+    expect(await known()).toEqual(upTo(250));
+    const requests: number[] = [];
+    for (let id = 251; id <= 253; id += 1) {
+      await write("POST", paths.activities, { activityId: id, state: "new" });
+      if (id === 252) give(await readPages("activities"));
+      requests.push(await read());
+    }
+    // A look at both ends; none; and from the last page on, since two walks have seen the list grow at its end.
+    expect(requests).toEqual([3, 0, 1]);
+    expect(reported()).toEqual([251, 252, 253]);
+    expect(await status()).toMatchObject({ count: 253, walks: 4 });
+    for (let id = 251; id <= 253; id += 1) await write("DELETE", `${paths.activities}(${id})`);
+    await close();
+  });
+
+  it("begins anew over what a poll has read when a walk had broken off at a page that is not there any more", async () => {
+    const { read, known, on, give, close } = follow("activities", "given after a crash");
+    on(async (page) => {
+      if (page === 3) throw new Error("killed");
+    });
+    await expect(read()).rejects.toThrow("killed");
+    on(async () => {});
+    const { beganAtMs, pages } = await readPages("activities");
+    give({ beganAtMs, pages: pages.map((page) => ({ ...page, url: `${page.url}&other=1` })) });
+    expect(await read()).toBe(0);
+    expect(await known()).toEqual(upTo(250));
     await close();
   });
 

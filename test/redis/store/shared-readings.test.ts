@@ -30,7 +30,8 @@ function setUp(limits?: ReadingLimits) {
     const turn = await ask({ sinceMs: 9e15 });
     if (turn.turn !== "read") throw new Error(turn.turn);
     const { token, beganAtMs } = turn;
-    const isShared = await readings.share(feed, "items", { token, beganAtMs, count: items?.length ?? 0, items });
+    const pages = items === undefined ? undefined : [{ url: "https://x/1", items: [...items] }];
+    const isShared = await readings.share(feed, "items", { token, beganAtMs, count: items?.length ?? 0, pages });
     return { beganAtMs, isShared };
   };
   return { feed, readings, ask, shareNow };
@@ -44,8 +45,12 @@ describe("a shared reading", () => {
     expect(await ask()).toMatchObject({ turn: "wait" });
     const items = [{ approvalId: "9007199254740993", itemName: "Entwurf ü", more: { deep: [1.5, null] } }];
     const { beganAtMs, token } = first as Extract<ReadingTurn, { turn: "read" }>;
-    await readings.share(feed, "items", { token, beganAtMs, count: 1, items });
-    expect(await ask()).toEqual({ turn: "take", reading: { beganAtMs, count: 1, items } });
+    const pages = [
+      { url: "https://x/1", nextLink: "https://x/2", items },
+      { url: "https://x/2", items: [] },
+    ];
+    await readings.share(feed, "items", { token, beganAtMs, count: 1, pages });
+    expect(await ask()).toEqual({ turn: "take", reading: { beganAtMs, count: 1, pages } });
   });
 
   it("is never given to whom it began too early for, nor to whom has judged it already", async () => {
@@ -66,13 +71,16 @@ describe("a shared reading", () => {
     expect(turn.turn).toBe("read");
     if (turn.turn === "read") await readings.leave(feed, "items", turn.token);
     await shareNow(["newer"]);
-    expect(await ask({ turnOf: "follower" })).toMatchObject({ turn: "take", reading: { items: ["newer"] } });
+    expect(await ask({ turnOf: "follower" })).toMatchObject({
+      turn: "take",
+      reading: { pages: [{ items: ["newer"] }] },
+    });
   });
 
   it("says of a list that is too long no more than that", async () => {
     const { ask, shareNow } = setUp();
     await shareNow(undefined);
-    expect(await ask()).toMatchObject({ turn: "take", reading: { items: undefined } });
+    expect(await ask()).toMatchObject({ turn: "take", reading: { pages: undefined } });
   });
 
   it("that is too large is read by each for itself", async () => {
@@ -94,6 +102,16 @@ describe("a shared reading", () => {
   });
 });
 
+it("a shared reading is given to whoever walks the list, if it is newer than the last walk and all of the list", async () => {
+  const { feed, readings, shareNow } = setUp();
+  expect(await readings.newerThan(feed, 0)).toBeUndefined();
+  const { beganAtMs } = await shareNow(["one"]);
+  expect(await readings.newerThan(feed, beganAtMs - 1)).toMatchObject({ beganAtMs, pages: [{ items: ["one"] }] });
+  expect(await readings.newerThan(feed, beganAtMs)).toBeUndefined();
+  await shareNow(undefined);
+  expect(await readings.newerThan(feed, 0)).toBeUndefined();
+});
+
 describe("a reader", () => {
   it("that dies or gives up is followed by the next one", async () => {
     const { feed, readings, ask } = setUp();
@@ -112,8 +130,8 @@ describe("a reader", () => {
   it("that was overtaken does not put its older reading in the place of a newer one", async () => {
     const { feed, readings, ask, shareNow } = setUp();
     const { beganAtMs } = await shareNow(["newer"]);
-    const old = { token: "old", beganAtMs: beganAtMs - 1, count: 1, items: ["older"] };
+    const old = { token: "old", beganAtMs: beganAtMs - 1, count: 1, pages: [{ url: "https://x/1", items: ["older"] }] };
     await readings.share(feed, "items", old);
-    expect(await ask()).toMatchObject({ turn: "take", reading: { items: ["newer"] } });
+    expect(await ask()).toMatchObject({ turn: "take", reading: { pages: [{ items: ["newer"] }] } });
   });
 });
