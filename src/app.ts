@@ -9,6 +9,7 @@ import { createConsumers } from "./app/create-consumers.ts";
 import { createService } from "./app/create-service.ts";
 import { createTelling } from "./app/create-telling.ts";
 import { CurrentSet } from "./app/current-set.ts";
+import { createItemAnnouncer } from "./app/item-announcer.ts";
 import { createGaugeSource } from "./app/metric-gauges.ts";
 import { RedisGuard } from "./app/redis-guard.ts";
 import { RunningServices } from "./app/running-services.ts";
@@ -38,6 +39,7 @@ import { PollMemories } from "./store/poll-memories.ts";
 import { Quarantines } from "./store/quarantines.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "./store/redis.ts";
 import { createSharedClock } from "./store/shared-clock.ts";
+import { SharedReadings } from "./store/shared-readings.ts";
 import { SlotLedger } from "./store/slot-ledger.ts";
 import { StartJournal } from "./store/start-journal.ts";
 import type { DeliverNotices } from "./tasks/notice.ts";
@@ -112,14 +114,15 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   });
   const shared = { options, current, services, gates, store, producer, guard, chains };
   const parts = createParts({ ...shared, stopping: stopping.signal });
+  const sinks = new RunningSinks({ ...options, store });
+  const { deliver = sinks.deliver } = options;
   if (options.roles.includes("worker")) {
-    const create = createConsumers(options, { parts, store, producer });
+    const announcer = createItemAnnouncer({ sinks: () => current.set.sinks, deliver, log });
+    const create = createConsumers(options, { parts, store, producer, announcer });
     services.consume({ createConsumers: create, pending: (service) => producer.pending(service) });
   }
-  const sinks = new RunningSinks({ ...options, store });
   // The sinks stop after the services: what these tell at the end is still taken in.
   const components: Component[] = [guard, sinks, together("work", [services, sinks.deliveries])];
-  const { deliver = sinks.deliver } = options;
   components.push(...createTelling({ ...shared, options, deliver, pauses: () => readPauses(store) }));
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
@@ -199,6 +202,8 @@ function createParts(built: Built): WorkParts {
     leases: new Leases(store),
     book: new FeedBook(store),
     polls: new PollMemories(store),
+    readings: new SharedReadings(store),
+    isPolledTogether: (feed) => current.isPolledTogether(feed),
     read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
     chains,

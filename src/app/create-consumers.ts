@@ -5,6 +5,7 @@
 import type { ServiceSettings } from "../config/policy-set.ts";
 import { together } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
+import type { ItemAnnouncer } from "../feeds/announce-items.ts";
 import { ItemSampling } from "../feeds/item-sampling.ts";
 import { defaultPace, type FeedPace } from "../feeds/pace.ts";
 import { walkFeed } from "../feeds/walk-feed.ts";
@@ -42,12 +43,19 @@ export interface ConsumerOptions {
   readonly pace?: FeedPace;
 }
 
+interface ConsumerParts {
+  readonly parts: WorkParts;
+  readonly store: Store;
+  readonly producer: Producer;
+  readonly announcer: ItemAnnouncer;
+}
+
 const pollConcurrency = 8;
 
 /** Makes what makes the consumers of one service: actions and polls, each from a queue of its own. */
 export function createConsumers(
   { redis, log, takeOverAfterMs, drainMs, metrics, pace = defaultPace }: ConsumerOptions,
-  { parts, store, producer }: { parts: WorkParts; store: Store; producer: Producer },
+  { parts, store, producer, announcer }: ConsumerParts,
 ): (settings: ServiceSettings) => ServiceConsumers {
   const book = metrics === undefined ? parts.book : createMeteredBook(parts.book, metrics);
   const walking = {
@@ -56,6 +64,8 @@ export function createConsumers(
     nowMs: () => redisTimeMs(store),
     pace,
     sampling: new ItemSampling(),
+    announcer,
+    readings: parts.readings,
   };
   const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
   const noteDeletion = createDeletionWatch(new DeletedSyncJobs(store));

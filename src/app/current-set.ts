@@ -11,11 +11,13 @@ export class CurrentSet {
   #policies: ReadonlyMap<string, Policy>;
   #followers: FollowerMap;
   #readers = new Map<string, ItemReader>();
+  #polledTogether: ReadonlySet<string>;
 
   constructor(set: PolicySet) {
     this.#set = set;
     this.#policies = byName(set);
     this.#followers = createFollowerMap(set.policies);
+    this.#polledTogether = polledTogether(set);
   }
 
   /** All of it, as it is now. */
@@ -44,15 +46,32 @@ export class CurrentSet {
     return reader;
   }
 
+  /** Whether more than one policy polls this list. */
+  isPolledTogether(feed: Feed): boolean {
+    return this.#polledTogether.has(feedId(feed));
+  }
+
   /** Puts another set in force. */
   adopt(set: PolicySet): void {
     this.#set = set;
     this.#policies = byName(set);
     this.#followers = createFollowerMap(set.policies);
     this.#readers = new Map();
+    this.#polledTogether = polledTogether(set);
   }
 }
 
 function byName({ policies }: PolicySet): ReadonlyMap<string, Policy> {
   return new Map(policies.map((policy) => [policy.name, policy]));
+}
+
+function polledTogether({ policies }: PolicySet): ReadonlySet<string> {
+  const once = new Set<string>();
+  const together = new Set<string>();
+  for (const { action, service, repository = null } of policies) {
+    if (action.kind !== "poll") continue;
+    const id = feedId({ service, repository, list: action.list });
+    (once.has(id) ? together : once).add(id);
+  }
+  return together;
 }

@@ -16,6 +16,7 @@ export function toSink(name: string, input: SinkInput, file: string): SinkSettin
     to: toTarget(input, at),
     giveUpAfterMs: toMs(input.giveUpAfter) ?? policyDefaults.sinkGiveUpAfterMs,
     queueMax: input.queueMax ?? policyLimits.sinkQueueMax,
+    ...(input.items === undefined ? {} : { items: [...new Set(input.items)].sort() }),
   };
 }
 

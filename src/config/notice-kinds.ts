@@ -11,6 +11,7 @@ export const noticeKinds = [
   "service-up",
   "token-expiring",
   "drift",
+  "items",
 ] as const;
 
 /** One of the kinds. */

@@ -227,6 +227,8 @@ export interface SinkSettings {
   readonly giveUpAfterMs: number;
   /** Notices that may wait, 1 to 100,000. */
   readonly queueMax: number;
+  /** Lists whose new items it is told of, while somebody reads them; none unless set. */
+  readonly items?: readonly ListName[];
 }
 
 /** All policies of a file or folder. */

@@ -1,6 +1,8 @@
 // CEL expressions: the single door to the CEL library. Used by config (checking), feeds (mapping) and work (expectations).
-// An expression sees only the variables it is given; its size and depth are limited, it cannot loop and has no way out.
+// An expression sees only the variables it is given; its size, depth and time are limited, it cannot loop and has no way out.
 import { Environment } from "@marcbachmann/cel-js";
+import { loopNames, mayTakeLong } from "./slow-expression.ts";
+import { createTimeLimit } from "./time-limit.ts";
 
 const limits = {
   maxAstNodes: 500,
@@ -9,6 +11,9 @@ const limits = {
   maxMapEntries: 50,
   maxCallArguments: 8,
 };
+
+/** How long one evaluation may take, where it may take long at all. */
+const timeLimitsMs = { item: 250, list: 2_000 } as const;
 
 const environments = {
   /** One item of a list, as the service sent it. */
@@ -60,8 +65,7 @@ export function checkExpression(text: string, scope: ExpressionScope): string | 
   return "`previous` is null at the first poll: write `previous == null || …`";
 }
 
-/** The functions that evaluate an expression for each item, and the lists that may be long. */
-const loops = ["all", "exists", "exists_one", "map", "filter"];
+/** The lists that may be long. */
 const longLists = ["items", "new", "modified"];
 
 /** The list, if any, that is gone through for each item of a list; its size may be asked. */
@@ -78,7 +82,7 @@ function listInsideLoop(node: unknown, isInside: boolean): string | undefined {
   if ((op !== "call" && op !== "rcall") || !Array.isArray(args)) return listInsideLoop(args, isInside);
   const [name, ...parts]: readonly unknown[] = args;
   if (name === "size" && isName(parts.flat(1)[0])) return undefined;
-  if (op !== "rcall" || !loops.some((loop) => loop === name)) return listInsideLoop(parts, isInside);
+  if (op !== "rcall" || !loopNames.some((loop) => loop === name)) return listInsideLoop(parts, isInside);
   return listInsideLoop(parts[0], isInside) ?? listInsideLoop(parts.slice(1), true);
 }
 
@@ -103,10 +107,13 @@ export function parseExpression(text: string, scope: ExpressionScope): Expressio
   const problem = checkExpression(text, scope);
   if (problem !== undefined) throw new RangeError(problem);
   const parsed = environments[scope].parse(text);
+  const limited = createTimeLimit(timeLimitsMs[scope]);
   return {
     text,
     uses: (variable) => new RegExp(`(?<![\\w.])${variable}(?!\\w)`).test(text),
-    evaluate: (variables) => parsed({ ...variables }),
+    evaluate: mayTakeLong(parsed.ast)
+      ? (variables) => limited(() => parsed({ ...variables }))
+      : (variables) => parsed({ ...variables }),
   };
 }
 

@@ -1,4 +1,4 @@
-// A list of the service, and what Redis knows of it, as the reading strategies see them. Made once a walk by walk-feed.ts.
+// A list of the service, or what a poll has just read of it, as the reading strategies see it. Made once a walk by walk-feed.ts.
 import { nextTurn } from "../core/clock.ts";
 import type { SyncService } from "../service/client.ts";
 import type { Page } from "../service/pages.ts";
@@ -19,10 +19,18 @@ export interface ServiceListParts {
   readonly signal: AbortSignal;
   /** Told of each page's items as the service sent them. */
   readonly onItems?: (items: readonly unknown[]) => void;
+  /** What a poll has read already: then nothing is asked for but the count. */
+  readonly given?: readonly GivenPage[] | undefined;
+}
+
+/** A page that somebody else has read. */
+export interface GivenPage extends Pick<Page<unknown>, "items" | "url"> {
+  readonly nextLink?: string;
 }
 
 /** The service's list, mapped item by item. Its pages throw what SyncService throws, and LinkExpired. */
-export function serviceList(feed: Feed, { service, reader, signal, onItems }: ServiceListParts): PagedList {
+export function serviceList(feed: Feed, parts: ServiceListParts): PagedList {
+  const { service, reader, signal, onItems, given } = parts;
   const operation = operationOf[feed.list];
   const query = feed.repository === null ? {} : { repository: feed.repository };
   const limits = { signal, itemsMax: walkItemsMax, pagesMax: walkPagesMax };
@@ -40,8 +48,18 @@ export function serviceList(feed: Feed, { service, reader, signal, onItems }: Se
       throw error;
     }
   }
+  async function* givenPages(from: string | undefined): AsyncGenerator<ListPage, void, void> {
+    const first = from === undefined ? 0 : (given ?? []).findIndex(({ url }) => url === from);
+    if (first < 0) throw new LinkExpired("a poll has read the list anew, without this page");
+    for (const page of (given ?? []).slice(first)) {
+      onItems?.(page.items);
+      yield toPage({ nextLink: undefined, ...page }, reader);
+      // A list of thousands does not hold everything else up.
+      await nextTurn();
+    }
+  }
   return {
-    pages: (from, { readAhead = false } = {}) => pages(from, readAhead),
+    pages: (from, { readAhead = false } = {}) => (given === undefined ? pages(from, readAhead) : givenPages(from)),
     count: () => service.count(operation, query, { signal }).catch(noCount),
   };
 }
@@ -52,7 +70,10 @@ function noCount(error: unknown): undefined {
   return undefined;
 }
 
-function toPage({ items, url, nextLink }: Page<unknown>, reader: ItemReader): ListPage {
+function toPage(
+  { items, url, nextLink }: Pick<Page<unknown>, "items" | "url" | "nextLink">,
+  reader: ItemReader,
+): ListPage {
   return { items: items.map((item): ItemFacts => reader.read(item)), url, nextLink };
 }
 

@@ -1,5 +1,5 @@
 // The reader of a feed: reads what is new of one list (strategy/), writes it into the feed book, and sleeps until the next
-// walk while anybody waits. There is one per feed, since the walk has one name in the queue. It never decides what
+// walk while anybody waits. What a poll has just read whole is walked instead of the service, also when nobody waits. There is one per feed, since the walk has one name in the queue. It never decides what
 // a run's outcome is.
 
 import type { EventLog } from "../core/event-log.ts";
@@ -12,12 +12,13 @@ import type { Novelty } from "../store/known-items.ts";
 import type { SeenItem } from "../store/seen-item.ts";
 import type { Feed, FeedWalk, ItemFacts } from "../tasks/feed.ts";
 import { done, snooze, type Verdict } from "../tasks/verdict.ts";
+import { announceNew, type ItemAnnouncer } from "./announce-items.ts";
 import { beginCensus, type RunningCensus, readWholeMax } from "./census.ts";
 import { ItemSampling } from "./item-sampling.ts";
 import { compareShapes, readShape, shapeOf } from "./list-shape.ts";
 import type { ItemReader, MappingFailures } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
-import { serviceList } from "./service-list.ts";
+import { type GivenPage, serviceList } from "./service-list.ts";
 import { LinkExpired, type PagedList } from "./strategy/abstract-list.ts";
 import { defaultLimits, type ListKnowledge, readKnowledge, type StrategyLimits } from "./strategy/knowledge.ts";
 import { walkList } from "./strategy/walk.ts";
@@ -49,7 +50,16 @@ export interface WalkParts {
   readonly limits?: StrategyLimits;
   /** How many items are logged; unless set, each walk may log as many as one feed in a minute. */
   readonly sampling?: ItemSampling;
+  /** What polls have read of a list; nothing unless set. */
+  readonly readings?: { newerThan(feed: Feed, atMs: number): Promise<GivenReading | undefined> };
+  /** Who wants new items beside the log; nobody unless set. */
+  readonly announcer?: ItemAnnouncer;
   readonly log: EventLog;
+}
+
+interface GivenReading {
+  readonly beganAtMs: number;
+  readonly pages: readonly GivenPage[] | undefined;
 }
 
 /** So many items of the last page are looked at for their shape. */
@@ -61,18 +71,25 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
   const service = parts.service(feed.service);
   const reader = parts.itemReader(feed);
   const nowMs = await parts.nowMs();
-  if (service === undefined || reader === undefined || (await parts.book.waiting(feed, nowMs)) === 0) return done;
+  if (service === undefined || reader === undefined) return done;
   const before = await parts.book.status(feed);
+  const given = await parts.readings?.newerThan(feed, before.walkEndedAtMs ?? 0);
+  const isAwaited = (await parts.book.waiting(feed, nowMs)) > 0;
+  if (given === undefined && !isAwaited) return done;
   const lastWalkMs = (before.walkEndedAtMs ?? 0) - (before.walkStartedAtMs ?? 0);
   const earliestMs = (before.walkEndedAtMs ?? 0) + walkGapMs(parts.pace, lastWalkMs);
-  if (nowMs < earliestMs) return snooze(earliestMs);
-  const hold = await parts.held(feed.service);
+  if (given === undefined && nowMs < earliestMs) return snooze(earliestMs);
+  const hold = given === undefined ? await parts.held(feed.service) : undefined;
   if (hold !== undefined && hold.waitMs > 0) return snooze(nowMs + hold.waitMs);
   try {
-    await readList(feed, { ...parts, service, reader, before, startedAtMs: nowMs }, signal);
+    const startedAtMs = given?.beganAtMs ?? nowMs;
+    await readList(feed, { ...parts, service, reader, before, startedAtMs, given: given?.pages }, signal);
   } catch (error) {
+    // A poll has read the list anew since a walk broke off: that one begins anew, too.
+    if (given !== undefined && error instanceof LinkExpired) return snooze(nowMs);
     const failure = error instanceof LinkExpired ? error.cause : error;
     if (!(failure instanceof ServiceError)) throw error;
+    await announceNew(feed, before, parts);
     // Nothing is wrong with the list: it is read on from where it stopped.
     if (failure.kind === "throttled" || failure.kind === "cancelled" || signal.aborted) await parts.book.told(feed);
     if (failure.kind === "throttled")
@@ -82,6 +99,7 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
     parts.log.warn("feed.unreadable", { ...feed, kind: failure.kind, message: firstLine(failure) });
     return snooze(nowMs + Math.max(parts.pace.fastestMs, failure.retryAfterMs ?? 0));
   }
+  if (!isAwaited) return done;
   const after = await parts.book.status(feed);
   const endedAtMs = after.walkEndedAtMs ?? nowMs;
   const quietForMs = endedAtMs - Math.max(after.grewAtMs ?? 0, after.wantedAtMs ?? 0);
@@ -93,6 +111,7 @@ interface Reading extends Omit<WalkParts, "service" | "itemReader"> {
   readonly reader: ItemReader;
   readonly before: FeedStatus;
   readonly startedAtMs: number;
+  readonly given?: readonly GivenPage[] | undefined;
 }
 
 async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Promise<void> {
@@ -126,13 +145,14 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
     takeInFrom: (items, sinceSeq) => takeIn(items, sinceSeq, true),
     save: (knowledge) => book.keepKnowledge(feed, JSON.stringify(knowledge)),
     nowMs: startedAtMs,
-    limits: limitsFor(feed, known, reading.limits ?? defaultLimits),
+    limits: limitsFor(feed, known, reading),
   });
   await watchShape(feed, reading, lastItems.slice(-shapeItemsMax));
   const whole = report.kind === "whole";
   // A walk that went on where another one stopped has not seen the pages before.
   const sawAll = whole && (known.underway === null || known.underway.next === null);
   const counted = sawAll && census !== undefined ? await countOf(census, list) : undefined;
+  await announceNew(feed, before, reading);
   await book.walked(feed, { startedAtMs, count: report.known.items, whole, census: counted });
   if (fresh > 0)
     log.info("feed.walked", { ...feed, count: report.known.items, fresh, first: isFirst, how: report.kind });
@@ -152,9 +172,10 @@ function tellFailures(
   log.warn("feed.mapping-failing", { ...feed, failures: count - before.count, item, last });
 }
 
-/** Some lists are short, and what is gone from them matters: they are read whole at each walk. */
-function limitsFor(feed: Feed, known: ListKnowledge, limits: StrategyLimits): StrategyLimits {
-  return known.items <= (readWholeMax[feed.list] ?? -1) ? { ...limits, auditEveryMs: 0 } : limits;
+/** Some lists are short, and what is gone from them matters: they are read whole at each walk. So is what is there already. */
+function limitsFor(feed: Feed, known: ListKnowledge, { limits = defaultLimits, given }: Reading): StrategyLimits {
+  const isWhole = given !== undefined || known.items <= (readWholeMax[feed.list] ?? -1);
+  return isWhole ? { ...limits, auditEveryMs: 0 } : limits;
 }
 
 /** The census of a whole walk. Pages may shift while a list changes: over several of them the service's own count must agree. */

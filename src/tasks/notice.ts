@@ -1,10 +1,11 @@
-// The notice: one thing that people are told. Made by telling/ from outcomes, carried to the sinks by a durable queue of each sink.
+// The notice: one thing that people are told. Made by telling/ from outcomes and new items, carried to the sinks by a durable queue of each sink.
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 
 /**
  * What a notice says. `outcome`: how one task ended. `failing` and `recovered`: how a policy fares. `silent`: it had no success for two
- * intervals. `service-down` and `service-up`: one message for all policies of a service. `token-expiring`, `drift`: what their names say.
+ * intervals. `service-down` and `service-up`: one message for all policies of a service. `token-expiring`, `drift`: what their names say. `items`: what is new in
+ * a followed list, for sinks that want it.
  */
 export const noticeKinds = [
   "outcome",
@@ -15,6 +16,7 @@ export const noticeKinds = [
   "service-up",
   "token-expiring",
   "drift",
+  "items",
 ] as const;
 
 const noticeSchema = z.object({

@@ -35,10 +35,13 @@ export function decideEnding(policy: Policy, before: Standings, ending: Ending):
   const settled = settleSinks(policy, standing, ending.brief);
   const unsilenced = endSilence(policy, settled.policy, ending);
   const tellings = [...each, ...settled.tellings, ...unsilenced.filter((one) => !hasSink(settled.tellings, one.sink))];
+  // Its news is the outage, or the end of one.
+  const isOfOutage = isOutage || before.policy.targets[ending.brief.target]?.outage !== undefined;
+  const news = isOfOutage && ending.news === "changed" ? [] : tellNews(policy, ending, tellings);
   return {
     service,
     policy: { ...settled.policy, silent: isWork(ending.fate) ? null : standing.silent },
-    tellings: [...tellings, ...tellNews(policy, ending, tellings)],
+    tellings: [...tellings, ...news],
   };
 }
 
@@ -57,8 +60,8 @@ function tellEach(policy: Policy, { outcome, brief }: Ending): Telling[] {
 }
 
 /** A poll that wants to be told although its policy fares as before. */
-function tellNews(policy: Policy, { outcome, isNews }: Ending, told: readonly Telling[]): Telling[] {
-  if (!isNews || outcome === undefined) return [];
+function tellNews(policy: Policy, { outcome, news }: Ending, told: readonly Telling[]): Telling[] {
+  if (news === undefined || outcome === undefined) return [];
   const isChange = ({ blocked, unknown, missed, recovery }: NotifyRule) => blocked && unknown && missed && recovery;
   return rulesOf(policy).flatMap((rule) =>
     isChange(rule) && !hasSink(told, rule.sink) ? [{ sink: rule.sink, notice: outcomeNotice(policy, outcome) }] : [],

@@ -17,8 +17,8 @@ export interface Ending {
   readonly isSignOfLife: boolean;
   /** All of it, for those who are told every outcome. */
   readonly outcome: Outcome | undefined;
-  /** A poll's own wish to be told, whether or not the policy's state changed. */
-  readonly isNews: boolean;
+  /** A poll's own wish to be told, whether or not the policy's state changed: `each` outcome, or since this one says that it `changed`. */
+  readonly news: "each" | "changed" | undefined;
 }
 
 const fateOf: Readonly<Record<OutcomeStatus, Fate | undefined>> = {
@@ -73,7 +73,7 @@ export function toEnding(event: TellingEvent, isBreakerOpen: boolean, notifyOn?:
     outage: !isBad ? "no" : isSure || isOfBreaker ? "yes" : isVague ? "while-down" : "no",
     isSignOfLife: aliveReasons.includes(reason),
     outcome,
-    isNews: notifyOn === "always" || (notifyOn === "change" && "changed" in outcome && outcome.changed === true),
+    news: notifyOn === "always" ? "each" : notifyOn === "change" && outcome.changed === true ? "changed" : undefined,
   };
 }
 
@@ -95,6 +95,6 @@ function toMissed({ policy, slotMs, detail, id }: Extract<TellingEvent, { kind: 
       newConflicts: null,
     },
     ...{ fate: "missed", conflicts: 0, slotMs, atMs, outage: "no", isSignOfLife: false },
-    ...{ outcome: undefined, isNews: false },
+    ...{ outcome: undefined, news: undefined },
   };
 }

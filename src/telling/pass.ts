@@ -34,8 +34,8 @@ export function tellEvents(
     const standing = policy && state.policies.get(policy.name);
     const service = policy && state.services.get(policy.service);
     if (policy === undefined || standing === undefined || service === undefined) continue;
-    const { action } = policy;
-    const ending = toEnding(event, state.breakers.get(policy.service) !== undefined, notifyOnOf(action));
+    const notifyOn = policy.action.kind === "poll" ? policy.action.notifyOn : undefined;
+    const ending = toEnding(event, state.breakers.get(policy.service) !== undefined, notifyOn);
     const decision = decideEnding(policy, { policy: standing, service }, ending);
     state.policies.set(policy.name, decision.policy);
     state.services.set(policy.service, decision.service);
@@ -128,10 +128,4 @@ function policiesByService(policies: readonly Policy[]): Map<string, Policy[]> {
     else known.push(policy);
   }
   return found;
-}
-
-/** What a poll wants to be told of, where it says so. */
-function notifyOnOf(action: Policy["action"]): "change" | "always" | undefined {
-  if (!("notifyOn" in action)) return undefined;
-  return action.notifyOn === "always" ? "always" : action.notifyOn === "change" ? "change" : undefined;
 }

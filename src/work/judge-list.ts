@@ -1,6 +1,6 @@
 // Judges a list that a poll has read: does what the policy expects hold, and what offends? Pure. Called by poll.ts.
 import { type Expression, firstLine } from "../core/expression.ts";
-import { withoutSecrets } from "../core/secrets.ts";
+import { toPlainText } from "../core/plain-text.ts";
 import type { PollExpectation } from "../feeds/poll-expectation.ts";
 import type { PollSight } from "../store/poll-memories.ts";
 import type { ItemFacts } from "../tasks/feed.ts";
@@ -96,11 +96,7 @@ function named(guilty: readonly ReadItem[]): Pick<Ending, "offending" | "offendi
 
 /** What an outcome calls an item: nothing but what the mapping says, never a secret, and on one line whatever the service sends. */
 function nameOf({ label, id }: ItemFacts): string {
-  const short = (text: string) =>
-    withoutSecrets(text)
-      .replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ")
-      .slice(0, nameLengthMax)
-      .toWellFormed();
+  const short = (text: string) => toPlainText(text, nameLengthMax);
   return label === undefined ? short(id) : `${short(label)} (${short(id)})`;
 }
 

@@ -10,6 +10,7 @@ import type { FeedBook } from "../store/feed-book.ts";
 import type { Leases } from "../store/leases.ts";
 import type { PollMemories } from "../store/poll-memories.ts";
 import type { Entrance } from "../store/service-gate.ts";
+import type { SharedReadings } from "../store/shared-readings.ts";
 import type { StartJournal } from "../store/start-journal.ts";
 import type { Feed } from "../tasks/feed.ts";
 import type { EnqueueTasks, FollowChains } from "../tasks/seams.ts";
@@ -31,6 +32,9 @@ export interface WorkParts {
   readonly leases: Leases;
   readonly book: FeedBook;
   readonly polls: PollMemories;
+  /** What polls of one list share, and whether several policies poll it. */
+  readonly readings: SharedReadings;
+  readonly isPolledTogether: (feed: Feed) => boolean;
   /** Makes sure that somebody reads a feed; with `hurry`, as soon as its pace allows. */
   readonly read: (feed: Feed, options: { readonly hurry: boolean }) => Promise<void>;
   readonly enqueue: EnqueueTasks;

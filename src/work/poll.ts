@@ -1,25 +1,19 @@
 // A poll task: reads a list or only its count, and holds it against the policy's expectation. Changes nothing anywhere.
 // What could not be read is unknown, never failed: only an expectation that does not hold is.
 
-import { createItemReader } from "../feeds/mapping.ts";
 import { parseExpectation } from "../feeds/poll-expectation.ts";
-import { operationOf } from "../feeds/service-lists.ts";
-import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { PollSight } from "../store/poll-memories.ts";
-import type { Feed } from "../tasks/feed.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { feedOf } from "./evidence.ts";
 import { waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
-import { judgeList, type ListRead, type ReadItem } from "./judge-list.ts";
+import { judgeList } from "./judge-list.ts";
 import type { WorkParts } from "./parts.ts";
+import { pollItemsMax, readTogether } from "./read-together.ts";
 import { packSeen } from "./seen-digests.ts";
 import { type Ending, end, type Step } from "./step.ts";
-
-/** The most items a poll reads for an expectation over items; a longer list is not judged. */
-const pollItemsMax = 10_000;
 
 /** Reads and judges the list once. */
 export async function stepPoll(task: Task, parts: WorkParts, attempt: Attempt): Promise<Step> {
@@ -38,15 +32,28 @@ export async function stepPoll(task: Task, parts: WorkParts, attempt: Attempt): 
   }
   const feed = feedOf(task, policy.action.list);
   const expectation = parseExpectation(policy.action);
-  const basis = expectation.looksBack ? await parts.polls.read(task.policy, feed) : undefined;
+  const basis = await parts.polls.read(task.policy, feed);
+  const wish = {
+    ...({ feed, service, kind: expectation.readsItems ? "items" : "count", signal: attempt.signal } as const),
+    ...{ sinceMs: task.slotMs, afterMs: basis.sight?.atMs ?? 0 },
+    // The slot of a policy that follows another is older than its turn.
+    turnOf: policy.after === undefined ? undefined : task.id,
+  };
   try {
-    const { readsItems, seesNew, looksBack } = expectation;
-    const list = await readList(feed, { parts, service, readsItems, signal: attempt.signal });
-    const ending = judgeList(expectation, list, basis?.sight);
+    const { seesNew, looksBack } = expectation;
+    const read = await readTogether(wish, parts);
+    if (read.answer === "wait") return { step: "snooze", untilMs: startedAtMs + read.waitMs };
+    if (read.answer === "too-long") return tooLong(startedAtMs);
+    const { list, beganAtMs } = read;
+    const ending = judgeList(expectation, list, looksBack ? basis.sight : undefined);
     const seen = seesNew ? packSeen(list.items.map(({ facts }) => facts)) : undefined;
-    const sight: PollSight = { count: list.count, atMs: startedAtMs, seen };
+    const sight: PollSight = { count: list.count, atMs: beganAtMs, seen };
     // What nobody could judge is looked at again: it is still new at the next poll.
-    const poll = { basis, isNews: looksBack, sight: ending.status === "unknown" ? undefined : sight };
+    const poll = {
+      basis: looksBack ? basis : undefined,
+      isNews: looksBack,
+      sight: ending.status === "unknown" ? undefined : sight,
+    };
     return end({ ...ending, poll, startedAtMs });
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
@@ -54,34 +61,12 @@ export async function stepPoll(task: Task, parts: WorkParts, attempt: Attempt): 
   }
 }
 
-interface Reading {
-  readonly parts: WorkParts;
-  readonly service: SyncService;
-  readonly readsItems: boolean;
-  readonly signal: AbortSignal;
-}
-
-async function readList(feed: Feed, { parts, service, readsItems, signal }: Reading): Promise<ListRead> {
-  const operation = operationOf[feed.list];
-  const query = feed.repository === null ? {} : { repository: feed.repository };
-  if (!readsItems) return { count: await service.count(operation, query, { signal }), items: [] };
-  const reader = parts.itemReader(feed) ?? createItemReader(feed.list);
-  const items = new Map<unknown, ReadItem>();
-  for await (const page of service.pages(operation, query, { signal, itemsMax: pollItemsMax })) {
-    for (const item of page.items) {
-      const facts = reader.read(item);
-      // Pages shift while the list changes: an item that comes twice is still one. Without a key nobody can tell.
-      items.set(reader.knows("id") ? facts.id : items.size, { item, facts });
-    }
-  }
-  return { count: items.size, items: [...items.values()] };
+function tooLong(startedAtMs: number): Step {
+  const detail = `the list holds more than ${pollItemsMax} items, the most that a poll reads: expect something of \`count\` alone`;
+  return end({ status: "unknown", evidence: "none", reason: "expectation-unreadable", detail, startedAtMs });
 }
 
 function onFailure(task: Task, error: ServiceError, startedAtMs: number): Step {
-  if (error.reason === "items-max") {
-    const detail = `the list holds more than ${pollItemsMax} items, the most that a poll reads: expect something of \`count\` alone`;
-    return end({ status: "unknown", evidence: "none", reason: "expectation-unreadable", detail, startedAtMs });
-  }
   const unread: Ending = {
     status: "unknown",
     evidence: "none",

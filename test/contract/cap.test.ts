@@ -1,36 +1,18 @@
 // The client against SAP CAP: links relative to the service root with an encoded dollar, an empty last page, numbers as
 // strings, DELETE with 204. What this proves does not rest on a server that Syncline's own authors wrote.
-import { spawn } from "node:child_process";
-import { createRequire } from "node:module";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ServiceOptions, SyncService, staticToken } from "../../src/service/client.ts";
+import { type CapServer, startCapServer } from "../support/cap-server.ts";
 
+let cap: CapServer;
 let baseUrl = "";
-let stop: () => void = () => {};
 
 beforeAll(async () => {
-  const cwd = join(import.meta.dirname, "cap");
-  const serve = createRequire(import.meta.url).resolve("@sap/cds/bin/serve.js");
-  const cap = spawn(process.execPath, [serve, "srv", "--in-memory", "--port", "0"], {
-    cwd,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  stop = () => cap.kill();
-  const lines: string[] = [];
-  cap.stderr.on("data", (text: Buffer) => lines.push(text.toString()));
-  for await (const line of createInterface(cap.stdout)) {
-    lines.push(line);
-    const port = /http:\/\/localhost:(\d+)/.exec(line)?.[1];
-    if (port !== undefined) baseUrl = `http://localhost:${port}`;
-    if (/launched in/.test(line)) break;
-  }
-  cap.stdout.resume();
-  if (baseUrl === "") throw new Error(`CAP did not start:\n${lines.join("\n")}`);
+  cap = await startCapServer();
+  ({ baseUrl } = cap);
 }, 30_000);
 
-afterAll(() => stop());
+afterAll(() => cap.stop());
 
 const connect = (options: Partial<ServiceOptions> = {}) =>
   new SyncService({ baseUrl, token: staticToken("contract-token"), retries: 0, ...options });

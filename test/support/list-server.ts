@@ -8,6 +8,8 @@ export interface ListServer {
   readonly url: string;
   /** The items of each list, by its name in the path (`approvals`, `trigger`, …); changed in place. */
   readonly lists: Record<string, readonly unknown[]>;
+  /** The list of each request so far, a count as `NAME/$count`. */
+  readonly asked: readonly string[];
   /** What every request is answered with instead, unless 200. */
   status: number;
   /** Keeps the next request waiting until `release`; answers when it has arrived. What it is told then is what stands in `lists` now. */
@@ -20,8 +22,10 @@ export interface ListServer {
 export async function startListServer(lists: Record<string, readonly unknown[]>): Promise<ListServer> {
   let arrived: (() => void) | undefined;
   let held: (() => void) | undefined;
+  const asked: string[] = [];
   const server = createServer((request, response) => {
     const [, , name = "", count] = (request.url ?? "").split("?")[0]?.split("/") ?? [];
+    asked.push(count === undefined ? name : `${name}/${count}`);
     const items = one.lists[name] ?? [];
     const answer = () => {
       if (one.status !== 200) response.writeHead(one.status).end("{}");
@@ -38,6 +42,7 @@ export async function startListServer(lists: Record<string, readonly unknown[]>)
   const one: ListServer = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     lists,
+    asked,
     status: 200,
     hold: () =>
       new Promise((resolve) => {

@@ -7,6 +7,7 @@ import { FeedBook } from "../../src/store/feed-book.ts";
 import { Leases } from "../../src/store/leases.ts";
 import { PollMemories } from "../../src/store/poll-memories.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
+import { SharedReadings } from "../../src/store/shared-readings.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
 import type { WorkParts } from "../../src/work/parts.ts";
 import { defaultTiming } from "../../src/work/timing.ts";
@@ -27,6 +28,8 @@ export function testParts(store: Store, given: Partial<WorkParts> = {}): WorkPar
     leases: new Leases(store),
     book: new FeedBook(store),
     polls: new PollMemories(store),
+    readings: new SharedReadings(store),
+    isPolledTogether: () => false,
     read: async () => {},
     enqueue: async () => {},
     nowMs: () => redisTimeMs(store),

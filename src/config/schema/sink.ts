@@ -1,6 +1,7 @@
 // The `sinks` and `outbound` parts of a policy file: where people and machines are told, and which hosts may be spoken to. Part of
 // policy-file.ts; what may stand together is in sink-rules.ts.
 import { z } from "zod";
+import { listNames } from "../../core/list-name.ts";
 import { policyLimits } from "../policy-limits.ts";
 import { durationSchema, nameSchema, textSchema } from "./primitives.ts";
 
@@ -91,6 +92,17 @@ const sinkSchema = z.strictObject({
       description: "How many notices may wait; more are dropped, and counted.",
       default: policyLimits.sinkQueueMax,
       examples: [10_000],
+    })
+    .exactOptional(),
+  items: z
+    .array(z.enum(listNames))
+    .min(1, "name at least one list, or leave it out")
+    .max(listNames.length)
+    .meta({
+      description:
+        "Lists whose new items come here as notices of kind `items`, each once, from every service and repository, while runs follow the list or a poll reads it.",
+      default: "none",
+      examples: [["activities", "conflictDetails"]],
     })
     .exactOptional(),
 });

@@ -1,5 +1,6 @@
 // Each new item of a feed as a log line: at least once, sampled above a rate, counts never. On a real feed book.
 import { afterEach, beforeEach, expect, it } from "vitest";
+import type { ItemAnnouncer } from "../../../src/feeds/announce-items.ts";
 import { ItemSampling } from "../../../src/feeds/item-sampling.ts";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { type WalkParts, walkFeed } from "../../../src/feeds/walk-feed.ts";
@@ -36,7 +37,7 @@ const lines = () => log.named("feed.item").map(({ id }) => Number(id));
 const fresh = () => log.named("feed.walked").map((event) => event["fresh"]);
 
 /** A reader of the feed of one repository, at this instant; `around` stands in for parts of the book. */
-function createReader(repository: string, around: Partial<WalkParts["book"]> = {}) {
+function createReader(repository: string, around: Partial<WalkParts["book"]> = {}, announcer?: ItemAnnouncer) {
   const book = new FeedBook(store);
   const sampling = new ItemSampling();
   return async (count: number, nowMs?: number) => {
@@ -66,6 +67,7 @@ function createReader(repository: string, around: Partial<WalkParts["book"]> = {
         pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
         sampling,
         log,
+        ...(announcer === undefined ? {} : { announcer }),
       },
       new AbortController().signal,
     );
@@ -139,3 +141,63 @@ it.each(["throttled", "server"] as const)(
     expect(fresh()).toEqual([2, 1]);
   },
 );
+
+/** Notes what is announced, group by group. */
+function createAnnouncer(wants = true): ItemAnnouncer & { readonly groups: number[][] } {
+  const groups: number[][] = [];
+  return {
+    groups,
+    wants: () => wants,
+    announce: async (_feed, group) => void groups.push(group.map(({ id }) => Number(id))),
+  };
+}
+
+it("is announced once to whoever wants it, without a limit of lines, and not when a list is first read", async () => {
+  const announcer = createAnnouncer();
+  const read = createReader("announced", {}, announcer);
+  for (const count of [3, 4, 4, 40]) await read(count);
+  expect(announcer.groups).toEqual([[4], Array.from({ length: 36 }, (_, index) => index + 5)]);
+  const nobody = createAnnouncer(false);
+  await createReader("announced", {}, nobody)(41);
+  expect(nobody.groups).toEqual([]);
+  // Whoever wants them from now on is not told of what is past.
+  await read(42);
+  expect(announcer.groups.slice(2)).toEqual([[42]]);
+});
+
+it("is announced again in the same group when a reader dies before that is noted, and what came later apart", async () => {
+  const announcer = createAnnouncer();
+  const read = createReader("repeated", {}, announcer);
+  const dies = async () => {
+    throw new Error("killed");
+  };
+  await read(2);
+  await expect(createReader("repeated", { walked: dies }, announcer)(4)).rejects.toThrow("killed");
+  await expect(createReader("repeated", { takeIn: dies }, announcer)(4)).rejects.toThrow("killed");
+  await read(6);
+  await read(6);
+  expect(announcer.groups).toEqual([
+    [3, 4],
+    [3, 4],
+    [5, 6],
+  ]);
+});
+
+it("is announced at the end of a walk that the service broke off", async () => {
+  const announcer = createAnnouncer();
+  const problem = {
+    operation: "GetActivities",
+    method: "GET",
+    path: "/",
+    sent: "no",
+    problem: "it broke off",
+  } as const;
+  const keepKnowledge = async () => {
+    throw new ServiceError({ ...problem, kind: "server" });
+  };
+  const read = createReader("broken", {}, announcer);
+  await read(2);
+  await createReader("broken", { keepKnowledge }, announcer)(3);
+  await read(4);
+  expect(announcer.groups).toEqual([[3], [4]]);
+});

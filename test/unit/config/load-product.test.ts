@@ -28,7 +28,7 @@ describe("the load product", () => {
   it("multiplies what the code really does", () => {
     expect(multipliers.attempts).toBe(taskOptions.attempts);
     expect(multipliers.tries).toBe(defaultRetries + 1);
-    expect(src("work/poll.ts")).toContain("const pollItemsMax = 10_000;");
+    expect(src("work/read-together.ts")).toContain("const pollItemsMax = 10_000;");
     expect(src("work/expand-masks.ts")).toContain("const masksMax = 20_000;");
     expect(src("work/expand-masks.ts")).toContain("const syncJobsMax = 1_000;");
   });

@@ -1,0 +1,144 @@
+// Reads a polled list once for all polls that are due at about the same time, over all replicas; a list that one policy alone polls is just
+// read. What was read whole goes to the feed's walk, too, which tells what is new. Called by poll.ts. A poll is never given what was read
+// before it was due, nor what its policy has judged already.
+import { randomUUID } from "node:crypto";
+import { createItemReader } from "../feeds/mapping.ts";
+import { operationOf } from "../feeds/service-lists.ts";
+import type { SyncService } from "../service/client.ts";
+import { ServiceError } from "../service/service-error.ts";
+import type { ReadingKind, ReadingTurn, ReadingWish, ReadPage } from "../store/shared-readings.ts";
+import type { Feed } from "../tasks/feed.ts";
+import type { ListRead, ReadItem } from "./judge-list.ts";
+import type { WorkParts } from "./parts.ts";
+
+/** The most items a poll reads for an expectation over items; a longer list is not judged. */
+export const pollItemsMax = 10_000;
+
+/** What a poll wants read, and by whom. */
+export interface ListWish extends ReadingWish {
+  readonly feed: Feed;
+  readonly kind: ReadingKind;
+  readonly service: SyncService;
+  readonly signal: AbortSignal;
+}
+
+/** What was read and when that began; `too-long`: more items than a poll reads; `wait`: somebody reads it right now, ask again in so long. */
+export type ListAnswer =
+  | { readonly answer: "read"; readonly list: ListRead; readonly beganAtMs: number }
+  | { readonly answer: "too-long" }
+  | { readonly answer: "wait"; readonly waitMs: number };
+
+/** Who waits for a reader asks again when that one has been reading twice as long, within these. */
+const waitMs = { least: 100, most: 5_000 };
+
+/**
+ * Reads the list, or takes what another poll has read.
+ * @throws ServiceError of any kind that a read can have.
+ */
+export async function readTogether(wish: ListWish, parts: WorkParts): Promise<ListAnswer> {
+  const { feed, kind } = wish;
+  if (!parts.isPolledTogether(feed)) return readAlone(wish, parts);
+  const turn = await parts.readings.ask(feed, kind, { ...wish, token: randomUUID() });
+  switch (turn.turn) {
+    case "wait": {
+      const elapsedMs = turn.nowMs - turn.sinceMs;
+      return { answer: "wait", waitMs: Math.min(Math.max(elapsedMs, waitMs.least), waitMs.most) };
+    }
+    case "take": {
+      const { pages, count, beganAtMs } = turn.reading;
+      if (pages === undefined) return { answer: "too-long" };
+      return { answer: "read", list: kind === "count" ? { count, items: [] } : listOf(feed, parts, pages), beganAtMs };
+    }
+    case "alone":
+      return (await read(wish, { parts, beganAtMs: turn.beganAtMs })).answer;
+    case "read":
+      return readForAll(wish, parts, turn);
+  }
+}
+
+type OwnTurn = Extract<ReadingTurn, { turn: "read" | "alone" }>;
+
+/** A list that nobody else polls: all that remains is the feed's walk. */
+async function readAlone(wish: ListWish, parts: WorkParts): Promise<ListAnswer> {
+  const beganAtMs = await parts.nowMs();
+  const { answer, pages } = await read(wish, { parts, beganAtMs });
+  if (answer.answer === "read") await handOver(wish, parts, { token: "", beganAtMs, count: answer.list.count, pages });
+  return answer;
+}
+
+async function readForAll(wish: ListWish, parts: WorkParts, { token, beganAtMs }: OwnTurn): Promise<ListAnswer> {
+  const { feed, kind } = wish;
+  const onPage = () => parts.readings.goOn(feed, kind, token);
+  try {
+    const { answer, pages } = await read(wish, { parts, beganAtMs, onPage });
+    const count = answer.answer === "read" ? answer.list.count : 0;
+    const isShared = await handOver(wish, parts, { token, beganAtMs, count, pages });
+    if (!isShared) parts.log.warn("poll.unshared", { ...feed, count });
+    return answer;
+  } catch (error) {
+    // Whoever waits reads for itself now, and has a failure of its own.
+    await parts.readings.leave(feed, kind, token).catch(() => {});
+    throw error;
+  }
+}
+
+/** Shares what was read with other polls and the feed's walk. Answers false when it is too large. */
+async function handOver(
+  { feed, kind }: ListWish,
+  parts: WorkParts,
+  shared: Parameters<WorkParts["readings"]["share"]>[2],
+): Promise<boolean> {
+  const isForWalk = kind === "items" && shared.pages !== undefined;
+  if (shared.token === "" && !isForWalk) return true;
+  const isShared = await parts.readings.share(feed, kind, shared);
+  if (isShared && isForWalk) await parts.read(feed, { hurry: true });
+  return isShared;
+}
+
+interface Reading {
+  readonly parts: WorkParts;
+  readonly beganAtMs: number;
+  /** Called at each page, before the next one is asked for. */
+  readonly onPage?: () => Promise<void>;
+}
+
+interface ReadList {
+  readonly answer: Exclude<ListAnswer, { answer: "wait" }>;
+  /** Undefined when the list is too long. */
+  readonly pages: readonly ReadPage[] | undefined;
+}
+
+async function read(
+  { feed, kind, service, signal }: ListWish,
+  { parts, beganAtMs, onPage }: Reading,
+): Promise<ReadList> {
+  const operation = operationOf[feed.list];
+  const query = feed.repository === null ? {} : { repository: feed.repository };
+  if (kind === "count") {
+    const count = await service.count(operation, query, { signal });
+    return { answer: { answer: "read", list: { count, items: [] }, beganAtMs }, pages: [] };
+  }
+  const pages: ReadPage[] = [];
+  try {
+    for await (const { items, url, nextLink } of service.pages(operation, query, { signal, itemsMax: pollItemsMax })) {
+      pages.push({ url, ...(nextLink === undefined ? {} : { nextLink }), items: [...items] });
+      await onPage?.();
+    }
+  } catch (error) {
+    if (error instanceof ServiceError && error.reason === "items-max")
+      return { answer: { answer: "too-long" }, pages: undefined };
+    throw error;
+  }
+  return { answer: { answer: "read", list: listOf(feed, parts, pages), beganAtMs }, pages };
+}
+
+function listOf(feed: Feed, parts: WorkParts, pages: readonly ReadPage[]): ListRead {
+  const reader = parts.itemReader(feed) ?? createItemReader(feed.list);
+  const items = new Map<unknown, ReadItem>();
+  for (const item of pages.flatMap((page) => page.items)) {
+    const facts = reader.read(item);
+    // Pages shift while the list changes: an item that comes twice is still one. Without a key nobody can tell.
+    items.set(reader.knows("id") ? facts.id : items.size, { item, facts });
+  }
+  return { count: items.size, items: [...items.values()] };
+}

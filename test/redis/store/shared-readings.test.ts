@@ -1,0 +1,137 @@
+// Who reads a list for the polls of all replicas, and what a poll may be given.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { type ReadingLimits, type ReadingTurn, SharedReadings } from "../../../src/store/shared-readings.ts";
+import { type Feed, feedId } from "../../../src/tasks/feed.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const target = redisForTest();
+let store: Store;
+let number = 0;
+
+beforeAll(async () => {
+  store = await openStore(target);
+});
+afterAll(() => store.close());
+
+/** A list of its own, and what one task asks for. */
+function setUp(limits?: ReadingLimits) {
+  number += 1;
+  const feed: Feed = { service: "main", repository: `R${number}`, list: "approvals" };
+  const readings = new SharedReadings(store, limits);
+  let tokens = 0;
+  const ask = (wish: { sinceMs?: number; afterMs?: number; turnOf?: string } = {}): Promise<ReadingTurn> => {
+    tokens += 1;
+    const { sinceMs = 0, afterMs = 0, turnOf } = wish;
+    return readings.ask(feed, "items", { token: `t${tokens}`, sinceMs, afterMs, turnOf });
+  };
+  /** Asks, is told to read, and shares these items. */
+  const shareNow = async (items: readonly unknown[] | undefined) => {
+    const turn = await ask({ sinceMs: 9e15 });
+    if (turn.turn !== "read") throw new Error(turn.turn);
+    const { token, beganAtMs } = turn;
+    const pages = items === undefined ? undefined : [{ url: "https://x/1", items: [...items] }];
+    const isShared = await readings.share(feed, "items", { token, beganAtMs, count: items?.length ?? 0, pages });
+    return { beganAtMs, isShared };
+  };
+  return { feed, readings, ask, shareNow };
+}
+
+describe("a shared reading", () => {
+  it("is done by the first who asks, while the others wait, and is given to them as the service sent it", async () => {
+    const { feed, readings, ask } = setUp();
+    const first = await ask();
+    expect(first).toMatchObject({ turn: "read" });
+    expect(await ask()).toMatchObject({ turn: "wait" });
+    const items = [{ approvalId: "9007199254740993", itemName: "Entwurf ü", more: { deep: [1.5, null] } }];
+    const { beganAtMs, token } = first as Extract<ReadingTurn, { turn: "read" }>;
+    const pages = [
+      { url: "https://x/1", nextLink: "https://x/2", items },
+      { url: "https://x/2", items: [] },
+    ];
+    await readings.share(feed, "items", { token, beganAtMs, count: 1, pages });
+    expect(await ask()).toEqual({ turn: "take", reading: { beganAtMs, count: 1, pages } });
+  });
+
+  it("is never given to whom it began too early for, nor to whom has judged it already", async () => {
+    const { ask, shareNow } = setUp();
+    const { beganAtMs } = await shareNow([]);
+    expect(await ask({ sinceMs: beganAtMs, afterMs: beganAtMs - 1 })).toMatchObject({ turn: "take" });
+    const late = await ask({ sinceMs: beganAtMs + 1 });
+    expect(late.turn).toBe("read");
+    expect((await ask({ afterMs: beganAtMs })).turn).toBe("wait");
+  });
+
+  it("must have begun after the first turn of a task that follows another, however old its slot is", async () => {
+    const { feed, readings, ask, shareNow } = setUp();
+    await shareNow([]);
+    const before = await redisTimeMs(store);
+    while ((await redisTimeMs(store)) === before);
+    const turn = await ask({ turnOf: "follower" });
+    expect(turn.turn).toBe("read");
+    if (turn.turn === "read") await readings.leave(feed, "items", turn.token);
+    await shareNow(["newer"]);
+    expect(await ask({ turnOf: "follower" })).toMatchObject({
+      turn: "take",
+      reading: { pages: [{ items: ["newer"] }] },
+    });
+  });
+
+  it("says of a list that is too long no more than that", async () => {
+    const { ask, shareNow } = setUp();
+    await shareNow(undefined);
+    expect(await ask()).toMatchObject({ turn: "take", reading: { pages: undefined } });
+  });
+
+  it("that is too large is read by each for itself", async () => {
+    const { ask, shareNow } = setUp({ plainBytesMax: 100, packedBytesMax: 100 });
+    expect(await shareNow(["x".repeat(101)])).toMatchObject({ isShared: false });
+    expect((await ask()).turn).toBe("alone");
+    expect((await ask()).turn).toBe("alone");
+  });
+
+  it("goes within a minute, and is another for the count and for another list", async () => {
+    const { feed, readings, ask, shareNow } = setUp();
+    await shareNow(["kept"]);
+    const lastsMs = await store.redis.pttl(store.key("reading", feedId(feed), "items"));
+    expect(lastsMs > 0 && lastsMs <= 60_000).toBe(true);
+    expect((await ask()).turn).toBe("take");
+    const other = { sinceMs: 0, afterMs: 0, turnOf: undefined, token: "x" };
+    expect((await readings.ask(feed, "count", other)).turn).toBe("read");
+    expect((await readings.ask({ ...feed, repository: null }, "items", other)).turn).toBe("read");
+  });
+});
+
+it("a shared reading is given to whoever walks the list, if it is newer than the last walk and all of the list", async () => {
+  const { feed, readings, shareNow } = setUp();
+  expect(await readings.newerThan(feed, 0)).toBeUndefined();
+  const { beganAtMs } = await shareNow(["one"]);
+  expect(await readings.newerThan(feed, beganAtMs - 1)).toMatchObject({ beganAtMs, pages: [{ items: ["one"] }] });
+  expect(await readings.newerThan(feed, beganAtMs)).toBeUndefined();
+  await shareNow(undefined);
+  expect(await readings.newerThan(feed, 0)).toBeUndefined();
+});
+
+describe("a reader", () => {
+  it("that dies or gives up is followed by the next one", async () => {
+    const { feed, readings, ask } = setUp();
+    const turn = await ask();
+    if (turn.turn !== "read") throw new Error(turn.turn);
+    await readings.leave(feed, "items", "somebody else");
+    expect((await ask()).turn).toBe("wait");
+    await readings.leave(feed, "items", turn.token);
+    const next = await ask();
+    expect(next.turn).toBe("read");
+    // As it looks when its lease is over.
+    await store.redis.hset(store.key("reading", feedId(feed), "items"), "readerUntilMs", 1);
+    expect((await ask()).turn).toBe("read");
+  });
+
+  it("that was overtaken does not put its older reading in the place of a newer one", async () => {
+    const { feed, readings, ask, shareNow } = setUp();
+    const { beganAtMs } = await shareNow(["newer"]);
+    const old = { token: "old", beganAtMs: beganAtMs - 1, count: 1, pages: [{ url: "https://x/1", items: ["older"] }] };
+    await readings.share(feed, "items", old);
+    expect(await ask()).toMatchObject({ turn: "take", reading: { pages: [{ items: ["newer"] }] } });
+  });
+});

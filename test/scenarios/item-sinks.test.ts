@@ -1,0 +1,41 @@
+// New items of followed lists go to the sinks that want them, each once over all replicas, and to no other.
+import { afterEach, expect, it } from "vitest";
+import type { Notice } from "../../src/tasks/notice.ts";
+import { redisForTest } from "../support/redis.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const redis = redisForTest();
+let world: World | undefined;
+
+afterEach(async () => {
+  await world?.stop();
+  world = undefined;
+});
+
+it("what two runs leave reaches the sink that asked for the list, once each, and nobody else", async () => {
+  const given: { sink: string; notice: Notice }[] = [];
+  world = await startWorld({
+    redis,
+    replicas: 2,
+    policies: `  - { name: one, service: main, repository: HR, run: { syncJobs: [3] } }
+  - { name: five, service: main, repository: HR, run: { syncJobs: [5] } }
+sinks:
+  archive: { file: { path: items.jsonl }, items: [activities, conflictDetails] }
+  conflicts: { file: { path: conflicts.jsonl }, items: [conflictDetails] }
+  plain: { file: { path: plain.jsonl } }`,
+    deliver: async (deliveries) => void given.push(...deliveries),
+  });
+  await world.run("one");
+  // The run of sync job 5 leaves a conflict.
+  await world.run("five");
+  const items = (sink: string, list: string) => {
+    const unique = new Map(given.filter((one) => one.sink === sink).map(({ notice }) => [notice.id, notice]));
+    const wanted = [...unique.values()].filter(({ data }) => data["list"] === list);
+    return wanted.flatMap(({ data }) => data["items"]);
+  };
+  await expect.poll(() => items("conflicts", "conflictDetails"), { timeout: 10_000 }).toHaveLength(1);
+  expect(items("archive", "conflictDetails")).toEqual(items("conflicts", "conflictDetails"));
+  expect(items("archive", "activities")).toMatchObject([{ syncJobId: "3" }, { syncJobId: "5" }]);
+  expect(new Set(given.map(({ notice }) => notice.kind))).toEqual(new Set(["items"]));
+  expect(given.some(({ sink }) => sink === "plain")).toBe(false);
+});

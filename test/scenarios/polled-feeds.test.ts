@@ -1,0 +1,56 @@
+// What a poll reads whole is walked as a feed, too, without another request: its new items are told once, as those of lists that runs follow.
+import { afterEach, expect, it } from "vitest";
+import { FeedBook } from "../../src/store/feed-book.ts";
+import { openStore } from "../../src/store/redis.ts";
+import type { Notice } from "../../src/tasks/notice.ts";
+import { type ListServer, startListServer } from "../support/list-server.ts";
+import { redisForTest } from "../support/redis.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const redis = redisForTest();
+let world: World | undefined;
+let server: ListServer | undefined;
+
+afterEach(async () => {
+  await world?.stop();
+  await server?.stop();
+  world = undefined;
+  server = undefined;
+});
+
+const triggers = (...ids: readonly number[]) => ids.map((triggerId) => ({ triggerId, isActive: true }));
+
+it("new items of a list that only polls read go to the log, to sinks and to `feed tail`, once each, at no further request", async () => {
+  const there = await startListServer({ trigger: triggers(1, 2) });
+  server = there;
+  const given: Notice[] = [];
+  const here = await startWorld({
+    redis,
+    replicas: 2,
+    policies: `  - { name: inactive, service: lists, poll: { list: triggers, offending: "!item.isActive" } }
+  - { name: how-many, service: lists, poll: { list: triggers, expect: "count < 100" } }
+sinks:
+  archive: { file: { path: items.jsonl }, items: [triggers] }`,
+    moreServices: { lists: there.url },
+    deliver: async (deliveries) => void given.push(...deliveries.map(({ notice }) => notice)),
+  });
+  world = here;
+  const store = await openStore(here.target);
+  const book = new FeedBook(store);
+  const feed = { service: "lists", repository: null, list: "triggers" } as const;
+  const walked = async (times: number) =>
+    expect.poll(async () => (await book.status(feed)).walks, { timeout: 10_000 }).toBe(times);
+  expect(await here.run("inactive")).toMatchObject({ status: "succeeded", count: 2 });
+  await walked(1);
+  there.lists["trigger"] = triggers(1, 2, 7);
+  await here.run("inactive");
+  await walked(2);
+  await here.run("inactive");
+  await walked(3);
+  await here.run("how-many");
+  expect(here.log.named("feed.item")).toMatchObject([{ list: "triggers", id: "7" }]);
+  expect(given.map(({ kind, data }) => [kind, data["items"]])).toEqual([["items", [{ id: "7" }]]]);
+  expect((await book.discoveredSince(feed, 0)).map(({ id }) => id)).toEqual(["1", "2", "7"]);
+  expect(there.asked).toEqual(["trigger", "trigger", "trigger", "trigger/$count"]);
+  await store.close();
+});
