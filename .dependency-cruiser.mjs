@@ -48,6 +48,7 @@ const layers = [
       "feeds",
       "declared",
       "outcome",
+      "sinks",
       "ops",
       "sandbox",
       "simulate",

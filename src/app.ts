@@ -136,6 +136,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const adopt = (next: PolicySet) => {
     // The services first: only they can refuse. Nothing runs in between, so nobody sees half of it.
     services.adopt(next.services);
+    metrics?.takeInSet(next);
     sinks.adopt(next.sinks);
     current.adopt(next);
     scheduler?.replace(next.policies);

@@ -26,18 +26,11 @@ export interface GaugeParts {
   readonly isWorking: () => boolean;
 }
 
-/** Makes the source of the gauges, and sees to it that every configured name has its series. */
+/** Makes the source of the gauges. */
 export function createGaugeSource(metrics: Metrics, parts: GaugeParts): GaugeSource {
   const slots = new PolicySlots();
   return {
     own: () => {
-      const { policies, services, sinks } = parts.current.set;
-      metrics.takeIn("service", services.keys());
-      metrics.takeIn("sink", sinks.keys());
-      metrics.takeIn(
-        "policy",
-        policies.map(({ name }) => name),
-      );
       setOwn(metrics, parts);
     },
     readShared: async () => {

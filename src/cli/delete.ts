@@ -8,7 +8,7 @@ import { showName } from "../core/show-name.ts";
 import { Producer } from "../queue/producer.ts";
 import { ServiceError, type SyncService } from "../service/client.ts";
 import { openStore, type RedisTarget, redisTimeMs } from "../store/redis.ts";
-import { deletionByHand, type Task } from "../tasks/task.ts";
+import { deletionByHand, type Task, taskVersion } from "../tasks/task.ts";
 import { taskId } from "../tasks/task-id.ts";
 import { explainServiceError } from "./api-error.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -135,7 +135,7 @@ async function deleteNow({
       origin: "manual",
     } as const;
     const task: Task = {
-      v: 1,
+      v: taskVersion("delete"),
       id: taskId(identity),
       ...identity,
       service,

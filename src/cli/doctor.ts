@@ -8,7 +8,7 @@ import { UsageError } from "../core/errors.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import type { SyncService } from "../service/client.ts";
-import { isRedisOutage, type RedisTarget } from "../store/redis.ts";
+import { isRedisOutage, type RedisTarget, redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import type { Finding } from "./doctor/finding.ts";
 import { checkPolicies, nextSlots } from "./doctor/policy-checks.ts";
@@ -16,6 +16,7 @@ import { checkPresence } from "./doctor/presence-checks.ts";
 import { checkRedis } from "./doctor/redis-checks.ts";
 import { reportToJson, reportToText } from "./doctor/report.ts";
 import { checkService } from "./doctor/service-checks.ts";
+import { checkSinks, judgeSinkStates } from "./doctor/sink-checks.ts";
 import {
   configOption,
   durationOption,
@@ -25,6 +26,7 @@ import {
   redisOption,
   redisTarget,
 } from "./shared-options.ts";
+import { readSinkStates } from "./sink-states.ts";
 
 /** Makes the client of a service; main.ts passes app/create-service.ts's `createService`. */
 export type CreateService = (
@@ -43,7 +45,8 @@ const servicesAtOnce = 4;
 
 const help = `
 Looks at Redis (version, eviction, append-only file, clock, replicas), at every service (DNS, TCP, TLS, token, identity), at every sync
-job and mask that a policy names, at triggers, mappings, zones, next slots, pauses, breakers, and at who is alive. It only reads.
+job and mask that a policy names, at triggers, mappings, zones, next slots, pauses, breakers, at sinks and heartbeats (host, secret, file,
+what waits; nothing is sent), and at who is alive. It only reads.
 Each line is ok, a warning (it works, but) or a problem (it will not), with what to do about it.
 Exit codes: 0 no problem (there may be warnings), 1 a problem, 2 wrong use or configuration.
 
@@ -91,13 +94,17 @@ async function ask(set: PolicySet, { redis, options, io, createService }: Contex
     for (let settings = left.shift(); settings !== undefined && !signal.aborted; settings = left.shift())
       findings.push(...(await askService(settings, { set, io, createService, signal })));
   };
-  const all = Promise.all([askRedis(set, redis), ...Array.from({ length: servicesAtOnce }, workOff)]);
+  const all = Promise.all([
+    askRedis(set, redis),
+    checkSinks(set, signal),
+    ...Array.from({ length: servicesAtOnce }, workOff),
+  ]);
   const timer = systemClock.sleep(options.within, AbortSignal.any([done.signal, io.signal])).then(() => {
     if (!done.signal.aborted) timeUp.abort();
   });
-  const [redisFindings] = await all.finally(() => done.abort());
+  const [redisFindings, sinkFindings] = await all.finally(() => done.abort());
   await timer;
-  findings.push(...redisFindings);
+  findings.push(...redisFindings, ...sinkFindings);
   if (signal.aborted) findings.push(cutShort(options.within, left.length));
   return findings;
 }
@@ -106,7 +113,8 @@ async function askRedis(set: PolicySet, target: RedisTarget): Promise<readonly F
   const { findings, store } = await checkRedis(target);
   if (store === undefined) return findings;
   try {
-    return [...findings, ...(await checkPresence(set, store))];
+    const sinks = judgeSinkStates(await readSinkStates(set, { target, store }), await redisTimeMs(store));
+    return [...findings, ...(await checkPresence(set, store)), ...sinks];
   } catch (error) {
     if (!isRedisOutage(error) && !(error instanceof NewerVersionError)) throw error;
     const what = `what goes on cannot be read: ${error instanceof Error ? error.message : String(error)}`;

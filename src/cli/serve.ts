@@ -74,12 +74,7 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
       const set = await loadPoliciesOrThrow(options.config, io);
       const plainLog = createLogger(io.settings.logLevel, io.out);
       const metrics = options.healthPort === undefined ? undefined : new Metrics();
-      metrics?.takeIn("service", set.services.keys());
-      metrics?.takeIn("sink", set.sinks.keys());
-      metrics?.takeIn(
-        "policy",
-        set.policies.map(({ name }) => name),
-      );
+      metrics?.takeInSet(set);
       const log = metrics === undefined ? plainLog : createMeteredLog(plainLog, metrics);
       const health = await startServeHealth(options, { roles: options.roles, stopping: io.signal, log, metrics });
       try {

@@ -1,4 +1,4 @@
-// `syncline status`: which services are well, asked to be left alone or down, which policies are in quarantine, and who is alive.
+// `syncline status`: which services are well, asked to be left alone or down, which policies are in quarantine, what waits for sinks, and who is alive.
 import { Command } from "commander";
 import { formatDuration } from "../core/duration.ts";
 import { type GateStatus, readGateStatus } from "../store/gate-status.ts";
@@ -15,6 +15,7 @@ import {
   redisOption,
   redisTarget,
 } from "./shared-options.ts";
+import { isStuck, readSinkStates, type SinkState } from "./sink-states.ts";
 import { showInstant, toTable } from "./table.ts";
 
 interface StatusOptions extends RedisOptions {
@@ -27,10 +28,12 @@ interface Status {
   readonly services: readonly (GateStatus & { readonly service: string })[];
   readonly quarantined: readonly Pause[];
   readonly processes: Presence;
+  readonly sinks: readonly SinkState[];
 }
 
 const help = `
-Exit code 1 when a breaker is open, a service asked for patience, or a policy is in quarantine.
+Exit code 1 when a breaker is open, a service asked for patience, a policy is in quarantine, or a sink has taken nothing for 15 minutes.
+A sink shows once a worker has had it.
 
 Examples:
   $ syncline status --config policies/
@@ -39,7 +42,9 @@ Examples:
 /** Makes the command. */
 export function statusCommand(io: CommandIo): Command {
   return new Command("status")
-    .description("which services are down or asked for patience, which policies are in quarantine")
+    .description(
+      "which services are down or asked for patience, which policies are in quarantine, what waits for sinks",
+    )
     .addOption(configOption())
     .addOption(redisOption())
     .addOption(prefixOption())
@@ -55,18 +60,20 @@ export function statusCommand(io: CommandIo): Command {
         for (const service of [...set.services.keys()].toSorted())
           services.push({ service, ...(await readGateStatus(store, service)) });
         const quarantined = (await new Quarantines(store).all()).filter((one) => isInForce(one, nowMs));
-        show({ nowMs, services, quarantined, processes: await readPresence(store) }, options, io);
+        const sinks = await readSinkStates(set, { target, store });
+        show({ nowMs, services, quarantined, sinks, processes: await readPresence(store) }, options, io);
       } finally {
         await store.close();
       }
     });
 }
 
-function show({ nowMs, services, quarantined, processes }: Status, options: StatusOptions, io: CommandIo): void {
+function show({ nowMs, services, quarantined, sinks, processes }: Status, options: StatusOptions, io: CommandIo): void {
   const isIll = services.some(({ breaker, throttledUntilMs }) => breaker === "open" || throttledUntilMs !== undefined);
-  io.exitCode = isIll || quarantined.length > 0 ? 1 : 0;
+  const hasStuck = sinks.some((sink) => isStuck(sink, nowMs));
+  io.exitCode = isIll || hasStuck || quarantined.length > 0 ? 1 : 0;
   if (options.json) {
-    io.out(JSON.stringify({ services, quarantined, processes }));
+    io.out(JSON.stringify({ services, quarantined, sinks, processes }));
     return;
   }
   const lines = services.map((one) => [
@@ -77,6 +84,7 @@ function show({ nowMs, services, quarantined, processes }: Status, options: Stat
   ]);
   io.out(toTable(["service", "breaker", "asked for patience", "in flight"], lines, io.colours));
   io.out(`\nalive: ${showPresence(processes)}`);
+  if (sinks.length > 0) io.out(`\n${tellSinks(sinks, io.colours)}`);
   if (quarantined.length === 0) return;
   const rows = quarantined.map(({ name, sinceMs, untilMs, note }) => [
     name,
@@ -86,6 +94,17 @@ function show({ nowMs, services, quarantined, processes }: Status, options: Stat
   ]);
   io.out("");
   io.out(toTable(["in quarantine", "since", "until", "because"], rows, io.colours));
+}
+
+function tellSinks(sinks: readonly SinkState[], colours: boolean): string {
+  const rows = sinks.map(({ sink, waiting, oldestMs, failed, dropped }) => [
+    sink,
+    `${waiting}`,
+    oldestMs === undefined ? "" : showInstant(oldestMs),
+    `${failed}`,
+    `${dropped}`,
+  ]);
+  return toTable(["sink", "waiting", "the first since", "failed", "dropped"], rows, colours);
 }
 
 function showPresence({ schedulers, workers, unnamed }: Presence): string {

@@ -14,20 +14,20 @@ export class NewerVersionError extends UsageError {
 
 /**
  * Reads data that carries its version as `v`. Data without one is older than the field and read as version 1.
+ * @param kind its name in the singular, and the newest version of it that is known: 1 unless said.
  * @throws NewerVersionError when the version is above the newest one known; ZodError when it is of a known version and wrong.
  */
 export function parseVersioned<Schema extends z.ZodType>(
-  what: string,
+  kind: string | { readonly what: string; readonly newest: number },
   schema: Schema,
   value: unknown,
 ): z.infer<Schema> {
-  refuseNewer(what, isJsonObject(value) ? value["v"] : undefined);
+  const { what, newest } = typeof kind === "string" ? { what: kind, newest: 1 } : kind;
+  refuseNewer(what, isJsonObject(value) ? value["v"] : undefined, newest);
   return schema.parse(value);
 }
 
-/** Refuses a version above 1, the newest of all kinds of data so far. @throws NewerVersionError */
-export function refuseNewer(what: string, version: unknown): void {
-  if (typeof version === "number" && version > newestVersion) throw new NewerVersionError(what, version);
+/** Refuses a version above the newest one that is known. @throws NewerVersionError */
+export function refuseNewer(what: string, version: unknown, newest = 1): void {
+  if (typeof version === "number" && version > newest) throw new NewerVersionError(what, version);
 }
-
-const newestVersion = 1;

@@ -199,6 +199,11 @@ function createItemTeller(feed: Feed, { sampling = new ItemSampling(), startedAt
 async function untoldItems(feed: Feed, { before, book }: Reading): Promise<readonly SeenItem[]> {
   const { toldSeq = before.seq } = before;
   if (before.walks === 0 || toldSeq >= before.seq) return [];
+  // A replica of an older version, which notes nothing, has read the feed since: it logged what it found.
+  if (before.takenSeq !== before.seq) {
+    await book.told(feed);
+    return [];
+  }
   return (await book.discoveredSince(feed, toldSeq)).filter(({ firstSeq }) => firstSeq > toldSeq);
 }
 

@@ -21,6 +21,13 @@ export interface GaugeSource {
   readShared(): Promise<() => void>;
 }
 
+/** Whose names have series of their own: a set of policies. */
+interface NamedSet {
+  readonly services: ReadonlyMap<string, unknown>;
+  readonly sinks: ReadonlyMap<string, unknown>;
+  readonly policies: readonly { readonly name: string }[];
+}
+
 /** How patient a scrape is. */
 export interface ScrapePatience {
   /** Redis is asked at most once in this time. */
@@ -76,6 +83,16 @@ export class Metrics {
   /** From now on the gauges come from here. */
   readFrom(source: GaugeSource): void {
     this.#source = source;
+  }
+
+  /** Gives everything that a set names series of its own. */
+  takeInSet({ services, sinks, policies }: NamedSet): void {
+    this.takeIn("service", services.keys());
+    this.takeIn("sink", sinks.keys());
+    this.takeIn(
+      "policy",
+      policies.map(({ name }) => name),
+    );
   }
 
   /** Gives names series of their own, as far as there is room; the first come first. */

@@ -3,7 +3,7 @@ import type { Policy } from "../config/policy-set.ts";
 import { objectName } from "../core/declared-object.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { SlotRecord } from "../tasks/slot-record.ts";
-import { type Task, targetFromMasks } from "../tasks/task.ts";
+import { type Task, targetFromMasks, taskVersion } from "../tasks/task.ts";
 import { taskId } from "../tasks/task-id.ts";
 import type { WaitingSlot } from "../tasks/waiting-slot.ts";
 import type { FollowerPlan } from "./plan-follower.ts";
@@ -71,7 +71,7 @@ export function tasksOf(policy: Policy, slot: TaskSlot): Task[] {
   return targetsOf(policy).map((target) => {
     const identity = { policy: policy.name, kind: action.kind, target, slotMs: slot.slotMs, origin: slot.origin };
     return {
-      v: 1,
+      v: taskVersion(action.kind),
       id: taskId(identity),
       ...identity,
       service: policy.service,

@@ -30,7 +30,7 @@ export function createWebhook(settings: WebhookSettings, clock: Pick<Clock, "now
   const transport = new Transport(1);
   return {
     deliver: async (notice, signal) => {
-      const keys = await readKeys(settings);
+      const keys = await readSigningKeys(settings);
       if ("reason" in keys) return { type: "later", reason: keys.reason };
       const { contentType, text } = toBody(notice, settings.format);
       const result = await transport.send({
@@ -64,11 +64,13 @@ function headersOf(
   };
 }
 
-/** Read for each try, so that a rotated secret is picked up. A previous one that is gone was rotated away. */
-async function readKeys({
+/** The keys that sign, none where none is set, or why there are none. Read for each try, so that a rotated secret is picked up. A previous one that is gone was rotated away. */
+export async function readSigningKeys({
   secretFile,
   previousSecretFile,
-}: WebhookSettings): Promise<readonly Buffer[] | { readonly reason: string }> {
+}: Pick<WebhookSettings, "secretFile" | "previousSecretFile">): Promise<
+  readonly Buffer[] | { readonly reason: string }
+> {
   if (secretFile === undefined) return [];
   const key = await readKey(secretFile);
   if ("reason" in key) return key;

@@ -31,6 +31,8 @@ export interface FeedStatus {
   readonly seq: number;
   /** Up to which number everything discovered was logged; undefined: as far as it goes. */
   readonly toldSeq?: number | undefined;
+  /** The newest number that a version gave which notes `toldSeq`; behind `seq` where an older version has read the feed since. */
+  readonly takenSeq?: number | undefined;
   /** The generation of seen items (known-items.ts). */
   readonly generation: number;
   /** What is known of the list's order, as JSON of feeds/; undefined: nothing. */
@@ -123,6 +125,7 @@ export class FeedBook {
     return {
       seq: Number(fields["seq"] ?? 0),
       toldSeq: instant("toldSeq"),
+      takenSeq: instant("takenSeq"),
       generation: Number(fields["generation"] ?? 0),
       knowledge: fields["knowledge"],
       shape: fields["shape"],

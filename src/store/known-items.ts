@@ -58,7 +58,7 @@ for i = 6, #ARGV, 5 do
   end
 end
 if grew then
-  redis.call('HSET', KEYS[1], 'grewAtMs', now)
+  redis.call('HSET', KEYS[1], 'grewAtMs', now, 'takenSeq', redis.call('HGET', KEYS[1], 'seq'))
   local extra = redis.call('ZCARD', KEYS[3]) - tonumber(ARGV[1])
   if extra > 0 then
     local old = redis.call('ZPOPMIN', KEYS[3], extra)

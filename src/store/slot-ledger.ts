@@ -10,7 +10,7 @@ import { forgetScript, keepScript, marksScript, recordScript, startSkippedScript
 import { redisTimeMs, type Store } from "./redis.ts";
 import { tellingStreamKey } from "./telling-book.ts";
 
-/** How many slot records a policy keeps; older ones are dropped. docs/operating.md says what they cost. */
+/** How many slot records a policy keeps; older ones are dropped. docs/day-to-day.md says what they cost. */
 export const slotRecordsMax = 1_000;
 
 /** How long a record is kept, counted back from the policy's newest slot; also how long those of a removed policy are. */

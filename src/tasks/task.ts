@@ -16,7 +16,7 @@ export const deletionByHand = "by-hand.delete";
 export const targetFromMasks = "masks";
 
 const taskSchema = z.strictObject({
-  v: z.literal(1),
+  v: z.literal([1, 2]),
   id: z.string().min(1).max(250),
   kind: z.enum(taskKinds),
   policy: z.string().min(1),
@@ -31,7 +31,7 @@ const taskSchema = z.strictObject({
 });
 
 /**
- * A task as it travels through the queue (version 1).
+ * A task as it travels through the queue. `v`: see taskVersion.
  * `target`: a sync job id in digits, `masks`, or the name of a list. `slotMs`: the instant it was due, UTC.
  * `covers`: older slots that this one stands for. `startByMs`: after this instant it must not start any more.
  * `guard`: of a deletion that somebody asked for by hand, the exact name that the sync job must have; it has no policy.
@@ -43,7 +43,15 @@ export type Task = Readonly<z.infer<typeof taskSchema>>;
  * @throws NewerVersionError for one of a newer version; ZodError when it is no task at all.
  */
 export function parseTask(value: unknown): Task {
-  return parseVersioned("task", taskSchema, value);
+  return parseVersioned({ what: "task", newest: 2 }, taskSchema, value);
+}
+
+/**
+ * The version that a task of this kind is written with: 2 for what the first workers cannot do, so that they leave it to newer ones
+ * beside them instead of ending it as a bug.
+ */
+export function taskVersion(kind: TaskKind): 1 | 2 {
+  return kind === "apply" || kind === "delete" ? 2 : 1;
 }
 
 /** Whether a task stands for the sync jobs that masks name. A poll of the masks has the same target, and does not. */

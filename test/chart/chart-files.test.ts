@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, utimesSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
@@ -8,6 +8,13 @@ import { packageChart } from "../../scripts/chart-package.ts";
 import { readChartReadme, renderChartReadme } from "../../scripts/chart-readme.ts";
 import { chartFolder, helm, type Values } from "../support/chart/helm.ts";
 import { least } from "../support/chart/value-sets.ts";
+import { syncline } from "../support/processes.ts";
+
+/** What of a shipped values file is looked at here. */
+interface ShippedValues {
+  readonly policies: { readonly files?: Readonly<Record<string, string>> };
+  readonly sinks?: { readonly urls?: readonly { readonly name: string }[] };
+}
 
 const text = (name: string) => readFileSync(join(chartFolder, name), "utf8");
 
@@ -65,9 +72,36 @@ describe("NOTES", () => {
       { extraEnvFrom: [{ secretRef: { name: "a" } }] },
       "extraEnvFrom makes variables of a secret",
     ],
+    [
+      "a sink behind the wall",
+      {
+        networkPolicy: { ...safe.networkPolicy, sinkPorts: [443] },
+        policies: { files: { "a.yaml": "sinks: { ops: { webhook: { url: 'http://alerts.data:9093/x' } } }" } },
+      },
+      "a sink or heartbeat in policies.files is on port 9093",
+    ],
+    [
+      "a heartbeat behind the wall",
+      {
+        policies: { files: { "a.yaml": "policies: [{ name: a, heartbeat: { url: 'https://beats.example.com/x' } }]" } },
+      },
+      "a sink or heartbeat in policies.files is on port 443",
+    ],
   ])("warn of %s, and of that only", async (_what, values, words) => {
     const warnings = (await notes({ ...safe, ...values })).match(/WARNING: .*/g) ?? [];
     expect(warnings).toEqual([expect.stringContaining(words)]);
+  });
+});
+
+describe("the values that come with the chart", () => {
+  it.each(readdirSync(join(chartFolder, "ci")))("hold policies that Syncline takes: %s", async (name) => {
+    const { policies, sinks }: ShippedValues = parse(text(join("ci", name)));
+    const folder = mkdtempSync(join(tmpdir(), "syncline-policies-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    for (const [file, content] of Object.entries(policies.files ?? {})) writeFileSync(join(folder, file), content);
+    const variables = Object.fromEntries((sinks?.urls ?? []).map((url) => [url.name, "https://hooks.slack.com/x"]));
+    if (policies.files !== undefined)
+      expect(await syncline(["validate", folder], variables)).toMatchObject({ code: 0 });
   });
 });
 

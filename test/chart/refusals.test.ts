@@ -4,6 +4,8 @@ import { least } from "../support/chart/value-sets.ts";
 
 const keda = { enabled: true, keda: { prometheus: "http://prometheus:9090" } };
 
+const writesTo = (path: string) => ({ files: { "a.yaml": `sinks: { log: { file: { path: ${path} } } }` } });
+
 /** What is wrong, the values, and words that the message must hold: the place, and what may stand there. */
 const wrong: readonly (readonly [string, Values, readonly string[]])[] = [
   ["a mistyped key", { replica: 3 }, ["additional properties 'replica' not allowed"]],
@@ -38,7 +40,38 @@ const wrong: readonly (readonly [string, Values, readonly string[]])[] = [
     { resources: { limits: { memory: "lots" } } },
     ["/resources/limits/memory", "does not match pattern"],
   ],
+  ["a volume for sinks of no known kind", { sinks: { volume: { kind: "disk" } } }, ["/sinks/volume/kind", "'claim'"]],
+  [
+    "a place for sinks that is no path",
+    { sinks: { volume: { mountPath: "var/log" } } },
+    ["/sinks/volume/mountPath", "does not match pattern"],
+  ],
+  [
+    "an address that is not out of a secret",
+    { sinks: { urls: [{ name: "CHAT_URL", value: "https://chat.example.com" }] } },
+    ["/sinks/urls/0", "missing properties 'secret', 'key'"],
+  ],
   // What only the templates can tell.
+  [
+    "a file sink without a place to write to",
+    { policies: writesTo("/var/log/syncline/notices.jsonl") },
+    ["a.yaml, sink log writes to /var/log/syncline/notices.jsonl", "set sinks.volume.kind to emptyDir or claim"],
+  ],
+  [
+    "a file sink beside its volume",
+    { sinks: { volume: { kind: "emptyDir" } }, policies: writesTo("/var/log/syncline/../other.jsonl") },
+    ["a.yaml, sink log writes to", "sinks.volume.mountPath, which is /var/log/syncline"],
+  ],
+  [
+    "a claim without a name",
+    { sinks: { volume: { kind: "claim" } } },
+    ["sinks.volume.claimName is needed: the PersistentVolumeClaim"],
+  ],
+  [
+    "an address in a variable of the chart's own",
+    { sinks: { urls: [{ name: "REDIS_URL", secret: "a", key: "b" }] } },
+    ["sinks.urls sets REDIS_URL"],
+  ],
   [
     "a label that a selector uses",
     { podLabels: { "app.kubernetes.io/name": "x" } },

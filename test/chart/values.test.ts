@@ -114,6 +114,44 @@ describe("policies and secrets", () => {
   });
 });
 
+describe("sinks", () => {
+  const file = (path: string) => ({ "a.yaml": `sinks: { log: { file: { path: ${path} } } }` });
+
+  it("get a writable volume in those pods that deliver, and in the one that tries them", async () => {
+    const found = await pods({ split: true, sinks: { volume: { kind: "claim", claimName: "notices" } } });
+    const mounted = found.map(({ where, spec }) => [
+      where,
+      spec.containers[0]?.volumeMounts.filter(({ name }) => name === "sinks"),
+      spec.volumes?.filter(({ name }) => name === "sinks"),
+    ]);
+    const mount = [{ name: "sinks", mountPath: "/var/log/syncline" }];
+    const volume = [{ name: "sinks", persistentVolumeClaim: { claimName: "notices" } }];
+    expect(mounted).toEqual([
+      ["Deployment demo-syncline-scheduler", [], []],
+      ["Deployment demo-syncline-worker", mount, volume],
+      ["Pod demo-syncline-doctor", mount, volume],
+    ]);
+    const [pod] = await pods({ sinks: { volume: { kind: "emptyDir", sizeLimit: "1Gi" } } });
+    expect(pod?.spec.volumes).toContainEqual({ name: "sinks", emptyDir: { sizeLimit: "1Gi" } });
+  });
+
+  it("may write below that volume, to /tmp and to further volumes", async () => {
+    const volume = { kind: "emptyDir", mountPath: "/srv" };
+    const extra = { extraVolumeMounts: [{ name: "more", mountPath: "/more" }] };
+    for (const path of ["/srv/a.jsonl", "/tmp/a.jsonl", "/more/a/b.jsonl", `"$\{SOMEWHERE}"`])
+      expect((await pods({ policies: { files: file(path) }, sinks: { volume }, ...extra })).length).toBe(2);
+  });
+
+  it("get addresses out of secrets as variables, in the pods and in the test", async () => {
+    const urls = [{ name: "CHAT_URL", secret: "hooks", key: "chat" }];
+    for (const { spec } of await pods({ sinks: { urls } }))
+      expect(spec.containers[0]?.env).toContainEqual({
+        name: "CHAT_URL",
+        valueFrom: { secretKeyRef: { name: "hooks", key: "chat" } },
+      });
+  });
+});
+
 describe("selectors", () => {
   it("find Syncline's pods and neither Redis nor the test", async () => {
     const objects = await made({ redis: { url: "", embedded: { enabled: true } } });

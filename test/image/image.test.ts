@@ -20,8 +20,10 @@ services:
     token: { file: /run/secrets/syncline/sync-token/token }
     mapping:
       activity: { id: item.activityId, syncJobId: item.syncJobId, finished: 'item.state in ["Finished", "Failed"]', succeeded: item.state == "Finished" }
+sinks:
+  log: { file: { path: /var/log/syncline/notices.jsonl } }
 policies:
-  - { name: often, service: main, repository: HR, run: { syncJobs: [1, 2, 3] }, schedule: { every: 2s }, overlap: allow, follow: { until: settled, deadline: 30s } }
+  - { name: often, service: main, repository: HR, run: { syncJobs: [1, 2, 3] }, schedule: { every: 2s }, overlap: allow, follow: { until: settled, deadline: 30s }, notify: [{ sink: log, on: [every] }] }
 `;
 
 interface LedgerEntry {
@@ -67,10 +69,20 @@ describe.skipIf(why !== undefined)("the image", () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** As the chart runs it: nothing writable but /tmp, no capabilities, a user that is only a number. */
+  /** As the chart runs it: nothing writable but /tmp and the volume of sinks, no capabilities, a user that is only a number. */
   const serve = (user: string) =>
     runDetached([
-      ...["--read-only", "--tmpfs", "/tmp:size=64m", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"],
+      ...[
+        "--read-only",
+        "--tmpfs",
+        "/tmp:size=64m",
+        "--tmpfs",
+        "/var/log/syncline:size=16m,mode=1777",
+        "--cap-drop",
+        "ALL",
+        "--security-opt",
+        "no-new-privileges",
+      ],
       ...["--user", user, "--network", network.getName(), "-p", "127.0.0.1::9464"],
       ...[
         "-v",
@@ -164,6 +176,15 @@ describe.skipIf(why !== undefined)("the image", () => {
     };
     const ended = await until(outcomes, (tasks) => before.every((task) => tasks.includes(task)));
     expect(ended).toEqual([...new Set(ended)]);
+    const doctor = await syncline(second, "doctor", "--config", "/etc/syncline/policies", "--json");
+    const { checks }: { checks: readonly { check: string }[] } = JSON.parse(doctor.out);
+    expect(checks.filter(({ check }) => check === "sinks")).toMatchObject([
+      { level: "ok", subject: "log", what: "/var/log/syncline/notices.jsonl can be written" },
+    ]);
+    const read = "process.stdout.write(require('node:fs').readFileSync('/var/log/syncline/notices.jsonl', 'utf8'))";
+    const notices = () => docker(["exec", second, "/usr/bin/node", "-e", read]);
+    const { out } = await until(notices, ({ code }) => code === 0);
+    expect(JSON.parse(out.split("\n")[0] ?? "")).toMatchObject({ type: "syncline.outcome", subject: "often" });
     const audit = await syncline(second, "audit", "--config", "/etc/syncline/policies");
     expect([audit.code, audit.out]).toEqual([0, expect.stringContaining("often")]);
     await dockerOrThrow(["stop", "-t", `${graceSeconds}`, second]);

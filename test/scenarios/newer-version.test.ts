@@ -19,7 +19,7 @@ it("puts a task and a feed walk of a newer version back, delayed, and goes on wi
   });
   const { target, log, run } = world;
   const newer = [
-    { queue: "main-actions", id: "from-tomorrow", data: { v: 2, kind: "run", goal: "not known today" } },
+    { queue: "main-actions", id: "from-tomorrow", data: { v: 3, kind: "run", goal: "not known today" } },
     { queue: "main-polls", id: "walk-from-tomorrow", data: { v: 2, kind: "feed-walk", lists: [] } },
   ];
   const queues = newer.map(({ queue }) => new Queue(queue, { connection: { url: target.url }, prefix: target.prefix }));

@@ -39,7 +39,7 @@ describe("names in Redis", () => {
       startByMs: 1_795_231_800_000,
     };
     expect(parseTask(task)).toEqual(task);
-    expect(() => parseTask({ ...task, v: 2 })).toThrow();
+    expect(() => parseTask({ ...task, v: 3 })).toThrow();
     expect(() => parseTask({ ...task, kind: "erase" })).toThrow();
     expect(() => parseTask({ ...task, token: "secret" })).toThrow();
   });

@@ -106,8 +106,13 @@ capabilities: { drop: [ALL] }
 {{- end -}}
 {{- end -}}
 {{- range .Values.extraEnv -}}
-{{- if regexMatch "^(REDIS_(URL|(SENTINEL_)?PASSWORD(_FILE)?|(CA|CERT|KEY)_FILE)|SYNCLINE_LOG_LEVEL)$" .name -}}
+{{- if include "syncline.isOwnVariable" .name -}}
 {{- fail (printf "extraEnv sets %s, which the chart sets itself: use the values under redis and log, which keep passwords in files" .name) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* Whether a variable is one that the chart sets itself; nothing when it is not. */}}
+{{- define "syncline.isOwnVariable" -}}
+{{- if regexMatch "^(REDIS_(URL|(SENTINEL_)?PASSWORD(_FILE)?|(CA|CERT|KEY)_FILE)|SYNCLINE_LOG_LEVEL)$" . -}}true{{- end -}}
 {{- end -}}

@@ -72,7 +72,13 @@ spec:
       securityContext:
         {{- include "syncline.securityContext" $root | nindent 8 }}
       {{- include "syncline.mounts" $root | nindent 6 }}
+      {{- if contains "worker" .roles }}
+      {{- include "syncline.sinkMount" $root | nindent 8 }}
+      {{- end }}
   {{- include "syncline.volumes" $root | nindent 2 }}
+  {{- if contains "worker" .roles }}
+  {{- include "syncline.sinkVolume" $root | nindent 4 }}
+  {{- end }}
 {{- end -}}
 
 {{/* What every pod with the image has in common: who it is, what it may, where it may run. */}}
@@ -107,6 +113,10 @@ env:
   {{- include "syncline.redisEnv" . | nindent 2 }}
   - name: SYNCLINE_LOG_LEVEL
     value: {{ .Values.log.level }}
+  {{- range .Values.sinks.urls }}
+  - name: {{ .name }}
+    valueFrom: { secretKeyRef: { name: {{ .secret }}, key: {{ .key | quote }} } }
+  {{- end }}
   {{- with .Values.extraEnv }}
   {{- toYaml . | nindent 2 }}
   {{- end }}

@@ -17,6 +17,7 @@ export const checkNames = [
   "chains",
   "pauses",
   "breakers",
+  "sinks",
   "doctor",
 ] as const;
 

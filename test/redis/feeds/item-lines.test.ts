@@ -8,6 +8,7 @@ import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { ServiceError } from "../../../src/service/service-error.ts";
 import { FeedBook } from "../../../src/store/feed-book.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { feedId } from "../../../src/tasks/feed.ts";
 import { type ListServer, startListServer } from "../../support/list-server.ts";
 import { redisForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
@@ -114,6 +115,21 @@ it("is written by the next reader when one dies after it has taken a page in", a
   await read(5);
   expect(lines()).toEqual([3, 4, 5]);
   expect(fresh()).toEqual([2, 3]);
+});
+
+it("is not written again for what a replica of an older version, which notes nothing of that, has read in between", async () => {
+  const read = createReader("older");
+  await read(2);
+  await read(3);
+  const key = store.key("feed", feedId({ service: "main", repository: "older", list: "activities" }));
+  const [told = "", taken = ""] = await store.redis.hmget(key, "toldSeq", "takenSeq");
+  expect([told, taken]).toEqual(["3", "3"]);
+  const older = createReader("older");
+  await older(5);
+  await store.redis.hset(key, { toldSeq: told ?? "", takenSeq: taken ?? "" });
+  await read(6);
+  expect(lines()).toEqual([3, 4, 5, 6]);
+  expect(fresh()).toEqual([2, 1, 2, 1]);
 });
 
 it.each(["throttled", "server"] as const)(

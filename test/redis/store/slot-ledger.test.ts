@@ -105,7 +105,7 @@ describe("the slot ledger", () => {
   });
 
   it("leaves in the outbox what it cannot read, for a version that can, and goes on with the rest", async () => {
-    const newer = JSON.stringify([{ ...task("newer", 1_000), v: 2 }]);
+    const newer = JSON.stringify([{ ...task("newer", 1_000), v: 3 }]);
     await store.redis.hset(
       store.key("outbox"),
       "newer/1000",

@@ -75,6 +75,14 @@ const own: Readonly<Record<string, Values>> = {
       extraEgress: [{ to: [peer], ports: [{ port: 3128, protocol: "TCP" }] }],
     },
   },
+  "file sinks on an emptyDir": { split: true, sinks: { volume: { kind: "emptyDir", sizeLimit: "1Gi" } } },
+  "file sinks on a claim, addresses out of secrets": {
+    sinks: {
+      urls: [{ name: "CHAT_URL", secret: "hooks", key: "chat.url" }],
+      volume: { kind: "claim", claimName: "notices", mountPath: "/srv/notices" },
+    },
+    secrets: ["hook-signing"],
+  },
   "all metrics": {
     metrics: {
       serviceMonitor: {

@@ -9,7 +9,7 @@ import { parseFeedWalk } from "../../../src/tasks/feed.ts";
 import { parseOutcome } from "../../../src/tasks/outcome.ts";
 import { parsePause } from "../../../src/tasks/pause.ts";
 import { readSlotRecord } from "../../../src/tasks/slot-record.ts";
-import { parseTask } from "../../../src/tasks/task.ts";
+import { parseTask, taskKinds, taskVersion } from "../../../src/tasks/task.ts";
 import { parseHeld } from "../../../src/telling/quiet.ts";
 import { parsePolicyStanding, parseServiceStanding } from "../../../src/telling/standing.ts";
 import { parseBaseline } from "../../../src/work/evidence.ts";
@@ -17,6 +17,7 @@ import { parseBaseline } from "../../../src/work/evidence.ts";
 // What version 1 wrote must be read by every later version. These files never change; a new version gets a folder of its own.
 // The journal entry of version 1 is read in test/redis/store/start-journal.test.ts, since Redis holds it as a hash.
 const folder = join(import.meta.dirname, "v1");
+const second = join(import.meta.dirname, "v2");
 const golden = (name: string): Record<string, unknown> =>
   JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"));
 
@@ -51,11 +52,28 @@ describe("what version 1 wrote", () => {
   });
 
   it.each(Object.entries(readers))("of a newer version is left to that one: %s", (name, read) => {
-    expect(() => read({ ...golden(name), v: 2, more: "that nobody knows yet" })).toThrow(NewerVersionError);
+    expect(() => read({ ...golden(name), v: 3, more: "that nobody knows yet" })).toThrow(NewerVersionError);
   });
 
   it.each(["slot-record", "baseline"])("without a version, as before the field, is version 1: %s", (name) => {
     const { v: _version, ...fields } = golden(name);
     expect(readers[name]?.(fields)).toMatchObject(fields);
+  });
+});
+
+describe("what version 2 wrote", () => {
+  it("is read: a deletion by hand", () => {
+    const task: unknown = JSON.parse(readFileSync(join(second, "task.json"), "utf8"));
+    expect(parseTask(task)).toEqual(task);
+  });
+
+  it("is only of what the workers of version 1 cannot do: they leave it alone", () => {
+    expect(taskKinds.map((kind) => [kind, taskVersion(kind)])).toEqual([
+      ["run", 1],
+      ["activate", 1],
+      ["apply", 2],
+      ["delete", 2],
+      ["poll", 1],
+    ]);
   });
 });

@@ -1,0 +1,36 @@
+// Whether a host can be reached: opens a connection, with TLS where the URL says so, and lets no byte of a request out. Called by
+// `syncline doctor` for receivers of notices and heartbeats, which must not get anything that they could take for one.
+import { defaultTimeouts } from "./service-options.ts";
+import { tlsHint } from "./tls-hint.ts";
+import { Transport } from "./transport.ts";
+
+/** Why a host cannot be reached: the code of Node or OpenSSL, and what it means where that is known. */
+export interface OutOfReach {
+  readonly code: string;
+  readonly hint: string | undefined;
+}
+
+/** Connects to the host of a URL and hangs up. Answers undefined when the connection stood. Never throws for what the network did. */
+export async function reachHost(url: string, signal: AbortSignal): Promise<OutOfReach | undefined> {
+  const transport = new Transport(1);
+  let stood = false;
+  try {
+    const result = await transport.send({
+      method: "POST",
+      url: new URL(url),
+      headers: {},
+      isFresh: true,
+      timeouts: defaultTimeouts,
+      bodyBytesMax: 1,
+      maySend: () => {
+        stood = true;
+        return false;
+      },
+      signal,
+    });
+    if (stood || result.type === "answer") return undefined;
+    return { code: result.code, hint: tlsHint(result.code) };
+  } finally {
+    transport.close();
+  }
+}
