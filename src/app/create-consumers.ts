@@ -66,6 +66,7 @@ export function createConsumers(
     sampling: new ItemSampling(),
     announcer,
     readings: parts.readings,
+    startsWait: async (service: string) => (await producer.backlog(service, "actions")).waiting > 0,
   };
   const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
   const noteDeletion = createDeletionWatch(new DeletedSyncJobs(store));

@@ -54,6 +54,8 @@ export interface WalkParts {
   readonly readings?: { newerThan(feed: Feed, atMs: number): Promise<GivenReading | undefined> };
   /** Who wants new items beside the log; nobody unless set. */
   readonly announcer?: ItemAnnouncer;
+  /** Whether starts wait for their turn at the service; none does unless set. */
+  readonly startsWait?: (service: string) => Promise<boolean>;
   readonly log: EventLog;
 }
 
@@ -61,6 +63,9 @@ interface GivenReading {
   readonly beganAtMs: number;
   readonly pages: readonly GivenPage[] | undefined;
 }
+
+/** So many of its periods an audit may be late. */
+const auditPeriodsMax = 4;
 
 /** So many items of the last page are looked at for their shape. */
 const shapeItemsMax = 100;
@@ -145,7 +150,7 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
     takeInFrom: (items, sinceSeq) => takeIn(items, sinceSeq, true),
     save: (knowledge) => book.keepKnowledge(feed, JSON.stringify(knowledge)),
     nowMs: startedAtMs,
-    limits: limitsFor(feed, known, reading),
+    limits: await limitsFor(feed, known, reading),
   });
   await watchShape(feed, reading, lastItems.slice(-shapeItemsMax));
   const whole = report.kind === "whole";
@@ -172,10 +177,17 @@ function tellFailures(
   log.warn("feed.mapping-failing", { ...feed, failures: count - before.count, item, last });
 }
 
-/** Some lists are short, and what is gone from them matters: they are read whole at each walk. So is what is there already. */
-function limitsFor(feed: Feed, known: ListKnowledge, { limits = defaultLimits, given }: Reading): StrategyLimits {
-  const isWhole = given !== undefined || known.items <= (readWholeMax[feed.list] ?? -1);
-  return isWhole ? { ...limits, auditEveryMs: 0 } : limits;
+/**
+ * Some lists are short, and what is gone from them matters: they are read whole at each walk. So is what is there already. The audit of a
+ * list that is read from one end gives way to starts that wait for the service, for some of its periods.
+ */
+async function limitsFor(feed: Feed, known: ListKnowledge, reading: Reading): Promise<StrategyLimits> {
+  const { limits = defaultLimits, given, startsWait, startedAtMs } = reading;
+  if (given !== undefined || known.items <= (readWholeMax[feed.list] ?? -1)) return { ...limits, auditEveryMs: 0 };
+  const isAudit = (known.order === "tail" || known.order === "head") && known.underway === null;
+  const isDue = startedAtMs - (known.wholeAtMs ?? 0) >= limits.auditEveryMs;
+  if (!isAudit || !isDue || !(await startsWait?.(feed.service))) return limits;
+  return { ...limits, auditEveryMs: auditPeriodsMax * limits.auditEveryMs };
 }
 
 /** The census of a whole walk. Pages may shift while a list changes: over several of them the service's own count must agree. */

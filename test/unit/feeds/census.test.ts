@@ -39,6 +39,7 @@ beforeEach(() => {
   saidCount = -1;
 });
 
+const nowMs = 20_000_000;
 const nothing: FeedStatus = {
   seq: 0,
   generation: 0,
@@ -55,7 +56,7 @@ const nothing: FeedStatus = {
 };
 
 /** What the walk of a list tells the feed book at its end. */
-async function walked(list: ListName, knowledge?: string): Promise<EndedWalk | undefined> {
+async function walked(list: ListName, knowledge?: string, startsWait = false): Promise<EndedWalk | undefined> {
   let ended: EndedWalk | undefined;
   const mapping = { id: "item.id", syncJobId: "item.job" };
   await walkFeed(
@@ -74,9 +75,10 @@ async function walked(list: ListName, knowledge?: string): Promise<EndedWalk | u
         status: async () => ({ ...nothing, knowledge }),
         waiting: async () => 1,
       },
-      nowMs: async () => 10_000_000,
+      nowMs: async () => nowMs,
       service: () => service,
       held: async () => undefined,
+      startsWait: async () => startsWait,
       itemReader: () => createItemReader(list, mapping),
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
       log: silentLog,
@@ -167,5 +169,25 @@ describe("a list that is too long to count", () => {
     census?.add(Array.from({ length: 5_000 }, (_, id) => item(id + 1_000)));
     expect(census?.counts()).toBeUndefined();
     expect(census?.seen().items).toBe(1_001);
+  });
+});
+
+describe("the audit of a list that is read from its end", () => {
+  const hourMs = 3_600_000;
+  /** Whether a list whose last audit was so long ago is read whole now. */
+  const isAudited = async (agoMs: number, startsWait: boolean) => {
+    pages = [[conflict(1, 42)], [conflict(2, 42)], [conflict(3, 42)], [conflict(4, 42)]];
+    const known = { v: 1, order: "tail", orderSinceMs: 0, forTail: 2, forHead: 0, wholeAtMs: nowMs - agoMs };
+    const lastPage = `${origin}/odata/synchronizationactivities?$skip=3`;
+    const read = { pages: 4, items: 4, lastPage, openFrom: null, openPages: 0, underway: null };
+    return (await walked("activities", JSON.stringify({ ...known, ...read }), startsWait))?.whole;
+  };
+
+  it("comes every hour, and up to three hours late while starts wait for the service", async () => {
+    expect(await isAudited(hourMs - 1, false)).toBe(false);
+    expect(await isAudited(hourMs, false)).toBe(true);
+    expect(await isAudited(hourMs, true)).toBe(false);
+    expect(await isAudited(4 * hourMs - 1, true)).toBe(false);
+    expect(await isAudited(4 * hourMs, true)).toBe(true);
   });
 });
