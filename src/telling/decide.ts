@@ -35,7 +35,12 @@ export function decideEnding(policy: Policy, before: Standings, ending: Ending):
   const settled = settleSinks(policy, standing, ending.brief);
   const unsilenced = endSilence(policy, settled.policy, ending);
   const drift = tellDrift(policy, ending);
-  const tellings = [...each, ...drift, ...settled.tellings, ...unsilenced.filter((one) => !hasSink(settled.tellings, one.sink))];
+  const tellings = [
+    ...each,
+    ...drift,
+    ...settled.tellings,
+    ...unsilenced.filter((one) => !hasSink(settled.tellings, one.sink)),
+  ];
   return {
     service,
     policy: { ...settled.policy, silent: isWork(ending.fate) ? null : standing.silent },
