@@ -123,7 +123,7 @@ services: { main: { baseUrl: "https://s.example", token: { file: t } } }
 policies:
 ${policy("good", "https://beats.h.example/ping/hidden")}
 ${policy("bad", "https://elsewhere.example/ping/hidden")}
-${policy("named", "${BEAT_URL}")}
+${policy("named", `\${BEAT_URL}`)}
 `,
       "b.yaml": "apiVersion: syncline/v1\noutbound: { hosts: ['*.h.example'] }\n",
     });
