@@ -15,8 +15,10 @@ import {
 import { factsOf } from "../service/operations.ts";
 import { callOperation } from "./api-call.ts";
 import { explainServiceError } from "./api-error.ts";
+import { recordApiCall } from "./api-record.ts";
 import { type ApiOptions, readApiRequest } from "./api-request.ts";
 import type { CommandIo } from "./command-io.ts";
+import { prefixOption, redisTarget } from "./shared-options.ts";
 
 /** Opens the client of a service that a policy file names. @throws UsageError when the file or the service is not there. */
 export type ConnectService = (target: {
@@ -31,6 +33,8 @@ interface Target {
   readonly service?: string;
   readonly baseUrl?: string;
   readonly pathForm?: PathForm;
+  readonly redisUrl?: string;
+  readonly prefix: string;
 }
 
 /**
@@ -56,6 +60,12 @@ export function apiCommand(io: CommandIo, connect: ConnectService): Command {
     .option("--all", "print every item of a list, one JSON line each")
     .option("--count", "print the number of items of a list")
     .option("--json", "print compact JSON for machines")
+    .addOption(
+      new Option("--redis-url <url>", "where a change is recorded (`syncline changes`); nowhere unless given").env(
+        "REDIS_URL",
+      ),
+    )
+    .addOption(prefixOption())
     .addHelpText("after", () => `\nOperations:\n${operationLines().join("\n")}\n`)
     .action((name: string, options: ApiOptions & Target) => runApi(io, connect, { name, options }));
 }
@@ -67,6 +77,8 @@ async function runApi(
 ): Promise<void> {
   const operation = parseOperation(given.name);
   const request = await readApiRequest(operation, given.options, io);
+  const { redisUrl, prefix, service: name = "the service at --base-url" } = given.options;
+  const redis = redisUrl === undefined ? undefined : redisTarget({ redisUrl, prefix }, io);
   const service = await open(io, connect, given.options);
   try {
     io.exitCode = await callOperation(service, request, io);
@@ -78,6 +90,7 @@ async function runApi(
   } finally {
     service.close();
   }
+  if (redis !== undefined) await recordApiCall(request, { service: name, io, redis });
 }
 
 /** Finds an operation by its name in any case. @throws UsageError with the nearest names. */

@@ -1,5 +1,5 @@
 // `syncline apply`: shows what is declared against what is live, asks, and brings it there, by the same steps as an apply policy's slot
-// (declared/apply-object.ts). Each change leaves an audit line in the log, on standard error.
+// (declared/apply-object.ts). Each change leaves a record (`syncline changes`) and a line in the log, on standard error.
 import { Command } from "commander";
 import { systemClock } from "../core/clock.ts";
 import { objectName, showObject } from "../core/declared-object.ts";
@@ -9,12 +9,14 @@ import { type Applied, applyObject } from "../declared/apply-object.ts";
 import { createLogger } from "../ops/logger.ts";
 import { Leases } from "../store/leases.ts";
 import type { Store } from "../store/redis.ts";
+import type { FieldChange } from "../tasks/applied-record.ts";
 import type { CommandIo } from "./command-io.ts";
 import { exitCodeOf, type ItemReport, isWell, reportToJson, reportToText } from "./declared/apply-report.ts";
 import { type ItemLook, lookAtAll, withDeclared } from "./declared/session.ts";
 import { stateOf, stateToText } from "./declared/state-text.ts";
 import type { CreateService } from "./doctor.ts";
 import { currentActor } from "./pause-subject.ts";
+import { recordChange } from "./record-change.ts";
 import {
   configOption,
   loadPoliciesOrThrow,
@@ -33,6 +35,8 @@ interface ApplyOptions extends RedisOptions {
 
 const triesMax = 4;
 const waitMsMax = 30_000;
+/** Of each value in the record of changes. */
+const recordedCharactersMax = 500;
 
 const help = `
 Without names: all policies that declare something. Shows the difference first and asks; where nobody can be asked, --yes is needed.
@@ -99,7 +103,7 @@ async function applyOne(look: ItemLook, context: Context): Promise<ItemReport> {
   context.io.progress?.(showObject(look.object));
   const applied = await applyStubbornly(look, context);
   context.io.progress?.("");
-  audit(look, applied, context.log);
+  await audit(look, applied, context);
   return { ...look, state, applied };
 }
 
@@ -118,8 +122,8 @@ async function applyStubbornly({ policy, object, parts }: ItemLook, { store, io 
   }
 }
 
-/** Who changed what: one line for each object for which something was sent. */
-function audit({ policy, object }: ItemLook, applied: Applied, log: EventLog): void {
+/** Who changed what: one line and one record for each object for which something was sent, right after it was. */
+async function audit({ policy, object }: ItemLook, applied: Applied, { io, store, log }: Context): Promise<void> {
   const { changes } = applied;
   const isUnsure = applied.end === "failed" && applied.isSent;
   if (changes.length === 0 && !isUnsure) return;
@@ -134,5 +138,15 @@ function audit({ policy, object }: ItemLook, applied: Applied, log: EventLog): v
     after: changes.map(({ after }) => after),
     isWell: isWell(applied),
     isUnsure,
+  });
+  const where = policy.repository === undefined ? policy.service : `${policy.service}, ${policy.repository}`;
+  const values = (pick: (change: FieldChange) => string | null) =>
+    Object.fromEntries(changes.map((change) => [change.field, pick(change)?.slice(0, recordedCharactersMax) ?? null]));
+  await recordChange(store, io, {
+    what: "apply",
+    subject: `${showObject(object)} of ${where} (policy ${policy.name})`,
+    reason: null,
+    before: values(({ before }) => before),
+    after: isUnsure ? { ...values(({ after }) => after), isUnsure } : values(({ after }) => after),
   });
 }

@@ -14,6 +14,7 @@ import { explainServiceError } from "./api-error.ts";
 import type { CommandIo } from "./command-io.ts";
 import { syncJobsOf } from "./deleted-targets.ts";
 import type { CreateService } from "./doctor.ts";
+import { recordChange } from "./record-change.ts";
 import { waitAndReport, workHere } from "./run-policy.ts";
 import type { StartApp } from "./serve.ts";
 import {
@@ -152,6 +153,10 @@ async function deleteNow({
     } finally {
       await producer.close();
     }
+    const where = options.repository === undefined ? service : `${service}, ${options.repository}`;
+    const subject = `sync job ${options.syncJob} of ${where}`;
+    const before = { name: options.name };
+    await recordChange(store, io, { what: "delete", subject, reason: null, before, after: { task: task.id } });
     const worker = workers === 0 ? await workHere({ set, redis, io, startApp }) : undefined;
     try {
       await waitAndReport({ store, options, io }, [task]);

@@ -56,12 +56,17 @@ export function pauseCommand(io: CommandIo): Command {
       const set = options.config === undefined ? undefined : await loadPoliciesOrThrow(options.config, io);
       await withStore({ options, io }, async (store) => {
         await checkSubject(subject, { set, ledger: new SlotLedger(store) });
-        const untilMs = toInstant(options.until, await redisTimeMs(store));
+        const nowMs = await redisTimeMs(store);
+        const untilMs = toInstant(options.until, nowMs);
         const wish = { ...subject, note: options.note ?? "", actor: currentActor(), untilMs };
-        const pause = await new Pauses(store).set(wish);
+        const pauses = new Pauses(store);
+        const before = (await pauses.all()).filter(
+          (one) => isInForce(one, nowMs) && showSubject(one) === showSubject(subject),
+        );
+        const pause = await pauses.set(wish);
         if (pause === undefined)
           throw new UsageError(`${pausesMax} pauses are in force, which is the most: pause a service, or all`);
-        const done = { what: "pause", subject: showSubject(pause), reason: pause.note, before: null, after: pause };
+        const done = { what: "pause", subject: showSubject(pause), reason: pause.note, before, after: pause };
         await recordChange(store, io, done);
         io.out(
           options.json ? JSON.stringify(pause) : `${showSubject(pause)} paused ${showUntil(pause)}: ${pause.note}`,

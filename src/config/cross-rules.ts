@@ -5,7 +5,7 @@ import { declaredTwice } from "./declared-rules.ts";
 import { checkSinks } from "./notify-rules.ts";
 import { policyLimits } from "./policy-limits.ts";
 import { type Problem, problemOfFile } from "./problem.ts";
-import { sinksOutside } from "./sink-rules.ts";
+import { outside } from "./sink-rules.ts";
 import { type View, viewOf } from "./view.ts";
 import type { YamlFile } from "./yaml-file.ts";
 import { didYouMean } from "./yaml-hints.ts";
@@ -20,7 +20,7 @@ export function checkCrossRules(files: readonly YamlFile[], allRead: boolean): r
     ...tooMany(views),
     ...declaredTwice(views),
     ...checkChains(files, isWhole),
-    ...sinksOutside(views),
+    ...outside(views),
     ...checkSinks(views, isWhole),
   ];
 }

@@ -30,6 +30,7 @@ function toRule(item: NotifyItem): NotifyRule {
     blocked: has("blocked", "change"),
     unknown: has("unknown", "change"),
     missed: has("missed", "change"),
+    drift: has("drift", "change"),
     recovery: has("recovery", "change"),
     silence: has("silence"),
     tokenExpiring: has("token-expiring"),

@@ -158,6 +158,7 @@ export interface NotifyRule {
   readonly blocked: boolean;
   readonly unknown: boolean;
   readonly missed: boolean;
+  readonly drift: boolean;
   readonly recovery: boolean;
   readonly silence: boolean;
   readonly tokenExpiring: boolean;

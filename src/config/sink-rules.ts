@@ -1,4 +1,4 @@
-// The rules about sinks: what a webhook's address may be, what goes together, and which hosts `outbound` lets through. Called by
+// The rules about sinks: what a webhook's address may be, what goes together, and which hosts `outbound` lets through, also for heartbeats. Called by
 // rules.ts and cross-rules.ts. Opens no file and no socket.
 import { problemOfSecretUrl } from "./login-rules.ts";
 import type { Path } from "./node-places.ts";
@@ -37,8 +37,8 @@ interface FileView {
   readonly view: View;
 }
 
-/** Webhooks whose host no file's `outbound.hosts` names; none where no file has that list. */
-export function sinksOutside(files: readonly FileView[]): Problem[] {
+/** Webhooks and heartbeats whose host no file's `outbound.hosts` names; none where no file has that list. */
+export function outside(files: readonly FileView[]): Problem[] {
   if (!files.some(({ view }) => view.at("outbound").isPresent)) return [];
   const allowed = files.flatMap(({ view }) =>
     view
@@ -48,19 +48,28 @@ export function sinksOutside(files: readonly FileView[]): Problem[] {
       .flatMap((host) => host.text() ?? []),
   );
   return files.flatMap(({ file, view }) =>
-    view
-      .at("sinks")
-      .entries()
-      .flatMap(([name, sink]) => {
-        const url = sink.at("webhook").at("url");
-        const text = url.text();
-        if (text === undefined || !URL.canParse(text)) return [];
-        const { hostname } = new URL(text);
-        if (allowed.some((pattern) => isAllowedHost(hostname, pattern))) return [];
-        const hint = "add the host to outbound.hosts, or send it elsewhere";
-        return [file.problemAt(url.path, `sink "${name}" sends to a host that outbound.hosts does not name`, { hint })];
-      }),
+    calledUrls(view).flatMap(({ who, url }) => {
+      const text = url.text();
+      if (text === undefined || !URL.canParse(text)) return [];
+      const { hostname } = new URL(text);
+      if (allowed.some((pattern) => isAllowedHost(hostname, pattern))) return [];
+      const hint = "add the host to outbound.hosts, or name another one here";
+      return [file.problemAt(url.path, `${who} a host that outbound.hosts does not name`, { hint })];
+    }),
   );
+}
+
+/** Every URL of a file that is called by the choice of its writer; services and where their tokens come from are what Syncline is for. */
+function calledUrls(view: View): { readonly who: string; readonly url: View }[] {
+  const sinks = view.at("sinks").entries();
+  const policies = view.at("policies").items();
+  return [
+    ...sinks.map(([name, sink]) => ({ who: `sink "${name}" sends to`, url: sink.at("webhook").at("url") })),
+    ...policies.map((policy) => ({
+      who: `the heartbeat of policy "${policy.at("name").text() ?? ""}" asks`,
+      url: policy.at("heartbeat").at("url"),
+    })),
+  ];
 }
 
 /** Whether a host is the one named, or lies below the domain after `*.`. Both in small letters, as URLs have them. */

@@ -6,7 +6,7 @@
 import type { NotifyRule, Policy } from "../config/policy-set.ts";
 import { withFailure, withSignOfLife } from "./decide-service.ts";
 import type { Ending } from "./fate.ts";
-import { failingNotice, missedNotice, outcomeNotice, recoveredNotice, type Telling } from "./notices.ts";
+import { driftNotice, failingNotice, missedNotice, outcomeNotice, recoveredNotice, type Telling } from "./notices.ts";
 import { type BadFate, type Brief, type Fate, fates, type PolicyStanding, type ServiceStanding } from "./standing.ts";
 
 /** How a policy and its service fare. */
@@ -34,7 +34,13 @@ export function decideEnding(policy: Policy, before: Standings, ending: Ending):
   const standing = withEnding(before.policy, ending, isOutage ? service.sinceMs : undefined);
   const settled = settleSinks(policy, standing, ending.brief);
   const unsilenced = endSilence(policy, settled.policy, ending);
-  const tellings = [...each, ...settled.tellings, ...unsilenced.filter((one) => !hasSink(settled.tellings, one.sink))];
+  const drift = tellDrift(policy, ending);
+  const tellings = [
+    ...each,
+    ...drift,
+    ...settled.tellings,
+    ...unsilenced.filter((one) => !hasSink(settled.tellings, one.sink)),
+  ];
   // Its news is the outage, or the end of one.
   const isOfOutage = isOutage || before.policy.targets[ending.brief.target]?.outage !== undefined;
   const news = isOfOutage && ending.news === "changed" ? [] : tellNews(policy, ending, tellings);
@@ -57,6 +63,13 @@ export function releasePolicy(policy: Policy, standing: PolicyStanding, sinceMs:
 function tellEach(policy: Policy, { outcome, brief }: Ending): Telling[] {
   const notice = outcome === undefined ? missedNotice(policy, brief) : outcomeNotice(policy, outcome);
   return rulesOf(policy).flatMap(({ sink, every }) => (every ? [{ sink, notice }] : []));
+}
+
+/** What somebody changed by hand was set again: an event, told once, whatever the state of the policy. */
+function tellDrift(policy: Policy, { outcome }: Ending): Telling[] {
+  if (outcome?.reason !== "drift-mended") return [];
+  const notice = driftNotice(policy, outcome);
+  return rulesOf(policy).flatMap(({ sink, drift }) => (drift ? [{ sink, notice }] : []));
 }
 
 /** A poll that wants to be told although its policy fares as before. */

@@ -28,6 +28,16 @@ export function outcomeNotice({ name, service }: Told, outcome: Outcome): Notice
   ]);
 }
 
+/** Somebody changed by hand what is declared, and it was set again. */
+export function driftNotice({ name, service }: Told, outcome: Outcome): Notice {
+  const { taskId, status, reason, target, slot, finishedAt, detail } = outcome;
+  const title = `${name}: drift mended${targetText(target)}`;
+  return make("drift", { policy: name, service, at: finishedAt, title }, [
+    taskId,
+    { status, reason, target, slot, task: taskId, detail: detail.slice(0, 4_000) },
+  ]);
+}
+
 /** A slot that was missed, for those who are told each. */
 export function missedNotice({ name, service }: Told, brief: Brief): Notice {
   return make("outcome", { policy: name, service, at: brief.at, title: `${name}: ${brief.detail}` }, [

@@ -1,4 +1,4 @@
-// Twelve canaries and everything that can go wrong with them, over real processes and a Redis with a password: not one of them
+// Fifteen canaries and everything that can go wrong with them, over real processes and a Redis with a password: not one of them
 // may stand in what any process prints, in any key of Redis, or in its dump file.
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -42,6 +42,7 @@ beforeAll(async () => {
     echoed: canaries.echoedToken,
     secret: canaries.clientSecret,
     webhook: canaries.webhookSecret,
+    signing: `whsec_${canaries.signingSecret}`,
     pass: canaries.keyPassphrase,
     "ca.crt": authority.cert,
     "tls.crt": client.cert,
@@ -88,7 +89,19 @@ function policies(): string {
     name: string,
   ) => `  - { name: run-${name}, service: ${name}, run: { syncJobs: [1, 2] }, schedule: { every: 2s }, follow: { deadline: 10s } }
   - { name: poll-${name}, service: ${name}, poll: { list: approvals, expect: "items.size() == 0" }, schedule: { every: 1s } }`;
-  return `apiVersion: syncline/v1\nservices:\n${services.map(service).join("\n")}\npolicies:\n${services.map(policy).join("\n")}\n`;
+  const told = `  - name: told
+    service: well
+    activate: { syncJobs: [1] }
+    schedule: { every: 1s }
+    notify: [{ sink: chat, on: [every] }, { sink: signed, on: [every] }]
+    heartbeat: { url: "${plain.url}/beat/${canaries.heartbeatUrl}?key=${canaries.heartbeatUrl}" }`;
+  const sinks = `  chat: { webhook: { url: "${plain.url}/hook/${canaries.webhookUrl}", format: slack } }
+  signed: { webhook: { url: "${plain.url}/hook/signed?key=${canaries.webhookUrl}", secretFile: signing } }`;
+  const well = `  well: { baseUrl: "${plain.url}/ok", token: { file: token } }`;
+  return `apiVersion: syncline/v1
+services:\n${services.map(service).join("\n")}\n${well}
+policies:\n${services.map(policy).join("\n")}\n${told}
+sinks:\n${sinks}\n`;
 }
 
 /** Wrong in every line, with a secret in most of them. */
@@ -116,7 +129,9 @@ function crashMessage(): string {
   const known = [tokenInFile, tokenInVariable, clientSecret, accessToken, keyPassphrase, redisPassword, echoedToken];
   const basic = Buffer.from(`c:${clientSecret}`).toString("base64");
   const link = `https://user:${canaries.linkPassword}@a.example/odata/approvals?$skiptoken=${canaries.linkQuery}`;
-  return `${known.join(" ")} Basic ${basic} Bearer ${accessToken} ${link} ${redisUrl}`;
+  const { webhookUrl, signingSecret } = canaries;
+  const ofSinks = `whsec_${signingSecret} POST /hook/${webhookUrl} ${plain.url}/hook/signed?key=${webhookUrl}`;
+  return `${known.join(" ")} ${ofSinks} Basic ${basic} Bearer ${accessToken} ${link} ${redisUrl}`;
 }
 
 const file = (name: string) => join(folder, name);
@@ -137,6 +152,10 @@ async function serveUntilCrash(crashAs: "exception" | "rejection"): Promise<Ende
     }
   }
   await serve.until(() => [plain, mutual].every(({ given }) => given.size === 11));
+  const isHeard = (path: string) => [...plain.heard].some((one) => one.startsWith(path));
+  await serve.until(() => ["/hook/canary", "/hook/signed", "/beat/"].every(isHeard));
+  await serve.until(({ event }) => event === "sink.failing");
+  if (crashAs === "exception") await serve.until(({ event }) => event === "heartbeat.failed");
   await writeFile(file("policies.yaml.new"), wrongPolicies());
   await rename(file("policies.yaml.new"), file("policies.yaml"));
   await serve.until(({ event }) => event === "config.rejected");
@@ -181,6 +200,9 @@ describe("secrets", () => {
       ["explain", "run-refused", ...config],
       ["explain", "poll-echo", ...config, "--json"],
       ["audit", ...config, "--json"],
+      ["doctor", ...config, "--within", "5s", "--json"],
+      ["failed", "list", "--json"],
+      ["changes", "--json"],
       ["run", "run-echo", ...config, "--wait", "--timeout", "8s"],
       ["run", "poll-refused", ...config, "--wait", "--timeout", "8s", "--json"],
       ["api", "GetApprovals", "--base-url", `https://user:${canaries.linkPassword}@127.0.0.1/`],

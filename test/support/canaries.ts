@@ -1,7 +1,7 @@
 // Secrets that no output may hold, one for each way in. Found again by a search for the text itself, its percent-encoded form
 // and its base64 forms.
 
-/** The twelve secrets. Each is long enough to be no accident and safe in a URL, a header and YAML. */
+/** The fifteen secrets. That of signatures is base64, as a sink takes it. Each is long enough to be no accident and safe in a URL, a header and YAML. */
 export const canaries = {
   tokenInFile: "canary01-Fq8ZtokenInFile",
   tokenInVariable: "canary02-Gw7YtokenInVariable",
@@ -15,6 +15,9 @@ export const canaries = {
   yamlValue: "canary10-Qo9QyamlValue",
   variable: "canary11-Rn8Pvariable",
   webhookSecret: "canary12-Sm7Nwebhook",
+  webhookUrl: "canary13-Tl6MwebhookUrl",
+  signingSecret: "canary14Uk5LsigningSecretOfASink1234",
+  heartbeatUrl: "canary15-Vj4KheartbeatUrl",
 } as const;
 
 /** The names of the canaries that a text holds, in any form. */

@@ -10,7 +10,7 @@ import type { TestCertificate } from "./certificates.ts";
 /** A running service. */
 export interface LeakyService {
   readonly url: string;
-  /** What came: the authorization headers, and the bodies of the token endpoint. */
+  /** What came: the authorization headers, the bodies of the token endpoint, and where receivers and heartbeats were asked. */
   readonly heard: Set<string>;
   /** Which wrong answers were given, and how often. */
   readonly given: Map<string, number>;
@@ -58,6 +58,16 @@ export async function startLeakyService(tls?: TestCertificate & { readonly ca: s
       return;
     }
     request.resume();
+    if (/^\/(hook|beat)\//.test(request.url ?? "")) heard.add(request.url ?? "");
+    // What lies below /ok is well: somebody must be told, and a heartbeat follows a success.
+    if (request.url?.startsWith("/ok/") === true) {
+      response.writeHead(200).end();
+      return;
+    }
+    if (request.url?.startsWith("/beat/") === true) {
+      json(response, 500, { error: { message: `no heartbeat for ${request.url}` } });
+      return;
+    }
     turn += 1;
     // A prime step: with several askers in turn everybody meets every answer.
     const names = Object.keys(answers);

@@ -9,7 +9,7 @@ import { openStore, type RedisTarget } from "../../src/store/redis.ts";
 import { TestLog } from "./test-log.ts";
 
 /** 32 bytes: 0, 1, … 31. */
-const signingSecret = `whsec_${Buffer.from(Array.from({ length: 32 }, (_, index) => index)).toString("base64")}`;
+export const signingSecret = `whsec_${Buffer.from(Array.from({ length: 32 }, (_, index) => index)).toString("base64")}`;
 
 /** A folder that goes away after the test. */
 export function folderForTest(): string {

@@ -19,6 +19,7 @@ export const changeRule: NotifyRule = {
   blocked: true,
   unknown: true,
   missed: true,
+  drift: true,
   recovery: true,
   silence: false,
   tokenExpiring: false,
@@ -32,6 +33,7 @@ export const silentRule: NotifyRule = {
   blocked: false,
   unknown: false,
   missed: false,
+  drift: false,
   recovery: false,
 };
 

@@ -14,6 +14,7 @@ export const ruleWords = [
   "blocked",
   "unknown",
   "missed",
+  "drift",
   "silence",
   "token-expiring",
 ] as const;
@@ -69,7 +70,7 @@ export const notifySchema = z
   .max(20)
   .meta({
     description:
-      "Who is told what (docs/telling.md): names of sinks, or `{ sink, on }` with rules. Rules are `change` (what a bare name means: every change between good, failing, conflicts, blocked, unknown and missed), `every` (each outcome), `failure` or `{ failure: 3 }` (slots in a row), `recovery`, `conflicts` or `{ conflicts: 10 }` (more than so many), `blocked`, `unknown`, `missed`, `silence` (no success for two intervals), `token-expiring`. [] for nobody, whatever `defaults` says.",
+      "Who is told what (docs/telling.md): names of sinks, or `{ sink, on }` with rules. Rules are `change` (what a bare name means: every change between good, failing, conflicts, blocked, unknown and missed, and `drift`), `every` (each outcome), `failure` or `{ failure: 3 }` (slots in a row), `recovery`, `conflicts` or `{ conflicts: 10 }` (more than so many), `blocked`, `unknown`, `missed`, `drift` (an `apply` policy found what somebody had changed by hand, and set it again), `silence` (no success for two intervals), `token-expiring`. [] for nobody, whatever `defaults` says.",
     examples: [["ops"], [{ sink: "ops", on: [{ failure: 3 }, "recovery"] }]],
   });
 

@@ -117,7 +117,7 @@ export const sinksSchema = z.record(nameSchema, sinkSchema).meta({
 const outboundHostPattern =
   /^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$|^\[[0-9a-f:]+\]$/;
 
-/** Which hosts sinks may be on. */
+/** Which hosts sinks and heartbeats may be on. */
 export const outboundSchema = z
   .strictObject({
     hosts: z
@@ -130,12 +130,14 @@ export const outboundSchema = z
       .min(1, "name at least one host")
       .max(policyLimits.outboundHostsMax)
       .meta({
-        description: "Hosts that sinks may send to: exact names, or `*.example.com` for every host below that domain.",
+        description:
+          "Hosts that sinks may send to and heartbeats may ask: exact names, or `*.example.com` for every host below that domain.",
         examples: [["hooks.example.com", "*.slack.com"]],
       }),
   })
   .meta({
-    description: "Restricts where sinks may send to, over all files of a folder; anywhere unless said.",
+    description:
+      "Restricts where sinks may send to and heartbeats may ask, over all files of a folder; anywhere unless said.",
     examples: [{ hosts: ["hooks.example.com"] }],
   });
 

@@ -114,6 +114,29 @@ describe("sinks", () => {
     expect(problems[0]).not.toContain("hidden");
   });
 
+  it("and heartbeats keep to the hosts of any file; each that does not is named with its place, and never quoted", async () => {
+    const policy = (name: string, url: string) =>
+      `  - { name: ${name}, service: main, run: { syncJobs: [1] }, heartbeat: { url: "${url}" } }`;
+    const folder = await folderOf({
+      "a.yaml": `apiVersion: syncline/v1
+services: { main: { baseUrl: "https://s.example", token: { file: t } } }
+policies:
+${policy("good", "https://beats.h.example/ping/hidden")}
+${policy("bad", "https://elsewhere.example/ping/hidden")}
+${policy("named", `\${BEAT_URL}`)}
+`,
+      "b.yaml": "apiVersion: syncline/v1\noutbound: { hosts: ['*.h.example'] }\n",
+    });
+    const named = { BEAT_URL: "https://third.example/hidden" };
+    const loaded = await loadPolicies(folder, { variables: named, checks });
+    const problems = loaded.ok ? [] : loaded.problems;
+    expect(problems.map(({ line, column, message }) => `${line}:${column} ${message}`)).toEqual([
+      '5:75 the heartbeat of policy "bad" asks a host that outbound.hosts does not name',
+      '6:77 the heartbeat of policy "named" asks a host that outbound.hosts does not name',
+    ]);
+    expect(problems.map(({ message, hint }) => `${message} ${hint}`).join()).not.toContain("hidden");
+  });
+
   it("of two files may not share a name", async () => {
     const folder = await folderOf({
       "a.yaml": sinks("ops: { file: { path: x } }"),

@@ -36,6 +36,16 @@ describe("what a sink is told by a bare name", () => {
     ]);
   });
 
+  it("is what somebody changed by hand and an apply policy set again, once each time, whatever the state", async () => {
+    const drift = { reason: "drift-mended", target: "syncJob-4" } as const;
+    expect(await storyOf(changeRule, [{}, drift, {}, drift])).toEqual([
+      "nightly: drift mended, syncJob-4",
+      "nightly: drift mended, syncJob-4",
+    ]);
+    expect(await storyOf({ recovery: true, unknown: true }, [drift])).toEqual([]);
+    expect(await storyOf({ drift: true }, [failed, drift])).toEqual(["nightly: drift mended, syncJob-4"]);
+  });
+
   it("is nothing while nothing changes", async () => {
     expect(await storyOf(changeRule, [{}, { status: "accepted" }, { status: "skipped" }, {}])).toEqual([]);
   });

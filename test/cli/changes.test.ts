@@ -1,0 +1,56 @@
+// The audit record: every command that changes something for others leaves who, what, and what stood before and after.
+import { hostname, userInfo } from "node:os";
+import { expect, it } from "vitest";
+import { commandHouse } from "../support/command-house.ts";
+
+const house = commandHouse(
+  `  - { name: nightly, service: main, repository: HR, run: { syncJobs: [1] } }
+  - { name: names, service: main, repository: HR, apply: { syncJobs: { 4: { name: Contracts } } } }`,
+);
+
+it("every change by hand is recorded with who, what, before and after; what changed nothing is not", async () => {
+  const prefix = `${house.redis.prefix}-changes`;
+  const config = ["--config", house.file()];
+  const command = async (...args: string[]) => {
+    const { code, err } = await house.command(prefix, ...args);
+    expect({ args, code, err: code === 0 ? "" : err }).toEqual({ args, code: 0, err: "" });
+  };
+  const here = async (...args: string[]) => {
+    const { code, err } = await house.here(prefix, ...args);
+    expect({ args, code, err }).toEqual({ args, code: 0, err: "" });
+  };
+  await here("pause", "nightly", "--note", "first", ...config);
+  await here("pause", "nightly", "--note", "second", ...config);
+  await here("resume", "nightly", ...config);
+  await here("resume", "nightly", ...config);
+  await command("run", "nightly", ...config);
+  await command("apply", "names", ...config, "--yes");
+  await command("apply", "names", ...config, "--yes");
+  await command("delete", "main", ...config, "--repository", "HR", "--sync-job", "3", "--name", "Board 3");
+  await command("delete", "main", ...config, "--repository", "HR", "--sync-job", "3", "--name", "Board 3", "--yes");
+  await command("api", "EnableSyncJobById", ...config, "--service", "main", "--key", "5");
+  await command("api", "GetSyncJobById", ...config, "--service", "main", "--key", "5");
+
+  const changes = JSON.parse((await house.here(prefix, "changes", "--json")).out);
+  const actor = `${userInfo().username}@${hostname()}`;
+  expect(changes.every((change: { actor: string }) => change.actor === actor)).toBe(true);
+  expect(changes.toReversed()).toMatchObject([
+    { what: "pause", subject: "policy nightly", reason: "first", before: [], after: { note: "first" } },
+    { what: "pause", reason: "second", before: [{ note: "first" }], after: { note: "second" } },
+    { what: "resume", subject: "policy nightly", before: [{ note: "second" }] },
+    { what: "run", subject: "policy nightly", after: { tasks: [expect.stringMatching(/^nightly__run__1__m/)] } },
+    {
+      what: "apply",
+      subject: "sync job 4 of main, HR (policy names)",
+      before: { name: expect.stringMatching(/^\w+ 4$/) },
+      after: { name: "Contracts" },
+    },
+    {
+      what: "delete",
+      subject: "sync job 3 of main, HR",
+      before: { name: "Board 3" },
+      after: { task: expect.stringMatching(/^by-hand\.delete__delete__3__m/) },
+    },
+    { what: "api", subject: "EnableSyncJobById 5 of main", before: null, after: { exitCode: 0 } },
+  ]);
+}, 60_000);
