@@ -6,7 +6,7 @@ import { runStartChaos } from "./run-starts.ts";
 
 const schedules = 300;
 /** Mostly they wait: for locks to run out, for processes to be missed. */
-const sideBySide = 18;
+const sideBySide = 12;
 /** Of the tasks under crashes, at most so many may end as unknown although their start can be told from the evidence (docs/testing.md). */
 const avoidableShareMax = 0.02;
 
