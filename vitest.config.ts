@@ -22,7 +22,7 @@ const image = { test: { ...plain("image").test, testTimeout: 120_000, hookTimeou
 
 export default defineConfig({
   test: {
-    maxWorkers: 3,
+    maxWorkers: 2,
     retry: 0,
     projects: [
       plain("unit"),
