@@ -88,7 +88,7 @@ function policy(random: SeededRandom, index: number): string {
   const syncJobs = [...shared, ...Array.from({ length: random.integer(1, 3) }, (_, more) => first + more)];
   const until = random.chance(0.5) ? "accepted" : "settled, deadline: 8s";
   // Longer than the service ever takes here between a request and its effect.
-  const within = random.chance(0.5) ? ", appearsWithin: 3s" : "";
+  const within = random.chance(0.25) ? ", appearsWithin: 3s" : "";
   const run = `, overlap: ${random.pick(["allow", "allow", "skip", "queue"])}, follow: { until: ${until}${within} }`;
   const onUnknown = random.weighted({ verify: 4, "give-up": 1, retry: 1 });
   const what = `${kind}: { syncJobs: [${syncJobs.join(", ")}] }`;
