@@ -23,7 +23,8 @@ export function createItemAnnouncer({ sinks, deliver, log }: AnnouncerOptions): 
     wants: (feed) => wanting(feed).length > 0,
     announce: async (feed, group) => {
       const notices = itemNotices(feed, group, systemClock.nowMs());
-      const deliveries = notices.flatMap((notice) => wanting(feed).map(({ name: sink }) => ({ sink, notice })));
+      const receivers = wanting(feed);
+      const deliveries = notices.flatMap((notice) => receivers.map(({ name: sink }) => ({ sink, notice })));
       for (let from = 0; from < deliveries.length; from += portionMax)
         await deliver(deliveries.slice(from, from + portionMax));
       for (const { sink, notice } of deliveries) {

@@ -70,7 +70,11 @@ export const metricTable = {
     labels: ["service"],
     buckets: requestBuckets,
   },
-  syncline_starts_repeated_total: { ...counter, help: "Starts sent once more by onUnknown: retry.", labels: [] },
+  syncline_starts_repeated_total: {
+    ...counter,
+    help: "Starts sent once more, by onUnknown: retry or since they are shown to be absent.",
+    labels: [],
+  },
   syncline_policy_last_success_timestamp_seconds: {
     ...sharedGauge,
     help: "When a task of the policy last ended well, over all replicas and restarts. Absent before the first time.",

@@ -27,7 +27,7 @@ export interface StartEntry {
   readonly sentAtMs: number | undefined;
   /** When the newest one was. */
   readonly lastSentAtMs: number | undefined;
-  /** How many requests may have gone out: 0 before the permission, 1, or more with `onUnknown: retry`. */
+  /** How many requests may have gone out: 0 before the permission, 1, or more where it was sent again (work/verify.ts). */
   readonly sends: number;
   /** When the service answered that it accepted; undefined when no answer came. */
   readonly answeredAtMs: number | undefined;

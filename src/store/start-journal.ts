@@ -2,12 +2,12 @@
 //
 //   (none) ──claim──▶ claimed ──beginSending──▶ sending ──answered──▶ answered ──▶ settled (History.record, with the outcome)
 //                      ▲ ▲ └─ claimed again      │  │ ▲ └─────────────settled──────────▲
-//                      │ └───────────────────────┘  └─┘ sendAgain: onUnknown: retry only
+//                      │ └───────────────────────┘  └─┘ sendAgain, where work/ decides so
 //                        notSent, by the owner
 //   (none) ──sendAtOnce: claim, lease and permission in one step──▶ sending ──History.record, the answer being the outcome──▶ settled
 //
 // Only the step to `sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
-// not after the task's start-by time. A task that is found `sending` without an answer is sent again by `onUnknown: retry` alone.
+// not after the task's start-by time. A task that is found `sending` without an answer is sent again by `onUnknown: retry`, or once it is shown to be absent.
 import { isHold, unsaid } from "../core/gate.ts";
 import type { AtOnce, AtOnceIntent } from "./at-once.ts";
 import { feedStatusKey } from "./feed-book.ts";
@@ -135,7 +135,7 @@ export class StartJournal {
     return undefined;
   }
 
-  /** Asks to send once more although nobody knows what became of the requests so far: `onUnknown: retry` only. */
+  /** Asks to send once more although nobody knows what became of the requests so far (`onUnknown: retry`), or since they are shown to be absent. */
   async sendAgain(task: JournalTask, owner: string, state: Intent & { readonly sends: number }): Promise<Permission> {
     const { startByMs, sends, slotMs = 0 } = state;
     return this.#permit(task, { owner, slotMs }, (keys, fence) =>

@@ -127,7 +127,7 @@ const outcomeSchema = z.object({
  * The record of one task's ending (version 1). Instants are ISO 8601 UTC.
  * `covers`: how many older slots it stands for; `coveredSlots`: the newest `coveredSlotsMax` of them, where there are any. `evidence`: `direct` the service said so, `inferred` from counts, `none`.
  * `startedAt`: when the request was permitted; null when none was. `durationMs`: from there to the ending.
- * `answerLost`: the request went out and its answer never came. `sends`: how many requests went out, where `onUnknown: retry` made it
+ * `answerLost`: the request went out and its answer never came. `sends`: how many requests went out, where sending again made it
  * more than one. `confidence`: whose the activities are, where any were looked at. `newConflicts`: of a followed run;
  * `goneConflicts`, `stillConflicts`: of those from before it, where they can be known. `count`: of a poll.
  * Of a poll that looked: `changed`: it ended otherwise (good, bad, unknown) than this policy's poll before, or found something new that offends. `offending`: how many items do, as far as

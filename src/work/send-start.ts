@@ -1,5 +1,6 @@
 // The one request of a run, activate or delete task: permission, request, answer. Called by the steps of these kinds; never twice for a
-// task, unless the request surely did not leave this machine, or the policy says onUnknown: retry.
+// task, unless the request surely did not leave this machine, the policy says onUnknown: retry, or
+// follow.appearsWithin shows that it did not happen (verify.ts).
 import type { Policy } from "../config/policy-set.ts";
 import { createDeadline } from "../core/clock.ts";
 import { type Pass, unsaid } from "../core/gate.ts";
@@ -27,7 +28,7 @@ interface WantedStart extends Omit<StartRequest, "owner"> {
   readonly knownSeq?: number | undefined;
 }
 
-/** How many requests `onUnknown: retry` sends in all before the task ends as unknown. */
+/** How many requests are sent in all, at the most: by `onUnknown: retry`, before the task ends as unknown. */
 const sendsMax = 3;
 /** A start that could not go out for want of the service, or of time to wait for it, is looked at again after this. */
 const sentAgainMs = 5_000;
