@@ -3,10 +3,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { bundleReplica, type ReplicaBundle } from "./bundle-replica.ts";
 import type { ReplicaOrder, ReplicaOrders, WarmUpOrders } from "./replica-orders.ts";
 
 const mainFile = fileURLToPath(new URL("replica-main.ts", import.meta.url));
-const compileCache = fileURLToPath(new URL("../../.cache/chaos-compiled", import.meta.url));
 const errorCharactersMax = 4_000;
 const wakeEveryMs = 500;
 
@@ -28,6 +28,7 @@ export interface ReplicaOptions {
   readonly onEnd: (end: LifeEnd) => void;
 }
 
+let bundle: ReplicaBundle | undefined;
 const alive = new Set<ChildProcess>();
 // A stopped process does not notice that its driver is gone.
 process.on("exit", () => {
@@ -90,8 +91,9 @@ export class ReplicaProcess {
   }
 }
 
-/** Compiles everything that a replica loads once, so that the many starts after it cost half. */
+/** Bundles and compiles everything that a replica loads once; to be called before the first one starts. */
 export async function warmUp(): Promise<void> {
+  bundle ??= await bundleReplica(mainFile);
   const child = spawnReplica({ isWarmUp: true }, {});
   child.stderr?.pipe(process.stderr);
   const [code] = await once(child, "close");
@@ -102,12 +104,13 @@ function spawnReplica(
   orders: ReplicaOrders | WarmUpOrders,
   environment: Readonly<Record<string, string>>,
 ): ChildProcess {
+  if (bundle === undefined) throw new Error("warmUp comes before the first replica");
   const { REDIS_URL: _redis, NODE_OPTIONS: _options, ...inherited } = process.env;
-  const child = spawn(process.execPath, [mainFile], {
+  const child = spawn(process.execPath, [bundle.file], {
     env: {
       ...inherited,
       ...environment,
-      NODE_COMPILE_CACHE: compileCache,
+      NODE_COMPILE_CACHE: bundle.compileCache,
       CHAOS_REPLICA: JSON.stringify(orders),
     },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
