@@ -16,11 +16,16 @@ export interface StartVerdict {
   readonly tasks: number;
   /** What the service started or activated. */
   readonly starts: number;
-  /** Tasks whose outcome is `unknown`. */
-  readonly unknown: number;
-  /** Those among them whose start left evidence that no other start can have left, and was to be looked for. */
-  readonly avoidable: number;
+  /** Tasks whose outcome is `unknown`, by why it could not be known. */
+  readonly unknown: Readonly<Record<WhyUnknown, number>>;
 }
+
+/**
+ * Why an outcome is `unknown`. `asked`: the policy says `give-up`; `activation`: one leaves no evidence; `unsent`: permitted, and its worker died
+ * before the request; `rivals`: another start of the sync job was near; `avoidable`: it left evidence that no other start can have left.
+ */
+export const whysUnknown = ["asked", "activation", "unsent", "rivals", "avoidable"] as const;
+type WhyUnknown = (typeof whysUnknown)[number];
 
 /** `onUnknown: retry` sends three requests at most. */
 const sendsMax = 3;
@@ -55,8 +60,7 @@ export async function checkStarts(
     ],
     tasks: tasks.length,
     starts: ledger.length,
-    unknown: history.filter(({ status }) => status === "unknown").length,
-    avoidable: history.filter((outcome) => isAvoidable(outcome, check)).length,
+    unknown: countUnknown(history, check),
   };
 }
 
@@ -103,15 +107,23 @@ function untrue({ id, kind, target }: Task, { status, reason }: Outcome, { plan,
   return [`${id} is ${status} (${reason}), but was never started`];
 }
 
-/** An activation leaves no evidence; and a run near another one of the same sync job leaves some that may be the other's. */
-function isAvoidable({ status, kind, policy, taskId, target }: Outcome, { house, started }: Check): boolean {
+function countUnknown(history: readonly Outcome[], check: Check): StartVerdict["unknown"] {
+  const counts = { asked: 0, activation: 0, unsent: 0, rivals: 0, avoidable: 0 };
+  for (const outcome of history) if (outcome.status === "unknown") counts[whyUnknown(outcome, check)] += 1;
+  return counts;
+}
+
+/** A run near another one of the same sync job leaves evidence that may be the other's. */
+function whyUnknown({ kind, policy, taskId, target }: Outcome, { house, started }: Check): WhyUnknown {
+  if (house.parts.set.policies.find(({ name }) => name === policy)?.onUnknown === "give-up") return "asked";
+  if (kind === "activate") return "activation";
   const [start] = started.get(taskId) ?? [];
-  if (status !== "unknown" || kind !== "run" || start === undefined) return false;
-  if (house.parts.set.policies.find(({ name }) => name === policy)?.onUnknown === "give-up") return false;
+  if (start === undefined) return "unsent";
   const rivals = [...started.values()]
     .flat()
     .filter((other) => other.operation === "RunSyncJob" && other.key === target);
-  return rivals.every((other) => other === start || Math.abs(other.atMs - start.atMs) > mistakenWithinMs);
+  const isAlone = rivals.every((other) => other === start || Math.abs(other.atMs - start.atMs) > mistakenWithinMs);
+  return isAlone ? "avoidable" : "rivals";
 }
 
 /** A process that slept between permission and request must not send any more: by its own clock, which is Redis's here, at its last look. */

@@ -6,7 +6,7 @@ import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import type { Task } from "../../src/tasks/task.ts";
 import { type ChaosHouse, openHouse } from "./chaos-house.ts";
 import { ChaosRedis } from "./chaos-redis.ts";
-import { checkStarts, type StartVerdict } from "./check-starts.ts";
+import { checkStarts, type StartVerdict, whysUnknown } from "./check-starts.ts";
 import { tellScript } from "./fault-script.ts";
 import { type Batch, planStartChaos, type StartChaos } from "./plan-starts.ts";
 import type { RunSeed } from "./run-seeds.ts";
@@ -120,13 +120,9 @@ async function again(what: () => Promise<void>): Promise<void> {
   }
 }
 
-function count({ kind }: StartChaos, { tasks, unknown, avoidable, starts }: StartVerdict): Record<string, number> {
-  const under = { tasks, unknown, avoidable };
-  return {
-    tasks,
-    starts,
-    ...Object.fromEntries(Object.entries(under).map(([what, sum]) => [`${what} under ${kind}`, sum])),
-  };
+function count({ kind }: StartChaos, { tasks, unknown, starts }: StartVerdict): Record<string, number> {
+  const why = whysUnknown.map((word) => [`unknown (${word}) under ${kind}`, unknown[word]]);
+  return { tasks, starts, [`tasks under ${kind}`]: tasks, ...Object.fromEntries(why) };
 }
 
 function tell(plan: StartChaos, story: readonly string[], house: ChaosHouse): string[] {
