@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { answerParent } from "./child.ts";
+import { monotonicMs } from "./redis-figures.ts";
 
 interface Run {
   readonly activityId: string;
@@ -13,7 +14,7 @@ interface Run {
 
 const pageSize = 100;
 const runs: Run[] = [];
-const latencies = new Map<string, number>();
+const arrivals = new Map<string, number>();
 let starts = 0;
 let lists = 0;
 let answerAfterMs = 0;
@@ -52,13 +53,13 @@ answerParent(
     counts: () => ({ starts, lists, runs: runs.length }),
     forget: () => {
       runs.length = 0;
-      latencies.clear();
+      arrivals.clear();
       return {};
     },
-    /** Milliseconds from the slot to the arrival, of the starts since the last look. */
-    latencies: () => {
-      const seen = Object.fromEntries(latencies);
-      latencies.clear();
+    /** When the starts since the last look arrived, by idempotency key, on the monotonic clock. */
+    arrivals: () => {
+      const seen = Object.fromEntries(arrivals);
+      arrivals.clear();
       return seen;
     },
     /** Cuts every open connection. */
@@ -81,8 +82,7 @@ function later(answer: () => void): void {
 function noteStart(url: string, key: string | string[] | undefined): void {
   const syncJobId = /\((\d+)\)/.exec(url)?.[1] ?? "0";
   runs.push({ activityId: `a${starts}`, syncJobId, atMs: Date.now() });
-  const slotMs = typeof key === "string" ? Number(/__m(\d+)$/.exec(key)?.[1]) : Number.NaN;
-  if (!Number.isNaN(slotMs)) latencies.set(String(key), Date.now() - slotMs);
+  if (typeof key === "string") arrivals.set(key, monotonicMs());
 }
 
 function sendPage(url: string, response: ServerResponse): void {

@@ -1,4 +1,4 @@
-// What Redis says about itself during a benchmark: commands run (those of scripts too), CPU, memory. Reads only, but for the reset.
+// Figures of a benchmark: what Redis says about itself during a benchmark: commands run (those of scripts too), CPU, memory. Reads only, but for the reset.
 import type { Redis } from "ioredis";
 
 /** Commands since the last reset, by name, those that scripts call included. */
@@ -28,4 +28,15 @@ export function median(values: readonly number[]): number {
   const middle = Math.floor(sorted.length / 2);
   const upper = sorted[middle] ?? Number.NaN;
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
+}
+
+/** The value below which this share (0 to 1) of the values lies; NaN of none. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+/** Milliseconds on the clock that all processes of the machine share and nobody sets. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint()) / 1_000_000;
 }

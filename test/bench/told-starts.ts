@@ -16,7 +16,7 @@ import { Producer } from "../../src/queue/producer.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import { Receiver } from "../support/receiver.ts";
 import { BenchChild } from "./child.ts";
-import { median } from "./redis-figures.ts";
+import { median, monotonicMs, quantile } from "./redis-figures.ts";
 import { policiesCount, toldSet } from "./told-set.ts";
 
 const { values: given } = parseArgs({
@@ -30,6 +30,7 @@ const { values: given } = parseArgs({
 const outcomes = Number(given.outcomes);
 const pairs = Number(given.pairs);
 const starts = Number(given.starts);
+const addedMs = new Map<string, number>();
 const everyMs = Number(given.every);
 
 /** One worker, its receiver, and how many outcomes it has had. */
@@ -109,6 +110,7 @@ async function add(side: Side, count: number): Promise<void> {
     side.asked += 1;
     return tasksOf({ ...policy, action: { kind: "run", syncJobs: [added] } }, { slotMs, origin: "manual", covers: [] });
   });
+  for (const { id } of tasks.flat()) addedMs.set(id, monotonicMs());
   await side.producer.enqueue(tasks.flat());
 }
 
@@ -162,7 +164,9 @@ async function round(side: Side): Promise<number[]> {
     await adding;
   }
   await rest(side);
-  const seen = Object.values(await service.ask("latencies"));
+  const arrivals = Object.entries(await service.ask("arrivals"));
+  const seen = arrivals.map(([id, atMs]) => atMs - (addedMs.get(id) ?? Number.NaN));
+  addedMs.clear();
   await service.ask("forget");
   if (seen.length !== starts) throw new Error(`${seen.length} of ${starts} starts arrived`);
   return seen;
@@ -175,7 +179,7 @@ async function measure(pair: number): Promise<void> {
   for (const side of order) seen.set(side, await round(side));
   latencies.up.push(...(seen.get(up) ?? []));
   latencies.down.push(...(seen.get(down) ?? []));
-  ratios.push(at(seen.get(down) ?? [], 0.99) / at(seen.get(up) ?? [], 0.99));
+  ratios.push(quantile(seen.get(down) ?? [], 0.99) / quantile(seen.get(up) ?? [], 0.99));
 }
 
 /** Both, so that both go on equally cold. */
@@ -196,9 +200,10 @@ function report(): void {
   });
   const sameBody = [...byId.values()].every((all) => new Set(all.map(({ body }) => body)).size === 1);
   const tasks = new Set(first.map(({ data }) => data.taskId)).size;
-  const show = (all: readonly number[]) => `p50 ${at(all, 0.5)} ms, p99 ${at(all, 0.99)} ms`;
+  const show = (all: readonly number[]) =>
+    `p50 ${quantile(all, 0.5).toFixed(1)} ms, p99 ${quantile(all, 0.99).toFixed(1)} ms`;
   const sorted = ratios.toSorted((a, b) => a - b).map((one) => one.toFixed(2));
-  const pooled = at(latencies.down, 0.99) / at(latencies.up, 0.99);
+  const pooled = quantile(latencies.down, 0.99) / quantile(latencies.up, 0.99);
   const lines = [
     `outcomes while the receiver was down: ${down.asked} of ${policiesCount} policies, ${waiting} notices waiting at the end; workers killed: 1`,
     `arrived: ${tasks} of ${down.asked}; twice: ${back.received.length - byId.size}; in order of each policy: ${inOrder}; the same body each time: ${sameBody}`,
@@ -208,9 +213,4 @@ function report(): void {
   ];
   process.stdout.write(`${lines.join("\n")}\n`);
   if (tasks < down.asked || !inOrder || !sameBody) process.exitCode = 1;
-}
-
-function at(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }

@@ -33,5 +33,7 @@ it(`starts nothing twice and tells the truth through ${schedules} seeded schedul
   expect(failed, stories.join("\n\n")).toEqual([]);
   expect(counts["strikes"]).toBeGreaterThan(schedules);
   expect(counts["starts"]).toBeGreaterThan(10 * schedules);
-  expect(counts["unknown (avoidable) under crash"]).toBeLessThanOrEqual(avoidableShareMax * (counts["tasks under crash"] ?? 0));
+  expect(counts["unknown (avoidable) under crash"]).toBeLessThanOrEqual(
+    avoidableShareMax * (counts["tasks under crash"] ?? 0),
+  );
 }, 1_200_000);
