@@ -16,10 +16,11 @@ import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { Scheduler } from "../../src/schedule/scheduler.ts";
 import { openStore, redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import { entryKey } from "../../src/store/start-entry.ts";
 import type { WorkTiming } from "../../src/work/timing.ts";
 import { syncline } from "../support/processes.ts";
 import { shortTiming } from "../support/world.ts";
-import type { FaultScript } from "./fault-script.ts";
+import type { FaultScript, Point } from "./fault-script.ts";
 import { Fleet } from "./fleet.ts";
 import type { ReplicaEvent } from "./replica.ts";
 import type { ReplicaOrders } from "./replica-orders.ts";
@@ -132,6 +133,14 @@ export class ChaosHouse {
     throw new Error("no replica was ready within a minute");
   }
 
+  /** Waits until a replica came to the trap at this point; false when none does within a minute. */
+  async untilSprung(trap: Point): Promise<boolean> {
+    const isSprung = () => this.events.some(({ event, point }) => event === "trap.sprung" && point === trap);
+    for (const untilMs = performance.now() + beginWithinMs; performance.now() < untilMs; await delay(50))
+      if (isSprung()) return true;
+    return false;
+  }
+
   /**
    * One more scheduler looks, as one that is started anyhow would; again when something lies in the outbox that was too young to be
    * swept. Answers the time of Redis before its last look: what was due until then has to be there.
@@ -197,7 +206,16 @@ export class ChaosHouse {
       for (const list of ["prioritized", "delayed"])
         left.push(...(await store.redis.zrange(of(list), "0", "20")).map((id) => `${list} ${id}`));
     }
-    return left.join(", ");
+    const held = left.map(async (one) => {
+      const id = one.split(" ")[1] ?? "";
+      const entry = await store.redis.hgetall(entryKey(store, id));
+      return `${one} (${entry["state"] ?? "not in the journal"}, ${entry["sends"] ?? 0} sent)`;
+    });
+    const leases: string[] = [];
+    const client = store.redis as Redis;
+    for await (const keys of client.scanStream({ match: `${redis.prefix}:lease:*`, count: 1_000 }))
+      for (const key of keys.map(String)) leases.push(`${key} is held by ${await client.get(key)}`);
+    return [...(await Promise.all(held)), ...leases].join(", ");
   }
 
   /** What the command that operators have says of everything up to this instant: nothing when all is well. */

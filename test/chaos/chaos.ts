@@ -1,13 +1,14 @@
 // `npm run chaos`: seeds of a chaos, as many as wanted, on a Redis of its own; and the replay of one.
 //
-//   npm run chaos -- --schedules 2000                 seeds 1 to 2000 of both kinds, one kind after the other
+//   npm run chaos -- --schedules 2000                 seeds 1 to 2000 of each kind, one kind after the other
+//   npm run chaos -- --kind steps --schedules 38      kill -9 at each named step of a start
 //   npm run chaos -- --kind starts --seed 17          only this one, with its story whatever comes out
 import { parseArgs } from "node:util";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { warmUp } from "./replica.ts";
 import { runScheduleChaos } from "./run-schedules.ts";
 import { type ChaosResult, runSeeds } from "./run-seeds.ts";
-import { runStartChaos } from "./run-starts.ts";
+import { runStartChaos, runStepChaos } from "./run-starts.ts";
 
 const { values } = parseArgs({
   options: {
@@ -18,9 +19,11 @@ const { values } = parseArgs({
     "side-by-side": { type: "string", default: "8" },
   },
 });
-const runs = { schedules: runScheduleChaos, starts: runStartChaos };
-const kinds = (["schedules", "starts"] as const).filter((kind) => values.kind === undefined || values.kind === kind);
-if (kinds.length === 0) throw new Error('--kind is "schedules" or "starts"; both without it');
+const runs = { schedules: runScheduleChaos, starts: runStartChaos, steps: runStepChaos };
+const kinds = (["schedules", "starts", "steps"] as const).filter(
+  (kind) => values.kind === undefined || values.kind === kind,
+);
+if (kinds.length === 0) throw new Error('--kind is "schedules", "starts" or "steps"; all without it');
 const first = Number(values.seed ?? values.first);
 const count = values.seed === undefined ? Number(values.schedules) : 1;
 const sideBySide = Number(values["side-by-side"]);

@@ -1,6 +1,6 @@
 // From a seed to a chaos of starts: policies, when their tasks are queued, and what befalls the workers, the service or Redis. Pure.
 import type { Fault as ServiceFault } from "../../src/sandbox/faults.ts";
-import type { Fault, FaultScript, ReplicaScript, Trap } from "./fault-script.ts";
+import type { Fault, FaultScript, Point, ReplicaScript, Trap } from "./fault-script.ts";
 import { createRandom, type SeededRandom } from "./seeded-random.ts";
 import { hotPoints, startPoints, unsentPoint } from "./start-steps.ts";
 
@@ -35,6 +35,8 @@ export interface StartChaos {
   readonly hollowJobs: readonly number[];
   readonly redisTrouble: readonly RedisTrouble[];
   readonly endsWith: "SIGKILL" | "SIGTERM";
+  /** The storm lasts until the trap at this point has sprung, within limits; that it never does is a finding. */
+  readonly awaitsTrap?: Point;
 }
 
 const replicas = 2;

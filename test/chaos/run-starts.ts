@@ -9,7 +9,8 @@ import { ChaosRedis } from "./chaos-redis.ts";
 import { checkStarts, type StartVerdict, whysUnknown } from "./check-starts.ts";
 import { tellScript } from "./fault-script.ts";
 import { type Batch, planStartChaos, type StartChaos } from "./plan-starts.ts";
-import type { RunSeed } from "./run-seeds.ts";
+import { planStepChaos } from "./plan-steps.ts";
+import type { ChaosResult, RunSeed } from "./run-seeds.ts";
 
 const toldEventsMax = 400;
 const jobs = 60;
@@ -28,8 +29,12 @@ const timing = { baselineWithinMs: 3_000, verifyForMs: 3_500, unreadableForMs: 8
 const takeOverAfterMs = 1_500;
 
 /** Runs the chaos of starts of this seed. */
-export const runStartChaos: RunSeed = async (seed, redisUrl) => {
-  const plan = planStartChaos(seed);
+export const runStartChaos: RunSeed = (seed, redisUrl) => runPlan(planStartChaos(seed), seed, redisUrl);
+
+/** Runs the chaos in which the workers die at the step of this seed. */
+export const runStepChaos: RunSeed = (seed, redisUrl) => runPlan(planStepChaos(seed), seed, redisUrl);
+
+async function runPlan(plan: StartChaos, seed: number, redisUrl: string): Promise<ChaosResult> {
   const redis = plan.kind === "redis" ? await ChaosRedis.start(plan.redisTrouble) : undefined;
   try {
     const house = await openHouse({
@@ -49,7 +54,7 @@ export const runStartChaos: RunSeed = async (seed, redisUrl) => {
   } finally {
     await redis?.stop();
   }
-};
+}
 
 interface Scene {
   readonly plan: StartChaos;
@@ -57,7 +62,7 @@ interface Scene {
   readonly redis: ChaosRedis | undefined;
 }
 
-async function passThrough(seed: number, { plan, house, redis }: Scene): ReturnType<RunSeed> {
+async function passThrough(seed: number, { plan, house, redis }: Scene): Promise<ChaosResult> {
   const producer = new Producer(house.parts.redis, silentLog);
   const tasks: Task[] = [];
   const story: string[] = [];
@@ -71,6 +76,8 @@ async function passThrough(seed: number, { plan, house, redis }: Scene): ReturnT
       await redis?.strike(trouble);
     });
     await fleet.storm();
+    const { awaitsTrap } = plan;
+    const isSprung = awaitsTrap === undefined || (await house.untilSprung(awaitsTrap));
     const report = await fleet.end(plan.endsWith);
     story.push(...report.story);
     await Promise.all([...queued, ...troubled]);
@@ -83,11 +90,16 @@ async function passThrough(seed: number, { plan, house, redis }: Scene): ReturnT
       seed,
       // A process that starts while Redis is away says so and ends, as it should.
       findings: [
+        ...(isSprung ? [] : [`nobody came to ${awaitsTrap}`]),
         ...report.unexpectedEnds.filter((end) => redis === undefined || !end.includes("OutOfReachError")),
         ...verdict.findings,
       ],
       story: () => tell(plan, story, house),
-      counts: { processes: report.starts, strikes: report.strikes + plan.redisTrouble.length, ...count(plan, verdict) },
+      counts: {
+        processes: report.starts,
+        strikes: report.strikes + plan.redisTrouble.length,
+        ...count(plan, verdict),
+      },
     };
   } finally {
     await producer.close();

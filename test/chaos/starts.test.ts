@@ -1,8 +1,9 @@
 import { expect, inject, it } from "vitest";
 import { planStartChaos } from "./plan-starts.ts";
+import { stepsCount } from "./plan-steps.ts";
 import { warmUp } from "./replica.ts";
-import { runSeeds } from "./run-seeds.ts";
-import { runStartChaos } from "./run-starts.ts";
+import { type RunSeed, runSeeds } from "./run-seeds.ts";
+import { runStartChaos, runStepChaos } from "./run-starts.ts";
 
 const schedules = 300;
 /** Mostly they wait: for locks to run out, for processes to be missed. */
@@ -15,25 +16,34 @@ it("makes the same script of the same seed", () => {
   expect(planStartChaos(17)).not.toEqual(planStartChaos(18));
 });
 
+it(`starts nothing twice and tells the truth when workers are killed with kill -9 at each of the ${stepsCount} named steps of a start (P2)`, async () => {
+  const { failed, stories } = await run(runStepChaos, { count: stepsCount, kind: "steps" });
+  expect(failed, stories).toEqual([]);
+}, 600_000);
+
 it(`starts nothing twice and tells the truth through ${schedules} seeded schedules of crashes, lost answers and a Redis that fails (P2)`, async () => {
-  await warmUp();
-  const stories: string[] = [];
-  const { failed, counts } = await runSeeds({
-    seeds: Array.from({ length: schedules }, (_, index) => index + 1),
-    redisUrl: inject("redis").url,
-    sideBySide,
-    runSeed: runStartChaos,
-    onResult: ({ seed, findings, story }) => {
-      if (findings.length > 0)
-        stories.push(
-          [...story(), `seed ${seed}: npm run chaos -- --kind starts --seed ${seed}`, ...findings].join("\n"),
-        );
-    },
-  });
-  expect(failed, stories.join("\n\n")).toEqual([]);
+  const { failed, stories, counts } = await run(runStartChaos, { count: schedules, kind: "starts" });
+  expect(failed, stories).toEqual([]);
   expect(counts["strikes"]).toBeGreaterThan(schedules);
   expect(counts["starts"]).toBeGreaterThan(10 * schedules);
   expect(counts["unknown (avoidable) under crash"]).toBeLessThanOrEqual(
     avoidableShareMax * (counts["tasks under crash"] ?? 0),
   );
 }, 1_200_000);
+
+/** Runs the seeds from 1 on, and keeps the stories of those that fail. */
+async function run(runSeed: RunSeed, { count, kind }: { readonly count: number; readonly kind: string }) {
+  await warmUp();
+  const stories: string[] = [];
+  const result = await runSeeds({
+    seeds: Array.from({ length: count }, (_, index) => index + 1),
+    redisUrl: inject("redis").url,
+    sideBySide,
+    runSeed,
+    onResult: ({ seed, findings, story }) => {
+      const again = `seed ${seed}: npm run chaos -- --kind ${kind} --seed ${seed}`;
+      if (findings.length > 0) stories.push([...story(), again, ...findings].join("\n"));
+    },
+  });
+  return { ...result, stories: stories.join("\n\n") };
+}

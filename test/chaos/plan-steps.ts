@@ -1,0 +1,60 @@
+// From a named step of a start to a chaos in which the workers die right there, by kill -9: one for each point, so that none is left to
+// chance. Policies and faults of the service are such that every point is passed. Pure. Used by run-starts.ts.
+import type { Fault as ServiceFault } from "../../src/sandbox/faults.ts";
+import type { Point, Trap } from "./fault-script.ts";
+import type { StartChaos } from "./plan-starts.ts";
+import { createRandom } from "./seeded-random.ts";
+import { startPoints } from "./start-steps.ts";
+
+/** How many seeds pass all points. */
+export const stepsCount = startPoints.length;
+
+const stormMs = 3_000;
+const policies = [
+  "run: { syncJobs: [1, 2] }, onUnknown: verify, overlap: skip, follow: { until: accepted }",
+  "run: { syncJobs: [11, 12] }, onUnknown: verify, overlap: queue, follow: { until: settled, deadline: 8s }",
+  "run: { syncJobs: [21], activate: true }, onUnknown: verify, overlap: allow, follow: { until: accepted, appearsWithin: 3s }",
+  "activate: { syncJobs: [31, 32] }, onUnknown: verify",
+  "activate: { syncJobs: [41] }, onUnknown: retry",
+];
+
+/** What the service does wrong so that a step is passed that needs it; the longest name that a point ends with decides. */
+const needs: Readonly<Record<string, ServiceFault>> = {
+  answerLost: { kind: "lost-answer", operation: "RunSyncJob", every: 2, times: 4 },
+  notSent: { kind: "429", operation: "RunSyncJob", every: 2, times: 4 },
+  // Longer than what was read before the start is good for.
+  notReady: { kind: "503", operation: "RunSyncJob", key: "11", times: 1, retryAfterSeconds: 31 },
+  sendAgain: { kind: "500-before", operation: "EnableSyncJobById", key: "41", times: 2 },
+};
+
+/** The chaos of the point that this seed, from 1 on, is for; after all of them it begins anew, with other instants. */
+export function planStepChaos(seed: number): StartChaos {
+  const random = createRandom(seed);
+  const point = startPoints[(seed - 1) % startPoints.length] ?? "";
+  const need = needs[point.replace(/^.*\./, "")];
+  const die = (at: Point, life: number): Trap => ({
+    life,
+    point: at,
+    pass: 1,
+    action: "kill",
+    forMs: random.integer(0, 800),
+  });
+  // A lease is given back apart from the outcome only where somebody died between the outcome and the end of the task.
+  const traps = () =>
+    point.includes("leases.release") ? [die("after-history.record", 0), die(point, 0), die(point, 1)] : [die(point, 0)];
+  return {
+    kind: "crash",
+    policies: policies.map((what, index) => `  - { name: policy-${index}, service: main, ${what} }`).join("\n"),
+    batches: [{ atMs: 0 }, { atMs: random.integer(100, 1_500) }, { atMs: random.integer(100, 1_500) }],
+    serviceFaults: need === undefined ? [] : [need],
+    hollowJobs: [],
+    awaitsTrap: point,
+    redisTrouble: [],
+    endsWith: random.chance(0.5) ? "SIGKILL" : "SIGTERM",
+    script: {
+      stormMs,
+      replicas: [traps(), traps()].map((own) => ({ roles: ["worker"], clockShiftMs: 0, traps: own })),
+      faults: [],
+    },
+  };
+}
