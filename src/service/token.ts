@@ -53,6 +53,7 @@ export function parseToken(text: string, whence: string): string {
 /** A token that never changes. @throws TokenError when the text cannot be a token. */
 export function staticToken(text: string): TokenSource {
   const token = parseToken(text, "the token");
+  noteSecret(token, "lasting");
   return { get: async () => token, renew: async () => token };
 }
 
