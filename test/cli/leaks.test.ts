@@ -84,7 +84,7 @@ function policies(): string {
   const service = (name: (typeof services)[number]) =>
     `  ${name}: { baseUrl: "${name === "mutual" ? mutual.url : plain.url}", token: ${token[name]}, timeouts: { request: 2s }${
       name === "mutual" ? `, ${tls}` : ""
-    } }`;
+    }, breaker: { after: 1000 } }`;
   const policy = (
     name: string,
   ) => `  - { name: run-${name}, service: ${name}, run: { syncJobs: [1, 2] }, schedule: { every: 2s }, follow: { deadline: 10s } }
@@ -166,6 +166,8 @@ async function serveUntilCrash(crashAs: "exception" | "rejection"): Promise<Ende
   const scraped = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   expect(scraped).toContain('syncline_tasks_total{policy="run-refused",status="not-started"}');
   checkClean("/metrics", { code: null, signal: null, out: scraped, err: "" });
+  // What is kept for a minute only is there now.
+  expect(canariesIn((await dumpRedis(redisUrl, folder)).text)).toEqual([]);
   serve.kill("SIGUSR2");
   return serve.ended();
 }

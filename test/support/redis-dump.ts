@@ -1,6 +1,7 @@
 // Everything that a Redis holds, as text: every key with its value, and the bytes of its dump file.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { Redis } from "ioredis";
 
 /** All keys and values of database 0, and the RDB file where its folder can be read. */
@@ -26,7 +27,7 @@ async function read(redis: Redis, key: string): Promise<unknown> {
     case "string":
       return redis.get(key);
     case "hash":
-      return redis.hgetall(key);
+      return Object.entries(await redis.hgetallBuffer(key)).map(([field, value]) => [field, unpacked(value)]);
     case "list":
       return redis.lrange(key, 0, -1);
     case "set":
@@ -40,4 +41,9 @@ async function read(redis: Redis, key: string): Promise<unknown> {
     default:
       throw new Error(`a key of the type ${type}, which nothing here reads`);
   }
+}
+
+/** What was packed is looked into: a secret would be as readable there for whoever reads Redis. */
+function unpacked(value: Buffer): string {
+  return (value[0] === 0x1f && value[1] === 0x8b ? gunzipSync(value) : value).toString();
 }
