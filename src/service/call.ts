@@ -3,6 +3,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { type ExchangeEnding, type Gate, isHold, type Pass, unsaid } from "../core/gate.ts";
+import { createSparingLog } from "../core/sparing-log.ts";
 import { type CallFacts, CallFailure } from "./call-failure.ts";
 import { factsOf, type Operation } from "./operations.ts";
 import { type HeaderWishes, toHeaders } from "./request-headers.ts";
@@ -63,9 +64,11 @@ interface Progress {
 /** Makes calls. */
 export class Caller {
   readonly #parts: CallerParts;
+  readonly #sparingLog: EventLog;
 
   constructor(parts: CallerParts) {
     this.#parts = parts;
+    this.#sparingLog = createSparingLog(parts.log, parts.clock, "");
   }
 
   /**
@@ -149,6 +152,7 @@ export class Caller {
       const failure = this.#failure(call, "");
       if (progress.signal.aborted) throw failure.cancelled("no");
       if (!(error instanceof TokenError)) throw error;
+      this.#sparingLog.warn("token.unusable", { message: error.message });
       if (refused !== undefined) throw failure.noToken(error, progress.status);
       throw await this.#counted(call, failure.noToken(error, undefined), progress);
     }

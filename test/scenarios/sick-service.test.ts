@@ -148,6 +148,10 @@ describe("a service that there is no token for", () => {
     await asleep(world, 12);
     const [opened] = world.log.named("breaker.opened");
     expect(opened).toMatchObject({ service: "sick", kind: "unreachable" });
+    const why = `token file ${file} cannot be read (ENOENT): check the path and its rights`;
+    expect(new Set(world.log.named("token.unusable").map(({ service, message }) => `${service}: ${message}`))).toEqual(
+      new Set([`sick: ${why}`]),
+    );
     expect(sick.seen).toEqual([]);
     await writeFile(file, "a-token-at-last");
     await world.log.until(() => world.log.outcomesOf("many").length === 12);
