@@ -25,6 +25,8 @@ const explicitValue = /^(\s*:\s+)()(.+)$/s;
 const strangeTokenKey =
   /((?:\btoken|\boauth2)["']?\s*:\s*\{)(\s*)(?!\s|["']?(?:file|env|oauth2|tokenUrl|clientId|clientSecretFile|scope|auth|allowHttp)\b)([^,}]+)/gi;
 const strangeVariable = /\b(env)(["']?\s*:\s*["']?)(?![A-Z_][A-Z0-9_]{0,63}(?![A-Za-z0-9_.-]))([^,}"'\s]+)/g;
+/** `auth` says how a client shows its secret, and nothing else. */
+const strangeAuth = /(?<![\w-])(auth)(["']?\s*:\s*)(?!\s|\{|["']?(?:basic|post)\b)([^,}]+)/gi;
 /** Up to the last @: a password with a / or an @ in it is what makes such a URL wrong. */
 const urlCredentials = /(\b[a-z][a-z0-9+.-]*:[\\/]+|\bhttps?:)()([^"'\n]+)(?=@)/gi;
 const credentials = /(?<![\w.%+-])([\w.%+-]+:)()([^\s"'/]+)(?=@)/g;
@@ -44,6 +46,7 @@ const patterns = [
   explicitValue,
   strangeTokenKey,
   strangeVariable,
+  strangeAuth,
   urlCredentials,
   credentials,
   urlPath,

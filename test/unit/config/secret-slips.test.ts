@@ -38,6 +38,7 @@ const texts: Readonly<Record<string, string>> = {
   "in a header": S(`    headers: { X-Auth: ${C} }`),
   "in a cookie": S(`    cookie: s=${C}`),
   "as pass": S(`    auth: { user: a, pass: ${C} }`),
+  "as auth": S(`    auth: ${C}`),
   "as key": S(`    key: ${C}`),
   "as a signature": S(`    signature: ${C}`),
   "that is a JWT": S(`    note: eyJhbGciOi.${C}`),
@@ -73,7 +74,7 @@ describe("a line without a secret", () => {
   it.each([
     "    token: { env: SYNC_TOKEN }",
     "  main: { baseUrl: https://sync.example.com/base, token: { file: /run/secrets/syncline/token }, limits: { concurrency: 4 } }",
-    "    token: { oauth2: { tokenUrl: https://login.example.com/v2/token, clientId: c7, clientSecretFile: s, scope: a.b } }",
+    "    token: { oauth2: { tokenUrl: https://login.example.com/v2/token, clientId: c7, clientSecretFile: s, auth: post, scope: a.b } }",
     "    schedule: { cron: '30 2 * * 1-5', spread: 10m } # at night",
     "  - name: contracts-nightly-2026",
     "      driveTargets: { 9: { siteName: HR, siteId: 4be6c9a0-11aa, folderName: In } }",
