@@ -8,10 +8,7 @@ import { Redis } from "ioredis";
 export async function dumpRedis(url: string, folder: string): Promise<{ keys: number; text: string; rdb: Buffer }> {
   const redis = new Redis(url);
   try {
-    const lines: string[] = [];
-    for await (const keys of redis.scanStream({ count: 1_000 })) {
-      for (const key of keys as string[]) lines.push(`${key} ${JSON.stringify(await read(redis, key))}`);
-    }
+    const lines = await readRedis(redis);
     await redis.config("SET", "rdbcompression", "no");
     await redis.save();
     const file = join(folder, "dump.rdb");
@@ -19,6 +16,15 @@ export async function dumpRedis(url: string, folder: string): Promise<{ keys: nu
   } finally {
     redis.disconnect();
   }
+}
+
+/** Each key of this form with its value, what is packed unpacked. */
+export async function readRedis(redis: Redis, match = "*"): Promise<string[]> {
+  const lines: string[] = [];
+  for await (const keys of redis.scanStream({ match, count: 1_000 })) {
+    for (const key of keys as string[]) lines.push(`${key} ${JSON.stringify(await read(redis, key))}`);
+  }
+  return lines;
 }
 
 async function read(redis: Redis, key: string): Promise<unknown> {
