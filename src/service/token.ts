@@ -1,5 +1,6 @@
 // Where the bearer token comes from: a text, a file; by OAuth 2 in oauth2-token.ts. Called once per HTTP exchange by call.ts; a
 // token is never logged or put into an error. Source: service-interface §5; how tokens are obtained is not shown there.
+import { untilAborted } from "../core/abortable.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
 import { noteSecret } from "../core/secrets.ts";
@@ -80,11 +81,11 @@ export function fileToken(path: string, clock: Clock = systemClock, log: EventLo
     return reading;
   };
   return {
-    get: async () => {
+    get: async (signal) => {
       const kept = last;
       if (kept !== undefined && clock.monotonicMs() - kept.readAtMs < tokenAgeMsMax) return kept.token;
       try {
-        return await read();
+        return await untilAborted(read(), signal);
       } catch (error) {
         if (kept === undefined || !(error instanceof TokenError)) throw error;
         sparingLog.warn("token.renewal-failed", { message: error.message });
@@ -92,7 +93,7 @@ export function fileToken(path: string, clock: Clock = systemClock, log: EventLo
         return kept.token;
       }
     },
-    renew: read,
+    renew: (_, signal) => untilAborted(read(), signal),
   };
 }
 

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -146,4 +147,13 @@ describe("a token in a file", () => {
     await writeFile(path, "token-after");
     await service.runSyncJob(1);
   });
+
+  it("that is a pipe nobody writes to holds nothing up: it is empty", async () => {
+    const path = `${await scratchFile("")}.pipe`;
+    execFileSync("mkfifo", [path]);
+    expect(await errorOf(fileToken(path).get())).toMatchObject({
+      temporary: true,
+      message: expect.stringMatching(/is empty|EAGAIN/),
+    });
+  }, 5_000);
 });
