@@ -11,6 +11,7 @@ import { createTelling } from "./app/create-telling.ts";
 import { CurrentSet } from "./app/current-set.ts";
 import { createItemAnnouncer } from "./app/item-announcer.ts";
 import { createGaugeSource } from "./app/metric-gauges.ts";
+import { readKeptPauses } from "./app/quarantine-keeper.ts";
 import { RedisGuard } from "./app/redis-guard.ts";
 import { RunningServices } from "./app/running-services.ts";
 import { RunningSinks } from "./app/running-sinks.ts";
@@ -126,7 +127,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   components.push(...createTelling({ ...shared, options, deliver, pauses: () => readPauses(store) }));
   let scheduler: Scheduler | undefined;
   if (options.roles.includes("scheduler")) {
-    const pauses = createPauseWatch(() => readPauses(store), log);
+    const kept = { pauses: new Pauses(store), quarantines: new Quarantines(store), policy: parts.policy };
+    const pauses = createPauseWatch(() => readKeptPauses(kept), log);
     const mayPlan = () => guard.isSafe();
     const onLooked = () => metrics?.beat("scheduler");
     const { enqueue } = parts;

@@ -160,13 +160,15 @@ function createIo(signal: AbortSignal): CommandIo {
   return {
     out: (line) => process.stdout.write(`${withoutKnownSecrets(line)}\n`),
     err: (line) => process.stderr.write(`${withoutSecrets(line)}\n`),
-    ...(process.stderr.isTTY === true ? { progress: (text) => process.stderr.write(`\r\u001b[K${text}`) } : {}),
+    ...(process.stderr.isTTY === true
+      ? { progress: (text) => process.stderr.write(`\r\u001b[K${withoutSecrets(text)}`) }
+      : {}),
     colours: process.stdout.isTTY === true && !settings.noColor,
     settings,
     taken: () => takenBy(process.stdout, signal),
     readInput,
     ...(process.stdin.isTTY === true && process.stderr.isTTY === true
-      ? { ask: (question) => ask(question, signal) }
+      ? { ask: (question) => ask(withoutSecrets(question), signal) }
       : {}),
     signal,
     exitCode: 0,

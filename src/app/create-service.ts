@@ -48,7 +48,7 @@ function createToken(
 ): TokenSource {
   switch (token.kind) {
     case "file":
-      return fileToken(token.path);
+      return fileToken(token.path, undefined, log);
     case "env":
       return variableToken(name, token.variable, variables);
     case "oauth2":

@@ -8,7 +8,7 @@ import { hasHashTag, parseRedisAddress } from "../config/redis-address.ts";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { checkExpression } from "../core/expression.ts";
-import { noteUrlPassword } from "../core/secrets.ts";
+import { noteSecret, noteUrlPassword } from "../core/secrets.ts";
 import { checkOnItem } from "../feeds/mapping.ts";
 import { checkCron } from "../schedule/check-cron.ts";
 import { defaultPrefix, type RedisTarget } from "../store/redis.ts";
@@ -97,13 +97,15 @@ export interface RedisOptions {
  * @throws UsageError when the URL is none, a file cannot be read, or the prefix does not fit a cluster.
  */
 export function redisTarget({ redisUrl, prefix }: RedisOptions, io: CommandIo): RedisTarget {
+  noteUrlPassword(redisUrl);
   const { kind } = parseRedisAddress(redisUrl);
   if (kind === "cluster" && !hasHashTag(prefix))
     throw new UsageError(
       `--prefix ${prefix} has no {braces}: in a Redis Cluster all keys must share one slot; write {${prefix}}`,
     );
-  noteUrlPassword(redisUrl);
-  return { url: redisUrl, prefix, access: readRedisAccess(io.settings.variables) };
+  const access = readRedisAccess(io.settings.variables);
+  for (const secret of [access.password, access.sentinelPassword]) noteSecret(secret ?? "", "lasting");
+  return { url: redisUrl, prefix, access };
 }
 
 /**

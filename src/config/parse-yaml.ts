@@ -72,12 +72,13 @@ function refuseLexeme(
   const tooMany = `more than ${policyLimits.aliasesMax}`;
   if (type === "tag") {
     return {
-      message: `"${shorten(lexeme)}" is a YAML tag: policy files have none`,
+      message: `${quoteIf(/^!{0,2}[a-z/]{1,20}$/i, lexeme, "this")} is a YAML tag: policy files have none`,
       hint: "put quotes around a value that starts with !",
     };
   }
   if (type === "directive-line") {
-    return { message: `"${shorten(lexeme)}" is a YAML directive: policy files have none`, hint: "remove the line" };
+    const what = quoteIf(/^%(?:YAML|TAG)\b/, lexeme, "this");
+    return { message: `${what} is a YAML directive: policy files have none`, hint: "remove the line" };
   }
   if (type === "anchor" && ++seen.anchor > policyLimits.aliasesMax) {
     return { message: `${tooMany} anchors (&name) in one file`, hint: "use defaults, or write the values out" };
@@ -98,6 +99,11 @@ function toProblem(source: SourceText, code: string, message: string, position: 
   // The hints look at a short line only: their patterns are not meant for 256 KiB of commas.
   const line = source.text.slice(lineStart, Math.min(lineEnd === -1 ? source.text.length : lineEnd, lineStart + 300));
   return source.problemAt(position, `YAML: ${shorten(message, 200)}`, hintOfSyntax(code, message, line));
+}
+
+/** Quotes what is of this form; anything else may be a secret that begins with such a sign. */
+function quoteIf(form: RegExp, lexeme: string, otherwise: string): string {
+  return form.test(lexeme) ? `"${shorten(lexeme)}"` : otherwise;
 }
 
 function shorten(text: string, length = 40): string {

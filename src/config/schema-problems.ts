@@ -100,7 +100,10 @@ function unknownKey(path: Path, key: string): SchemaComplaint {
     nearestWord(key, known) === undefined && holders.length > 0
       ? `it belongs under ${holders.join(" or ")}`
       : didYouMean(key, known);
-  return { path: [...path, key], place: "key", message: `${where} has no key "${key}"`, hint };
+  // A token may stand there in the place of a key: `token: { SECRET }`.
+  const isSafe = path.at(-1) !== "token" || nearestWord(key, known) !== undefined || holders.length > 0;
+  const message = isSafe ? `${where} has no key "${key}"` : `${where} has no such key`;
+  return { path: [...path, key], place: "key", message, hint };
 }
 
 function hintFor(issue: z.core.$ZodIssue, path: Path, value: unknown): string | undefined {

@@ -6,32 +6,42 @@ const secretLengthMin = 8;
 const secretsMax = 500;
 const mark = "[…]";
 
+/** How long a secret is remembered: what is read again and again until newer ones push it out, what is read once at the start for good. */
+type SecretLife = "passing" | "lasting";
+
 /** Known values, the oldest first. Rotated ones stay for a while: a line about an old token may come late. */
-const known = new Set<string>();
+const known: Readonly<Record<SecretLife, Set<string>>> = { passing: new Set(), lasting: new Set() };
 /** The same, the longest first: a secret that begins with another one must not lose its beginning only. */
 let longestFirst: readonly string[] = [];
 
 /** Remembers a secret of this process: it is taken out of every later line. Shorter than 8 characters it is left alone, being also a word. */
-export function noteSecret(secret: string): void {
-  for (const form of new Set([secret, encodeURIComponent(secret.toWellFormed())])) {
+export function noteSecret(secret: string, life: SecretLife = "passing"): void {
+  const texts = known[life];
+  for (const form of new Set([
+    secret,
+    encodeURIComponent(secret.toWellFormed()),
+    JSON.stringify(secret).slice(1, -1),
+  ])) {
     if (form.length < secretLengthMin) continue;
     // Seen again, it counts as new.
-    known.delete(form);
-    known.add(form);
+    texts.delete(form);
+    texts.add(form);
   }
-  for (const oldest of known) {
-    if (known.size <= secretsMax) break;
-    known.delete(oldest);
+  for (const oldest of texts) {
+    if (texts.size <= secretsMax) break;
+    texts.delete(oldest);
   }
-  longestFirst = [...known].sort((a, b) => b.length - a.length);
+  longestFirst = [...known.passing, ...known.lasting].sort((a, b) => b.length - a.length);
 }
 
-/** Remembers the password of a URL, in the form it has there and decoded. A text that is no URL is left alone. */
+/** Remembers the password of a URL for good, in the form it has there and decoded; also of a URL that is wrong, as one with a bare `/` in it. */
 export function noteUrlPassword(url: string): void {
-  const password = URL.canParse(url) ? new URL(url).password : "";
-  noteSecret(password);
+  // Up to the last @: in a wrong one all the rest may be the password.
+  const userInfo = /^[a-z][a-z0-9+.-]*:\/\/(.*)@/is.exec(url)?.[1] ?? "";
+  const password = userInfo.includes(":") ? userInfo.slice(userInfo.indexOf(":") + 1) : "";
+  noteSecret(password, "lasting");
   try {
-    noteSecret(decodeURIComponent(password));
+    noteSecret(decodeURIComponent(password), "lasting");
   } catch {
     // A stray percent sign: then the password is what stands there.
   }

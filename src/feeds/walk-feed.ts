@@ -15,6 +15,7 @@ import { done, snooze, type Verdict } from "../tasks/verdict.ts";
 import { announceNew, type ItemAnnouncer } from "./announce-items.ts";
 import { beginCensus, type RunningCensus, readWholeMax } from "./census.ts";
 import { ItemSampling } from "./item-sampling.ts";
+import { withoutCredentials } from "./kept-links.ts";
 import { compareShapes, readShape, shapeOf } from "./list-shape.ts";
 import type { ItemReader, MappingFailures } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
@@ -148,7 +149,7 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
     seq: async () => before.seq,
     takeIn: async (items, sinceSeq) => (await takeIn(items, sinceSeq, false)) ?? [],
     takeInFrom: (items, sinceSeq) => takeIn(items, sinceSeq, true),
-    save: (knowledge) => book.keepKnowledge(feed, JSON.stringify(knowledge)),
+    save: (knowledge) => book.keepKnowledge(feed, JSON.stringify(withoutCredentials(knowledge))),
     nowMs: startedAtMs,
     limits: await limitsFor(feed, known, reading),
   });

@@ -3,8 +3,10 @@
 import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { type ExchangeEnding, type Gate, isHold, type Pass, unsaid } from "../core/gate.ts";
+import { createSparingLog } from "../core/sparing-log.ts";
 import { type CallFacts, CallFailure } from "./call-failure.ts";
 import { factsOf, type Operation } from "./operations.ts";
+import { type HeaderWishes, toHeaders } from "./request-headers.ts";
 import { isUnderBase, type ServiceBase } from "./request-url.ts";
 import { retryWaitMs, waitInPlaceMsMax } from "./retry.ts";
 import { ServiceError } from "./service-error.ts";
@@ -13,14 +15,9 @@ import { TokenError, type TokenSource } from "./token.ts";
 import type { AnswerHeaders, ExchangeResult, Transport } from "./transport.ts";
 
 /** What to send. */
-export interface Call {
+export interface Call extends HeaderWishes {
   readonly operation: Operation;
   readonly url: URL;
-  readonly isCount?: boolean | undefined;
-  readonly body?: Readonly<Record<string, unknown>> | undefined;
-  readonly idempotencyKey?: string | undefined;
-  readonly ifMatch?: string | undefined;
-  readonly pageSizeWish?: number | undefined;
   readonly maySend?: (() => boolean) | undefined;
   /** For the first exchange, where the gate has been asked already. */
   readonly pass?: Pass | undefined;
@@ -67,9 +64,11 @@ interface Progress {
 /** Makes calls. */
 export class Caller {
   readonly #parts: CallerParts;
+  readonly #sparingLog: EventLog;
 
   constructor(parts: CallerParts) {
     this.#parts = parts;
+    this.#sparingLog = createSparingLog(parts.log, parts.clock, "");
   }
 
   /**
@@ -152,10 +151,21 @@ export class Caller {
     } catch (error) {
       const failure = this.#failure(call, "");
       if (progress.signal.aborted) throw failure.cancelled("no");
-      if (error instanceof TokenError)
-        throw failure.noToken(error, refused === undefined ? undefined : progress.status);
-      throw error;
+      if (!(error instanceof TokenError)) throw error;
+      this.#sparingLog.warn("token.unusable", { message: error.message });
+      if (refused !== undefined) throw failure.noToken(error, progress.status);
+      throw await this.#counted(call, failure.noToken(error, undefined), progress);
     }
+  }
+
+  /** A service that there is no token for is of no use to any request: the gate counts it, or holds it back like one that is down. */
+  async #counted(call: Call, failure: ServiceError, progress: Progress): Promise<ServiceError> {
+    const { method } = factsOf(call.operation);
+    const answer = progress.pass ?? (await this.#parts.gate?.enter({ isRead: method === "GET" }));
+    progress.pass = undefined;
+    if (answer !== undefined && isHold(answer)) return this.#failure(call, "").held(answer);
+    await answer?.leave(failure);
+    return failure;
   }
 
   /** An exchange behind the gate. Whoever gets it must leave the pass. */
@@ -235,16 +245,4 @@ async function judged({ pass, result }: Sent, failure: CallFailure): Promise<Ret
 
 function withTimeout(timeouts: Timeouts, timeoutMs: number): Timeouts {
   return { ...timeouts, socketMs: timeoutMs, responseMs: timeoutMs, readMs: timeoutMs, requestMs: timeoutMs };
-}
-
-function toHeaders(call: Call, token: string): Record<string, string> {
-  return {
-    authorization: `Bearer ${token}`,
-    accept: call.isCount === true ? "application/json, text/plain;q=0.9, */*;q=0.1" : "application/json",
-    "user-agent": "syncline",
-    ...(call.body === undefined ? {} : { "content-type": "application/json" }),
-    ...(call.pageSizeWish === undefined ? {} : { prefer: `odata.maxpagesize=${call.pageSizeWish}` }),
-    ...(call.idempotencyKey === undefined ? {} : { "idempotency-key": call.idempotencyKey }),
-    ...(call.ifMatch === undefined ? {} : { "if-match": call.ifMatch }),
-  };
 }

@@ -3,7 +3,7 @@
 //
 //   none ──get──▶ asking, one at a time ──▶ token ──80 % of its life──▶ token, asking in the background ──▶ token
 //                      └─failed─▶ none: for 1 s … 30 s the same error, nobody is asked   └─failed─▶ token, until it ends
-//   token refused with 401 ──▶ asking, but not again within 10 s: a service that refuses every token is no reason to ask on
+//   token refused with 401 ──▶ asking, but not again within 10 s of a token: a service that refuses every token is no reason to ask on
 
 import { untilAborted } from "../core/abortable.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
@@ -88,8 +88,9 @@ class OAuth2Token implements TokenSource {
     const kept = this.#kept;
     // Another call has renewed it already.
     if (kept !== undefined && kept.token !== refused) return kept.token;
-    const isBusy = this.#asking !== undefined;
-    if (kept !== undefined && !isBusy && nowMs - this.#refusedAtMs < refusalGapMs) return kept.token;
+    // While a new one cannot be had, that is what is wrong: the refused one again would look like a refusal of every token.
+    const isWorthAsking = this.#asking !== undefined || this.#failed !== undefined;
+    if (kept !== undefined && !isWorthAsking && nowMs - this.#refusedAtMs < refusalGapMs) return kept.token;
     this.#refusedAtMs = nowMs;
     return (await untilAborted(this.#ask(), signal)).token;
   }

@@ -1,5 +1,9 @@
 // Reads files that secrets stand in: bounded, at once, never kept. Called by token.ts, oauth2-token.ts, tls-files.ts and sinks/webhook.ts.
+import { constants } from "node:fs";
 import { open } from "node:fs/promises";
+
+/** Without the second, a pipe that nobody writes to would keep one of the four threads that all files and names of this process are read with. */
+const flags = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /** The head of a file as text, at most `bytesMax` bytes; or the error code of the system that says why not. Follows links, as secrets are mounted. */
 export async function readBounded(
@@ -7,7 +11,7 @@ export async function readBounded(
   bytesMax: number,
 ): Promise<{ readonly text: string } | { readonly code: string }> {
   try {
-    await using file = await open(path, "r");
+    await using file = await open(path, flags);
     const buffer = Buffer.alloc(bytesMax);
     let length = 0;
     while (length < buffer.length) {

@@ -1,7 +1,10 @@
 // Where the bearer token comes from: a text, a file; by OAuth 2 in oauth2-token.ts. Called once per HTTP exchange by call.ts; a
 // token is never logged or put into an error. Source: service-interface §5; how tokens are obtained is not shown there.
+import { untilAborted } from "../core/abortable.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { type EventLog, silentLog } from "../core/event-log.ts";
 import { noteSecret } from "../core/secrets.ts";
+import { createSparingLog } from "../core/sparing-log.ts";
 import { readBounded } from "./secret-file.ts";
 
 /** Gives the bearer token. */
@@ -51,21 +54,46 @@ export function parseToken(text: string, whence: string): string {
 /** A token that never changes. @throws TokenError when the text cannot be a token. */
 export function staticToken(text: string): TokenSource {
   const token = parseToken(text, "the token");
+  noteSecret(token, "lasting");
   return { get: async () => token, renew: async () => token };
 }
 
-/** A token in a file, read again when older than 30 s and when refused, so that a rotated secret is picked up. */
-export function fileToken(path: string, clock: Clock = systemClock): TokenSource {
-  let last: { token: string; readAtMs: number } | undefined;
-  const read = async () => {
-    const token = parseToken(await readSecret(path, "token file"), `token file ${path}`);
+/**
+ * A token in a file, read again when older than 30 s and when refused, so that a rotated secret is picked up. A file that cannot be
+ * used leaves the last token in force until that is refused, with `token.renewal-failed` in the log once a minute.
+ */
+export function fileToken(path: string, clock: Clock = systemClock, log: EventLog = silentLog): TokenSource {
+  const sparingLog = createSparingLog(log, clock, "");
+  let last: { readonly token: string; readonly readAtMs: number } | undefined;
+  let reading: Promise<string> | undefined;
+  const readOnce = async () => {
+    const text = await readSecret(path, "token file");
+    // Whoever writes it in place cuts it to nothing first.
+    if (text.trim() === "") throw new TokenError(`token file ${path} is empty: put the access token there`, true);
+    const token = parseToken(text, `token file ${path}`);
     last = { token, readAtMs: clock.monotonicMs() };
     return token;
   };
+  const read = () => {
+    reading ??= readOnce().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  };
   return {
-    get: async () =>
-      last !== undefined && clock.monotonicMs() - last.readAtMs < tokenAgeMsMax ? last.token : await read(),
-    renew: read,
+    get: async (signal) => {
+      const kept = last;
+      if (kept !== undefined && clock.monotonicMs() - kept.readAtMs < tokenAgeMsMax) return kept.token;
+      try {
+        return await untilAborted(read(), signal);
+      } catch (error) {
+        if (kept === undefined || !(error instanceof TokenError)) throw error;
+        sparingLog.warn("token.renewal-failed", { message: error.message });
+        last = { ...kept, readAtMs: clock.monotonicMs() };
+        return kept.token;
+      }
+    },
+    renew: (_, signal) => untilAborted(read(), signal),
   };
 }
 

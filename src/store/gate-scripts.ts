@@ -30,6 +30,8 @@ end`;
  * again at once. A turn is a hint, no right: the limit is checked again. Part of the step that permits a plain start, too (journal-scripts.ts).
  */
 export const enterLua = `${gateLua}
+-- A replica with other limits must not let go what this one counts on: each entry says itself how long it holds.
+local keptMs = 86400000
 local function enter(gate, want, first)
   local us = t[1] * 1000000 + t[2]
   local throttled = gate.throttledUntilMs - now
@@ -60,11 +62,11 @@ local function enter(gate, want, first)
     if free > 0 then return turnedAway('rate', math.ceil(free / 1000), math.ceil(window / count / 1000)) end
     redis.call('LPUSH', gate.sent, text(us))
     redis.call('LTRIM', gate.sent, 0, count - 1)
-    redis.call('PEXPIRE', gate.sent, math.ceil(window / 1000) + 1000)
+    redis.call('PEXPIRE', gate.sent, math.max(math.ceil(window / 1000) + 1000, keptMs))
   end
   if places > 0 then
     redis.call('ZADD', gate.inside, text(now + tonumber(want[first + 3])), want[first])
-    redis.call('PEXPIRE', gate.inside, want[first + 3])
+    redis.call('PEXPIRE', gate.inside, math.max(tonumber(want[first + 3]), keptMs))
   end
   if gate.isOpen then
     gate.nextProbeMs = now + tonumber(want[first + 6])

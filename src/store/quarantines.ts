@@ -36,7 +36,8 @@ const entrySchema = z.object({
 const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
 
 // ARGV: policy, slot, 1 for a good ending, after, for, note. Answers 'quarantined', 'released' or ''.
-// A slot counts once however many of its tasks failed, and not when one of them went well.
+// A slot counts once however many of its tasks failed, and not when one of them went well. What went well before the first failure of the row
+// ends nothing, however late it is told.
 const countScript = createScript(`${now}
 local text = redis.call('HGET', KEYS[1], ARGV[1])
 local slot = tonumber(ARGV[2])
@@ -45,8 +46,9 @@ local entry = text and cjson.decode(text)
 local inForce = entry.untilMs ~= cjson.null and entry.untilMs > now
 local word = ''
 if ARGV[3] == '1' then
-  if not text then return '' end
+  if not text or slot < (entry.rowFromMs or 0) then return '' end
   entry.failures = 0
+  entry.rowFromMs = nil
   entry.goodMs = math.max(entry.goodMs, slot)
   if inForce then
     entry.untilMs = now
@@ -56,6 +58,7 @@ if ARGV[3] == '1' then
 else
   if inForce or slot == entry.goodMs or slot <= entry.badMs then return '' end
   entry.failures = entry.failures + 1
+  if entry.failures == 1 then entry.rowFromMs = slot end
   entry.badMs = slot
   if entry.failures >= tonumber(ARGV[4]) then
     entry.sinceMs = now

@@ -4,7 +4,9 @@
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import * as z from "zod";
+import { hasCredential } from "../core/link-credential.ts";
 import { withoutKnownSecrets } from "../core/secrets.ts";
+import { hashText } from "../core/stable-hash.ts";
 import { type Feed, feedId } from "../tasks/feed.ts";
 import { createScript, type Store } from "./redis.ts";
 
@@ -98,6 +100,12 @@ redis.call('HDEL', KEYS[1], 'beganMs', 'endedMs', 'count', 'pages')
 redis.call('HSET', KEYS[1], 'aloneUntilMs', now + ${aloneForMs})
 return redis.call('PEXPIRE', KEYS[1], ${aloneForMs})`);
 
+/** A link that opens the list by itself is not kept; what stands in its place is told apart from others, and nobody can go there. */
+function withoutCredentials({ url, nextLink, items }: ReadPage): ReadPage {
+  const kept = (link: string) => (hasCredential(link) ? `not-kept:${hashText(link, 32)}` : link);
+  return { url: kept(url), ...(nextLink === undefined ? {} : { nextLink: kept(nextLink) }), items };
+}
+
 /** The shared readings in Redis. */
 export class SharedReadings {
   readonly #store: Store;
@@ -154,7 +162,7 @@ export class SharedReadings {
 
   async #pack(pages: readonly ReadPage[]): Promise<Buffer | undefined> {
     const { plainBytesMax, packedBytesMax } = this.#limits;
-    const plain = Buffer.from(withoutKnownSecrets(JSON.stringify(pages)));
+    const plain = Buffer.from(withoutKnownSecrets(JSON.stringify(pages.map(withoutCredentials))));
     if (plain.length > plainBytesMax) return undefined;
     const packed = await promisify(gzip)(plain, { level: 1 });
     return packed.length > packedBytesMax ? undefined : packed;

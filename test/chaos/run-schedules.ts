@@ -1,6 +1,7 @@
 // One chaos of schedules from its seed to its findings: policies, a fleet and its storm, the end, the checker.
 import { openHouse } from "./chaos-house.ts";
 import { checkSchedules } from "./check-schedules.ts";
+import { findShownSecrets } from "./check-secrets.ts";
 import { tellScript } from "./fault-script.ts";
 import { planScheduleChaos } from "./plan-schedules.ts";
 import type { RunSeed } from "./run-seeds.ts";
@@ -25,7 +26,7 @@ export const runScheduleChaos: RunSeed = async (seed, redisUrl) => {
     const audit = seed % auditedEvery === 0 ? await house.auditByCommand(endMs) : [];
     return {
       seed,
-      findings: [...report.unexpectedEnds, ...verdict.findings, ...audit],
+      findings: [...report.unexpectedEnds, ...verdict.findings, ...audit, ...(await findShownSecrets(house))],
       story: () => [
         policies,
         ...tellScript(script),

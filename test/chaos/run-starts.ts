@@ -6,6 +6,7 @@ import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import type { Task } from "../../src/tasks/task.ts";
 import { type ChaosHouse, openHouse } from "./chaos-house.ts";
 import { ChaosRedis } from "./chaos-redis.ts";
+import { findShownSecrets } from "./check-secrets.ts";
 import { checkStarts, type StartVerdict, whysUnknown } from "./check-starts.ts";
 import { tellScript } from "./fault-script.ts";
 import { type Batch, planStartChaos, type StartChaos } from "./plan-starts.ts";
@@ -93,6 +94,7 @@ async function passThrough(seed: number, { plan, house, redis }: Scene): Promise
         ...(isSprung ? [] : [`nobody came to ${awaitsTrap}`]),
         ...report.unexpectedEnds.filter((end) => redis === undefined || !end.includes("OutOfReachError")),
         ...verdict.findings,
+        ...(await findShownSecrets(house)),
       ],
       story: () => tell(plan, story, house),
       counts: {

@@ -4,6 +4,7 @@ import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findRedisServer, type PrivateRedis, startPrivateRedis } from "../../scripts/redis.mjs";
 import { canaries, canariesIn } from "../support/canaries.ts";
@@ -11,6 +12,7 @@ import { createAuthority, signedBy } from "../support/certificates.ts";
 import { type LeakyService, startLeakyService } from "../support/leaky-service.ts";
 import { type Ended, Syncline, syncline } from "../support/processes.ts";
 import { dumpRedis } from "../support/redis-dump.ts";
+import { wrongPolicies } from "../support/wrong-policies.ts";
 
 const crash = pathToFileURL(join(import.meta.dirname, "../support/crash-on-signal.ts")).href;
 const services = ["filed", "variable", "oauth", "refused", "echo", "mutual"] as const;
@@ -84,7 +86,7 @@ function policies(): string {
   const service = (name: (typeof services)[number]) =>
     `  ${name}: { baseUrl: "${name === "mutual" ? mutual.url : plain.url}", token: ${token[name]}, timeouts: { request: 2s }${
       name === "mutual" ? `, ${tls}` : ""
-    } }`;
+    }, breaker: { after: 1000 } }`;
   const policy = (
     name: string,
   ) => `  - { name: run-${name}, service: ${name}, run: { syncJobs: [1, 2] }, schedule: { every: 2s }, follow: { deadline: 10s } }
@@ -102,24 +104,6 @@ function policies(): string {
 services:\n${services.map(service).join("\n")}\n${well}
 policies:\n${services.map(policy).join("\n")}\n${told}
 sinks:\n${sinks}\n`;
-}
-
-/** Wrong in every line, with a secret in most of them. */
-function wrongPolicies(): string {
-  const { yamlValue, webhookSecret } = canaries;
-  return `apiVersion: syncline/v1
-services:
-  main:
-    baseUrl: "https://user:${yamlValue}@a.example/?sig=${yamlValue}"
-    token:
-      ${yamlValue}
-    password: ${yamlValue}
-    tls: { keyPassphrase: "${yamlValue}" }
-  second: { baseUrl: "\${CANARY}", token: { oauth2: { tokenUrl: "\${CANARY}", clientId: c, client_secret: ${yamlValue} } } }
-policies:
-  - { name: a, service: "\${CANARY}", run: { syncJobs: [1] }, schedule: { cron: "0 0 * * \${CANARY}", timezone: "\${CANARY}" } }
-sinks: { ops: { webhook: { url: "https://h/?t=${webhookSecret}", secretFile: webhook, secret: ${webhookSecret} } } }
-`;
 }
 
 /** What the process knows by then, and what looks like a secret. */
@@ -166,6 +150,8 @@ async function serveUntilCrash(crashAs: "exception" | "rejection"): Promise<Ende
   const scraped = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   expect(scraped).toContain('syncline_tasks_total{policy="run-refused",status="not-started"}');
   checkClean("/metrics", { code: null, signal: null, out: scraped, err: "" });
+  // What is kept for a minute only is there now.
+  expect(canariesIn((await dumpRedis(redisUrl, folder)).text)).toEqual([]);
   serve.kill("SIGUSR2");
   return serve.ended();
 }
@@ -233,6 +219,21 @@ describe("secrets", () => {
         checkClean(`${command[0]} without Redis`, ended);
       }
     }
+  }, 120_000);
+
+  it("stand in nothing that serve says when Redis changes its password under it", async () => {
+    const admin = new Redis(redisUrl);
+    const serve = new Syncline(["serve", "--config", file("policies.yaml")], environment);
+    await serve.until(({ event }) => event === "serve.ready");
+    await admin.config("SET", "requirepass", "quite-another-password");
+    await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    for (const refused of ["redis.unreachable", "queue.unreachable"]) {
+      await serve.until(({ event, message }) => event === refused && String(message).startsWith("WRONGPASS"));
+    }
+    await admin.config("SET", "requirepass", canaries.redisPassword);
+    admin.disconnect();
+    serve.kill("SIGTERM");
+    checkClean("serve whose password is refused", await serve.ended());
   }, 120_000);
 
   it("stand in no key of Redis and not in its dump file", async () => {

@@ -36,4 +36,19 @@ describe("a policy in quarantine", () => {
     );
     expect(log.named("policy.quarantined")).toHaveLength(1);
   });
+
+  it("goes on when its file has no quarantine any more", async () => {
+    const failing = policy("count");
+    world = await startWorld({ redis, policies: failing });
+    const { log } = world;
+    await log.until(({ event }) => event === "policy.quarantined");
+    await log.until(({ event, reason }) => event === "slot.skipped" && reason === "quarantine");
+    await world.configure({ policies: failing.replace(", quarantine: { after: 3, for: 1h }", "") });
+    const released = await log.until(({ event }) => event === "policy.released");
+    expect(released).toMatchObject({ policy: "watched", by: "its file, which has no quarantine any more" });
+    const last = String(log.named("slot.skipped").at(-1)?.["slot"]);
+    await log.until(
+      ({ event, policy: name, slot }) => event === "slot.queued" && name === "watched" && String(slot) > last,
+    );
+  });
 });

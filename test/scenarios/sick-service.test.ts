@@ -1,6 +1,9 @@
 // Issue: one service asks for patience, or is down. All replicas leave it alone, other services go on, and no worker slot is held.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { redisForTest } from "../support/redis.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -63,8 +66,8 @@ const policies = `
   - { name: look, service: sick, poll: { list: approvals } }
   - { name: story, service: main, poll: { list: approvals } }`;
 
-async function twoReplicas(url: string, moreKeys: string): Promise<World> {
-  const world = await startWorld({ redis, policies, replicas: 2, moreServices: { sick: url }, moreKeys });
+async function twoReplicas(url: string, moreKeys: string, token: { moreToken?: string } = {}): Promise<World> {
+  const world = await startWorld({ redis, policies, replicas: 2, moreServices: { sick: url }, moreKeys, ...token });
   stops.push(world.stop);
   return world;
 }
@@ -127,6 +130,35 @@ describe("a service that is down", () => {
     expect(world.log.outcomesOf("many").map(({ status, attempts }) => `${status} ${attempts}`)).toEqual(
       Array.from({ length: 12 }, () => "succeeded 1"),
     );
+    expect(world.log.named("breaker.opened")).toHaveLength(1);
+    expect(world.log.named("breaker.closed")).toHaveLength(1);
+  });
+});
+
+describe("a service that there is no token for", () => {
+  it("is a service that is down: one event, no attempt spent by anybody else, and everything goes on when there is one", async () => {
+    const sick = await sickService();
+    const folder = await mkdtemp(join(tmpdir(), "syncline-no-token-"));
+    stops.push(() => rm(folder, { recursive: true }));
+    const file = join(folder, "token");
+    const world = await twoReplicas(sick.url, "breaker: { after: 3, probe: 1s }", { moreToken: `{ file: ${file} }` });
+    await world.enqueue("look");
+    await world.log.until(({ event }) => event === "breaker.opened");
+    await world.enqueue("many");
+    await asleep(world, 12);
+    const [opened] = world.log.named("breaker.opened");
+    expect(opened).toMatchObject({ service: "sick", kind: "unreachable" });
+    const why = `token file ${file} cannot be read (ENOENT): check the path and its rights`;
+    expect(new Set(world.log.named("token.unusable").map(({ service, message }) => `${service}: ${message}`))).toEqual(
+      new Set([`sick: ${why}`]),
+    );
+    expect(sick.seen).toEqual([]);
+    await writeFile(file, "a-token-at-last");
+    await world.log.until(() => world.log.outcomesOf("many").length === 12);
+    expect(world.log.outcomesOf("many").map(({ status, attempts }) => `${status} ${attempts}`)).toEqual(
+      Array.from({ length: 12 }, () => "succeeded 1"),
+    );
+    expect(world.log.named("task.retried").filter(({ policy }) => policy === "many")).toEqual([]);
     expect(world.log.named("breaker.opened")).toHaveLength(1);
     expect(world.log.named("breaker.closed")).toHaveLength(1);
   });

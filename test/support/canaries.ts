@@ -28,6 +28,11 @@ export function canariesIn(text: string | Buffer): string[] {
     .map(([name]) => name);
 }
 
+/** Whether a text holds a secret, in any form. */
+export function holdsSecret(text: string, secret: string): boolean {
+  return formsOf(secret).some((form) => text.includes(form));
+}
+
 /** Base64 depends on where the secret begins: the middle of each of the three alignments is looked for. */
 function formsOf(secret: string): string[] {
   const aligned = [0, 1, 2].map((shift) => {

@@ -27,7 +27,7 @@ const answers: Readonly<Record<string, Answer>> = {
     json(response, 500, { error: { code: token, message: `no access with ${token}, Bearer ${token}` } }),
   "a link with a password": (response, _, own) =>
     page(response, own.replace("://", `://user:${canaries.linkPassword}@`)),
-  "a link with a secret in its query": (response, _, own) => page(response, `${own}?$skiptoken=${canaries.linkQuery}`),
+  "a link with a secret in its query": (response, _, own) => page(response, `${own}?$skip=1&sig=${canaries.linkQuery}`),
   "401 with the token": (response, token) => json(response, 401, { title: "unauthorized", detail: token }),
   reset: (response) => void response.destroy(),
   "a redirect with the token": (response, token, own) =>
@@ -66,6 +66,11 @@ export async function startLeakyService(tls?: TestCertificate & { readonly ca: s
     }
     if (request.url?.startsWith("/beat/") === true) {
       json(response, 500, { error: { message: `no heartbeat for ${request.url}` } });
+      return;
+    }
+    // The page behind that link is good, so that its address is worth remembering.
+    if (request.url?.includes("sig=") === true) {
+      json(response, 200, { value: [{ approvalId: 2, itemName: "b" }] });
       return;
     }
     turn += 1;

@@ -49,6 +49,8 @@ export interface WorldOptions {
   readonly moreServices?: Readonly<Record<string, string>>;
   /** What else stands in each further service, as YAML in one line. */
   readonly moreKeys?: string;
+  /** Where the token of each further service comes from; the sandbox's own unless set. */
+  readonly moreToken?: string;
   /** How many apps work side by side; 1 unless set. All write to one log. */
   readonly replicas?: number;
   readonly timing?: WorkTiming;
@@ -179,11 +181,11 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 
 function policyFile(
   baseUrl: string,
-  { policies, mapping: mapped = true, moreServices = {}, moreKeys }: WorldOptions,
+  { policies, mapping: mapped = true, moreServices = {}, moreKeys, moreToken = "{ env: TEST_TOKEN }" }: WorldOptions,
 ): string {
   const more = Object.entries(moreServices).map(
     ([name, url]) =>
-      `\n  ${name}: { baseUrl: "${url}", token: { env: TEST_TOKEN }${moreKeys === undefined ? "" : `, ${moreKeys}`} }`,
+      `\n  ${name}: { baseUrl: "${url}", token: ${moreToken}${moreKeys === undefined ? "" : `, ${moreKeys}`} }`,
   );
   return `apiVersion: syncline/v1
 services:

@@ -112,7 +112,7 @@ const serviceSchema = z.strictObject({
         .max(1_000)
         .meta({
           description:
-            "Failures in a row, over all replicas, that open the breaker: server errors, no answer, out of reach, 401 and 403.",
+            "Failures in a row, over all replicas, that open the breaker: server errors, no answer, out of reach, no token, 401 and 403.",
           default: 5,
           examples: [10],
         })

@@ -44,6 +44,16 @@ describe("a quarantine", () => {
     expect(await bad("mended", 12_000)).toBe("quarantined");
   });
 
+  it("is not ended by the late success of a slot from before the failures, but by one from among them", async () => {
+    await bad("slow", 2_000);
+    expect(await good("slow", 1_000)).toBe("nothing");
+    for (const slotMs of [4_000, 5_000]) await bad("slow", slotMs);
+    expect(await good("slow", 1_500)).toBe("nothing");
+    expect(await of("slow")).toMatchObject({ endedBy: null });
+    expect(await good("slow", 3_000)).toBe("released");
+    expect(await of("slow")).toMatchObject({ endedBy: "a success: task-7" });
+  });
+
   it("is ended by hand, with who did it, and the count begins anew", async () => {
     expect(await quarantines.release("by-hand", "ada@desk")).toBeUndefined();
     for (const slotMs of [1_000, 2_000, 3_000]) await bad("by-hand", slotMs);

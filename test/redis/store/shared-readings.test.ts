@@ -53,6 +53,23 @@ describe("a shared reading", () => {
     expect(await ask()).toEqual({ turn: "take", reading: { beganAtMs, count: 1, pages } });
   });
 
+  it("keeps no link that opens the list by itself, and tells such links apart all the same", async () => {
+    const { feed, readings, ask } = setUp();
+    const { beganAtMs, token } = (await ask()) as Extract<ReadingTurn, { turn: "read" }>;
+    const signed = (page: number) => `https://x/odata/approvals?$skip=${page}&sig=canary`;
+    const pages = [
+      { url: "https://x/odata/approvals", nextLink: signed(1), items: [1] },
+      { url: signed(1), nextLink: signed(2), items: [2] },
+    ];
+    await readings.share(feed, "items", { token, beganAtMs, count: 2, pages });
+    const { reading } = (await ask()) as Extract<ReadingTurn, { turn: "take" }>;
+    expect(JSON.stringify(reading)).not.toContain("canary");
+    const [first, second] = reading.pages ?? [];
+    expect(first).toMatchObject({ url: "https://x/odata/approvals", nextLink: second?.url, items: [1] });
+    expect(second?.url).toMatch(/^not-kept:[0-9a-f]{32}$/);
+    expect(second?.nextLink).not.toBe(second?.url);
+  });
+
   it("is never given to whom it began too early for, nor to whom has judged it already", async () => {
     const { ask, shareNow } = setUp();
     const { beganAtMs } = await shareNow([]);

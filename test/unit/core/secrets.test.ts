@@ -35,6 +35,19 @@ describe("a noted secret", () => {
     for (let count = 0; count < 400; count += 1) noteSecret(`newest-secret-${count}`);
     expect(withoutKnownSecrets("the-oldest-one newer-secret-1 newest-secret-399")).toBe("[…] newer-secret-1 […]");
   });
+
+  it("that is read once and stays in use is not forgotten over those that come and go", () => {
+    noteSecret("read-once-at-the-start", "lasting");
+    for (let count = 0; count < 600; count += 1) noteSecret(`token-of-hour-${count}`);
+    expect(withoutKnownSecrets("read-once-at-the-start token-of-hour-1 token-of-hour-599")).toBe(
+      "[…] token-of-hour-1 […]",
+    );
+  });
+
+  it("is taken out of JSON too, where it is escaped", () => {
+    noteSecret('quo"ted\\secret');
+    expect(withoutKnownSecrets(JSON.stringify({ text: 'a quo"ted\\secret b' }))).toBe('{"text":"a […] b"}');
+  });
 });
 
 describe("what looks like a secret", () => {

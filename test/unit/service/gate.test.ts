@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type ExchangeEnding, type Gate, type Hold, healthOf } from "../../../src/core/gate.ts";
+import { type ExchangeEnding, type Gate, type Hold, healthOf, isHold } from "../../../src/core/gate.ts";
+import { TokenError } from "../../../src/service/token.ts";
 import { connect, errorOf, json, startServer } from "./test-server.ts";
 
 /** A gate that answers these holds first and lets everything in afterwards; it notes what it was told. */
@@ -93,6 +94,32 @@ describe("a client with a gate", () => {
     const stuck = { get: async () => token, renew: async () => token };
     await errorOf(connect(server.url, { gate, token: stuck }).runSyncJob(1));
     expect(told.at(-1)).toBe("unauthorized");
+  });
+
+  it("counts it as a failure when there is no token, of the pass that a start brings along too, and gives the pass back", async () => {
+    const { gate, told, inside } = scriptedGate();
+    const down = {
+      get: async () => Promise.reject(new TokenError("the endpoint is down", true)),
+      renew: async () => "",
+    };
+    const refused = { ...down, get: async () => Promise.reject(new TokenError("the client is refused")) };
+    const given = await gate.enter({ isRead: false });
+    if (isHold(given)) throw new Error("held");
+    await errorOf(connect("http://127.0.0.1:1", { gate, token: down }).runSyncJob(1, {}, { pass: given }));
+    expect(told).toEqual(["unreachable"]);
+    await errorOf(connect("http://127.0.0.1:1", { gate, token: refused }).getApprovals());
+    expect(told).toEqual(["unreachable", "unauthorized"]);
+    expect(inside()).toBe(0);
+  });
+
+  it("is held back, and no attempt is spent, where the breaker is open and there is no token either", async () => {
+    const { gate } = scriptedGate({ heldBy: "breaker", waitMs: 30_000 });
+    const token = {
+      get: async () => Promise.reject(new TokenError("the endpoint is down", true)),
+      renew: async () => "",
+    };
+    const error = await errorOf(connect("http://127.0.0.1:1", { gate, token }).runSyncJob(1));
+    expect(error).toMatchObject({ kind: "throttled", sent: "no", heldBy: "breaker", retryAfterMs: 30_000 });
   });
 
   it("says what failed, not that it may not be tried again now", async () => {

@@ -204,12 +204,38 @@ describe("a token that the service refuses", () => {
     expect(JSON.stringify(service.seen)).not.toMatch(/client.{1,3}secret/);
   });
 
-  it("by many calls at once is renewed once", async () => {
+  it("by a hundred calls at once is renewed once, and each of them goes out once more", async () => {
     const { endpoint, token } = await house(granting(3_600));
     const service = await refusing("token-number-2");
     const client = connect(service.url, { token });
-    await Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map((key) => client.runSyncJob(key)));
+    await Promise.all(Array.from({ length: 100 }, (_, key) => client.runSyncJob(key)));
     expect(endpoint.seen).toHaveLength(2);
+    const good = service.seen.filter(({ headers }) => headers.authorization === "Bearer token-number-2");
+    expect(new Set(good.map(({ url }) => url)).size).toBe(100);
+    expect(good).toHaveLength(100);
+    expect(service.seen.length).toBeLessThanOrEqual(200);
+  });
+
+  it("is no refusal as long as no new one could be had: every start until then is tried again later", async () => {
+    let isDown = false;
+    const grant = granting(3_600);
+    const { endpoint, token, clock } = await house((request, response, raw) => {
+      if (isDown) json(response, {}, 503);
+      else grant(request, response, raw);
+    });
+    await token.get();
+    isDown = true;
+    const service = await refusing("token-number-2");
+    const client = connect(service.url, { token });
+    for (const moveMs of [0, 100, 900, 5_000]) {
+      clock.move(moveMs);
+      expect(await errorOf(client.runSyncJob(7))).toMatchObject({ kind: "unreachable", sent: "no", status: 401 });
+    }
+    // At first, after the pause of 1 s, and after that of 2 s.
+    expect(endpoint.seen).toHaveLength(4);
+    isDown = false;
+    clock.move(30_000);
+    await client.runSyncJob(7);
   });
 
   it("long after it was renewed by another call gives the new one without asking", async () => {

@@ -54,6 +54,26 @@ const hostsOf = (port: number) => [
   `127.0.0.1.evil.example:${port}`,
   "169.254.169.254",
   "127.0.0.1",
+  // Ports that are none, too much, or the scheme's own; zones; hosts that hide what they are.
+  "127.0.0.1:",
+  "127.0.0.1:80",
+  "127.0.0.1:443",
+  `127.0.0.1:00${port}`,
+  `127.0.0.1:${port}:80`,
+  `127.0.0.1:+${port}`,
+  `[::]:${port}`,
+  `[0:0:0:0:0:ffff:127.0.0.1]:${port}`,
+  `[::1%25lo]:${port}`,
+  `[fe80::1]:${port}`,
+  `LOCALHOST:${port}`,
+  `localhost.:${port}`,
+  `127.0.0.1%00.evil.example:${port}`,
+  `127.0.0.1%2eevil.example:${port}`,
+  `127.0.0.1%40evil.example:${port}`,
+  `127.0.\u00ad0.1:${port}`,
+  `\u200b127.0.0.1:${port}`,
+  `①②⑦.0.0.1:${port}`,
+  `*.evil.example:${port}`,
 ];
 
 const prefixes = [
@@ -157,7 +177,7 @@ async function startPaged(): Promise<TestServer & { carry: { link: string; conte
 }
 
 describe("next links that lead elsewhere", () => {
-  it("bring no connection, no request and no token off the origin, in any of over 1,400 shapes", async () => {
+  it("bring no connection, no request and no token off the origin, in any of over 2,600 shapes", async () => {
     const evil = await startServer((_, response) => json(response, { value: [{ evil: true }] }));
     const service = await startPaged();
     const client = connect(`${service.url}/sync`);
@@ -171,7 +191,7 @@ describe("next links that lead elsewhere", () => {
       ),
       ...hostless,
     ];
-    expect(new Set(shapes).size).toBeGreaterThan(1_400);
+    expect(new Set(shapes).size).toBeGreaterThan(2_600);
     const wrong: string[] = [];
     for (const link of new Set(shapes)) {
       service.carry.link = link;

@@ -1,8 +1,10 @@
+import { execFileSync } from "node:child_process";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
+import { type EventFields, silentLog } from "../../../src/core/event-log.ts";
 import { fileToken, staticToken } from "../../../src/service/token.ts";
 import { mountSecrets } from "../../support/secret-mount.ts";
 import { connect, errorOf, startServer } from "./test-server.ts";
@@ -97,16 +99,61 @@ describe("a token in a file", () => {
     expect(await source.get()).toBe("token-later");
   });
 
-  it("that is missing is worth another try; one that is empty or too long is not", async () => {
-    expect(await errorOf(fileToken("/nowhere/token").get())).toMatchObject({
+  it("that is missing or empty is worth another try, since it may be about to be written; one that is too long is not", async () => {
+    const tried = (path: string) => errorOf(fileToken(path).get());
+    expect(await tried("/nowhere/token")).toMatchObject({
       temporary: true,
       message: expect.stringContaining("ENOENT"),
     });
-    expect(await errorOf(fileToken(await scratchFile("")).get())).toMatchObject({ temporary: false });
-    const long = fileToken(await scratchFile("s".repeat(70_000)));
-    expect(await errorOf(long.get())).toMatchObject({
+    expect(await tried(tmpdir())).toMatchObject({ temporary: true, message: expect.stringContaining("EISDIR") });
+    expect(await tried(await scratchFile(" \n"))).toMatchObject({ temporary: true });
+    expect(await tried(await scratchFile("s".repeat(70_000)))).toMatchObject({
       temporary: false,
       message: expect.stringContaining("over 64 KiB"),
     });
   });
+
+  it("stays in force while the file is missing, empty or no token, with a warning a minute; a refusal is not covered by that", async () => {
+    const path = await scratchFile("good-token-1");
+    const clock = movableClock();
+    const warned: unknown[] = [];
+    const log = { ...silentLog, warn: (event: string, fields?: EventFields) => void warned.push({ event, ...fields }) };
+    const token = fileToken(path, clock, log);
+    await token.get();
+    for (const text of ["", "two words", "s".repeat(70_000), undefined]) {
+      await (text === undefined ? rm(path) : writeFile(path, text));
+      clock.move(30_000);
+      expect(await token.get()).toBe("good-token-1");
+    }
+    expect(warned).toMatchObject([
+      { event: "token.renewal-failed", message: `token file ${path} is empty: put the access token there` },
+      { event: "token.renewal-failed", message: expect.stringContaining("over 64 KiB"), leftOut: 1 },
+    ]);
+    expect(await errorOf(token.renew("good-token-1"))).toMatchObject({ temporary: true });
+    await writeFile(path, "good-token-2\r\n");
+    clock.move(30_000);
+    expect(await token.get()).toBe("good-token-2");
+  });
+
+  it("that is cut to nothing and written anew costs no start", async () => {
+    const path = await scratchFile("token-before");
+    const server = await startServer((request, response) => {
+      response.writeHead(request.headers.authorization === "Bearer token-after" ? 200 : 401);
+      response.end();
+    });
+    const service = connect(server.url, { token: fileToken(path) });
+    await writeFile(path, "");
+    expect(await errorOf(service.runSyncJob(1))).toMatchObject({ kind: "unreachable", sent: "no" });
+    await writeFile(path, "token-after");
+    await service.runSyncJob(1);
+  });
+
+  it("that is a pipe nobody writes to holds nothing up: it is empty", async () => {
+    const path = `${await scratchFile("")}.pipe`;
+    execFileSync("mkfifo", [path]);
+    expect(await errorOf(fileToken(path).get())).toMatchObject({
+      temporary: true,
+      message: expect.stringMatching(/is empty|EAGAIN/),
+    });
+  }, 5_000);
 });

@@ -1,0 +1,29 @@
+import { describe, expect, it } from "vitest";
+import { withoutCredentials } from "../../../src/feeds/kept-links.ts";
+import { type ListKnowledge, readKnowledge } from "../../../src/feeds/strategy/knowledge.ts";
+import { freshWalk } from "../../../src/feeds/strategy/whole-walk.ts";
+
+const plain = "https://a.example/odata/approvals?$skip=100";
+const signed = "https://a.example/odata/approvals?$skip=100&sig=canary-link";
+const known: ListKnowledge = { ...readKnowledge(null), order: "tail", pages: 9, lastPage: plain, openFrom: plain };
+const underway = { ...freshWalk(7, 3), restarts: 1, pages: 4, items: 400, next: plain, lastPage: plain };
+
+describe("the knowledge of a list", () => {
+  it("is kept as it is when its links only say where to go on", () => {
+    expect(withoutCredentials({ ...known, underway })).toEqual({ ...known, underway });
+  });
+
+  it("loses both of its links when one carries a credential: going on from the other would leave pages out", () => {
+    for (const links of [{ lastPage: signed }, { openFrom: signed }]) {
+      expect(withoutCredentials({ ...known, ...links })).toEqual({ ...known, lastPage: null, openFrom: null });
+    }
+  });
+
+  it("begins a walk anew that stands on such a link, with what it had counted", () => {
+    for (const links of [{ next: signed }, { lastPage: signed }, { openFrom: signed }]) {
+      const kept = withoutCredentials({ ...known, underway: { ...underway, ...links } });
+      expect(kept.underway).toEqual({ ...freshWalk(7, 3), restarts: 1 });
+      expect(JSON.stringify(kept)).not.toContain("canary");
+    }
+  });
+});
