@@ -233,7 +233,12 @@ export class StartJournal {
   /** Whether a permission holds: where Redis has replicas, one of them must have the intent. Otherwise it is taken back. */
   async #isKept(task: JournalTask, owner: string, intents: number): Promise<boolean> {
     this.#watch?.noteIntents(intents);
-    if (this.#watch === undefined || (await this.#watch.reachReplica())) return true;
+    try {
+      if (this.#watch === undefined || (await this.#watch.reachReplica(intents))) return true;
+    } catch (error) {
+      await this.notSent(task, owner);
+      throw error;
+    }
     await this.notSent(task, owner);
     return false;
   }
