@@ -46,6 +46,7 @@ export class RedisGuard implements Component {
   #replicasGoneAtMs: number | undefined;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #busy: Promise<void> | undefined;
+  #isStopped = false;
   #endBeats: (() => void) | undefined;
 
   constructor(options: RedisGuardOptions) {
@@ -82,6 +83,7 @@ export class RedisGuard implements Component {
 
   async start(): Promise<void> {
     await this.#look();
+    if (this.#isStopped) return;
     this.#endBeats = systemClock.every(beatEveryMs, () => {
       this.#busy ??= this.#look().finally(() => {
         this.#busy = undefined;
@@ -90,6 +92,7 @@ export class RedisGuard implements Component {
   }
 
   async stop(): Promise<void> {
+    this.#isStopped = true;
     this.#endBeats?.();
     // Redis may be gone: then it was no orderly end either, and whoever comes next must think so.
     const leaving = (this.#busy ?? Promise.resolve()).then(() => this.watch.leave());
