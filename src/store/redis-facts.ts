@@ -84,13 +84,9 @@ export function findRedisFaults(facts: RedisFacts): readonly RedisFinding[] {
   const findings: RedisFinding[] = [];
   const { evictionPolicy, version, role, appendOnly } = facts;
   if (evictionPolicy === undefined) {
-    const what = "maxmemory-policy is unknown: INFO is not allowed";
-    findings.push({
-      level: "warning",
-      about: "eviction",
-      what,
-      cure: "make sure that it is noeviction, and allow +info",
-    });
+    // Without INFO neither a restart nor replicas can be seen either, so a loss could go unnoticed.
+    const what = "maxmemory-policy is unknown: INFO is not allowed or does not show it";
+    findings.push({ level: "problem", about: "eviction", what, cure: "allow +info to Syncline's user" });
   } else if (evictionPolicy !== "noeviction") {
     const what = `maxmemory-policy is ${evictionPolicy}: Redis may throw away slots and tasks`;
     findings.push({ level: "problem", about: "eviction", what, cure: "set it to noeviction" });
