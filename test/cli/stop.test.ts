@@ -52,6 +52,7 @@ function serve(url: string, ...more: string[]): Syncline {
   return one;
 }
 
+const slowPages = [{ kind: "latency", operation: "GetActivities", delayMs: 50 }] as const;
 const starts = () => sandbox.ledger().filter(({ operation }) => operation === "RunSyncJob");
 
 describe("syncline serve that is told to stop", () => {
@@ -95,4 +96,33 @@ describe("syncline serve that is told to stop", () => {
     expect(outcome).toMatchObject({ status: "succeeded", answerLost: true });
     expect(starts().length - before).toBe(1);
   }, 60_000);
+
+  it("in the middle of a long list parks it at a page, and the next process reads on from there", async () => {
+    const prefix = `${redis.prefix}-walk`;
+    const pages = 30;
+    const long = await startSandbox({ activities: 100 * pages, repositories: ["HR"], faults: slowPages });
+    try {
+      const config = join(folder, "long.yaml");
+      await writeFile(config, policies(long.baseUrl));
+      const environment = { REDIS_URL: redis.url, TEST_TOKEN: long.token };
+      const read = () => long.requests()["GetActivities"]?.["200"] ?? 0;
+      const args = ["--config", config, "--prefix", prefix];
+      const one = new Syncline(["serve", ...args, "--roles", "worker"], environment);
+      running.push(one);
+      await one.until(({ event }) => event === "serve.ready");
+      await syncline(["run", "by-hand", ...args], environment);
+      while (read() < 10) await new Promise((resolve) => setImmediate(resolve));
+      one.kill("SIGINT");
+      expect((await one.ended()).code).toBe(0);
+      const before = read();
+      expect(before).toBeLessThan(pages);
+      const heir = new Syncline(["serve", ...args, "--roles", "worker"], environment);
+      running.push(heir);
+      const walked = await heir.until(({ event, list }) => event === "feed.walked" && list === "activities");
+      expect(walked["count"]).toBeGreaterThanOrEqual(100 * pages);
+      expect(Number(walked["fresh"])).toBeLessThan(100 * pages);
+    } finally {
+      await long.stop();
+    }
+  });
 });
