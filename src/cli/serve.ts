@@ -22,7 +22,7 @@ import {
   redisTarget,
 } from "./shared-options.ts";
 
-/** What a started app needs and gives; main.ts passes app.ts's `startApp`. */
+/** What a started app needs and gives; program.ts passes app.ts's `startApp`. */
 export type StartApp = (options: {
   readonly set: PolicySet;
   readonly redis: RedisTarget;

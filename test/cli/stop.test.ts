@@ -56,6 +56,26 @@ const slowPages = [{ kind: "latency", operation: "GetActivities", delayMs: 50 }]
 const starts = () => sandbox.ledger().filter(({ operation }) => operation === "RunSyncJob");
 
 describe("syncline serve that is told to stop", () => {
+  it("hears it before it has loaded anything: as the first process of a container it would miss it for good", async () => {
+    const module = [
+      'import { createRequire } from "node:module"',
+      'import { writeSync } from "node:fs"',
+      'const isLoaded = () => Object.keys(createRequire("/").cache).some((name) => name.includes("/ioredis/"))',
+      'process.on("newListener", (name) => name === "SIGTERM" && writeSync(1, JSON.stringify({ event: "listens", isLoaded: isLoaded() }) + String.fromCharCode(10)))',
+    ].join(";");
+    const preload = `--import=data:text/javascript;base64,${Buffer.from(module).toString("base64")}`;
+    const one = new Syncline(["serve", "--config", file, "--prefix", `${redis.prefix}-early`], {
+      REDIS_URL: redis.url,
+      TEST_TOKEN: sandbox.token,
+      NODE_OPTIONS: preload,
+    });
+    running.push(one);
+    expect(await one.until(({ event }) => event === "listens")).toMatchObject({ isLoaded: false });
+    one.kill("SIGTERM");
+    expect((await one.ended()).code).toBe(0);
+    expect(one.events.at(-1)?.["event"]).toBe("serve.stopped");
+  });
+
   it("while it starts, and Redis takes no further connection, ends in order all the same", async () => {
     const own = await startPrivateRedis({ args: ["--maxclients", "1"] });
     try {
