@@ -23,7 +23,18 @@ describe("what Redis says of itself", () => {
       appendOnly: true,
       role: "master",
       replicas: 0,
+      writesAlone: false,
     });
+  });
+
+  it("is a warning where a master with replicas goes on writing when it has lost them: it may have been left for one of them", () => {
+    const replicated = { connected_slaves: "1", slave0: "ip=10.0.0.1,port=6379,state=online,offset=1,lag=0" };
+    const { problems, warnings } = judge(replicated);
+    expect(problems).toEqual([]);
+    expect(warnings).toEqual([expect.stringContaining("min-replicas-to-write 1")]);
+    expect(judge({ ...replicated, min_slaves_good_slaves: "1" })).toEqual({ problems: [], warnings: [] });
+    // A cluster's master that is cut off stops by itself.
+    expect(judge({ ...replicated, redis_mode: "cluster" })).toEqual({ problems: [], warnings: [] });
   });
 
   it("counts the replicas that are in step only", () => {
