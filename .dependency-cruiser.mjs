@@ -79,10 +79,22 @@ export default {
     {
       name: "app-above-all",
       severity: "error",
-      from: { pathNot: ["^src/main\\.ts$", "^test/", "^scripts/"] },
+      from: { pathNot: ["^src/program\\.ts$", "^test/", "^scripts/"] },
       to: { path: "^src/app\\.ts$" },
     },
     { name: "main-imported-by-none", severity: "error", from: { pathNot: "^test/" }, to: { path: "^src/main\\.ts$" } },
+    {
+      name: "program-imported-by-main-only",
+      severity: "error",
+      from: { pathNot: ["^src/main\\.ts$", "^test/"] },
+      to: { path: "^src/program\\.ts$" },
+    },
+    {
+      name: "main-loads-only-the-program",
+      severity: "error",
+      from: { path: "^src/main\\.ts$" },
+      to: { pathNot: "^src/program\\.ts$" },
+    },
     door("bullmq", "node_modules/bullmq", ["^src/queue/"]),
     door("ioredis", "node_modules/ioredis", ["^src/store/"]),
     door("got", "node_modules/got/", ["^src/service/transport\\.ts$"]),

@@ -65,6 +65,8 @@ export interface AppOptions {
   readonly takeOverAfterMs: number;
   /** How long stopping may take. */
   readonly drainMs: number;
+  /** Aborts when the process is told to stop: from then on nothing is started, also while the app itself starts. */
+  readonly toldToStop?: AbortSignal;
   /** Where `set` came from and how it is checked, to follow changes there; without it the set stays as it is. */
   readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
   /** How long the queues of a removed service must be empty before nobody looks there any more; 5 min unless set. */
@@ -89,7 +91,7 @@ export interface RunningApp {
 const retireAfterMsDefault = 300_000;
 
 /**
- * Builds and starts the app.
+ * Builds and starts the app. Told to stop meanwhile, it ends early, and `stop` stops what there is.
  * @throws OutOfReachError when Redis does not answer; UsageError when a token is missing.
  */
 export async function startApp(options: AppOptions): Promise<RunningApp> {
@@ -102,6 +104,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   gates.connect(store);
   const producer = new Producer(redis, log);
   const stopping = new AbortController();
+  follow(stopping, options.toldToStop);
   const guard = new RedisGuard({ store, log, roles: options.roles });
   const ledger = new SlotLedger(store);
   const chains = new Chains({
@@ -155,7 +158,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       await store.close();
     }
   };
-  await startInOrder(components).catch(async (error: unknown) => {
+  await startInOrder(components, stopping.signal).catch(async (error: unknown) => {
     await stop();
     throw error;
   });
@@ -163,6 +166,11 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   metrics?.readFrom(createGaugeSource(metrics, { ...shared, sinks, pauses: () => readPauses(store), isWorking }));
   const unreadiness = () => guard.reasons().map((reason) => ({ part: "redis", reason }));
   return { stop, unreadiness };
+}
+
+function follow(controller: AbortController, signal: AbortSignal | undefined): void {
+  signal?.addEventListener("abort", () => controller.abort(), { once: true });
+  if (signal?.aborted === true) controller.abort();
 }
 
 function createServices(options: AppOptions, gates: ServiceGates): RunningServices {

@@ -1,200 +1,26 @@
 #!/usr/bin/env node
-// argv → command → exit code. The single place that ends the process, listens to signals and touches the streams.
-import { createInterface } from "node:readline/promises";
-import { Command, CommanderError } from "commander";
-import { createService } from "./app/create-service.ts";
-import { startApp } from "./app.ts";
-import { apiCommand, type ConnectService } from "./cli/api.ts";
-import { applyCommand } from "./cli/apply.ts";
-import { auditCommand } from "./cli/audit.ts";
-import { changesCommand } from "./cli/changes.ts";
-import type { CommandIo } from "./cli/command-io.ts";
-import { deleteCommand } from "./cli/delete.ts";
-import { discoverCommand } from "./cli/discover.ts";
-import { doctorCommand } from "./cli/doctor.ts";
-import { explainCommand } from "./cli/explain.ts";
-import { failedCommand } from "./cli/failed.ts";
-import { feedCommand } from "./cli/feed.ts";
-import { historyCommand } from "./cli/history.ts";
-import { importCommand } from "./cli/import.ts";
-import { pauseCommand } from "./cli/pause.ts";
-import { planCommand } from "./cli/plan.ts";
-import { resumeCommand } from "./cli/resume.ts";
-import { runCommand } from "./cli/run-policy.ts";
-import { sandboxCommand } from "./cli/sandbox.ts";
-import { schemaCommand } from "./cli/schema.ts";
-import { serveCommand } from "./cli/serve.ts";
-import { loadPoliciesOrThrow, policyChecks } from "./cli/shared-options.ts";
-import { simulateCommand } from "./cli/simulate.ts";
-import { statusCommand } from "./cli/status.ts";
-import { validateCommand } from "./cli/validate.ts";
-import { readSettings } from "./config/settings.ts";
-import { systemClock } from "./core/clock.ts";
-import { OutOfReachError, UsageError } from "./core/errors.ts";
-import { silentLog } from "./core/event-log.ts";
-import { withoutKnownSecrets, withoutSecrets } from "./core/secrets.ts";
-import { version } from "./core/version.ts";
+// The entry of the process: listens to signals first, then loads the program (program.ts). Loading takes half a second, and a process
+// that is alone in its container (PID 1) misses for good what comes before somebody listens. The single place that ends the process and
+// listens to signals. Imports nothing else.
 
-const inputBytesMax = 1_048_576;
-const takenWithinMs = 2_000;
+const stop = new AbortController();
+const onSignal = () => {
+  // The first one drains; a second one does not wait.
+  if (stop.signal.aborted) process.exit(1);
+  stop.abort();
+};
+process.on("SIGINT", onSignal);
+process.on("SIGTERM", onSignal);
+// Started by another program that is gone now: nobody is left to stop this one.
+process.on("disconnect", onSignal);
 
-process.exit(await main(process.argv.slice(2)));
-
-async function main(args: string[]): Promise<number> {
-  const stop = new AbortController();
-  const onSignal = () => {
-    // The first one drains; a second one does not wait.
-    if (stop.signal.aborted) process.exit(1);
-    stop.abort();
-  };
-  // Without this Node prints the error with everything attached to it; unhandled rejections come this way too.
-  process.on("uncaughtException", (error: unknown) => {
-    process.stderr.write(`${describeBug(error)}\n`);
-    process.exit(1);
-  });
-  process.on("SIGINT", onSignal);
-  process.on("SIGTERM", onSignal);
-  // Started by another program that is gone now: nobody is left to stop this one.
-  process.on("disconnect", onSignal);
-  // Nobody reads any more, as behind `| head`: what is left to say has no reader either.
-  let hasReader = true;
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on("error", () => {
-      hasReader = false;
-      stop.abort();
-    });
-  }
-  const io = createIo(stop.signal);
-  const exitCode = await createProgram(io)
-    .parseAsync(args, { from: "user" })
-    .then(
-      () => io.exitCode,
-      (error: unknown) => explain(error, io),
-    );
-  await Promise.all([process.stdout, process.stderr].map((stream) => takenBy(stream, stop.signal)));
-  return hasReader ? exitCode : 0;
-}
-
-/** Waits until the reader has taken what was written: a pipe takes 64 KiB at once, and what is left would be lost at the exit. */
-async function takenBy(stream: NodeJS.WriteStream, stop: AbortSignal): Promise<void> {
-  if (stream.writableLength === 0) return;
-  const taken = new Promise<void>((resolve) => stream.write("", () => resolve()));
-  const stopped = new Promise<void>((resolve) => {
-    if (stop.aborted) resolve();
-    stop.addEventListener("abort", () => resolve());
-  });
-  // A pager may take its time. Whoever is told to stop waits for a reader that stands still no longer.
-  await Promise.race([taken, stopped.then(() => systemClock.sleep(takenWithinMs))]);
-}
-
-function createProgram(io: CommandIo): Command {
-  const connect: ConnectService = async (target) => {
-    const set = await loadPoliciesOrThrow(target.config, io);
-    const settings = set.services.get(target.service);
-    if (settings === undefined)
-      throw new UsageError(`there is no service ${target.service}; there are: ${[...set.services.keys()].join(", ")}`);
-    return createService(settings, { variables: io.settings.variables, log: target.log ?? silentLog });
-  };
-  const program = new Command("syncline")
-    .description("Starts and watches the sync jobs of a Synchronization Management Service on a schedule.")
-    .version(version)
-    .addHelpText(
-      "after",
-      "\nExit codes: 0 fine, 1 the outcome is not good, 2 wrong use or configuration, 3 Redis or the service is out of reach.",
-    );
-  const commands = [
-    serveCommand(io, startApp),
-    validateCommand(io, policyChecks),
-    planCommand(io, createService),
-    simulateCommand(io),
-    runCommand(io, startApp),
-    deleteCommand(io, { createService, startApp }),
-    applyCommand(io, createService),
-    importCommand(io, createService),
-    doctorCommand(io, createService),
-    statusCommand(io),
-    historyCommand(io),
-    failedCommand(io),
-    changesCommand(io),
-    auditCommand(io),
-    explainCommand(io),
-    pauseCommand(io),
-    resumeCommand(io),
-    discoverCommand(io, connect),
-    feedCommand(io, connect),
-    apiCommand(io, connect),
-    sandboxCommand(io),
-    schemaCommand(io),
-  ];
-  for (const command of commands) program.addCommand(command);
-  for (const command of [program, ...commands, ...commands.flatMap((one) => one.commands)]) {
-    command
-      .exitOverride()
-      .showHelpAfterError("(--help shows what is possible)")
-      .configureOutput({
-        writeOut: (text) => io.out(text.trimEnd()),
-        writeErr: (text) => io.err(text.trimEnd()),
-      });
-  }
-  return program;
-}
-
-function explain(error: unknown, io: CommandIo): number {
-  // commander has printed its message already; help and version come this way too, with code 0.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  if (error instanceof UsageError || error instanceof OutOfReachError) {
-    io.err(`error: ${error.message}`);
-    return error instanceof UsageError ? 2 : 3;
-  }
-  io.err(describeBug(error));
-  return 1;
-}
-
-/** The stack and nothing that hangs on the error: libraries attach requests, commands and answers. */
-function describeBug(error: unknown): string {
-  return withoutSecrets(`bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
-}
-
-function createIo(signal: AbortSignal): CommandIo {
-  const settings = readSettings();
-  return {
-    out: (line) => process.stdout.write(`${withoutKnownSecrets(line)}\n`),
-    err: (line) => process.stderr.write(`${withoutSecrets(line)}\n`),
-    ...(process.stderr.isTTY === true
-      ? { progress: (text) => process.stderr.write(`\r\u001b[K${withoutSecrets(text)}`) }
-      : {}),
-    colours: process.stdout.isTTY === true && !settings.noColor,
-    settings,
-    taken: () => takenBy(process.stdout, signal),
-    readInput,
-    ...(process.stdin.isTTY === true && process.stderr.isTTY === true
-      ? { ask: (question) => ask(withoutSecrets(question), signal) }
-      : {}),
-    signal,
-    exitCode: 0,
-  };
-}
-
-async function ask(question: string, signal: AbortSignal): Promise<string> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  // Control-C and the end of the input are no answer; readline keeps both to itself.
-  const left = new AbortController();
-  terminal.once("SIGINT", () => left.abort());
-  terminal.once("close", () => left.abort());
-  try {
-    return await terminal.question(question, { signal: AbortSignal.any([signal, left.signal]) });
-  } catch {
-    return "";
-  } finally {
-    terminal.close();
-  }
-}
-
-async function readInput(): Promise<string> {
-  let text = "";
-  for await (const chunk of process.stdin.setEncoding("utf8")) {
-    text += chunk;
-    if (text.length > inputBytesMax) throw new UsageError("standard input holds more than 1 MiB");
-  }
-  return text;
-}
+const { describeBug, main } = await import("./program.ts");
+// Without this Node prints the error with everything attached to it; unhandled rejections come this way too.
+process.on("uncaughtException", (error: unknown) => {
+  process.stderr.write(`${describeBug(error)}\n`);
+  process.exit(1);
+});
+const args = process.argv.slice(2);
+// Nothing has begun yet, and only `serve` has an end of its own to it.
+if (stop.signal.aborted && args[0] !== "serve") process.exit(1);
+process.exit(await main(args, stop));

@@ -14,12 +14,15 @@ export interface RedisGuardOptions {
   readonly log: EventLog;
   /** How often Redis is checked; once a minute unless set. */
   readonly checkEveryMs?: number;
+  /** How long starts wait for a replica when all are gone; a minute unless set. */
+  readonly replicasGoneMs?: number;
   /** What this process does, so that others can see that it is alive. */
   readonly roles?: readonly string[];
 }
 
 const beatEveryMs = 1_000;
 const checkEveryMsDefault = 60_000;
+const replicasGoneMsDefault = 60_000;
 const answerWithinMs = 3_000;
 const leaveWithinMs = 500;
 /** Without a beat for this long, Redis counts as out of reach. */
@@ -39,8 +42,11 @@ export class RedisGuard implements Component {
   #skewed = false;
   #beatenAtMs = Number.NEGATIVE_INFINITY;
   #failure = "no answer yet";
+  /** Since when the master that had replicas has none; undefined while it has some, or never had any. */
+  #replicasGoneAtMs: number | undefined;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #busy: Promise<void> | undefined;
+  #isStopped = false;
   #endBeats: (() => void) | undefined;
 
   constructor(options: RedisGuardOptions) {
@@ -77,6 +83,7 @@ export class RedisGuard implements Component {
 
   async start(): Promise<void> {
     await this.#look();
+    if (this.#isStopped) return;
     this.#endBeats = systemClock.every(beatEveryMs, () => {
       this.#busy ??= this.#look().finally(() => {
         this.#busy = undefined;
@@ -85,6 +92,7 @@ export class RedisGuard implements Component {
   }
 
   async stop(): Promise<void> {
+    this.#isStopped = true;
     this.#endBeats?.();
     // Redis may be gone: then it was no orderly end either, and whoever comes next must think so.
     const leaving = (this.#busy ?? Promise.resolve()).then(() => this.watch.leave());
@@ -99,8 +107,12 @@ export class RedisGuard implements Component {
       if (this.#problems.length > 0 || systemClock.monotonicMs() >= dueAtMs) await this.#check();
       const beat = await this.#answer(this.watch.beat());
       this.#beatenAtMs = systemClock.monotonicMs();
-      // Another Redis may be another kind of Redis.
-      if (beat.isAnother) await this.#check();
+      if (beat.isAnother || beat.isNewHere) {
+        // Another Redis may be another kind of Redis: what the one before had says nothing of this one.
+        this.watch.needsReplica = false;
+        this.#replicasGoneAtMs = undefined;
+        await this.#check();
+      }
       this.#tellBeat(beat);
     } catch (error) {
       this.#failure = error instanceof Error ? error.message : String(error);
@@ -113,9 +125,22 @@ export class RedisGuard implements Component {
     this.#facts = facts;
     const { problems, warnings } = judgeRedis(facts);
     this.#problems = problems;
-    this.watch.needsReplica = facts.replicas > 0;
+    this.watch.needsReplica = facts.replicas > 0 || (this.watch.needsReplica && this.#mayBeLeft());
+    if (facts.replicas > 0) this.#replicasGoneAtMs = undefined;
     this.watch.isOpen = problems.length === 0;
     this.#tellCheck(facts, problems, warnings);
+  }
+
+  /**
+   * Whether a master that had replicas may have been left for one of them, which is the master now: then both take writes, and what
+   * starts here starts there, too. Who has them no more for good is believed after a while.
+   */
+  #mayBeLeft(): boolean {
+    const nowMs = systemClock.monotonicMs();
+    this.#replicasGoneAtMs ??= nowMs;
+    const isPatient = nowMs - this.#replicasGoneAtMs < (this.#options.replicasGoneMs ?? replicasGoneMsDefault);
+    if (!isPatient) this.#replicasGoneAtMs = undefined;
+    return isPatient;
   }
 
   #tellCheck(facts: RedisFacts, problems: readonly string[], warnings: readonly string[]): void {

@@ -1,4 +1,4 @@
-// `syncline api OPERATION`: calls any of the service's fifteen operations by hand. Called by main.ts.
+// `syncline api OPERATION`: calls any of the service's fifteen operations by hand. Called by program.ts.
 // Reads options into one checked request, connects, hands over to api-call.ts, and says what went wrong and what to do.
 import { Argument, Command, Option } from "commander";
 import { UsageError } from "../core/errors.ts";
@@ -39,7 +39,7 @@ interface Target {
 
 /**
  * The command `api`. Exit code 1 when the service refused or failed, 3 when it was out of reach or its answer got lost.
- * @throws UsageError from its action, for main.ts to print.
+ * @throws UsageError from its action, for program.ts to print.
  */
 export function apiCommand(io: CommandIo, connect: ConnectService): Command {
   return new Command("api")

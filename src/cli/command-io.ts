@@ -1,4 +1,4 @@
-// What a command gets from main.ts and gives back: streams, settings, the signal to stop, and the exit code.
+// What a command gets from program.ts and gives back: streams, settings, the signal to stop, and the exit code.
 // Commands never touch `process`, so tests run them in this process.
 import type { Settings } from "../config/settings.ts";
 

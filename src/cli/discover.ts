@@ -1,4 +1,4 @@
-// `syncline discover SERVICE`: looks at a service's lists and proposes what their fields mean. Called by main.ts. Reads only, bounded.
+// `syncline discover SERVICE`: looks at a service's lists and proposes what their fields mean. Called by program.ts. Reads only, bounded.
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { PolicySet } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";

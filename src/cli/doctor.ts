@@ -28,7 +28,7 @@ import {
 } from "./shared-options.ts";
 import { readSinkStates } from "./sink-states.ts";
 
-/** Makes the client of a service; main.ts passes app/create-service.ts's `createService`. */
+/** Makes the client of a service; program.ts passes app/create-service.ts's `createService`. */
 export type CreateService = (
   settings: ServiceSettings,
   options: { readonly variables: Readonly<Record<string, string | undefined>>; readonly log: EventLog },

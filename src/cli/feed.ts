@@ -1,4 +1,4 @@
-// `syncline feed tail` and `syncline feed export`: what Syncline has seen in a list of a service. Called by main.ts. Reads Redis, and the
+// `syncline feed tail` and `syncline feed export`: what Syncline has seen in a list of a service. Called by program.ts. Reads Redis, and the
 // service only with --live; nobody's reading of a feed begins or changes by it.
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
 import { systemClock } from "../core/clock.ts";

@@ -1,5 +1,5 @@
 // `syncline import SERVICE`: the declaration of what exists, to start from: document masks, the sync jobs that masks name, and their names.
-// Reads only, bounded. Called by main.ts.
+// Reads only, bounded. Called by program.ts.
 import { Command } from "commander";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";

@@ -123,6 +123,7 @@ export async function workHere({ set, redis, io, startApp }: WorkContext): Promi
     log: silentLog,
     takeOverAfterMs: 60_000,
     drainMs: 25_000,
+    toldToStop: io.signal,
   });
 }
 

@@ -22,7 +22,7 @@ import {
   redisTarget,
 } from "./shared-options.ts";
 
-/** What a started app needs and gives; main.ts passes app.ts's `startApp`. */
+/** What a started app needs and gives; program.ts passes app.ts's `startApp`. */
 export type StartApp = (options: {
   readonly set: PolicySet;
   readonly redis: RedisTarget;
@@ -32,6 +32,7 @@ export type StartApp = (options: {
   readonly metrics?: Metrics | undefined;
   readonly takeOverAfterMs: number;
   readonly drainMs: number;
+  readonly toldToStop: AbortSignal;
   readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
 }) => Promise<{
   stop(): Promise<void>;
@@ -87,15 +88,17 @@ export function serveCommand(io: CommandIo, startApp: StartApp): Command {
           metrics,
           takeOverAfterMs: options.takeOverAfter,
           drainMs: options.drain,
+          toldToStop: io.signal,
           watch: { path: options.config, checks: policyChecks },
         });
         health.started(app);
-        log.info("serve.ready", {
-          roles: options.roles,
-          policies: set.policies.length,
-          services: set.services.size,
-          config: set.contentHash,
-        });
+        if (!io.signal.aborted)
+          log.info("serve.ready", {
+            roles: options.roles,
+            policies: set.policies.length,
+            services: set.services.size,
+            config: set.contentHash,
+          });
         await untilAborted(io.signal);
         log.info("serve.stopping");
         await withDeadline(

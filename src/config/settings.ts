@@ -1,4 +1,4 @@
-// Settings of the process, from the environment: the single door to process.env. Read once, by main.ts.
+// Settings of the process, from the environment: the single door to process.env. Read once, by program.ts.
 // Never holds what belongs into a policy file, and nothing here is ever logged as a whole.
 
 /** What the environment says. Command-line options win over it. */

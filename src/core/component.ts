@@ -1,4 +1,5 @@
 // What app.ts starts and stops. Anything that runs in the background is a component.
+import { untilAborted } from "./abortable.ts";
 
 /**
  * A background part of the process. `start` resolves when it works and may be called once.
@@ -24,14 +25,20 @@ export function together(name: string, components: readonly Component[]): Compon
   };
 }
 
-/** Starts components in order; when one fails, those already started are stopped in reverse and the error is thrown. */
-export async function startInOrder(components: readonly Component[]): Promise<void> {
+/**
+ * Starts components in order; when one fails, those already started are stopped in reverse and the error is thrown. When `stopping`
+ * aborts it ends at once, without an error and with a start perhaps half done: whoever was told to stop then stops them all.
+ */
+export async function startInOrder(components: readonly Component[], stopping?: AbortSignal): Promise<void> {
   const started: Component[] = [];
+  const isToldToStop = () => stopping?.aborted === true;
   for (const component of components) {
+    if (isToldToStop()) return;
     try {
-      await component.start();
+      await untilAborted(component.start(), stopping);
       started.push(component);
     } catch (error) {
+      if (isToldToStop()) return;
       await stopInReverse(started);
       throw error;
     }

@@ -1,4 +1,4 @@
-// Errors that a person at the command line can mend. main.ts turns each into its exit code; anything else is a bug.
+// Errors that a person at the command line can mend. program.ts turns each into its exit code; anything else is a bug.
 
 /** Wrong use or a wrong configuration: exit code 2. The message says what, where, why and what to do. */
 export class UsageError extends Error {

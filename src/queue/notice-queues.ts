@@ -51,7 +51,11 @@ export class NoticeQueues {
         data: { v: 1, notice, sinceMs } satisfies Delivery,
         opts: { ...deliveryOptions, jobId: jobIdOf(notice.id) },
       }));
-      if (jobs.length > 0) await queue.addBulk(jobs);
+      if (jobs.length > 0) {
+        // A Redis that was emptied has forgotten it: what stands in a queue was put there after it was said.
+        await queue.setGlobalConcurrency(1);
+        await queue.addBulk(jobs);
+      }
       return fresh.slice(taken.length);
     });
   }

@@ -93,6 +93,7 @@ export class Scheduler implements Component {
       // Adopting moves the marks of changed schedules: what is due by then gets its records first.
       for (let round = 1; round < backlogRoundsMax && this.#agenda.due(nowMs).length > 0; round += 1)
         await this.#planDue(moment);
+      if (this.#stopping.signal.aborted) return;
       await this.#adopt(this.#wanted, nowMs);
       await this.#planDue(moment);
     }
@@ -137,9 +138,13 @@ export class Scheduler implements Component {
   async #planDue(moment: PlanningMoment): Promise<void> {
     const { nowMs } = moment;
     const batches = planBatches(this.#agenda.due(nowMs), moment);
-    // Several workers share one sequence of portions; when one fails, the sequence ends for all of them.
+    // Several workers share one sequence of portions; when one fails, the sequence ends for all of them. Told to stop, they leave the rest
+    // to whoever looks next: it stays due.
     const work = async () => {
-      for (const batch of batches) await this.#carryOut(batch, nowMs);
+      for (const batch of batches) {
+        if (this.#stopping.signal.aborted) return;
+        await this.#carryOut(batch, nowMs);
+      }
     };
     const results = await Promise.allSettled(Array.from({ length: batchesAtOnce }, work));
     for (const result of results) if (result.status === "rejected") throw result.reason;

@@ -51,7 +51,12 @@ export function redisOptionsOf(target: RedisTarget, use: ConnectionUse): RedisOp
 
 function redisOptions({ url, access = {} }: RedisTarget, use: ConnectionUse): ClientOptions {
   const address = parseRedisAddress(url);
-  const common = { ...commonOptions(address, access, use), db: address.database, retryStrategy };
+  const common = {
+    ...commonOptions(address, access, use),
+    db: address.database,
+    retryStrategy,
+    reconnectOnError: isReplicaNow,
+  };
   if (address.kind !== "sentinel") {
     const [first] = hostsOf(address);
     return { ...common, ...first };
@@ -142,6 +147,11 @@ class GatheringRedis extends Redis {
 function hostsOf(address: RedisAddress): { host: string; port: number }[] {
   const hosts = address.kind === "single" ? [address] : address.hosts;
   return hosts.map(({ host, port }) => ({ host, port }));
+}
+
+/** A master that became a replica may keep its connections: whoever stays with it would never write again. The address leads to the new one. */
+function isReplicaNow({ message }: Error): boolean {
+  return message.includes("READONLY");
 }
 
 /** Soon at first, then every two seconds: an outage ends when Redis is back, not a minute later. */

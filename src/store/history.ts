@@ -54,8 +54,9 @@ ${now}
 if further.p and pollMoved(further.p, 14) and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 'moved-on' end
 local entry = redis.call('HMGET', KEYS[4], 'state', 'owner')
 local answered
-if ARGV[11] == '1' and entry[1] == 'sending' then
-  -- The answer came before anybody could say when all was over.
+if ARGV[11] == '1' and (entry[1] == 'sending' or not entry[1]) then
+  -- The answer came before anybody could say when all was over; or Redis has forgotten the request, which is true all the same.
+  if not entry[1] then redis.call('HSET', KEYS[4], 'v', 1) end
   entry[1], answered = 'answered', math.min(now, tonumber(ARGV[3]))
 end
 if entry[1] == 'settled' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
@@ -100,7 +101,7 @@ return redis.call('HGET', KEYS[1], ARGV[1])`);
 export interface SettleFrom {
   readonly state: Exclude<StartState, "settled">;
   readonly owner?: string;
-  /** The service's answer is the outcome: a start that is still `sending` is answered in the same step. With `state: "answered"` only. */
+  /** The service's answer is the outcome: a start that is still `sending`, or that Redis has forgotten, is answered in the same step. With `state: "answered"` only. */
   readonly isAnswer?: true;
 }
 

@@ -14,6 +14,8 @@ export interface RedisFacts {
   readonly role: "master" | "replica";
   /** How many replicas are in step with it. */
   readonly replicas: number;
+  /** Whether it has replicas and would take writes without them: one that is cut off, while another one is made the master, does not notice. */
+  readonly writesAlone: boolean;
   /** How far this machine's clock is ahead of that of Redis; negative: behind. Right to half of what asking took. */
   readonly clockAheadMs: number;
 }
@@ -27,7 +29,7 @@ export interface RedisJudgement {
 /** One thing that is not as it should be, and what to do about it. */
 export interface RedisFinding {
   readonly level: "problem" | "warning";
-  readonly about: "eviction" | "version" | "role" | "persistence";
+  readonly about: "eviction" | "version" | "role" | "persistence" | "replication";
   readonly what: string;
   readonly cure: string;
 }
@@ -62,12 +64,15 @@ export function parseInfo(text: string): Omit<RedisFacts, "clockAheadMs"> {
   }
   const appendOnly = fields.get("aof_enabled");
   const inStep = [...fields].filter(([name, value]) => /^slave\d+$/.test(name) && value.includes("state=online"));
+  // INFO names the good replicas only where there have to be some.
+  const stopsAlone = fields.has("min_slaves_good_slaves") || fields.get("redis_mode") === "cluster";
   return {
     version: fields.get("redis_version"),
     evictionPolicy: fields.get("maxmemory_policy"),
     appendOnly: appendOnly === undefined ? undefined : appendOnly === "1",
     role: fields.get("role") === "slave" ? "replica" : "master",
     replicas: inStep.length,
+    writesAlone: inStep.length > 0 && !stopsAlone,
   };
 }
 
@@ -84,13 +89,9 @@ export function findRedisFaults(facts: RedisFacts): readonly RedisFinding[] {
   const findings: RedisFinding[] = [];
   const { evictionPolicy, version, role, appendOnly } = facts;
   if (evictionPolicy === undefined) {
-    const what = "maxmemory-policy is unknown: INFO is not allowed";
-    findings.push({
-      level: "warning",
-      about: "eviction",
-      what,
-      cure: "make sure that it is noeviction, and allow +info",
-    });
+    // Without INFO neither a restart nor replicas can be seen either, so a loss could go unnoticed.
+    const what = "maxmemory-policy is unknown: INFO is not allowed or does not show it";
+    findings.push({ level: "problem", about: "eviction", what, cure: "allow +info to Syncline's user" });
   } else if (evictionPolicy !== "noeviction") {
     const what = `maxmemory-policy is ${evictionPolicy}: Redis may throw away slots and tasks`;
     findings.push({ level: "problem", about: "eviction", what, cure: "set it to noeviction" });
@@ -109,6 +110,11 @@ export function findRedisFaults(facts: RedisFacts): readonly RedisFinding[] {
   if (appendOnly === false) {
     const what = "appendonly is off: a restart of Redis loses what was written since the last snapshot";
     findings.push({ level: "warning", about: "persistence", what, cure: "set appendonly yes" });
+  }
+  if (facts.writesAlone) {
+    const what = "a master that is cut off from its replicas goes on writing, beside the one that takes its place";
+    const cure = "set min-replicas-to-write 1";
+    findings.push({ level: "warning", about: "replication", what, cure });
   }
   return findings;
 }

@@ -1,6 +1,7 @@
 // Watches over Redis's memory: what this process remembers of it, held against what Redis has. Beaten once a second by
 // app/redis-guard.ts, asked by the start journal before each request. Decides nothing about tasks.
 import { systemClock } from "../core/clock.ts";
+import { Gathered } from "../core/gathered.ts";
 import { processName } from "./presence.ts";
 import type { Store } from "./redis.ts";
 import { beatScript, fenceScript } from "./watch-scripts.ts";
@@ -9,6 +10,8 @@ import { beatScript, fenceScript } from "./watch-scripts.ts";
 export interface Beat {
   /** Redis is another process, or another machine, than at the last beat of anybody. */
   readonly isAnother: boolean;
+  /** The same, than at the last beat of this process; false at its first. */
+  readonly isNewHere: boolean;
   /** What was written in these intervals may be lost: tasks that could have started in them are not started. Most often none. */
   readonly losses: readonly Loss[];
 }
@@ -39,6 +42,8 @@ export class RedisWatch {
   #stamp = 0;
   #intents = 0;
   #pausedUntilMs = 0;
+  /** A wait stands in the way of everything else on this connection: one at a time, for all who have written before it. */
+  readonly #replicaWaits = new Gathered<number>((intents) => this.#awaitReplica(Math.max(...intents)));
   /** Whether starts are allowed at all: false until the first check, and while Redis is unsafe. Set by the guard. */
   isOpen = false;
   /** Whether an intent must have reached a replica before its request goes out. Set by the guard. */
@@ -63,13 +68,14 @@ export class RedisWatch {
       [this.#process, this.#term, this.#stamp, this.#intents, lossWindowMs],
     );
     const [term = "", stamp = "", intents = "", changed, ...found] = Array.isArray(answer) ? answer.map(String) : [];
+    const isNewHere = this.#term !== "" && this.#term !== term;
     this.#term = term;
     this.#stamp = Number(stamp);
     this.#intents = Number(intents);
     const losses: Loss[] = [];
     for (let at = 0; at + 2 < found.length; at += 3)
       losses.push({ fromMs: Number(found[at]), untilMs: Number(found[at + 1]), kind: found[at + 2] ?? "" });
-    return { isAnother: changed === "changed", losses };
+    return { isAnother: changed === "changed", isNewHere, losses };
   }
 
   /** Says that this process ends in order and has nothing under way: a later loss cannot be one of its starts. */
@@ -104,15 +110,25 @@ export class RedisWatch {
     this.#intents = Math.max(this.#intents, count);
   }
 
-  /** Waits until a replica has what this process has written. False: none has; for two seconds nothing more is asked. Always true where none is needed. */
-  async reachReplica(): Promise<boolean> {
+  /**
+   * Waits until a replica has what this process has written; `intents`: the count that its own intent came with. False: none has, or Redis
+   * has forgotten the intent; for two seconds nothing more is asked. Always true where none is needed.
+   */
+  async reachReplica(intents: number): Promise<boolean> {
     if (!this.needsReplica) return true;
+    return (await this.#replicaWaits.add(intents)) === true;
+  }
+
+  async #awaitReplica(intents: number): Promise<boolean> {
+    // Those who came while others waited in vain.
+    if (!this.mayAsk()) return false;
     const { redis, key } = this.#store;
-    // In one pipeline with a key of ours: in a cluster it goes to the node that has the intent.
-    const answers = await redis.pipeline().hget(key("watch"), "runId").wait(1, replicaWithinMs).exec();
-    const [error, reached] = answers?.[1] ?? [new Error("no answer"), 0];
-    if (error !== null) throw error;
-    if (Number(reached) >= 1) return true;
+    // In one pipeline with a key of ours: in a cluster it goes to the node that has the intent. Behind a new connection may be another
+    // Redis, with replicas that have all of it and not the intent.
+    const answers = (await redis.pipeline().hget(key("watch"), "intents").wait(1, replicaWithinMs).exec()) ?? [];
+    for (const [error] of answers) if (error !== null) throw error;
+    const [kept = 0, reached = 0] = answers.map(([, answer]) => Number(answer));
+    if (kept >= intents && reached >= 1) return true;
     this.#pausedUntilMs = systemClock.monotonicMs() + replicaPauseMs;
     this.#notReplicated();
     return false;

@@ -80,12 +80,16 @@ export async function redisTimeMs(store: Store): Promise<number> {
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
 }
 
+/** What ioredis says without a name of its own: of a single connection, of a pipeline that was cut in two, of a cluster without its nodes. */
+const outageMessage =
+  /^(Connection is closed|Command timed out|Command aborted|Stream isn't writeable|Too many Cluster redirections|None of startup nodes|Node is disconnected|Cluster is)/;
+
 /** Tells an error of Redis or of the way to it from a bug: such a step is tried again. */
 export function isRedisOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return (
     ["ReplyError", "MaxRetriesPerRequestError", "ClusterAllFailedError"].includes(error.name) ||
-    /^(Connection is closed|Command timed out|Stream isn't writeable)/.test(error.message) ||
+    outageMessage.test(error.message) ||
     ("syscall" in error && "code" in error)
   );
 }

@@ -121,11 +121,9 @@ export class StartJournal {
     const before = [...this.#keys(task), leaseKey(this.#store, task), feed, ...keys];
     const { keys: gateKeys = [], want = [] } = entrance ?? {};
     const flags = [leaseMs, notesFeed ? 1 : 0, term, slotMs, entrance === undefined ? 0 : before.length + 1];
-    const answer = await sendAtOnceScript(
-      this.#store,
-      [...before, ...gateKeys],
-      [owner, startByMs, task.id, entryRetentionMs, inFlightMs, ...flags, ...want],
-    );
+    const args = [owner, startByMs, task.id, entryRetentionMs, inFlightMs, ...flags, ...want];
+    const asked = sendAtOnceScript(this.#store, [...before, ...gateKeys], args);
+    const answer = await this.#orTakenBack(asked, task, owner);
     if (!Array.isArray(answer)) return undefined;
     const [gate, sentAtMs, intents]: unknown[] = answer;
     const pass = entrance?.read(gate);
@@ -224,7 +222,7 @@ export class StartJournal {
     const watch = this.#watch;
     if (watch?.mayAsk() === false) return "hold";
     const { keys, term } = watch?.fence() ?? { keys: [], term: "" };
-    const answer = await ask([...this.#keys(task), ...keys], [term, slotMs]);
+    const answer = await this.#orTakenBack(ask([...this.#keys(task), ...keys], [term, slotMs]), task, owner);
     const [permission, count] = String(answer).split(" ");
     if (permission !== "permitted") return toPermission(permission);
     return (await this.#isKept(task, owner, Number(count))) ? "permitted" : "hold";
@@ -233,9 +231,16 @@ export class StartJournal {
   /** Whether a permission holds: where Redis has replicas, one of them must have the intent. Otherwise it is taken back. */
   async #isKept(task: JournalTask, owner: string, intents: number): Promise<boolean> {
     this.#watch?.noteIntents(intents);
-    if (this.#watch === undefined || (await this.#watch.reachReplica())) return true;
+    if (this.#watch === undefined) return true;
+    if (await this.#orTakenBack(this.#watch.reachReplica(intents), task, owner)) return true;
     await this.notSent(task, owner);
     return false;
+  }
+
+  /** An answer that does not come may still mean a permission, as soon as Redis thaws: over the same connection it is taken back right after. */
+  #orTakenBack<T>(asked: Promise<T>, task: JournalTask, owner: string): Promise<T> {
+    asked.catch(() => this.notSent(task, owner)).catch(() => {});
+    return asked;
   }
 
   #keys(task: JournalTask): string[] {

@@ -18,6 +18,8 @@ export interface StartFacts {
 /** The activities of a start. */
 export interface Attribution {
   readonly ours: readonly SeenItem[];
+  /** Those that another start was given although this one could have left them: where it is ambiguous whose are whose, they count too. */
+  readonly mayBeOurs: readonly SeenItem[];
   /** undefined when there are none. */
   readonly confidence: Confidence | undefined;
   /** Activities of the same sync job that began at another time or belong to another start. */
@@ -62,8 +64,10 @@ export function attributeTo(
     const isOnlyOne = ours.length === 1 && ours[0]?.startedAtMs === undefined && rivals.length === 0;
     return isOnlyOne ? "likely" : "ambiguous";
   };
+  const isGivenAway = ({ id }: SeenItem) => (taskOf.get(id) ?? start.taskId) !== start.taskId;
   return {
     ours,
+    mayBeOurs: activities.filter((item) => isGivenAway(item) && (item.startedAtMs === undefined || isNear(item))),
     confidence: ours.length === 0 ? undefined : confidence(),
     others: activities.length - ours.length,
     rivals: rivals.length,

@@ -41,13 +41,16 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): Ending
   if (!conflictsRead) return undefined;
   const { ours, newConflicts, confidence } = evidence;
   const isSure = confidence !== "ambiguous";
-  const failed = ours.filter((item) => item.succeeded === false);
-  if (failed.length > 0 && (isSure || failed.length === ours.length)) {
+  // Where another start's may be ours, and ours its, only what all of them say is true of this one.
+  const judged = isSure ? ours : [...ours, ...evidence.mayBeOurs];
+  if (judged.some((item) => item.finished !== true)) return undefined;
+  const failed = judged.filter((item) => item.succeeded === false);
+  if (failed.length > 0 && (isSure || failed.length === judged.length)) {
     const detail = `activity ${failed[0]?.label ?? failed[0]?.id} did not succeed`;
     return { status: "failed", evidence: isSure ? "direct" : "inferred", reason: "run-failed", detail, newConflicts };
   }
   if (failed.length > 0) {
-    const detail = `${failed.length} of ${activities(ours.length)} did not succeed, and they may be of another start`;
+    const detail = `${failed.length} of ${activities(judged.length)} did not succeed, and they may be of another start`;
     return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
   }
   return judgeConflicts(follow, evidence, isSure ? "direct" : "inferred");

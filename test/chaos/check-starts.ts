@@ -1,7 +1,9 @@
 // The checker of a chaos of starts: holds every task's outcome against the book of what the service really did. Says everything that is off
 // in one line each; an empty list means that promise P2 held. Looks only; changes nothing.
 import type { Redis } from "ioredis";
+import { createChance } from "../../src/sandbox/chance.ts";
 import type { LedgerEntry } from "../../src/sandbox/ledger.ts";
+import { planRun } from "../../src/sandbox/runs.ts";
 import { History } from "../../src/store/history.ts";
 import type { StartEntry } from "../../src/store/start-entry.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
@@ -84,7 +86,7 @@ function checkTask(task: Task, check: Check): string[] {
   if (outcome === undefined) return isForgotten(task.id, check) ? [] : [`${task.id} has no outcome`];
   const starts = check.started.get(task.id) ?? [];
   const mayRepeat = check.house.parts.set.policies.find(({ name }) => name === task.policy)?.onUnknown === "retry";
-  const findings = [...untrue(task, outcome, check)];
+  const findings = [...untrue(task, outcome, check), ...misjudged(outcome, check), ...mistaken(task, starts)];
   if (starts.length > (mayRepeat ? sendsMax : 1)) findings.push(`${task.id} was started ${starts.length} times`);
   return [...findings, ...late(task, check)];
 }
@@ -112,6 +114,30 @@ function untrue({ id, kind, target }: Task, { status, reason }: Outcome, { plan,
   const isOnlyWaitedFor = status === "timed-out" && plan.hollowJobs.includes(Number(target));
   if (isStarted || isSaid || isOnlyWaitedFor) return [];
   return [`${id} is ${status} (${reason}), but was never started`];
+}
+
+/** How a run is said to have ended has to be how it ended: the luck of each is known. Of several starts of one task any may be meant. */
+function misjudged({ kind, status, taskId, confidence }: Outcome, { house, started }: Check): string[] {
+  const { seed, runMs } = house.parts.sandbox.settings;
+  const starts = started.get(taskId) ?? [];
+  if (kind !== "run" || starts.length === 0) return [];
+  const ends = starts.map(({ key, runNumber }) => planRun(createChance(seed), Number(key), runNumber ?? 0, runMs));
+  const said = { succeeded: "well", conflicts: "well", failed: "badly" }[status as string];
+  const was = ends.map(({ fails }) => (fails ? "badly" : "well"));
+  const findings: string[] = [];
+  if (said !== undefined && !was.some((one) => one === said))
+    findings.push(`${taskId} is ${status} (${confidence}), but its run ended ${was}`);
+  if (status === "succeeded" && ends.every(({ conflicts }) => conflicts > 0))
+    findings.push(`${taskId} is succeeded (${confidence}), but its run left conflicts`);
+  return findings;
+}
+
+/** What was done under a task's name has to be what the task asks for. */
+function mistaken({ id, kind, target }: Task, starts: readonly LedgerEntry[]): string[] {
+  const wanted = kind === "run" ? "RunSyncJob" : "EnableSyncJobById";
+  return starts
+    .filter(({ operation, key }) => operation !== wanted || key !== target)
+    .map(({ operation, key }) => `under ${id} the service did ${operation} of ${key}`);
 }
 
 function countUnknown(history: readonly Outcome[], check: Check): StartVerdict["unknown"] {

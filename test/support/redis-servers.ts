@@ -153,6 +153,8 @@ export interface TcpProxy {
   swallow(): void;
   /** Ends all connections; new ones work, and go to this port if one is given. */
   heal(target?: number): void;
+  /** New connections go to this port; those that stand go on, as after a change of a name or of a service's endpoints. */
+  turn(target: number): void;
 }
 
 /** Starts a proxy. */
@@ -192,6 +194,9 @@ export async function startProxy(firstTarget: number): Promise<TcpProxy> {
       swallowing = false;
       target = other;
       cut();
+    },
+    turn: (other) => {
+      target = other;
     },
   };
 }

@@ -57,6 +57,25 @@ describe("a Redis that may throw away what it holds", () => {
     expect(log.named("redis.unsafe")).toHaveLength(1);
   });
 
+  it("is taken for one as long as it does not let us see, and CONFIG need not be allowed", async () => {
+    const rights = ["on", ">secret", "resetchannels", "~*", "+@all", "-config", "-info"];
+    await admin.call("ACL", "SETUSER", "blind", ...rights);
+    const url = server.url.replace("//", "//blind:secret@");
+    const blindStore = await openStore({ url, prefix: "{guard}" });
+    const blind = new RedisGuard({ store: blindStore, log, checkEveryMs: 100 });
+    try {
+      await blind.start();
+      expect(blind.isSafe()).toBe(false);
+      expect(blind.reasons()[0]).toContain("allow +info");
+      await admin.call("ACL", "SETUSER", "blind", "+info");
+      await log.until(({ event }) => event === "redis.safe");
+      expect(blind.reasons()).toEqual([]);
+    } finally {
+      await blind.stop();
+      await blindStore.close();
+    }
+  });
+
   it("is noticed also when it becomes so later", async () => {
     await guard.start();
     expect(guard.isSafe()).toBe(true);

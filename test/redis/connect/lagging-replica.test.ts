@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PrivateRedis } from "../../../scripts/redis.mjs";
-import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
+import { isRedisOutage, openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import type { Permission } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
@@ -26,6 +26,13 @@ const inStep = () =>
   until(
     () => clientOf(replica.port).info("replication"),
     (text) => text.includes("master_link_status:up"),
+  );
+
+/** After a wait in vain nothing is asked for two seconds. */
+const mayAskAgain = () =>
+  until(
+    () => house.guard.watch.mayAsk(),
+    (may) => may,
   );
 
 beforeAll(async () => {
@@ -56,6 +63,40 @@ describe("a replica that lags behind without anybody noticing", () => {
         (answer) => answer !== "hold",
       ),
     ).toBe("permitted");
+  });
+
+  it("is waited for by all starts together, so that nothing else in this process waits in line behind them", async () => {
+    await mayAskAgain();
+    link.swallow();
+    const tasks = Array.from({ length: 20 }, (_, index) => `crowd-${index}`);
+    const answers = await Promise.all(tasks.map((task) => ask(house.journal, task).catch(String)));
+    expect(new Set(answers)).toEqual(new Set(["hold"]));
+    for (const task of tasks) expect((await house.journal.entry(task))?.state).toBe("claimed");
+    expect(house.guard.reasons()).toEqual([]);
+    link.heal();
+    await inStep();
+  });
+
+  it("counts for nothing where Redis itself has no such intent, as behind a connection to another master", async () => {
+    await mayAskAgain();
+    const known = Number(await house.store.redis.hget(`${prefix}:watch`, "intents"));
+    expect(await house.guard.watch.reachReplica(known)).toBe(true);
+    expect(await house.guard.watch.reachReplica(known + 1)).toBe(false);
+  });
+
+  it("keeps a start back also when the connection breaks while it is waited for", async () => {
+    await mayAskAgain();
+    link.swallow();
+    const asked = ask(house.journal, "cut-off").catch((error: unknown) => error);
+    await until(
+      () => clientOf(master.port).hget(`${prefix}:start:cut-off`, "state"),
+      (state) => state === "sending",
+    );
+    front.heal();
+    expect(isRedisOutage(await asked)).toBe(true);
+    expect((await house.journal.entry("cut-off"))?.state).toBe("claimed");
+    link.heal();
+    await inStep();
   });
 
   it("and becomes the master has forgotten starts; they do not happen again", async () => {

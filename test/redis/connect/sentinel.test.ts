@@ -38,7 +38,7 @@ describe("Redis behind Sentinels", () => {
 
   it("lets a request go out only when a replica has its intent", async () => {
     expect(house.guard.watch.needsReplica).toBe(true);
-    expect(await house.guard.watch.reachReplica()).toBe(true);
+    expect(await house.guard.watch.reachReplica(0)).toBe(true);
   });
 
   it("goes on with the new master when the old one dies, and loses nothing that a replica had", async () => {

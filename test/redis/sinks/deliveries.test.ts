@@ -45,6 +45,20 @@ describe("deliveries", () => {
     );
   });
 
+  it("go one at a time over all replicas also after Redis was emptied and has forgotten that they shall", async () => {
+    const hook = await receiver();
+    const where = target();
+    const { sinks } = await startSinks(where, [sinkOf("ops", webhookTo(hook.url))]);
+    const store = await openStore(where);
+    onTestFinished(() => store.close());
+    await sinks.deliver(to("ops", ["before"]));
+    await hook.until(() => hook.accepted.length === 1);
+    await store.redis.del(await store.redis.keys(`${where.prefix}:sink.ops:*`));
+    await sinks.deliver(to("ops", ["after"]));
+    await hook.until(() => hook.accepted.length === 2);
+    expect(await store.redis.hget(`${where.prefix}:sink.ops:meta`, "concurrency")).toBe("1");
+  });
+
   it("keep the order of calls that do not wait for each other", async () => {
     const hook = await receiver();
     const { sinks } = await startSinks(target(), [sinkOf("ops", webhookTo(hook.url))]);

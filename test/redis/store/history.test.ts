@@ -63,6 +63,16 @@ describe("the history", () => {
     expect(told).toHaveLength(1);
   });
 
+  it("keeps what the service answered also when Redis was emptied since the request, and nothing can be sent any more", async () => {
+    const journal = new StartJournal(store);
+    const answer = { state: "answered", isAnswer: true } as const;
+    expect(await history.record(testOutcome({ taskId: "emptied", status: "accepted" }), answer)).toBe("recorded");
+    expect((await journal.claim("emptied", "another")).state).toBe("settled");
+    // What no answer says rests on what stood in the journal.
+    const unsaid = { state: "answered" } as const;
+    expect(await history.record(testOutcome({ taskId: "guessed" }), unsaid)).toBe("moved-on");
+  });
+
   it("takes no outcome that the start journal speaks against", async () => {
     const journal = new StartJournal(store);
     const outcome = testOutcome({ taskId: "moved" });

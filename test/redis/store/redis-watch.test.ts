@@ -51,7 +51,7 @@ afterEach(async () => {
 describe("a Redis that stays the one it was", () => {
   it("holds nobody up, and is no other one when it is restarted and has lost nothing", async () => {
     const one = await newProcess();
-    expect(await one.watch.beat()).toEqual({ isAnother: false, losses: [] });
+    expect(await one.watch.beat()).toEqual({ isAnother: false, isNewHere: false, losses: [] });
     expect(await ask(one.journal, "a")).toBe("permitted");
     await one.watch.beat();
     await server.restart();
@@ -62,6 +62,7 @@ describe("a Redis that stays the one it was", () => {
       ),
     ).toEqual({
       isAnother: true,
+      isNewHere: true,
       losses: [],
     });
     expect(await ask(one.journal, "b")).toBe("hold");
@@ -117,7 +118,7 @@ describe("a Redis that lost the newest writes", () => {
     await server.restart(writtenThen);
     const fresh = await newProcess();
     const first = await fresh.watch.beat();
-    expect(first).toEqual({ isAnother: true, losses: [] });
+    expect(first).toEqual({ isAnother: true, isNewHere: false, losses: [] });
     expect(await ask(fresh.journal, "sent")).toBe("hold");
     // Time is given to the others to come by; they do not.
     const { losses } = await until(

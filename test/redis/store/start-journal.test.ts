@@ -1,11 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { History } from "../../../src/store/history.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
+import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import type { JournalTask } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { redisForTest } from "../../support/redis.ts";
+import { startServer, until } from "../../support/redis-servers.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -237,4 +238,38 @@ describe("whose an activity is", () => {
     expect(taskOf.get("a")).toBe("kept-1");
     expect([...inFlight.keys()]).toEqual(["kept-2"]);
   });
+});
+
+describe("a permission whose answer does not come, since Redis is frozen", () => {
+  it.each(["step by step", "at once"])(
+    "is taken back, asked for %s: nothing was sent, so the start may go out later",
+    async (way) => {
+      const server = await startServer();
+      const own = await openStore({ url: server.url, prefix: "{frozen}" });
+      try {
+        const slow = new StartJournal(own);
+        const startByMs = (await redisTimeMs(own)) + 3_600_000;
+        await slow.claim("frozen", "me");
+        const ask = () =>
+          way === "at once"
+            ? slow.sendAtOnce(task("frozen"), "me", { startByMs, leaseMs: undefined, notesFeed: false })
+            : slow.beginSending(task("frozen"), "me", { startByMs, baseline: "" });
+        // Redis must know the scripts before: else the first it hears of them is their hash.
+        await slow.notSent(task("frozen"), "me");
+        await ask();
+        await slow.notSent(task("frozen"), "me");
+        process.kill(server.pid, "SIGSTOP");
+        await expect(ask()).rejects.toThrow("timed out");
+        process.kill(server.pid, "SIGCONT");
+        const entry = await until(
+          () => slow.entry("frozen").catch(() => undefined),
+          (found) => found !== undefined,
+        );
+        expect(entry?.state).toBe("claimed");
+        expect(await slow.beginSending(task("frozen"), "me", { startByMs, baseline: "" })).toBe("permitted");
+      } finally {
+        await own.close();
+      }
+    },
+  );
 });

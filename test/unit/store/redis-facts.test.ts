@@ -23,7 +23,18 @@ describe("what Redis says of itself", () => {
       appendOnly: true,
       role: "master",
       replicas: 0,
+      writesAlone: false,
     });
+  });
+
+  it("is a warning where a master with replicas goes on writing when it has lost them: it may have been left for one of them", () => {
+    const replicated = { connected_slaves: "1", slave0: "ip=10.0.0.1,port=6379,state=online,offset=1,lag=0" };
+    const { problems, warnings } = judge(replicated);
+    expect(problems).toEqual([]);
+    expect(warnings).toEqual([expect.stringContaining("min-replicas-to-write 1")]);
+    expect(judge({ ...replicated, min_slaves_good_slaves: "1" })).toEqual({ problems: [], warnings: [] });
+    // A cluster's master that is cut off stops by itself.
+    expect(judge({ ...replicated, redis_mode: "cluster" })).toEqual({ problems: [], warnings: [] });
   });
 
   it("counts the replicas that are in step only", () => {
@@ -53,15 +64,15 @@ describe("what Redis says of itself", () => {
     expect(judge({ redis_version: version }).problems).toEqual([]);
   });
 
-  it("is a problem on a replica, and a warning without the append-only file or without INFO", () => {
+  it("is a problem on a replica and without INFO, and a warning without the append-only file", () => {
     expect(judge({ role: "slave" }).problems[0]).toContain("is a replica");
     expect(judge({ aof_enabled: "0" })).toMatchObject({
       problems: [],
       warnings: [expect.stringContaining("appendonly")],
     });
     expect(judgeRedis({ ...parseInfo(""), clockAheadMs: 0 })).toMatchObject({
-      problems: [],
-      warnings: [expect.stringContaining("allow +info")],
+      problems: [expect.stringContaining("allow +info")],
+      warnings: [],
     });
   });
 });

@@ -37,7 +37,7 @@ function attributed({ facts = start, activities, owners = {}, rivals = {} }: Giv
     taskOf: new Map(activities.map(({ id }) => [id, owners[id] ?? "ours"])),
     inFlight: new Map([["ours", sentAtMs], ...others]),
   });
-  return { ...result, ours: result.ours.map(({ id }) => id) };
+  return { ...result, ours: result.ours.map(({ id }) => id), mayBeOurs: result.mayBeOurs.map(({ id }) => id) };
 }
 
 describe("the activities of a start", () => {
@@ -47,6 +47,7 @@ describe("the activities of a start", () => {
       confidence: "certain",
       others: 0,
       rivals: 0,
+      mayBeOurs: [],
     });
   });
 
@@ -80,6 +81,7 @@ describe("the activities of a start", () => {
       confidence: "certain",
       others: 1,
       rivals: 0,
+      mayBeOurs: [],
     });
   });
 
@@ -95,12 +97,21 @@ describe("the activities of a start", () => {
       confidence: "likely",
       others: 1,
       rivals: 1,
+      mayBeOurs: [],
     });
   });
 
   it("are ambiguous when another start went out within the same seconds", () => {
     const activities = [activity("a", 0.3), activity("b", 2.3)];
-    expect(attributed({ activities, owners: { b: "other" }, rivals: { other: 2 } }).confidence).toBe("ambiguous");
+    expect(attributed({ activities, owners: { b: "other" }, rivals: { other: 2 } })).toMatchObject({
+      ours: ["a"],
+      confidence: "ambiguous",
+      mayBeOurs: ["b"],
+    });
+    const timeless = [activity("a"), activity("b")];
+    expect(attributed({ activities: timeless, owners: { b: "other" }, rivals: { other: 2 } })).toMatchObject({
+      mayBeOurs: ["b"],
+    });
   });
 
   it("are ambiguous for a lost start that follows one whose request may have gone out at the end of its 5 s, as long as that one's run may begin", () => {

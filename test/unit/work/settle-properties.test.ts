@@ -49,6 +49,7 @@ const evidences: fc.Arbitrary<RunEvidence> = fc.record({
   activities: status,
   conflictDetails: status,
   ours: fc.array(item, { maxLength: 3 }),
+  mayBeOurs: fc.array(item, { maxLength: 2 }),
   confidence: fc.constantFrom("certain", "likely", "ambiguous"),
   others: fc.integer({ min: 0, max: 2 }),
   rivals: fc.integer({ min: 0, max: 2 }),

@@ -36,6 +36,7 @@ function settled(changes: Partial<RunEvidence>) {
     activities: status,
     conflictDetails: status,
     ours: [],
+    mayBeOurs: [],
     confidence: "likely",
     others: 0,
     rivals: 0,
@@ -71,6 +72,21 @@ describe("a run whose activities may be of another start too", () => {
     const ours = [activity("a", true), activity("b", false)];
     expect(settled({ ours, confidence })).toMatchObject({ status: "unknown", evidence: "none", reason: "no-evidence" });
     expect(settled({ ours })).toMatchObject({ status: "failed", evidence: "direct" });
+  });
+
+  it("is unknown when its own succeeded and one that was given to another start of the same seconds did not: they may be the other way round", () => {
+    const [ours, mayBeOurs] = [[activity("a", true)], [activity("b", false)]];
+    expect(settled({ ours, mayBeOurs, confidence })).toMatchObject({ status: "unknown", evidence: "none" });
+    expect(settled({ ours: mayBeOurs, mayBeOurs: ours, confidence })).toMatchObject({ status: "unknown" });
+    expect(settled({ ours, mayBeOurs: ours, confidence })).toMatchObject({ status: "succeeded", evidence: "inferred" });
+    expect(settled({ ours, mayBeOurs })).toMatchObject({ status: "succeeded", evidence: "direct" });
+  });
+
+  it("waits for those, too, until its deadline", () => {
+    const running = { ...activity("b", true), finished: false, succeeded: undefined };
+    const both = { ours: [activity("a", true)], mayBeOurs: [running], confidence } as const;
+    expect(settled(both)).toBeUndefined();
+    expect(settled({ ...both, nowMs: 61_001 })).toMatchObject({ status: "timed-out", reason: "deadline" });
   });
 
   it("says how many activities are of others", () => {

@@ -1,0 +1,106 @@
+import { afterAll, describe, expect, it } from "vitest";
+import type { PrivateRedis } from "../../../scripts/redis.mjs";
+import { RedisGuard } from "../../../src/app/redis-guard.ts";
+import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import type { Permission } from "../../../src/store/start-entry.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import { journalTask } from "../../support/journal-task.ts";
+import { clientOf, startProxy, startServer, until } from "../../support/redis-servers.ts";
+import { TestLog } from "../../support/test-log.ts";
+
+const prefix = "{syncline}";
+const closing: (() => Promise<void>)[] = [];
+
+/** One process with its guard; starts wait for a replica that is gone for so long. Waits until it knows of the replica. */
+async function newProcess(port: number, replicasGoneMs: number) {
+  const store = await openStore({ url: `redis://127.0.0.1:${port}`, prefix });
+  const guard = new RedisGuard({ store, log: new TestLog(), checkEveryMs: 100, replicasGoneMs });
+  await guard.start();
+  closing.push(async () => {
+    await guard.stop();
+    await store.close();
+  });
+  return { store, guard, journal: new StartJournal(store, guard.watch) };
+}
+
+const knowsReplica = ({ guard }: { guard: RedisGuard }) =>
+  until(
+    () => guard.watch.needsReplica,
+    (needs) => needs,
+  );
+
+async function ask({ store, journal }: { store: Store; journal: StartJournal }, task: string): Promise<Permission> {
+  const nowMs = await redisTimeMs(store);
+  await journal.claim(task, "me");
+  return journal.beginSending(journalTask(task), "me", { startByMs: nowMs + 3_600_000, slotMs: nowMs, baseline: "" });
+}
+
+async function startPair(): Promise<{ master: PrivateRedis; replica: PrivateRedis }> {
+  const master = await startServer();
+  const replica = await startServer({ args: ["--replicaof", "127.0.0.1", `${master.port}`] });
+  await until(
+    () => clientOf(replica.port).info("replication"),
+    (text) => text.includes("master_link_status:up"),
+  );
+  return { master, replica };
+}
+
+afterAll(async () => {
+  for (const close of closing) await close();
+});
+
+describe("a replica that was made the master while the old one lives on", () => {
+  it("is the only one on which anything is started: whoever is still with the old one waits for a replica, for a while", async () => {
+    const { master, replica } = await startPair();
+    const left = await newProcess(master.port, 600_000);
+    const impatient = await newProcess(master.port, 1_000);
+    await knowsReplica(left);
+    await knowsReplica(impatient);
+    expect(await ask(left, "before")).toBe("permitted");
+    await clientOf(replica.port).call("REPLICAOF", "NO", "ONE");
+    const moved = await newProcess(replica.port, 600_000);
+    expect(
+      await until(
+        () => ask(moved, "on-both"),
+        (answer) => answer !== "hold" && answer !== "loss",
+      ),
+    ).toBe("permitted");
+
+    await until(
+      () => left.guard.facts?.replicas,
+      (count) => count === 0,
+    );
+    await until(
+      () => left.guard.watch.mayAsk(),
+      (may) => may,
+    );
+    expect(await ask(left, "on-both")).toBe("hold");
+    expect((await left.journal.entry("on-both"))?.state).toBe("claimed");
+    // A replica that was taken away for good must not keep everything back for ever.
+    expect(
+      await until(
+        () => ask(impatient, "alone"),
+        (answer) => answer !== "hold",
+      ),
+    ).toBe("permitted");
+  });
+});
+
+describe("a replica that was made the master because the old one died", () => {
+  it("has no replica to wait for: every process goes on with it at once", async () => {
+    const { master, replica } = await startPair();
+    const front = await startProxy(master.port);
+    const processes = [await newProcess(front.port, 600_000), await newProcess(front.port, 600_000)];
+    for (const one of processes) await knowsReplica(one);
+    process.kill(master.pid, "SIGKILL");
+    await clientOf(replica.port).call("REPLICAOF", "NO", "ONE");
+    front.heal(replica.port);
+    for (const [index, one] of processes.entries()) {
+      const answer = await until(
+        () => ask(one, `after-${index}`).catch(() => "hold"),
+        (permission) => permission !== "hold" && permission !== "loss",
+      );
+      expect(answer).toBe("permitted");
+    }
+  });
+});

@@ -1,0 +1,50 @@
+import { describe, expect, it } from "vitest";
+import { type Component, startInOrder, stopInReverse } from "../../../src/core/component.ts";
+
+/** A component that notes what happens to it; `start` may take for ever or fail. */
+function component(name: string, notes: string[], start: () => Promise<void> = async () => {}): Component {
+  return {
+    name,
+    start: async () => {
+      notes.push(`start ${name}`);
+      await start();
+    },
+    stop: async () => {
+      notes.push(`stop ${name}`);
+    },
+  };
+}
+
+describe("components", () => {
+  it("start in order and stop in reverse", async () => {
+    const notes: string[] = [];
+    const components = ["store", "worker", "scheduler"].map((name) => component(name, notes));
+    await startInOrder(components);
+    await stopInReverse(components);
+    expect(notes).toEqual([
+      ...["start store", "start worker", "start scheduler"],
+      ...["stop scheduler", "stop worker", "stop store"],
+    ]);
+  });
+
+  it("that started are stopped when one fails to start, and its error is thrown", async () => {
+    const notes: string[] = [];
+    const failing = component("worker", notes, () => Promise.reject(new Error("no Redis")));
+    await expect(startInOrder([component("store", notes), failing, component("scheduler", notes)])).rejects.toThrow(
+      "no Redis",
+    );
+    expect(notes).toEqual(["start store", "start worker", "stop store"]);
+  });
+
+  it("do not start any more once they are told to stop, and nobody waits for one that is at it", async () => {
+    const notes: string[] = [];
+    const told = new AbortController();
+    const hanging = component("worker", notes, () => {
+      told.abort();
+      return new Promise(() => {});
+    });
+    await startInOrder([component("store", notes), hanging, component("scheduler", notes)], told.signal);
+    await startInOrder([component("late", notes)], told.signal);
+    expect(notes).toEqual(["start store", "start worker"]);
+  });
+});
