@@ -109,7 +109,7 @@ if sends > 0 then
   redis.call('HSET', KEYS[1], 'sends', sends)
 else
   redis.call('HSET', KEYS[1], 'state', 'claimed')
-  redis.call('HDEL', KEYS[1], 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'knownSeq', 'lost')
+  redis.call('HDEL', KEYS[1], 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'knownSeq', 'lost', 'heldUntilMs')
   redis.call('HDEL', KEYS[2], ARGV[2])
 end
 return 1`);

@@ -196,6 +196,11 @@ export class StartJournal {
     return Number(await noteScript(this.#store, [this.#key(taskId)], ["finishSeenAtMs", ""]));
   }
 
+  /** Notes until when nobody may look whether the start happened. */
+  async heldUntil(taskId: string, untilMs: number): Promise<void> {
+    await this.#store.redis.hset(this.#key(taskId), "heldUntilMs", untilMs);
+  }
+
   /** Notes that other tasks stand for this one: nothing may happen to it any more. */
   async expanded(taskId: string, into: readonly string[]): Promise<void> {
     const { redis } = this.#store;

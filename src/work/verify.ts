@@ -9,6 +9,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { AnswerLoss, StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
 import { type Appeared, appearedSince, follow } from "./evidence.ts";
+import { lookAgain, noteThrottle } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain } from "./send-start.ts";
 import { type Claim, type Ending, end, type Step } from "./step.ts";
@@ -78,8 +79,11 @@ export async function verifyStart(
   }
   const lookForMs = lookFor(policy, parts.timing);
   const lookUntilMs = (entry.lastSentAtMs ?? sentAtMs) + lookForMs;
-  if (mayYetAppear(appeared, { nowMs, lookUntilMs, noticedAtMs: lost.atMs ?? 0, timing: parts.timing }))
-    return { step: "snooze", untilMs: nowMs + 1_000 };
+  const heldUntilMs = await noteThrottle(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs });
+  const readableAtMs = Math.max(lost.atMs ?? 0, Math.min(heldUntilMs, sentAtMs + policy.follow.deadlineMs));
+  const patientUntilMs = Math.max(lookUntilMs, readableAtMs) + policy.follow.unreadableForMs;
+  if (mayYetAppear(appeared, { nowMs, lookUntilMs, patientUntilMs }))
+    return lookAgain(nowMs, Math.min(heldUntilMs, patientUntilMs));
   const isAbsent =
     policy.follow.appearsWithinMs !== undefined && isLookedFor(appeared, lookUntilMs) && !appeared.syncJobSeen;
   if (policy.onUnknown === "retry" || (isAbsent && entry.sends < absentSendsMax)) {
@@ -110,21 +114,21 @@ function isConfirmed({ ours, confidence }: Appeared): boolean {
 }
 
 interface Patience {
+  readonly nowMs: number;
   /** Until when its activity had time to appear. */
   readonly lookUntilMs: number;
-  readonly timing: WorkTiming;
+  /** Until when a walk is waited for that could show it: for so long somebody has been able to look. */
+  readonly patientUntilMs: number;
 }
 
 /**
  * Whether another look can show more. After the time that an activity has to appear, one whole walk is waited for: the task may come
- * late itself, after its worker and the walk's died together, and then nobody has looked yet. Bounded, since walks can fail.
+ * late itself, after its worker and the walk's died together, or the service let nobody read, and then nobody has looked yet. Bounded, since
+ * walks can fail.
  */
-function mayYetAppear(
-  appeared: Appeared,
-  { nowMs, lookUntilMs, noticedAtMs, timing }: Patience & { readonly nowMs: number; readonly noticedAtMs: number },
-): boolean {
+function mayYetAppear(appeared: Appeared, { nowMs, lookUntilMs, patientUntilMs }: Patience): boolean {
   if (nowMs < lookUntilMs) return true;
-  const isPatient = nowMs < Math.max(lookUntilMs, noticedAtMs) + timing.unreadableForMs;
+  const isPatient = nowMs < patientUntilMs;
   return appeared.attributable && appeared.ours.length === 0 && !isLookedFor(appeared, lookUntilMs) && isPatient;
 }
 
