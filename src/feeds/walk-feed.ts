@@ -81,7 +81,7 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
   const given = await parts.readings?.newerThan(feed, before.walkEndedAtMs ?? 0);
   const isAwaited = (await parts.book.waiting(feed, nowMs)) > 0;
   if (given === undefined && !isAwaited) return done;
-  const lastWalkMs = (before.walkEndedAtMs ?? 0) - (before.walkStartedAtMs ?? 0);
+  const lastWalkMs = before.walkTookMs ?? (before.walkEndedAtMs ?? 0) - (before.walkStartedAtMs ?? 0);
   const earliestMs = (before.walkEndedAtMs ?? 0) + walkGapMs(parts.pace, lastWalkMs);
   if (given === undefined && nowMs < earliestMs) return snooze(earliestMs);
   const hold = given === undefined ? await parts.held(feed.service) : undefined;
@@ -158,7 +158,7 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
   const sawAll = whole && (known.underway === null || known.underway.next === null);
   const counted = sawAll && census !== undefined ? await countOf(census, list) : undefined;
   await announceNew(feed, before, reading);
-  await book.walked(feed, { startedAtMs, count: report.known.items, whole, census: counted });
+  await book.walked(feed, { startedAtMs, sinceMs: report.sinceMs, count: report.known.items, whole, census: counted });
   if (fresh > 0)
     log.info("feed.walked", { ...feed, count: report.known.items, fresh, first: isFirst, how: report.kind });
   if (report.demoted !== undefined) log.warn("feed.order-lost", { ...feed, order: known.order, why: report.demoted });
