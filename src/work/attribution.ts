@@ -30,6 +30,8 @@ export interface Attribution {
 const skewMs = 2_000;
 /** How long after its acceptance a run may begin. */
 const beginsWithinMs = 15_000;
+/** An activity that does not say when it began can be of a lost start when it was first seen so soon after it: the longest throttle, and a walk. */
+const timelessForMs = 1_200_000;
 /** What began so long before the start is surely not its own, whatever the clocks say. In milliseconds. */
 export const surelyBeforeMs = 300_000;
 
@@ -59,8 +61,10 @@ export function attributeTo(
   const confidence = (): Confidence => {
     if (ours.every(isNear) && !ours.some(couldBeTheirs))
       return start.isAnswered && ours.length === 1 && rivals.length === 0 ? "certain" : "likely";
-    const isOnlyOne = ours.length === 1 && ours[0]?.startedAtMs === undefined && rivals.length === 0;
-    return isOnlyOne ? "likely" : "ambiguous";
+    const [only] = ours;
+    const isOnlyOne = ours.length === 1 && only?.startedAtMs === undefined && rivals.length === 0;
+    const isSoon = start.isAnswered || (only?.seenAtMs ?? 0) <= start.sentAtMs + timelessForMs;
+    return isOnlyOne && isSoon ? "likely" : "ambiguous";
   };
   return {
     ours,

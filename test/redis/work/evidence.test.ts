@@ -156,9 +156,10 @@ describe("a lost answer of a start for which nothing was read before", () => {
     const parts = partsFor();
     expect(await verify(task, parts, entry)).toMatchObject({ step: "snooze" });
     // A walk that fails all the time is not waited for without end.
-    const impatient = { ...parts, timing: { ...parts.timing, unreadableForMs: 0 } };
+    const { follow } = testPolicy();
+    const impatient = testPolicy({ follow: { ...follow, unreadableForMs: 0 } });
     await expect
-      .poll(() => verify(task, impatient, entry))
+      .poll(() => verifyStart(task, impatient, { parts, claim: { owner: "me", entry } }))
       .toMatchObject({
         ending: { status: "unknown", detail: "reset; the feeds cannot tell" },
       });
@@ -172,6 +173,17 @@ describe("a lost answer of a start for which nothing was read before", () => {
     const { sentAtMs, entry } = await startUnread(task);
     await walk(task, "activities", [item("an hour later", sentAtMs + 3_600_000)]);
     expect(await verify(task, partsFor(), entry)).toMatchObject({ ending: { status: "unknown" } });
+  });
+
+  it("is not surely shown by an activity that began between the death of its worker and the moment it was noticed, an hour later", async () => {
+    const task = taskOf("late-notice");
+    const { sentAtMs } = await startSilently(task);
+    await journal.answerLost(task.id, { kind: "crash", detail: "died", atMs: sentAtMs + 3_600_000 });
+    const entry = await journal.claim(task.id, "me");
+    await walk(task, "activities", [item("somebody's", sentAtMs + 1_800_000)]);
+    expect(await verify(task, partsFor(), entry)).toMatchObject({
+      ending: { status: "unknown", confidence: "ambiguous" },
+    });
   });
 
   it("is confirmed by an activity that began right after the permission", async () => {
