@@ -177,13 +177,19 @@ function tellFailures(
   log.warn("feed.mapping-failing", { ...feed, failures: count - before.count, item, last });
 }
 
+/** Whether somebody must know what is not in the list, and no walk of all of it has begun since. */
+function isWholeWanted({ before: { wholeWantedAtMs = Number.NaN, wholeSinceMs = 0 }, startedAtMs }: Reading): boolean {
+  return startedAtMs >= wholeWantedAtMs && wholeSinceMs < wholeWantedAtMs;
+}
+
 /**
  * Some lists are short, and what is gone from them matters: they are read whole at each walk. So is what is there already. The audit of a
  * list that is read from one end gives way to starts that wait for the service, for some of its periods.
  */
 async function limitsFor(feed: Feed, known: ListKnowledge, reading: Reading): Promise<StrategyLimits> {
   const { limits = defaultLimits, given, startsWait, startedAtMs } = reading;
-  if (given !== undefined || known.items <= (readWholeMax[feed.list] ?? -1)) return { ...limits, auditEveryMs: 0 };
+  const isShort = known.items <= (readWholeMax[feed.list] ?? -1);
+  if (given !== undefined || isShort || isWholeWanted(reading)) return { ...limits, auditEveryMs: 0 };
   const isAudit = (known.order === "tail" || known.order === "head") && known.underway === null;
   const isDue = startedAtMs - (known.wholeAtMs ?? 0) >= limits.auditEveryMs;
   if (!isAudit || !isDue || !(await startsWait?.(feed.service))) return limits;

@@ -51,6 +51,9 @@ export interface FeedStatus {
   readonly walkEndedAtMs: number | undefined;
   /** How long it took, without the part of a walk that it went on with; absent where a version ended it that does not note this. */
   readonly walkTookMs?: number | undefined;
+  /** Since when all was read that the last walk of the whole list says; and since when somebody wants all of it read, who must know what is not there. */
+  readonly wholeSinceMs?: number | undefined;
+  readonly wholeWantedAtMs?: number | undefined;
   /** When a walk last found something new or changed. */
   readonly grewAtMs: number | undefined;
   /** When somebody last began to wait. */
@@ -141,6 +144,8 @@ export class FeedBook {
       walkStartedAtMs: instant("walkStartedAtMs"),
       walkEndedAtMs: instant("walkEndedAtMs"),
       walkTookMs: instant("walkTookMs"),
+      wholeSinceMs: instant("wholeSinceMs"),
+      wholeWantedAtMs: instant("wholeWantedAtMs"),
       grewAtMs: instant("grewAtMs"),
       wantedAtMs: instant("wantedAtMs"),
       failingSinceMs: instant("failingSinceMs"),
@@ -185,6 +190,11 @@ export class FeedBook {
     const [statusKey = ""] = this.#keys(feed);
     const keys = [this.#waiters(feed), statusKey, entryKey(this.#store, taskId)];
     await waitScript(this.#store, keys, [taskId, untilMs, nowMs]);
+  }
+
+  /** Says that the whole list is to be read, by a walk that begins no earlier than this instant. */
+  async wantWhole(feed: Feed, sinceMs: number): Promise<void> {
+    await this.#store.redis.hset(feedStatusKey(this.#store, feed), "wholeWantedAtMs", sinceMs);
   }
 
   /** Says that this waiter has what it wanted. */

@@ -15,6 +15,7 @@ export const toldScript = createScript(`${told} return 1`);
  */
 export const endScript = createScript(`${now}
 redis.call('HSET', KEYS[1], 'count', ARGV[2], 'walkStartedAtMs', ARGV[1], 'walkEndedAtMs', now, 'walkTookMs', now - ARGV[6])
+if ARGV[4] == '1' then redis.call('HSET', KEYS[1], 'wholeSinceMs', ARGV[1]) end
 redis.call('HINCRBY', KEYS[1], 'walks', 1)
 redis.call('HSETNX', KEYS[1], 'generationSinceMs', now)
 redis.call('HINCRBY', KEYS[1], 'wholeWalks', ARGV[4])
