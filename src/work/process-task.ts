@@ -46,12 +46,12 @@ export function createProcessTask(parts: WorkParts, recorder: Recorder): Process
   };
 }
 
-/** Ends a task that the queue gave up because its workers died too often. What was sent is unknown; what was only claimed is not started. */
+/** Ends a task whose workers died too often: what was sent is unknown, what was only claimed is not started. False when that cannot be said yet. */
 export async function endAbandoned(
   task: Task,
   parts: WorkParts,
   { recorder, why }: { recorder: Recorder; why: string },
-): Promise<void> {
+): Promise<boolean> {
   const context = { parts, recorder, attempts: 0 };
   const unknown = { status: "unknown", evidence: "none", reason: "crashed", detail: why } as const;
   for (let round = 1; round <= abandonRoundsMax; round += 1) {
@@ -61,8 +61,9 @@ export async function endAbandoned(
     const startedAtMs = entry?.sentAtMs;
     const ending: Ending =
       state === "claimed" ? { ...unknown, status: "not-started", evidence: "direct" } : { ...unknown, startedAtMs };
-    if ((await finish(task, { ending, from }, context)) !== "moved-on") return;
+    if ((await finish(task, { ending, from }, context)) !== "moved-on") return true;
   }
+  return false;
 }
 
 async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise<Step> {
