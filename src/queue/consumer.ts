@@ -84,7 +84,9 @@ function createWorker(options: ConsumerOptions, stopping: AbortSignal): Worker {
     // A worker that is told to stop may still get what it was already asking for: it goes back untouched.
     if (stopping.aborted) return obey(snooze(systemClock.nowMs()), job, token);
     const working =
-      job.stalledCounter > deathsMax ? giveUp(job, options) : options.process(job.data, toAttempt(job, signal));
+      job.stalledCounter > deathsMax
+        ? giveUp(job, { ...options, log })
+        : options.process(job.data, toAttempt(job, signal));
     const verdict = await working.catch((error: unknown) => onFailure(error, log));
     return obey(verdict, job, token);
   };
@@ -113,6 +115,7 @@ function createWorker(options: ConsumerOptions, stopping: AbortSignal): Worker {
 /** Ends what too many workers died over. Until that is done it stays in the queue. */
 async function giveUp(job: Job<unknown>, { abandoned, queue, log }: ConsumerOptions): Promise<Verdict> {
   const again = (reason: unknown) => {
+    if (reason instanceof NewerVersionError) throw reason;
     log.error("task.abandoned", { queue, taskId: job.id, message: String(reason) });
     return false;
   };
