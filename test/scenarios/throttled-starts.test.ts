@@ -14,8 +14,8 @@ afterEach(async () => {
   stops = [];
 });
 
-/** How long the service wants to be left alone: longer than a start or a deletion is looked for where nothing holds it back. */
-const patienceMs = 3_000;
+/** How long the service wants to be left alone unless said: longer than a start or a deletion is looked for where nothing holds it back. */
+const patienceMsDefault = 3_000;
 const timing = { ...shortTiming, baselineWithinMs: 1_500, verifyForMs: 500, unreadableForMs: 1_000 };
 const follow = (more = "") => `follow: { unreadableFor: 1s${more} }`;
 
@@ -24,10 +24,11 @@ interface Script {
   readonly losesAnswers: boolean;
   /** The request that the service answers with 429 first: the first look at the activities, or the first one after the change. */
   readonly throttles: "first look" | "after the change";
+  readonly patienceMs?: number;
 }
 
 /** A service with one sync job, that asks for patience once. */
-async function patientService({ losesAnswers, throttles }: Script) {
+async function patientService({ losesAnswers, throttles, patienceMs = patienceMsDefault }: Script) {
   const service = { url: "", changes: 0, early: 0 };
   let quietUntilMs: number | undefined;
   const server = createServer((request, response) => {
@@ -88,9 +89,19 @@ describe("a service that asks for patience right after the answer to a start got
   );
 
   it("is waited for no longer than the run is followed", async () => {
-    const service = await patientService({ losesAnswers: true, throttles: "after the change" });
+    const service = await patientService({ losesAnswers: true, throttles: "after the change", patienceMs: 900_000 });
     const { run } = await start(service.url, `run: { syncJobs: [3] }, ${follow(", deadline: 1s")}`);
     expect(await run("story")).toMatchObject({ status: "unknown", reason: "answer-lost" });
+    expect(service.early).toBeLessThanOrEqual(2);
+  });
+});
+
+describe("a service that asks for patience while a run is followed", () => {
+  it("is left alone, and its lists are read on afterwards", async () => {
+    const service = await patientService({ losesAnswers: false, throttles: "after the change" });
+    const { run } = await start(service.url, "run: { syncJobs: [3] }");
+    expect(await run("story")).toMatchObject({ status: "succeeded", evidence: "direct", answerLost: false });
+    expect(service.changes).toBe(1);
     expect(service.early).toBeLessThanOrEqual(2);
   });
 });
