@@ -144,8 +144,8 @@ export class StartJournal {
   }
 
   /** Notes that the service accepted the start, or that an activity proves it. */
-  async answered(task: JournalTask): Promise<void> {
-    await answeredScript(this.#store, this.#keys(task), [task.id]);
+  async answered(task: JournalTask, shownBy: "answer" | "evidence" = "evidence"): Promise<void> {
+    await answeredScript(this.#store, this.#keys(task), [task.id, shownBy]);
   }
 
   /**

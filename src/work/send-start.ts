@@ -129,7 +129,7 @@ export async function sendPermitted(task: Task, request: StartRequest, permitted
   if (task.kind === "delete") return end({ ...said, ...told }, { state: "answered", isAnswer: true });
   const started = { policy: task.policy, taskId: task.id, kind: task.kind, target: task.target };
   if (!request.acceptedEnds) {
-    await parts.journal.answered(task);
+    await parts.journal.answered(task, "answer");
     parts.log.info("task.started", started);
     return { step: "snooze", untilMs: sentAtMs + 1_000 };
   }
