@@ -46,7 +46,7 @@ export function createProcessTask(parts: WorkParts, recorder: Recorder): Process
   };
 }
 
-/** Ends a task whose workers died too often: what was sent is unknown, what was only claimed is not started. False when that cannot be said yet. */
+/** Ends a task whose workers died too often: what was sent is unknown, what was only claimed is not started, but sync jobs that masks name may be queued. False when that cannot be said yet. */
 export async function endAbandoned(
   task: Task,
   parts: WorkParts,
@@ -58,9 +58,10 @@ export async function endAbandoned(
     const entry = task.kind === "poll" || task.kind === "apply" ? undefined : await parts.journal.entry(task.id);
     const state = entry?.state === "settled" ? undefined : entry?.state;
     const from = state === undefined ? undefined : { state };
-    const startedAtMs = entry?.sentAtMs;
-    const ending: Ending =
-      state === "claimed" ? { ...unknown, status: "not-started", evidence: "direct" } : { ...unknown, startedAtMs };
+    const isUnsent = state === "claimed" && !isFromMasks(task);
+    const ending: Ending = isUnsent
+      ? { ...unknown, status: "not-started", evidence: "direct" }
+      : { ...unknown, startedAtMs: entry?.sentAtMs };
     if ((await finish(task, { ending, from }, context)) !== "moved-on") return true;
   }
   return false;
