@@ -33,8 +33,8 @@ interface WantedStart extends Omit<StartRequest, "owner"> {
 const sendsMax = 3;
 /** A start that could not go out for want of the service, or of time to wait for it, is looked at again after this. */
 const sentAgainMs = 5_000;
-/** Nobody takes a request over that is not older than this. */
-const quickMs = 1_000;
+/** Nobody takes a request over that is not older than this, in milliseconds. */
+export const quickMs = 1_000;
 /** A baseline that has waited longer than this is read anew. */
 const baselineForMs = 30_000;
 
