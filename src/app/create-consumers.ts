@@ -87,9 +87,8 @@ export function createConsumers(
     const walk = parseFeedWalk(item);
     return wakingWalk(walk, () => walkFeed(walk, walking, attempt.signal));
   };
-  const abandoned = async (item: unknown, why: string) => {
-    if (!isFeedWalk(item)) await endAbandoned(parseTask(item), parts, { recorder, why });
-  };
+  const abandoned = async (item: unknown, why: string) =>
+    isFeedWalk(item) || endAbandoned(parseTask(item), parts, { recorder, why });
   const common = { target: redis, takeOverAfterMs, drainMs, log, process, abandoned };
   return ({ name, concurrency }) => {
     const actions = createConsumer({ ...common, queue: queueName(name, "actions"), concurrency });

@@ -82,7 +82,7 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
   const given = await parts.readings?.newerThan(feed, before.walkEndedAtMs ?? 0);
   const isAwaited = (await parts.book.waiting(feed, nowMs)) > 0;
   if (given === undefined && !isAwaited) return done;
-  const lastWalkMs = (before.walkEndedAtMs ?? 0) - (before.walkStartedAtMs ?? 0);
+  const lastWalkMs = before.walkTookMs ?? (before.walkEndedAtMs ?? 0) - (before.walkStartedAtMs ?? 0);
   const earliestMs = (before.walkEndedAtMs ?? 0) + walkGapMs(parts.pace, lastWalkMs);
   if (given === undefined && nowMs < earliestMs) return snooze(earliestMs);
   const hold = given === undefined ? await parts.held(feed.service) : undefined;
@@ -159,7 +159,7 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
   const sawAll = whole && (known.underway === null || known.underway.next === null);
   const counted = sawAll && census !== undefined ? await countOf(census, list) : undefined;
   await announceNew(feed, before, reading);
-  await book.walked(feed, { startedAtMs, count: report.known.items, whole, census: counted });
+  await book.walked(feed, { startedAtMs, sinceMs: report.sinceMs, count: report.known.items, whole, census: counted });
   if (fresh > 0)
     log.info("feed.walked", { ...feed, count: report.known.items, fresh, first: isFirst, how: report.kind });
   if (report.demoted !== undefined) log.warn("feed.order-lost", { ...feed, order: known.order, why: report.demoted });
@@ -178,13 +178,19 @@ function tellFailures(
   log.warn("feed.mapping-failing", { ...feed, failures: count - before.count, item, last });
 }
 
+/** Whether somebody must know what is not in the list, and no walk of all of it has begun since. */
+function isWholeWanted({ before: { wholeWantedAtMs = Number.NaN, wholeSinceMs = 0 }, startedAtMs }: Reading): boolean {
+  return startedAtMs >= wholeWantedAtMs && wholeSinceMs < wholeWantedAtMs;
+}
+
 /**
  * Some lists are short, and what is gone from them matters: they are read whole at each walk. So is what is there already. The audit of a
  * list that is read from one end gives way to starts that wait for the service, for some of its periods.
  */
 async function limitsFor(feed: Feed, known: ListKnowledge, reading: Reading): Promise<StrategyLimits> {
   const { limits = defaultLimits, given, startsWait, startedAtMs } = reading;
-  if (given !== undefined || known.items <= (readWholeMax[feed.list] ?? -1)) return { ...limits, auditEveryMs: 0 };
+  const isShort = known.items <= (readWholeMax[feed.list] ?? -1);
+  if (given !== undefined || isShort || isWholeWanted(reading)) return { ...limits, auditEveryMs: 0 };
   const isAudit = (known.order === "tail" || known.order === "head") && known.underway === null;
   const isDue = startedAtMs - (known.wholeAtMs ?? 0) >= limits.auditEveryMs;
   if (!isAudit || !isDue || !(await startsWait?.(feed.service))) return limits;

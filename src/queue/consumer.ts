@@ -8,7 +8,7 @@ import { withoutSecrets } from "../core/secrets.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import type { RedisTarget } from "../store/connect.ts";
 import type { Attempt } from "../tasks/seams.ts";
-import { snooze, type Verdict } from "../tasks/verdict.ts";
+import { done, snooze, type Verdict } from "../tasks/verdict.ts";
 import { queueConnection } from "./queues.ts";
 import { stopWorker } from "./stop-worker.ts";
 
@@ -25,8 +25,8 @@ export interface ConsumerOptions {
   readonly log: EventLog;
   /** Does one step of an item. */
   readonly process: (item: unknown, attempt: Attempt) => Promise<Verdict>;
-  /** The queue gave an item up on its own: its workers died too often. */
-  readonly abandoned: (item: unknown, reason: string) => Promise<void>;
+  /** Ends an item over which too many workers died, or all of its attempts, without working on it. False: it could not be ended yet. */
+  readonly abandoned: (item: unknown, reason: string) => Promise<boolean>;
 }
 
 /** Carries the wait of a `retry` verdict to the backoff strategy. */
@@ -41,7 +41,10 @@ class RetryLater extends Error {
 }
 
 /** How often a worker may die over one item before it is given up. */
-const maxStalledCount = 3;
+const deathsMax = 3;
+/** When the queue gives it up by itself, since workers die over giving it up, too. It would be out of the queue before it has its outcome. */
+const maxStalledCount = 20;
+const abandonedAgainMs = 1_000;
 const newerAgainMs = 10_000;
 
 /** The consumer of one queue. */
@@ -79,9 +82,12 @@ function createWorker(options: ConsumerOptions, stopping: AbortSignal): Worker {
   // Three parameters: only then BullMQ passes the signal.
   const processor = async (job: Job<unknown>, token: string | undefined, signal: AbortSignal | undefined) => {
     // A worker that is told to stop may still get what it was already asking for: it goes back untouched.
-    const verdict = stopping.aborted
-      ? snooze(systemClock.nowMs())
-      : await options.process(job.data, toAttempt(job, signal)).catch((error: unknown) => onFailure(error, log));
+    if (stopping.aborted) return obey(snooze(systemClock.nowMs()), job, token);
+    const working =
+      job.stalledCounter > deathsMax
+        ? giveUp(job, { ...options, log })
+        : options.process(job.data, toAttempt(job, signal));
+    const verdict = await working.catch((error: unknown) => onFailure(error, log));
     return obey(verdict, job, token);
   };
   const worker = new Worker(queue, processor, {
@@ -98,11 +104,23 @@ function createWorker(options: ConsumerOptions, stopping: AbortSignal): Worker {
   worker.on("failed", (job, error) => {
     // The queue reports every failed attempt; only the last one ends a task.
     if (job?.finishedOn === undefined) return;
-    options.abandoned(job.data, error.message).catch((reason: unknown) => {
-      log.error("task.abandoned", { queue, message: String(reason) });
-    });
+    const failed = (reason: unknown) => log.error("task.abandoned", { queue, message: String(reason) });
+    options
+      .abandoned(job.data, error.message)
+      .then((hasEnded) => hasEnded || failed("it moves on all the time"), failed);
   });
   return worker;
+}
+
+/** Ends what too many workers died over. Until that is done it stays in the queue. */
+async function giveUp(job: Job<unknown>, { abandoned, queue, log }: ConsumerOptions): Promise<Verdict> {
+  const again = (reason: unknown) => {
+    if (reason instanceof NewerVersionError) throw reason;
+    log.error("task.abandoned", { queue, taskId: job.id, message: String(reason) });
+    return false;
+  };
+  const hasEnded = await abandoned(job.data, `${job.stalledCounter} workers died over it`).catch(again);
+  return hasEnded ? done : snooze(systemClock.nowMs() + abandonedAgainMs);
 }
 
 /**

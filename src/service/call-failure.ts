@@ -92,7 +92,7 @@ export class CallFailure {
 
   #status(head: Head, answer: string | undefined): ServiceError {
     const { status, headers } = head;
-    const retryAfterMs = parseRetryAfter(headers.retryAfter, this.#nowMs);
+    const retryAfterMs = parseRetryAfter(headers, this.#nowMs);
     const redirect = status >= 300 && status < 400 ? " (a redirect, which is never followed)" : "";
     const problem = `the service answered with status ${status}${redirect}`;
     const kind = statusKind(status, retryAfterMs);

@@ -39,6 +39,11 @@ export class SyncService {
     this.#calls = new ServiceCalls(options);
   }
 
+  /** How long one exchange may take in all, in milliseconds, unless its call says otherwise. */
+  get requestTimeoutMs(): number {
+    return this.#calls.requestTimeoutMs;
+  }
+
   /** Reads a sync job. Source: service-interface §4.1. */
   getSyncJobById(key: Key, query: ReadQuery = {}, options: CallOptions = {}): Promise<entities.SyncJob> {
     const target = { operation: "GetSyncJobById", key, query } as const;

@@ -16,15 +16,27 @@ export function statusKind(status: number, retryAfterMs: number | undefined): Er
   return "contract";
 }
 
-/** Reads a Retry-After header: seconds or an HTTP date, clamped to 0..15 min; undefined for anything else. */
-export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {
-  if (header === undefined) return undefined;
-  const text = header.trim();
+/**
+ * Reads a Retry-After header: seconds or an HTTP date, clamped to 0..15 min; undefined for anything else. A date is meant by the clock that
+ * wrote the answer's own `date`: where ours is ahead of it, it counts from there, so that less is never waited than was asked for.
+ */
+export function parseRetryAfter(
+  { retryAfter, date }: { readonly retryAfter: string | undefined; readonly date: string | undefined },
+  nowMs: number,
+): number | undefined {
+  if (retryAfter === undefined) return undefined;
+  const text = retryAfter.trim();
   if (/^\d{1,15}$/.test(text)) return clamp(Number(text) * 1_000);
-  // Date.parse takes far more than HTTP dates ("1", "-1", "May"), so the form is checked first.
+  const untilMs = parseHttpDate(text);
+  return untilMs === undefined ? undefined : clamp(untilMs - Math.min(nowMs, parseHttpDate(date) ?? nowMs));
+}
+
+/** Date.parse takes far more than HTTP dates ("1", "-1", "May"), so the form is checked first. */
+function parseHttpDate(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
   if (!/^[A-Z][a-z]{2,8}, \d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return undefined;
   const dateMs = Date.parse(text);
-  return Number.isNaN(dateMs) ? undefined : clamp(dateMs - nowMs);
+  return Number.isNaN(dateMs) ? undefined : dateMs;
 }
 
 function clamp(waitMs: number): number {

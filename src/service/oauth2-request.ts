@@ -122,7 +122,7 @@ function toResponse(result: ExchangeResult, where: string, nowMs: number): Respo
   }
   const isRedirect = status >= 300 && status < 400;
   const why = isRedirect ? " (a redirect, which is never followed): check tokenUrl" : "";
-  const retryAfterMs = parseRetryAfter(headers.retryAfter, nowMs);
+  const retryAfterMs = parseRetryAfter(headers, nowMs);
   throw new TokenRefusal(`${where} answered with status ${status}${why}`, !isRedirect, retryAfterMs);
 }
 

@@ -26,8 +26,9 @@ type Extras = options.StartOptions & options.UpdateOptions & { readonly body?: o
 
 const samePageMaxDefault = 2;
 
-/** Makes the calls of one service. */
+/** Makes the calls of one service. `requestTimeoutMs`: how long one exchange may take in all. */
 export class ServiceCalls {
+  readonly requestTimeoutMs: number;
   readonly #base: ServiceBase;
   readonly #forms: UrlForms;
   readonly #caller: Caller;
@@ -48,11 +49,13 @@ export class ServiceCalls {
     this.#log = given.log ?? silentLog;
     this.#clock = given.clock ?? systemClock;
     this.#linkLog = createSparingLog(this.#log, this.#clock, "operation");
+    const timeouts = { ...options.defaultTimeouts, ...given.timeouts };
+    this.requestTimeoutMs = timeouts.requestMs;
     this.#caller = new Caller({
       base: this.#base,
       token: given.token,
       transport: this.#transport,
-      timeouts: { ...options.defaultTimeouts, ...given.timeouts },
+      timeouts,
       bodyBytesMax: given.bodyBytesMax ?? options.defaultBodyBytesMax,
       retries: given.retries ?? options.defaultRetries,
       log: this.#log,

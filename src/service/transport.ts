@@ -27,6 +27,7 @@ export interface Exchange {
 export interface AnswerHeaders {
   readonly contentType: string | undefined;
   readonly retryAfter: string | undefined;
+  readonly date: string | undefined;
   readonly correlationId: string | undefined;
   readonly etag: string | undefined;
 }
@@ -48,12 +49,7 @@ export type ExchangeResult =
     };
 
 const tooLarge = Symbol("too-large");
-const noHeaders: AnswerHeaders = {
-  contentType: undefined,
-  retryAfter: undefined,
-  correlationId: undefined,
-  etag: undefined,
-};
+const noHeaders = toHeaders(undefined);
 const notSent = { type: "failure", failure: "aborted", sent: "no", code: "ABORTED", status: undefined } as const;
 const badFiles = { type: "failure", failure: "unreachable", sent: "no", code: "TLS_FILES", status: undefined } as const;
 
@@ -235,14 +231,14 @@ function isSurelyNotSent(error: RequestError, exchange: Exchange): boolean {
 }
 
 function toHeaders(response: PlainResponse | undefined): AnswerHeaders {
-  if (response === undefined) return noHeaders;
   const first = (name: string) => {
-    const value = response.headers[name];
+    const value = response?.headers[name];
     return Array.isArray(value) ? value[0] : value;
   };
   return {
     contentType: first("content-type"),
     retryAfter: first("retry-after"),
+    date: first("date"),
     correlationId: first("x-correlation-id") ?? first("request-id") ?? first("x-request-id"),
     etag: first("etag"),
   };

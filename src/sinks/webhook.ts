@@ -103,5 +103,5 @@ function toReceipt(result: ExchangeResult, nowMs: number): Receipt {
   if (status !== undefined && refusals.has(status)) return { type: "refused", reason };
   if (status !== undefined && status >= 300 && status < 400)
     return { type: "later", reason: `${reason}, a redirect, which is never followed: check url` };
-  return { type: "later", reason, afterMs: parseRetryAfter(headers.retryAfter, nowMs) };
+  return { type: "later", reason, afterMs: parseRetryAfter(headers, nowMs) };
 }

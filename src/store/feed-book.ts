@@ -17,9 +17,13 @@ export interface FeedPage {
   readonly mustKnowFirst?: boolean;
 }
 
-/** A walk that is over: when it began, how many items the list has, whether it saw all of them, and what it counted where it did. */
+/**
+ * A walk that is over: when it began, how many items the list has, whether it saw all of them, and what it counted where it did. `sinceMs`:
+ * since when all was read, earlier than its beginning where it went on from a page.
+ */
 export interface EndedWalk {
   readonly startedAtMs: number;
+  readonly sinceMs?: number;
   readonly count: number;
   readonly whole: boolean;
   readonly census?: ReadonlyMap<string, number> | undefined;
@@ -42,9 +46,14 @@ export interface FeedStatus {
   /** How many items the list had at the last walk. */
   readonly count: number;
   readonly walks: number;
-  /** When the last walk that reached its end began and ended. */
+  /** Since when all was read that the last walk that reached its end says of the list, and when it ended. */
   readonly walkStartedAtMs: number | undefined;
   readonly walkEndedAtMs: number | undefined;
+  /** How long it took, without the part of a walk that it went on with; absent where a version ended it that does not note this. */
+  readonly walkTookMs?: number | undefined;
+  /** Since when all was read that the last walk of the whole list says; and since when somebody wants all of it read, who must know what is not there. */
+  readonly wholeSinceMs?: number | undefined;
+  readonly wholeWantedAtMs?: number | undefined;
   /** When a walk last found something new or changed. */
   readonly grewAtMs: number | undefined;
   /** When somebody last began to wait. */
@@ -82,7 +91,8 @@ export class FeedBook {
   /** Notes that a walk is over. After a whole walk a week after the last time, the seen items begin a new generation. */
   async walked(feed: Feed, walk: EndedWalk): Promise<void> {
     const counted = [...(walk.census ?? [])].flat();
-    const args = [walk.startedAtMs, walk.count, forgetAfterMs, walk.whole ? 1 : 0, wholeWalksMin, ...counted];
+    const { startedAtMs, sinceMs = startedAtMs, count, whole } = walk;
+    const args = [sinceMs, count, forgetAfterMs, whole ? 1 : 0, wholeWalksMin, startedAtMs, ...counted];
     const isOld = (await endScript(this.#store, [...this.#keys(feed), this.#census(feed)], args)) === 1;
     if (!isOld || !walk.whole) return;
     const { generation } = await this.status(feed);
@@ -133,6 +143,9 @@ export class FeedBook {
       walks: Number(fields["walks"] ?? 0),
       walkStartedAtMs: instant("walkStartedAtMs"),
       walkEndedAtMs: instant("walkEndedAtMs"),
+      walkTookMs: instant("walkTookMs"),
+      wholeSinceMs: instant("wholeSinceMs"),
+      wholeWantedAtMs: instant("wholeWantedAtMs"),
       grewAtMs: instant("grewAtMs"),
       wantedAtMs: instant("wantedAtMs"),
       failingSinceMs: instant("failingSinceMs"),
@@ -177,6 +190,11 @@ export class FeedBook {
     const [statusKey = ""] = this.#keys(feed);
     const keys = [this.#waiters(feed), statusKey, entryKey(this.#store, taskId)];
     await waitScript(this.#store, keys, [taskId, untilMs, nowMs]);
+  }
+
+  /** Says that the whole list is to be read, by a walk that begins no earlier than this instant. */
+  async wantWhole(feed: Feed, sinceMs: number): Promise<void> {
+    await this.#store.redis.hset(feedStatusKey(this.#store, feed), "wholeWantedAtMs", sinceMs);
   }
 
   /** Says that this waiter has what it wanted. */

@@ -13,14 +13,14 @@ export interface Census {
 }
 
 /**
- * The end of the script that ends a walk: KEYS[4] is the census, ARGV[6] on are its fields and counts, none when the walk counted nothing.
+ * The end of the script that ends a walk: KEYS[4] is the census, ARGV[7] on are its fields and counts, none when the walk counted nothing.
  * ARGV[1]: when the walk began. A census of an earlier walk stays; whoever reads it sees by `atMs` that it is old.
  */
 export const writeCensusLua = `
-if ARGV[6] then
+if ARGV[7] then
   redis.call('DEL', KEYS[4])
   redis.call('HSET', KEYS[4], 'at', ARGV[1], 'seq', redis.call('HGET', KEYS[1], 'seq') or 0)
-  for i = 6, #ARGV, 2 do redis.call('HSET', KEYS[4], ':' .. ARGV[i], ARGV[i + 1]) end
+  for i = 7, #ARGV, 2 do redis.call('HSET', KEYS[4], ':' .. ARGV[i], ARGV[i + 1]) end
 end`;
 
 /** Reads the counts of these fields; undefined when no walk has counted. */

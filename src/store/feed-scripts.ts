@@ -10,11 +10,12 @@ const told = `redis.call('HSET', KEYS[1], 'toldSeq', redis.call('HGET', KEYS[1],
 export const toldScript = createScript(`${told} return 1`);
 
 /**
- * Notes that a walk is over. KEYS: status, items, order, census. ARGV: when it began, items, how long all is kept, 1 for a walk of the whole
- * list, the whole walks that a generation lasts, then the census. Answers 1 when the generation has had its time.
+ * Notes that a walk is over. KEYS: status, items, order, census. ARGV: since when all was read, items, how long all is kept, 1 for a walk of the
+ * whole list, the whole walks that a generation lasts, when it began, then the census. Answers 1 when the generation has had its time.
  */
 export const endScript = createScript(`${now}
-redis.call('HSET', KEYS[1], 'count', ARGV[2], 'walkStartedAtMs', ARGV[1], 'walkEndedAtMs', now)
+redis.call('HSET', KEYS[1], 'count', ARGV[2], 'walkStartedAtMs', ARGV[1], 'walkEndedAtMs', now, 'walkTookMs', now - ARGV[6])
+if ARGV[4] == '1' then redis.call('HSET', KEYS[1], 'wholeSinceMs', ARGV[1]) end
 redis.call('HINCRBY', KEYS[1], 'walks', 1)
 redis.call('HSETNX', KEYS[1], 'generationSinceMs', now)
 redis.call('HINCRBY', KEYS[1], 'wholeWalks', ARGV[4])

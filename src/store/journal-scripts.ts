@@ -109,14 +109,16 @@ if sends > 0 then
   redis.call('HSET', KEYS[1], 'sends', sends)
 else
   redis.call('HSET', KEYS[1], 'state', 'claimed')
-  redis.call('HDEL', KEYS[1], 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'knownSeq', 'lost')
+  redis.call('HDEL', KEYS[1], 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'knownSeq', 'lost', 'heldUntilMs')
   redis.call('HDEL', KEYS[2], ARGV[2])
 end
 return 1`);
 
-/** The start was accepted, or an activity proves it. ARGV: task. */
+/** The start was accepted ('answer'), or an activity proves it. An answer to the only request is not missing any more. ARGV: task, which of both. */
 export const answeredScript = createScript(`${now}
-if redis.call('HGET', KEYS[1], 'state') ~= 'sending' then return 0 end
+local entry = redis.call('HMGET', KEYS[1], 'state', 'sends')
+if entry[1] ~= 'sending' then return 0 end
+if ARGV[2] == 'answer' and (tonumber(entry[2]) or 1) == 1 then redis.call('HDEL', KEYS[1], 'lost') end
 redis.call('HSET', KEYS[1], 'state', 'answered', 'answeredAtMs', now)
 local sent = redis.call('HGET', KEYS[2], ARGV[1])
 if sent then redis.call('HSET', KEYS[2], ARGV[1], sent .. '+') end

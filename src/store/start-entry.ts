@@ -39,6 +39,8 @@ export interface StartEntry {
   readonly lost: AnswerLoss | undefined;
   /** When the run was first seen finished in its feed. */
   readonly finishSeenAtMs: number | undefined;
+  /** Until when nobody may look whether it happened, since the service asked for patience; undefined: it did not. */
+  readonly heldUntilMs: number | undefined;
 }
 
 /** Why a good answer is missing: the service said that it failed (`server`) or nothing that makes sense (`contract`), it never came (`unknown`), or the worker died (`crash`). */
@@ -81,6 +83,7 @@ export function toEntry(fields: unknown): StartEntry {
     knownSeq: instant("knownSeq"),
     lost: entry.has("lost") ? toLoss(entry.get("lost")) : undefined,
     finishSeenAtMs: instant("finishSeenAtMs"),
+    heldUntilMs: instant("heldUntilMs"),
   };
 }
 

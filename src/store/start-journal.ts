@@ -10,10 +10,10 @@
 // not after the task's start-by time. A task that is found `sending` without an answer is sent again by `onUnknown: retry`, or once it is shown to be absent.
 import { isHold, unsaid } from "../core/gate.ts";
 import type { AtOnce, AtOnceIntent } from "./at-once.ts";
+import { type Attributable, type Attributed, attributeActivities, inFlightMs } from "./attributed.ts";
 import { feedStatusKey } from "./feed-book.ts";
 import {
   answeredScript,
-  attributeScript,
   claimScript,
   closeScript,
   noteScript,
@@ -39,29 +39,10 @@ import {
 
 /** How long an entry is kept after its last step. */
 export const entryRetentionMs = 30 * 86_400_000;
-/** How long a start may be in flight, and how long it is known whose an activity is. */
-const inFlightMs = 7 * 86_400_000;
-/** Of how many activities of one sync job it is remembered whose they are; the oldest are forgotten first. */
-const givenMax = 1_000;
-
-/** An activity that could be of one of the starts in flight. */
-export interface Attributable {
-  readonly id: string;
-  readonly startedAtMs: number | undefined;
-}
-
 /** What permits a request. `slotMs`: of the task, to know whether a loss of Redis's memory touches it. */
 interface Intent {
   readonly startByMs: number;
   readonly slotMs?: number;
-}
-
-/** Whose activities are. */
-export interface Attributed {
-  /** The task of each activity, by its id; undefined where no start in flight could have made it. */
-  readonly taskOf: ReadonlyMap<string, string>;
-  /** All starts of the sync job that are in flight: task id → when it was sent. */
-  readonly inFlight: ReadonlyMap<string, number>;
 }
 
 /** The start journal in Redis. */
@@ -142,8 +123,8 @@ export class StartJournal {
   }
 
   /** Notes that the service accepted the start, or that an activity proves it. */
-  async answered(task: JournalTask): Promise<void> {
-    await answeredScript(this.#store, this.#keys(task), [task.id]);
+  async answered(task: JournalTask, shownBy: "answer" | "evidence" = "evidence"): Promise<void> {
+    await answeredScript(this.#store, this.#keys(task), [task.id, shownBy]);
   }
 
   /**
@@ -160,18 +141,8 @@ export class StartJournal {
   }
 
   /** Decides whose these activities of the task's sync job are, once for all tasks: each is at most one start's. Oldest first. */
-  async attribute(task: JournalTask, activities: readonly Attributable[]): Promise<Attributed> {
-    const { key } = this.#store;
-    const subject = [task.service, task.repository ?? "", task.target];
-    const keys = [key("given", ...subject), inFlightKey(this.#store, task), key("given-order", ...subject)];
-    const pairs = activities.flatMap(({ id, startedAtMs }) => [id, startedAtMs ?? ""]);
-    const answer = await attributeScript(this.#store, keys, [inFlightMs, givenMax, ...pairs]);
-    const texts = Array.isArray(answer) ? answer.map(String) : [];
-    const owners = activities.map(({ id }, index) => [id, texts[index] ?? ""] as const);
-    const inFlight = new Map<string, number>();
-    for (let index = activities.length; index + 1 < texts.length; index += 2)
-      inFlight.set(texts[index] ?? "", Number(texts[index + 1]));
-    return { taskOf: new Map(owners.filter(([, owner]) => owner !== "")), inFlight };
+  attribute(task: JournalTask, activities: readonly Attributable[]): Promise<Attributed> {
+    return attributeActivities(this.#store, task, activities);
   }
 
   /** Notes why the answer is missing. The first note stays; answers the one that stands. */
@@ -192,6 +163,11 @@ export class StartJournal {
   /** Notes that the run was seen finished now; answers when that was seen first. */
   async finishSeen(taskId: string): Promise<number> {
     return Number(await noteScript(this.#store, [this.#key(taskId)], ["finishSeenAtMs", ""]));
+  }
+
+  /** Notes until when nobody may look whether the start happened. */
+  async heldUntil(taskId: string, untilMs: number): Promise<void> {
+    await this.#store.redis.hset(this.#key(taskId), "heldUntilMs", untilMs);
   }
 
   /** Notes that other tasks stand for this one: nothing may happen to it any more. */

@@ -1,10 +1,13 @@
 // An apply task: one declared object is looked at, what differs is PUT, and it is looked at again (declared/apply-object.ts). Here that becomes a
 // step: an outcome, or when to go on. A PUT may be repeated, so it needs no journal; while a run of its sync job goes on it waits.
+
+import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { type DeclaredObject, objectName, showObject } from "../core/declared-object.ts";
 import { type Applied, applyObject } from "../declared/apply-object.ts";
 import { readingKeptMs } from "../declared/mask-shelf.ts";
 import { tellBlock, tellChanges, tellPrecondition } from "../declared/tell.ts";
+import type { SyncService } from "../service/client.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { heldBack, waitAfter } from "./held.ts";
@@ -22,6 +25,22 @@ export async function stepApply(task: Task, parts: WorkParts, attempt: Attempt):
     const detail = `policy ${task.policy} does not declare ${task.target} any more`;
     return end({ status: "skipped", evidence: "direct", reason: "policy-removed", detail });
   }
+  const step = await stepObject(task, object, { parts, policy, service, attempt });
+  return step.step === "end" && step.ending.status === "missed" ? tellMissed(task, object, { parts, step }) : step;
+}
+
+interface Work {
+  readonly parts: WorkParts;
+  readonly policy: Policy;
+  readonly service: SyncService;
+  readonly attempt: Attempt;
+}
+
+async function stepObject(
+  task: Task,
+  object: DeclaredObject,
+  { parts, policy, service, attempt }: Work,
+): Promise<Step> {
   const nowMs = await parts.nowMs();
   if (nowMs > task.startByMs) {
     const detail = "its turn came after its start-by time";
@@ -76,6 +95,21 @@ function toStep(task: Task, object: DeclaredObject, { applied, nowMs, againMs }:
     case "failed":
       return onFailure(task, applied, { nowMs, changed });
   }
+}
+
+/** A task whose time is over before it is at its end was not missed when it has changed something, or may have. */
+async function tellMissed(
+  task: Task,
+  object: DeclaredObject,
+  { parts, step }: { readonly parts: WorkParts; readonly step: Extract<Step, { step: "end" }> },
+): Promise<Step> {
+  const { by, sent, changed } = await parts.declared.memory.record(task, object);
+  if (by !== task.id || sent.length + changed.length === 0) return step;
+  const { ending, from } = step;
+  const detail = changed.length === 0 ? ending.detail : `${ending.detail}; but ${tellChanges(changed)}`;
+  if (sent.length === 0) return end({ ...ending, status: "failed", detail }, from);
+  const open = { status: "unknown", evidence: "none", answerLost: true } as const;
+  return end({ ...ending, ...open, detail: `${detail}; an update of it went out and was not answered` }, from);
 }
 
 function goodEnding({ changes }: Applied, changed: string, unchanged: string): Ending {

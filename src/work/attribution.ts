@@ -1,7 +1,8 @@
 // Whose are the activities of a sync job that appeared since a start? Pure; the starts in flight come from the journal, which gives
 // each activity to one of them at most. A start by hand or by the service's own trigger leaves activities too, and nobody knows of it.
+
+import type { Attributed } from "../store/attributed.ts";
 import type { SeenItem } from "../store/seen-item.ts";
-import type { Attributed } from "../store/start-journal.ts";
 import type { Confidence } from "../tasks/outcome.ts";
 import { sendWithinMs } from "./timing.ts";
 
@@ -32,6 +33,8 @@ export interface Attribution {
 const skewMs = 2_000;
 /** How long after its acceptance a run may begin. */
 const beginsWithinMs = 15_000;
+/** An activity that does not say when it began can be of a lost start when it was first seen so soon after it: the longest throttle, and a walk. */
+const timelessForMs = 1_200_000;
 /** What began so long before the start is surely not its own, whatever the clocks say. In milliseconds. */
 export const surelyBeforeMs = 300_000;
 
@@ -61,8 +64,10 @@ export function attributeTo(
   const confidence = (): Confidence => {
     if (ours.every(isNear) && !ours.some(couldBeTheirs))
       return start.isAnswered && ours.length === 1 && rivals.length === 0 ? "certain" : "likely";
-    const isOnlyOne = ours.length === 1 && ours[0]?.startedAtMs === undefined && rivals.length === 0;
-    return isOnlyOne ? "likely" : "ambiguous";
+    const [only] = ours;
+    const isOnlyOne = ours.length === 1 && only?.startedAtMs === undefined && rivals.length === 0;
+    const isSoon = start.isAnswered || (only?.seenAtMs ?? 0) <= start.sentAtMs + timelessForMs;
+    return isOnlyOne && isSoon ? "likely" : "ambiguous";
   };
   const isGivenAway = ({ id }: SeenItem) => (taskOf.get(id) ?? start.taskId) !== start.taskId;
   return {

@@ -162,10 +162,20 @@ async function attribute(
   const start = {
     taskId: task.id,
     sentAtMs,
-    decidedAtMs: entry.answeredAtMs ?? entry.lost?.atMs ?? entry.lastSentAtMs ?? sentAtMs,
+    decidedAtMs: decidedAtMs(entry, parts.timing.verifyForMs),
     isAnswered: entry.answeredAtMs !== undefined && entry.lost === undefined,
   };
   return attributeTo(start, activities, attributed);
+}
+
+/**
+ * Until when the service can have accepted the request. That it was found without an answer comes before a later confirmation; and the
+ * death of a worker may be noticed hours later, while its request was under way no longer than another one waits for the answer.
+ */
+function decidedAtMs(entry: StartEntry, verifyForMs: number): number {
+  const { lost, lastSentAtMs = sentAtMsOf(entry), answeredAtMs = lastSentAtMs } = entry;
+  if (lost?.atMs === undefined) return answeredAtMs;
+  return lost.kind === "crash" ? Math.min(lost.atMs, lastSentAtMs + verifyForMs) : lost.atMs;
 }
 
 function isOf(task: Task): (item: SeenItem) => boolean {

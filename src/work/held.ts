@@ -56,6 +56,31 @@ export function waitOrMiss(task: Task, { nowMs, owner, waitMs, isSure, why }: Pa
   return end(ending, owner === undefined ? undefined : { state: "claimed", owner });
 }
 
+/** A start that nobody can look for holds its sync job, and stays among those who wait for its feeds, when it comes by so often. */
+const heldStepMsMax = 60_000;
+
+/**
+ * Until when the service wants no request of a task that looks for its start: noted in the journal, so that after it there is time for a
+ * look. Until when it wanted none, if it takes requests now; 0 if it always did. A service that is down names no time: it is unreadable.
+ */
+export async function noteThrottle(
+  task: Task,
+  parts: WorkParts,
+  { nowMs, heldUntilMs = 0 }: { readonly nowMs: number; readonly heldUntilMs: number | undefined },
+): Promise<number> {
+  const hold = await parts.held(task.service);
+  if (hold?.heldBy !== "throttle") return heldUntilMs;
+  const untilMs = nowMs + hold.waitMs;
+  await parts.journal.heldUntil(task.id, untilMs);
+  return untilMs;
+}
+
+/** Looks again: after a moment, or when the service takes requests again. */
+export function lookAgain(nowMs: number, heldUntilMs: number): Step {
+  const sleepMs = Math.min(Math.max(heldUntilMs - nowMs, 1_000), heldStepMsMax);
+  return { step: "snooze", untilMs: nowMs + sleepMs };
+}
+
 async function probe(task: Task, parts: WorkParts): Promise<void> {
   const query = task.repository === null ? {} : { repository: task.repository };
   try {

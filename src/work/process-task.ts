@@ -20,7 +20,7 @@ import type { WorkParts } from "./parts.ts";
 import { stepPoll } from "./poll.ts";
 import { pollChange } from "./poll-note.ts";
 import { leaseMs, releaseRun, stepRun } from "./run.ts";
-import { lostWithRedis } from "./send-start.ts";
+import { lostWithRedis, quickMs } from "./send-start.ts";
 import { startAtOnce } from "./start-at-once.ts";
 import { type Ending, end, type Step } from "./step.ts";
 
@@ -46,23 +46,25 @@ export function createProcessTask(parts: WorkParts, recorder: Recorder): Process
   };
 }
 
-/** Ends a task that the queue gave up because its workers died too often. What was sent is unknown; what was only claimed is not started. */
+/** Ends a task whose workers died too often: what was sent is unknown, what was only claimed is not started, but sync jobs that masks name may be queued. False when that cannot be said yet. */
 export async function endAbandoned(
   task: Task,
   parts: WorkParts,
   { recorder, why }: { recorder: Recorder; why: string },
-): Promise<void> {
+): Promise<boolean> {
   const context = { parts, recorder, attempts: 0 };
   const unknown = { status: "unknown", evidence: "none", reason: "crashed", detail: why } as const;
   for (let round = 1; round <= abandonRoundsMax; round += 1) {
     const entry = task.kind === "poll" || task.kind === "apply" ? undefined : await parts.journal.entry(task.id);
     const state = entry?.state === "settled" ? undefined : entry?.state;
     const from = state === undefined ? undefined : { state };
-    const startedAtMs = entry?.sentAtMs;
-    const ending: Ending =
-      state === "claimed" ? { ...unknown, status: "not-started", evidence: "direct" } : { ...unknown, startedAtMs };
-    if ((await finish(task, { ending, from }, context)) !== "moved-on") return;
+    const isUnsent = state === "claimed" && !isFromMasks(task);
+    const ending: Ending = isUnsent
+      ? { ...unknown, status: "not-started", evidence: "direct" }
+      : { ...unknown, startedAtMs: entry?.sentAtMs };
+    if ((await finish(task, { ending, from }, context)) !== "moved-on") return true;
   }
+  return false;
 }
 
 async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise<Step> {
@@ -178,8 +180,8 @@ async function finish(
   const outcome = toOutcome(task, told, { finishedAtMs, attempts, changed: poll?.changed });
   const ended = await recorder.record(outcome, from, poll?.note);
   if (ended === "moved-on") return ended;
-  // The lease went with the outcome, and who was answered at once never followed.
-  const wasAnsweredAtOnce = from?.isAnswer === true && ending.sends === 1;
+  // The lease went with the outcome. Who was answered at once never followed, nor did anybody take it over.
+  const wasAnsweredAtOnce = from?.isAnswer && ending.sends === 1 && finishedAtMs - (told.startedAtMs ?? 0) < quickMs;
   if (task.kind === "run" && !wasAnsweredAtOnce) await unfollow(task, parts);
   if (ended !== "ended-unawaited") await release(task, parts);
   return ended;

@@ -67,7 +67,11 @@ async function prepare(task: Task, { parts, policy, claim }: Preparation): Promi
     return endUnsent(owner, "missed", { reason: "too-late", detail: "its turn came after its start-by time" });
   // Before the lease and the baseline: neither may grow old while the service asks for patience.
   const held = await heldBack(task, parts, { nowMs, owner });
-  if (held !== undefined) return held;
+  if (held !== undefined) {
+    // Nobody reads the feeds meanwhile: the wait for their baseline begins after it.
+    await parts.journal.notReady(task.id);
+    return held;
+  }
   if (policy.overlap !== "allow") {
     const holder = await parts.leases.acquire(task, owner, leaseMs);
     if (holder === undefined) return askAgain(nowMs);

@@ -58,11 +58,12 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): Ending
 
 function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): Ending | undefined {
   if (evidence.attributable && follow.until === "settled") return undefined;
-  const { nowMs, activities, conflictDetails } = evidence;
+  const { activities, conflictDetails } = evidence;
   if (!evidence.grew) return undefined;
   const grewAtMs = Math.max(activities.grewAtMs ?? 0, conflictDetails.grewAtMs ?? 0, evidence.sentAtMs);
-  const walkedSince = Math.min(activities.walkStartedAtMs ?? 0, conflictDetails.walkStartedAtMs ?? 0) > grewAtMs;
-  if (!walkedSince || nowMs - grewAtMs < follow.quietForMs) return undefined;
+  // As far as both have been read, not by the clock: what nobody may read for a while is not quiet.
+  const readUntilMs = Math.min(activities.walkStartedAtMs ?? 0, conflictDetails.walkStartedAtMs ?? 0);
+  if (readUntilMs - grewAtMs < follow.quietForMs) return undefined;
   return judgeConflicts(follow, evidence, "inferred");
 }
 

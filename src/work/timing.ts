@@ -6,8 +6,10 @@ export interface WorkTiming {
   readonly baselineWithinMs: number;
   /** How long an activity has to appear when the answer to a start got lost; then one more walk is waited for. */
   readonly verifyForMs: number;
-  /** How long a sync job that was deleted without a good answer may be unreadable; so long, too, one more walk is waited for when a start is verified. */
+  /** How long a sync job that was deleted without a good answer may be unreadable. While the service asks for patience does not count. */
   readonly unreadableForMs: number;
+  /** How much of such patience does not count, from the deletion on. */
+  readonly heldForMs: number;
   /** How long after its slot a task of an unknown policy or service waits: they may be so new that this replica does not know them yet. */
   readonly unknownPolicyForMs: number;
   /** With `overlap: queue`: how often a start asks whether its sync job is free. */
@@ -26,6 +28,7 @@ export const defaultTiming: WorkTiming = {
   baselineWithinMs: 10_000,
   verifyForMs: 30_000,
   unreadableForMs: 300_000,
+  heldForMs: 7_200_000,
   unknownPolicyForMs: 120_000,
   queueForLeaseMs: 2_000,
   followPaceMs: [1_000, 15_000],

@@ -8,6 +8,7 @@ import { showName } from "../core/show-name.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
+import { lookAgain, noteThrottle } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain } from "./send-start.ts";
 import { type Claim, type Ending, end, type Step } from "./step.ts";
@@ -45,7 +46,8 @@ export async function verifyDeletion(task: Task, { parts, claim, guard }: Lost):
   if (policy?.onUnknown === "give-up") return finish(endingOf(lost), "the policy says give-up");
   const look = await lookAt(task, service);
   const nowMs = await parts.nowMs();
-  const ageMs = nowMs - (entry.lastSentAtMs ?? sentAtMs);
+  const lastSentAtMs = entry.lastSentAtMs ?? sentAtMs;
+  const ageMs = nowMs - lastSentAtMs;
   switch (look.is) {
     case "gone": {
       const { evidence, status } = look;
@@ -69,9 +71,14 @@ export async function verifyDeletion(task: Task, { parts, claim, guard }: Lost):
         `it is still there ${seconds} s later${name}`,
       );
     }
-    case "unreadable":
-      if (ageMs < parts.timing.unreadableForMs) return { step: "snooze", untilMs: nowMs + againMs };
+    case "unreadable": {
+      const { unreadableForMs, heldForMs } = parts.timing;
+      const heldUntilMs = await noteThrottle(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs });
+      const readableAtMs = Math.max(lastSentAtMs, Math.min(heldUntilMs, lastSentAtMs + heldForMs));
+      const patientUntilMs = readableAtMs + unreadableForMs;
+      if (nowMs < patientUntilMs) return lookAgain(nowMs, Math.min(heldUntilMs, patientUntilMs));
       return finish(endingOf(lost), `whether it is there cannot be read: ${look.why}`);
+    }
   }
 }
 

@@ -8,11 +8,12 @@
 import type { Policy } from "../config/policy-set.ts";
 import type { AnswerLoss, StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
-import { type Appeared, appearedSince, follow } from "./evidence.ts";
+import { type Appeared, appearedSince, feedOf, follow } from "./evidence.ts";
+import { lookAgain, noteThrottle } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain } from "./send-start.ts";
 import { type Claim, type Ending, end, type Step } from "./step.ts";
-import { sendWithinMs, type WorkTiming } from "./timing.ts";
+import { sendWithinMs } from "./timing.ts";
 
 /** A start that is shown to be absent is sent so often in all. */
 const absentSendsMax = 2;
@@ -76,32 +77,61 @@ export async function verifyStart(
     });
     return { step: "snooze", untilMs: nowMs };
   }
-  const lookForMs = lookFor(policy, parts.timing);
-  const lookUntilMs = (entry.lastSentAtMs ?? sentAtMs) + lookForMs;
-  if (mayYetAppear(appeared, { nowMs, lookUntilMs, noticedAtMs: lost.atMs ?? 0, timing: parts.timing }))
-    return { step: "snooze", untilMs: nowMs + 1_000 };
-  const isAbsent =
-    policy.follow.appearsWithinMs !== undefined && isLookedFor(appeared, lookUntilMs) && !appeared.syncJobSeen;
+  const look = planLook(task, policy, { parts, entry });
+  const heldUntilMs = await noteThrottle(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs });
+  const readableAtMs = Math.max(lost.atMs ?? 0, Math.min(heldUntilMs, sentAtMs + policy.follow.deadlineMs));
+  const patientUntilMs = Math.max(look.untilMs, readableAtMs) + policy.follow.unreadableForMs;
+  if (mayYetAppear(appeared, look, { nowMs, patientUntilMs })) {
+    if (look.isWhole && nowMs >= look.untilMs) await parts.book.wantWhole(feedOf(task, "activities"), look.untilMs);
+    return lookAgain(nowMs, Math.min(heldUntilMs, patientUntilMs));
+  }
+  const isAbsent = look.isWhole && isLookedFor(appeared, look) && !appeared.syncJobSeen;
   if (policy.onUnknown === "retry" || (isAbsent && entry.sends < absentSendsMax)) {
     const acceptedEnds = policy.follow.until === "accepted";
     const again = await sendAgain(task, { parts, claim, acceptedEnds });
     if (again !== undefined) return again;
   }
   const { confidence } = appeared;
-  const detail = `${lost.detail}; ${whatWasSeen(task, appeared, { lookUntilMs, lookForMs })}`;
+  const detail = `${lost.detail}; ${whatWasSeen(task, appeared, look)}`;
   if (isAbsent)
     return end({ ...unknown, status: "not-started", evidence: "inferred", startedAtMs: undefined, detail }, from);
   return end({ ...unknown, detail, confidence }, from);
 }
 
-/** How long an activity has to appear after a permission. Where the operator vouches for a time, a request that went out late has all of it. */
-function lookFor({ follow: { appearsWithinMs } }: Policy, { verifyForMs }: WorkTiming): number {
-  return appearsWithinMs === undefined ? verifyForMs : Math.max(verifyForMs, sendWithinMs + appearsWithinMs);
+/** How long is looked, from the newest permission on. */
+interface Look {
+  /** Until when an activity had time to appear. */
+  readonly untilMs: number;
+  readonly forMs: number;
+  /** Whether its absence would show that nothing was started: then all of the list must be looked at, whatever order it seems to have. */
+  readonly isWhole: boolean;
 }
 
-/** Whether a walk that began after this instant could have shown an activity of the start. */
-function isLookedFor({ activities, attributable }: Appeared, lookUntilMs: number): boolean {
-  return attributable && (activities.walkStartedAtMs ?? 0) >= lookUntilMs;
+/**
+ * Where the operator vouches for a time, it runs from when the service had the request at the latest: a request may leave late, and as
+ * long as its connection stands a proxy may hold it back. Of a worker that went silent nobody knows how long that was.
+ */
+function planLook(
+  task: Task,
+  { follow: { appearsWithinMs } }: Policy,
+  { parts, entry }: { readonly parts: WorkParts; readonly entry: StartEntry },
+): Look {
+  const { lost, sends, lastSentAtMs = entry.claimedAtMs } = entry;
+  const { verifyForMs } = parts.timing;
+  if (appearsWithinMs === undefined) return { untilMs: lastSentAtMs + verifyForMs, forMs: verifyForMs, isWhole: false };
+  const leftAtMs = lastSentAtMs + sendWithinMs;
+  const isTold = lost?.atMs !== undefined && lost.kind !== "crash" && sends === 1;
+  const hadAtMs = isTold
+    ? Math.max(leftAtMs, lost.atMs)
+    : leftAtMs + (parts.service(task.service)?.requestTimeoutMs ?? 0);
+  const untilMs = Math.max(lastSentAtMs + verifyForMs, hadAtMs + appearsWithinMs);
+  return { untilMs, forMs: untilMs - lastSentAtMs, isWhole: true };
+}
+
+/** Whether a walk that began after that time could have shown an activity of the start. */
+function isLookedFor({ activities, attributable }: Appeared, { untilMs, isWhole }: Look): boolean {
+  const { walkStartedAtMs = 0, wholeSinceMs = 0 } = activities;
+  return attributable && (isWhole ? wholeSinceMs : walkStartedAtMs) >= untilMs;
 }
 
 /** Only an activity that is hardly anybody else's confirms a start that nobody answered. */
@@ -110,31 +140,25 @@ function isConfirmed({ ours, confidence }: Appeared): boolean {
 }
 
 interface Patience {
-  /** Until when its activity had time to appear. */
-  readonly lookUntilMs: number;
-  readonly timing: WorkTiming;
+  readonly nowMs: number;
+  /** Until when a walk is waited for that could show it: for so long somebody has been able to look. */
+  readonly patientUntilMs: number;
 }
 
 /**
  * Whether another look can show more. After the time that an activity has to appear, one whole walk is waited for: the task may come
- * late itself, after its worker and the walk's died together, and then nobody has looked yet. Bounded, since walks can fail.
+ * late itself, after its worker and the walk's died together, or the service let nobody read, and then nobody has looked yet. Bounded, since
+ * walks can fail.
  */
-function mayYetAppear(
-  appeared: Appeared,
-  { nowMs, lookUntilMs, noticedAtMs, timing }: Patience & { readonly nowMs: number; readonly noticedAtMs: number },
-): boolean {
-  if (nowMs < lookUntilMs) return true;
-  const isPatient = nowMs < Math.max(lookUntilMs, noticedAtMs) + timing.unreadableForMs;
-  return appeared.attributable && appeared.ours.length === 0 && !isLookedFor(appeared, lookUntilMs) && isPatient;
+function mayYetAppear(appeared: Appeared, look: Look, { nowMs, patientUntilMs }: Patience): boolean {
+  if (nowMs < look.untilMs) return true;
+  const isPatient = nowMs < patientUntilMs;
+  return appeared.attributable && appeared.ours.length === 0 && !isLookedFor(appeared, look) && isPatient;
 }
 
-function whatWasSeen(
-  task: Task,
-  appeared: Appeared,
-  { lookUntilMs, lookForMs }: { lookUntilMs: number; lookForMs: number },
-): string {
+function whatWasSeen(task: Task, appeared: Appeared, look: Look): string {
   const { ours } = appeared;
   if (ours.length > 0) return `${ours.length} activities of sync job ${task.target} may be of it or of another start`;
-  if (!isLookedFor(appeared, lookUntilMs)) return "the feeds cannot tell";
-  return `no activity of it appeared within ${Math.round(lookForMs / 1_000)} s`;
+  if (!isLookedFor(appeared, look)) return "the feeds cannot tell";
+  return `no activity of it appeared within ${Math.round(look.forMs / 1_000)} s`;
 }

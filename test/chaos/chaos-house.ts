@@ -69,7 +69,8 @@ export async function openHouse(options: HouseOptions): Promise<ChaosHouse> {
   const config = join(folder, "policies.yaml");
   const variables = { TEST_TOKEN: sandbox.token };
   const service = `  main: { baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN }, ${more} }`;
-  await writeFile(config, `apiVersion: syncline/v1\nservices:\n${service}\npolicies:\n${policies}\n`);
+  const defaults = "defaults: { follow: { unreadableFor: 8s } }";
+  await writeFile(config, `apiVersion: syncline/v1\nservices:\n${service}\n${defaults}\npolicies:\n${policies}\n`);
   const loaded = await loadPolicies(config, { variables, checks: policyChecks });
   if (!loaded.ok) throw new Error(`${name}: ${loaded.problems.map(({ message }) => message).join("; ")}\n${policies}`);
   const store = await openStore(redis);

@@ -64,6 +64,10 @@ const policies = `
   - { name: many, service: sick, activate: { syncJobs: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] } }
   - { name: one, service: sick, activate: { syncJobs: [99] } }
   - { name: look, service: sick, poll: { list: approvals } }
+  - { name: followed, service: sick, run: { syncJobs: [20] } }
+  - { name: masked, service: sick, run: { fromMasks: {} } }
+  - { name: declared, service: sick, apply: { syncJobs: { 21: { name: Contracts } } } }
+  - { name: retired, service: sick, delete: { syncJob: 22, name: Contracts } }
   - { name: story, service: main, poll: { list: approvals } }`;
 
 async function twoReplicas(url: string, moreKeys: string, token: { moreToken?: string } = {}): Promise<World> {
@@ -90,9 +94,8 @@ describe("a service that answers 429 with Retry-After 900", () => {
     // What was under way in that moment may still arrive; after the replicas' view has aged, nothing may.
     await asleep(world, 1);
     expect(sick.seen).toHaveLength(1);
-    await world.enqueue("many");
-    await world.enqueue("look");
-    await asleep(world, 13);
+    for (const policy of ["many", "look", "followed", "masked", "declared", "retired"]) await world.enqueue(policy);
+    await asleep(world, 17);
     // One slot each, and it is free: a task whose start-by time passes meanwhile ends at once.
     const late = Date.now() - 3_600_000 + 60_000;
     await world.enqueue("one", late);
@@ -102,7 +105,7 @@ describe("a service that answers 429 with Retry-After 900", () => {
       /^its start-by time passes while it waits: held back for \d+s: the service asked for patience$/,
     );
     expect(await world.run("story")).toMatchObject({ status: "succeeded" });
-    expect(await world.actions("sick")).toEqual({ active: 0, delayed: 13 });
+    expect(await world.actions("sick")).toEqual({ active: 0, delayed: 17 });
     expect(sick.seen).toHaveLength(1);
     expect(world.log.named("service.throttled")).toHaveLength(1);
     expect(world.log.named("task.retried")).toEqual([]);

@@ -64,7 +64,7 @@ export async function openHouse(target: RedisTarget): Promise<House> {
       log.info("task.finished", { taskId: id });
       return done;
     },
-    abandoned: async () => {},
+    abandoned: async () => true,
   });
   await consumer.start();
   return {

@@ -30,7 +30,7 @@ const followSchema = z
     unreadableFor: durationSchema("1s", "1d")
       .meta({
         description:
-          "Activities or conflict details that cannot be read for so long leave the run `unknown`, never `failed`. Approvals do not count.",
+          "Activities or conflict details that cannot be read for so long leave the run `unknown`, never `failed`; a start without an answer, too. Approvals do not count.",
         default: "5m",
         examples: ["15m"],
       })

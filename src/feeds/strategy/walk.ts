@@ -11,10 +11,11 @@ import { fits, type Trail } from "./order-trail.ts";
 import type { WalkParts } from "./walk-parts.ts";
 import { freshWalk, walkWhole } from "./whole-walk.ts";
 
-/** What a walk did. `demoted`: why the order was given up in it; `fallback`: why a cheap walk was followed by a whole one. */
+/** What a walk did. `sinceMs`: all that it says of the list was read after that instant, also where it went on from a page. `demoted`: why the order was given up in it; `fallback`: why a cheap walk was followed by a whole one. */
 export interface WalkReport {
   readonly kind: WalkKind;
   readonly known: ListKnowledge;
+  readonly sinceMs: number;
   readonly fallback?: string;
   readonly demoted?: string;
 }
@@ -38,7 +39,7 @@ export async function walkList(known: ListKnowledge, parts: WalkParts): Promise<
   }
   const learned = learn(settle(known, seen, kind), seen.trail, parts.nowMs, parts.limits);
   await parts.save(learned);
-  return { kind, known: learned };
+  return { kind, known: learned, sinceMs: parts.nowMs };
 }
 
 function settle(known: ListKnowledge, seen: EndWalk, kind: WalkKind): ListKnowledge {
@@ -59,7 +60,9 @@ async function whole(before: ListKnowledge, begun: UnderwayWalk, parts: WalkPart
   const missed = whatWasMissed(before, trail);
   const known = missed === undefined ? learn(read, trail, parts.nowMs, parts.limits) : giveUp(read, parts.nowMs);
   await parts.save(known);
-  return { kind: "whole", known, ...(missed === undefined ? {} : { demoted: missed }) };
+  // The pages before the one that it went on from may have changed since they were read.
+  const sinceMs = begun.next === null ? parts.nowMs : begun.startedAtMs;
+  return { kind: "whole", known, sinceMs, ...(missed === undefined ? {} : { demoted: missed }) };
 }
 
 /** What a whole walk says about the order that had been relied on. */

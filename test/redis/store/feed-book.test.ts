@@ -151,6 +151,15 @@ describe("the feed book", () => {
     });
   });
 
+  it("knows since when all of it was read, and how long the last walk took, where that one went on from a page", async () => {
+    const one = feed("went-on");
+    await book.walked(one, { startedAtMs: Date.now() - 1_000, sinceMs: 5, count: 3, whole: true });
+    const { walkStartedAtMs, walkTookMs } = await book.status(one);
+    expect(walkStartedAtMs).toBe(5);
+    expect(walkTookMs).toBeGreaterThanOrEqual(1_000);
+    expect(walkTookMs).toBeLessThan(900_000);
+  });
+
   it("counts who waits, and drops those whose time has passed", async () => {
     const one = feed("waiting");
     await book.waitFor(one, "a", { nowMs: 0, untilMs: 1_000 });

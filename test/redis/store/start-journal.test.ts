@@ -49,6 +49,22 @@ describe("the start journal", () => {
     expect(await journal.beginSending(task("never"), "me", farAway)).toBe("lost-claim");
   });
 
+  it("forgets that no answer came when the worker that seemed dead brings it, unless another request went out meanwhile", async () => {
+    const missing = { kind: "crash", detail: "noticed too early" } as const;
+    for (const id of ["held-up", "evidence", "twice"]) {
+      await journal.claim(id, "held-up");
+      await journal.beginSending(task(id), "held-up", farAway);
+      await journal.answerLost(id, missing);
+    }
+    await journal.answered(task("held-up"), "answer");
+    expect(await journal.entry("held-up")).toMatchObject({ state: "answered", lost: undefined });
+    await journal.answered(task("evidence"));
+    expect(await journal.entry("evidence")).toMatchObject({ state: "answered", lost: missing });
+    await journal.sendAgain(task("twice"), "heir", { startByMs: farAway.startByMs, sends: 1 });
+    await journal.answered(task("twice"), "answer");
+    expect(await journal.entry("twice")).toMatchObject({ state: "answered", lost: missing });
+  });
+
   it("shows a redelivered task that its request went out, with what was known before", async () => {
     await journal.claim("lost", "dead");
     await journal.beginSending(task("lost"), "dead", { startByMs: 9_999_999_999_999, baseline: '{"activities":7}' });

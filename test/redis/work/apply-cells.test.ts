@@ -32,7 +32,7 @@ async function step(method: "GET" | "PUT", answer: Answer, stopping = new AbortC
   const server = createServer((request, response) => {
     if (request.method === "PUT") puts += 1;
     if (request.method === method) answer(response);
-    else response.end('{"syncJobId":42,"name":"Old"}');
+    else response.end(`{"syncJobId":42,"name":"${request.method === "PUT" ? "Contracts" : "Old"}"}`);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const timeouts = { requestMs: 400, connectMs: 300 };
@@ -58,7 +58,14 @@ async function step(method: "GET" | "PUT", answer: Answer, stopping = new AbortC
     startByMs: nowMs + 60_000,
   };
   const result = await stepApply(task, partsOver(service, stopping), { attempt: 1, attemptsMax: 8, signal: stopping });
-  return { result, puts };
+  /** The same task once more, at its next attempt, after its start-by time or not. */
+  const again = (isTooLate: boolean) =>
+    stepApply(isTooLate ? { ...task, startByMs: 0 } : task, partsOver(service, stopping), {
+      attempt: 2,
+      attemptsMax: 8,
+      signal: stopping,
+    });
+  return { result, puts, again };
 }
 
 function partsOver(service: SyncService, stopping: AbortSignal): WorkParts {
@@ -74,7 +81,7 @@ const status = (code: number, headers: Record<string, string> = {}): Answer => {
 };
 
 /** A short name for what becomes of a task. */
-function told({ result, puts }: Awaited<ReturnType<typeof step>>): string {
+function told({ result, puts }: Pick<Awaited<ReturnType<typeof step>>, "result" | "puts">): string {
   const sent = `, ${puts} PUT`;
   if (result.step === "snooze") return `snooze${sent}`;
   if (result.step !== "end" && result.step !== "retry") return result.step;
@@ -125,6 +132,31 @@ describe("what becomes of an apply task", () => {
     const stop = new AbortController();
     const stopped = await step("PUT", () => stop.abort(), stop.signal);
     expect(told(stopped)).toBe("snooze, 1 PUT");
+  });
+
+  it("when its start-by time passes after it has changed something, or may have: it is not called missed", async () => {
+    let isTaken = false;
+    const taken = await step("GET", (response) => {
+      if (isTaken) response.writeHead(429, { "retry-after": "900" }).end();
+      else response.end('{"syncJobId":42,"name":"Old"}');
+      isTaken = true;
+    });
+    expect(taken.result).toMatchObject({
+      step: "end",
+      ending: {
+        status: "failed",
+        reason: "throttled",
+        detail: expect.stringMatching(/while it waits: .*; but .*Old.*Contracts/),
+      },
+    });
+    const lost = await step("PUT", (response) => response.socket?.resetAndDestroy());
+    expect(told(lost)).toBe("retry unknown answer-lost, 1 PUT");
+    expect(await lost.again(true)).toMatchObject({
+      ending: { status: "unknown", evidence: "none", reason: "too-late", answerLost: true },
+    });
+    const refused = await step("PUT", status(429, { "retry-after": "900" }));
+    expect(told(refused)).toBe("end missed throttled, 1 PUT");
+    expect(told({ result: await refused.again(true), puts: refused.puts })).toBe("end missed too-late, 1 PUT");
   });
 
   it("when it has a cure: it says which field, and what to do", async () => {

@@ -1,6 +1,7 @@
 // What the feeds show of a start (src/work/evidence.ts), on a real feed book: also when a walk ends right between two of its reads.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ItemReader } from "../../../src/feeds/mapping.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { FeedBook } from "../../../src/store/feed-book.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
@@ -66,11 +67,11 @@ const item = (id: string, startedAtMs: number | undefined): ItemFacts => ({
   label: undefined,
 });
 
-const walk = async (task: Task, list: "activities" | "conflictDetails", items: readonly ItemFacts[]) => {
+const walk = async (task: Task, list: "activities" | "conflictDetails", items: readonly ItemFacts[], whole = true) => {
   const startedAtMs = await redisTimeMs(store);
   const status = await book.status(feedOf(task, list));
   await book.takeIn(feedOf(task, list), status, { items, sinceSeq: status.seq });
-  await book.walked(feedOf(task, list), { startedAtMs, count: items.length, whole: true });
+  await book.walked(feedOf(task, list), { startedAtMs, count: items.length, whole });
 };
 
 /** A start that waited for no walk, of whose answer nobody says anything. */
@@ -156,9 +157,10 @@ describe("a lost answer of a start for which nothing was read before", () => {
     const parts = partsFor();
     expect(await verify(task, parts, entry)).toMatchObject({ step: "snooze" });
     // A walk that fails all the time is not waited for without end.
-    const impatient = { ...parts, timing: { ...parts.timing, unreadableForMs: 0 } };
+    const { follow } = testPolicy();
+    const impatient = testPolicy({ follow: { ...follow, unreadableForMs: 0 } });
     await expect
-      .poll(() => verify(task, impatient, entry))
+      .poll(() => verifyStart(task, impatient, { parts, claim: { owner: "me", entry } }))
       .toMatchObject({
         ending: { status: "unknown", detail: "reset; the feeds cannot tell" },
       });
@@ -174,6 +176,17 @@ describe("a lost answer of a start for which nothing was read before", () => {
     expect(await verify(task, partsFor(), entry)).toMatchObject({ ending: { status: "unknown" } });
   });
 
+  it("is not surely shown by an activity that began between the death of its worker and the moment it was noticed, an hour later", async () => {
+    const task = taskOf("late-notice");
+    const { sentAtMs } = await startSilently(task);
+    await journal.answerLost(task.id, { kind: "crash", detail: "died", atMs: sentAtMs + 3_600_000 });
+    const entry = await journal.claim(task.id, "me");
+    await walk(task, "activities", [item("somebody's", sentAtMs + 1_800_000)]);
+    expect(await verify(task, partsFor(), entry)).toMatchObject({
+      ending: { status: "unknown", confidence: "ambiguous" },
+    });
+  });
+
   it("is confirmed by an activity that began right after the permission", async () => {
     const task = taskOf("ours");
     const { sentAtMs, entry } = await startUnread(task);
@@ -183,6 +196,55 @@ describe("a lost answer of a start for which nothing was read before", () => {
     expect(confidence).toBe("likely");
     expect(await verify(task, partsFor(), entry)).toMatchObject({ step: "snooze" });
     expect((await journal.entry(task.id))?.state).toBe("answered");
+  });
+});
+
+describe("a start that the operator says must show within no time (follow.appearsWithin)", () => {
+  const vouched = testPolicy({ follow: { ...testPolicy().follow, appearsWithinMs: 0 } });
+  /** Permitted ten seconds ago: what left in time has arrived. */
+  const permittedBefore = async (task: Task, lost: { kind: "unknown" | "crash"; afterMs: number }) => {
+    await startSilently(task);
+    const sentAtMs = (await redisTimeMs(store)) - 10_000;
+    await store.redis.hset(store.key("start", task.id), "sentAtMs", sentAtMs, "lastSentAtMs", sentAtMs);
+    await journal.answerLost(task.id, { kind: lost.kind, detail: "lost", atMs: sentAtMs + lost.afterMs });
+    return { owner: "me", entry: await journal.claim(task.id, "me") };
+  };
+  /** Without a service nothing can be sent again. */
+  const judged = (task: Task, claim: Parameters<typeof verifyStart>[2]["claim"], parts = partsFor()) =>
+    verifyStart(task, vouched, { parts, claim });
+  const absent = { step: "end", ending: { status: "not-started", evidence: "inferred" } };
+
+  it("is shown to be absent by a walk of the whole list only, which is asked for", async () => {
+    const task = taskOf("absent");
+    const claim = await permittedBefore(task, { kind: "unknown", afterMs: 50 });
+    await walk(task, "activities", [], false);
+    expect(await judged(task, claim)).toMatchObject({ step: "snooze" });
+    const { wholeWantedAtMs } = await book.status(feedOf(task, "activities"));
+    expect(wholeWantedAtMs).toBe((claim.entry.sentAtMs ?? 0) + 5_000);
+    await walk(task, "activities", []);
+    expect(await judged(task, claim)).toMatchObject(absent);
+  });
+
+  it("may have reached the service as late as its connection stood", async () => {
+    const task = taskOf("late-arrival");
+    const claim = await permittedBefore(task, { kind: "unknown", afterMs: 20_000 });
+    await walk(task, "activities", []);
+    expect(await judged(task, claim)).toMatchObject({ step: "snooze" });
+  });
+
+  it("may still be under way where its worker has gone silent, for as long as a request may take", async () => {
+    const task = taskOf("silent");
+    const claim = await permittedBefore(task, { kind: "crash", afterMs: 100 });
+    const service = new SyncService({
+      baseUrl: "http://127.0.0.1:1",
+      token: staticToken("x"),
+      timeouts: { requestMs: 60_000 },
+    });
+    await walk(task, "activities", []);
+    expect(await judged(task, claim, { ...partsFor(), service: () => service })).toMatchObject({ step: "snooze" });
+    service.close();
+    expect((await journal.entry(task.id))?.lastSentAtMs).toBe(claim.entry.lastSentAtMs);
+    expect(await judged(task, claim)).toMatchObject(absent);
   });
 });
 

@@ -56,7 +56,11 @@ const nothing: FeedStatus = {
 };
 
 /** What the walk of a list tells the feed book at its end. */
-async function walked(list: ListName, knowledge?: string, startsWait = false): Promise<EndedWalk | undefined> {
+async function walked(
+  list: ListName,
+  knowledge?: string,
+  { startsWait = false, ...given }: Partial<FeedStatus> & { readonly startsWait?: boolean } = {},
+): Promise<EndedWalk | undefined> {
   let ended: EndedWalk | undefined;
   const mapping = { id: "item.id", syncJobId: "item.job" };
   await walkFeed(
@@ -72,7 +76,7 @@ async function walked(list: ListName, knowledge?: string, startsWait = false): P
           ended = walk;
         },
         failed: async (_feed, failure) => expect(failure).toBe(""),
-        status: async () => ({ ...nothing, knowledge }),
+        status: async () => ({ ...nothing, knowledge, ...given }),
         waiting: async () => 1,
       },
       nowMs: async () => nowMs,
@@ -175,12 +179,12 @@ describe("a list that is too long to count", () => {
 describe("the audit of a list that is read from its end", () => {
   const hourMs = 3_600_000;
   /** Whether a list whose last audit was so long ago is read whole now. */
-  const isAudited = async (agoMs: number, startsWait: boolean) => {
+  const isAudited = async (agoMs: number, startsWait: boolean, given: Partial<FeedStatus> = {}) => {
     pages = [[conflict(1, 42)], [conflict(2, 42)], [conflict(3, 42)], [conflict(4, 42)]];
     const known = { v: 1, order: "tail", orderSinceMs: 0, forTail: 2, forHead: 0, wholeAtMs: nowMs - agoMs };
     const lastPage = `${origin}/odata/synchronizationactivities?$skip=3`;
     const read = { pages: 4, items: 4, lastPage, openFrom: null, openPages: 0, underway: null };
-    return (await walked("activities", JSON.stringify({ ...known, ...read }), startsWait))?.whole;
+    return (await walked("activities", JSON.stringify({ ...known, ...read }), { startsWait, ...given }))?.whole;
   };
 
   it("comes every hour, and up to three hours late while starts wait for the service", async () => {
@@ -189,5 +193,13 @@ describe("the audit of a list that is read from its end", () => {
     expect(await isAudited(hourMs, true)).toBe(false);
     expect(await isAudited(4 * hourMs - 1, true)).toBe(false);
     expect(await isAudited(4 * hourMs, true)).toBe(true);
+  });
+
+  it("comes at once where somebody must know that something is not there, unless a whole walk has begun since", async () => {
+    const wholeWantedAtMs = nowMs - 1_000;
+    expect(await isAudited(60_000, true, { wholeWantedAtMs })).toBe(true);
+    expect(await isAudited(60_000, false, { wholeWantedAtMs, wholeSinceMs: wholeWantedAtMs - 1 })).toBe(true);
+    expect(await isAudited(60_000, false, { wholeWantedAtMs, wholeSinceMs: wholeWantedAtMs })).toBe(false);
+    expect(await isAudited(60_000, false, { wholeWantedAtMs: nowMs + 1 })).toBe(false);
   });
 });

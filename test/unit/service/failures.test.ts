@@ -84,6 +84,22 @@ describe("the kind of a failure", () => {
     expect(error).toMatchObject({ kind: retryAfterMs === undefined ? "server" : "throttled", retryAfterMs });
   });
 
+  it("counts a Retry-After that is a date from the answer's own Date where our clock is ahead of it, never from a later one", async () => {
+    const date = (seconds: number) => new Date(Date.UTC(2026, 10, 21, 12, 0, seconds)).toUTCString();
+    let said = "";
+    const server = await startServer((_, response) => {
+      response.writeHead(429, { "retry-after": date(30), date: said }).end();
+    });
+    const waitBy = async (answeredAt: string) => {
+      said = answeredAt;
+      return errorOf(post(connect(server.url, { clock: quickClock() })));
+    };
+    // Our clock says 12:00:00.
+    expect(await waitBy(date(-20))).toMatchObject({ retryAfterMs: 50_000 });
+    expect(await waitBy(date(20))).toMatchObject({ retryAfterMs: 30_000 });
+    expect(await waitBy("yesterday")).toMatchObject({ retryAfterMs: 30_000 });
+  });
+
   it("says what the interface documents, and nothing where it is silent", async () => {
     let status = 404;
     const server = await startServer((_, response) => json(response, {}, status));

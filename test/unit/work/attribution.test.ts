@@ -60,6 +60,13 @@ describe("the activities of a start", () => {
     expect(attributed({ facts: lost, activities: [activity("a")] }).confidence).toBe("likely");
   });
 
+  it("are ambiguous for a lost start when nobody knows when they began and they were first seen long after it", () => {
+    const seen = (minutes: number) => ({ ...activity("a"), seenAtMs: sentAtMs + minutes * 60_000 });
+    expect(attributed({ facts: lost, activities: [seen(20)] }).confidence).toBe("likely");
+    expect(attributed({ facts: lost, activities: [seen(21)] }).confidence).toBe("ambiguous");
+    expect(attributed({ activities: [seen(21)] }).confidence).toBe("likely");
+  });
+
   it("are ambiguous when there are several and nobody knows when they began: a trigger may have started one", () => {
     expect(attributed({ activities: [activity("a"), activity("b")] })).toMatchObject({
       ours: ["a", "b"],

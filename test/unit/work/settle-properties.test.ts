@@ -81,8 +81,9 @@ describe("whatever the feeds show of a run", () => {
         const ending = settleRun(follow, evidence);
         if (ending?.status !== "succeeded" && ending?.status !== "conflicts") return;
         const isFinal = evidence.ours.length > 0 && evidence.ours.every(({ finished }) => finished === true);
-        const walkedAtMs = evidence.activities.walkStartedAtMs ?? 0;
-        const stayedQuiet = evidence.grew && walkedAtMs > sentAtMs && evidence.nowMs - sentAtMs >= follow.quietForMs;
+        const lists = [evidence.activities, evidence.conflictDetails];
+        const readUntilMs = Math.min(...lists.map(({ walkStartedAtMs = 0 }) => walkStartedAtMs));
+        const stayedQuiet = evidence.grew && readUntilMs - sentAtMs >= follow.quietForMs;
         expect(isFinal || stayedQuiet).toBe(true);
         expect(ending.evidence).not.toBe("none");
       }),

@@ -53,6 +53,22 @@ function settled(changes: Partial<RunEvidence>) {
   return settleRun({ ...followWaits, until: "settled", deadlineMs: 60_000, conflictsMax: undefined }, evidence);
 }
 
+describe("a run of which only the growth of a list tells", () => {
+  const readUntil = (walkStartedAtMs: number): Partial<RunEvidence> => {
+    const read = { ...status, walkStartedAtMs };
+    return { attributable: false, activities: read, conflictDetails: read, nowMs: 900_000 };
+  };
+
+  it("is over when a walk shows that the lists stayed quiet for so long, not when nobody could read them meanwhile", () => {
+    expect(settled({ ...readUntil(31_499), nowMs: 50_000 })).toBeUndefined();
+    expect(settled({ ...readUntil(31_500), nowMs: 50_000 })).toMatchObject({
+      status: "succeeded",
+      evidence: "inferred",
+    });
+    expect(settled({ ...readUntil(31_499) })).toMatchObject({ status: "timed-out" });
+  });
+});
+
 describe("a run whose activities may be of another start too", () => {
   const confidence = "ambiguous";
 

@@ -1,0 +1,53 @@
+// A task whose workers died too often: it ends with an outcome, whatever happens while that is written.
+import { Queue } from "bullmq";
+import { expect, it, onTestFinished } from "vitest";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { createConsumer } from "../../../src/queue/consumer.ts";
+import { queueConnection, taskOptions } from "../../../src/queue/queues.ts";
+import { openStore } from "../../../src/store/redis.ts";
+import { done } from "../../../src/tasks/verdict.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const target = redisForTest();
+
+it("a task over which too many workers died is not worked on, and comes back until it could be ended", async () => {
+  const { connection, release } = queueConnection(target, "commands");
+  const queue = new Queue("main-actions", { connection, prefix: target.prefix });
+  const store = await openStore(target);
+  const endings: (() => Promise<boolean>)[] = [
+    async () => {
+      throw new Error("Redis does not answer");
+    },
+    async () => false,
+    async () => true,
+  ];
+  const reasons: string[] = [];
+  let worked = 0;
+  const consumer = createConsumer({
+    ...{ target, queue: "main-actions", concurrency: 1, takeOverAfterMs: 5_000, drainMs: 1_000, log: silentLog },
+    process: async () => {
+      worked += 1;
+      return done;
+    },
+    abandoned: async (_item, reason) => {
+      reasons.push(reason);
+      return (await endings.shift()?.()) ?? true;
+    },
+  });
+  onTestFinished(async () => {
+    await consumer.stop();
+    await queue.close();
+    release();
+    await store.close();
+  });
+  const doomed = await queue.add("run", {}, { ...taskOptions, jobId: "doomed" });
+  const dying = await queue.add("run", {}, { ...taskOptions, jobId: "dying" });
+  // As the queue counts the deaths of workers.
+  await store.redis.hset(`${target.prefix}:main-actions:doomed`, "stc", 4);
+  await store.redis.hset(`${target.prefix}:main-actions:dying`, "stc", 3);
+  await consumer.start();
+  await expect.poll(() => doomed.getState(), { timeout: 20_000 }).toBe("completed");
+  await expect.poll(() => dying.getState(), { timeout: 20_000 }).toBe("completed");
+  expect(worked).toBe(1);
+  expect(reasons).toEqual(Array(3).fill("4 workers died over it"));
+});

@@ -1,0 +1,87 @@
+// A walk of a list that stopped at a page and went on there later: what it says of the list.
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { walkFeed } from "../../../src/feeds/walk-feed.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
+import type { EndedWalk, FeedStatus } from "../../../src/store/feed-book.ts";
+import type { FeedWalk } from "../../../src/tasks/feed.ts";
+import { TestLog } from "../../support/test-log.ts";
+
+const walk: FeedWalk = { v: 1, kind: "feed-walk", service: "main", repository: null, list: "activities" };
+const neverRead: FeedStatus = {
+  seq: 0,
+  generation: 0,
+  knowledge: undefined,
+  shape: undefined,
+  count: 0,
+  walks: 0,
+  walkStartedAtMs: undefined,
+  walkEndedAtMs: undefined,
+  grewAtMs: undefined,
+  wantedAtMs: undefined,
+  failingSinceMs: undefined,
+  failure: undefined,
+};
+
+let isThrottled = false;
+const server = createServer((request, response) => {
+  const isSecond = request.url?.includes("skip=1") === true;
+  if (isSecond && isThrottled) return void response.writeHead(429, { "retry-after": "900" }).end();
+  const page = isSecond ? { value: [{ id: 2 }] } : { value: [{ id: 1 }], "@odata.nextLink": "?skip=1" };
+  response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(page));
+});
+
+afterEach(() => {
+  server.close();
+});
+
+describe("a walk that stopped at a page since the service asked for patience", () => {
+  it("says since when all of the list was read: its first pages were read before it stopped", async () => {
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const service = new SyncService({ baseUrl: `http://127.0.0.1:${port}`, token: staticToken("x") });
+    const ended: EndedWalk[] = [];
+    let knowledge: string | undefined;
+    const walkAt = (nowMs: number) =>
+      walkFeed(
+        walk,
+        {
+          book: {
+            takeIn: async (_feed, _status, { items }) => items.map(() => "known"),
+            keepKnowledge: async (_feed, text) => {
+              knowledge = text;
+            },
+            keepShape: async () => {},
+            told: async () => {},
+            discoveredSince: async () => [],
+            walked: async (_feed, one) => void ended.push(one),
+            failed: async (_feed, failure) => expect(failure).toBe(""),
+            status: async () => ({ ...neverRead, knowledge }),
+            waiting: async () => 1,
+          },
+          nowMs: async () => nowMs,
+          service: () => service,
+          held: async () => undefined,
+          itemReader: () => createItemReader("activities"),
+          pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
+          log: new TestLog(),
+        },
+        new AbortController().signal,
+      );
+    isThrottled = true;
+    await walkAt(1_000);
+    expect(ended).toEqual([]);
+    isThrottled = false;
+    await walkAt(901_000);
+    await walkAt(960_000);
+    service.close();
+    expect(ended).toMatchObject([
+      { sinceMs: 1_000, startedAtMs: 901_000 },
+      { sinceMs: 960_000, startedAtMs: 960_000 },
+    ]);
+  });
+});
