@@ -14,12 +14,14 @@ import type { WorkParts } from "./parts.ts";
 const baselineSchema = z.object({
   activities: z.int().nullable(),
   conflictDetails: z.int().nullable(),
+  conflictsKnown: z.int().exactOptional(),
   conflictsBefore: z.object({ of: z.enum(["syncJob", "repository"]), count: z.int() }).exactOptional(),
   approvals: z.int().exactOptional(),
 });
 
 /**
- * Up to where each feed was known before the request; null: it could not be read in time. `conflictsBefore`: how many conflicts there
+ * Up to where each feed was known before the request; null: it could not be read in time. `conflictsKnown`: where that is so of the
+ * conflicts, up to where they had been read at some time. `conflictsBefore`: how many conflicts there
  * were, where a walk had seen them all. `approvals`: absent where nobody read them.
  */
 export type Baseline = Readonly<z.infer<typeof baselineSchema>>;
@@ -62,7 +64,9 @@ export async function baselineSince(task: Task, parts: WorkParts, sinceMs: numbe
   const [activities, conflictDetails] = await Promise.all(
     followed.map((list) => parts.book.status(feedOf(task, list))),
   );
-  return { activities: seqSince(activities, sinceMs), conflictDetails: seqSince(conflictDetails, sinceMs) };
+  const conflicts = seqSince(conflictDetails, sinceMs);
+  const known = conflicts === null ? { conflictsKnown: conflictDetails?.seq ?? 0 } : {};
+  return { activities: seqSince(activities, sinceMs), conflictDetails: conflicts, ...known };
 }
 
 /** A baseline as it stands in the journal. */
@@ -89,8 +93,10 @@ export interface Appeared extends Attribution {
   readonly syncJobSeen: boolean;
   /** True when anything at all appeared in the activities since the baseline. */
   readonly grew: boolean;
-  /** Conflicts that appeared since the baseline, of this sync job where the mapping says so; undefined when the baseline is missing. */
+  /** Conflicts that appeared since the baseline, of this sync job where the mapping says so; undefined when nobody can say. */
   readonly newConflicts: number | undefined;
+  /** Conflicts that may be older than the start, since they were not read right before it. */
+  readonly perhapsNewConflicts: number;
 }
 
 /** Reads what appeared since a baseline, and whose it is. */
@@ -100,7 +106,7 @@ export async function appearedSince(task: Task, parts: WorkParts, entry: StartEn
   const conflictReader = parts.itemReader(feedOf(task, "conflictDetails"));
   const [activities, conflictDetails] = await Promise.all([
     readSince(feedOf(task, "activities"), parts.book, baseline.activities ?? entry.knownSeq),
-    readSince(feedOf(task, "conflictDetails"), parts.book, baseline.conflictDetails ?? undefined),
+    readSince(feedOf(task, "conflictDetails"), parts.book, baseline.conflictDetails ?? baseline.conflictsKnown),
   ]);
   const hasBaseline = baseline.activities !== null;
   const began = hasBaseline ? activities.items : activities.items.filter(isNoOlderThan(sentAtMsOf(entry)));
@@ -117,8 +123,18 @@ export async function appearedSince(task: Task, parts: WorkParts, entry: StartEn
       (reader?.knows("finished") ?? false),
     syncJobSeen: activities.items.filter(isOf(task)).some(couldBeginAfter(sentAtMsOf(entry) - surelyBeforeMs)),
     grew: began.length > 0,
-    newConflicts: baseline.conflictDetails === null ? undefined : conflicts.length,
+    ...countNew(baseline, conflicts.length),
   };
+}
+
+/** None since the last reading, however old that is, means none since the start; some may be older. */
+function countNew(
+  { conflictDetails, conflictsKnown }: Baseline,
+  count: number,
+): Pick<Appeared, "newConflicts" | "perhapsNewConflicts"> {
+  if (conflictDetails !== null) return { newConflicts: count, perhapsNewConflicts: 0 };
+  const isNone = conflictsKnown !== undefined && count === 0;
+  return { newConflicts: isNone ? 0 : undefined, perhapsNewConflicts: count };
 }
 
 /**

@@ -73,7 +73,11 @@ function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: E
     const detail = `finished with ${newConflicts} new conflict${newConflicts === 1 ? "" : "s"} (at most ${follow.conflictsMax ?? 0} allowed)`;
     return { status: "conflicts", evidence: kind, reason: "new-conflicts", detail, newConflicts };
   }
-  const { ours, others, confidence } = evidence;
+  const { ours, others, confidence, perhapsNewConflicts } = evidence;
+  if (perhapsNewConflicts > (follow.conflictsMax ?? 0)) {
+    const detail = `finished; ${perhapsNewConflicts} conflict${perhapsNewConflicts === 1 ? "" : "s"} may be of it or older, since nobody could read them right before the start`;
+    return { status: "unknown", evidence: "none", reason: "no-evidence", detail };
+  }
   const whose =
     confidence === "ambiguous" ? ", perhaps of another start too" : others > 0 ? `; ${others} more are of others` : "";
   const detail = isFinished(evidence)

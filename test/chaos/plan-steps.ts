@@ -18,20 +18,23 @@ const policies = [
   "activate: { syncJobs: [41] }, onUnknown: retry",
 ];
 
+const lostAnswers = { kind: "lost-answer", operation: "RunSyncJob", every: 2, times: 4 } as const;
+
 /** What the service does wrong so that a step is passed that needs it; the longest name that a point ends with decides. */
-const needs: Readonly<Record<string, ServiceFault>> = {
-  answerLost: { kind: "lost-answer", operation: "RunSyncJob", every: 2, times: 4 },
-  notSent: { kind: "429", operation: "RunSyncJob", every: 2, times: 4 },
+const needs: Readonly<Record<string, readonly ServiceFault[]>> = {
+  answerLost: [lostAnswers],
+  // It asks for patience while a lost answer is looked for.
+  heldUntil: [lostAnswers, { kind: "429", operation: "GetActivities", every: 2, times: 6, retryAfterSeconds: 2 }],
+  notSent: [{ kind: "429", operation: "RunSyncJob", every: 2, times: 4 }],
   // Longer than what was read before the start is good for.
-  notReady: { kind: "503", operation: "RunSyncJob", key: "11", times: 1, retryAfterSeconds: 31 },
-  sendAgain: { kind: "500-before", operation: "EnableSyncJobById", key: "41", times: 2 },
+  notReady: [{ kind: "503", operation: "RunSyncJob", key: "11", times: 1, retryAfterSeconds: 31 }],
+  sendAgain: [{ kind: "500-before", operation: "EnableSyncJobById", key: "41", times: 2 }],
 };
 
 /** The chaos of the point that this seed, from 1 on, is for; after all of them it begins anew, with other instants. */
 export function planStepChaos(seed: number): StartChaos {
   const random = createRandom(seed);
   const point = startPoints[(seed - 1) % startPoints.length] ?? "";
-  const need = needs[point.replace(/^.*\./, "")];
   const die = (at: Point, life: number): Trap => ({
     life,
     point: at,
@@ -46,7 +49,7 @@ export function planStepChaos(seed: number): StartChaos {
     kind: "crash",
     policies: policies.map((what, index) => `  - { name: policy-${index}, service: main, ${what} }`).join("\n"),
     batches: [{ atMs: 0 }, { atMs: random.integer(100, 1_500) }, { atMs: random.integer(100, 1_500) }],
-    serviceFaults: need === undefined ? [] : [need],
+    serviceFaults: needs[point.replace(/^.*\./, "")] ?? [],
     hollowJobs: [],
     awaitsTrap: point,
     redisTrouble: [],

@@ -8,7 +8,7 @@ import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { ItemFacts } from "../../../src/tasks/feed.ts";
 import type { Task } from "../../../src/tasks/task.ts";
 import { stepActivate } from "../../../src/work/activate.ts";
-import { appearedSince, feedOf } from "../../../src/work/evidence.ts";
+import { appearedSince, baselineSince, feedOf, writeBaseline } from "../../../src/work/evidence.ts";
 import type { WorkParts } from "../../../src/work/parts.ts";
 import { defaultTiming } from "../../../src/work/timing.ts";
 import { verifyStart } from "../../../src/work/verify.ts";
@@ -282,4 +282,28 @@ describe("a walk that ends while the feeds are looked at", () => {
       expect([second.conflictDetails.walks, second.newConflicts]).toEqual([before.walks + 1, 1]);
     },
   );
+});
+
+describe("a run before which the conflicts were not read in time", () => {
+  const started = async (task: Task) => {
+    const baseline = writeBaseline(await baselineSince(task, partsFor(), (await redisTimeMs(store)) + 60_000));
+    const { entry } = await startSilently(task);
+    return { ...entry, baseline };
+  };
+
+  it("left none where none was seen since they had last been read, however long ago that was", async () => {
+    const task = taskOf("none-since");
+    await walk(task, "conflictDetails", [item("old", undefined)]);
+    const entry = await started(task);
+    await walk(task, "conflictDetails", [item("old", undefined)]);
+    expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ newConflicts: 0, perhapsNewConflicts: 0 });
+  });
+
+  it("may have left those that were seen since then, and they may be older", async () => {
+    const task = taskOf("some-since");
+    const entry = await started(task);
+    await walk(task, "conflictDetails", [item("whose", undefined)]);
+    const appeared = await appearedSince(task, partsFor(), entry);
+    expect(appeared).toMatchObject({ newConflicts: undefined, perhapsNewConflicts: 1 });
+  });
 });

@@ -57,6 +57,7 @@ const evidences: fc.Arbitrary<RunEvidence> = fc.record({
   grew: fc.boolean(),
   syncJobSeen: fc.boolean(),
   newConflicts: maybe(fc.integer({ min: 0, max: 3 })),
+  perhapsNewConflicts: fc.integer({ min: 0, max: 3 }),
   nowMs: fc.integer({ min: sentAtMs, max: 2_000_000 }),
   sentAtMs: fc.constant(sentAtMs),
   finishSeenAtMs: maybe(instant),

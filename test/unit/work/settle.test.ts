@@ -44,6 +44,7 @@ function settled(changes: Partial<RunEvidence>) {
     grew: true,
     syncJobSeen: true,
     newConflicts: 0,
+    perhapsNewConflicts: 0,
     nowMs: 3_000,
     sentAtMs: 1_000,
     finishSeenAtMs: 1_600,
@@ -109,5 +110,19 @@ describe("a run whose activities may be of another start too", () => {
     expect(settled({ ours: [activity("a", true)], others: 2 })?.detail).toBe(
       "1 activity finished; 2 more are of others",
     );
+  });
+});
+
+describe("a run before which nobody could read the conflicts", () => {
+  const ours = { ours: [activity("1", true)], newConflicts: undefined };
+
+  it("is not said to have succeeded when some were seen since they had last been read: they may be its own", () => {
+    const ending = settled({ ...ours, perhapsNewConflicts: 2 });
+    expect(ending).toMatchObject({ status: "unknown", evidence: "none" });
+    expect(ending?.detail).toContain("2 conflicts may be of it or older");
+  });
+
+  it("has succeeded when there are none", () => {
+    expect(settled({ ...ours, newConflicts: 0, perhapsNewConflicts: 0 })).toMatchObject({ status: "succeeded" });
   });
 });
