@@ -13,7 +13,7 @@ const benchmarks: readonly (readonly [file: string, full: readonly string[], qui
     ["--answer-after", "0,10", "--starts", "100", "--rounds", "2"],
   ],
   ["starts.ts", ["--until", "settled", "--rounds", "3"], ["--until", "settled", "--starts", "50", "--rounds", "1"]],
-  ["neighbours.ts", [], ["--rounds", "1", "--starts", "50"]],
+  ["neighbours.ts", [], ["--starts", "50"]],
   ["in-flight.ts", ["--seconds", "30"], ["--runs", "200", "--seconds", "5"]],
 ];
 
