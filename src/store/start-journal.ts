@@ -109,9 +109,14 @@ export class StartJournal {
     const [gate, sentAtMs, intents]: unknown[] = answer;
     const pass = entrance?.read(gate);
     if (pass !== undefined && isHold(pass)) return { hold: pass };
-    if (await this.#isKept(task, owner, Number(intents))) return { sentAtMs: Number(sentAtMs), pass };
-    await pass?.leave(unsaid);
-    return undefined;
+    let isKept = false;
+    try {
+      isKept = await this.#isKept(task, owner, Number(intents));
+    } finally {
+      // Also when Redis was lost meanwhile: nobody else may have the place before its lease ends.
+      if (!isKept) void pass?.leave(unsaid);
+    }
+    return isKept ? { sentAtMs: Number(sentAtMs), pass } : undefined;
   }
 
   /** Asks to send once more although nobody knows what became of the requests so far (`onUnknown: retry`), or since they are shown to be absent. */

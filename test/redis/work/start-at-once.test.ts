@@ -170,6 +170,17 @@ describe("a start at once behind a gate with limits", () => {
     expect(await readGateStatus(store, "guarded")).toMatchObject({ inFlight: 1 });
   });
 
+  it("gives its place back when Redis is lost before anybody knows whether a replica has its permission", async () => {
+    const watch = new RedisWatch(store);
+    watch.isOpen = true;
+    await watch.beat();
+    watch.reachReplica = () => Promise.reject(new Error("Connection is closed."));
+    const intent = { ...intentAt(gateOf("cut-off", { concurrencyMax: 1 })), slotMs: plain.startByMs };
+    const asked = new StartJournal(store, watch).sendAtOnce(task("cut-off"), "me", intent);
+    await expect(asked).rejects.toThrow("Connection is closed.");
+    expect(await readGateStatus(store, "cut-off")).toMatchObject({ inFlight: 0 });
+  });
+
   it("is not asked for anything where there are no limits", () => {
     expect(gateOf("free", {}).entrance()).toBeUndefined();
   });
