@@ -82,13 +82,9 @@ export class RedisGuard implements Component {
   }
 
   async start(): Promise<void> {
-    await this.#look();
+    await this.#lookOnce();
     if (this.#isStopped) return;
-    this.#endBeats = systemClock.every(beatEveryMs, () => {
-      this.#busy ??= this.#look().finally(() => {
-        this.#busy = undefined;
-      });
-    });
+    this.#endBeats = systemClock.every(beatEveryMs, () => void this.#lookOnce());
   }
 
   async stop(): Promise<void> {
@@ -98,6 +94,14 @@ export class RedisGuard implements Component {
     const leaving = (this.#busy ?? Promise.resolve()).then(() => this.watch.leave());
     await withDeadline(leaving, leaveWithinMs, () => new Error("no answer")).catch(() => {});
     leaving.catch(() => {});
+  }
+
+  /** One at a time; `stop` waits for it, so that no beat comes after the process has said that it leaves. */
+  #lookOnce(): Promise<void> {
+    this.#busy ??= this.#look().finally(() => {
+      this.#busy = undefined;
+    });
+    return this.#busy;
   }
 
   /** Never throws: what does not work now is looked at again a second later. */

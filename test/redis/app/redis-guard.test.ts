@@ -93,6 +93,13 @@ describe("a Redis that is as it should be", () => {
     expect(log.named("redis.unsafe")).toEqual([]);
   });
 
+  it("is not left with the beat of a process that was told to stop during its first look: it would count as one that died", async () => {
+    const starting = guard.start();
+    await guard.stop();
+    await starting;
+    expect(await admin.zcard("{guard}:processes")).toBe(0);
+  });
+
   it("that stops answering makes it unready, and ready again", async () => {
     await guard.start();
     process.kill(server.pid, "SIGSTOP");
