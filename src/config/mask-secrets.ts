@@ -21,9 +21,9 @@ const secretWord = new RegExp(`^(\\s*["']?${key}["']?)(\\s*=\\s*|\\s+)([^\\s:=].
 const assignment = /^(\s*(?:export\s+)?[A-Za-z_]\w*)(=)(.+)$/s;
 /** The value of `? key` stands behind a colon of its own. */
 const explicitValue = /^(\s*:\s+)()(.+)$/s;
-/** Between the braces of a token: whatever is none of its keys. */
+/** Between the braces of a token, at their start or behind a comma: whatever is none of its keys. */
 const strangeTokenKey =
-  /((?:\btoken|\boauth2)["']?\s*:\s*\{)(\s*)(?!\s|["']?(?:file|env|oauth2|tokenUrl|clientId|clientSecretFile|scope|auth|allowHttp)\b)([^,}]+)/gi;
+  /(?<=(?:\btoken|\boauth2)["']?\s*:\s*\{(?:[^{}]*,)?)()(\s*)(?!\s|["']?(?:file|env|oauth2|tokenUrl|clientId|clientSecretFile|scope|auth|allowHttp)\b)([^,{}]+)/gi;
 const strangeVariable = /\b(env)(["']?\s*:\s*["']?)(?![A-Z_][A-Z0-9_]{0,63}(?![A-Za-z0-9_.-]))([^,}"'\s]+)/g;
 /** `auth` says how a client shows its secret, and nothing else. */
 const strangeAuth = /(?<![\w-])(auth)(["']?\s*:\s*)(?!\s|\{|["']?(?:basic|post)\b)([^,}]+)/gi;

@@ -101,7 +101,8 @@ function unknownKey(path: Path, key: string): SchemaComplaint {
       ? `it belongs under ${holders.join(" or ")}`
       : didYouMean(key, known);
   // A token may stand there in the place of a key: `token: { SECRET }`.
-  const isSafe = path.at(-1) !== "token" || nearestWord(key, known) !== undefined || holders.length > 0;
+  const isNearToken = ["token", "oauth2"].includes(String(path.at(-1)));
+  const isSafe = !isNearToken || nearestWord(key, known) !== undefined || holders.length > 0;
   const message = isSafe ? `${where} has no key "${key}"` : `${where} has no such key`;
   return { path: [...path, key], place: "key", message, hint };
 }
