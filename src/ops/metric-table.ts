@@ -165,7 +165,7 @@ export const metricTable = {
   },
   syncline_token_renewals_total: {
     ...counter,
-    help: "Tokens read anew after a 401, and early renewals that failed.",
+    help: "Tokens read anew after a 401; and failed: early renewals, and looks into a token file that was read before.",
     labels: ["service", "renewal"],
   },
   syncline_links_total: {

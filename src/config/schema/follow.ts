@@ -100,7 +100,7 @@ const quarantineSchema = z
   )
   .meta({
     description:
-      "After so many failures in a row its slots end as skipped (quarantine), until its time (`for`, 6h unless said) is up, a run by hand succeeds, or `syncline resume`. `off` unless said. A failure is failed, timed-out, unknown or not-started, but not an expectation that is not met.",
+      "After so many failures in a row its slots end as skipped (quarantine), until its time (`for`, 6h unless said) is up, a run by hand succeeds, its file has no `quarantine` any more, or `syncline resume`. `off` unless said. A failure is failed, timed-out, unknown or not-started, but not an expectation that is not met.",
     default: "off",
     examples: [{ after: 5, for: "6h" }],
   });
