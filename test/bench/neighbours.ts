@@ -51,16 +51,18 @@ class Side {
     await this.#parts.producer.enqueue(tasks);
   }
 
-  /** Latencies of all starts of `main` and `other` since the last call, when all have arrived. */
+  /** Latencies of all starts of `main` and `other` since the last call, when all have arrived, in the order in which they were added. */
   async latencies(count: number): Promise<number[]> {
-    const found: number[] = [];
+    const found: { readonly addedMs: number; readonly latencyMs: number }[] = [];
     for (const untilMs = monotonicMs() + arriveWithinMs; found.length < count; ) {
       for (const name of ["main", "other"] as const)
-        for (const [id, atMs] of Object.entries(await this.#parts.services[name].ask("arrivals")))
-          found.push(atMs - (this.#addedMs.get(id) ?? Number.NaN));
+        for (const [id, atMs] of Object.entries(await this.#parts.services[name].ask("arrivals"))) {
+          const addedMs = this.#addedMs.get(id) ?? Number.NaN;
+          found.push({ addedMs, latencyMs: atMs - addedMs });
+        }
       if (monotonicMs() > untilMs) throw new Error(`${found.length} of ${count} starts arrived`);
     }
-    return found;
+    return found.sort((a, b) => a.addedMs - b.addedMs).map(({ latencyMs }) => latencyMs);
   }
 
   async hang(tasks: number): Promise<void> {
