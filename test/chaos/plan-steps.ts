@@ -20,7 +20,7 @@ const policies = [
 
 const lostAnswers = { kind: "lost-answer", operation: "RunSyncJob", every: 2, times: 4 } as const;
 
-/** What the service does wrong so that a step is passed that needs it; the longest name that a point ends with decides. */
+/** What the service does wrong so that a step is passed that needs it, by the name of its method. */
 const needs: Readonly<Record<string, readonly ServiceFault[]>> = {
   answerLost: [lostAnswers],
   // It asks for patience while a lost answer is looked for.
