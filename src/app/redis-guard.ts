@@ -44,6 +44,8 @@ export class RedisGuard implements Component {
   #failure = "no answer yet";
   /** Since when the master that had replicas has none; undefined while it has some, or never had any. */
   #replicasGoneAtMs: number | undefined;
+  /** It was not checked yet since it became another one: what the one before had says nothing of this one. */
+  #isNew = false;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #busy: Promise<void> | undefined;
   #isStopped = false;
@@ -111,13 +113,14 @@ export class RedisGuard implements Component {
       if (this.#problems.length > 0 || systemClock.monotonicMs() >= dueAtMs) await this.#check();
       const beat = await this.#answer(this.watch.beat());
       this.#beatenAtMs = systemClock.monotonicMs();
+      // Said once: what comes after it may fail.
+      this.#tellBeat(beat);
       if (beat.isAnother || beat.isNewHere) {
-        // Another Redis may be another kind of Redis: what the one before had says nothing of this one.
-        this.watch.needsReplica = false;
-        this.#replicasGoneAtMs = undefined;
+        // Another Redis may be another kind of Redis. Until it says so, it is asked again, and needs what the one before did.
+        this.#isNew = true;
+        this.#checkedAtMs = Number.NEGATIVE_INFINITY;
         await this.#check();
       }
-      this.#tellBeat(beat);
     } catch (error) {
       this.#failure = error instanceof Error ? error.message : String(error);
     }
@@ -129,8 +132,9 @@ export class RedisGuard implements Component {
     this.#facts = facts;
     const { problems, warnings } = judgeRedis(facts);
     this.#problems = problems;
-    this.watch.needsReplica = facts.replicas > 0 || (this.watch.needsReplica && this.#mayBeLeft());
-    if (facts.replicas > 0) this.#replicasGoneAtMs = undefined;
+    if (facts.replicas > 0 || this.#isNew) this.#replicasGoneAtMs = undefined;
+    this.watch.needsReplica = facts.replicas > 0 || (this.watch.needsReplica && !this.#isNew && this.#mayBeLeft());
+    this.#isNew = false;
     this.watch.isOpen = problems.length === 0;
     this.#tellCheck(facts, problems, warnings);
   }

@@ -138,7 +138,8 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
     if (!isFirst) found.forEach(tellItem);
     return novelties;
   };
-  const known = readKnowledge(before.knowledge);
+  // Other versions kept links that open the list, or stand for such a one (store/shared-readings.ts): nobody can go on there.
+  const known = withoutCredentials(readKnowledge(before.knowledge));
   let lastItems: readonly unknown[] = [];
   const onItems = (items: readonly unknown[]) => {
     if (items.length > 0) lastItems = items;

@@ -40,6 +40,9 @@ class RetryLater extends Error {
   }
 }
 
+/** Ends an item whose outcome stands. */
+class GivenUp extends UnrecoverableError {}
+
 /** How often a worker may die over one item before it is given up. */
 const deathsMax = 3;
 /** When the queue gives it up by itself, since workers die over giving it up, too. It would be out of the queue before it has its outcome. */
@@ -102,8 +105,8 @@ function createWorker(options: ConsumerOptions, stopping: AbortSignal): Worker {
   worker.on("error", (error) => log.warn("queue.unreachable", { queue, message: error.message }));
   worker.on("stalled", (id) => log.warn("task.stalled", { queue, taskId: id }));
   worker.on("failed", (job, error) => {
-    // The queue reports every failed attempt; only the last one ends a task.
-    if (job?.finishedOn === undefined) return;
+    // The queue reports every failed attempt; only the last one ends a task, and not one that was given up with its outcome.
+    if (job?.finishedOn === undefined || error instanceof GivenUp) return;
     const failed = (reason: unknown) => log.error("task.abandoned", { queue, message: String(reason) });
     options
       .abandoned(job.data, error.message)
@@ -143,7 +146,7 @@ async function obey(verdict: Verdict, job: Job<unknown>, token: string | undefin
     case "skipped":
       return verdict.verdict;
     case "give-up":
-      throw new UnrecoverableError("given up");
+      throw new GivenUp("given up");
     case "retry":
       throw new RetryLater(verdict.reason, verdict.afterMs);
     case "snooze":

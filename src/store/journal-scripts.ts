@@ -87,12 +87,15 @@ redis.call('HSET', KEYS[2], task, now)
 redis.call('PEXPIRE', KEYS[2], ARGV[5])
 return { gate, now, countIntent(watch) }`);
 
-/** Permits one more request after this many went unanswered. Keys and answer as above. ARGV: owner, start-by time, sends so far, term, slot. */
+/**
+ * Permits one more request after this many went unanswered, the newest of them this owner's: else it was taken back, and another one may be
+ * under way. Keys and answer as above. ARGV: owner, start-by time, sends so far, whose the newest is, term, slot.
+ */
 export const sendAgainScript = createScript(`${now} ${fenceLua} ${countIntentLua}
-local entry = redis.call('HMGET', KEYS[1], 'state', 'sends')
-if entry[1] ~= 'sending' or (tonumber(entry[2]) or 1) ~= tonumber(ARGV[3]) then return 'lost-claim' end
+local entry = redis.call('HMGET', KEYS[1], 'state', 'sends', 'owner')
+if entry[1] ~= 'sending' or (tonumber(entry[2]) or 1) ~= tonumber(ARGV[3]) or entry[3] ~= ARGV[4] then return 'lost-claim' end
 if now > tonumber(ARGV[2]) then return 'too-late' end
-local why = shut({ watch = KEYS[3], losses = KEYS[4], term = ARGV[4], slot = ARGV[5], startBy = ARGV[2] })
+local why = shut({ watch = KEYS[3], losses = KEYS[4], term = ARGV[5], slot = ARGV[6], startBy = ARGV[2] })
 if why then return why end
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'sends', ARGV[3] + 1, 'lastSentAtMs', now)
 return 'permitted ' .. countIntent(KEYS[3])`);

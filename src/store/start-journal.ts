@@ -119,11 +119,18 @@ export class StartJournal {
     return isKept ? { sentAtMs: Number(sentAtMs), pass } : undefined;
   }
 
-  /** Asks to send once more although nobody knows what became of the requests so far (`onUnknown: retry`), or since they are shown to be absent. */
-  async sendAgain(task: JournalTask, owner: string, state: Intent & { readonly sends: number }): Promise<Permission> {
-    const { startByMs, sends, slotMs = 0 } = state;
+  /**
+   * Asks to send once more although nobody knows what became of the requests so far (`onUnknown: retry`), or since they are shown to be absent.
+   * `sends`, `sender`: how many there were, and whose the newest was, when that was found out.
+   */
+  async sendAgain(
+    task: JournalTask,
+    owner: string,
+    state: Intent & { readonly sends: number; readonly sender: string },
+  ): Promise<Permission> {
+    const { startByMs, sends, sender, slotMs = 0 } = state;
     return this.#permit(task, { owner, slotMs }, (keys, fence) =>
-      sendAgainScript(this.#store, keys, [owner, startByMs, sends, ...fence]),
+      sendAgainScript(this.#store, keys, [owner, startByMs, sends, sender, ...fence]),
     );
   }
 

@@ -34,8 +34,8 @@ export async function stepActivate(task: Task, parts: WorkParts, claim: Claim): 
         const again = await sendAgain(task, { parts, claim, acceptedEnds: true });
         if (again !== undefined) return again;
       }
-      const { sentAtMs: startedAtMs, sends } = entry;
-      return end({ ...endingOf(lost), detail: lost.detail, startedAtMs, sends }, { state: "sending" });
+      const { sentAtMs: startedAtMs, sends, owner: sender } = entry;
+      return end({ ...endingOf(lost), detail: lost.detail, startedAtMs, sends }, { state: "sending", owner: sender });
     }
     case "claimed":
       if (policy === undefined) {

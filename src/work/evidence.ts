@@ -185,11 +185,13 @@ async function attribute(
 }
 
 /**
- * Until when the service can have accepted the request. That it was found without an answer comes before a later confirmation; and the
- * death of a worker may be noticed hours later, while its request was under way no longer than another one waits for the answer.
+ * Until when the service can have accepted the request, the newest of several. That it was found without an answer comes before a later
+ * confirmation; and the death of a worker may be noticed hours later, while its request was under way no longer than another one waits for the answer.
  */
 function decidedAtMs(entry: StartEntry, verifyForMs: number): number {
-  const { lost, lastSentAtMs = sentAtMsOf(entry), answeredAtMs = lastSentAtMs } = entry;
+  const { lost, sends, lastSentAtMs = sentAtMsOf(entry), answeredAtMs = lastSentAtMs } = entry;
+  // Whatever is noted of a missing answer is of the first one.
+  if (sends > 1) return Math.min(answeredAtMs, lastSentAtMs + verifyForMs);
   if (lost?.atMs === undefined) return answeredAtMs;
   return lost.kind === "crash" ? Math.min(lost.atMs, lastSentAtMs + verifyForMs) : lost.atMs;
 }

@@ -46,23 +46,23 @@ export function createProcessTask(parts: WorkParts, recorder: Recorder): Process
   };
 }
 
-/** Ends a task whose workers died too often: what was sent is unknown, what was only claimed is not started, but sync jobs that masks name may be queued. False when that cannot be said yet. */
+/** Ends a task whose workers died too often: what was sent is unknown, what was only claimed is not started, but sync jobs that masks name may be queued. False when that cannot be said yet, or somebody else may still be telling it. */
 export async function endAbandoned(
   task: Task,
   parts: WorkParts,
   { recorder, why }: { recorder: Recorder; why: string },
 ): Promise<boolean> {
-  const context = { parts, recorder, attempts: 0 };
   const unknown = { status: "unknown", evidence: "none", reason: "crashed", detail: why } as const;
   for (let round = 1; round <= abandonRoundsMax; round += 1) {
     const entry = task.kind === "poll" || task.kind === "apply" ? undefined : await parts.journal.entry(task.id);
     const state = entry?.state === "settled" ? undefined : entry?.state;
-    const from = state === undefined ? undefined : { state };
     const isUnsent = state === "claimed" && !isFromMasks(task);
     const ending: Ending = isUnsent
       ? { ...unknown, status: "not-started", evidence: "direct" }
       : { ...unknown, startedAtMs: entry?.sentAtMs };
-    if ((await finish(task, { ending, from }, context)) !== "moved-on") return true;
+    const ended = await finish(task, { ending, from: state && { state } }, { parts, recorder, attempts: 0 });
+    // Whoever wrote the outcome may have died before it was told.
+    if (ended !== "moved-on") return ended !== "stands" || (await recorder.retell(task.id)) === undefined;
   }
   return false;
 }

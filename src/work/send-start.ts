@@ -87,12 +87,12 @@ export async function sendAgain(
   request: Omit<WantedStart, "baseline" | "knownSeq">,
 ): Promise<Step | undefined> {
   const { parts, claim } = request;
-  const { sends } = claim.entry;
+  const { sends, owner: sender } = claim.entry;
   const service = parts.service(task.service);
   if (service === undefined || sends >= sendsMax) return undefined;
   if (parts.stopping.aborted) return { step: "snooze", untilMs: await parts.nowMs() };
   const isTooLate = createDeadline(sendWithinMs);
-  const permission = await parts.journal.sendAgain(task, claim.owner, { ...intentOf(task), sends });
+  const permission = await parts.journal.sendAgain(task, claim.owner, { ...intentOf(task), sends, sender });
   if (permission === "too-late" || permission === "loss") return undefined;
   const sentAtMs = await parts.nowMs();
   if (permission !== "permitted") return askAgain(sentAtMs);

@@ -2,6 +2,7 @@
 // Direct evidence needs a mapping that says whose an activity is and whether it is final; without one, a list that grew
 // and then stayed quiet settles the run by inference (design §4.8).
 import type { Policy } from "../config/policy-set.ts";
+import type { SeenItem } from "../store/seen-item.ts";
 import { type BlockingEvidence, judgeBlocked, tellWaiting } from "./blocked.ts";
 import type { Appeared } from "./evidence.ts";
 import type { Ending } from "./step.ts";
@@ -15,9 +16,17 @@ export interface RunEvidence extends Appeared, BlockingEvidence {
   readonly finishSeenAtMs: number | undefined;
 }
 
-/** True when direct evidence says that every activity of the run is final. */
-export function isFinished(evidence: Pick<RunEvidence, "attributable" | "ours">): boolean {
-  return evidence.attributable && evidence.ours.length > 0 && evidence.ours.every((item) => item.finished === true);
+type Activities = Pick<RunEvidence, "ours" | "mayBeOurs" | "confidence">;
+
+/** Where another start's activities may be ours, and ours its, only what all of them say is true of this one. */
+function judgedOf({ ours, mayBeOurs, confidence }: Activities): readonly SeenItem[] {
+  return confidence === "ambiguous" ? [...ours, ...mayBeOurs] : ours;
+}
+
+/** True when direct evidence says that every activity of the run is final, and those that may be of it, too: what it left is read after that. */
+export function isFinished(evidence: Activities & Pick<RunEvidence, "attributable">): boolean {
+  const { attributable, ours } = evidence;
+  return attributable && ours.length > 0 && judgedOf(evidence).every(({ finished }) => finished === true);
 }
 
 /** Settles a run that was surely or confirmedly started; undefined while it is too early to say. */
@@ -39,11 +48,9 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): Ending
   if (!isFinished(evidence) || evidence.finishSeenAtMs === undefined) return undefined;
   const conflictsRead = (evidence.conflictDetails.walkStartedAtMs ?? 0) >= evidence.finishSeenAtMs;
   if (!conflictsRead) return undefined;
-  const { ours, newConflicts, confidence } = evidence;
+  const { newConflicts, confidence } = evidence;
   const isSure = confidence !== "ambiguous";
-  // Where another start's may be ours, and ours its, only what all of them say is true of this one.
-  const judged = isSure ? ours : [...ours, ...evidence.mayBeOurs];
-  if (judged.some((item) => item.finished !== true)) return undefined;
+  const judged = judgedOf(evidence);
   const failed = judged.filter((item) => item.succeeded === false);
   if (failed.length > 0 && (isSure || failed.length === judged.length)) {
     const detail = `activity ${failed[0]?.label ?? failed[0]?.id} did not succeed`;

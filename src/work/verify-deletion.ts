@@ -32,7 +32,7 @@ type Look =
 /** Looks for the sync job: gone, still there, sent again, or given up on with what is known. */
 export async function verifyDeletion(task: Task, { parts, claim, guard }: Lost): Promise<Step> {
   const { entry } = claim;
-  const { state } = entry;
+  const { state, owner } = entry;
   if (state === "settled") return { step: "settled" };
   const lost = await noteLoss(task, parts);
   const policy = parts.policy(task.policy);
@@ -40,7 +40,7 @@ export async function verifyDeletion(task: Task, { parts, claim, guard }: Lost):
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
   const told = { startedAtMs: sentAtMs, sends: entry.sends, answerLost: isLost(lost) };
   const finish = (ending: Pick<Ending, "status" | "evidence" | "reason">, more: string): Step =>
-    end({ ...ending, ...told, detail: `${lost.detail}; ${more}` }, { state });
+    end({ ...ending, ...told, detail: `${lost.detail}; ${more}` }, { state, owner });
   if (service === undefined)
     return finish({ ...endingOf(lost), reason: "policy-removed" }, "the service was removed meanwhile");
   if (policy?.onUnknown === "give-up") return finish(endingOf(lost), "the policy says give-up");

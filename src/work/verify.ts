@@ -60,7 +60,8 @@ export async function verifyStart(
   const entry = { ...claim.entry, lost };
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
   const unknown = { ...endingOf(lost), startedAtMs: sentAtMs, sends: entry.sends };
-  const from = { state: "sending" } as const;
+  // Of this request: a worker that was held up may take it back, and another one send anew, before the outcome is written.
+  const from = { state: "sending", owner: entry.owner } as const;
   if (policy.onUnknown === "give-up")
     return end({ ...unknown, detail: `${lost.detail}; the policy says give-up` }, from);
   const nowMs = await parts.nowMs();

@@ -104,3 +104,44 @@ describe("a replica that was made the master because the old one died", () => {
     }
   });
 });
+
+describe("a Redis that is another one and does not say yet what it is", () => {
+  it("is asked again at each beat, and needs a replica meanwhile as the one before did", async () => {
+    const { master } = await startPair();
+    const admin = clientOf(master.port);
+    await until(
+      () => admin.info("replication"),
+      (text) => text.includes("state=online"),
+    );
+    const store = await openStore({ url: `redis://127.0.0.1:${master.port}`, prefix });
+    let [isMute, asked] = [false, 0];
+    const key = (...parts: readonly string[]) => {
+      if (isMute && parts[0] === "clock") {
+        asked += 1;
+        throw new Error("no answer");
+      }
+      return store.key(...parts);
+    };
+    const guard = new RedisGuard({ store: { ...store, key }, log: new TestLog(), checkEveryMs: 600_000 });
+    await guard.start();
+    closing.push(async () => {
+      await guard.stop();
+      await store.close();
+    });
+    expect(guard.watch.needsReplica).toBe(true);
+    isMute = true;
+    await admin.flushall();
+    await until(
+      () => asked,
+      (times) => times >= 2,
+    );
+    expect(guard.watch.needsReplica).toBe(true);
+    isMute = false;
+    await clientOf(master.port).ping();
+    await until(
+      () => guard.reasons(),
+      (reasons) => reasons.length === 0,
+    );
+    expect(guard.watch.needsReplica).toBe(true);
+  });
+});

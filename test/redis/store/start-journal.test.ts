@@ -22,6 +22,7 @@ afterAll(() => store.close());
 
 const task = (id: string): JournalTask => ({ id, kind: "run", service: "main", repository: "HR", target: id });
 const farAway = { startByMs: 9_999_999_999_999, baseline: "{}" };
+const again = { startByMs: farAway.startByMs, sends: 1 };
 
 describe("the start journal", () => {
   it("permits the request exactly once, whoever asks and however often", async () => {
@@ -60,7 +61,7 @@ describe("the start journal", () => {
     expect(await journal.entry("held-up")).toMatchObject({ state: "answered", lost: undefined });
     await journal.answered(task("evidence"));
     expect(await journal.entry("evidence")).toMatchObject({ state: "answered", lost: missing });
-    await journal.sendAgain(task("twice"), "heir", { startByMs: farAway.startByMs, sends: 1 });
+    await journal.sendAgain(task("twice"), "heir", { ...again, sender: "held-up" });
     await journal.answered(task("twice"), "answer");
     expect(await journal.entry("twice")).toMatchObject({ state: "answered", lost: missing });
   });
@@ -153,9 +154,7 @@ describe("taking a permission back", () => {
   it("is for its owner only: a zombie that wakes up cannot undo what another one sent", async () => {
     await journal.claim("zombie-back", "zombie");
     await journal.beginSending(task("zombie-back"), "zombie", farAway);
-    expect(await journal.sendAgain(task("zombie-back"), "heir", { startByMs: farAway.startByMs, sends: 1 })).toBe(
-      "permitted",
-    );
+    expect(await journal.sendAgain(task("zombie-back"), "heir", { ...again, sender: "zombie" })).toBe("permitted");
     await journal.notSent(task("zombie-back"), "zombie");
     expect(await journal.claim("zombie-back", "third")).toMatchObject({ state: "sending", owner: "heir", sends: 2 });
   });
@@ -177,7 +176,7 @@ describe("taking a permission back", () => {
   it("leaves an earlier request undecided", async () => {
     await journal.claim("second", "me");
     await journal.beginSending(task("second"), "me", farAway);
-    await journal.sendAgain(task("second"), "me", { startByMs: farAway.startByMs, sends: 1 });
+    await journal.sendAgain(task("second"), "me", { ...again, sender: "me" });
     await journal.notSent(task("second"), "me");
     expect(await journal.claim("second", "me")).toMatchObject({ state: "sending", sends: 1 });
   });
@@ -187,7 +186,7 @@ describe("sending again", () => {
   it("is permitted once for each request without an answer, however many ask", async () => {
     await journal.claim("again", "me");
     await journal.beginSending(task("again"), "me", farAway);
-    const ask = (owner: string) => journal.sendAgain(task("again"), owner, { startByMs: farAway.startByMs, sends: 1 });
+    const ask = (owner: string) => journal.sendAgain(task("again"), owner, { ...again, sender: "me" });
     const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => ask(`worker ${index}`)));
     expect(answers.filter((answer) => answer === "permitted")).toHaveLength(1);
   });
@@ -195,11 +194,22 @@ describe("sending again", () => {
   it("is refused once the start was answered, and after the start-by time", async () => {
     await journal.claim("late-again", "me");
     await journal.beginSending(task("late-again"), "me", farAway);
-    expect(await journal.sendAgain(task("late-again"), "me", { startByMs: 1, sends: 1 })).toBe("too-late");
-    await journal.answered(task("late-again"));
-    expect(await journal.sendAgain(task("late-again"), "me", { startByMs: farAway.startByMs, sends: 1 })).toBe(
-      "lost-claim",
+    expect(await journal.sendAgain(task("late-again"), "me", { ...again, startByMs: 1, sender: "me" })).toBe(
+      "too-late",
     );
+    await journal.answered(task("late-again"));
+    expect(await journal.sendAgain(task("late-again"), "me", { ...again, sender: "me" })).toBe("lost-claim");
+  });
+
+  it("is refused to whoever judged a request that was taken back meanwhile: another one may be under way", async () => {
+    await journal.claim("changed", "held-up");
+    await journal.beginSending(task("changed"), "held-up", farAway);
+    const { owner: sender, sends } = await journal.claim("changed", "frozen");
+    await journal.notSent(task("changed"), "held-up");
+    await journal.claim("changed", "heir");
+    expect(await journal.beginSending(task("changed"), "heir", farAway)).toBe("permitted");
+    expect(await journal.sendAgain(task("changed"), "frozen", { ...again, sends, sender })).toBe("lost-claim");
+    expect(await journal.entry("changed")).toMatchObject({ owner: "heir", sends: 1 });
   });
 });
 

@@ -1,7 +1,7 @@
 // Tasks over which workers died too often: what is told of them is true, or not told yet.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
-import { createRecorder } from "../../../src/outcome/recorder.ts";
+import { createRecorder, type Recorder } from "../../../src/outcome/recorder.ts";
 import { History } from "../../../src/store/history.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
@@ -63,6 +63,15 @@ describe("a task over which workers died too often", () => {
     await journal.claim(task.id, "dead");
     expect(await abandon(task)).toBe(true);
     expect(await history.outcome(task.id)).toMatchObject({ status: "unknown", evidence: "none" });
+  });
+
+  it("is told when the worker that wrote its outcome died before telling it, and comes back while that one may still be at it", async () => {
+    const tellers = [5_000, undefined];
+    const recorder: Recorder = { record: async () => "stands", retell: async () => tellers.shift() };
+    const end = () => endAbandoned(taskOf("untold"), testParts(store), { recorder, why: "workers died" });
+    expect(await end()).toBe(false);
+    expect(await end()).toBe(true);
+    expect(tellers).toEqual([]);
   });
 
   it("is not told while nobody knows what Redis has forgotten", async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ItemReader } from "../../../src/feeds/mapping.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { FeedBook } from "../../../src/store/feed-book.ts";
+import { History } from "../../../src/store/history.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { ItemFacts } from "../../../src/tasks/feed.ts";
@@ -12,6 +13,7 @@ import { appearedSince, baselineSince, feedOf, writeBaseline } from "../../../sr
 import type { WorkParts } from "../../../src/work/parts.ts";
 import { defaultTiming } from "../../../src/work/timing.ts";
 import { verifyStart } from "../../../src/work/verify.ts";
+import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 import { testParts } from "../../support/work-parts.ts";
@@ -196,6 +198,60 @@ describe("a lost answer of a start for which nothing was read before", () => {
     expect(confidence).toBe("likely");
     expect(await verify(task, partsFor(), entry)).toMatchObject({ step: "snooze" });
     expect((await journal.entry(task.id))?.state).toBe("answered");
+  });
+});
+
+describe("a start whose request was taken back, and sent anew by another worker, while it was looked for", () => {
+  it("does not end by what was found out of the first request", async () => {
+    const [task, history] = [taskOf("anew"), new History(store)];
+    const { entry } = await startSilently(task);
+    const step = await verifyStart(task, testPolicy({ onUnknown: "give-up" }), {
+      parts: partsFor(),
+      claim: { owner: "frozen", entry },
+    });
+    await journal.notSent(task, "me");
+    await journal.claim(task.id, "heir");
+    await journal.beginSending(task, "heir", { startByMs: task.startByMs, baseline: "" });
+    expect(step).toMatchObject({ step: "end", ending: { status: "unknown" } });
+    const from = step.step === "end" ? step.from : undefined;
+    expect(await history.record(testOutcome({ taskId: task.id }), from)).toBe("moved-on");
+    expect((await journal.entry(task.id))?.state).toBe("sending");
+  });
+});
+
+describe("a start that was sent once more", () => {
+  const timing = { ...defaultTiming, verifyForMs: 30_000 };
+  /** Lost a minute ago, and sent again now. */
+  const sendTwice = async (task: Task) => {
+    const { sentAtMs } = await startSilently(task);
+    const firstAtMs = sentAtMs - 60_000;
+    await store.redis.hset(store.key("start", task.id), "sentAtMs", firstAtMs, "lastSentAtMs", firstAtMs);
+    await journal.answerLost(task.id, { kind: "unknown", detail: "reset", atMs: firstAtMs + 50 });
+    const again = { startByMs: task.startByMs, sends: 1, sender: "me" };
+    expect(await journal.sendAgain(task, "heir", again)).toBe("permitted");
+    return (await journal.entry(task.id))?.lastSentAtMs ?? Number.NaN;
+  };
+  const judged = async (task: Task) => {
+    const entry = await journal.claim(task.id, "heir");
+    return (await appearedSince(task, { ...partsFor(), timing }, entry)).confidence;
+  };
+
+  it("is shown by an activity that began right after the second request, answered or not", async () => {
+    const task = taskOf("second");
+    const lastSentAtMs = await sendTwice(task);
+    await walk(task, "activities", [item("of the second", lastSentAtMs + 1_000)]);
+    expect(await judged(task)).toBe("likely");
+    await journal.answered(task, "answer");
+    expect(await judged(task)).toBe("likely");
+  });
+
+  it("is not surely shown by what began long after both, however late it is confirmed", async () => {
+    const task = taskOf("after-second");
+    const lastSentAtMs = await sendTwice(task);
+    await walk(task, "activities", [item("somebody's", lastSentAtMs + 3_600_000)]);
+    await journal.answered(task);
+    await store.redis.hset(store.key("start", task.id), "answeredAtMs", lastSentAtMs + 3_600_000);
+    expect(await judged(task)).toBe("ambiguous");
   });
 });
 

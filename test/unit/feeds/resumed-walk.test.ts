@@ -2,8 +2,9 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { readKnowledge } from "../../../src/feeds/strategy/knowledge.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import type { EndedWalk, FeedStatus } from "../../../src/store/feed-book.ts";
@@ -38,50 +39,66 @@ afterEach(() => {
   server.close();
 });
 
+/** Walks the list of the server with what is kept of it between two walks. */
+async function openWalks(kept: { knowledge?: string } = {}) {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const service = new SyncService({ baseUrl: `http://127.0.0.1:${port}`, token: staticToken("x") });
+  onTestFinished(() => service.close());
+  const ended: EndedWalk[] = [];
+  let { knowledge } = kept;
+  const walkAt = (nowMs: number) =>
+    walkFeed(
+      walk,
+      {
+        book: {
+          takeIn: async (_feed, _status, { items }) => items.map(() => "known"),
+          keepKnowledge: async (_feed, text) => {
+            knowledge = text;
+          },
+          keepShape: async () => {},
+          told: async () => {},
+          discoveredSince: async () => [],
+          walked: async (_feed, one) => void ended.push(one),
+          failed: async (_feed, failure) => expect(failure).toBe(""),
+          status: async () => ({ ...neverRead, knowledge }),
+          waiting: async () => 1,
+        },
+        nowMs: async () => nowMs,
+        service: () => service,
+        held: async () => undefined,
+        itemReader: () => createItemReader("activities"),
+        pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
+        log: new TestLog(),
+      },
+      new AbortController().signal,
+    );
+  return { walkAt, ended };
+}
+
 describe("a walk that stopped at a page since the service asked for patience", () => {
   it("says since when all of the list was read: its first pages were read before it stopped", async () => {
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const { port } = server.address() as AddressInfo;
-    const service = new SyncService({ baseUrl: `http://127.0.0.1:${port}`, token: staticToken("x") });
-    const ended: EndedWalk[] = [];
-    let knowledge: string | undefined;
-    const walkAt = (nowMs: number) =>
-      walkFeed(
-        walk,
-        {
-          book: {
-            takeIn: async (_feed, _status, { items }) => items.map(() => "known"),
-            keepKnowledge: async (_feed, text) => {
-              knowledge = text;
-            },
-            keepShape: async () => {},
-            told: async () => {},
-            discoveredSince: async () => [],
-            walked: async (_feed, one) => void ended.push(one),
-            failed: async (_feed, failure) => expect(failure).toBe(""),
-            status: async () => ({ ...neverRead, knowledge }),
-            waiting: async () => 1,
-          },
-          nowMs: async () => nowMs,
-          service: () => service,
-          held: async () => undefined,
-          itemReader: () => createItemReader("activities"),
-          pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
-          log: new TestLog(),
-        },
-        new AbortController().signal,
-      );
+    const { walkAt, ended } = await openWalks();
     isThrottled = true;
     await walkAt(1_000);
     expect(ended).toEqual([]);
     isThrottled = false;
     await walkAt(901_000);
     await walkAt(960_000);
-    service.close();
     expect(ended).toMatchObject([
       { sinceMs: 1_000, startedAtMs: 901_000 },
       { sinceMs: 960_000, startedAtMs: 960_000 },
     ]);
+  });
+});
+
+describe("a list of which an older version keeps what stands for a link that nobody may keep", () => {
+  it("is read from its first page: nobody can go on there", async () => {
+    const lastPage = "not-kept:0123456789abcdef0123456789abcdef";
+    const known = { ...readKnowledge(null), order: "tail", wholeAtMs: 1_000, pages: 9, items: 900, lastPage } as const;
+    const { walkAt, ended } = await openWalks({ knowledge: JSON.stringify(known) });
+    await walkAt(2_000);
+    expect(ended).toMatchObject([{ startedAtMs: 2_000, whole: true, count: 2 }]);
   });
 });

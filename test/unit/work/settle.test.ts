@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { FeedStatus } from "../../../src/store/feed-book.ts";
 import type { SeenItem } from "../../../src/store/seen-item.ts";
-import { type RunEvidence, settleRun } from "../../../src/work/settle.ts";
+import { isFinished, type RunEvidence, settleRun } from "../../../src/work/settle.ts";
 import { followWaits } from "../../support/policies.ts";
 
 const status: FeedStatus = {
@@ -104,6 +104,14 @@ describe("a run whose activities may be of another start too", () => {
     const both = { ours: [activity("a", true)], mayBeOurs: [running], confidence } as const;
     expect(settled(both)).toBeUndefined();
     expect(settled({ ...both, nowMs: 61_001 })).toMatchObject({ status: "timed-out", reason: "deadline" });
+  });
+
+  it("is finished when the last of them is: what it left behind is read after that", () => {
+    const running = { ...activity("b", true), finished: false, succeeded: undefined };
+    const both = { attributable: true, ours: [activity("a", true)], mayBeOurs: [running] } as const;
+    expect(isFinished({ ...both, confidence })).toBe(false);
+    expect(isFinished({ ...both, mayBeOurs: [activity("b", true)], confidence })).toBe(true);
+    expect(isFinished({ ...both, confidence: "likely" })).toBe(true);
   });
 
   it("says how many activities are of others", () => {
