@@ -2,6 +2,7 @@
 // (feeds/walk-feed.ts), read by every task that follows it. Items are kept as facts, not as the service sent them.
 import { type Feed, feedId, type ItemFacts } from "../tasks/feed.ts";
 import { type Census, readCensus } from "./feed-census.ts";
+import { feedStatusKey, feedWaitersKey } from "./feed-keys.ts";
 import { FeedMirror, readChanges } from "./feed-mirror.ts";
 import { endScript, failScript, nextGenerationScript, toldScript, waitScript } from "./feed-scripts.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
@@ -188,7 +189,7 @@ export class FeedBook {
    */
   async waitFor(feed: Feed, taskId: string, { nowMs, untilMs }: { nowMs: number; untilMs: number }): Promise<void> {
     const [statusKey = ""] = this.#keys(feed);
-    const keys = [this.#waiters(feed), statusKey, entryKey(this.#store, taskId)];
+    const keys = [feedWaitersKey(this.#store, feed), statusKey, entryKey(this.#store, taskId)];
     await waitScript(this.#store, keys, [taskId, untilMs, nowMs]);
   }
 
@@ -199,14 +200,14 @@ export class FeedBook {
 
   /** Says that this waiter has what it wanted. */
   async leave(feed: Feed, waiter: string): Promise<void> {
-    await this.#store.redis.zrem(this.#waiters(feed), waiter);
+    await this.#store.redis.zrem(feedWaitersKey(this.#store, feed), waiter);
   }
 
   /** How many wait at this instant. Those whose time has passed are dropped. */
   async waiting(feed: Feed, nowMs: number): Promise<number> {
     const { redis } = this.#store;
-    await redis.zremrangebyscore(this.#waiters(feed), "-inf", `(${nowMs}`);
-    return redis.zcard(this.#waiters(feed));
+    await redis.zremrangebyscore(feedWaitersKey(this.#store, feed), "-inf", `(${nowMs}`);
+    return redis.zcard(feedWaitersKey(this.#store, feed));
   }
 
   /** The mirror that goes back far enough. Those that nobody asked for a while are those that stand first. */
@@ -237,13 +238,4 @@ export class FeedBook {
   #census(feed: Feed): string {
     return this.#store.key("feed-census", feedId(feed));
   }
-
-  #waiters(feed: Feed): string {
-    return this.#store.key("feed-waiters", feedId(feed));
-  }
-}
-
-/** Where the status of a feed stands; its field `seq` is read in the step that permits a plain start, too. */
-export function feedStatusKey({ key }: Pick<Store, "key">, feed: Feed): string {
-  return key("feed", feedId(feed));
 }

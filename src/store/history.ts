@@ -2,6 +2,7 @@
 import { type Outcome, parseOutcome } from "../tasks/outcome.ts";
 import { weightOf } from "../tasks/outcome-weight.ts";
 import { tallyOutcomeLua } from "./chain-scripts.ts";
+import { feedWaitersKey } from "./feed-keys.ts";
 import { lastSuccessKey, noteSuccessLua, successKeptMs } from "./last-successes.ts";
 import { leaseKey, releaseLua } from "./leases.ts";
 import { type PollNote, pollMemoryKey, pollMemoryLua, pollNoteArgs } from "./poll-memories.ts";
@@ -14,6 +15,9 @@ import { noteOutcomeLua } from "./telling-scripts.ts";
 
 /** How many outcomes are kept; older ones are dropped. About 800 bytes each. */
 const outcomesMax = 20_000;
+
+/** The lists that a start may wait for. */
+const waitedFor = ["activities", "conflictDetails", "approvals"] as const;
 
 /** How long whoever recorded an outcome has for telling it, before somebody else does. */
 const tellWithinMs = 5_000;
@@ -40,18 +44,22 @@ const leaveFlightLua = `local sent = redis.call('HGET', KEYS[5], ARGV[1])
     if string.sub(flight[i], 1, 1) == 'e' and tonumber(string.sub(flight[i], 2, -2)) < since then redis.call('HDEL', KEYS[5], flight[i - 1]) end
   end`;
 
-// KEYS: outcomes, index, untold, journal entry, starts in flight, its lease, the last success of its policy, then those that ARGV[13] names.
+// KEYS: outcomes, index, untold, journal entry, starts in flight, its lease, the last success of its policy, who waits for its three feeds, then those that ARGV[13] names.
 // ARGV: task, outcome, when it ended, how many are kept, the state and owner that the journal must show ('' for any), its retention, time for
 // telling, target, status, whether the outcome brings the answer, how long a last success is kept ('' for an outcome that is none), a letter for
 // each further key: t the tally of its slot, if it can have one, s the events to be told, if anybody is told of its policy, p its policy's polls; then the arguments of a poll (poll-memories.ts).
 const recordScript = createScript(`${tallyOutcomeLua} ${releaseLua} ${noteSuccessLua} ${noteOutcomeLua} ${pollMemoryLua}
-local further, place = {}, 7
+local further, place = {}, 10
 for letter in string.gmatch(ARGV[13], '.') do
   place = place + 1
   further[letter] = KEYS[place]
 end
 ${now}
 if further.p and pollMoved(further.p, 14) and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 'moved-on' end
+local function letGo()
+  release(KEYS[6], ARGV[1])
+  for feed = 8, 10 do redis.call('ZREM', KEYS[feed], ARGV[1]) end
+end
 local entry = redis.call('HMGET', KEYS[4], 'state', 'owner')
 local answered
 if ARGV[11] == '1' and (entry[1] == 'sending' or not entry[1]) then
@@ -60,14 +68,14 @@ if ARGV[11] == '1' and (entry[1] == 'sending' or not entry[1]) then
   entry[1], answered = 'answered', math.min(now, tonumber(ARGV[3]))
 end
 if entry[1] == 'settled' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
-  release(KEYS[6], ARGV[1])
+  letGo()
   return 'over'
 end
 if entry[1] ~= 'settled' and ARGV[5] ~= '' and (entry[1] ~= ARGV[5] or (ARGV[6] ~= '' and entry[2] ~= ARGV[6])) then
   if answered then redis.call('HSET', KEYS[4], 'state', 'answered', 'answeredAtMs', answered) end
   return 'moved-on'
 end
-release(KEYS[6], ARGV[1])
+letGo()
 if entry[1] then
   if answered then redis.call('HSET', KEYS[4], 'state', 'settled', 'answeredAtMs', answered) else redis.call('HSET', KEYS[4], 'state', 'settled') end
   redis.call('PEXPIRE', KEYS[4], ARGV[7])
@@ -126,7 +134,7 @@ export class History {
   }
 
   /**
-   * Writes an outcome, settles the task's start, gives its lease back, notes a success of its policy and keeps what a poll leaves in one
+   * Writes an outcome, settles the task's start, gives its lease back, waits for no feed any more, notes a success of its policy and keeps what a poll leaves in one
    * step: unless it has one already, or its start has moved on from `from`, or another poll of its policy was recorded meanwhile.
    */
   async record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<Recorded> {
@@ -137,9 +145,10 @@ export class History {
     const events = this.#isTold(policy) ? [tellingStreamKey(store)] : [];
     const polls = poll === undefined ? [] : [pollMemoryKey(store, policy)];
     const journal = [entryKey(store, taskId), inFlightKey(store, outcome), leaseKey(store, outcome)];
+    const waited = waitedFor.map((list) => feedWaitersKey(store, { ...outcome, list }));
     const answer = await recordScript(
       store,
-      [...this.#keys, ...journal, lastSuccessKey(store, policy), ...tally, ...events, ...polls],
+      [...this.#keys, ...journal, lastSuccessKey(store, policy), ...waited, ...tally, ...events, ...polls],
       [
         ...[taskId, JSON.stringify(outcome), Date.parse(finishedAt), outcomesMax],
         ...[from?.state ?? "", from?.owner ?? "", entryRetentionMs, tellWithinMs],

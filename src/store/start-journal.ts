@@ -11,7 +11,7 @@
 import { isHold, unsaid } from "../core/gate.ts";
 import type { AtOnce, AtOnceIntent } from "./at-once.ts";
 import { type Attributable, type Attributed, attributeActivities, inFlightMs } from "./attributed.ts";
-import { feedStatusKey } from "./feed-book.ts";
+import { feedStatusKey } from "./feed-keys.ts";
 import {
   answeredScript,
   claimScript,

@@ -69,10 +69,13 @@ export function attributeTo(
     const isSoon = start.isAnswered || (only?.seenAtMs ?? 0) <= start.sentAtMs + timelessForMs;
     return isOnlyOne && isSoon ? "likely" : "ambiguous";
   };
+  // Those that come while it goes on are of later starts: without an end, a run beside others would wait for all of them.
+  const isTimelessNear = ({ startedAtMs, seenAtMs = 0 }: SeenItem) =>
+    startedAtMs === undefined && seenAtMs <= start.sentAtMs + timelessForMs;
   const isGivenAway = ({ id }: SeenItem) => (taskOf.get(id) ?? start.taskId) !== start.taskId;
   return {
     ours,
-    mayBeOurs: activities.filter((item) => isGivenAway(item) && (item.startedAtMs === undefined || isNear(item))),
+    mayBeOurs: activities.filter((item) => isGivenAway(item) && (isNear(item) || isTimelessNear(item))),
     confidence: ours.length === 0 ? undefined : confidence(),
     others: activities.length - ours.length,
     rivals: rivals.length,

@@ -14,13 +14,12 @@ import { done, giveUp, retry, skipped, snooze, type Verdict } from "../tasks/ver
 import { stepActivate } from "./activate.ts";
 import { stepApply } from "./apply.ts";
 import { stepDelete } from "./delete.ts";
-import { unfollow } from "./evidence.ts";
 import { expandMasks } from "./expand-masks.ts";
 import type { WorkParts } from "./parts.ts";
 import { stepPoll } from "./poll.ts";
 import { pollChange } from "./poll-note.ts";
 import { leaseMs, releaseRun, stepRun } from "./run.ts";
-import { lostWithRedis, quickMs } from "./send-start.ts";
+import { lostWithRedis } from "./send-start.ts";
 import { startAtOnce } from "./start-at-once.ts";
 import { type Ending, end, type Step } from "./step.ts";
 
@@ -180,9 +179,6 @@ async function finish(
   const outcome = toOutcome(task, told, { finishedAtMs, attempts, changed: poll?.changed });
   const ended = await recorder.record(outcome, from, poll?.note);
   if (ended === "moved-on") return ended;
-  // The lease went with the outcome. Who was answered at once never followed, nor did anybody take it over.
-  const wasAnsweredAtOnce = from?.isAnswer && ending.sends === 1 && finishedAtMs - (told.startedAtMs ?? 0) < quickMs;
-  if (task.kind === "run" && !wasAnsweredAtOnce) await unfollow(task, parts);
   if (ended !== "ended-unawaited") await release(task, parts);
   return ended;
 }

@@ -8,7 +8,6 @@ import type { StartOptions, SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
 import { answeredDeletion, goneMeanwhile, type SaidEnding } from "./delete-endings.ts";
-import { unfollow } from "./evidence.ts";
 import { waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
@@ -33,8 +32,6 @@ interface WantedStart extends Omit<StartRequest, "owner"> {
 const sendsMax = 3;
 /** A start that could not go out for want of the service, or of time to wait for it, is looked at again after this. */
 const sentAgainMs = 5_000;
-/** Nobody takes a request over that is not older than this, in milliseconds. */
-export const quickMs = 1_000;
 /** A baseline that has waited longer than this is read anew. */
 const baselineForMs = 30_000;
 
@@ -191,9 +188,6 @@ async function judgeFailure(task: Task, error: ServiceError, failed: Failed): Pr
     return { step: "snooze", untilMs: sentAtMs + 1_000 };
   }
   await parts.journal.notSent(task, owner);
-  // Whoever took it for lost meanwhile waits for its feeds in its name, and the next answer may be its end.
-  const wasTakenOver = task.kind === "run" && (await parts.nowMs()) - sentAtMs > quickMs;
-  if (wasTakenOver) await unfollow(task, parts);
   switch (judgement) {
     case "retry": {
       if (sends > 1) return { step: "snooze", untilMs: sentAtMs + sentAgainMs };
