@@ -92,6 +92,13 @@ describe("the activities of a start", () => {
     });
   });
 
+  it("may be among those that another start was given, but not for ever where nobody knows when they began", () => {
+    const seen = (id: string, minutes: number) => ({ ...activity(id), seenAtMs: sentAtMs + minutes * 60_000 });
+    const activities = [activity("a"), seen("soon", 5), seen("much-later", 60)];
+    const owners = { soon: "theirs", "much-later": "theirs" };
+    expect(attributed({ activities, owners, rivals: { theirs: 1 } })).toMatchObject({ mayBeOurs: ["soon"] });
+  });
+
   it("may have begun a little before it by the service's clock, which is ambiguous then", () => {
     expect(attributed({ activities: [activity("a", -20)] })).toMatchObject({ ours: ["a"], confidence: "ambiguous" });
     expect(attributed({ activities: [activity("a", -301)] })).toMatchObject({ ours: [], confidence: undefined });
