@@ -28,16 +28,20 @@ const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t
 const endedKeptMs = 60_000;
 const endedKeptMsMax = 600_000;
 
-// A start that ended before its activity was seen stays beside those in flight, as "e": else its activity would be taken for another's.
+// A start that ended before its activity was seen stays beside those in flight, as "e": else its activity would be taken for another's. So does
+// one that ended while others go on, which may have been given theirs: else what is left would be surely theirs.
 const leaveFlightLua = `local sent = redis.call('HGET', KEYS[5], ARGV[1])
-  if sent and (ARGV[10] == 'accepted' or ARGV[10] == 'unknown' or ARGV[10] == 'timed-out' or ARGV[10] == 'blocked') then
-    redis.call('HSET', KEYS[5], ARGV[1], 'e' .. string.match(sent, '%d+') .. '+')
-  else
-    redis.call('HDEL', KEYS[5], ARGV[1])
-  end
-  local flight, since = redis.call('HGETALL', KEYS[5]), now
+  redis.call('HDEL', KEYS[5], ARGV[1])
+  local flight, since, isAlone = redis.call('HGETALL', KEYS[5]), now, true
   for i = 2, #flight, 2 do
-    if string.sub(flight[i], 1, 1) ~= 'e' then since = math.min(since, tonumber(string.match(flight[i], '%d+'))) end
+    if string.sub(flight[i], 1, 1) ~= 'e' then
+      isAlone, since = false, math.min(since, tonumber(string.match(flight[i], '%d+')))
+    end
+  end
+  local isSeen = ARGV[10] ~= 'accepted' and ARGV[10] ~= 'unknown' and ARGV[10] ~= 'timed-out' and ARGV[10] ~= 'blocked'
+  local isNothing = ARGV[10] == 'not-started' or ARGV[10] == 'skipped' or ARGV[10] == 'missed'
+  if sent and not isNothing and not (isSeen and isAlone) then
+    redis.call('HSET', KEYS[5], ARGV[1], 'e' .. string.match(sent, '%d+') .. '+')
   end
   since = math.max(since - ${endedKeptMs}, now - ${endedKeptMsMax})
   for i = 2, #flight, 2 do

@@ -27,12 +27,16 @@ export interface Attribution {
   readonly others: number;
   /** Other starts of the sync job that are in flight. */
   readonly rivals: number;
+  /** Until when an activity may yet begin that is of this start instead of those that were seen; 0 where there are as many as starts. */
+  readonly mayBeginUntilMs: number;
 }
 
 /** How far the clocks of service and Redis may be apart for an activity to count as begun at the start. */
 const skewMs = 2_000;
 /** How long after its acceptance a run may begin. */
 const beginsWithinMs = 15_000;
+/** So far apart, activities of two starts may still be taken for each other's: a request may leave late, and its run may begin late. */
+const mixedWithinMs = sendWithinMs + beginsWithinMs;
 /** An activity that does not say when it began can be of a lost start when it was first seen so soon after it: the longest throttle, and a walk. */
 const timelessForMs = 1_200_000;
 /** What began so long before the start is surely not its own, whatever the clocks say. In milliseconds. */
@@ -73,9 +77,15 @@ export function attributeTo(
   const isTimelessNear = ({ startedAtMs, seenAtMs = 0 }: SeenItem) =>
     startedAtMs === undefined && seenAtMs <= start.sentAtMs + timelessForMs;
   const isGivenAway = ({ id }: SeenItem) => (taskOf.get(id) ?? start.taskId) !== start.taskId;
+  const mayBeOurs = activities.filter((item) => isGivenAway(item) && (isNear(item) || isTimelessNear(item)));
+  const nearMs = rivals
+    .map(([, sentAtMs]) => sentAtMs)
+    .filter((atMs) => Math.abs(atMs - start.sentAtMs) <= mixedWithinMs);
+  const isOneMissing = ours.length + mayBeOurs.length <= nearMs.length;
   return {
     ours,
-    mayBeOurs: activities.filter((item) => isGivenAway(item) && (isNear(item) || isTimelessNear(item))),
+    mayBeOurs,
+    mayBeginUntilMs: isOneMissing ? Math.max(start.sentAtMs, ...nearMs) + mixedWithinMs : 0,
     confidence: ours.length === 0 ? undefined : confidence(),
     others: activities.length - ours.length,
     rivals: rivals.length,

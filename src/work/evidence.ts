@@ -172,7 +172,8 @@ async function attribute(
   parts: WorkParts,
   { entry, activities }: { entry: StartEntry; activities: readonly SeenItem[] },
 ): Promise<Attribution> {
-  if (activities.length === 0) return { ours: [], mayBeOurs: [], confidence: undefined, others: 0, rivals: 0 };
+  if (activities.length === 0)
+    return { ours: [], mayBeOurs: [], mayBeginUntilMs: 0, confidence: undefined, others: 0, rivals: 0 };
   const attributed = await parts.journal.attribute(task, activities);
   const sentAtMs = sentAtMsOf(entry);
   const start = {

@@ -50,6 +50,7 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): Ending
   if (!conflictsRead) return undefined;
   const { newConflicts, confidence } = evidence;
   const isSure = confidence !== "ambiguous";
+  if (!isSure && evidence.nowMs < evidence.mayBeginUntilMs) return undefined;
   const judged = judgedOf(evidence);
   const failed = judged.filter((item) => item.succeeded === false);
   if (failed.length > 0 && (isSure || failed.length === judged.length)) {

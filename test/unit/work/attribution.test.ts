@@ -48,6 +48,7 @@ describe("the activities of a start", () => {
       others: 0,
       rivals: 0,
       mayBeOurs: [],
+      mayBeginUntilMs: 0,
     });
   });
 
@@ -89,7 +90,17 @@ describe("the activities of a start", () => {
       others: 1,
       rivals: 0,
       mayBeOurs: [],
+      mayBeginUntilMs: 0,
     });
+  });
+
+  it("may yet begin while fewer are seen than starts of the same seconds are in flight", () => {
+    const rivals = { theirs: 4 };
+    const untilMs = sentAtMs + 24_000;
+    expect(attributed({ activities: [activity("a", 0.3)], rivals }).mayBeginUntilMs).toBe(untilMs);
+    const both = [activity("a", 0.3), activity("b", 4.2)];
+    expect(attributed({ activities: both, owners: { b: "theirs" }, rivals }).mayBeginUntilMs).toBe(0);
+    expect(attributed({ activities: [activity("a", 0.3)], rivals: { long_ago: -60 } }).mayBeginUntilMs).toBe(0);
   });
 
   it("may be among those that another start was given, but not for ever where nobody knows when they began", () => {
@@ -112,6 +123,7 @@ describe("the activities of a start", () => {
       others: 1,
       rivals: 1,
       mayBeOurs: [],
+      mayBeginUntilMs: 0,
     });
   });
 

@@ -50,6 +50,7 @@ const evidences: fc.Arbitrary<RunEvidence> = fc.record({
   conflictDetails: status,
   ours: fc.array(item, { maxLength: 3 }),
   mayBeOurs: fc.array(item, { maxLength: 2 }),
+  mayBeginUntilMs: fc.constantFrom(0, 1_000_000),
   confidence: fc.constantFrom("certain", "likely", "ambiguous"),
   others: fc.integer({ min: 0, max: 2 }),
   rivals: fc.integer({ min: 0, max: 2 }),

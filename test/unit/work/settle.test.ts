@@ -37,6 +37,7 @@ function settled(changes: Partial<RunEvidence>) {
     conflictDetails: status,
     ours: [],
     mayBeOurs: [],
+    mayBeginUntilMs: 0,
     confidence: "likely",
     others: 0,
     rivals: 0,
@@ -132,5 +133,14 @@ describe("a run before which nobody could read the conflicts", () => {
 
   it("has succeeded when there are none", () => {
     expect(settled({ ...ours, newConflicts: 0, perhapsNewConflicts: 0 })).toMatchObject({ status: "succeeded" });
+  });
+});
+
+describe("a run beside another one of the same seconds", () => {
+  const ambiguous = { confidence: "ambiguous", ours: [activity("1", false)], mayBeginUntilMs: 20_000 } as const;
+
+  it("is not judged by the first activity that is seen while another may begin, which may be its own", () => {
+    expect(settled({ ...ambiguous, nowMs: 19_999 })).toBeUndefined();
+    expect(settled({ ...ambiguous, nowMs: 20_000 })).toMatchObject({ status: "failed", evidence: "inferred" });
   });
 });
