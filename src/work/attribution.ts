@@ -1,6 +1,5 @@
 // Whose are the activities of a sync job that appeared since a start? Pure; the starts in flight come from the journal, which gives
 // each activity to one of them at most. A start by hand or by the service's own trigger leaves activities too, and nobody knows of it.
-
 import type { Attributed } from "../store/attributed.ts";
 import type { SeenItem } from "../store/seen-item.ts";
 import type { Confidence } from "../tasks/outcome.ts";

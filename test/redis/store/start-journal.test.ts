@@ -264,6 +264,17 @@ describe("whose an activity is", () => {
     expect(taskOf.get("a")).toBe("kept-1");
     expect([...inFlight.keys()]).toEqual(["kept-2"]);
   });
+
+  it("is not surely of the start that goes on, when one beside it has ended: that one may have been given its activity", async () => {
+    await send("beside-1", "beside");
+    await send("beside-2", "beside");
+    await send("beside-3", "beside");
+    const outcome = testOutcome({ target: "beside", service: "main", repository: "HR" });
+    await history.record({ ...outcome, taskId: "beside-1" }, { state: "sending" });
+    await history.record({ ...outcome, taskId: "beside-2", status: "not-started" }, { state: "sending" });
+    const { inFlight } = await journal.attribute(start("beside-3", "beside"), [{ id: "a", startedAtMs: undefined }]);
+    expect([...inFlight.keys()].toSorted()).toEqual(["beside-1", "beside-3"]);
+  });
 });
 
 describe("a permission whose answer does not come, since Redis is frozen", () => {
