@@ -7,7 +7,7 @@ import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { History } from "../../src/store/history.ts";
 import { openStore } from "../../src/store/redis.ts";
 import type { Outcome } from "../../src/tasks/outcome.ts";
-import { Syncline, syncline } from "../support/processes.ts";
+import { often, Syncline, syncline } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 
 const redis = redisForTest();
@@ -76,13 +76,13 @@ async function outcomes(prefix: string): Promise<Outcome[]> {
 
 // Waits until the request of a start has arrived at the sandbox, which keeps it waiting.
 async function untilArrived(): Promise<void> {
-  for (let struck = 0; struck === 0; ) {
-    const answer = await fetch(`${sandbox.baseUrl}/_sandbox/faults`, {
-      headers: { authorization: `Bearer ${sandbox.token}` },
-    });
+  const headers = { authorization: `Bearer ${sandbox.token}` };
+  const struck = async () => {
+    const answer = await fetch(`${sandbox.baseUrl}/_sandbox/faults`, { headers });
     const { value } = (await answer.json()) as { value: { struck: number }[] };
-    struck = value[0]?.struck ?? 0;
-  }
+    return value[0]?.struck ?? 0;
+  };
+  await expect.poll(struck, often).toBeGreaterThan(0);
 }
 
 const usualFaults = [{ kind: "latency", delayMs: 30 }] as const;
@@ -120,7 +120,7 @@ describe("syncline serve", () => {
     expect((await one.ended()).code).toBe(1);
     expect(one.events.filter(({ event }) => event === "serve.stopped")).toEqual([]);
     // The sandbox does what it was asked to, also when nobody waits any more; the next test must not meet it.
-    while (!starts().includes(task)) await new Promise((resolve) => setImmediate(resolve));
+    await expect.poll(starts, often).toContain(task);
   });
 
   it("starts nothing twice and loses no outcome when workers are killed with kill -9 (P2)", async () => {
@@ -193,7 +193,7 @@ describe("syncline serve", () => {
       const heir = await serve(prefix, "--roles", "worker");
       await heir.until(({ event, taskId }) => event === "task.stalled" && taskId === task);
       zombie.kill("SIGCONT");
-      while ((await new History(store).outcome(task)) === undefined);
+      await expect.poll(() => new History(store).outcome(task), often).toBeDefined();
       const outcome = await new History(store).outcome(task);
       const sent = starts().filter((key) => key === task);
       expect(sent.length).toBeLessThanOrEqual(1);

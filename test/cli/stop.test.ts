@@ -5,7 +5,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
-import { Syncline, syncline } from "../support/processes.ts";
+import { often, Syncline, syncline } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 
 const redis = redisForTest();
@@ -101,7 +101,7 @@ describe("syncline serve that is told to stop", () => {
     const [task = ""] = JSON.parse(queued.out).tasks;
     const client = new Redis(redis.url);
     try {
-      while ((await client.hget(`${prefix}:start:${task}`, "state")) !== "sending");
+      await expect.poll(() => client.hget(`${prefix}:start:${task}`, "state"), often).toBe("sending");
       one.kill("SIGTERM");
       expect((await one.ended()).code).toBe(0);
       expect(one.events.at(-1)?.["event"]).toBe("serve.stopped");
@@ -131,7 +131,7 @@ describe("syncline serve that is told to stop", () => {
       running.push(one);
       await one.until(({ event }) => event === "serve.ready");
       await syncline(["run", "by-hand", ...args], environment);
-      while (read() < 10) await new Promise((resolve) => setImmediate(resolve));
+      await expect.poll(read, often).toBeGreaterThanOrEqual(10);
       one.kill("SIGINT");
       expect((await one.ended()).code).toBe(0);
       const before = read();
