@@ -9,7 +9,7 @@ import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { Attempt } from "../../../src/tasks/seams.ts";
 import { type Task, targetFromMasks } from "../../../src/tasks/task.ts";
 import type { WorkParts } from "../../../src/work/parts.ts";
-import { createProcessTask } from "../../../src/work/process-task.ts";
+import { createProcessTask, endAbandoned } from "../../../src/work/process-task.ts";
 import { type ListServer, startListServer } from "../../support/list-server.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
@@ -103,6 +103,21 @@ describe("a run over masks whose worker is held up", () => {
     expect(slow.queued).toEqual([]);
     expect(await slow.step(task)).toEqual({ verdict: "done" });
     expect(slow.queued).toEqual(childrenOf(2_000));
+  });
+
+  it("starts nothing any more when it was given up meanwhile, and told as unknown", async () => {
+    const task = taskOf(7_000);
+    const slow = newWorker();
+    const arrived = server.hold();
+    const slowStep = slow.step(task);
+    await arrived;
+    const recorder = createRecorder(history, silentLog);
+    expect(await endAbandoned(task, testParts(store, { journal }), { recorder, why: "workers died" })).toBe(true);
+    server.release();
+    expect(await slowStep).toMatchObject({ verdict: "snooze" });
+    expect(slow.queued).toEqual([]);
+    expect(await slow.step(task)).toEqual({ verdict: "done" });
+    expect(await history.outcome(task.id)).toMatchObject({ status: "unknown" });
   });
 
   it.each([
