@@ -42,7 +42,7 @@ export class RedisGuard implements Component {
   #skewed = false;
   #beatenAtMs = Number.NEGATIVE_INFINITY;
   #failure = "no answer yet";
-  /** Since when the master that had replicas has none; undefined while it has some, or never had any. */
+  /** Since when the master that had replicas has none; undefined while it has some, or is not known to have had any. */
   #replicasGoneAtMs: number | undefined;
   /** It was not checked yet since it became another one: what the one before had says nothing of this one. */
   #isNew = false;
@@ -128,15 +128,32 @@ export class RedisGuard implements Component {
 
   async #check(): Promise<void> {
     const facts = await this.#answer(readRedisFacts(this.#options.store));
+    const isFirst = this.#facts === undefined || this.#isNew;
+    const goneAtMs = await this.#askOfReplicas(facts, isFirst);
     this.#checkedAtMs = systemClock.monotonicMs();
     this.#facts = facts;
     const { problems, warnings } = judgeRedis(facts);
     this.#problems = problems;
-    if (facts.replicas > 0 || this.#isNew) this.#replicasGoneAtMs = undefined;
-    this.watch.needsReplica = facts.replicas > 0 || (this.watch.needsReplica && !this.#isNew && this.#mayBeLeft());
+    if (facts.replicas > 0 || isFirst) this.#replicasGoneAtMs = goneAtMs;
+    const hadReplicas = isFirst ? goneAtMs !== undefined : this.watch.needsReplica;
+    this.watch.needsReplica = facts.replicas > 0 || (hadReplicas && this.#mayBeLeft());
     this.#isNew = false;
     this.watch.isOpen = problems.length === 0;
     this.#tellCheck(facts, problems, warnings);
+  }
+
+  /**
+   * Since when this master has had no replicas, as far as its other processes have noted: at its first look a process cannot know. Whoever saw them
+   * last may have learned that they are gone a check later.
+   */
+  async #askOfReplicas({ replicas, role }: RedisFacts, isFirst: boolean): Promise<number | undefined> {
+    if (role !== "master") return undefined;
+    // A note that cannot be written, since Redis is full, is no reason not to go on.
+    if (replicas > 0) await this.#answer(this.watch.noteReplicas()).catch(() => {});
+    if (replicas > 0 || !isFirst) return undefined;
+    const agoMs = await this.#answer(this.watch.replicasNotedMsAgo());
+    if (agoMs === undefined) return undefined;
+    return systemClock.monotonicMs() - Math.max(0, agoMs - (this.#options.checkEveryMs ?? checkEveryMsDefault));
   }
 
   /**

@@ -2,8 +2,8 @@
 // store/service-gate.ts, which answers for all replicas. A client without a gate asks nobody.
 import type { ErrorKind } from "./error-kind.ts";
 
-/** What holds a request back: the service asked for patience, it fails all the time, or one of our own limits is reached. */
-export type HeldBy = "throttle" | "breaker" | "concurrency" | "rate";
+/** What holds a request back: the service asked for patience, it fails all the time, one of our own limits is reached, or there is no token for it. */
+export type HeldBy = "throttle" | "breaker" | "concurrency" | "rate" | "token";
 
 /** A request must not go out yet. `waitMs`: how long to wait before asking again, 0 or more, never shorter than what the service asked for. */
 export interface Hold {

@@ -21,6 +21,7 @@ const whyHeld: Readonly<Record<HeldBy, string>> = {
   breaker: "the service fails again and again, so its breaker is open",
   concurrency: "as many requests as limits.concurrency allows are under way",
   rate: "as many requests as limits.requestsPerSecond allows went out",
+  token: "there is no token, and it is not asked for again before that",
 };
 
 /** Why a request did not go out, and for how long: whole seconds from one second on. */

@@ -11,7 +11,8 @@ import { isUnderBase, type ServiceBase } from "./request-url.ts";
 import { retryWaitMs, waitInPlaceMsMax } from "./retry.ts";
 import { ServiceError } from "./service-error.ts";
 import type { RequestEvent, Timeouts } from "./service-options.ts";
-import { TokenError, type TokenSource } from "./token.ts";
+import type { TokenSource } from "./token.ts";
+import { TokenDesk } from "./token-desk.ts";
 import type { AnswerHeaders, ExchangeResult, Transport } from "./transport.ts";
 
 /** What to send. */
@@ -64,11 +65,12 @@ interface Progress {
 /** Makes calls. */
 export class Caller {
   readonly #parts: CallerParts;
-  readonly #sparingLog: EventLog;
+  readonly #desk: TokenDesk;
 
   constructor(parts: CallerParts) {
+    const { token, gate, log, clock } = parts;
     this.#parts = parts;
-    this.#sparingLog = createSparingLog(parts.log, parts.clock, "");
+    this.#desk = new TokenDesk({ token, gate, log: createSparingLog(log, clock, "") });
   }
 
   /**
@@ -145,27 +147,15 @@ export class Caller {
   }
 
   async #token(call: Call, progress: Progress, refused?: string): Promise<string> {
-    const { token } = this.#parts;
+    const { signal, pass, status } = progress;
+    const isRead = factsOf(call.operation).method === "GET";
+    const wish = { isRead, failure: this.#failure(call, ""), signal, pass };
     try {
-      return await (refused === undefined ? token.get(progress.signal) : token.renew(refused, progress.signal));
+      return await (refused === undefined ? this.#desk.get(wish) : this.#desk.renew(wish, { token: refused, status }));
     } catch (error) {
-      const failure = this.#failure(call, "");
-      if (progress.signal.aborted) throw failure.cancelled("no");
-      if (!(error instanceof TokenError)) throw error;
-      this.#sparingLog.warn("token.unusable", { message: error.message });
-      if (refused !== undefined) throw failure.noToken(error, progress.status);
-      throw await this.#counted(call, failure.noToken(error, undefined), progress);
+      progress.pass = undefined;
+      throw error;
     }
-  }
-
-  /** A service that there is no token for is of no use to any request: the gate counts it, or holds it back like one that is down. */
-  async #counted(call: Call, failure: ServiceError, progress: Progress): Promise<ServiceError> {
-    const { method } = factsOf(call.operation);
-    const answer = progress.pass ?? (await this.#parts.gate?.enter({ isRead: method === "GET" }));
-    progress.pass = undefined;
-    if (answer !== undefined && isHold(answer)) return this.#failure(call, "").held(answer);
-    await answer?.leave(failure);
-    return failure;
   }
 
   /** An exchange behind the gate. Whoever gets it must leave the pass. */

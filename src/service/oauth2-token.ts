@@ -75,6 +75,10 @@ class OAuth2Token implements TokenSource {
     return this.#failures > 0;
   }
 
+  get restsForMs(): number {
+    return Math.max(0, (this.#failed?.untilMs ?? 0) - this.#clock.monotonicMs());
+  }
+
   async get(signal?: AbortSignal): Promise<string> {
     const nowMs = this.#clock.monotonicMs();
     const kept = this.#kept;
@@ -110,7 +114,7 @@ class OAuth2Token implements TokenSource {
 
   #ask(): Promise<Kept> {
     const failed = this.#failed;
-    if (failed !== undefined && this.#clock.monotonicMs() < failed.untilMs) return Promise.reject(failed.error);
+    if (failed !== undefined && this.restsForMs > 0) return Promise.reject(failed.error);
     this.#asking ??= this.#askOnce().finally(() => {
       this.#asking = undefined;
     });

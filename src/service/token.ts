@@ -17,6 +17,8 @@ export interface TokenSource {
   readonly expiresAtMs?: number | undefined;
   /** Whether the last try to get a new one failed. */
   readonly renewalFails?: boolean;
+  /** For how long nobody is asked after a try that failed, in ms: until then `get` throws that very failure again; 0 or undefined when it asks. */
+  readonly restsForMs?: number;
   /** Ends what is under way. Called when the client is closed. */
   close?(): void;
 }

@@ -135,6 +135,20 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 redis.call('HDEL', KEYS[2], ARGV[1])
 return 1`);
 
+/** Names the sync jobs of a run over masks, by the owner of its claim. ARGV: owner, their list. Answers 1 when it stands. */
+export const willExpandScript = createScript(`
+local entry = redis.call('HMGET', KEYS[1], 'state', 'owner')
+if entry[1] ~= 'claimed' or entry[2] ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'targets', ARGV[2])
+return 1`);
+
+/** Other tasks stand for one, under their own names from now on. ARGV: their list, retention. */
+export const expandedScript = createScript(`
+redis.call('HSET', KEYS[1], 'v', 1, 'state', 'settled', 'expanded', ARGV[1])
+redis.call('HDEL', KEYS[1], 'targets')
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1`);
+
 /** Sets a field once. ARGV: field, value ('' for now). Answers what stands there. */
 export const noteScript = createScript(`${now}
 local value = ARGV[2] == '' and now or ARGV[2]

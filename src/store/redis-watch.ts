@@ -4,7 +4,7 @@ import { systemClock } from "../core/clock.ts";
 import { Gathered } from "../core/gathered.ts";
 import { processName } from "./presence.ts";
 import type { Store } from "./redis.ts";
-import { beatScript, fenceScript } from "./watch-scripts.ts";
+import { beatScript, fenceScript, replicasScript } from "./watch-scripts.ts";
 
 /** What a beat found. Instants are milliseconds UTC by Redis. */
 export interface Beat {
@@ -103,6 +103,17 @@ export class RedisWatch {
   /** Whether a request may be asked for now. */
   mayAsk(): boolean {
     return this.isOpen && systemClock.monotonicMs() >= this.#pausedUntilMs;
+  }
+
+  /** Notes for processes that come later that this Redis has replicas now. */
+  async noteReplicas(): Promise<void> {
+    await replicasScript(this.#store, [this.#store.key("watch")], [1]);
+  }
+
+  /** How long ago (ms, by Redis) any process noted that this Redis had replicas; undefined when none did since it was started. */
+  async replicasNotedMsAgo(): Promise<number | undefined> {
+    const answer = await replicasScript(this.#store, [this.#store.key("watch")], [0]);
+    return typeof answer === "number" ? answer : undefined;
   }
 
   /** Remembers how many intents there are. */

@@ -41,6 +41,8 @@ export interface StartEntry {
   readonly finishSeenAtMs: number | undefined;
   /** Until when nobody may look whether it happened, since the service asked for patience; undefined: it did not. */
   readonly heldUntilMs: number | undefined;
+  /** Of a run over masks: the sync jobs that they name, once a worker has said so and until their tasks stand for this one; at most 1,000. */
+  readonly targets: readonly string[] | undefined;
 }
 
 /** Why a good answer is missing: the service said that it failed (`server`) or nothing that makes sense (`contract`), it never came (`unknown`), or the worker died (`crash`). */
@@ -84,7 +86,14 @@ export function toEntry(fields: unknown): StartEntry {
     lost: entry.has("lost") ? toLoss(entry.get("lost")) : undefined,
     finishSeenAtMs: instant("finishSeenAtMs"),
     heldUntilMs: instant("heldUntilMs"),
+    targets: toTexts(entry.get("targets")),
   };
+}
+
+/** Reads a list of texts; undefined when there is none. */
+export function toTexts(text: string | null | undefined): readonly string[] | undefined {
+  const texts: unknown = JSON.parse(text ?? "null");
+  return Array.isArray(texts) ? texts.map(String) : undefined;
 }
 
 /** Reads why an answer is missing. */

@@ -5,6 +5,7 @@
 //                      │ └───────────────────────┘  └─┘ sendAgain, where work/ decides so
 //                        notSent, by the owner
 //   (none) ──sendAtOnce: claim, lease and permission in one step──▶ sending ──History.record, the answer being the outcome──▶ settled
+//   claimed, over masks ──willExpand: names its sync jobs, by the owner──▶ claimed ──expanded: their tasks are queued──▶ settled
 //
 // Only the step to `sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
 // not after the task's start-by time. A task that is found `sending` without an answer is sent again by `onUnknown: retry`, or once it is shown to be absent.
@@ -16,11 +17,13 @@ import {
   answeredScript,
   claimScript,
   closeScript,
+  expandedScript,
   noteScript,
   notSentScript,
   sendAgainScript,
   sendAtOnceScript,
   sendScript,
+  willExpandScript,
 } from "./journal-scripts.ts";
 import { type LeaseSubject, leaseKey } from "./leases.ts";
 import type { Store } from "./redis.ts";
@@ -35,6 +38,7 @@ import {
   toEntry,
   toLoss,
   toPermission,
+  toTexts,
 } from "./start-entry.ts";
 
 /** How long an entry is kept after its last step. */
@@ -182,19 +186,22 @@ export class StartJournal {
     await this.#store.redis.hset(this.#key(taskId), "heldUntilMs", untilMs);
   }
 
+  /**
+   * Asks whether the tasks of these sync jobs (at most 1,000) may be queued in place of this one: yes, if it is still claimed by this owner.
+   * From then on whoever claims it finds them in its entry, and nobody who claimed it before can end it.
+   */
+  async willExpand(taskId: string, owner: string, targets: readonly string[]): Promise<boolean> {
+    return (await willExpandScript(this.#store, [this.#key(taskId)], [owner, JSON.stringify(targets)])) === 1;
+  }
+
   /** Notes that other tasks stand for this one: nothing may happen to it any more. */
   async expanded(taskId: string, into: readonly string[]): Promise<void> {
-    const { redis } = this.#store;
-    await redis.hset(this.#key(taskId), "v", "1", "state", "settled", "expanded", JSON.stringify(into));
-    await redis.pexpire(this.#key(taskId), entryRetentionMs);
+    await expandedScript(this.#store, [this.#key(taskId)], [JSON.stringify(into), entryRetentionMs]);
   }
 
   /** The ids of the tasks that stand for this one; undefined when there are none, or not yet. */
-  async expandedInto(taskId: string): Promise<string[] | undefined> {
-    const text = await this.#store.redis.hget(this.#key(taskId), "expanded");
-    if (text === null) return undefined;
-    const ids: unknown = JSON.parse(text);
-    return Array.isArray(ids) ? ids.map(String) : undefined;
+  async expandedInto(taskId: string): Promise<readonly string[] | undefined> {
+    return toTexts(await this.#store.redis.hget(this.#key(taskId), "expanded"));
   }
 
   #key(taskId: string): string {

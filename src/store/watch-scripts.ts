@@ -91,3 +91,15 @@ export const fenceScript = createScript(`
 local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)
 ${fenceLua}
 return shut({ watch = KEYS[1], losses = KEYS[2], term = ARGV[1], slot = ARGV[2], startBy = ARGV[3] })`);
+
+/**
+ * What is known of this server's replicas. KEYS: watch. ARGV: '1' notes that it has some now. Answers how long ago (ms) that was noted last;
+ * nothing when it never was of this server process: what was noted of the master before it came here by replication.
+ */
+export const replicasScript = createScript(`
+local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)
+${identityLua}
+if ARGV[1] == '1' then redis.call('HSET', KEYS[1], 'replicasOf', run, 'replicasAt', string.format('%.0f', now)) end
+local noted = redis.call('HMGET', KEYS[1], 'replicasOf', 'replicasAt')
+if run == '' or noted[1] ~= run then return false end
+return now - tonumber(noted[2])`);

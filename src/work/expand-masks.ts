@@ -1,5 +1,6 @@
 // A run over the sync jobs that certain masks belong to: looks the masks up when the slot is due, and puts one task for each
 // sync job into the queue. Masks are the only list that names sync jobs (service-interface §2, MaskEntity).
+// Which ones they are is written into the journal first: from then on nobody may say that nothing was started, and nobody looks again.
 import { matchesMask } from "../config/match-mask.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Attempt } from "../tasks/seams.ts";
@@ -8,18 +9,20 @@ import { taskId } from "../tasks/task-id.ts";
 import { waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
-import { end, endUnsent, type Step } from "./step.ts";
+import { askAgain } from "./send-start.ts";
+import { type Claim, end, endUnsent, type Step } from "./step.ts";
 
 /** The most sync jobs that one policy starts at once. */
 const syncJobsMax = 1_000;
 const masksMax = 20_000;
 
-/** Looks the masks up and enqueues a task for each sync job. Doing so twice changes nothing: the ids are the same. */
+/** Looks the masks up, unless somebody has done so, and enqueues a task for each sync job. Doing so twice changes nothing: the ids are the same. */
 export async function expandMasks(
   task: Task,
   parts: WorkParts,
-  { owner, attempt }: { readonly owner: string; readonly attempt: Attempt },
+  { owner, entry, attempt }: Claim & { readonly attempt: Attempt },
 ): Promise<Step> {
+  if (entry.targets !== undefined) return enqueueAll(task, parts, entry.targets);
   const action = parts.policy(task.policy)?.action;
   const service = parts.service(task.service);
   if (action?.kind !== "run" || !("fromMasks" in action) || service === undefined) {
@@ -59,9 +62,15 @@ export async function expandMasks(
   if (found.size === 0) return noTarget(owner, "no mask matches, so there is no sync job to start");
   if (found.size > syncJobsMax)
     return noTarget(owner, `${found.size} sync jobs match; at most ${syncJobsMax} are started`);
-  const tasks = [...found].map((syncJobId) => withTarget(task, syncJobId));
+  const targets = [...found];
+  if (await parts.journal.willExpand(task.id, owner, targets)) return enqueueAll(task, parts, targets);
+  return askAgain(await parts.nowMs());
+}
+
+async function enqueueAll(task: Task, parts: WorkParts, targets: readonly string[]): Promise<Step> {
+  const tasks = targets.map((syncJobId) => withTarget(task, syncJobId));
   await parts.enqueue(tasks);
-  await parts.chains.expanded(task, [...found]);
+  await parts.chains.expanded(task, targets);
   await parts.journal.expanded(
     task.id,
     tasks.map(({ id }) => id),

@@ -84,7 +84,7 @@ async function takeStep(task: Task, parts: WorkParts, attempt: Attempt): Promise
       const entry = await parts.journal.claim(task.id, owner, holdsJob ? { ...task, leaseMs } : undefined);
       if (entry.state === "settled") return { step: "settled" };
       if (task.kind === "activate") return stepActivate(task, parts, { owner, entry });
-      if (isFromMasks(task)) return expandMasks(task, parts, { owner, attempt });
+      if (isFromMasks(task)) return expandMasks(task, parts, { owner, entry, attempt });
       return stepRun(task, parts, { owner, entry });
     }
     case "poll":

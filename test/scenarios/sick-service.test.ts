@@ -165,4 +165,31 @@ describe("a service that there is no token for", () => {
     expect(world.log.named("breaker.opened")).toHaveLength(1);
     expect(world.log.named("breaker.closed")).toHaveLength(1);
   });
+
+  it("is counted once for each time that its token endpoint was asked: all others wait, and spend no attempt", async () => {
+    const sick = await sickService();
+    const folder = await mkdtemp(join(tmpdir(), "syncline-no-token-"));
+    stops.push(() => rm(folder, { recursive: true }));
+    const clientSecretFile = join(folder, "client");
+    await writeFile(clientSecretFile, "a-client-secret-at-last");
+    let [asked, isDown] = [0, true];
+    sick.answer = (request, response) => {
+      if (!request.url?.startsWith("/token")) return healthy(request, response);
+      if (isDown) asked += 1;
+      response.writeHead(isDown ? 503 : 200, { "content-type": "application/json" });
+      response.end('{"access_token":"a-token-at-last","token_type":"bearer","expires_in":3600}');
+    };
+    const moreToken = `{ oauth2: { tokenUrl: "${sick.url}/token", clientId: me, clientSecretFile: ${clientSecretFile} } }`;
+    const world = await twoReplicas(sick.url, "breaker: { after: 3, probe: 1s }", { moreToken });
+    await world.enqueue("many");
+    await world.log.until(({ event }) => event === "breaker.opened");
+    expect(asked).toBeGreaterThanOrEqual(3);
+    isDown = false;
+    await world.log.until(() => world.log.outcomesOf("many").length === 12);
+    expect(new Set(world.log.outcomesOf("many").map(({ status }) => status))).toEqual(new Set(["succeeded"]));
+    const spent = world.log.outcomesOf("many").reduce((sum, { attempts }) => sum + Number(attempts) - 1, 0);
+    expect(spent).toBeLessThanOrEqual(asked);
+    expect(world.log.named("task.retried")).toHaveLength(spent);
+    expect(world.log.named("breaker.opened")).toHaveLength(1);
+  });
 });

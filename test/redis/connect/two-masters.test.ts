@@ -86,6 +86,36 @@ describe("a replica that was made the master while the old one lives on", () => 
   });
 });
 
+describe("a master that has lost its replicas before a process begins with it", () => {
+  it("starts nothing for that process either, for as long as for those that saw them go", async () => {
+    const { master, replica } = await startPair();
+    const early = await newProcess(master.port, 600_000);
+    await knowsReplica(early);
+    await clientOf(replica.port).call("REPLICAOF", "NO", "ONE");
+    await until(
+      () => early.guard.facts?.replicas,
+      (count) => count === 0,
+    );
+    const late = await newProcess(master.port, 600_000);
+    expect(late.guard.facts?.replicas).toBe(0);
+    expect(late.guard.watch.needsReplica).toBe(true);
+    expect(await ask(late, "late")).toBe("hold");
+    expect((await late.journal.entry("late"))?.state).toBe("claimed");
+    const impatient = await newProcess(master.port, 1_000);
+    expect(
+      await until(
+        () => ask(impatient, "late"),
+        (answer) => answer !== "hold",
+      ),
+    ).toBe("permitted");
+    // The one that took its place never had any.
+    expect((await newProcess(replica.port, 600_000)).guard.watch.needsReplica).toBe(false);
+    // They went so long ago that nobody waits for them any more.
+    await early.store.redis.hset(early.store.key("watch"), "replicasAt", "1");
+    expect((await newProcess(master.port, 600_000)).guard.watch.needsReplica).toBe(false);
+  });
+});
+
 describe("a replica that was made the master because the old one died", () => {
   it("has no replica to wait for: every process goes on with it at once", async () => {
     const { master, replica } = await startPair();

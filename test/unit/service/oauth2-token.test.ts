@@ -5,7 +5,9 @@ import { inspect } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { EventFields, EventLog } from "../../../src/core/event-log.ts";
+import type { Gate } from "../../../src/core/gate.ts";
 import { type OAuth2TokenOptions, oauth2Token } from "../../../src/service/oauth2-token.ts";
+import { ServiceError } from "../../../src/service/service-error.ts";
 import type { TokenSource } from "../../../src/service/token.ts";
 import { type Answering, canary, connect, errorOf, json, startServer, type TestServer } from "./test-server.ts";
 
@@ -412,3 +414,61 @@ function half(response: Parameters<Answering>[1]): void {
   response.writeHead(200, { "content-type": "application/json" });
   response.end(`{"access_token":"${canary}`);
 }
+
+describe("what a token endpoint that fails costs the breaker of its service", () => {
+  /** Lets everything in, and notes what it was told; `hold`: what it answers instead. */
+  function notingGate() {
+    const told: string[] = [];
+    const gate: Gate & { hold: "rate" | undefined } = {
+      hold: undefined,
+      enter: async () =>
+        gate.hold === undefined
+          ? { leave: async ({ kind }) => void told.push(kind ?? "well") }
+          : { heldBy: gate.hold, waitMs: 10 },
+    };
+    return { gate, told };
+  }
+
+  it.each([
+    [503, "unreachable"],
+    [401, "unauthorized"],
+  ])(
+    "is one failure for each time that it is asked (%d), whoever asks; all others wait until it is asked again",
+    async (status, kind) => {
+      const { endpoint, token, clock } = await house((_, response) => json(response, {}, status));
+      const { gate, told } = notingGate();
+      const client = connect("http://127.0.0.1:1", { token, gate, retries: 2, clock });
+      const together = await Promise.all(Array.from({ length: 10 }, (_, key) => errorOf(client.runSyncJob(key))));
+      const kinds = together.map((error) => (error instanceof ServiceError ? error.kind : "bug"));
+      expect(kinds.toSorted()).toEqual([...Array.from({ length: 9 }, () => "throttled"), kind].toSorted());
+      clock.move(400);
+      const later = await errorOf(client.getSyncJobById(7));
+      expect(later).toMatchObject({ kind: "throttled", heldBy: "token", sent: "no", retryAfterMs: 600 });
+      expect(String(later)).toContain(
+        "held back for 600ms: there is no token, and it is not asked for again before that",
+      );
+      expect(told).toEqual([kind]);
+      expect(endpoint.seen).toHaveLength(1);
+      for (const pauseMs of [600, 2_000, 4_000, 8_000]) {
+        clock.move(pauseMs);
+        for (const key of [1, 2]) await errorOf(client.runSyncJob(key));
+      }
+      expect(endpoint.seen).toHaveLength(5);
+      expect(told).toEqual(Array.from({ length: 5 }, () => kind));
+    },
+  );
+
+  it("is counted by the next one when a limit held back the first, and gives back the place that a start brings along", async () => {
+    const { token } = await house((_, response) => json(response, {}, 503));
+    const { gate, told } = notingGate();
+    const client = connect("http://127.0.0.1:1", { token, gate });
+    gate.hold = "rate";
+    expect(await errorOf(client.runSyncJob(1))).toMatchObject({ heldBy: "rate" });
+    gate.hold = undefined;
+    expect(await errorOf(client.runSyncJob(2))).toMatchObject({ kind: "unreachable" });
+    expect(told).toEqual(["unreachable"]);
+    const pass = { leave: async ({ kind }: { kind: string | undefined }) => void told.push(`given: ${kind}`) };
+    expect(await errorOf(client.runSyncJob(3, {}, { pass }))).toMatchObject({ heldBy: "token" });
+    expect(told).toEqual(["unreachable", "given: cancelled"]);
+  });
+});
