@@ -217,6 +217,7 @@ function createParts(built: Built): WorkParts {
     isPolledTogether: (feed) => current.isPolledTogether(feed),
     read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
+    fate: (service, taskId) => producer.fate(service, taskId),
     chains,
     declared: { masks: new MaskShelf(), memory: new DeclaredMemory(store) },
     nowMs: createSharedClock(() => redisTimeMs(store)),

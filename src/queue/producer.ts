@@ -5,7 +5,7 @@ import type { EventLog } from "../core/event-log.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import type { RedisTarget } from "../store/connect.ts";
 import { type FeedWalk, feedId } from "../tasks/feed.ts";
-import type { Urgency } from "../tasks/seams.ts";
+import type { Fate, Urgency } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import { feedWalkOptions, queueConnection, queueName, taskOptions, urgencyOf } from "./queues.ts";
 import { WalkRequests } from "./walk-requests.ts";
@@ -95,6 +95,16 @@ export class Producer {
       const state = await job.getState();
       const isOver = state === "completed" || state === "failed" || state === "unknown";
       return { state, isInFlight: !isOver, queuedAtMs: job.timestamp };
+    });
+  }
+
+  /** What the queue of a service's actions will do with a task. */
+  fate(service: string, taskId: string): Promise<Fate> {
+    return this.#call(queueName(service, "actions"), async (queue) => {
+      const job = await queue.getJob(taskId);
+      if (job === undefined) return "gone";
+      if (job.finishedOn === undefined) return "open";
+      return (await job.isCompleted()) ? "over" : "gone";
     });
   }
 

@@ -1,5 +1,5 @@
-// Leases: who works on a sync job right now. Called by work/ before a start; a lease ends with the outcome of its holder (history.ts), and
-// by itself when nobody brings that about.
+// Leases: who works on a sync job right now. Called by work/ before a start; a lease ends with the outcome of its holder (history.ts), is
+// taken over from one that nobody works on any more (work/take-lease.ts), and ends by itself when nobody brings that about.
 import { createScript, type Store } from "./redis.ts";
 import { entryKey } from "./start-entry.ts";
 
@@ -22,6 +22,19 @@ end`;
 const acquireScript = createScript(`${acquireLua}
 local entry = redis.call('HMGET', KEYS[2], 'state', 'owner')
 if entry[1] ~= 'claimed' or entry[2] ~= ARGV[2] then return false end
+return acquire(KEYS[1], ARGV[1], ARGV[3])`);
+
+// KEYS: lease, journal entry, entry of its holder. ARGV: task, owner, duration, holder, '1' when the holder is over. Answers as above. Its entry
+// loses its owner: whatever still works on the holder may send nothing any more. Without an entry, or with a newer one, nobody knows what it sent.
+const takeOverScript = createScript(`${acquireLua}
+local entry = redis.call('HMGET', KEYS[2], 'state', 'owner')
+if entry[1] ~= 'claimed' or entry[2] ~= ARGV[2] then return false end
+if redis.call('GET', KEYS[1]) == ARGV[4] then
+  local held = redis.call('HMGET', KEYS[3], 'state', 'v')
+  if (tonumber(held[2]) or 1) > 1 or (held[1] ~= 'claimed' and ARGV[5] ~= '1') then return ARGV[4] end
+  if held[1] then redis.call('HSET', KEYS[3], 'owner', '') end
+  redis.call('DEL', KEYS[1])
+end
 return acquire(KEYS[1], ARGV[1], ARGV[3])`);
 
 const releaseScript = createScript(`${releaseLua}
@@ -53,6 +66,21 @@ export class Leases {
   ): Promise<string | undefined> {
     const keys = [leaseKey(this.#store, task), entryKey(this.#store, task.id)];
     const holder = await acquireScript(this.#store, keys, [task.id, owner, durationMs]);
+    return typeof holder === "string" ? holder : undefined;
+  }
+
+  /**
+   * As `acquire`, but takes the lease from this holder too, which the queue will not work on any more: if that has sent nothing, or is over.
+   * In the same step it loses its claim, so that it may send nothing after that. Anybody else's lease stays.
+   */
+  async takeOver(
+    task: LeaseSubject & { readonly id: string },
+    owner: string,
+    from: { readonly holder: string; readonly isOver: boolean; readonly durationMs: number },
+  ): Promise<string | undefined> {
+    const entries = [task.id, from.holder].map((id) => entryKey(this.#store, id));
+    const args = [task.id, owner, from.durationMs, from.holder, from.isOver ? 1 : 0];
+    const holder = await takeOverScript(this.#store, [leaseKey(this.#store, task), ...entries], args);
     return typeof holder === "string" ? holder : undefined;
   }
 

@@ -8,6 +8,15 @@ export type Urgency = "actions" | "polls";
 /** Puts tasks into the queue. A task whose id is known there already is dropped silently; so calling twice is safe. */
 export type EnqueueTasks = (tasks: readonly Task[]) => Promise<void>;
 
+/**
+ * What the queue will do with a task. `open`: work on it, as long as that takes; `over`: nothing, since whoever worked on it said that its outcome
+ * stands; `gone`: nothing, since it was given up or is not known there.
+ */
+export type Fate = "open" | "over" | "gone";
+
+/** Looks for a task among the actions of a service. */
+export type FindFate = (service: string, taskId: string) => Promise<Fate>;
+
 /** Tells those who wait for the end of a slot how far its tasks have come. Every call may be repeated. */
 export interface FollowChains {
   /** Other tasks stand for this one. Said when they are in the queue, before this one is released. */

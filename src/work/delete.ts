@@ -12,9 +12,9 @@ import { alreadyGone, tellMismatch } from "./delete-endings.ts";
 import { heldBack, waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
-import { leaseMs } from "./run.ts";
 import { askAgain, sendStart } from "./send-start.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
+import { takeLease } from "./take-lease.ts";
 import { verifyDeletion } from "./verify-deletion.ts";
 
 /** Does the next step of a deletion. */
@@ -54,7 +54,7 @@ async function prepare(task: Task, parts: WorkParts, claim: Claim): Promise<Step
   const held = await heldBack(task, parts, { nowMs, owner });
   if (held !== undefined) return held;
   // Whatever `defaults` says of overlaps: to delete what runs is never meant.
-  const holder = await parts.leases.acquire(task, owner, leaseMs);
+  const holder = await takeLease(task, parts, owner);
   if (holder === undefined) return askAgain(nowMs);
   if (holder !== task.id && parts.policy(task.policy)?.overlap === "queue")
     return { step: "snooze", untilMs: nowMs + parts.timing.queueForLeaseMs };

@@ -13,7 +13,7 @@ import type { Entrance } from "../store/service-gate.ts";
 import type { SharedReadings } from "../store/shared-readings.ts";
 import type { StartJournal } from "../store/start-journal.ts";
 import type { Feed } from "../tasks/feed.ts";
-import type { EnqueueTasks, FollowChains } from "../tasks/seams.ts";
+import type { EnqueueTasks, FindFate, FollowChains } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
 import type { WorkTiming } from "./timing.ts";
 
@@ -38,6 +38,8 @@ export interface WorkParts {
   /** Makes sure that somebody reads a feed; with `hurry`, as soon as its pace allows. */
   readonly read: (feed: Feed, options: { readonly hurry: boolean }) => Promise<void>;
   readonly enqueue: EnqueueTasks;
+  /** What the queue will do with another task of this service that starts something. */
+  readonly fate: FindFate;
   readonly chains: FollowChains;
   /** For declared objects: the latest readings of the masks, and what is remembered. */
   readonly declared: { readonly masks: MaskShelf; readonly memory: Memory };

@@ -18,10 +18,11 @@ import { expandMasks } from "./expand-masks.ts";
 import type { WorkParts } from "./parts.ts";
 import { stepPoll } from "./poll.ts";
 import { pollChange } from "./poll-note.ts";
-import { leaseMs, releaseRun, stepRun } from "./run.ts";
+import { releaseRun, stepRun } from "./run.ts";
 import { lostWithRedis } from "./send-start.ts";
 import { startAtOnce } from "./start-at-once.ts";
 import { type Ending, end, type Step } from "./step.ts";
+import { leaseMs } from "./take-lease.ts";
 
 const redisPauseMs = 2_000;
 const unknownAgainMs = 2_000;

@@ -20,10 +20,8 @@ import type { WorkParts } from "./parts.ts";
 import { acceptedEnds, askAgain, sendStart } from "./send-start.ts";
 import { isFinished, settleRun } from "./settle.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
+import { takeLease } from "./take-lease.ts";
 import { isLost, verifyStart } from "./verify.ts";
-
-/** How long a run holds its sync job: a holder that does not prolong its lease for so long has died. */
-export const leaseMs = 300_000;
 
 /** Does the next step of a run. */
 export async function stepRun(task: Task, parts: WorkParts, claim: Claim): Promise<Step> {
@@ -73,7 +71,7 @@ async function prepare(task: Task, { parts, policy, claim }: Preparation): Promi
     return held;
   }
   if (policy.overlap !== "allow") {
-    const holder = await parts.leases.acquire(task, owner, leaseMs);
+    const holder = await takeLease(task, parts, owner);
     if (holder === undefined) return askAgain(nowMs);
     if (holder !== task.id && policy.overlap === "skip")
       return endUnsent(owner, "skipped", { reason: "overlap", detail: `${holder} is still running` });

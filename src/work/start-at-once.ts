@@ -7,9 +7,9 @@ import type { Task } from "../tasks/task.ts";
 import { activatesFirst } from "./activate-first.ts";
 import { waitOrMiss } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
-import { leaseMs } from "./run.ts";
 import { acceptedEnds, sendPermitted } from "./send-start.ts";
 import type { Step } from "./step.ts";
+import { leaseMs } from "./take-lease.ts";
 import { sendWithinMs } from "./timing.ts";
 
 /** Starts a run or an activation in as few steps as there are; undefined, with nothing sent, when that is not possible now. */

@@ -26,8 +26,8 @@ import type { ReplicaEvent } from "./replica.ts";
 import type { ReplicaOrders } from "./replica-orders.ts";
 
 const beginWithinMs = 60_000;
-/** A lease whose holder was forgotten with Redis's memory ends by itself, after five minutes. */
-const drainWithinMs = 360_000;
+/** Shorter than a lease: that nobody takes one over whose holder's end was forgotten with Redis's memory is seen. */
+const drainWithinMs = 180_000;
 const reachableWithinMs = 20_000;
 /** The sweep leaves entries of the outbox that are younger than this. */
 const sweepAfterMs = 5_100;

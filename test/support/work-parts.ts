@@ -1,5 +1,5 @@
 // The tools of a processor over a Redis, with nothing behind them that a test does not give: no service holds back, nobody waits in a chain,
-// nothing is read or queued.
+// nothing is read or queued, and the queue works on everything.
 import { silentLog } from "../../src/core/event-log.ts";
 import { MaskShelf } from "../../src/declared/mask-shelf.ts";
 import { DeclaredMemory } from "../../src/store/declared-memory.ts";
@@ -32,6 +32,7 @@ export function testParts(store: Store, given: Partial<WorkParts> = {}): WorkPar
     isPolledTogether: () => false,
     read: async () => {},
     enqueue: async () => {},
+    fate: async () => "open",
     nowMs: () => redisTimeMs(store),
     stopping: new AbortController().signal,
     timing: defaultTiming,

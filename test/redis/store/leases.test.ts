@@ -102,3 +102,56 @@ describe("the claim of a start", () => {
     expect(await leases.holder(task)).toBe("holder");
   });
 });
+
+describe("a lease that is taken over from a holder that the queue will not work on any more", () => {
+  const history = () => new History(store);
+  const over = { isOver: true, durationMs: 60_000 };
+  const gone = { isOver: false, durationMs: 60_000 };
+
+  it("is taken from one that has sent nothing, which may then send nothing, and may claim and ask again", async () => {
+    const [holder, heir] = [await claimed("gone", "gone"), await claimed("gone-heir", "gone")];
+    await leases.acquire(holder, me, 60_000);
+    expect(await leases.takeOver(heir, me, { ...gone, holder: holder.id })).toBe(heir.id);
+    expect(await journal.beginSending(holder, me, intent)).toBe("lost-claim");
+    expect(await leases.acquire(holder, me, 60_000)).toBeUndefined();
+    await journal.claim(holder.id, "back");
+    expect(await leases.acquire(holder, "back", 60_000)).toBe(heir.id);
+  });
+
+  it("is left to one that may have sent something and is not over", async () => {
+    const heir = await claimed("sent-heir", "sent");
+    const holder = await claimed("sent", "sent");
+    await leases.acquire(holder, me, 60_000);
+    await journal.beginSending(holder, me, intent);
+    expect(await leases.takeOver(heir, me, { ...gone, holder: holder.id })).toBe(holder.id);
+    await journal.answered(holder);
+    expect(await leases.takeOver(heir, me, { ...gone, holder: holder.id })).toBe(holder.id);
+  });
+
+  it("is taken from one that is over, which is not sent again, but may still bring its answer", async () => {
+    const [holder, heir] = [await claimed("over-sent", "over-sent"), await claimed("over-sent-heir", "over-sent")];
+    await leases.acquire(holder, me, 60_000);
+    await journal.beginSending(holder, me, intent);
+    expect(await leases.takeOver(heir, me, { ...over, holder: holder.id })).toBe(heir.id);
+    expect(await journal.sendAgain(holder, "another", { ...intent, sends: 1, sender: me })).toBe("lost-claim");
+    const outcome = testOutcome({ taskId: holder.id, ...subject("over-sent") });
+    expect(await history().record(outcome, { state: "answered", isAnswer: true })).toBe("recorded");
+    expect(await leases.holder(heir)).toBe(heir.id);
+  });
+
+  it("is left to one of whose requests nobody knows: without an entry, or with a newer version's", async () => {
+    const heir = await claimed("unread-heir", "unread");
+    await store.redis.set(leaseKey(store, heir), "unread");
+    expect(await leases.takeOver(heir, me, { ...gone, holder: "unread" })).toBe("unread");
+    await store.redis.hset(store.key("start", "unread"), "v", "2", "state", "claimed");
+    expect(await leases.takeOver(heir, me, { ...over, holder: "unread" })).toBe("unread");
+  });
+
+  it("is left to whoever has it by now, and goes to nobody who has lost the claim", async () => {
+    const [holder, heir] = [await claimed("quick", "quick"), await claimed("slow", "quick")];
+    await leases.acquire(holder, me, 60_000);
+    expect(await leases.takeOver(heir, me, { ...over, holder: "before" })).toBe(holder.id);
+    expect(await leases.takeOver(heir, "another", { ...over, holder: holder.id })).toBeUndefined();
+    expect(await leases.holder(heir)).toBe(holder.id);
+  });
+});

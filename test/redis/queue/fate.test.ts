@@ -1,0 +1,57 @@
+// What the queue will do with a task, as whoever waits for its lease asks.
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { type Consumer, createConsumer } from "../../../src/queue/consumer.ts";
+import { Producer } from "../../../src/queue/producer.ts";
+import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
+import { parseTask } from "../../../src/tasks/task.ts";
+import { done, giveUp, retry, skipped, snooze, type Verdict } from "../../../src/tasks/verdict.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const target = redisForTest();
+const policy = testPolicy();
+let producer: Producer;
+let consumer: Consumer;
+const verdicts = new Map<number, Verdict>();
+const worked = new Set<number>();
+
+beforeAll(async () => {
+  producer = new Producer(target, silentLog);
+  consumer = createConsumer({
+    ...{ target, queue: `${policy.service}-actions`, concurrency: 4 },
+    ...{ takeOverAfterMs: 5_000, drainMs: 1_000, log: silentLog },
+    process: async (item) => {
+      const { slotMs } = parseTask(item);
+      worked.add(slotMs);
+      return verdicts.get(slotMs) ?? done;
+    },
+    abandoned: async () => true,
+  });
+  await consumer.start();
+});
+afterAll(async () => {
+  await consumer.stop();
+  await producer.close();
+});
+
+it.each<[string, Verdict, string]>([
+  ["is over when whoever worked on it said so", done, "over"],
+  ["is over when nothing was to be done", skipped, "over"],
+  ["is gone when it was given up", giveUp, "gone"],
+  ["is open while it sleeps", snooze(9_999_999_999_999), "open"],
+  ["is open before its next attempt", retry(3_600_000, "refused"), "open"],
+])("a task %s", async (_, verdict, fate) => {
+  const slotMs = 1_700_000_000_000 + 5_000 * verdicts.size;
+  verdicts.set(slotMs, verdict);
+  const tasks = tasksOf(policy, { slotMs, origin: "schedule", covers: [] });
+  const id = tasks[0]?.id ?? "";
+  await producer.enqueue(tasks);
+  const isDone = async () => worked.has(slotMs) && (await producer.backlog(policy.service, "actions")).active === 0;
+  await expect.poll(isDone, { timeout: 10_000 }).toBe(true);
+  expect(await producer.fate(policy.service, id)).toBe(fate);
+});
+
+it("a task that the queue does not know is gone", async () => {
+  expect(await producer.fate(policy.service, "nobody")).toBe("gone");
+});
