@@ -3,8 +3,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { Command } from "commander";
 
-const isQuick = process.argv.includes("--quick");
+const { quick: isQuick = false } = new Command("npm run bench --")
+  .description(
+    "Measures starts, neighbours of a hanging service and runs in flight, beside a bare worker; about eight minutes.",
+  )
+  .option("--quick", "short rounds, which only show that it works")
+  .parse()
+  .opts<{ readonly quick?: boolean }>();
 
 const benchmarks: readonly (readonly [file: string, full: readonly string[], quick: readonly string[]])[] = [
   [
