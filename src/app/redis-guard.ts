@@ -1,7 +1,9 @@
 // The guard over Redis: once a second a beat (is it the one it was?), once a minute a check (may it be trusted?). Tells the log each
 // change once, tells scheduler and start journal whether they may go on, and the health server why not. Built by app.ts.
+
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
+import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import type { Store } from "../store/redis.ts";
@@ -122,7 +124,7 @@ export class RedisGuard implements Component {
         await this.#check();
       }
     } catch (error) {
-      this.#failure = error instanceof Error ? error.message : String(error);
+      this.#failure = errorText(error);
     }
   }
 

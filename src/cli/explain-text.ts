@@ -33,10 +33,14 @@ function taskLines(task: TaskStory): string[] {
     return instant === null ? [] : [`${step} ${sinceDue(Date.parse(instant) - dueMs)}`];
   });
   const lines = [`  task ${task.taskId}`, `    due ${showInstant(dueMs)}${steps.map((step) => `, ${step}`).join("")}`];
-  if (task.lost !== null) lines.push(`    the answer to its start got lost: ${task.lost}`);
+  // Its first word is the kind of loss, for machines.
+  if (task.lost !== null) lines.push(`    no good answer to its start: ${task.lost.replace(/^[a-z]+: /, "")}`);
   if (task.outcome !== null) {
-    const { status, evidence, reason, detail } = task.outcome;
-    lines.push(`    ${status} (${reason}, evidence ${evidence}): ${detail}`);
+    const { status, evidence, reason, detail, confidence, sends = 1 } = task.outcome;
+    const known = [reason, `evidence ${evidence}`];
+    if (confidence !== undefined) known.push(`confidence ${confidence}`);
+    if (sends > 1) known.push(`${sends} requests`);
+    lines.push(`    ${status} (${known.join(", ")}): ${detail}`);
   } else {
     const queue = task.queue === null ? "not in the queue" : `${task.queue} in the queue`;
     lines.push(`    no outcome yet: ${queue}, start ${task.journal === "none" ? "not begun" : task.journal}`);

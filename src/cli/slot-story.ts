@@ -7,6 +7,7 @@ import type { ChainBook } from "../store/chain-book.ts";
 import type { Leases } from "../store/leases.ts";
 import type { Pauses } from "../store/pauses.ts";
 import type { LedgerHoldings } from "../store/slot-ledger.ts";
+import type { Outcome } from "../tasks/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../tasks/pause.ts";
 import type { SlotRecord } from "../tasks/slot-record.ts";
 import type { Task } from "../tasks/task.ts";
@@ -31,6 +32,10 @@ export interface TaskStory {
     readonly evidence: string;
     readonly reason: string;
     readonly detail: string;
+    /** Whose the activities are that it rests on: certain, likely or ambiguous. */
+    readonly confidence?: string;
+    /** How many requests went out; absent where none did. */
+    readonly sends?: number;
   } | null;
   /** The task that holds the sync job, when this one waits for it. */
   readonly waitsFor: string | null;
@@ -157,8 +162,22 @@ async function taskStory(task: NamedTask, { history, journal, producer, leases }
   };
 }
 
-function pickOutcome({ status, evidence, reason, detail }: NonNullable<TaskStory["outcome"]>): TaskStory["outcome"] {
-  return { status, evidence, reason, detail };
+function pickOutcome({
+  status,
+  evidence,
+  reason,
+  detail,
+  confidence,
+  sends,
+}: Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">): TaskStory["outcome"] {
+  return {
+    status,
+    evidence,
+    reason,
+    detail,
+    ...(confidence === undefined ? {} : { confidence }),
+    ...(sends === undefined ? {} : { sends }),
+  };
 }
 
 function isoOf(instantMs: number | undefined): string | null {

@@ -4,9 +4,11 @@
 //   beat ─▶ newest policies ─▶ due ─▶ slots after the mark ─▶ plan (closed, paused, catch-up) ─▶ record + mark ─▶ enqueue ─▶ confirm
 //
 // The beat is only an alarm clock: one that comes late, twice or not at all changes nothing but the latency.
+
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
+import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { EnqueueTasks } from "../tasks/seams.ts";
 import { Agenda } from "./agenda.ts";
@@ -201,7 +203,6 @@ export class Scheduler implements Component {
     if ((error !== undefined) === this.#failing) return;
     this.#failing = error !== undefined;
     if (error === undefined) this.#options.log.info("scheduler.recovered");
-    else
-      this.#options.log.error("scheduler.failing", { message: error instanceof Error ? error.message : String(error) });
+    else this.#options.log.error("scheduler.failing", { message: errorText(error) });
   }
 }
