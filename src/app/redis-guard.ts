@@ -51,6 +51,7 @@ export class RedisGuard implements Component {
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #busy: Promise<void> | undefined;
   #isStopped = false;
+  #losses = 0;
   #endBeats: (() => void) | undefined;
 
   constructor(options: RedisGuardOptions) {
@@ -72,6 +73,11 @@ export class RedisGuard implements Component {
   /** Whether Redis did what it should within the last five seconds. */
   isUp(): boolean {
     return systemClock.monotonicMs() - this.#beatenAtMs <= silenceMsMax;
+  }
+
+  /** How often Redis was found to be another one, or to have forgotten something. */
+  get losses(): number {
+    return this.#losses;
   }
 
   /** What Redis said of itself at the last check; undefined before the first. */
@@ -115,6 +121,7 @@ export class RedisGuard implements Component {
       if (this.#problems.length > 0 || systemClock.monotonicMs() >= dueAtMs) await this.#check();
       const beat = await this.#answer(this.watch.beat());
       this.#beatenAtMs = systemClock.monotonicMs();
+      if (beat.isAnother || beat.isNewHere || beat.losses.length > 0) this.#losses += 1;
       // Said once: what comes after it may fail.
       this.#tellBeat(beat);
       if (beat.isAnother || beat.isNewHere) {

@@ -28,6 +28,8 @@ export interface SchedulerOptions {
   readonly pauses?: ReadPauses;
   /** Whether slots may be planned now; always unless given. What is due meanwhile is planned afterwards, as after an outage. */
   readonly mayPlan?: () => boolean;
+  /** How often Redis was found to be another one or to have forgotten something; 0 unless given. Each time the marks are asked for anew. */
+  readonly losses?: () => number;
   /** What goes on with the slots of policies that follow others; needed when there are any. */
   readonly chains?: Pick<Chains, "ended" | "sweep">;
   /** Told after each look that did all it should. */
@@ -56,6 +58,8 @@ export class Scheduler implements Component {
   #sweptAtMs = 0;
   #tidiedAtMs = 0;
   #failing = false;
+  /** The losses of Redis that the marks here know of. */
+  #lossesKnown = 0;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -90,6 +94,9 @@ export class Scheduler implements Component {
     const nowMs = await this.#options.ledger.nowMs();
     // After the time, so that no pause is missed that holds at a slot which is due.
     const moment = { nowMs, pauses: (await this.#options.pauses?.(nowMs)) ?? [] };
+    const losses = this.#options.losses?.() ?? 0;
+    if (losses !== this.#lossesKnown) await this.#renewMarks(nowMs);
+    this.#lossesKnown = losses;
     await this.#planDue(moment);
     if (this.#wanted !== undefined) {
       // Adopting moves the marks of changed schedules: what is due by then gets its records first.
@@ -155,15 +162,11 @@ export class Scheduler implements Component {
   async #carryOut(batch: readonly PlannedEntry[], nowMs: number): Promise<void> {
     const { ledger, enqueue } = this.#options;
     const answers = await ledger.record(batch.map(({ step }) => step));
-    const lost = batch.filter((_, index) => answers[index]?.markMs === undefined);
-    // Without a mark Redis has lost its memory: begin anew from now instead of making up for what nobody knows.
-    const anew = await ledger.marks(
-      lost.map(({ entry }) => ({ policy: entry.policy.name, schedule: entry.source.text })),
-      nowMs,
-    );
     for (const [index, { entry }] of batch.entries()) {
-      this.#agenda.moveMark(entry, answers[index]?.markMs ?? anew.get(entry.policy.name) ?? nowMs);
+      const { markMs } = answers[index] ?? {};
+      if (markMs !== undefined) this.#agenda.moveMark(entry, markMs);
     }
+    if (answers.some(({ markMs }) => markMs === undefined)) await this.#renewMarks(nowMs);
     const recorded = batch.filter((_, index) => answers[index]?.recorded === true);
     if (recorded.length === 0) return;
     await enqueue(recorded.flatMap(({ step }) => step.tasks));
@@ -177,6 +180,14 @@ export class Scheduler implements Component {
         over.map(({ slotMs }) => slotMs),
       );
     }
+  }
+
+  /**
+   * Redis has lost its memory: begin anew from now instead of making up for what nobody knows. All policies at once, not each when it is
+   * due: a mark that begins when its slot is due comes too late for that slot.
+   */
+  async #renewMarks(nowMs: number): Promise<void> {
+    this.#agenda.moveMarks(await this.#options.ledger.marks(this.#agenda.schedules(), nowMs));
   }
 
   #logPlan(policy: string, plan: SlotPlan, nowMs: number): void {
