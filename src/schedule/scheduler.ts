@@ -58,6 +58,8 @@ export class Scheduler implements Component {
   #sweptAtMs = 0;
   #tidiedAtMs = 0;
   #failing = false;
+  /** Up to where this process has looked, by Redis; undefined before its first look. */
+  #lookedAtMs: number | undefined;
   /** The losses of Redis that the marks here know of. */
   #lossesKnown = 0;
 
@@ -106,6 +108,7 @@ export class Scheduler implements Component {
       await this.#adopt(this.#wanted, nowMs);
       await this.#planDue(moment);
     }
+    this.#lookedAtMs = nowMs;
     if (nowMs - this.#sweptAtMs >= sweepEveryMs) await this.#sweep(nowMs);
     if (nowMs - this.#tidiedAtMs >= tidyEveryMs) {
       await this.#options.ledger.tidy(this.#agenda.names(), nowMs);
@@ -183,11 +186,12 @@ export class Scheduler implements Component {
   }
 
   /**
-   * Redis has lost its memory: begin anew from now instead of making up for what nobody knows. All policies at once, not each when it is
-   * due: a mark that begins when its slot is due comes too late for that slot.
+   * Redis has lost its memory: begin anew where this process looked last, instead of making up for what nobody knows. What is due since
+   * then and may have been started by others ends as unknown (store/redis-watch.ts). All policies at once, not each when it is due.
    */
   async #renewMarks(nowMs: number): Promise<void> {
-    this.#agenda.moveMarks(await this.#options.ledger.marks(this.#agenda.schedules(), nowMs));
+    const sinceMs = Math.min(nowMs, this.#lookedAtMs ?? nowMs);
+    this.#agenda.moveMarks(await this.#options.ledger.marks(this.#agenda.schedules(), sinceMs));
   }
 
   #logPlan(policy: string, plan: SlotPlan, nowMs: number): void {
