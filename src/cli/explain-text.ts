@@ -20,6 +20,7 @@ export function storyText(story: SlotStory, timezone: string): string {
   for (const task of story.tasks.slice(0, tasksShownMax)) lines.push(...taskLines(task));
   if (story.tasks.length > tasksShownMax)
     lines.push(`  and ${story.tasks.length - tasksShownMax} more; --json has all`);
+  if (story.held !== null) lines.push(`  held back now: ${story.held}`);
   for (const pause of story.pauses)
     lines.push(`  paused now: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`);
   if (story.isSlot) lines.push(`  next slot: ${both(story.next)}`);

@@ -4,6 +4,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { SlotsAround } from "../schedule/slots-around.ts";
 import { tellNoRecord, tellRecord } from "../schedule/tell-record.ts";
 import type { ChainBook } from "../store/chain-book.ts";
+import type { GateStatus } from "../store/gate-status.ts";
 import type { Leases } from "../store/leases.ts";
 import type { Pauses } from "../store/pauses.ts";
 import type { LedgerHoldings } from "../store/slot-ledger.ts";
@@ -13,6 +14,7 @@ import type { SlotRecord } from "../tasks/slot-record.ts";
 import type { Task } from "../tasks/task.ts";
 import { taskId } from "../tasks/task-id.ts";
 import type { TaskPlaces } from "./open-tasks.ts";
+import { tellHeld } from "./service-words.ts";
 
 /** The story of one task. Instants are ISO 8601 UTC; null: it did not happen, or is not known any more. */
 export interface TaskStory {
@@ -59,6 +61,8 @@ export interface SlotStory {
   readonly covers: readonly string[];
   readonly tasks: readonly TaskStory[];
   readonly pauses: readonly Pause[];
+  /** Why tasks without an outcome are held back right now: the service is down, or asked for patience; null when it does not. */
+  readonly held: string | null;
 }
 
 /** Where the parts of a story are. */
@@ -66,6 +70,7 @@ export interface StoryPlaces extends TaskPlaces {
   readonly leases: Leases;
   readonly pauses: Pauses;
   readonly chains: ChainBook;
+  readonly gate: (service: string) => Promise<GateStatus>;
 }
 
 const tasksMax = 1_000;
@@ -82,6 +87,9 @@ export async function tellStory(
   const holdings = await places.ledger.holdings(policy.name);
   const record = holdings.records.find((one) => one.slotMs === slotMs);
   const pauses = (await places.pauses.all()).filter((pause) => isInForce(pause, nowMs) && isAbout(pause, policy));
+  const tasks = record === undefined ? [] : await tasksOf(policy, { record, records: holdings.records }, places);
+  const isOpen = tasks.some(({ outcome }) => outcome === null);
+  const held = isOpen ? tellHeld(policy.service, await places.gate(policy.service), nowMs) : undefined;
   return {
     policy: policy.name,
     asked,
@@ -95,8 +103,9 @@ export async function tellStory(
     covers: holdings.records
       .filter(({ state, detail }) => state === "coalesced" && detail === isoOf(slotMs))
       .map((one) => new Date(one.slotMs).toISOString()),
-    tasks: record === undefined ? [] : await tasksOf(policy, { record, records: holdings.records }, places),
+    tasks,
     pauses,
+    held: held ?? null,
   };
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { storyText } from "../../../src/cli/explain-text.ts";
+import { tellHeld } from "../../../src/cli/service-words.ts";
 import type { TaskStory } from "../../../src/cli/slot-story.ts";
 
 function textOf(changes: Partial<TaskStory>): string {
@@ -19,9 +20,47 @@ function textOf(changes: Partial<TaskStory>): string {
     ...changes,
   };
   const slot = { policy: "nightly", asked: null, isSlot: true, reasons: [], previous: null, next: null };
-  const story = { ...slot, slot: task.due, verdict: "started", record: null, covers: [], tasks: [task], pauses: [] };
+  const story = {
+    ...slot,
+    slot: task.due,
+    verdict: "started",
+    record: null,
+    covers: [],
+    tasks: [task],
+    pauses: [],
+    held: null,
+  };
   return storyText(story, "UTC");
 }
+
+describe("what is said of a service", () => {
+  const well = {
+    breaker: "closed",
+    openSinceMs: undefined,
+    nextProbeMs: undefined,
+    failures: 0,
+    lastFailure: "",
+  } as const;
+  const nowMs = Date.parse("2026-11-21T08:00:00Z");
+
+  it("is why its tasks wait: it counts as down, or asked for patience", () => {
+    const calm = { ...well, throttledUntilMs: undefined, inFlight: 0 };
+    expect(tellHeld("main", calm, nowMs)).toBeUndefined();
+    const throttledUntilMs = nowMs + 864_000;
+    expect(tellHeld("main", { ...calm, throttledUntilMs }, nowMs)).toBe(
+      "service main asked for patience until 2026-11-21 08:14:24Z, for 15m",
+    );
+    const down = {
+      breaker: "open",
+      openSinceMs: nowMs - 60_000,
+      nextProbeMs: nowMs + 9_500,
+      lastFailure: "unreachable",
+    } as const;
+    expect(tellHeld("main", { ...calm, ...down, throttledUntilMs }, nowMs)).toBe(
+      "service main counts as down: breaker open since 2026-11-21 07:59:00Z (unreachable), next probe in 10s",
+    );
+  });
+});
 
 describe("the story of a task", () => {
   const outcome = { status: "succeeded", evidence: "direct", reason: "completed", detail: "1 activity finished" };
