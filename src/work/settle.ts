@@ -57,8 +57,14 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): Ending
   const judged = judgedOf(evidence);
   const failed = judged.filter((item) => item.succeeded === false);
   if (failed.length > 0 && (isSure || failed.length === judged.length)) {
-    const detail = `activity ${failed[0]?.label ?? failed[0]?.id} did not succeed`;
-    return { status: "failed", evidence: isSure ? "direct" : "inferred", reason: "run-failed", detail, newConflicts };
+    const name = failed[0]?.label ?? failed[0]?.id;
+    const agree = failed.length === judged.length;
+    const detail = agree
+      ? `activity ${name} did not succeed`
+      : `${failed.length} of ${activities(judged.length)} did not succeed: ${name}`;
+    // Where they disagree, the one that failed may be of a start by hand in the same second: a run may leave several.
+    const kind = confidence === "certain" || (isSure && agree) ? "direct" : "inferred";
+    return { status: "failed", evidence: kind, reason: "run-failed", detail, newConflicts };
   }
   if (failed.length > 0) {
     const detail = `${failed.length} of ${activities(judged.length)} did not succeed, and they may be of another start`;

@@ -89,7 +89,7 @@ describe("a run whose activities may be of another start too", () => {
   it("is unknown when some failed and some did not", () => {
     const ours = [activity("a", true), activity("b", false)];
     expect(settled({ ours, confidence })).toMatchObject({ status: "unknown", evidence: "none", reason: "no-evidence" });
-    expect(settled({ ours })).toMatchObject({ status: "failed", evidence: "direct" });
+    expect(settled({ ours })).toMatchObject({ status: "failed", evidence: "inferred" });
   });
 
   it("is unknown when its own succeeded and one that was given to another start of the same seconds did not: they may be the other way round", () => {
@@ -98,6 +98,19 @@ describe("a run whose activities may be of another start too", () => {
     expect(settled({ ours: mayBeOurs, mayBeOurs: ours, confidence })).toMatchObject({ status: "unknown" });
     expect(settled({ ours, mayBeOurs: ours, confidence })).toMatchObject({ status: "succeeded", evidence: "inferred" });
     expect(settled({ ours, mayBeOurs })).toMatchObject({ status: "succeeded", evidence: "direct" });
+  });
+
+  it("has failed by inference only, when one of several likely ones did not succeed: that may be one by hand", () => {
+    const ours = [activity("a", true), activity("b", false)];
+    expect(settled({ ours })).toMatchObject({
+      status: "failed",
+      evidence: "inferred",
+      detail: "1 of 2 activities did not succeed: b",
+    });
+    expect(settled({ ours: [activity("a", false), activity("b", false)] })).toMatchObject({
+      evidence: "direct",
+      detail: "activity a did not succeed",
+    });
   });
 
   it("waits for those, too, until its deadline", () => {
