@@ -19,6 +19,9 @@ export interface RunEvidence extends Appeared, BlockingEvidence {
 /** One that had just begun, the pause after it (feeds/pace.ts), and the next one. */
 const walksUntilRead = 7;
 
+/** The longest pause between two walks of a list that is read as it should be; of a short deadline a quarter. */
+const freshForMs = 60_000;
+
 type Activities = Pick<RunEvidence, "ours" | "mayBeOurs" | "confidence">;
 
 /** Where another start's activities may be ours, and ours its, only what all of them say is true of this one. */
@@ -117,7 +120,7 @@ function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence
   };
 }
 
-/** Of a run that nobody could see after its deadline it is not known whether it had ended by then: one more reading is waited for. */
+/** Of a run that nobody saw right before its deadline it is not known whether it had ended by then: one more reading is waited for. */
 function overdue(follow: Policy["follow"], evidence: RunEvidence): Ending | undefined {
   const { nowMs, sentAtMs, newConflicts } = evidence;
   const deadlineMs = sentAtMs + follow.deadlineMs;
@@ -125,7 +128,8 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): Ending | unde
   const lists = [evidence.activities, evidence.conflictDetails];
   const readUntilMs = Math.min(...lists.map(({ walkStartedAtMs = 0 }) => walkStartedAtMs));
   // One that was seen finished is settled as soon as its conflicts are read.
-  if (readUntilMs >= deadlineMs && !isFinished(evidence)) {
+  const freshFromMs = deadlineMs - Math.min(freshForMs, follow.deadlineMs / 4);
+  if (readUntilMs >= freshFromMs && !isFinished(evidence)) {
     const seen = [whatWasSeen(evidence), tellWaiting(evidence.approvals)].filter(Boolean).join("; ");
     const detail = `not settled within its deadline: ${seen}`;
     return { status: "timed-out", evidence: "none", reason: "deadline", detail, newConflicts };
