@@ -133,9 +133,20 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const kept = { pauses: new Pauses(store), quarantines: new Quarantines(store), policy: parts.policy };
     const pauses = createPauseWatch(() => readKeptPauses(kept), log);
     const mayPlan = () => guard.isSafe();
+    const losses = () => guard.losses;
     const onLooked = () => metrics?.beat("scheduler");
     const { enqueue } = parts;
-    scheduler = new Scheduler({ policies: set.policies, ledger, enqueue, pauses, mayPlan, chains, onLooked, log });
+    scheduler = new Scheduler({
+      policies: set.policies,
+      ledger,
+      enqueue,
+      pauses,
+      mayPlan,
+      losses,
+      chains,
+      onLooked,
+      log,
+    });
     components.push(scheduler);
   }
   const adopt = (next: PolicySet) => {

@@ -31,7 +31,7 @@ import { readSettings } from "./config/settings.ts";
 import { systemClock } from "./core/clock.ts";
 import { OutOfReachError, UsageError } from "./core/errors.ts";
 import { silentLog } from "./core/event-log.ts";
-import { withoutKnownSecrets, withoutSecrets } from "./core/secrets.ts";
+import { withoutCutSecrets, withoutKnownSecrets, withoutSecrets } from "./core/secrets.ts";
 import { version } from "./core/version.ts";
 
 const inputBytesMax = 1_048_576;
@@ -47,6 +47,7 @@ export async function main(args: string[], stop: AbortController): Promise<numbe
       stop.abort();
     });
   }
+  netUnder(process.stderr);
   const io = createIo(stop.signal);
   const exitCode = await createProgram(io)
     .parseAsync(args, { from: "user" })
@@ -56,6 +57,16 @@ export async function main(args: string[], stop: AbortController): Promise<numbe
     );
   await Promise.all([process.stdout, process.stderr].map((stream) => takenBy(stream, stop.signal)));
   return hasReader ? exitCode : 0;
+}
+
+/** Libraries print there too, with DEBUG or NODE_DEBUG all that they send: passwords and headers included. */
+function netUnder(stream: NodeJS.WriteStream): void {
+  const write = stream.write.bind(stream);
+  type Written = (error?: Error | null) => void;
+  stream.write = (chunk: string | Uint8Array, encoding?: BufferEncoding | Written, written?: Written): boolean => {
+    const text = withoutCutSecrets(typeof chunk === "string" ? chunk : Buffer.from(chunk).toString());
+    return typeof encoding === "function" ? write(text, encoding) : write(text, encoding, written);
+  };
 }
 
 /** Waits until the reader has taken what was written: a pipe takes 64 KiB at once, and what is left would be lost at the exit. */
@@ -142,16 +153,14 @@ function createIo(signal: AbortSignal): CommandIo {
   const settings = readSettings();
   return {
     out: (line) => process.stdout.write(`${withoutKnownSecrets(line)}\n`),
-    err: (line) => process.stderr.write(`${withoutSecrets(line)}\n`),
-    ...(process.stderr.isTTY === true
-      ? { progress: (text) => process.stderr.write(`\r\u001b[K${withoutSecrets(text)}`) }
-      : {}),
+    err: (line) => process.stderr.write(`${line}\n`),
+    ...(process.stderr.isTTY === true ? { progress: (text) => process.stderr.write(`\r\u001b[K${text}`) } : {}),
     colours: process.stdout.isTTY === true && !settings.noColor,
     settings,
     taken: () => takenBy(process.stdout, signal),
     readInput,
     ...(process.stdin.isTTY === true && process.stderr.isTTY === true
-      ? { ask: (question) => ask(withoutSecrets(question), signal) }
+      ? { ask: (question) => ask(question, signal) }
       : {}),
     signal,
     exitCode: 0,

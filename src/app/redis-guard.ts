@@ -1,7 +1,9 @@
 // The guard over Redis: once a second a beat (is it the one it was?), once a minute a check (may it be trusted?). Tells the log each
 // change once, tells scheduler and start journal whether they may go on, and the health server why not. Built by app.ts.
+
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
+import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import type { Store } from "../store/redis.ts";
@@ -49,6 +51,7 @@ export class RedisGuard implements Component {
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #busy: Promise<void> | undefined;
   #isStopped = false;
+  #losses = 0;
   #endBeats: (() => void) | undefined;
 
   constructor(options: RedisGuardOptions) {
@@ -70,6 +73,11 @@ export class RedisGuard implements Component {
   /** Whether Redis did what it should within the last five seconds. */
   isUp(): boolean {
     return systemClock.monotonicMs() - this.#beatenAtMs <= silenceMsMax;
+  }
+
+  /** How often Redis was found to be another one, or to have forgotten something. */
+  get losses(): number {
+    return this.#losses;
   }
 
   /** What Redis said of itself at the last check; undefined before the first. */
@@ -113,6 +121,7 @@ export class RedisGuard implements Component {
       if (this.#problems.length > 0 || systemClock.monotonicMs() >= dueAtMs) await this.#check();
       const beat = await this.#answer(this.watch.beat());
       this.#beatenAtMs = systemClock.monotonicMs();
+      if (beat.isAnother || beat.isNewHere || beat.losses.length > 0) this.#losses += 1;
       // Said once: what comes after it may fail.
       this.#tellBeat(beat);
       if (beat.isAnother || beat.isNewHere) {
@@ -122,7 +131,7 @@ export class RedisGuard implements Component {
         await this.#check();
       }
     } catch (error) {
-      this.#failure = error instanceof Error ? error.message : String(error);
+      this.#failure = errorText(error);
     }
   }
 

@@ -1,4 +1,5 @@
 // Writes the audit record of a change made with `syncline api`, where a Redis is named: the command works without one. Called by api.ts.
+import { errorText } from "../core/errors.ts";
 import { factsOf } from "../service/operations.ts";
 import { openStore, type RedisTarget } from "../store/redis.ts";
 import type { ApiRequest } from "./api-request.ts";
@@ -33,6 +34,6 @@ export async function recordApiCall(
       await store.close();
     }
   } catch (error) {
-    io.err(`done, but not in the record of changes: ${error instanceof Error ? error.message : String(error)}`);
+    io.err(`done, but not in the record of changes: ${errorText(error)}`);
   }
 }

@@ -4,7 +4,7 @@ import { Command } from "commander";
 import type { PolicySet, ServiceSettings } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
-import { UsageError } from "../core/errors.ts";
+import { errorText, UsageError } from "../core/errors.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import type { SyncService } from "../service/client.ts";
@@ -117,7 +117,7 @@ async function askRedis(set: PolicySet, target: RedisTarget): Promise<readonly F
     return [...findings, ...(await checkPresence(set, store)), ...sinks];
   } catch (error) {
     if (!isRedisOutage(error) && !(error instanceof NewerVersionError)) throw error;
-    const what = `what goes on cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    const what = `what goes on cannot be read: ${errorText(error)}`;
     const cure = "look at the lines about Redis; a newer version of Syncline needs a newer doctor";
     return [...findings, { check: "replicas", subject: "", level: "problem", what, cure }];
   } finally {

@@ -20,6 +20,7 @@ export function storyText(story: SlotStory, timezone: string): string {
   for (const task of story.tasks.slice(0, tasksShownMax)) lines.push(...taskLines(task));
   if (story.tasks.length > tasksShownMax)
     lines.push(`  and ${story.tasks.length - tasksShownMax} more; --json has all`);
+  if (story.held !== null) lines.push(`  held back now: ${story.held}`);
   for (const pause of story.pauses)
     lines.push(`  paused now: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`);
   if (story.isSlot) lines.push(`  next slot: ${both(story.next)}`);
@@ -33,10 +34,14 @@ function taskLines(task: TaskStory): string[] {
     return instant === null ? [] : [`${step} ${sinceDue(Date.parse(instant) - dueMs)}`];
   });
   const lines = [`  task ${task.taskId}`, `    due ${showInstant(dueMs)}${steps.map((step) => `, ${step}`).join("")}`];
-  if (task.lost !== null) lines.push(`    the answer to its start got lost: ${task.lost}`);
+  // Its first word is the kind of loss, for machines.
+  if (task.lost !== null) lines.push(`    no good answer to its start: ${task.lost.replace(/^[a-z]+: /, "")}`);
   if (task.outcome !== null) {
-    const { status, evidence, reason, detail } = task.outcome;
-    lines.push(`    ${status} (${reason}, evidence ${evidence}): ${detail}`);
+    const { status, evidence, reason, detail, confidence, sends = 1 } = task.outcome;
+    const known = [reason, `evidence ${evidence}`];
+    if (confidence !== undefined) known.push(`confidence ${confidence}`);
+    if (sends > 1) known.push(`${sends} requests`);
+    lines.push(`    ${status} (${known.join(", ")}): ${detail}`);
   } else {
     const queue = task.queue === null ? "not in the queue" : `${task.queue} in the queue`;
     lines.push(`    no outcome yet: ${queue}, start ${task.journal === "none" ? "not begun" : task.journal}`);

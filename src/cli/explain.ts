@@ -7,6 +7,7 @@ import { Producer } from "../queue/producer.ts";
 import { parseWallTime } from "../schedule/local-time.ts";
 import { type AskedTime, slotsAround, slotsUpTo } from "../schedule/slots-around.ts";
 import { ChainBook } from "../store/chain-book.ts";
+import { readGateStatus } from "../store/gate-status.ts";
 import { History } from "../store/history.ts";
 import { Leases } from "../store/leases.ts";
 import { Pauses } from "../store/pauses.ts";
@@ -69,6 +70,7 @@ export function explainCommand(io: CommandIo): Command {
           leases: new Leases(store),
           pauses: new Pauses(store),
           chains: new ChainBook(store),
+          gate: (service: string) => readGateStatus(store, service),
           producer,
         };
         const story = await tellStory(policy, { asked: time ?? null, around, nowMs }, places);

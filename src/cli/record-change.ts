@@ -1,4 +1,5 @@
 // Writes the audit record of a change by hand. Called by every command that changes something for others, after it did.
+import { errorText } from "../core/errors.ts";
 import { Changes } from "../store/changes.ts";
 import type { Store } from "../store/redis.ts";
 import type { Change } from "../tasks/change.ts";
@@ -13,6 +14,6 @@ export async function recordChange(store: Store, io: CommandIo, done: DoneByHand
   try {
     await new Changes(store).add({ actor: currentActor(), ...done });
   } catch (error) {
-    io.err(`done, but not in the record of changes: ${error instanceof Error ? error.message : String(error)}`);
+    io.err(`done, but not in the record of changes: ${errorText(error)}`);
   }
 }

@@ -4,14 +4,17 @@ import type { Policy } from "../config/policy-set.ts";
 import type { SlotsAround } from "../schedule/slots-around.ts";
 import { tellNoRecord, tellRecord } from "../schedule/tell-record.ts";
 import type { ChainBook } from "../store/chain-book.ts";
+import type { GateStatus } from "../store/gate-status.ts";
 import type { Leases } from "../store/leases.ts";
 import type { Pauses } from "../store/pauses.ts";
 import type { LedgerHoldings } from "../store/slot-ledger.ts";
+import type { Outcome } from "../tasks/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../tasks/pause.ts";
 import type { SlotRecord } from "../tasks/slot-record.ts";
 import type { Task } from "../tasks/task.ts";
 import { taskId } from "../tasks/task-id.ts";
 import type { TaskPlaces } from "./open-tasks.ts";
+import { tellHeld } from "./service-words.ts";
 
 /** The story of one task. Instants are ISO 8601 UTC; null: it did not happen, or is not known any more. */
 export interface TaskStory {
@@ -31,6 +34,10 @@ export interface TaskStory {
     readonly evidence: string;
     readonly reason: string;
     readonly detail: string;
+    /** Whose the activities are that it rests on: certain, likely or ambiguous. */
+    readonly confidence?: string;
+    /** How many requests went out; absent where none did. */
+    readonly sends?: number;
   } | null;
   /** The task that holds the sync job, when this one waits for it. */
   readonly waitsFor: string | null;
@@ -54,6 +61,8 @@ export interface SlotStory {
   readonly covers: readonly string[];
   readonly tasks: readonly TaskStory[];
   readonly pauses: readonly Pause[];
+  /** Why tasks without an outcome are held back right now: the service is down, or asked for patience; null when it does not. */
+  readonly held: string | null;
 }
 
 /** Where the parts of a story are. */
@@ -61,6 +70,7 @@ export interface StoryPlaces extends TaskPlaces {
   readonly leases: Leases;
   readonly pauses: Pauses;
   readonly chains: ChainBook;
+  readonly gate: (service: string) => Promise<GateStatus>;
 }
 
 const tasksMax = 1_000;
@@ -77,6 +87,9 @@ export async function tellStory(
   const holdings = await places.ledger.holdings(policy.name);
   const record = holdings.records.find((one) => one.slotMs === slotMs);
   const pauses = (await places.pauses.all()).filter((pause) => isInForce(pause, nowMs) && isAbout(pause, policy));
+  const tasks = record === undefined ? [] : await tasksOf(policy, { record, records: holdings.records }, places);
+  const isOpen = tasks.some(({ outcome }) => outcome === null);
+  const held = isOpen ? tellHeld(policy.service, await places.gate(policy.service), nowMs) : undefined;
   return {
     policy: policy.name,
     asked,
@@ -90,8 +103,9 @@ export async function tellStory(
     covers: holdings.records
       .filter(({ state, detail }) => state === "coalesced" && detail === isoOf(slotMs))
       .map((one) => new Date(one.slotMs).toISOString()),
-    tasks: record === undefined ? [] : await tasksOf(policy, { record, records: holdings.records }, places),
+    tasks,
     pauses,
+    held: held ?? null,
   };
 }
 
@@ -157,8 +171,22 @@ async function taskStory(task: NamedTask, { history, journal, producer, leases }
   };
 }
 
-function pickOutcome({ status, evidence, reason, detail }: NonNullable<TaskStory["outcome"]>): TaskStory["outcome"] {
-  return { status, evidence, reason, detail };
+function pickOutcome({
+  status,
+  evidence,
+  reason,
+  detail,
+  confidence,
+  sends,
+}: Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">): TaskStory["outcome"] {
+  return {
+    status,
+    evidence,
+    reason,
+    detail,
+    ...(confidence === undefined ? {} : { confidence }),
+    ...(sends === undefined ? {} : { sends }),
+  };
 }
 
 function isoOf(instantMs: number | undefined): string | null {

@@ -1,12 +1,12 @@
 // `syncline status`: which services are well, asked to be left alone or down, which policies are in quarantine, what waits for sinks, and who is alive.
 import { Command } from "commander";
-import { formatDuration } from "../core/duration.ts";
 import { type GateStatus, readGateStatus } from "../store/gate-status.ts";
 import { type Presence, readPresence } from "../store/presence.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { openStore, redisTimeMs } from "../store/redis.ts";
 import { isInForce, type Pause } from "../tasks/pause.ts";
 import type { CommandIo } from "./command-io.ts";
+import { tellBreaker, tellThrottle } from "./service-words.ts";
 import {
   configOption,
   loadPoliciesOrThrow,
@@ -110,20 +110,4 @@ function tellSinks(sinks: readonly SinkState[], colours: boolean): string {
 function showPresence({ schedulers, workers, unnamed }: Presence): string {
   const older = unnamed === 0 ? "" : `, ${unnamed} of an older version`;
   return `${schedulers} with the role scheduler, ${workers} with the role worker${older}`;
-}
-
-function tellBreaker({ breaker, openSinceMs, nextProbeMs, failures, lastFailure }: GateStatus, nowMs: number): string {
-  if (breaker === "closed") return failures === 0 ? "closed" : `closed, ${failures} failed in a row (${lastFailure})`;
-  const next = Math.max((nextProbeMs ?? nowMs) - nowMs, 0);
-  return `open since ${showInstant(openSinceMs ?? nowMs)} (${lastFailure}), next probe in ${seconds(next)}`;
-}
-
-function tellThrottle({ throttledUntilMs }: GateStatus, nowMs: number): string {
-  return throttledUntilMs === undefined
-    ? "no"
-    : `until ${showInstant(throttledUntilMs)}, for ${seconds(throttledUntilMs - nowMs)}`;
-}
-
-function seconds(durationMs: number): string {
-  return formatDuration(Math.ceil(durationMs / 1_000) * 1_000);
 }

@@ -4,6 +4,8 @@
 
 const secretLengthMin = 8;
 const secretsMax = 500;
+/** A piece of a secret that is cut off shows more than a word might, from here on. */
+const beginningMin = 16;
 const mark = "[…]";
 
 /** How long a secret is remembered: what is read again and again until newer ones push it out, what is read once at the start for good. */
@@ -69,4 +71,19 @@ export function withoutSecretShapes(text: string): string {
 /** Takes noted secrets and what looks like one out of a text. For what is said about things: logs, errors, notes. */
 export function withoutSecrets(text: string): string {
   return withoutSecretShapes(withoutKnownSecrets(text));
+}
+
+/** As withoutSecrets, and without the beginnings of noted secrets: whoever prints what it sends cuts it off somewhere. For what others print. */
+export function withoutCutSecrets(text: string): string {
+  let result = withoutSecrets(text);
+  for (const secret of longestFirst) {
+    if (secret.length <= beginningMin) continue;
+    const beginning = secret.slice(0, beginningMin);
+    for (let at = result.indexOf(beginning); at >= 0; at = result.indexOf(beginning, at)) {
+      let end = at + beginningMin;
+      while (end < result.length && result[end] === secret[end - at]) end += 1;
+      result = result.slice(0, at) + mark + result.slice(end);
+    }
+  }
+  return result;
 }

@@ -50,11 +50,18 @@ export function createItemReader(list: ListName, mapping: ItemMapping = {}): Ite
   let last = "";
   let failedItem = "";
   const evaluate = (fact: keyof ItemMapping, item: unknown): unknown => {
-    try {
-      return expressions.get(fact)?.evaluate({ item });
-    } catch (error) {
+    const note = (why: string) => {
       count += 1;
-      last = `${fact}: ${error instanceof Error ? (error.message.split("\n", 1)[0] ?? "") : String(error)}`;
+      last = `${fact}: ${why}`;
+    };
+    try {
+      const value = expressions.get(fact)?.evaluate({ item });
+      // An empty text is a field that nobody filled in.
+      const isWrong = value !== undefined && value !== "" && !wanted[fact].fits(value);
+      if (isWrong) note(tellKind(fact, value));
+      return value;
+    } catch (error) {
+      note(firstLine(error));
       return undefined;
     }
   };
@@ -103,8 +110,11 @@ export function checkOnItem(fact: keyof ItemMapping, text: string, item: unknown
   } catch (error) {
     return firstLine(error);
   }
-  const { what, fits } = wanted[fact];
-  return fits(value) ? undefined : `gives ${kindOf(value)}, and ${what} is wanted`;
+  return wanted[fact].fits(value) ? undefined : tellKind(fact, value);
+}
+
+function tellKind(fact: keyof ItemMapping, value: unknown): string {
+  return `gives ${kindOf(value)}, and ${wanted[fact].what} is wanted`;
 }
 
 function kindOf(value: unknown): string {

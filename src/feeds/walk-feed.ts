@@ -83,7 +83,11 @@ export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSi
   const isAwaited = (await parts.book.waiting(feed, nowMs)) > 0;
   if (given === undefined && !isAwaited) return done;
   const lastWalkMs = before.walkTookMs ?? (before.walkEndedAtMs ?? 0) - (before.walkStartedAtMs ?? 0);
-  const earliestMs = (before.walkEndedAtMs ?? 0) + walkGapMs(parts.pace, lastWalkMs);
+  // After a failure whoever is in a hurry waits, too: a list that cannot be read is no better a moment later.
+  const earliestMs = Math.max(
+    (before.walkEndedAtMs ?? 0) + walkGapMs(parts.pace, lastWalkMs),
+    (before.failedAtMs ?? 0) + parts.pace.fastestMs,
+  );
   if (given === undefined && nowMs < earliestMs) return snooze(earliestMs);
   const hold = given === undefined ? await parts.held(feed.service) : undefined;
   if (hold !== undefined && hold.waitMs > 0) return snooze(nowMs + hold.waitMs);

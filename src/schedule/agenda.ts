@@ -84,6 +84,20 @@ export class Agenda {
     return new Set([...this.#entries.keys(), ...this.#chained.keys()]);
   }
 
+  /** All of them, to ask for their marks anew. */
+  schedules(): ScheduledPolicy[] {
+    const own = [...this.#entries].map(([policy, { source }]) => ({ policy, schedule: source.text }));
+    return [...own, ...[...this.#chained].map(([policy, schedule]) => ({ policy, schedule }))];
+  }
+
+  /** Takes marks that Redis has instead of those known here. */
+  moveMarks(marks: ReadonlyMap<string, number>): void {
+    for (const [name, entry] of this.#entries) {
+      const markMs = marks.get(name);
+      if (markMs !== undefined && markMs !== entry.markMs) this.moveMark(entry, markMs);
+    }
+  }
+
   /** The policies with a slot at or before this instant, in the order of their files. */
   due(nowMs: number): Entry[] {
     const due: Entry[] = [];

@@ -4,9 +4,11 @@
 //   beat ─▶ newest policies ─▶ due ─▶ slots after the mark ─▶ plan (closed, paused, catch-up) ─▶ record + mark ─▶ enqueue ─▶ confirm
 //
 // The beat is only an alarm clock: one that comes late, twice or not at all changes nothing but the latency.
+
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
+import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { EnqueueTasks } from "../tasks/seams.ts";
 import { Agenda } from "./agenda.ts";
@@ -26,6 +28,8 @@ export interface SchedulerOptions {
   readonly pauses?: ReadPauses;
   /** Whether slots may be planned now; always unless given. What is due meanwhile is planned afterwards, as after an outage. */
   readonly mayPlan?: () => boolean;
+  /** How often Redis was found to be another one or to have forgotten something; 0 unless given. Each time the marks are asked for anew. */
+  readonly losses?: () => number;
   /** What goes on with the slots of policies that follow others; needed when there are any. */
   readonly chains?: Pick<Chains, "ended" | "sweep">;
   /** Told after each look that did all it should. */
@@ -54,6 +58,10 @@ export class Scheduler implements Component {
   #sweptAtMs = 0;
   #tidiedAtMs = 0;
   #failing = false;
+  /** Up to where this process has looked, by Redis; undefined before its first look. */
+  #lookedAtMs: number | undefined;
+  /** The losses of Redis that the marks here know of. */
+  #lossesKnown = 0;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -88,6 +96,9 @@ export class Scheduler implements Component {
     const nowMs = await this.#options.ledger.nowMs();
     // After the time, so that no pause is missed that holds at a slot which is due.
     const moment = { nowMs, pauses: (await this.#options.pauses?.(nowMs)) ?? [] };
+    const losses = this.#options.losses?.() ?? 0;
+    if (losses !== this.#lossesKnown) await this.#renewMarks(nowMs);
+    this.#lossesKnown = losses;
     await this.#planDue(moment);
     if (this.#wanted !== undefined) {
       // Adopting moves the marks of changed schedules: what is due by then gets its records first.
@@ -97,6 +108,7 @@ export class Scheduler implements Component {
       await this.#adopt(this.#wanted, nowMs);
       await this.#planDue(moment);
     }
+    this.#lookedAtMs = nowMs;
     if (nowMs - this.#sweptAtMs >= sweepEveryMs) await this.#sweep(nowMs);
     if (nowMs - this.#tidiedAtMs >= tidyEveryMs) {
       await this.#options.ledger.tidy(this.#agenda.names(), nowMs);
@@ -153,15 +165,11 @@ export class Scheduler implements Component {
   async #carryOut(batch: readonly PlannedEntry[], nowMs: number): Promise<void> {
     const { ledger, enqueue } = this.#options;
     const answers = await ledger.record(batch.map(({ step }) => step));
-    const lost = batch.filter((_, index) => answers[index]?.markMs === undefined);
-    // Without a mark Redis has lost its memory: begin anew from now instead of making up for what nobody knows.
-    const anew = await ledger.marks(
-      lost.map(({ entry }) => ({ policy: entry.policy.name, schedule: entry.source.text })),
-      nowMs,
-    );
     for (const [index, { entry }] of batch.entries()) {
-      this.#agenda.moveMark(entry, answers[index]?.markMs ?? anew.get(entry.policy.name) ?? nowMs);
+      const { markMs } = answers[index] ?? {};
+      if (markMs !== undefined) this.#agenda.moveMark(entry, markMs);
     }
+    if (answers.some(({ markMs }) => markMs === undefined)) await this.#renewMarks(nowMs);
     const recorded = batch.filter((_, index) => answers[index]?.recorded === true);
     if (recorded.length === 0) return;
     await enqueue(recorded.flatMap(({ step }) => step.tasks));
@@ -175,6 +183,15 @@ export class Scheduler implements Component {
         over.map(({ slotMs }) => slotMs),
       );
     }
+  }
+
+  /**
+   * Redis has lost its memory: begin anew where this process looked last, instead of making up for what nobody knows. What is due since
+   * then and may have been started by others ends as unknown (store/redis-watch.ts). All policies at once, not each when it is due.
+   */
+  async #renewMarks(nowMs: number): Promise<void> {
+    const sinceMs = Math.min(nowMs, this.#lookedAtMs ?? nowMs);
+    this.#agenda.moveMarks(await this.#options.ledger.marks(this.#agenda.schedules(), sinceMs));
   }
 
   #logPlan(policy: string, plan: SlotPlan, nowMs: number): void {
@@ -201,7 +218,6 @@ export class Scheduler implements Component {
     if ((error !== undefined) === this.#failing) return;
     this.#failing = error !== undefined;
     if (error === undefined) this.#options.log.info("scheduler.recovered");
-    else
-      this.#options.log.error("scheduler.failing", { message: error instanceof Error ? error.message : String(error) });
+    else this.#options.log.error("scheduler.failing", { message: errorText(error) });
   }
 }

@@ -26,7 +26,7 @@ export function parseRetryAfter(
 ): number | undefined {
   if (retryAfter === undefined) return undefined;
   const text = retryAfter.trim();
-  if (/^\d{1,15}$/.test(text)) return clamp(Number(text) * 1_000);
+  if (/^\d+$/.test(text)) return clamp(Number(text) * 1_000);
   const untilMs = parseHttpDate(text);
   return untilMs === undefined ? undefined : clamp(untilMs - Math.min(nowMs, parseHttpDate(date) ?? nowMs));
 }

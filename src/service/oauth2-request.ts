@@ -64,6 +64,7 @@ export async function askForToken(client: OAuth2Client, options: AskOptions): Pr
     throw new TokenError(`client secret file ${client.clientSecretFile} is empty: put the secret there`);
   noteSecret(secret);
   const url = new URL(client.tokenUrl);
+  noteSecret(url.search);
   const server = { issuer: url.origin, token_endpoint: url.href };
   const identity = { client_id: client.clientId };
   const auth = client.auth === "post" ? oauth.ClientSecretPost(secret) : oauth.ClientSecretBasic(secret);

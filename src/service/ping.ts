@@ -1,5 +1,6 @@
 // Asks a URL that is no service: the heartbeat of a policy (telling/heartbeats.ts). Sends nothing but its own name, follows no redirect, and
 // never says the URL, which may be a secret.
+import { noteSecret } from "../core/secrets.ts";
 import { tlsHint } from "./tls-hint.ts";
 import { Transport } from "./transport.ts";
 
@@ -26,10 +27,12 @@ export interface Pinger {
 export function createPinger(): Pinger {
   const transport = new Transport(8);
   return {
-    ping: async (url, signal) => {
+    ping: async (text, signal) => {
+      const url = new URL(text);
+      for (const part of [url.pathname, url.search]) noteSecret(part);
       const result = await transport.send({
         method: "GET",
-        url: new URL(url),
+        url,
         headers: { "user-agent": "syncline" },
         isFresh: true,
         timeouts,

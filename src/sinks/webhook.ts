@@ -25,8 +25,9 @@ const refusals = new Set([400, 406, 413, 414, 415, 422, 431]);
 /** Makes a webhook. Opens nothing yet. */
 export function createWebhook(settings: WebhookSettings, clock: Pick<Clock, "nowMs"> = systemClock): Sink {
   const url = new URL(settings.url);
-  // The whole path of a chat's address is its password.
-  if (settings.format !== "cloudevents") noteSecret(`${url.pathname}${url.search}`, "lasting");
+  // The whole path of a chat's address is its password; of others, what stands behind it may be one.
+  if (settings.format !== "cloudevents") noteSecret(url.pathname, "lasting");
+  noteSecret(url.search, "lasting");
   const transport = new Transport(1);
   return {
     deliver: async (notice, signal) => {

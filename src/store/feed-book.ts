@@ -59,8 +59,9 @@ export interface FeedStatus {
   readonly grewAtMs: number | undefined;
   /** When somebody last began to wait. */
   readonly wantedAtMs: number | undefined;
-  /** Since when walks fail, and why; undefined while they work. */
+  /** Since when walks fail, when the last one did, and why; undefined while they work. */
   readonly failingSinceMs: number | undefined;
+  readonly failedAtMs?: number | undefined;
   readonly failure: string | undefined;
 }
 
@@ -150,6 +151,7 @@ export class FeedBook {
       grewAtMs: instant("grewAtMs"),
       wantedAtMs: instant("wantedAtMs"),
       failingSinceMs: instant("failingSinceMs"),
+      failedAtMs: instant("failedAtMs"),
       failure: fields["failure"],
     };
   }

@@ -19,7 +19,7 @@ if ARGV[4] == '1' then redis.call('HSET', KEYS[1], 'wholeSinceMs', ARGV[1]) end
 redis.call('HINCRBY', KEYS[1], 'walks', 1)
 redis.call('HSETNX', KEYS[1], 'generationSinceMs', now)
 redis.call('HINCRBY', KEYS[1], 'wholeWalks', ARGV[4])
-redis.call('HDEL', KEYS[1], 'failingSinceMs', 'failure')
+redis.call('HDEL', KEYS[1], 'failingSinceMs', 'failedAtMs', 'failure')
 ${told}
 ${writeCensusLua}
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
@@ -35,7 +35,7 @@ return redis.call('HINCRBY', KEYS[1], 'generation', 1)`);
 /** Notes that a walk failed. KEYS: status. ARGV: why, how long it is kept. */
 export const failScript = createScript(`${now}
 redis.call('HSETNX', KEYS[1], 'failingSinceMs', now)
-redis.call('HSET', KEYS[1], 'failure', ARGV[1])
+redis.call('HSET', KEYS[1], 'failure', ARGV[1], 'failedAtMs', now)
 ${told}
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1`);

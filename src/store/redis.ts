@@ -39,8 +39,11 @@ export async function openStore(target: RedisTarget, onError: (message: string) 
     redis.disconnect();
     // The library talks of its options when it gives up; what the socket said helps more.
     const reason = lastError || (error instanceof Error ? error.message : String(error));
+    const [code = ""] = /^(NOAUTH|WRONGPASS|NOPERM)\b/.exec(reason) ?? [];
     throw new OutOfReachError(
-      `Redis at ${showRedisAddress(target.url)} does not answer (${reason}). Is it running? Set REDIS_URL.`,
+      code === ""
+        ? `Redis at ${showRedisAddress(target.url)} does not answer (${reason}). Is it running? Set REDIS_URL.`
+        : `Redis at ${showRedisAddress(target.url)} refuses this user or password (${code}). Check REDIS_PASSWORD_FILE, REDIS_PASSWORD and REDIS_URL; docs/redis.md says which rights a user needs.`,
     );
   }
   return {

@@ -1,6 +1,8 @@
 // Dead man's switches: asks a policy's heartbeat URL after its success. What is due stands in Redis (the teller notes it in the step that
 // passes the success), so it outlives a process; the latest success is enough. Run by the teller's holder of the lease; delays nobody.
+
 import { type Clock, systemClock } from "../core/clock.ts";
+import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 
 /** What heartbeats need of the telling book. */
@@ -39,7 +41,7 @@ export class Heartbeats {
   /** Sends what is due, unless it is at it already. Resolves when that is done. */
   look(): Promise<void> {
     this.#busy ??= this.#sendAll()
-      .catch((error: unknown) => this.#warn("", error instanceof Error ? error.message : String(error)))
+      .catch((error: unknown) => this.#warn("", errorText(error)))
       .finally(() => {
         this.#busy = undefined;
       });

@@ -1,8 +1,10 @@
 // The teller: reads what happened, decides who is told what (pass.ts), hands it over, and then saves how far it has come. One works at a
 // time over all replicas: whoever has the lease. It hands over before it saves, so a death in between repeats notices, with the same ids, and
 // loses none. Built by app/create-telling.ts. Never sends anything itself: that is the sinks' business.
+
 import type { PolicySet } from "../config/policy-set.ts";
 import type { Component } from "../core/component.ts";
+import { errorText } from "../core/errors.ts";
 import type { TellingEvent } from "../tasks/telling-event.ts";
 import type { Telling } from "./notices.ts";
 import {
@@ -92,8 +94,7 @@ export class Teller implements Component {
         if (this.#failing) log.info("telling.recovered");
         this.#failing = false;
       } catch (error) {
-        if (!this.#failing)
-          log.warn("telling.failing", { message: error instanceof Error ? error.message : String(error) });
+        if (!this.#failing) log.warn("telling.failing", { message: errorText(error) });
         this.#failing = true;
         // Another replica may be able to: one of a newer version, or with a better way to Redis.
         await book.leave(owner).catch(() => {});

@@ -17,15 +17,17 @@ export interface FollowedRun {
 
 /**
  * When to look again: a fifth of the run's age from now, or of the time since its end was seen, inside the bounds; after the long sleep
- * where a walk wakes it, or a fifth of its patience. No later than its deadline.
+ * where a walk wakes it, or a fifth of its patience. No later than its deadline, and after that as at its end.
  */
 export function nextLookMs(run: FollowedRun, timing: Pick<WorkTiming, "followPaceMs" | "wokenPaceMs">): number {
   const { nowMs, sentAtMs, deadlineMs, finishSeenAtMs, attributable, patienceMs } = run;
   const [leastMs, mostMs] = timing.followPaceMs;
-  const paceMs = Math.min(mostMs, Math.max(leastMs, (nowMs - (finishSeenAtMs ?? sentAtMs)) / 5));
+  const isOverdue = nowMs >= deadlineMs;
+  const sinceMs = isOverdue ? deadlineMs : (finishSeenAtMs ?? sentAtMs);
+  const paceMs = Math.min(mostMs, Math.max(leastMs, (nowMs - sinceMs) / 5));
   const sleepMs =
-    attributable && finishSeenAtMs === undefined
+    attributable && finishSeenAtMs === undefined && !isOverdue
       ? Math.min(timing.wokenPaceMs, Math.max(leastMs, patienceMs / 5))
       : paceMs;
-  return nowMs < deadlineMs ? Math.min(nowMs + sleepMs, deadlineMs) : nowMs + sleepMs;
+  return isOverdue ? nowMs + sleepMs : Math.min(nowMs + sleepMs, deadlineMs);
 }

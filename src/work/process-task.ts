@@ -1,7 +1,9 @@
 // What a worker does with a task: one step, then a verdict for the queue, and at the end exactly one outcome. Called by the consumers.
+
 import { randomUUID } from "node:crypto";
 import { backoffMs } from "../core/backoff.ts";
 import { systemClock } from "../core/clock.ts";
+import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import type { Ended, Recorder } from "../outcome/recorder.ts";
@@ -187,7 +189,7 @@ async function finish(
 /** What waits for this task may go on. Its own ending stands: whatever fails here is made good by the scheduler's sweep. */
 async function release(task: Task, { chains, log }: WorkParts): Promise<void> {
   await chains.released(task).catch((error: unknown) => {
-    log.warn("chain.delayed", { taskId: task.id, message: error instanceof Error ? error.message : String(error) });
+    log.warn("chain.delayed", { taskId: task.id, message: errorText(error) });
   });
 }
 

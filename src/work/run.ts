@@ -91,8 +91,10 @@ async function prepare(task: Task, { parts, policy, claim }: Preparation): Promi
     await follow(task, parts, { nowMs, hurry: true });
     return { step: "snooze", untilMs: nowMs + 250 };
   }
+  // Where nobody could look: what is found since then and says that it began after the start is of it all the same.
+  const knownSeq = baseline.activities === null ? (await parts.book.status(feedOf(task, "activities"))).seq : undefined;
   if (!isComplete) parts.log.warn("run.without-baseline", { policy: task.policy, taskId: task.id });
-  return sendStart(task, { parts, claim, baseline: writeBaseline(baseline), acceptedEnds: false });
+  return sendStart(task, { parts, claim, baseline: writeBaseline(baseline), knownSeq, acceptedEnds: false });
 }
 
 async function followRun(
@@ -121,7 +123,9 @@ async function followRun(
       from,
     );
   }
-  await follow(task, parts, { nowMs, hurry: false });
+  const deadlineMs = sentAtMs + policy.follow.deadlineMs;
+  // Whether it had ended by then is only seen in a walk after it.
+  await follow(task, parts, { nowMs, hurry: nowMs >= deadlineMs });
   const appeared = await appearedSince(task, parts, entry);
   const finishSeenAtMs = isFinished(appeared) ? await parts.journal.finishSeen(task.id) : undefined;
   if (finishSeenAtMs !== undefined && entry.finishSeenAtMs === undefined)
@@ -133,8 +137,8 @@ async function followRun(
     return end({ ...ending, ...conflicts, startedAtMs: sentAtMs, answerLost, sends: entry.sends }, from);
   }
   const { attributable } = appeared;
-  const { deadlineMs, blockedAfterMs, unreadableForMs } = policy.follow;
+  const { blockedAfterMs, unreadableForMs } = policy.follow;
   const patienceMs = Math.min(blockedAfterMs ?? unreadableForMs, unreadableForMs);
-  const run = { nowMs, sentAtMs, deadlineMs: sentAtMs + deadlineMs, finishSeenAtMs, attributable, patienceMs };
+  const run = { nowMs, sentAtMs, deadlineMs, finishSeenAtMs, attributable, patienceMs };
   return { step: "snooze", untilMs: nextLookMs(run, parts.timing) };
 }

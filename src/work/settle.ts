@@ -16,6 +16,12 @@ export interface RunEvidence extends Appeared, BlockingEvidence {
   readonly finishSeenAtMs: number | undefined;
 }
 
+/** One that had just begun, the pause after it (feeds/pace.ts), and the next one. */
+const walksUntilRead = 7;
+
+/** The longest pause between two walks of a list that is read as it should be; of a short deadline a quarter. */
+const freshForMs = 60_000;
+
 type Activities = Pick<RunEvidence, "ours" | "mayBeOurs" | "confidence">;
 
 /** Where another start's activities may be ours, and ours its, only what all of them say is true of this one. */
@@ -54,8 +60,14 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): Ending
   const judged = judgedOf(evidence);
   const failed = judged.filter((item) => item.succeeded === false);
   if (failed.length > 0 && (isSure || failed.length === judged.length)) {
-    const detail = `activity ${failed[0]?.label ?? failed[0]?.id} did not succeed`;
-    return { status: "failed", evidence: isSure ? "direct" : "inferred", reason: "run-failed", detail, newConflicts };
+    const name = failed[0]?.label ?? failed[0]?.id;
+    const agree = failed.length === judged.length;
+    const detail = agree
+      ? `activity ${name} did not succeed`
+      : `${failed.length} of ${activities(judged.length)} did not succeed: ${name}`;
+    // Where they disagree, the one that failed may be of a start by hand in the same second: a run may leave several.
+    const kind = confidence === "certain" || (isSure && agree) ? "direct" : "inferred";
+    return { status: "failed", evidence: kind, reason: "run-failed", detail, newConflicts };
   }
   if (failed.length > 0) {
     const detail = `${failed.length} of ${activities(judged.length)} did not succeed, and they may be of another start`;
@@ -108,22 +120,30 @@ function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence
   };
 }
 
+/** Of a run that nobody saw right before its deadline it is not known whether it had ended by then: one more reading is waited for. */
 function overdue(follow: Policy["follow"], evidence: RunEvidence): Ending | undefined {
-  if (evidence.nowMs - evidence.sentAtMs < follow.deadlineMs) return undefined;
-  const seen = !evidence.attributable
-    ? "without a mapping the feeds cannot tell"
-    : evidence.ours.length > 0
-      ? `${activities(evidence.ours.length)} appeared, not all final`
-      : "no activity of it was seen";
-  const status = evidence.ours.length > 0 || evidence.activities.walks > 0 ? "timed-out" : "unknown";
-  const reason = status === "unknown" ? "no-evidence" : "deadline";
-  return {
-    status,
-    evidence: "none",
-    reason,
-    detail: `not settled within its deadline: ${[seen, tellWaiting(evidence.approvals)].filter(Boolean).join("; ")}`,
-    newConflicts: evidence.newConflicts,
-  };
+  const { nowMs, sentAtMs, newConflicts } = evidence;
+  const deadlineMs = sentAtMs + follow.deadlineMs;
+  if (nowMs < deadlineMs) return undefined;
+  const lists = [evidence.activities, evidence.conflictDetails];
+  const readUntilMs = Math.min(...lists.map(({ walkStartedAtMs = 0 }) => walkStartedAtMs));
+  // One that was seen finished is settled as soon as its conflicts are read.
+  const freshFromMs = deadlineMs - Math.min(freshForMs, follow.deadlineMs / 4);
+  if (readUntilMs >= freshFromMs && !isFinished(evidence)) {
+    const seen = [whatWasSeen(evidence), tellWaiting(evidence.approvals)].filter(Boolean).join("; ");
+    const detail = `not settled within its deadline: ${seen}`;
+    return { status: "timed-out", evidence: "none", reason: "deadline", detail, newConflicts };
+  }
+  const walkMs = Math.max(...lists.map(({ walkTookMs = 0 }) => walkTookMs));
+  if (nowMs < deadlineMs + follow.unreadableForMs + walkMs * walksUntilRead) return undefined;
+  const since = readUntilMs > 0 ? `not been read since ${new Date(readUntilMs).toISOString()}` : "never been read";
+  const detail = `not settled within its deadline, and the feeds have ${since}`;
+  return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
+}
+
+function whatWasSeen({ attributable, ours }: RunEvidence): string {
+  if (!attributable) return "nothing in the feeds tells whether it ended";
+  return ours.length > 0 ? `${activities(ours.length)} appeared, not all final` : "no activity of it was seen";
 }
 
 function activities(count: number): string {

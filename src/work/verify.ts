@@ -160,6 +160,12 @@ function mayYetAppear(appeared: Appeared, look: Look, { nowMs, patientUntilMs }:
 function whatWasSeen(task: Task, appeared: Appeared, look: Look): string {
   const { ours } = appeared;
   if (ours.length > 0) return `${ours.length} activities of sync job ${task.target} may be of it or of another start`;
-  if (!isLookedFor(appeared, look)) return "the feeds cannot tell";
+  if (!appeared.attributable)
+    return "whose an activity is cannot be told: map syncJobId, finished and startedAt of activities";
+  const { failure } = appeared.activities;
+  if (!isLookedFor(appeared, look))
+    return `nobody could read the activities in time${failure === undefined ? "" : `: ${failure}`}`;
+  if (appeared.syncJobSeen)
+    return `an activity of sync job ${task.target} appeared, but nothing says that it began after the start`;
   return `no activity of it appeared within ${Math.round(look.forMs / 1_000)} s`;
 }

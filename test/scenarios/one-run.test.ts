@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World, type WorldOptions } from "../support/world.ts";
+import { shortTiming, startWorld, type World, type WorldOptions } from "../support/world.ts";
 
 const redis = redisForTest();
 let world: World | undefined;
@@ -127,6 +127,17 @@ describe("one run", () => {
       sandbox: { runMs: [60_000, 60_000] },
     });
     expect(await run("story")).toMatchObject({ status: "timed-out", reason: "deadline" });
+  });
+
+  it("that started before anybody had read its feeds is told by the activity that says it began after it", async () => {
+    const { run, log } = await start({
+      policies: story(3, ", follow: { quietFor: 2s }"),
+      mapping: "timed",
+      faults: ["latency,op=GetActivities,first=1,ms=800"],
+      timing: { ...shortTiming, baselineWithinMs: 300 },
+    });
+    expect(await run("story")).toMatchObject({ status: "succeeded", evidence: "direct", confidence: "certain" });
+    expect(log.named("run.without-baseline")).toHaveLength(1);
   });
 
   it("is unknown, never failed, when its feeds cannot be read (P4)", async () => {

@@ -1,7 +1,7 @@
 // The part of `syncline doctor` about Redis: is it there, and may it be trusted. Called by doctor.ts. Reads only.
 
 import { withDeadline } from "../../core/clock.ts";
-import { OutOfReachError } from "../../core/errors.ts";
+import { errorText, OutOfReachError } from "../../core/errors.ts";
 import { openStore, type RedisTarget, type Store } from "../../store/redis.ts";
 import { findRedisFaults, type RedisFacts, readRedisFacts } from "../../store/redis-facts.ts";
 import type { Finding } from "./finding.ts";
@@ -27,7 +27,7 @@ export async function checkRedis(target: RedisTarget): Promise<RedisLook> {
   } catch (error) {
     await store?.close();
     if (store === undefined && !(error instanceof OutOfReachError)) throw error;
-    const what = error instanceof Error ? error.message : String(error);
+    const what = errorText(error);
     const cure = "check REDIS_URL or --redis-url, passwords and network policies; docs/redis.md";
     return { findings: [{ check: "redis", subject: "", level: "problem", what, cure }], store: undefined };
   }

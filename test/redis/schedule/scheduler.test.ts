@@ -26,7 +26,7 @@ function replica(
   policy: Policy,
   clock: { nowMs: number },
   enqueue: (tasks: readonly Task[]) => Promise<void>,
-  pauses: ReadPauses = async () => [],
+  { pauses = async () => [], losses }: { readonly pauses?: ReadPauses; readonly losses?: () => number } = {},
 ) {
   const onTestTime: Ledger = {
     nowMs: async () => clock.nowMs,
@@ -37,7 +37,12 @@ function replica(
     drop: (policies) => ledger.drop(policies),
     tidy: (known, nowMs) => ledger.tidy(known, nowMs),
   };
-  return new Scheduler({ policies: [policy], ledger: onTestTime, enqueue, pauses, log: silentLog });
+  const policies = [
+    policy,
+    testPolicy({ name: `${policy.name}-too`, schedule: { kind: "every", everyMs: 600_000, spreadMs: 0 } }),
+  ];
+  const some = losses === undefined ? { policies: [policy] } : { policies, losses };
+  return new Scheduler({ ...some, ledger: onTestTime, enqueue, pauses, log: silentLog });
 }
 
 describe("the scheduler", () => {
@@ -164,9 +169,11 @@ describe("the scheduler", () => {
       async (tasks) => {
         queued.push(...tasks.map(({ slotMs }) => (slotMs - start) / 1_000));
       },
-      async () => {
-        reads += 1;
-        return [{ v: 1, ...subject, note: "release", actor: "ada@desk", ...until }];
+      {
+        pauses: async () => {
+          reads += 1;
+          return [{ v: 1, ...subject, note: "release", actor: "ada@desk", ...until }];
+        },
       },
     );
     for (const second of [0, 5, 10, 23]) {
@@ -185,7 +192,7 @@ describe("the scheduler", () => {
     expect(records.at(-1)).toMatchObject({ kind: "run", targets: ["42"] });
   });
 
-  it("begins anew, without a flood, when Redis has lost everything", async () => {
+  it("begins anew where it looked last, without a flood, when Redis has lost everything", async () => {
     const clock = { nowMs: start };
     const queued: number[] = [];
     const one = replica(testPolicy({ name: "flushed" }), clock, async (tasks) => {
@@ -193,10 +200,35 @@ describe("the scheduler", () => {
     });
     await one.look();
     await store.redis.del(store.key("marks"));
-    for (const second of [5, 10, 15]) {
+    for (const second of [5, 6, 10, 15]) {
       clock.nowMs = start + second * 1_000;
       await one.look();
     }
-    expect(queued).toEqual([10, 15]);
+    expect(queued).toEqual([5, 10, 15]);
+  });
+
+  it.each([
+    ["is told of it", true],
+    ["finds out when the first of them is due", false],
+  ])("loses no slot of a policy that is due long after Redis has lost everything, when it %s", async (_, isTold) => {
+    const clock = { nowMs: start };
+    const queued: string[] = [];
+    let losses = 0;
+    const policy = testPolicy({
+      name: `emptied-${isTold}`,
+      schedule: { kind: "every", everyMs: 300_000, spreadMs: 0 },
+    });
+    const enqueue = async (tasks: readonly Task[]) => {
+      queued.push(...tasks.map(({ policy: name, slotMs }) => `${name} ${(slotMs - start) / 1_000}`));
+    };
+    const one = replica(policy, clock, enqueue, { losses: () => losses });
+    await one.look();
+    await store.redis.del(store.key("marks"), store.key("schedules"), store.key("kept-since"));
+    if (isTold) losses += 1;
+    for (const second of [1, 299, 300, 301, 600]) {
+      clock.nowMs = start + second * 1_000;
+      await one.look();
+    }
+    expect(queued).toEqual([`${policy.name} 300`, `${policy.name} 600`, `${policy.name}-too 600`]);
   });
 });

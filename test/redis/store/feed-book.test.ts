@@ -141,12 +141,14 @@ describe("the feed book", () => {
     await book.failed(one, "server: 500");
     const failing = await book.status(one);
     expect(failing.failure).toBe("server: 500");
+    expect(failing.failedAtMs).toBeGreaterThanOrEqual(failing.failingSinceMs ?? Number.POSITIVE_INFINITY);
     await book.walked(one, { startedAtMs: 5, count: 3, whole: true });
     expect(await book.status(one)).toMatchObject({
       walks: 1,
       count: 3,
       walkStartedAtMs: 5,
       failingSinceMs: undefined,
+      failedAtMs: undefined,
       failure: undefined,
     });
   });

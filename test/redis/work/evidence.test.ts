@@ -149,7 +149,8 @@ describe("a lost answer of a start for which nothing was read before", () => {
     const parts = partsFor({ unknown: "startedAt" });
     expect(await appearedSince(task, parts, entry)).toMatchObject({ ours: [], attributable: false });
     const step = await verify(task, parts, entry);
-    expect(step).toMatchObject({ ending: { status: "unknown", detail: "reset; the feeds cannot tell" } });
+    const detail = "reset; whose an activity is cannot be told: map syncJobId, finished and startedAt of activities";
+    expect(step).toMatchObject({ ending: { status: "unknown", detail } });
   });
 
   it("is looked for by a whole walk of its own before it is given up, also when the task itself comes late", async () => {
@@ -164,7 +165,7 @@ describe("a lost answer of a start for which nothing was read before", () => {
     await expect
       .poll(() => verifyStart(task, impatient, { parts, claim: { owner: "me", entry } }))
       .toMatchObject({
-        ending: { status: "unknown", detail: "reset; the feeds cannot tell" },
+        ending: { status: "unknown", detail: "reset; nobody could read the activities in time" },
       });
     await walk(task, "activities", [item("its own", sentAtMs + 1)]);
     await verify(task, parts, entry);

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   noteSecret,
   noteUrlPassword,
+  withoutCutSecrets,
   withoutKnownSecrets,
   withoutSecretShapes,
   withoutSecrets,
@@ -47,6 +48,16 @@ describe("a noted secret", () => {
   it("is taken out of JSON too, where it is escaped", () => {
     noteSecret('quo"ted\\secret');
     expect(withoutKnownSecrets(JSON.stringify({ text: 'a quo"ted\\secret b' }))).toBe('{"text":"a […] b"}');
+  });
+});
+
+describe("what others print", () => {
+  it("loses secrets that are cut off somewhere, too, and nothing else", () => {
+    const long = `redis-token-${"0123456789".repeat(40)}`;
+    noteSecret(long);
+    const cut = `auth([ '${long.slice(0, 150)} ... <REDACTED full-length="412">' ]) ${long.slice(0, 16)}, redis-token-`;
+    expect(withoutCutSecrets(cut)).toBe("auth([ '[…] ... <REDACTED full-length=\"412\">' ]) […], redis-token-");
+    expect(withoutCutSecrets(`a ${long} b Bearer abcdefgh12345678.xyz`)).toBe("a […] b Bearer […]");
   });
 });
 

@@ -28,6 +28,24 @@ describe("an expression that fails on an item", () => {
     expect(failures()).toEqual({ count: 2, last: "finished: No such key: state", item: "3" });
   });
 
+  it.each([
+    [
+      { startedAt: "2026-11-21 08:00:00" },
+      "startedAt: gives a text, and a time with its zone, or seconds or milliseconds since 1970 is wanted",
+    ],
+    [{ done: "yes" }, "finished: gives a text, and true or false is wanted"],
+    [{ done: null }, "finished: gives null, and true or false is wanted"],
+    [{ job: [42] }, "syncJobId: gives a list, and a text or a number is wanted"],
+  ])("is the same as one that gives a wrong kind of value: %j", (changed, last) => {
+    const mapping = { id: "item.id", syncJobId: "item.job", startedAt: "item.startedAt", finished: "item.done" };
+    const { read, failures } = createItemReader("activities", mapping);
+    read({ id: 1, job: null, startedAt: null, done: true });
+    read({ id: 2, job: "", startedAt: "2026-11-21T08:00:00Z", done: false });
+    expect(failures().count).toBe(0);
+    read({ id: 3, job: 42, startedAt: null, done: true, ...changed });
+    expect(failures()).toEqual({ count: 1, last, item: "3" });
+  });
+
   it("names an item without an id by a hash", () => {
     const { read, failures } = reader();
     const { id } = read({ job: 42, state: "Done" });

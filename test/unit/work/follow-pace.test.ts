@@ -34,7 +34,8 @@ describe("the pace of a followed run", () => {
     ["an hour old and just finished", { nowMs: 3_600_000, finishSeenAtMs: 3_600_000 }, 3_601_000],
     ["of little patience", { nowMs: 1_000, patienceMs: 10_000 }, 3_000],
     ["at its deadline soon", { nowMs: 3_600_000, deadlineMs: 3_610_000 }, 3_610_000],
-    ["past its deadline", { nowMs: 3_600_000, deadlineMs: 3_600_000 }, 3_660_000],
+    ["just past its deadline", { nowMs: 3_600_000, deadlineMs: 3_600_000 }, 3_601_000],
+    ["long past its deadline", { nowMs: 3_600_000, deadlineMs: 3_550_000 }, 3_610_000],
   ])("of one that is %s", (_, changes, expected) => {
     expect(nextLookMs({ ...run, ...changes }, defaultTiming)).toBe(expected);
   });

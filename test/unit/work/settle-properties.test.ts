@@ -152,11 +152,22 @@ describe("whatever the feeds show of a run", () => {
     );
   });
 
-  it("it is settled at its deadline at the latest", () => {
+  it("it is settled at the latest when nobody has read the lists for so long after its deadline", () => {
     fc.assert(
       fc.property(follows, evidences, (follow, evidence) => {
-        const nowMs = sentAtMs + follow.deadlineMs;
+        const nowMs = sentAtMs + follow.deadlineMs + follow.unreadableForMs;
         expect(settleRun(follow, { ...evidence, nowMs })).toBeDefined();
+      }),
+      runs,
+    );
+  });
+
+  it("it is timed out only when both lists were read in the last quarter before its deadline, or later", () => {
+    fc.assert(
+      fc.property(follows, evidences, (follow, evidence) => {
+        if (settleRun(follow, evidence)?.status !== "timed-out") return;
+        for (const { walkStartedAtMs } of [evidence.activities, evidence.conflictDetails])
+          expect(walkStartedAtMs).toBeGreaterThanOrEqual(sentAtMs + (follow.deadlineMs * 3) / 4);
       }),
       runs,
     );

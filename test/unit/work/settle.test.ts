@@ -67,7 +67,7 @@ describe("a run of which only the growth of a list tells", () => {
       status: "succeeded",
       evidence: "inferred",
     });
-    expect(settled({ ...readUntil(31_499) })).toMatchObject({ status: "timed-out" });
+    expect(settled({ ...readUntil(31_499) })).toMatchObject({ status: "unknown" });
   });
 });
 
@@ -89,7 +89,7 @@ describe("a run whose activities may be of another start too", () => {
   it("is unknown when some failed and some did not", () => {
     const ours = [activity("a", true), activity("b", false)];
     expect(settled({ ours, confidence })).toMatchObject({ status: "unknown", evidence: "none", reason: "no-evidence" });
-    expect(settled({ ours })).toMatchObject({ status: "failed", evidence: "direct" });
+    expect(settled({ ours })).toMatchObject({ status: "failed", evidence: "inferred" });
   });
 
   it("is unknown when its own succeeded and one that was given to another start of the same seconds did not: they may be the other way round", () => {
@@ -100,11 +100,28 @@ describe("a run whose activities may be of another start too", () => {
     expect(settled({ ours, mayBeOurs })).toMatchObject({ status: "succeeded", evidence: "direct" });
   });
 
+  it("has failed by inference only, when one of several likely ones did not succeed: that may be one by hand", () => {
+    const ours = [activity("a", true), activity("b", false)];
+    expect(settled({ ours })).toMatchObject({
+      status: "failed",
+      evidence: "inferred",
+      detail: "1 of 2 activities did not succeed: b",
+    });
+    expect(settled({ ours: [activity("a", false), activity("b", false)] })).toMatchObject({
+      evidence: "direct",
+      detail: "activity a did not succeed",
+    });
+  });
+
   it("waits for those, too, until its deadline", () => {
     const running = { ...activity("b", true), finished: false, succeeded: undefined };
     const both = { ours: [activity("a", true)], mayBeOurs: [running], confidence } as const;
     expect(settled(both)).toBeUndefined();
-    expect(settled({ ...both, nowMs: 61_001 })).toMatchObject({ status: "timed-out", reason: "deadline" });
+    const read = { ...status, walkStartedAtMs: 61_000 };
+    expect(settled({ ...both, nowMs: 61_001, activities: read, conflictDetails: read })).toMatchObject({
+      status: "timed-out",
+      reason: "deadline",
+    });
   });
 
   it("is finished when the last of them is: what it left behind is read after that", () => {
@@ -118,6 +135,54 @@ describe("a run whose activities may be of another start too", () => {
   it("says how many activities are of others", () => {
     expect(settled({ ours: [activity("a", true)], others: 2 })?.detail).toBe(
       "1 activity finished; 2 more are of others",
+    );
+  });
+});
+
+describe("a run whose deadline has passed", () => {
+  const running = { ...activity("a", true), finished: false, succeeded: undefined };
+  const readAt = (walkStartedAtMs: number | undefined, more: Partial<FeedStatus> = {}) => {
+    const read = { ...status, walkStartedAtMs, ...more };
+    return { ours: [running], activities: read, conflictDetails: read };
+  };
+
+  it("is timed out when both lists were read in its last quarter or later: else it may have ended and nobody saw it", () => {
+    expect(settled({ ...readAt(46_000), nowMs: 62_000 })).toMatchObject({ status: "timed-out", reason: "deadline" });
+    expect(settled({ ...readAt(45_999), nowMs: 62_000 })).toBeUndefined();
+    expect(settled({ ...readAt(61_000), conflictDetails: status, nowMs: 62_000 })).toBeUndefined();
+    expect(settled({ ...readAt(undefined), nowMs: 62_000 })).toBeUndefined();
+  });
+
+  it("is not timed out once it was seen finished: its conflicts are waited for", () => {
+    const finished = { ...readAt(61_000), ours: [activity("a", true)], finishSeenAtMs: 61_500 };
+    expect(settled({ ...finished, nowMs: 62_000 })).toBeUndefined();
+    const conflictDetails = { ...status, walkStartedAtMs: 61_500 };
+    expect(settled({ ...finished, conflictDetails, nowMs: 62_000 })).toMatchObject({ status: "succeeded" });
+    expect(settled({ ...finished, nowMs: 361_000 })).toMatchObject({ status: "unknown" });
+  });
+
+  it("is unknown when nobody has read them for so long after it, and says since when", () => {
+    expect(settled({ ...readAt(31_000), nowMs: 360_999 })).toBeUndefined();
+    expect(settled({ ...readAt(31_000), nowMs: 361_000 })).toMatchObject({
+      status: "unknown",
+      evidence: "none",
+      reason: "no-evidence",
+      detail: "not settled within its deadline, and the feeds have not been read since 1970-01-01T00:00:31.000Z",
+    });
+    expect(settled({ ...readAt(undefined), nowMs: 361_000 })?.detail).toBe(
+      "not settled within its deadline, and the feeds have never been read",
+    );
+  });
+
+  it("is waited for longer where a list takes long to read, since such a one is read less often", () => {
+    const slow = readAt(31_000, { walkTookMs: 60_000 });
+    expect(settled({ ...slow, nowMs: 780_999 })).toBeUndefined();
+    expect(settled({ ...slow, nowMs: 781_000 })).toMatchObject({ status: "unknown" });
+  });
+
+  it("says that nothing tells of it where nothing was read before it, not that a mapping is missing", () => {
+    expect(settled({ ...readAt(61_000), ours: [], attributable: false, grew: false, nowMs: 62_000 })?.detail).toBe(
+      "not settled within its deadline: nothing in the feeds tells whether it ended",
     );
   });
 });

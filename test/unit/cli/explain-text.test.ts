@@ -1,0 +1,82 @@
+import { describe, expect, it } from "vitest";
+import { storyText } from "../../../src/cli/explain-text.ts";
+import { tellHeld } from "../../../src/cli/service-words.ts";
+import type { TaskStory } from "../../../src/cli/slot-story.ts";
+
+function textOf(changes: Partial<TaskStory>): string {
+  const task: TaskStory = {
+    taskId: "nightly__run__42__1795296877",
+    target: "42",
+    journal: "settled",
+    queue: null,
+    due: "2026-11-21T08:00:00.000Z",
+    queued: null,
+    sent: "2026-11-21T08:00:00.100Z",
+    answered: null,
+    finished: "2026-11-21T08:00:31.000Z",
+    outcome: null,
+    waitsFor: null,
+    lost: null,
+    ...changes,
+  };
+  const slot = { policy: "nightly", asked: null, isSlot: true, reasons: [], previous: null, next: null };
+  const story = {
+    ...slot,
+    slot: task.due,
+    verdict: "started",
+    record: null,
+    covers: [],
+    tasks: [task],
+    pauses: [],
+    held: null,
+  };
+  return storyText(story, "UTC");
+}
+
+describe("what is said of a service", () => {
+  const well = {
+    breaker: "closed",
+    openSinceMs: undefined,
+    nextProbeMs: undefined,
+    failures: 0,
+    lastFailure: "",
+  } as const;
+  const nowMs = Date.parse("2026-11-21T08:00:00Z");
+
+  it("is why its tasks wait: it counts as down, or asked for patience", () => {
+    const calm = { ...well, throttledUntilMs: undefined, inFlight: 0 };
+    expect(tellHeld("main", calm, nowMs)).toBeUndefined();
+    const throttledUntilMs = nowMs + 864_000;
+    expect(tellHeld("main", { ...calm, throttledUntilMs }, nowMs)).toBe(
+      "service main asked for patience until 2026-11-21 08:14:24Z, for 15m",
+    );
+    const down = {
+      breaker: "open",
+      openSinceMs: nowMs - 60_000,
+      nextProbeMs: nowMs + 9_500,
+      lastFailure: "unreachable",
+    } as const;
+    expect(tellHeld("main", { ...calm, ...down, throttledUntilMs }, nowMs)).toBe(
+      "service main counts as down: breaker open since 2026-11-21 07:59:00Z (unreachable), next probe in 10s",
+    );
+  });
+});
+
+describe("the story of a task", () => {
+  const outcome = { status: "succeeded", evidence: "direct", reason: "completed", detail: "1 activity finished" };
+
+  it("says that no good answer came, and why: it need not have got lost", () => {
+    const text = textOf({ lost: "server: the service answered with status 500" });
+    expect(text).toContain("    no good answer to its start: the service answered with status 500\n");
+  });
+
+  it("says how sure it is whose the activities are, and how many requests went out", () => {
+    expect(textOf({ outcome: { ...outcome, confidence: "likely", sends: 2 } })).toContain(
+      "    succeeded (completed, evidence direct, confidence likely, 2 requests): 1 activity finished\n",
+    );
+    expect(textOf({ outcome: { ...outcome, confidence: "certain", sends: 1 } })).toContain(
+      "    succeeded (completed, evidence direct, confidence certain): 1 activity finished\n",
+    );
+    expect(textOf({ outcome })).toContain("    succeeded (completed, evidence direct): 1 activity finished\n");
+  });
+});
