@@ -128,27 +128,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   // The sinks stop after the services: what these tell at the end is still taken in.
   const components: Component[] = [guard, sinks, together("work", [services, sinks.deliveries])];
   components.push(...createTelling({ ...shared, options, deliver, pauses: () => readPauses(store) }));
-  let scheduler: Scheduler | undefined;
-  if (options.roles.includes("scheduler")) {
-    const kept = { pauses: new Pauses(store), quarantines: new Quarantines(store), policy: parts.policy };
-    const pauses = createPauseWatch(() => readKeptPauses(kept), log);
-    const mayPlan = () => guard.isSafe();
-    const losses = () => guard.losses;
-    const onLooked = () => metrics?.beat("scheduler");
-    const { enqueue } = parts;
-    scheduler = new Scheduler({
-      policies: set.policies,
-      ledger,
-      enqueue,
-      pauses,
-      mayPlan,
-      losses,
-      chains,
-      onLooked,
-      log,
-    });
-    components.push(scheduler);
-  }
+  const scheduler = options.roles.includes("scheduler") ? createScheduler(shared, { ledger, parts }) : undefined;
+  if (scheduler !== undefined) components.push(scheduler);
   const adopt = (next: PolicySet) => {
     // The services first: only they can refuse. Nothing runs in between, so nobody sees half of it.
     services.adopt(next.services);
@@ -177,6 +158,25 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   metrics?.readFrom(createGaugeSource(metrics, { ...shared, sinks, pauses: () => readPauses(store), isWorking }));
   const unreadiness = () => guard.reasons().map((reason) => ({ part: "redis", reason }));
   return { stop, unreadiness };
+}
+
+function createScheduler(
+  { options, store, guard, chains }: Pick<Built, "options" | "store" | "guard" | "chains">,
+  { ledger, parts: { policy, enqueue } }: { readonly ledger: SlotLedger; readonly parts: WorkParts },
+): Scheduler {
+  const { set, log, metrics } = options;
+  const kept = { pauses: new Pauses(store), quarantines: new Quarantines(store), policy };
+  return new Scheduler({
+    policies: set.policies,
+    ledger,
+    enqueue,
+    pauses: createPauseWatch(() => readKeptPauses(kept), log),
+    mayPlan: () => guard.isSafe(),
+    losses: () => guard.losses,
+    chains,
+    onLooked: () => metrics?.beat("scheduler"),
+    log,
+  });
 }
 
 function follow(controller: AbortController, signal: AbortSignal | undefined): void {
