@@ -56,7 +56,7 @@ function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): Ending
   if (!conflictsRead) return undefined;
   const { newConflicts, confidence } = evidence;
   const isSure = confidence !== "ambiguous";
-  if (!isSure && evidence.nowMs < evidence.mayBeginUntilMs) return undefined;
+  if (mayYetBegin(evidence)) return undefined;
   const judged = judgedOf(evidence);
   const failed = judged.filter((item) => item.succeeded === false);
   if (failed.length > 0 && (isSure || failed.length === judged.length)) {
@@ -127,9 +127,10 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): Ending | unde
   if (nowMs < deadlineMs) return undefined;
   const lists = [evidence.activities, evidence.conflictDetails];
   const readUntilMs = Math.min(...lists.map(({ walkStartedAtMs = 0 }) => walkStartedAtMs));
-  // One that was seen finished is settled as soon as its conflicts are read.
+  // One that was seen finished is settled as soon as its conflicts are read; beside others that may be much later.
+  const isEnding = isFinished(evidence) && !mayYetBegin(evidence);
   const freshFromMs = deadlineMs - Math.min(freshForMs, follow.deadlineMs / 4);
-  if (readUntilMs >= freshFromMs && !isFinished(evidence)) {
+  if (readUntilMs >= freshFromMs && !isEnding) {
     const seen = [whatWasSeen(evidence), tellWaiting(evidence.approvals)].filter(Boolean).join("; ");
     const detail = `not settled within its deadline: ${seen}`;
     return { status: "timed-out", evidence: "none", reason: "deadline", detail, newConflicts };
@@ -141,8 +142,15 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): Ending | unde
   return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
 }
 
-function whatWasSeen({ attributable, ours }: RunEvidence): string {
+/** Whether one may yet appear that is of this run, instead of those that may be another start's. */
+function mayYetBegin({ confidence, nowMs, mayBeginUntilMs }: RunEvidence): boolean {
+  return confidence === "ambiguous" && nowMs < mayBeginUntilMs;
+}
+
+function whatWasSeen(evidence: RunEvidence): string {
+  const { attributable, ours } = evidence;
   if (!attributable) return "nothing in the feeds tells whether it ended";
+  if (isFinished(evidence)) return `${activities(ours.length)} finished, perhaps of another start of the same seconds`;
   return ours.length > 0 ? `${activities(ours.length)} appeared, not all final` : "no activity of it was seen";
 }
 

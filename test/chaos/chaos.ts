@@ -89,7 +89,10 @@ try {
 function tellUnknown(counts: Readonly<Record<string, number>>): string {
   const tasks = counts["tasks under crash"] ?? 0;
   const asked = counts["unknown (asked) under crash"] ?? 0;
-  const all = Object.entries(counts).reduce((sum, [name, count]) => sum + (name.startsWith("unknown") ? count : 0), 0);
+  const all = Object.entries(counts).reduce(
+    (sum, [name, count]) => sum + (/^unknown .* under crash$/.test(name) ? count : 0),
+    0,
+  );
   const share = (part: number, of: number) => `${((100 * part) / of).toFixed(1)} %`;
   return `unknown under crash: ${share(all, tasks)} of the tasks; ${share(all - asked, tasks)} without those whose policy asks for it (onUnknown: give-up)`;
 }

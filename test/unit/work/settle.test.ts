@@ -161,6 +161,16 @@ describe("a run whose deadline has passed", () => {
     expect(settled({ ...finished, nowMs: 361_000 })).toMatchObject({ status: "unknown" });
   });
 
+  it("is timed out at once when it was seen finished, but beside starts of the same seconds whose activities may yet begin", () => {
+    const beside = { confidence: "ambiguous", mayBeginUntilMs: 80_000, finishSeenAtMs: 61_500 } as const;
+    const finished = { ...readAt(61_600), ours: [activity("a", true)], ...beside };
+    expect(settled({ ...finished, nowMs: 62_000 })).toMatchObject({
+      status: "timed-out",
+      detail: "not settled within its deadline: 1 activity finished, perhaps of another start of the same seconds",
+    });
+    expect(settled({ ...finished, nowMs: 80_000 })).toMatchObject({ status: "succeeded", evidence: "inferred" });
+  });
+
   it("is unknown when nobody has read them for so long after it, and says since when", () => {
     expect(settled({ ...readAt(31_000), nowMs: 360_999 })).toBeUndefined();
     expect(settled({ ...readAt(31_000), nowMs: 361_000 })).toMatchObject({
