@@ -56,13 +56,14 @@ export function withoutKnownSecrets(text: string): string {
   return result;
 }
 
-/** Takes out what looks like a secret whoever it belongs to: bearer and basic credentials, JWTs, private keys, what URLs carry besides host and path. */
+/** Takes out what looks like a secret whoever it belongs to: bearer and basic credentials, JWTs, private keys, signing secrets of webhooks, what URLs carry besides host and path. */
 export function withoutSecretShapes(text: string): string {
-  // One look spares most texts the five below: each of these shapes has one of these signs.
-  if (!/bearer|basic|eyJ|-----BEGIN|:\/\//i.test(text)) return text;
+  // One look spares most texts the six below: each of these shapes has one of these signs.
+  if (!/bearer|basic|eyJ|-----BEGIN|whsec_|:\/\//i.test(text)) return text;
   return text
     .replaceAll(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{16,}/gi, `$1 ${mark}`)
     .replaceAll(/\beyJ[A-Za-z0-9_-]{5,}(\.[A-Za-z0-9_-]*)*/g, mark)
+    .replaceAll(/\bwhsec_[A-Za-z0-9+/=]{16,}/g, mark)
     .replaceAll(/-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(-----END [A-Z ]*PRIVATE KEY-----)?/g, mark)
     .replaceAll(/\b([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/@?#"'<>]*@/gi, "$1")
     .replaceAll(/(https?:\/\/[^\s?"'<>]*)\?[^\s"'<>]*/gi, `$1?${mark}`);

@@ -67,6 +67,7 @@ describe("what looks like a secret", () => {
     ["basic dXNlcjpwYXNzd29yZA==", "basic […]"],
     ["BEARER abcdefgh12345678.xyz", "BEARER […]"],
     ["WSS://user:pass@host", "WSS://host"],
+    ["key whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, whsec_ and base64", "key […], whsec_ and base64"],
     ["see eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln here", "see […] here"],
     ["redis://:pass@host:6379 refused", "redis://host:6379 refused"],
     ["GET https://u:p@a.example/x?sig=1&b=2 failed", "GET https://a.example/x?[…] failed"],
