@@ -7,7 +7,7 @@ import { Command } from "commander";
 
 const { quick: isQuick = false } = new Command("npm run bench --")
   .description(
-    "Measures starts, neighbours of a hanging service and runs in flight, beside a bare worker; about eight minutes.",
+    "Measures starts, neighbours of a hanging service and runs in flight, beside a bare worker; about ten minutes.",
   )
   .option("--quick", "short rounds, which only show that it works")
   .parse()
@@ -16,7 +16,7 @@ const { quick: isQuick = false } = new Command("npm run bench --")
 const benchmarks: readonly (readonly [file: string, full: readonly string[], quick: readonly string[]])[] = [
   [
     "starts.ts",
-    ["--answer-after", "0,10,50", "--rounds", "9"],
+    ["--answer-after", "0,10,25,50,100", "--rounds", "7"],
     ["--answer-after", "0,10", "--starts", "100", "--rounds", "2"],
   ],
   ["starts.ts", ["--until", "settled", "--rounds", "3"], ["--until", "settled", "--starts", "50", "--rounds", "1"]],

@@ -9,6 +9,7 @@ import { warmUp } from "./replica.ts";
 import { runScheduleChaos } from "./run-schedules.ts";
 import { type ChaosResult, runSeeds } from "./run-seeds.ts";
 import { runStartChaos, runStepChaos } from "./run-starts.ts";
+import { tellUnknown } from "./tell-unknown.ts";
 
 interface Options {
   readonly kind?: Kind;
@@ -84,15 +85,4 @@ try {
   }
 } finally {
   await redis.stop();
-}
-
-function tellUnknown(counts: Readonly<Record<string, number>>): string {
-  const tasks = counts["tasks under crash"] ?? 0;
-  const asked = counts["unknown (asked) under crash"] ?? 0;
-  const all = Object.entries(counts).reduce(
-    (sum, [name, count]) => sum + (/^unknown .* under crash$/.test(name) ? count : 0),
-    0,
-  );
-  const share = (part: number, of: number) => `${((100 * part) / of).toFixed(1)} %`;
-  return `unknown under crash: ${share(all, tasks)} of the tasks; ${share(all - asked, tasks)} without those whose policy asks for it (onUnknown: give-up)`;
 }

@@ -4,6 +4,7 @@ import { stepsCount } from "./plan-steps.ts";
 import { warmUp } from "./replica.ts";
 import { type RunSeed, runSeeds } from "./run-seeds.ts";
 import { runStartChaos, runStepChaos } from "./run-starts.ts";
+import { tellUnknown } from "./tell-unknown.ts";
 
 const schedules = 300;
 /** Mostly they wait: for locks to run out, for processes to be missed. */
@@ -23,6 +24,7 @@ it(`starts nothing twice and tells the truth when workers are killed with kill -
 
 it(`starts nothing twice and tells the truth through ${schedules} seeded schedules of crashes, lost answers and a Redis that fails (P2)`, async () => {
   const { failed, stories, counts } = await run(runStartChaos, { count: schedules, kind: "starts" });
+  process.stdout.write(`${tellUnknown(counts)}\n`);
   expect(failed, stories).toEqual([]);
   expect(counts["strikes"]).toBeGreaterThan(schedules);
   expect(counts["starts"]).toBeGreaterThan(10 * schedules);

@@ -127,7 +127,7 @@ describe("syncline serve", () => {
     const prefix = `${redis.prefix}-kill`;
     const before = starts().length;
     const survivor = await serve(prefix);
-    for (let round = 0; round < 4; round += 1) {
+    for (let round = 0; round < 3; round += 1) {
       const victim = await serve(prefix, "--roles", "worker");
       // Killed right when it has work in hand: its latest line says so.
       await victim.until(({ event }) => event === "task.started");
@@ -161,7 +161,7 @@ describe("syncline serve", () => {
   }, 60_000);
 
   it("does not send again what a killed worker had just sent, and finds out that it started (P2)", async () => {
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < 2; round += 1) {
       const prefix = `${redis.prefix}-sent-${round}`;
       sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 600 }]);
       const victim = await serve(prefix, "--roles", "worker");
