@@ -4,7 +4,6 @@
 //                                                                   └──▶ walk feed ─▶ feed book ◀── run tasks
 //
 // A reload (watch policies ─▶ adopt) changes three things at once: the current set, the clients, the scheduler's list.
-
 import { createConsumers } from "./app/create-consumers.ts";
 import { createService } from "./app/create-service.ts";
 import { createTelling } from "./app/create-telling.ts";

@@ -1,6 +1,5 @@
 // The guard over Redis: once a second a beat (is it the one it was?), once a minute a check (may it be trusted?). Tells the log each
 // change once, tells scheduler and start journal whether they may go on, and the health server why not. Built by app.ts.
-
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText } from "../core/errors.ts";

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { Command } from "commander";
 import { policyJsonSchemaText } from "../config/json-schema.ts";
 import { policyReference } from "../config/policy-reference.ts";
-import { UsageError } from "../core/errors.ts";
+import { errorText, UsageError } from "../core/errors.ts";
 import { metricReference } from "../ops/metric-page.ts";
 import type { CommandIo } from "./command-io.ts";
 
@@ -49,6 +49,6 @@ async function readCopy(file: string): Promise<string | undefined> {
     return await readFile(file, "utf8");
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw new UsageError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw new UsageError(`${file} cannot be read: ${errorText(error)}`);
   }
 }

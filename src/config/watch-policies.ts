@@ -8,6 +8,7 @@
 // Built by app.ts. Never throws for what stands in a file or on the disk, and never changes a set.
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
+import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { compareSets, type Difference } from "./compare-sets.ts";
 import { FolderAlarm } from "./folder-alarm.ts";
@@ -112,7 +113,7 @@ class PolicyWatch implements Component {
       this.#take(await checkPolicyFiles(path, found.read, this.#options));
     } catch (error) {
       // Neither a file that finds a mistake of ours nor a set that cannot be put in force may end a running Syncline.
-      this.#reject({ problems: 1, message: error instanceof Error ? error.message : String(error) });
+      this.#reject({ problems: 1, message: errorText(error) });
     }
     return true;
   }

@@ -1,7 +1,6 @@
 // The reader of a feed: reads what is new of one list (strategy/), writes it into the feed book, and sleeps until the next
 // walk while anybody waits. What a poll has just read whole is walked instead of the service, also when nobody waits. There is one per feed, since the walk has one name in the queue. It never decides what
 // a run's outcome is.
-
 import type { EventLog } from "../core/event-log.ts";
 import { firstLine } from "../core/expression.ts";
 import type { Hold } from "../core/gate.ts";

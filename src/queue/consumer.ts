@@ -2,6 +2,7 @@
 import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
+import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { withoutSecrets } from "../core/secrets.ts";
@@ -135,7 +136,7 @@ function onFailure(error: unknown, log: EventLog): Verdict {
     log.warn("task.newer-version", { message: error.message });
     return snooze(systemClock.nowMs() + newerAgainMs);
   }
-  const plain = new Error(withoutSecrets(error instanceof Error ? error.message : String(error)));
+  const plain = new Error(withoutSecrets(errorText(error)));
   if (error instanceof Error) plain.stack = withoutSecrets(error.stack ?? "");
   throw plain;
 }

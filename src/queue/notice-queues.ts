@@ -2,6 +2,7 @@
 // and by the command line. Delivers nothing itself.
 import { type Job, Queue } from "bullmq";
 import { systemClock, withDeadline } from "../core/clock.ts";
+import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import { hashText } from "../core/stable-hash.ts";
@@ -122,7 +123,7 @@ export class NoticeQueues {
     const closing = Promise.all(open.map(({ queue }) => queue.close()));
     await withDeadline(closing, closeWithinMs, () => new Error("no answer")).catch((error: unknown) => {
       closing.catch(() => {});
-      this.#log.warn("queue.close-incomplete", { message: error instanceof Error ? error.message : String(error) });
+      this.#log.warn("queue.close-incomplete", { message: errorText(error) });
     });
     for (const { release } of open) release();
   }

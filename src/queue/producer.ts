@@ -1,6 +1,7 @@
 // Puts tasks and feed walks into their queues. Ids are deterministic, so adding the same thing twice changes nothing.
 import { Queue } from "bullmq";
 import { systemClock, withDeadline } from "../core/clock.ts";
+import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import type { RedisTarget } from "../store/connect.ts";
@@ -144,7 +145,7 @@ export class Producer {
     this.#queues.clear();
     await withDeadline(closing, closeWithinMs, () => new Error("no answer")).catch((error: unknown) => {
       closing.catch(() => {});
-      this.#log.warn("queue.close-incomplete", { message: error instanceof Error ? error.message : String(error) });
+      this.#log.warn("queue.close-incomplete", { message: errorText(error) });
     });
     for (const { release } of open) release();
   }

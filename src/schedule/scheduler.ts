@@ -4,7 +4,6 @@
 //   beat ─▶ newest policies ─▶ due ─▶ slots after the mark ─▶ plan (closed, paused, catch-up) ─▶ record + mark ─▶ enqueue ─▶ confirm
 //
 // The beat is only an alarm clock: one that comes late, twice or not at all changes nothing but the latency.
-
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";

@@ -4,7 +4,6 @@
 //   none ──get──▶ asking, one at a time ──▶ token ──80 % of its life──▶ token, asking in the background ──▶ token
 //                      └─failed─▶ none: for 1 s … 30 s the same error, nobody is asked   └─failed─▶ token, until it ends
 //   token refused with 401 ──▶ asking, but not again within 10 s of a token: a service that refuses every token is no reason to ask on
-
 import { untilAborted } from "../core/abortable.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";

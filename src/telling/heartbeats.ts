@@ -1,6 +1,5 @@
 // Dead man's switches: asks a policy's heartbeat URL after its success. What is due stands in Redis (the teller notes it in the step that
 // passes the success), so it outlives a process; the latest success is enough. Run by the teller's holder of the lease; delays nobody.
-
 import { type Clock, systemClock } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";

@@ -1,7 +1,6 @@
 // The teller: reads what happened, decides who is told what (pass.ts), hands it over, and then saves how far it has come. One works at a
 // time over all replicas: whoever has the lease. It hands over before it saves, so a death in between repeats notices, with the same ids, and
 // loses none. Built by app/create-telling.ts. Never sends anything itself: that is the sinks' business.
-
 import type { PolicySet } from "../config/policy-set.ts";
 import type { Component } from "../core/component.ts";
 import { errorText } from "../core/errors.ts";

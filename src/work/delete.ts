@@ -4,7 +4,6 @@
 //                                                   └─ no answer ─▶ verify-deletion.ts: read it again
 //
 // A sync job that a run of Syncline holds is not deleted: skipped, or with `overlap: queue` later. Called by process-task.ts.
-
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";

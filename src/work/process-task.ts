@@ -1,5 +1,4 @@
 // What a worker does with a task: one step, then a verdict for the queue, and at the end exactly one outcome. Called by the consumers.
-
 import { randomUUID } from "node:crypto";
 import { backoffMs } from "../core/backoff.ts";
 import { systemClock } from "../core/clock.ts";

@@ -1,5 +1,4 @@
 // The part of `syncline doctor` about Redis: is it there, and may it be trusted. Called by doctor.ts. Reads only.
-
 import { withDeadline } from "../../core/clock.ts";
 import { errorText, OutOfReachError } from "../../core/errors.ts";
 import { openStore, type RedisTarget, type Store } from "../../store/redis.ts";
