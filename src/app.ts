@@ -219,6 +219,7 @@ function createParts(built: Built): WorkParts {
     entrance: (service) => gates.entrance(service),
     shut: (task) => guard.watch.shut(task),
     itemReader: (feed) => current.itemReader(feed),
+    activeSign: (service) => current.activeSign(service),
     journal: new StartJournal(store, guard.watch),
     leases: new Leases(store),
     book: new FeedBook(store),

@@ -1,7 +1,7 @@
 // The policies in force. Everything that looks a policy up asks here, so that a reload is one assignment: nobody ever sees half
 // of an old set and half of a new one. Built by app.ts.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
-import { createItemReader, type ItemReader } from "../feeds/mapping.ts";
+import { type ActiveSign, createActiveSign, createItemReader, type ItemReader } from "../feeds/mapping.ts";
 import { createFollowerMap, type FollowerMap } from "../schedule/followers.ts";
 import { type Feed, feedId } from "../tasks/feed.ts";
 
@@ -11,6 +11,7 @@ export class CurrentSet {
   #policies: ReadonlyMap<string, Policy>;
   #followers: FollowerMap;
   #readers = new Map<string, ItemReader>();
+  #activeSigns: ReadonlyMap<string, ActiveSign>;
   #polledTogether: ReadonlySet<string>;
 
   constructor(set: PolicySet) {
@@ -18,6 +19,7 @@ export class CurrentSet {
     this.#policies = byName(set);
     this.#followers = createFollowerMap(set.policies);
     this.#polledTogether = polledTogether(set);
+    this.#activeSigns = activeSigns(set);
   }
 
   /** All of it, as it is now. */
@@ -46,6 +48,11 @@ export class CurrentSet {
     return reader;
   }
 
+  /** By what the sync jobs of a service show that they are active; undefined when nothing says so. */
+  activeSign(service: string): ActiveSign | undefined {
+    return this.#activeSigns.get(service);
+  }
+
   /** Whether more than one policy polls this list. */
   isPolledTogether(feed: Feed): boolean {
     return this.#polledTogether.has(feedId(feed));
@@ -58,7 +65,15 @@ export class CurrentSet {
     this.#followers = createFollowerMap(set.policies);
     this.#readers = new Map();
     this.#polledTogether = polledTogether(set);
+    this.#activeSigns = activeSigns(set);
   }
+}
+
+function activeSigns({ services }: PolicySet): ReadonlyMap<string, ActiveSign> {
+  const signs = [...services].flatMap(([name, { syncJob }]): [string, ActiveSign][] =>
+    syncJob === undefined ? [] : [[name, createActiveSign(syncJob)]],
+  );
+  return new Map(signs);
 }
 
 function byName({ policies }: PolicySet): ReadonlyMap<string, Policy> {

@@ -41,7 +41,8 @@ const dayMs = 86_400_000;
  */
 export function findLoad(question: LoadQuestion): LoadAnswer {
   const { set, policies, range, assumptions, pages } = question;
-  const meter = new RequestMeter({ pages, requestMs: assumptions.requestMs });
+  const showsActive = (service: string) => set.services.get(service)?.syncJob !== undefined;
+  const meter = new RequestMeter({ pages, requestMs: assumptions.requestMs, showsActive });
   const peaks = new MinuteMeter(question.peaks);
   const concurrencyOf = (service: string) => set.services.get(service)?.concurrency ?? 1;
   const time = { ...range, outages: [], pauses: [] };

@@ -62,7 +62,7 @@ const listOfItem = {
   trigger: "triggers",
   authActivity: "authActivities",
   mask: "masks",
-} as const satisfies Record<keyof NonNullable<ServiceInput["mapping"]>, ListName>;
+} as const satisfies Record<Exclude<keyof NonNullable<ServiceInput["mapping"]>, "syncJob">, ListName>;
 
 function toService(name: string, input: ServiceInput, file: string): ServiceSettings {
   const mapping = new Map<ListName, ItemMapping>();
@@ -89,8 +89,15 @@ function toService(name: string, input: ServiceInput, file: string): ServiceSett
     },
     requestTimeoutMs: toMs(input.timeouts?.request) ?? policyDefaults.requestTimeoutMs,
     mapping,
+    ...toSyncJobMapping(input),
     ...(input.identity === undefined ? {} : { identity: { administrator: false, ...input.identity } }),
   };
+}
+
+function toSyncJobMapping({ mapping }: ServiceInput): Pick<ServiceSettings, "syncJob"> {
+  if (mapping?.syncJob === undefined) return {};
+  const { active, select = [] } = mapping.syncJob;
+  return { syncJob: { active, select } };
 }
 
 function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["where"]): UnrootedPolicy {

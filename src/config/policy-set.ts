@@ -60,6 +60,8 @@ export interface ServiceSettings {
   readonly breaker: { readonly after: number; readonly probeMs: number };
   readonly requestTimeoutMs: number;
   readonly mapping: ReadonlyMap<ListName, ItemMapping>;
+  /** By what a sync job shows that it is active, as CEL over `item`, and the properties to ask for; none: those that come unasked. */
+  readonly syncJob?: { readonly active: string; readonly select: readonly string[] };
   /** Whom the token stands for; looked at by `syncline doctor` only. */
   readonly identity?: { readonly id: string; readonly repository: string; readonly administrator: boolean };
 }

@@ -1,6 +1,6 @@
 // From an item as the service sent it to the facts that Syncline keeps. Pure, except for counting what a mapping could not read.
 // Nothing about the fields of activities and conflicts is known (service-interface §2, Gaps): the operator's mapping says it.
-import type { ItemMapping } from "../config/policy-set.ts";
+import type { ItemMapping, ServiceSettings } from "../config/policy-set.ts";
 import { type Expression, firstLine, parseExpression } from "../core/expression.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
@@ -101,6 +101,29 @@ const wanted: Readonly<
   succeeded: { what: "true or false", fits: (value) => value === null || typeof value === "boolean" },
   label: { what: "a text or a number", fits: (value) => value === null || toText(value) !== undefined },
 };
+
+/** By what a sync job shows that it is active. */
+export interface ActiveSign {
+  /** The properties to ask for; none: those that come unasked. */
+  readonly select: readonly string[];
+  /** Whether a sync job is active; else why that cannot be told, in one line. */
+  readonly read: (syncJob: unknown) => { readonly active: boolean } | { readonly wrong: string };
+}
+
+/** Makes the reader of `mapping.syncJob`. */
+export function createActiveSign({ active: text, select }: NonNullable<ServiceSettings["syncJob"]>): ActiveSign {
+  const expression = parseExpression(text, "item");
+  const read = (item: unknown) => {
+    try {
+      const active = expression.evaluate({ item });
+      if (typeof active === "boolean") return { active };
+      return { wrong: `active: gives ${kindOf(active)}, and true or false is wanted` };
+    } catch (error) {
+      return { wrong: `active: ${firstLine(error)}` };
+    }
+  };
+  return { select, read };
+}
 
 /** Says in one line why an expression does not give this fact for an item, or nothing when it does. The item's values are not named. */
 export function checkOnItem(fact: keyof ItemMapping, text: string, item: unknown): string | undefined {

@@ -1,5 +1,5 @@
 // The fields of the two entities whose fields the interface does not show: THE SANDBOX'S OWN CHOICE, and switchable,
-// so that nothing can come to rest on these names. Called by options and lists.
+// so that nothing can come to rest on these names; and one of sync jobs, which is there only when asked for. Called by options and lists.
 // Source: service-interface §2, "SynchronizationActivityEntity and SyncConflictDetailEntity": no fields are known.
 import { UsageError } from "../core/errors.ts";
 import { describeUnknownWord, findWord } from "./suggest.ts";
@@ -8,9 +8,11 @@ import { describeUnknownWord, findWord } from "./suggest.ts";
 export const activityRoles = ["activityId", "syncJobId", "state", "startedAt", "finishedAt", "itemsProcessed"] as const;
 /** What the fields of a conflict detail mean, in the order of the plain shape. */
 export const conflictRoles = ["conflictId", "syncJobId", "itemName", "detectedAt"] as const;
+/** What the further fields of a sync job mean. */
+const syncJobRoles = ["isActive"] as const;
 
-/** The meaning of a field of the two entities. */
-export type Role = (typeof activityRoles)[number] | (typeof conflictRoles)[number];
+/** The meaning of a field that the interface does not show. */
+export type Role = (typeof activityRoles)[number] | (typeof conflictRoles)[number] | (typeof syncJobRoles)[number];
 /** A name for each meaning; undefined leaves the field out. */
 export type FieldNames = Readonly<Record<Role, string | undefined>>;
 
@@ -19,7 +21,7 @@ export const shapeNames = ["plain", "opaque", "keyless"] as const;
 /** `plain`: speaking names; `opaque`: meaningless names; `keyless`: speaking names, but no id of the entity itself. */
 export type ShapeName = (typeof shapeNames)[number];
 
-const roles: readonly Role[] = [...new Set<Role>([...activityRoles, ...conflictRoles])];
+const roles: readonly Role[] = [...new Set<Role>([...activityRoles, ...conflictRoles, ...syncJobRoles])];
 const plain: FieldNames = {
   activityId: "activityId",
   syncJobId: "syncJobId",
@@ -30,6 +32,7 @@ const plain: FieldNames = {
   conflictId: "conflictId",
   itemName: "itemName",
   detectedAt: "detectedAt",
+  isActive: undefined,
 };
 const shapes: Readonly<Record<ShapeName, FieldNames>> = {
   plain,
@@ -43,6 +46,7 @@ const shapes: Readonly<Record<ShapeName, FieldNames>> = {
     conflictId: "f7",
     itemName: "f8",
     detectedAt: "f9",
+    isActive: undefined,
   },
   keyless: { ...plain, activityId: undefined, conflictId: undefined },
 };
@@ -53,8 +57,9 @@ const shapes: Readonly<Record<ShapeName, FieldNames>> = {
  */
 export function toFieldNames(shape: ShapeName, replaced: Partial<FieldNames> = {}): FieldNames {
   const names = { ...shapes[shape], ...replaced };
-  for (const entity of [activityRoles, conflictRoles]) {
-    const used = entity.map((role) => names[role]).filter((name) => name !== undefined);
+  for (const entity of [activityRoles, conflictRoles, syncJobRoles]) {
+    const documented = entity === syncJobRoles ? ["syncJobId", "name"] : [];
+    const used = [...documented, ...entity.map((role) => names[role]).filter((name) => name !== undefined)];
     const twice = used.find((name, index) => used.indexOf(name) !== index);
     if (twice !== undefined) throw new UsageError(`fields: two fields of one entity are named "${twice}"; rename one`);
   }

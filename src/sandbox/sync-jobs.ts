@@ -8,15 +8,17 @@ import { activateSyncJob, runsMax, startRun } from "./runs.ts";
 import { isRunning, removeSyncJob } from "./store.ts";
 import { parseUpdate } from "./update-body.ts";
 
-const properties = ["syncJobId", "name"];
+const properties = ["syncJobId", "name"] as const;
 const updateRules = { updatable: ["name"], readOnly: ["syncJobId"] };
 
 /** GetSyncJobById. Source: service-interface §4.1 */
 export function getSyncJob(world: World, call: Call): Reply {
   const { select } = parseQuery(call.parameters, ["$select", "$expand"]);
-  checkSelect(select, properties);
+  const { isActive } = world.settings.fieldNames;
+  checkSelect(select, isActive === undefined ? properties : [...properties, isActive]);
   const row = findRow(world.store.syncJobs, parseKey(call.key), call, world.settings.missingStatus);
-  return jsonReply(applySelect(row.entity, select));
+  const active = isActive === undefined ? {} : { [isActive]: world.store.activated.has(row.entity.syncJobId) };
+  return jsonReply(applySelect({ ...row.entity, ...active }, select));
 }
 
 /** UpdateSyncJobById: merges `name`. Source: service-interface §4.3 */

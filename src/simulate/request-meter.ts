@@ -9,7 +9,7 @@ import { FeedWalks } from "./feed-walks.ts";
 
 /** Requests by what they are for. */
 export interface Requests {
-  /** One POST for each run and each activation; a deletion is one read and one DELETE. */
+  /** One POST for each run and each activation, and one read for an activation that is looked at; a deletion is one read and one DELETE. */
   starts: number;
   /** Pages of the activities, of the conflict details and of the approvals, read to follow runs. */
   feeds: number;
@@ -19,8 +19,9 @@ export interface Requests {
   masks: number;
 }
 
-/** What is assumed: how many pages a list has, and how long a request takes. */
+/** What is assumed: how many pages a list has, how long a request takes, and whether a service's activations are looked at. */
 export interface RequestAssumptions {
+  readonly showsActive: (service: string) => boolean;
   readonly pages: number;
   readonly requestMs: number;
 }
@@ -28,7 +29,8 @@ export interface RequestAssumptions {
 /** Activities and conflict details; approvals are walked for themselves. */
 const feedsOfRun = 2;
 
-function startRequests({ action }: Policy): number {
+function startRequests({ action, service }: Policy, { showsActive }: RequestAssumptions): number {
+  if (action.kind === "activate") return showsActive(service) ? 2 : 1;
   return action.kind === "delete" || (action.kind === "run" && action.activate === true) ? 2 : 1;
 }
 
@@ -55,7 +57,7 @@ export class RequestMeter {
     if (event.event === "masks") requests.masks += this.#assumed.pages;
     else if (event.task.kind === "poll") requests.polls += this.#pollRequestsOf(event.policy);
     else if (event.task.kind === "apply") this.#look(event.task, requests);
-    else requests.starts += startRequests(event.policy);
+    else requests.starts += startRequests(event.policy, this.#assumed);
     if (event.event === "started" && event.task.kind === "run") this.#follow(event);
   }
 

@@ -64,6 +64,8 @@ const outcomeReasons = [
   "deletion-confirmed",
   "not-deleted",
   "still-there",
+  "seen-active",
+  "not-active",
   "already-gone",
   "gone-meanwhile",
   "guard-mismatch",

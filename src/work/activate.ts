@@ -1,20 +1,25 @@
 // An activate task: permission, POST once, done. The interface names no trace that an activation leaves (§3 and §4.4), so a lost
-// answer stays unknown, unless the policy says onUnknown: retry.
+// answer stays unknown, unless the policy says onUnknown: retry, or the mapping says by what a sync job shows that it is
+// active: then each activation is looked at (verify-activation.ts).
 import type { Task } from "../tasks/task.ts";
 import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
 import { answerDueUntilMs, endingOf, noteLoss } from "./verify.ts";
+import { verifyActivation } from "./verify-activation.ts";
 
 /** Does the next step of an activation. */
 export async function stepActivate(task: Task, parts: WorkParts, claim: Claim): Promise<Step> {
   const { entry, owner } = claim;
   const policy = parts.policy(task.policy);
+  const sign =
+    policy?.onUnknown === "give-up" && entry.state === "sending" ? undefined : parts.activeSign(task.service);
   switch (entry.state) {
     case "settled":
       return { step: "settled" };
     case "answered":
+      if (sign !== undefined) return verifyActivation(task, { parts, claim, sign });
       return end(
         {
           status: "succeeded",
@@ -27,6 +32,7 @@ export async function stepActivate(task: Task, parts: WorkParts, claim: Claim): 
         { state: "answered" },
       );
     case "sending": {
+      if (sign !== undefined) return verifyActivation(task, { parts, claim, sign });
       const answerDueMs = answerDueUntilMs(entry, parts);
       if ((await parts.nowMs()) < answerDueMs) return { step: "snooze", untilMs: answerDueMs };
       const lost = await noteLoss(task, parts);
@@ -44,7 +50,7 @@ export async function stepActivate(task: Task, parts: WorkParts, claim: Claim): 
       }
       return (
         (await heldBack(task, parts, { nowMs: await parts.nowMs(), owner })) ??
-        sendStart(task, { parts, claim, baseline: "", acceptedEnds: true })
+        sendStart(task, { parts, claim, baseline: "", acceptedEnds: sign === undefined })
       );
   }
 }

@@ -4,7 +4,7 @@ import type { EventLog } from "../core/event-log.ts";
 import type { Hold } from "../core/gate.ts";
 import type { MaskShelf } from "../declared/mask-shelf.ts";
 import type { Memory } from "../declared/ports.ts";
-import type { ItemReader } from "../feeds/mapping.ts";
+import type { ActiveSign, ItemReader } from "../feeds/mapping.ts";
 import type { SyncService } from "../service/client.ts";
 import type { FeedBook } from "../store/feed-book.ts";
 import type { Leases } from "../store/leases.ts";
@@ -28,6 +28,8 @@ export interface WorkParts {
   /** Whether Redis may have forgotten a start of this task (`loss`), or nobody knows yet (`hold`). */
   readonly shut: (task: Task) => Promise<"hold" | "loss" | undefined>;
   readonly itemReader: (feed: Feed) => ItemReader | undefined;
+  /** Undefined where nothing tells whether a sync job is active. */
+  readonly activeSign: (service: string) => ActiveSign | undefined;
   readonly journal: StartJournal;
   readonly leases: Leases;
   readonly book: FeedBook;

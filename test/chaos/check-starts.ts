@@ -105,15 +105,29 @@ function forgets({ redisTrouble }: StartChaos): boolean {
 }
 
 /** An outcome that says that something was started, or that nothing was, has to be so. */
-function untrue({ id, kind, target }: Task, { status, reason }: Outcome, { plan, started }: Check): string[] {
+function untrue({ id, kind, target }: Task, outcome: Outcome, { plan, started }: Check): string[] {
+  const { status, reason } = outcome;
   const isStarted = started.has(id);
   if (status === "unknown") return [];
+  // What is said is how the sync job is, whoever made it so. Its own activation cannot be late: it is looked for until it could have come.
+  if (reason === "seen-active")
+    return isActive(outcome, started) ? [] : [`${id} says that ${target} is active, which nobody activated`];
+  if (reason === "not-active") return isStarted ? [`${id} says that ${target} is not active, but activated it`] : [];
   if (neverStarted.has(status)) return isStarted ? [`${id} is ${status} (${reason}), but was started`] : [];
   // What such a service says cannot be told from the truth where nothing is followed.
   const isSaid = plan.hollowJobs.includes(Number(target)) && (kind === "activate" || status === "accepted");
   const isOnlyWaitedFor = status === "timed-out" && plan.hollowJobs.includes(Number(target));
   if (isStarted || isSaid || isOnlyWaitedFor) return [];
   return [`${id} is ${status} (${reason}), but was never started`];
+}
+
+function isActive({ target, finishedAt }: Outcome, started: Check["started"]): boolean {
+  return [...started.values()]
+    .flat()
+    .some(
+      ({ operation, key, atMs }) =>
+        operation === "EnableSyncJobById" && key === target && atMs <= Date.parse(finishedAt),
+    );
 }
 
 /** How a run is said to have ended has to be how it ended: the luck of each is known. Of several starts of one task any may be meant. */

@@ -33,6 +33,8 @@ export interface StartChaos {
   readonly serviceFaults: readonly ServiceFault[];
   /** Sync jobs that the service says it starts and does not. */
   readonly hollowJobs: readonly number[];
+  /** Whether the mapping says by what a sync job shows that it is active. */
+  readonly showsActive: boolean;
   readonly redisTrouble: readonly RedisTrouble[];
   readonly endsWith: "SIGKILL" | "SIGTERM";
   /** The storm lasts until the trap at this point has sprung, within limits; that it never does is a finding. */
@@ -72,6 +74,7 @@ export function planStartChaos(seed: number): StartChaos {
       ...slow(random),
     ],
     hollowJobs,
+    showsActive: seed % 4 !== 0,
     redisTrouble: troubles,
     endsWith: random.chance(0.6) ? "SIGKILL" : "SIGTERM",
     script: {

@@ -51,6 +51,8 @@ export function planStepChaos(seed: number): StartChaos {
     batches: [{ atMs: 0 }, { atMs: random.integer(100, 1_500) }, { atMs: random.integer(100, 1_500) }],
     serviceFaults: needs[point.replace(/^.*\./, "")] ?? [],
     hollowJobs: [],
+    // Where it is shown, a second request goes out only after some seconds: later than the storm.
+    showsActive: seed % 2 === 0 && !point.includes("sendAgain"),
     awaitsTrap: point,
     redisTrouble: [],
     endsWith: random.chance(0.5) ? "SIGKILL" : "SIGTERM",

@@ -17,11 +17,11 @@ const toldEventsMax = 400;
 const jobs = 60;
 /** A Redis that is started again on a busy machine takes its time. */
 const againMax = 120;
-const serviceSettings =
+const serviceSettings = (showsActive: boolean) =>
   "timeouts: { request: 2s }, limits: { concurrency: 8 }, breaker: { after: 5, probe: 1s }, " +
   "mapping: { activity: { id: item.activityId, syncJobId: item.syncJobId, startedAt: item.startedAt, " +
   `finished: 'item.state in ["Finished", "Failed"]', succeeded: 'item.state == "Finished"' }, ` +
-  "conflict: { id: item.conflictId, syncJobId: item.syncJobId } }";
+  `conflict: { id: item.conflictId, syncJobId: item.syncJobId }${showsActive ? ", syncJob: { active: item.isActive }" : ""} }`;
 
 /** Longer than a process is held up here: who comes back brings its answer. A walk may have to be taken over, too. */
 const timing = { baselineWithinMs: 3_000, verifyForMs: 3_500, unreadableForMs: 8_000 };
@@ -42,8 +42,8 @@ async function runPlan(plan: StartChaos, seed: number, redisUrl: string): Promis
       redisUrl: redis?.url ?? redisUrl,
       name: `starts-${seed}`,
       policies: plan.policies,
-      sandbox: { seed, jobs, faults: plan.serviceFaults },
-      service: serviceSettings,
+      sandbox: { seed, jobs, faults: plan.serviceFaults, fieldNames: { isActive: "isActive" } },
+      service: serviceSettings(plan.showsActive),
       timing,
       takeOverAfterMs,
     });
@@ -140,9 +140,9 @@ function count({ kind }: StartChaos, { tasks, unknown, starts }: StartVerdict): 
 }
 
 function tell(plan: StartChaos, story: readonly string[], house: ChaosHouse): string[] {
-  const { kind, policies, batches, script, serviceFaults, redisTrouble } = plan;
+  const { kind, showsActive, policies, batches, script, serviceFaults, redisTrouble } = plan;
   return [
-    `trouble with: ${kind}`,
+    `trouble with: ${kind}; the mapping ${showsActive ? "says" : "does not say"} what an active sync job looks like`,
     policies,
     ...tellScript(script),
     ...batches.map((batch) => `batch ${JSON.stringify(batch)}`),

@@ -201,6 +201,23 @@ describe("syncline doctor", () => {
     expect(plain.about("mapping")).toMatchObject([{ level: "warning", what: expect.stringContaining("nightly") }]);
   });
 
+  it("finds a mapping that cannot tell whether a sync job is active, and is content where it can", async () => {
+    const asked = async (syncJob: string) => {
+      const service = `baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN }, mapping: { syncJob: ${syncJob} }`;
+      const policies = "  - { name: wake, service: main, repository: HR, activate: { syncJobs: [1, 2] } }";
+      return bad((await doctor({ service, policies })).about("sync jobs"));
+    };
+    expect(await asked("{ active: item.state == 'On' }")).toMatchObject([
+      {
+        subject: "main, 1",
+        what: "whether it is active cannot be told for policy wake: mapping.syncJob.active: No such key: state",
+        cure: expect.stringContaining("syncline api GetSyncJobById --key 1"),
+      },
+      { subject: "main, 2" },
+    ]);
+    expect(await asked("{ active: item.syncJobId > 0 }")).toEqual([]);
+  });
+
   it("shows what is in quarantine or paused, and the chains", async () => {
     const prefix = "{doctor-quarantine}";
     const store = await openStore({ url: redisUrl, prefix });

@@ -24,6 +24,7 @@ export function testParts(store: Store, given: Partial<WorkParts> = {}): WorkPar
     chains: { expanded: async () => {}, released: async () => {} },
     declared: { masks: new MaskShelf(), memory: new DeclaredMemory(store) },
     itemReader: () => undefined,
+    activeSign: () => undefined,
     journal: new StartJournal(store),
     leases: new Leases(store),
     book: new FeedBook(store),

@@ -45,6 +45,8 @@ export interface WorldOptions {
   readonly sandbox?: Parameters<typeof startSandbox>[0];
   /** `timed`: it also says when activities began. */
   readonly mapping?: boolean | "timed";
+  /** A CEL text: by what a sync job shows that it is active. */
+  readonly active?: string;
   /** Further services: name → base URL. */
   readonly moreServices?: Readonly<Record<string, string>>;
   /** What else stands in each further service, as YAML in one line. */
@@ -181,8 +183,16 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 
 function policyFile(
   baseUrl: string,
-  { policies, mapping: mapped = true, moreServices = {}, moreKeys, moreToken = "{ env: TEST_TOKEN }" }: WorldOptions,
+  {
+    policies,
+    mapping: mapped = true,
+    active,
+    moreServices = {},
+    moreKeys,
+    moreToken = "{ env: TEST_TOKEN }",
+  }: WorldOptions,
 ): string {
+  const sign = active === undefined ? "" : `\n      syncJob: { active: ${JSON.stringify(active)} }`;
   const more = Object.entries(moreServices).map(
     ([name, url]) =>
       `\n  ${name}: { baseUrl: "${url}", token: ${moreToken}${moreKeys === undefined ? "" : `, ${moreKeys}`} }`,
@@ -192,7 +202,7 @@ services:
   main:
     baseUrl: ${baseUrl}
     token: { env: TEST_TOKEN }
-    timeouts: { request: 5s }${mapped === false ? "" : `\n    mapping:${mapped === "timed" ? timed : mapping}`}${more.join("")}
+    timeouts: { request: 5s }${mapped === false ? "" : `\n    mapping:${mapped === "timed" ? timed : mapping}${sign}`}${more.join("")}
 defaults: { follow: { until: settled, deadline: 20s, quietFor: 1500ms, unreadableFor: 3s } }
 policies:
 ${policies}`;

@@ -1,7 +1,8 @@
 // The part of `syncline doctor` that asks for every sync job that a policy names. Called by service-checks.ts. Sends reads only.
 import type { Policy } from "../../config/policy-set.ts";
 import { showName } from "../../core/show-name.ts";
-import { ServiceError } from "../../service/client.ts";
+import { type ActiveSign, createActiveSign } from "../../feeds/mapping.ts";
+import { ServiceError, type SyncJob } from "../../service/client.ts";
 import { syncJobsOf } from "../deleted-targets.ts";
 import { shortOf } from "./failure-words.ts";
 import { type Finding, withinLines } from "./finding.ts";
@@ -27,16 +28,18 @@ export async function checkSyncJobs(look: ServiceLook): Promise<readonly Finding
   const left = [...wanted].reverse();
   const findings: Finding[] = [];
   const wrong: Finding[] = [];
+  const sign = settings.syncJob === undefined ? undefined : createActiveSign(settings.syncJob);
+  const select = selectOf(sign);
   let [found, silent] = [0, 0];
   const workOff = async () => {
     for (let next = left.pop(); next !== undefined && silent < silentMax; next = left.pop()) {
       progress(`${settings.name}: sync job ${wanted.length - left.length} of ${wanted.length}`);
       try {
-        const query = next.repository === undefined ? {} : { repository: next.repository };
-        const { name } = await client.getSyncJobById(next.id, query, { signal });
+        const repository = next.repository === undefined ? {} : { repository: next.repository };
+        const syncJob = await client.getSyncJobById(next.id, { ...repository, ...select }, { signal });
         found += 1;
         silent = 0;
-        wrong.push(...wrongGuards(next, name));
+        wrong.push(...wrongGuards(next, syncJob.name), ...wrongSign(next, syncJob, sign));
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         silent = saysSomething(error) ? 0 : silent + 1;
@@ -97,6 +100,22 @@ function wrongGuards({ id, policies }: Named, name: string | null | undefined): 
     const cure = "correct delete.name, if it is the right sync job";
     return [{ check: "sync jobs", subject: `${service}, ${id}`, level: "problem", what, cure }];
   });
+}
+
+function selectOf(sign: ActiveSign | undefined): { readonly select?: readonly string[] } {
+  if (sign === undefined || sign.select.length === 0) return {};
+  return { select: [...new Set(["syncJobId", "name", ...sign.select])] };
+}
+
+/** Whether it is active cannot be told of a sync job that a policy activates: each activation would wait for nothing. */
+function wrongSign({ id, policies }: Named, syncJob: SyncJob, sign: ActiveSign | undefined): readonly Finding[] {
+  const policy = policies.find(({ action }) => action.kind === "activate");
+  if (sign === undefined || policy === undefined) return [];
+  const seen = sign.read(syncJob);
+  if (!("wrong" in seen)) return [];
+  const what = `whether it is active cannot be told for policy ${policy.name}: mapping.syncJob.${seen.wrong}`;
+  const cure = `look at it with \`syncline api GetSyncJobById --key ${id}\`; where the property is not shown unasked, name it in mapping.syncJob.select`;
+  return [{ check: "sync jobs", subject: `${policy.service}, ${id}`, level: "problem", what, cure }];
 }
 
 /** 404 is not documented for this read (service-interface §7), so a 400 may mean the same. */

@@ -44,6 +44,27 @@ const describedItem = (what: string) =>
     .meta({ description: `What an item of the list ${what} means: CEL expressions over \`item\`.` })
     .exactOptional();
 
+const nameOfPropertySchema = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, "the name of a property is 1 to 128 letters, digits and _, no digit first");
+
+const syncJobMappingSchema = z.strictObject({
+  active: expressionSchema.meta({
+    description:
+      "True when the sync job is active. Then an activation ends as what is seen: each is looked at, also one whose answer got lost.",
+    examples: ['item.state == "Active"'],
+  }),
+  select: z
+    .array(nameOfPropertySchema)
+    .min(1)
+    .max(20)
+    .meta({
+      description: "The properties to ask for (`$select`), where the service does not show it unasked.",
+      examples: [["state"]],
+    })
+    .exactOptional(),
+});
+
 const mappingSchema = z
   .strictObject({
     activity: describedItem("activities"),
@@ -52,6 +73,9 @@ const mappingSchema = z
     trigger: describedItem("triggers"),
     authActivity: describedItem("authActivities"),
     mask: describedItem("masks"),
+    syncJob: syncJobMappingSchema
+      .meta({ description: "What the properties of a sync job mean: CEL expressions over `item`." })
+      .exactOptional(),
   })
   .meta({
     description:

@@ -48,7 +48,7 @@ describe("the walks of a followed repository", () => {
 
 describe("requests a service gets", () => {
   it("counts starts, pages of feeds, polls by what they read, and masks", () => {
-    const meter = new RequestMeter({ pages: 3, requestMs: 0 });
+    const meter = new RequestMeter({ pages: 3, requestMs: 0, showsActive: () => false });
     const until = { ...followWaits, until: "accepted", deadlineMs: 60_000, conflictsMax: undefined } as const;
     const policies = [
       everyMinutes(30, { name: "starts", action: { kind: "run", syncJobs: [1, 2] }, follow: until }),
@@ -64,9 +64,16 @@ describe("requests a service gets", () => {
     });
   });
 
+  it("counts a read for each activation where the mapping says what an active sync job looks like", () => {
+    const meter = new RequestMeter({ pages: 3, requestMs: 0, showsActive: (service) => service === "main" });
+    const policies = [everyMinutes(30, { name: "wakes", action: { kind: "activate", syncJobs: [3] } })];
+    for (const event of simulateMinutes({ policies, to: 60 })) meter.add(event);
+    expect(meter.requests().get("main")).toMatchObject({ starts: 2 * 2, polls: 0 });
+  });
+
   it("counts the approvals: once before a short run, and while a long one goes on, unless the policy says off", () => {
     const feedsOf = (blockedAfterMs: number | undefined, run: number) => {
-      const meter = new RequestMeter({ pages: 3, requestMs: 0 });
+      const meter = new RequestMeter({ pages: 3, requestMs: 0, showsActive: () => false });
       const follow = { ...followWaits, until: "settled", deadlineMs: 3_600_000, conflictsMax: undefined } as const;
       const policies = [everyMinutes(30, { follow: { ...follow, blockedAfterMs } })];
       for (const event of simulateMinutes({ policies, to: 60, run })) meter.add(event);

@@ -1,0 +1,92 @@
+// Whether an activation took effect, where the operator says by what a sync job shows that it is active (`mapping.syncJob.active`):
+// reads the sync job, also when the service answered 200. Called by activate.ts.
+//
+//   active ─▶ succeeded     not active in time ─▶ failed, or by onUnknown: retry sent again     unreadable ─▶ what is known without it
+//
+// Active is a state: whose request made it so is no question. A sync job that is not active right after the request shows nothing yet.
+import type { ActiveSign } from "../feeds/mapping.ts";
+import { ServiceError } from "../service/service-error.ts";
+import type { StartEntry } from "../store/start-entry.ts";
+import type { Task } from "../tasks/task.ts";
+import { lookAgain, noteThrottle } from "./held.ts";
+import type { WorkParts } from "./parts.ts";
+import { sendAgain } from "./send-start.ts";
+import { type Claim, type Ending, end, type Step } from "./step.ts";
+import { sendWithinMs } from "./timing.ts";
+import { endingOf, isLost, noteLoss } from "./verify.ts";
+
+/** What a read of the sync job showed. `isLasting`: the same will be read again. */
+type Look =
+  | { readonly is: "active" | "inactive" }
+  | { readonly is: "unreadable"; readonly why: string; readonly isLasting: boolean };
+
+interface Activation {
+  readonly parts: WorkParts;
+  readonly claim: Claim;
+  readonly sign: ActiveSign;
+}
+
+const againMs = 1_000;
+const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
+
+/** Looks at the sync job of an activation that may have gone out: active, not yet, sent again, or given up on with what is known. */
+export async function verifyActivation(task: Task, { parts, claim, sign }: Activation): Promise<Step> {
+  const { entry } = claim;
+  const { state, owner } = entry;
+  const lost = state === "sending" ? await noteLoss(task, parts) : undefined;
+  const known = lost === undefined ? wasAccepted : endingOf(lost);
+  const said = lost?.detail ?? "the service accepted it";
+  const from = lost === undefined ? ({ state: "answered" } as const) : ({ state: "sending", owner } as const);
+  const told = { startedAtMs: entry.sentAtMs ?? entry.claimedAtMs, sends: entry.sends };
+  const finish = (ending: Pick<Ending, "status" | "evidence" | "reason">, seen: string): Step =>
+    end({ ...ending, ...told, answerLost: lost !== undefined && isLost(lost), detail: `${said}; ${seen}` }, from);
+  // Before the look: what it shows is of then at the earliest.
+  const nowMs = await parts.nowMs();
+  const look = await lookAt(task, { parts, sign });
+  const inTimeMs = inTimeUntilMs(entry, task, parts);
+  switch (look.is) {
+    case "active":
+      return finish({ ...wasAccepted, reason: "seen-active" }, "the sync job is active");
+    case "inactive": {
+      if (nowMs < inTimeMs) return { step: "snooze", untilMs: nowMs + againMs };
+      const mayRepeat = lost !== undefined && parts.policy(task.policy)?.onUnknown === "retry";
+      const again = mayRepeat ? await sendAgain(task, { parts, claim, acceptedEnds: false }) : undefined;
+      const seconds = Math.round((nowMs - sentAtMsOf(entry)) / 1_000);
+      const ending = { status: "failed", evidence: "direct", reason: "not-active" } as const;
+      return again ?? finish(ending, `the sync job is not active ${seconds} s later`);
+    }
+    case "unreadable": {
+      const { unreadableForMs, heldForMs } = parts.timing;
+      const heldUntilMs = await noteThrottle(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs });
+      const readableAtMs = Math.max(inTimeMs, Math.min(heldUntilMs, inTimeMs + heldForMs));
+      const patientUntilMs = look.isLasting ? inTimeMs : readableAtMs + unreadableForMs;
+      if (nowMs < patientUntilMs) return lookAgain(nowMs, Math.min(heldUntilMs, patientUntilMs));
+      return finish(known, `whether the sync job is active cannot be told: ${look.why}`);
+    }
+  }
+}
+
+function sentAtMsOf({ lastSentAtMs, sentAtMs, claimedAtMs }: StartEntry): number {
+  return lastSentAtMs ?? sentAtMs ?? claimedAtMs;
+}
+
+/** From when on a sync job that is not active shows that the request had no effect: it may have left late, and a proxy may have held it back. */
+function inTimeUntilMs(entry: StartEntry, task: Task, { timing, service }: WorkParts): number {
+  const requestMs = service(task.service)?.requestTimeoutMs ?? 0;
+  return sentAtMsOf(entry) + Math.max(timing.verifyForMs, sendWithinMs + requestMs);
+}
+
+async function lookAt(task: Task, { parts, sign }: Pick<Activation, "parts" | "sign">): Promise<Look> {
+  const service = parts.service(task.service);
+  if (service === undefined) return { is: "unreadable", why: "the service was removed meanwhile", isLasting: true };
+  try {
+    const select = sign.select.length === 0 ? {} : { select: sign.select };
+    const query = { ...(task.repository === null ? {} : { repository: task.repository }), ...select };
+    const seen = sign.read(await service.getSyncJobById(Number(task.target), query));
+    if ("wrong" in seen) return { is: "unreadable", why: `mapping.syncJob.${seen.wrong}`, isLasting: true };
+    return { is: seen.active ? "active" : "inactive" };
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return { is: "unreadable", why: error.message, isLasting: false };
+  }
+}

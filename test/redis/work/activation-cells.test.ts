@@ -1,0 +1,194 @@
+// An activation over real HTTP and a real journal, where the mapping says by what a sync job shows that it is active: what the service
+// answers to the POST, what the sync job shows afterwards, and what becomes of the task.
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import type { Policy } from "../../../src/config/policy-set.ts";
+import { createActiveSign } from "../../../src/feeds/mapping.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import type { Task } from "../../../src/tasks/task.ts";
+import { stepActivate } from "../../../src/work/activate.ts";
+import { startAtOnce } from "../../../src/work/start-at-once.ts";
+import type { Step } from "../../../src/work/step.ts";
+import { defaultTiming } from "../../../src/work/timing.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { testParts } from "../../support/work-parts.ts";
+
+const target = redisForTest();
+let store: Store;
+let journal: StartJournal;
+
+beforeAll(async () => {
+  store = await openStore(target);
+  journal = new StartJournal(store);
+});
+afterAll(() => store.close());
+
+type Answer = (response: ServerResponse) => void;
+const status =
+  (code: number, body = "", headers: Record<string, string> = {}): Answer =>
+  (response) =>
+    response.writeHead(code, headers).end(body);
+const reset: Answer = (response) => response.socket?.resetAndDestroy();
+const shows = (state: unknown) => status(200, JSON.stringify({ syncJobId: 42, state }));
+
+/** What the service does: to each read of the sync job in turn (the last for all further ones), and to each POST. */
+interface Behaviour {
+  readonly reads: readonly Answer[];
+  readonly posts: readonly Answer[];
+  readonly policy?: Partial<Policy>;
+  readonly active?: string;
+  readonly select?: readonly string[];
+}
+
+let tasks = 0;
+
+async function house({ reads, posts, policy, active = 'item.state == "On"', select = [] }: Behaviour) {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    const answers = request.method === "GET" ? reads : posts;
+    const nth = asked.filter((one) => one.startsWith(request.method ?? "")).length - 1;
+    (answers[nth] ?? answers.at(-1) ?? reset)(response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const service = new SyncService({
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    token: staticToken("secret"),
+    timeouts: { requestMs: 400, connectMs: 300, secureConnectMs: 300 },
+    retries: 0,
+  });
+  onTestFinished(() => {
+    service.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  tasks += 1;
+  const task: Task = {
+    ...{ v: 1, id: `activate-${tasks}`, kind: "activate", policy: "wake", service: "main", repository: null },
+    ...{ target: "42", slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999 },
+  };
+  let aheadMs = 0;
+  const known = testPolicy({ action: { kind: "activate", syncJobs: [42] }, ...policy });
+  const parts = testParts(store, {
+    policy: () => known,
+    service: () => service,
+    activeSign: () => createActiveSign({ active, select }),
+    journal,
+    nowMs: async () => Number((await store.redis.time())[0]) * 1_000 + aheadMs,
+    timing: { ...defaultTiming, verifyForMs: 10_000, unreadableForMs: 20_000 },
+  });
+  let owner = 0;
+  const step = async () => {
+    owner += 1;
+    return stepActivate(task, parts, { owner: `o${owner}`, entry: await journal.claim(task.id, `o${owner}`) });
+  };
+  /** Steps until the task ends, with a clock that jumps to wherever it waits for. */
+  const through = async () => {
+    for (let round = 0; round < 60; round += 1) {
+      const done = await step();
+      if (done.step === "end") return done;
+      if (done.step === "snooze") aheadMs += Math.max(done.untilMs - (await parts.nowMs()), 0);
+    }
+    throw new Error("no end in 60 steps");
+  };
+  return { asked, task, parts, step, through };
+}
+
+const told = (step: Step) =>
+  "ending" in step ? `${step.ending.status} ${step.ending.evidence} ${step.ending.reason}` : step.step;
+const postsOf = (asked: readonly string[]) => asked.filter((one) => one.startsWith("POST")).length;
+
+describe("an activation that is looked at", () => {
+  it.each([
+    ["200", status(200)],
+    ["no answer", reset],
+    ["500", status(500)],
+    ["302", status(302, "", { location: "/login" })],
+    ["200 with a login page", status(200, "<html>", { "content-type": "text/html" })],
+  ])("was answered with %s: active means succeeded, and one request went out", async (_what, answer) => {
+    const { asked, through } = await house({ reads: [shows("On")], posts: [answer] });
+    expect(told(await through())).toBe("succeeded direct seen-active");
+    expect(postsOf(asked)).toBe(1);
+  });
+
+  it.each([
+    ["200", status(200)],
+    ["no answer", reset],
+    ["500", status(500)],
+  ])("was answered with %s: not active in time means failed, and nothing is sent again", async (_what, answer) => {
+    const { asked, through } = await house({ reads: [shows("Off")], posts: [answer] });
+    const ended = await through();
+    expect(told(ended)).toBe("failed direct not-active");
+    expect(ended.step === "end" && ended.ending.detail).toMatch(/; the sync job is not active 1\d s later$/);
+    expect(postsOf(asked)).toBe(1);
+  });
+
+  it("shows nothing yet while it is not active right after the request", async () => {
+    const { through } = await house({ reads: [shows("Off"), shows("Off"), shows("On")], posts: [reset] });
+    expect(told(await through())).toBe("succeeded direct seen-active");
+  });
+
+  it("is not looked at when it was refused", async () => {
+    const { asked, through } = await house({ reads: [shows("On")], posts: [status(400)] });
+    expect(told(await through())).toBe("not-started direct refused");
+    expect(asked).toHaveLength(1);
+  });
+
+  it.each([
+    ["200", status(200), "succeeded direct answered"],
+    ["no answer", reset, "unknown none answer-lost"],
+  ])("was answered with %s and cannot be read: what is known without a look", async (_what, answer, becomes) => {
+    for (const unread of [status(500), status(400), reset]) {
+      const { through } = await house({ reads: [unread], posts: [answer] });
+      const ended = await through();
+      expect(told(ended)).toBe(becomes);
+      expect(ended.step === "end" && ended.ending.detail).toContain("whether the sync job is active cannot be told: ");
+    }
+  });
+
+  it("says what is wrong with the mapping when its expression gives no answer", async () => {
+    const { through } = await house({ reads: [shows("On")], posts: [reset], active: "item.enabled" });
+    const ended = await through();
+    expect(told(ended)).toBe("unknown none answer-lost");
+    expect(ended.step === "end" && ended.ending.detail).toMatch(/mapping\.syncJob\.active: No such key: enabled$/);
+  });
+
+  it("asks for the properties that the mapping names", async () => {
+    const { asked, through } = await house({ reads: [shows("On")], posts: [status(200)], select: ["state", "name"] });
+    await through();
+    expect(asked[1]).toBe("GET /odata/syncjobs(42)?$select=state,name");
+  });
+
+  it("does not take the short way, which ends with the answer", async () => {
+    const { task, parts, asked } = await house({ reads: [shows("On")], posts: [status(200)] });
+    expect(await startAtOnce(task, parts, "me")).toBeUndefined();
+    expect(asked).toEqual([]);
+  });
+});
+
+describe("an activation whose answer got lost, by onUnknown", () => {
+  it("retry: is sent again while it is not active, three times at most", async () => {
+    const policy = { onUnknown: "retry" } as const;
+    const { asked, through } = await house({ reads: [shows("Off")], posts: [reset], policy });
+    expect(told(await through())).toBe("failed direct not-active");
+    expect(postsOf(asked)).toBe(3);
+  });
+
+  it("retry: is not sent again when it is active", async () => {
+    const policy = { onUnknown: "retry" } as const;
+    const { asked, through } = await house({ reads: [shows("On")], posts: [reset], policy });
+    expect(told(await through())).toBe("succeeded direct seen-active");
+    expect(postsOf(asked)).toBe(1);
+  });
+
+  it("give-up: is not looked at", async () => {
+    const policy = { onUnknown: "give-up" } as const;
+    const { asked, through } = await house({ reads: [shows("On")], posts: [reset], policy });
+    expect(told(await through())).toBe("unknown none answer-lost");
+    expect(asked).toHaveLength(1);
+  });
+});

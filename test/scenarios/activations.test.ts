@@ -1,0 +1,42 @@
+// Activations of a service whose sync jobs show whether they are active, end to end over the sandbox: `mapping.syncJob.active`.
+import { afterEach, describe, expect, it } from "vitest";
+import { redisForTest } from "../support/redis.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const redis = redisForTest();
+let world: World | undefined;
+
+async function start(faults: readonly string[], active?: string): Promise<World> {
+  const policies = "  - { name: wake, service: main, repository: HR, activate: { syncJobs: [3] } }";
+  const sandbox = { fieldNames: { isActive: "enabled" } };
+  world = await startWorld({ redis, policies, faults, sandbox, ...(active === undefined ? {} : { active }) });
+  return world;
+}
+
+afterEach(async () => {
+  await world?.stop();
+  world = undefined;
+});
+
+const requests = ({ sandbox }: World) => sandbox.requests()["EnableSyncJobById"];
+
+describe("an activation where the mapping says what an active sync job looks like", () => {
+  it("succeeds although its answer got lost: the sync job is active", async () => {
+    const house = await start(["lost-answer,op=EnableSyncJobById"], "item.enabled");
+    const outcome = await house.run("wake");
+    expect(outcome).toMatchObject({ status: "succeeded", evidence: "direct", reason: "seen-active", answerLost: true });
+    expect(requests(house)).toEqual({ cut: 1 });
+  });
+
+  it("fails although the service answered 200: the sync job is not active", async () => {
+    const house = await start(["200-before,op=EnableSyncJobById"], "item.enabled");
+    const outcome = await house.run("wake");
+    expect(outcome).toMatchObject({ status: "failed", evidence: "direct", reason: "not-active", answerLost: false });
+    expect(requests(house)).toEqual({ 200: 1 });
+  });
+
+  it("stays unknown without such a mapping", async () => {
+    const house = await start(["lost-answer,op=EnableSyncJobById"]);
+    expect(await house.run("wake")).toMatchObject({ status: "unknown", evidence: "none", reason: "answer-lost" });
+  });
+});
