@@ -16,6 +16,9 @@ import { taskId } from "../tasks/task-id.ts";
 import type { TaskPlaces } from "./open-tasks.ts";
 import { tellHeld } from "./service-words.ts";
 
+/** What is told of an outcome. `confidence`, `sends`: absent where they are not known. */
+type ToldOutcome = Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">;
+
 /** The story of one task. Instants are ISO 8601 UTC; null: it did not happen, or is not known any more. */
 export interface TaskStory {
   readonly taskId: string;
@@ -29,16 +32,7 @@ export interface TaskStory {
   readonly sent: string | null;
   readonly answered: string | null;
   readonly finished: string | null;
-  readonly outcome: {
-    readonly status: string;
-    readonly evidence: string;
-    readonly reason: string;
-    readonly detail: string;
-    /** Whose the activities are that it rests on: certain, likely or ambiguous. */
-    readonly confidence?: string;
-    /** How many requests went out; absent where none did. */
-    readonly sends?: number;
-  } | null;
+  readonly outcome: ToldOutcome | null;
   /** The task that holds the sync job, when this one waits for it. */
   readonly waitsFor: string | null;
   /** Why the answer to its start is missing. */
@@ -171,14 +165,7 @@ async function taskStory(task: NamedTask, { history, journal, producer, leases }
   };
 }
 
-function pickOutcome({
-  status,
-  evidence,
-  reason,
-  detail,
-  confidence,
-  sends,
-}: Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">): TaskStory["outcome"] {
+function pickOutcome({ status, evidence, reason, detail, confidence, sends }: ToldOutcome): ToldOutcome {
   return {
     status,
     evidence,

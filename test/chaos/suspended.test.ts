@@ -1,5 +1,8 @@
 // One replica of real processes that is held up: its event loop, the whole process, its clock. Afterwards nothing may be missing.
+import { Queue } from "bullmq";
 import { beforeAll, describe, expect, inject, it } from "vitest";
+import { queueConnection, queueName } from "../../src/queue/queues.ts";
+import type { RedisTarget } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { openHouse } from "./chaos-house.ts";
 import { checkSchedules } from "./check-schedules.ts";
@@ -10,12 +13,19 @@ const everySecond = `  - { name: elapsed, service: main, activate: { syncJobs: [
   - { name: on-the-clock, service: main, activate: { syncJobs: [2] }, schedule: { cron: "* * * * * *" } }`;
 const hour = 3_600_000;
 
+interface HeldUpOptions {
+  readonly stormMs: number;
+  readonly policies?: string;
+  /** What it puts to sleep by a clock that nobody else has is woken for those who come after it. */
+  readonly sleepsAhead?: boolean;
+}
+
 let houses = 0;
 
 // A house with one replica that plans and works; what befalls it, one after another; then the checker.
 async function heldUp(
   faults: readonly Fault[],
-  { stormMs, policies = everySecond }: { stormMs: number; policies?: string },
+  { stormMs, policies = everySecond, sleepsAhead = false }: HeldUpOptions,
 ) {
   houses += 1;
   const house = await openHouse({ redisUrl: inject("redis").url, name: `held-up-${houses}`, policies });
@@ -31,6 +41,7 @@ async function heldUp(
     // What the replica itself has planned by its end; whoever comes after it may not be what makes this good.
     const endMs = Math.max(...holdings.map(({ markMs }) => markMs ?? 0));
     await house.lookUntilQuiet();
+    if (sleepsAhead) await wake(house.parts.redis);
     await house.workOff();
     const verdict = await checkSchedules(house, { beganMs, endMs, hasWorkers: true });
     const planned = house.events.filter(({ event, replica }) => event === "slot.queued" && replica === 0);
@@ -46,6 +57,14 @@ async function heldUp(
   } finally {
     await house.close();
   }
+}
+
+async function wake(redis: RedisTarget): Promise<void> {
+  const { connection, release } = queueConnection(redis, "commands");
+  const queue = new Queue(queueName("main", "actions"), { connection, prefix: redis.prefix });
+  await queue.promoteJobs();
+  await queue.close();
+  release();
 }
 
 const one = (action: Fault["action"], atMs: number, forMs: number): Fault => ({ action, atMs, forMs, replicas: [0] });
@@ -72,7 +91,7 @@ describe.concurrent("a replica that is held up", () => {
   - { name: each, service: main, activate: { syncJobs: [2] }, schedule: { cron: "*/5 * * * *" }, catchUp: all, catchUpWindow: 2h }
   - { name: strict, service: main, activate: { syncJobs: [3] }, schedule: { every: 1m }, catchUp: none }`;
     const slept = [one("stop", 500, 2_000), one("shared-clock", 1_000, hour), one("clock", 1_000, hour)];
-    const { findings, holdings } = await heldUp(slept, { stormMs: 6_000, policies });
+    const { findings, holdings } = await heldUp(slept, { stormMs: 6_000, policies, sleepsAhead: true });
     expect(findings.filter((finding) => !/^strict .* is missed: catch-up-none$/.test(finding))).toEqual([]);
     const states = holdings.map(({ records }) => Object.groupBy(records, ({ state }) => state));
     expect(states[0]?.coalesced?.length).toBeGreaterThan(350);

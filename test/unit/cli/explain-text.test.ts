@@ -63,7 +63,12 @@ describe("what is said of a service", () => {
 });
 
 describe("the story of a task", () => {
-  const outcome = { status: "succeeded", evidence: "direct", reason: "completed", detail: "1 activity finished" };
+  const outcome = {
+    status: "succeeded",
+    evidence: "direct",
+    reason: "completed",
+    detail: "1 activity finished",
+  } as const;
 
   it("says that no good answer came, and why: it need not have got lost", () => {
     const text = textOf({ lost: "server: the service answered with status 500" });
