@@ -26,7 +26,8 @@ interface Activation {
   readonly sign: ActiveSign;
 }
 
-const againMs = 1_000;
+/** The sync job is looked at soon at first, then ever more rarely. */
+const lookAgainMs = [1_000, 10_000] as const;
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
 
 /** Looks at the sync job of an activation that may have gone out: active, not yet, sent again, or given up on with what is known. */
@@ -37,18 +38,21 @@ export async function verifyActivation(task: Task, { parts, claim, sign }: Activ
   const known = lost === undefined ? wasAccepted : endingOf(lost);
   const said = lost?.detail ?? "the service accepted it";
   const from = lost === undefined ? ({ state: "answered" } as const) : ({ state: "sending", owner } as const);
-  const told = { startedAtMs: entry.sentAtMs ?? entry.claimedAtMs, sends: entry.sends };
+  const loss = lost ?? entry.lost;
+  const answerLost = loss !== undefined && isLost(loss);
+  const told = { startedAtMs: entry.sentAtMs ?? entry.claimedAtMs, sends: entry.sends, answerLost };
   const finish = (ending: Pick<Ending, "status" | "evidence" | "reason">, seen: string): Step =>
-    end({ ...ending, ...told, answerLost: lost !== undefined && isLost(lost), detail: `${said}; ${seen}` }, from);
+    end({ ...ending, ...told, detail: `${said}; ${seen}` }, from);
   // Before the look: what it shows is of then at the earliest.
   const nowMs = await parts.nowMs();
   const look = await lookAt(task, { parts, sign });
   const inTimeMs = inTimeUntilMs(entry, task, parts);
+  const againMs = Math.min(Math.max(nowMs - sentAtMsOf(entry), lookAgainMs[0]), lookAgainMs[1]);
   switch (look.is) {
     case "active":
       return finish({ ...wasAccepted, reason: "seen-active" }, "the sync job is active");
     case "inactive": {
-      if (nowMs < inTimeMs) return { step: "snooze", untilMs: nowMs + againMs };
+      if (nowMs < inTimeMs) return { step: "snooze", untilMs: Math.min(nowMs + againMs, inTimeMs) };
       const mayRepeat = lost !== undefined && parts.policy(task.policy)?.onUnknown === "retry";
       const again = mayRepeat ? await sendAgain(task, { parts, claim, acceptedEnds: false }) : undefined;
       const seconds = Math.round((nowMs - sentAtMsOf(entry)) / 1_000);
@@ -60,7 +64,8 @@ export async function verifyActivation(task: Task, { parts, claim, sign }: Activ
       const heldUntilMs = await noteThrottle(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs });
       const readableAtMs = Math.max(inTimeMs, Math.min(heldUntilMs, inTimeMs + heldForMs));
       const patientUntilMs = look.isLasting ? inTimeMs : readableAtMs + unreadableForMs;
-      if (nowMs < patientUntilMs) return lookAgain(nowMs, Math.min(heldUntilMs, patientUntilMs));
+      if (nowMs < patientUntilMs)
+        return lookAgain(nowMs, Math.min(Math.max(heldUntilMs, nowMs + againMs), patientUntilMs));
       return finish(known, `whether the sync job is active cannot be told: ${look.why}`);
     }
   }

@@ -125,6 +125,8 @@ describe("an activation that is looked at", () => {
     expect(told(ended)).toBe("failed direct not-active");
     expect(ended.step === "end" && ended.ending.detail).toMatch(/; the sync job is not active 1\d s later$/);
     expect(postsOf(asked)).toBe(1);
+    // After about 1, 2, 4 and 8 s, and when it could not come any more.
+    expect(asked.length - 1).toBeLessThanOrEqual(6);
   });
 
   it("shows nothing yet while it is not active right after the request", async () => {
@@ -176,6 +178,21 @@ describe("an activation whose answer got lost, by onUnknown", () => {
     const { asked, through } = await house({ reads: [shows("Off")], posts: [reset], policy });
     expect(told(await through())).toBe("failed direct not-active");
     expect(postsOf(asked)).toBe(3);
+  });
+
+  it("retry: says that an answer got lost, also when the second request was answered", async () => {
+    const policy = { onUnknown: "retry" } as const;
+    let isActive = false;
+    const activates: Answer = (response) => {
+      isActive = true;
+      status(200)(response);
+    };
+    const reads: Answer[] = [(response) => shows(isActive ? "On" : "Off")(response)];
+    const { asked, through } = await house({ reads, posts: [reset, activates], policy });
+    const ended = await through();
+    expect(told(ended)).toBe("succeeded direct seen-active");
+    expect(ended.step === "end" && ended.ending).toMatchObject({ answerLost: true, sends: 2 });
+    expect(postsOf(asked)).toBe(2);
   });
 
   it("retry: is not sent again when it is active", async () => {
