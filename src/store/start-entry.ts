@@ -39,7 +39,7 @@ export interface StartEntry {
   readonly lost: AnswerLoss | undefined;
   /** When the run was first seen finished in its feed. */
   readonly finishSeenAtMs: number | undefined;
-  /** Until when nobody may look whether it happened, since the service asked for patience; undefined: it did not. */
+  /** Until when nobody may look whether it happened, since the service asked for patience or our limits let no read out; undefined: neither. */
   readonly heldUntilMs: number | undefined;
   /** Of a run over masks: the sync jobs that they name, once a worker has said so and until their tasks stand for this one; at most 1,000. */
   readonly targets: readonly string[] | undefined;

@@ -15,10 +15,16 @@ import { type Claim, type Ending, end, type Step } from "./step.ts";
 import { sendWithinMs } from "./timing.ts";
 import { endingOf, isLost, noteLoss } from "./verify.ts";
 
-/** What a read of the sync job showed. `isLasting`: the same will be read again. */
-type Look =
-  | { readonly is: "active" | "inactive" }
-  | { readonly is: "unreadable"; readonly why: string; readonly isLasting: boolean };
+/** Nothing could be read. `isLasting`: the same will be read again; `limitedForMs`: nothing was asked, our own limits let nothing out for so long. */
+interface Unreadable {
+  readonly is: "unreadable";
+  readonly why: string;
+  readonly isLasting: boolean;
+  readonly limitedForMs?: number | undefined;
+}
+
+/** What a read of the sync job showed. `stopped`: our own side broke it off. */
+type Look = { readonly is: "active" | "inactive" | "stopped" } | Unreadable;
 
 interface Activation {
   readonly parts: WorkParts;
@@ -59,10 +65,14 @@ export async function verifyActivation(task: Task, { parts, claim, sign }: Activ
       const ending = { status: "failed", evidence: "direct", reason: "not-active" } as const;
       return again ?? finish(ending, `the sync job is not active ${seconds} s later`);
     }
+    case "stopped":
+      return { step: "snooze", untilMs: nowMs + againMs };
     case "unreadable": {
       const { unreadableForMs, heldForMs } = parts.timing;
-      const heldUntilMs = await noteThrottle(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs });
-      const readableAtMs = Math.max(inTimeMs, Math.min(heldUntilMs, inTimeMs + heldForMs));
+      const heldUntilMs = await noteHold(task, parts, { look, nowMs, heldUntilMs: entry.heldUntilMs });
+      // Of a worker that died, nobody has looked before that was noticed.
+      const lookedFromMs = Math.max(inTimeMs, lost?.atMs ?? 0);
+      const readableAtMs = Math.max(lookedFromMs, Math.min(heldUntilMs, inTimeMs + heldForMs));
       const patientUntilMs = look.isLasting ? inTimeMs : readableAtMs + unreadableForMs;
       if (nowMs < patientUntilMs)
         return lookAgain(nowMs, Math.min(Math.max(heldUntilMs, nowMs + againMs), patientUntilMs));
@@ -81,17 +91,39 @@ function inTimeUntilMs(entry: StartEntry, task: Task, { timing, service }: WorkP
   return sentAtMsOf(entry) + Math.max(timing.verifyForMs, sendWithinMs + requestMs);
 }
 
+/** Until when nobody may read: as the service asks, or by our own limits, where many wait for their turn. */
+async function noteHold(
+  task: Task,
+  parts: WorkParts,
+  { look, nowMs, ...held }: { look: Unreadable; nowMs: number; heldUntilMs: number | undefined },
+): Promise<number> {
+  const throttledUntilMs = await noteThrottle(task, parts, { nowMs, ...held });
+  if (look.limitedForMs === undefined) return throttledUntilMs;
+  const untilMs = Math.max(throttledUntilMs, nowMs + look.limitedForMs);
+  await parts.journal.heldUntil(task.id, untilMs);
+  return untilMs;
+}
+
 async function lookAt(task: Task, { parts, sign }: Pick<Activation, "parts" | "sign">): Promise<Look> {
   const service = parts.service(task.service);
   if (service === undefined) return { is: "unreadable", why: "the service was removed meanwhile", isLasting: true };
   try {
     const select = sign.select.length === 0 ? {} : { select: sign.select };
     const query = { ...(task.repository === null ? {} : { repository: task.repository }), ...select };
-    const seen = sign.read(await service.getSyncJobById(Number(task.target), query));
+    const syncJob = await service.getSyncJobById(Number(task.target), query);
+    const { syncJobId } = syncJob;
+    if (syncJobId !== undefined && syncJobId !== null && String(syncJobId) !== task.target) {
+      const why = `the service answered with sync job ${syncJobId} instead of ${task.target}`;
+      return { is: "unreadable", why, isLasting: false };
+    }
+    const seen = sign.read(syncJob);
     if ("wrong" in seen) return { is: "unreadable", why: `mapping.syncJob.${seen.wrong}`, isLasting: true };
     return { is: seen.active ? "active" : "inactive" };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    return { is: "unreadable", why: error.message, isLasting: false };
+    const { kind, heldBy, retryAfterMs = 0, message: why } = error;
+    if (kind === "cancelled") return { is: "stopped" };
+    const limitedForMs = heldBy === "rate" || heldBy === "concurrency" ? retryAfterMs : undefined;
+    return { is: "unreadable", why, isLasting: false, limitedForMs };
   }
 }

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { createActiveSign } from "../../../src/feeds/mapping.ts";
-import { SyncService, staticToken } from "../../../src/service/client.ts";
+import { type Gate, SyncService, staticToken } from "../../../src/service/client.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { Task } from "../../../src/tasks/task.ts";
@@ -42,11 +42,12 @@ interface Behaviour {
   readonly policy?: Partial<Policy>;
   readonly active?: string;
   readonly select?: readonly string[];
+  readonly gate?: Gate;
 }
 
 let tasks = 0;
 
-async function house({ reads, posts, policy, active = 'item.state == "On"', select = [] }: Behaviour) {
+async function house({ reads, posts, policy, active = 'item.state == "On"', select = [], gate }: Behaviour) {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url}`);
@@ -60,6 +61,7 @@ async function house({ reads, posts, policy, active = 'item.state == "On"', sele
     token: staticToken("secret"),
     timeouts: { requestMs: 400, connectMs: 300, secureConnectMs: 300 },
     retries: 0,
+    gate,
   });
   onTestFinished(() => {
     service.close();
@@ -95,7 +97,10 @@ async function house({ reads, posts, policy, active = 'item.state == "On"', sele
     }
     throw new Error("no end in 60 steps");
   };
-  return { asked, task, parts, step, through };
+  const later = (ms: number) => {
+    aheadMs += ms;
+  };
+  return { asked, task, parts, service, step, through, later };
 }
 
 const told = (step: Step) =>
@@ -157,6 +162,44 @@ describe("an activation that is looked at", () => {
     const ended = await through();
     expect(told(ended)).toBe("unknown none answer-lost");
     expect(ended.step === "end" && ended.ending.detail).toMatch(/mapping\.syncJob\.active: No such key: enabled$/);
+  });
+
+  it("does not take the word of another sync job for it", async () => {
+    const other = status(200, JSON.stringify({ syncJobId: 1, state: "On" }));
+    const { through } = await house({ reads: [other], posts: [reset] });
+    const ended = await through();
+    expect(told(ended)).toBe("unknown none answer-lost");
+    expect(ended.step === "end" && ended.ending.detail).toMatch(/answered with sync job 1 instead of 42$/);
+  });
+
+  it("is looked at with the same patience after an outage of all workers, when the answer is missing", async () => {
+    const { asked, task, step, through, later } = await house({ reads: [status(500), shows("On")], posts: [reset] });
+    await journal.claim(task.id, "dead");
+    await journal.beginSending(task, "dead", { startByMs: task.startByMs, baseline: "" });
+    later(3_600_000);
+    expect(await step()).toMatchObject({ step: "snooze" });
+    expect(told(await through())).toBe("succeeded direct seen-active");
+    expect(postsOf(asked)).toBe(0);
+  });
+
+  it("is not given up on because its worker stops in the middle of a look", async () => {
+    const { task, step, later, service } = await house({ reads: [() => service.close()], posts: [status(200)] });
+    expect([await step(), task.kind]).toMatchObject([{ step: "snooze" }, "activate"]);
+    later(3_600_000);
+    expect(await step()).toMatchObject({ step: "snooze" });
+  });
+
+  it("waits where the limits let no look through, as long as where the service asks for patience", async () => {
+    let held = 0;
+    const gate: Gate = {
+      enter: async ({ isRead }) => {
+        if (!isRead || held >= 12) return { leave: async () => {} };
+        held += 1;
+        return { heldBy: "rate", waitMs: 60_000 };
+      },
+    };
+    const { through } = await house({ reads: [shows("Off")], posts: [status(200)], gate });
+    expect(told(await through())).toBe("failed direct not-active");
   });
 
   it("asks for the properties that the mapping names", async () => {
