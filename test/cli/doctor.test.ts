@@ -216,6 +216,12 @@ describe("syncline doctor", () => {
       { subject: "main, 2" },
     ]);
     expect(await asked("{ active: item.syncJobId > 0 }")).toEqual([]);
+    expect((await asked("{ active: item.status == 'On', select: [status] }"))[0]).toMatchObject({
+      what: expect.stringMatching(
+        /^the service refuses to read it with the properties syncJobId, name, status \(400\)/,
+      ),
+      cure: expect.stringContaining("correct mapping.syncJob.select"),
+    });
   });
 
   it("shows what is in quarantine or paused, and the chains", async () => {

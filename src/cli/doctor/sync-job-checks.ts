@@ -43,7 +43,7 @@ export async function checkSyncJobs(look: ServiceLook): Promise<readonly Finding
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         silent = saysSomething(error) ? 0 : silent + 1;
-        findings.push(tellMissing(next, error));
+        findings.push(tellMissing(next, error, select.select));
       }
     }
   };
@@ -118,8 +118,8 @@ function wrongSign({ id, policies }: Named, syncJob: SyncJob, sign: ActiveSign |
   return [{ check: "sync jobs", subject: `${policy.service}, ${id}`, level: "problem", what, cure }];
 }
 
-/** 404 is not documented for this read (service-interface §7), so a 400 may mean the same. */
-function tellMissing({ id, repository, policies }: Named, error: ServiceError): Finding {
+/** 404 is not documented for this read (service-interface §7), so a 400 may mean the same; or the service knows none of what it was asked for. */
+function tellMissing({ id, repository, policies }: Named, error: ServiceError, select?: readonly string[]): Finding {
   const subject = `${policies[0]?.service ?? ""}, ${repository === undefined ? "" : `${repository}, `}${id}`;
   const [first] = policies;
   const more = policies.length > 1 ? ` and ${policies.length - 1} more` : "";
@@ -135,6 +135,12 @@ function tellMissing({ id, repository, policies }: Named, error: ServiceError): 
         cure: "correct the id or the repository, or remove it from the policy",
       };
     case "bad-request":
+      if (select !== undefined)
+        return {
+          ...base,
+          what: `the service refuses to read it with the properties ${select.join(", ")} (400)${who}`,
+          cure: `try \`syncline api GetSyncJobById --key ${id}\`: if that is answered, correct mapping.syncJob.select, else the id or the repository`,
+        };
       return {
         ...base,
         what: `the service refuses to read it (400), so most likely there is none${who}`,
