@@ -1,7 +1,7 @@
 // Whether an activation took effect, where the operator says by what a sync job shows that it is active (`mapping.syncJob.active`):
 // reads the sync job, also when the service answered 200. Called by activate.ts.
 //
-//   active ─▶ succeeded     not active in time ─▶ failed, or by onUnknown: retry sent again     unreadable ─▶ what is known without it
+//   active ─▶ succeeded     not active in time ─▶ failed     unreadable ─▶ what is known without it     (by onUnknown: retry a lost one is sent again first)
 //
 // Active is a state: whose request made it so is no question. A sync job that is not active right after the request shows nothing yet.
 import type { ActiveSign } from "../feeds/mapping.ts";
@@ -54,16 +54,18 @@ export async function verifyActivation(task: Task, { parts, claim, sign }: Activ
   const look = await lookAt(task, { parts, sign });
   const inTimeMs = inTimeUntilMs(entry, task, parts);
   const againMs = Math.min(Math.max(nowMs - sentAtMsOf(entry), lookAgainMs[0]), lookAgainMs[1]);
+  const orAgain = async (ended: Step): Promise<Step> => {
+    const mayRepeat = lost !== undefined && parts.policy(task.policy)?.onUnknown === "retry";
+    return (mayRepeat ? await sendAgain(task, { parts, claim, acceptedEnds: false }) : undefined) ?? ended;
+  };
   switch (look.is) {
     case "active":
       return finish({ ...wasAccepted, reason: "seen-active" }, "the sync job is active");
     case "inactive": {
       if (nowMs < inTimeMs) return { step: "snooze", untilMs: Math.min(nowMs + againMs, inTimeMs) };
-      const mayRepeat = lost !== undefined && parts.policy(task.policy)?.onUnknown === "retry";
-      const again = mayRepeat ? await sendAgain(task, { parts, claim, acceptedEnds: false }) : undefined;
       const seconds = Math.round((nowMs - sentAtMsOf(entry)) / 1_000);
       const ending = { status: "failed", evidence: "direct", reason: "not-active" } as const;
-      return again ?? finish(ending, `the sync job is not active ${seconds} s later`);
+      return orAgain(finish(ending, `the sync job is not active ${seconds} s later`));
     }
     case "stopped":
       return { step: "snooze", untilMs: nowMs + againMs };
@@ -76,7 +78,7 @@ export async function verifyActivation(task: Task, { parts, claim, sign }: Activ
       const patientUntilMs = look.isLasting ? inTimeMs : readableAtMs + unreadableForMs;
       if (nowMs < patientUntilMs)
         return lookAgain(nowMs, Math.min(Math.max(heldUntilMs, nowMs + againMs), patientUntilMs));
-      return finish(known, `whether the sync job is active cannot be told: ${look.why}`);
+      return orAgain(finish(known, `whether the sync job is active cannot be told: ${look.why}`));
     }
   }
 }

@@ -238,6 +238,16 @@ describe("an activation whose answer got lost, by onUnknown", () => {
     expect(postsOf(asked)).toBe(2);
   });
 
+  it.each([
+    ["its sync job cannot be read", status(500), undefined],
+    ["the expression gives no answer", shows("On"), "item.enabled"],
+  ])("retry: is sent again when %s, as without a mapping", async (_what, read, active) => {
+    const policy = { onUnknown: "retry" } as const;
+    const { asked, through } = await house({ reads: [read], posts: [reset], policy, ...(active && { active }) });
+    expect(told(await through())).toBe("unknown none answer-lost");
+    expect(postsOf(asked)).toBe(3);
+  });
+
   it("retry: is not sent again when it is active", async () => {
     const policy = { onUnknown: "retry" } as const;
     const { asked, through } = await house({ reads: [shows("On")], posts: [reset], policy });
