@@ -1,11 +1,9 @@
 // An activation over real HTTP and a real journal, where the mapping says by what a sync job shows that it is active: what the service
 // answers to the POST, what the sync job shows afterwards, and what becomes of the task.
-import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { createActiveSign } from "../../../src/feeds/mapping.ts";
-import { type Gate, SyncService, staticToken } from "../../../src/service/client.ts";
+import type { Gate } from "../../../src/service/client.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { Task } from "../../../src/tasks/task.ts";
@@ -13,6 +11,7 @@ import { stepActivate } from "../../../src/work/activate.ts";
 import { startAtOnce } from "../../../src/work/start-at-once.ts";
 import type { Step } from "../../../src/work/step.ts";
 import { defaultTiming } from "../../../src/work/timing.ts";
+import { type Answer, answeringService, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 import { testParts } from "../../support/work-parts.ts";
@@ -27,12 +26,6 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-type Answer = (response: ServerResponse) => void;
-const status =
-  (code: number, body = "", headers: Record<string, string> = {}): Answer =>
-  (response) =>
-    response.writeHead(code, headers).end(body);
-const reset: Answer = (response) => response.socket?.resetAndDestroy();
 const shows = (state: unknown) => status(200, JSON.stringify({ syncJobId: 42, state }));
 
 /** What the service does: to each read of the sync job in turn (the last for all further ones), and to each POST. */
@@ -48,26 +41,7 @@ interface Behaviour {
 let tasks = 0;
 
 async function house({ reads, posts, policy, active = 'item.state == "On"', select = [], gate }: Behaviour) {
-  const asked: string[] = [];
-  const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`);
-    const answers = request.method === "GET" ? reads : posts;
-    const nth = asked.filter((one) => one.startsWith(request.method ?? "")).length - 1;
-    (answers[nth] ?? answers.at(-1) ?? reset)(response);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const service = new SyncService({
-    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    token: staticToken("secret"),
-    timeouts: { requestMs: 400, connectMs: 300, secureConnectMs: 300 },
-    retries: 0,
-    gate,
-  });
-  onTestFinished(() => {
-    service.close();
-    server.closeAllConnections();
-    server.close();
-  });
+  const { asked, urls, service } = await answeringService({ reads, writes: posts, gate });
   tasks += 1;
   const task: Task = {
     ...{ v: 1, id: `activate-${tasks}`, kind: "activate", policy: "wake", service: "main", repository: null },
@@ -100,12 +74,12 @@ async function house({ reads, posts, policy, active = 'item.state == "On"', sele
   const later = (ms: number) => {
     aheadMs += ms;
   };
-  return { asked, task, parts, service, step, through, later };
+  return { asked, urls, task, parts, service, step, through, later };
 }
 
 const told = (step: Step) =>
   "ending" in step ? `${step.ending.status} ${step.ending.evidence} ${step.ending.reason}` : step.step;
-const postsOf = (asked: readonly string[]) => asked.filter((one) => one.startsWith("POST")).length;
+const postsOf = (asked: readonly string[]) => asked.filter((method) => method === "POST").length;
 
 describe("an activation that is looked at", () => {
   it.each([
@@ -203,9 +177,9 @@ describe("an activation that is looked at", () => {
   });
 
   it("asks for the properties that the mapping names", async () => {
-    const { asked, through } = await house({ reads: [shows("On")], posts: [status(200)], select: ["state", "name"] });
+    const { urls, through } = await house({ reads: [shows("On")], posts: [status(200)], select: ["state", "name"] });
     await through();
-    expect(asked[1]).toBe("GET /odata/syncjobs(42)?$select=state,name");
+    expect(urls[1]).toBe("/odata/syncjobs(42)?$select=state,name");
   });
 
   it("does not take the short way, which ends with the answer", async () => {

@@ -1,9 +1,6 @@
 // A deletion over real HTTP and a real journal: what the service does to the read of its name and to the DELETE, and what becomes of it.
-import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
-import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { deletionByHand, type Task } from "../../../src/tasks/task.ts";
@@ -11,6 +8,7 @@ import { stepDelete } from "../../../src/work/delete.ts";
 import type { WorkParts } from "../../../src/work/parts.ts";
 import type { Step } from "../../../src/work/step.ts";
 import { defaultTiming } from "../../../src/work/timing.ts";
+import { type Answer, answeringService, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 import { testParts } from "../../support/work-parts.ts";
@@ -25,12 +23,6 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-type Answer = (response: ServerResponse) => void;
-const status =
-  (code: number, body = "", headers: Record<string, string> = {}): Answer =>
-  (response) =>
-    response.writeHead(code, headers).end(body);
-const reset: Answer = (response) => response.socket?.resetAndDestroy();
 const named = (name: unknown, syncJobId: number | undefined = 42) => status(200, JSON.stringify({ syncJobId, name }));
 
 /** What the service does: to each read of the sync job in turn (the last for all further ones), and to each DELETE. */
@@ -45,25 +37,7 @@ interface Behaviour {
 let tasks = 0;
 
 async function house({ reads, deletes, policy, task: changes, timing }: Behaviour) {
-  const asked: string[] = [];
-  const server = createServer((request, response) => {
-    asked.push(request.method ?? "");
-    const answers = request.method === "GET" ? reads : deletes;
-    const nth = asked.filter((method) => method === request.method).length - 1;
-    (answers[nth] ?? answers.at(-1) ?? reset)(response);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const service = new SyncService({
-    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    token: staticToken("secret"),
-    timeouts: { requestMs: 400, connectMs: 300, secureConnectMs: 300 },
-    retries: 0,
-  });
-  onTestFinished(() => {
-    service.close();
-    server.closeAllConnections();
-    server.close();
-  });
+  const { asked, service } = await answeringService({ reads, writes: deletes });
   tasks += 1;
   const task: Task = {
     v: 1,
