@@ -36,11 +36,13 @@ interface Behaviour {
   readonly active?: string;
   readonly select?: readonly string[];
   readonly gate?: Gate;
+  readonly verifyForMs?: number;
 }
 
 let tasks = 0;
 
-async function house({ reads, posts, policy, active = 'item.state == "On"', select = [], gate }: Behaviour) {
+async function house(behaviour: Behaviour) {
+  const { reads, posts, policy, active = 'item.state == "On"', select = [], gate, verifyForMs = 10_000 } = behaviour;
   const { asked, urls, service } = await answeringService({ reads, writes: posts, gate });
   tasks += 1;
   const task: Task = {
@@ -55,7 +57,7 @@ async function house({ reads, posts, policy, active = 'item.state == "On"', sele
     activeSign: () => createActiveSign({ active, select }),
     journal,
     nowMs: async () => Number((await store.redis.time())[0]) * 1_000 + aheadMs,
-    timing: { ...defaultTiming, verifyForMs: 10_000, unreadableForMs: 20_000 },
+    timing: { ...defaultTiming, verifyForMs, unreadableForMs: 20_000 },
   });
   let owner = 0;
   const step = async () => {
@@ -111,6 +113,15 @@ describe("an activation that is looked at", () => {
   it("shows nothing yet while it is not active right after the request", async () => {
     const { through } = await house({ reads: [shows("Off"), shows("Off"), shows("On")], posts: [reset] });
     expect(told(await through())).toBe("succeeded direct seen-active");
+  });
+
+  it("shows nothing yet while the request may leave late, and be under way", async () => {
+    const { step, later } = await house({ reads: [shows("Off")], posts: [reset], verifyForMs: 0 });
+    await step();
+    later(4_000);
+    expect(told(await step())).toBe("snooze");
+    later(3_000);
+    expect(told(await step())).toBe("failed direct not-active");
   });
 
   it("is not looked at when it was refused", async () => {
