@@ -4,7 +4,7 @@
 import type { Task } from "../tasks/task.ts";
 import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
-import { sendAgain, sendStart } from "./send-start.ts";
+import { acceptedEnds, sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
 import { answerDueUntilMs, endingOf, noteLoss } from "./verify.ts";
 import { verifyActivation } from "./verify-activation.ts";
@@ -50,7 +50,7 @@ export async function stepActivate(task: Task, parts: WorkParts, claim: Claim): 
       }
       return (
         (await heldBack(task, parts, { nowMs: await parts.nowMs(), owner })) ??
-        sendStart(task, { parts, claim, baseline: "", acceptedEnds: sign === undefined })
+        sendStart(task, { parts, claim, baseline: "", acceptedEnds: acceptedEnds(task, policy, parts) })
       );
   }
 }

@@ -10,6 +10,7 @@ import type { Task } from "../tasks/task.ts";
 import { alreadyGone, tellMismatch } from "./delete-endings.ts";
 import { heldBack, waitAfter } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
+import { tellOther } from "./other-sync-job.ts";
 import type { WorkParts } from "./parts.ts";
 import { askAgain, sendStart } from "./send-start.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
@@ -74,11 +75,11 @@ interface GuardCheck {
 async function checkGuard(task: Task, { parts, owner, guard, service }: GuardCheck): Promise<Step | undefined> {
   const query = task.repository === null ? {} : { repository: task.repository };
   try {
-    const { name, syncJobId } = await service.getSyncJobById(Number(task.target), query);
-    if (syncJobId !== undefined && syncJobId !== null && String(syncJobId) !== task.target) {
-      const detail = `the service answered with sync job ${syncJobId} instead of ${task.target}; nothing was sent`;
-      return endUnsent(owner, "not-started", { reason: "guard-mismatch", detail });
-    }
+    const syncJob = await service.getSyncJobById(Number(task.target), query);
+    const { name } = syncJob;
+    const other = tellOther(task, syncJob);
+    if (other !== undefined)
+      return endUnsent(owner, "not-started", { reason: "guard-mismatch", detail: `${other}; nothing was sent` });
     if (name === guard) return undefined;
     return endUnsent(owner, "not-started", { reason: "guard-mismatch", detail: tellMismatch(guard, name) });
   } catch (error) {

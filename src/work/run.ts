@@ -81,7 +81,7 @@ async function prepare(task: Task, { parts, policy, claim }: Preparation): Promi
     const step = await activateFirst(task, { parts, policy, owner });
     if (step !== undefined) return step;
   }
-  if (acceptedEnds(task, policy)) {
+  if (acceptedEnds(task, policy, parts)) {
     const { seq: knownSeq } = await parts.book.status(feedOf(task, "activities"));
     return sendStart(task, { parts, claim, baseline: "", knownSeq, acceptedEnds: true });
   }

@@ -35,9 +35,9 @@ const sentAgainMs = 5_000;
 /** A baseline that has waited longer than this is read anew. */
 const baselineForMs = 30_000;
 
-/** Whether the service's answer is all that this policy wants to know of a start. */
-export function acceptedEnds({ kind }: Task, { follow }: Policy): boolean {
-  return kind === "activate" || follow.until === "accepted";
+/** Whether the service's answer is all that is to be known of a start. */
+export function acceptedEnds({ kind, service }: Task, { follow }: Policy, { activeSign }: WorkParts): boolean {
+  return kind === "activate" ? activeSign(service) === undefined : follow.until === "accepted";
 }
 
 /** Asks for permission, sends, and notes the answer. */

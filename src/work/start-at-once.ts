@@ -16,9 +16,8 @@ import { sendWithinMs } from "./timing.ts";
 export async function startAtOnce(task: Task, parts: WorkParts, owner: string): Promise<Step | undefined> {
   const policy = parts.policy(task.policy);
   const service = parts.service(task.service);
-  if (policy === undefined || service === undefined || !acceptedEnds(task, policy)) return undefined;
+  if (policy === undefined || service === undefined || !acceptedEnds(task, policy, parts)) return undefined;
   if (activatesFirst(policy)) return undefined;
-  if (task.kind === "activate" && parts.activeSign(task.service) !== undefined) return undefined;
   if (parts.stopping.aborted || (await parts.held(task.service)) !== undefined) return undefined;
   const isTooLate = createDeadline(sendWithinMs);
   const answer = await parts.journal.sendAtOnce(task, owner, {

@@ -9,6 +9,7 @@ import { ServiceError } from "../service/service-error.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
 import { lookAgain, noteThrottle } from "./held.ts";
+import { tellOther } from "./other-sync-job.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain } from "./send-start.ts";
 import { type Claim, type Ending, end, type Step } from "./step.ts";
@@ -113,11 +114,8 @@ async function lookAt(task: Task, { parts, sign }: Pick<Activation, "parts" | "s
     const select = sign.select.length === 0 ? {} : { select: sign.select };
     const query = { ...(task.repository === null ? {} : { repository: task.repository }), ...select };
     const syncJob = await service.getSyncJobById(Number(task.target), query);
-    const { syncJobId } = syncJob;
-    if (syncJobId !== undefined && syncJobId !== null && String(syncJobId) !== task.target) {
-      const why = `the service answered with sync job ${syncJobId} instead of ${task.target}`;
-      return { is: "unreadable", why, isLasting: false };
-    }
+    const other = tellOther(task, syncJob);
+    if (other !== undefined) return { is: "unreadable", why: other, isLasting: false };
     const seen = sign.read(syncJob);
     if ("wrong" in seen) return { is: "unreadable", why: `mapping.syncJob.${seen.wrong}`, isLasting: true };
     return { is: seen.active ? "active" : "inactive" };

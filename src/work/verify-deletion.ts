@@ -9,6 +9,7 @@ import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
 import { lookAgain, noteThrottle } from "./held.ts";
+import { tellOther } from "./other-sync-job.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain } from "./send-start.ts";
 import { type Claim, type Ending, end, type Step } from "./step.ts";
@@ -85,8 +86,10 @@ export async function verifyDeletion(task: Task, { parts, claim, guard }: Lost):
 async function lookAt(task: Task, service: SyncService): Promise<Look> {
   try {
     const query = task.repository === null ? {} : { repository: task.repository };
-    const { name } = await service.getSyncJobById(Number(task.target), query);
-    return { is: "there", name: name ?? undefined };
+    const syncJob = await service.getSyncJobById(Number(task.target), query);
+    const other = tellOther(task, syncJob);
+    if (other !== undefined) return { is: "unreadable", why: other };
+    return { is: "there", name: syncJob.name ?? undefined };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     if (error.kind === "not-found") return { is: "gone", evidence: "direct", status: 404 };

@@ -158,6 +158,7 @@ describe("a deletion whose answer got lost", () => {
     ["gone (404)", status(404), "succeeded direct deletion-confirmed"],
     ["refused (400) where it could be read before", status(400), "succeeded inferred deletion-confirmed"],
     ["still there", there, "failed direct still-there"],
+    ["answered with another sync job", named("Contracts", 43), "unknown none answer-lost"],
     ["still there under another name", named("Renamed"), "failed direct still-there"],
     ["unreadable", status(500), "unknown none answer-lost"],
     ["unreadable, as the token is refused", status(401), "unknown none answer-lost"],
