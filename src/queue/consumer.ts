@@ -94,8 +94,9 @@ function createWorker(options: ConsumerOptions, stopping: AbortSignal): Worker {
     const verdict = await working.catch((error: unknown) => onFailure(error, log));
     return obey(verdict, job, token);
   };
+  const { connection, release } = queueConnection(target, "worker");
   const worker = new Worker(queue, processor, {
-    connection: queueConnection(target, "worker").connection,
+    connection,
     prefix: target.prefix,
     concurrency,
     lockDuration: takeOverAfterMs,
@@ -103,6 +104,7 @@ function createWorker(options: ConsumerOptions, stopping: AbortSignal): Worker {
     maxStalledCount,
     settings: { backoffStrategy: (_attempts, _type, error) => (error instanceof RetryLater ? error.afterMs : 5_000) },
   });
+  worker.once("closed", release);
   worker.on("error", (error) => log.warn("queue.unreachable", { queue, message: error.message }));
   worker.on("stalled", (id) => log.warn("task.stalled", { queue, taskId: id }));
   worker.on("failed", (job, error) => {

@@ -76,8 +76,9 @@ function createWorker(options: NoticeConsumerOptions, stopping: AbortSignal): Wo
       : await attempt(job, options, cancel).catch((error: unknown) => onBug(error, options));
     return obey(verdict, options);
   };
+  const { connection, release } = queueConnection(target, "worker");
   const worker = new Worker(queue, processor, {
-    connection: queueConnection(target, "worker").connection,
+    connection,
     prefix: target.prefix,
     concurrency: 1,
     lockDuration: takeOverAfterMs,
@@ -86,6 +87,7 @@ function createWorker(options: NoticeConsumerOptions, stopping: AbortSignal): Wo
     limiter: noLimit,
     maximumRateLimitDelay: restLookMs,
   });
+  worker.once("closed", release);
   worker.on("error", (error) => log.warn("queue.unreachable", { queue, message: error.message }));
   worker.on("failed", (job, error) => {
     if (job === undefined) return;

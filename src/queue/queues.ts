@@ -20,7 +20,7 @@ export function urgencyOf(kind: TaskKind): Urgency {
   return kind === "poll" ? "polls" : "actions";
 }
 
-/** How one queue or worker gets to Redis. `release` lets go of what the library does not close by itself. */
+/** How one queue or worker gets to Redis. `release` lets go of what the library does not close by itself, once it is closed. */
 export interface QueueConnection {
   readonly connection: ConnectionOptions;
   readonly release: () => void;
@@ -32,16 +32,16 @@ export interface QueueConnection {
  * @throws UsageError when the target is none.
  */
 export function queueConnection(target: RedisTarget, use: ConnectionUse): QueueConnection {
-  const options = redisOptionsOf(target, use);
+  const options = use === "commands" ? redisOptionsOf(target) : undefined;
   if (options !== undefined) {
     const plain: Record<string, unknown> = { ...options, lazyConnect: false };
     return { connection: plain, release: () => {} };
   }
-  // A cluster is no matter of options. A queue uses this very client and leaves it open; a worker only makes copies of it.
-  const cluster = createRedisClient(target, use);
+  // This very client is used and left open; of a worker's there is a copy, for its blocking read, which the worker closes.
+  const client = createRedisClient(target, use);
   // The queue must find it on its way: one that waits for a first command is given up for good when that one fails.
-  if (use === "commands") cluster.connect().catch(() => {});
-  return { connection: cluster, release: () => cluster.disconnect() };
+  if (use === "commands") client.connect().catch(() => {});
+  return { connection: client, release: () => client.disconnect() };
 }
 
 /**

@@ -31,28 +31,28 @@ const topologyTimeoutMs = 2_000;
 const reconnectMsMax = 2_000;
 
 /**
- * Makes a client that connects with its first command.
+ * Makes a client: one for commands connects with the first of them, one of a worker at once.
  * @throws UsageError when the URL is none, or names a cluster and the prefix has no hash tag.
  */
 export function createRedisClient(target: RedisTarget, use: ConnectionUse): Redis | Cluster {
   const address = parseRedisAddress(target.url);
   if (address.kind === "cluster") return createCluster(target, address, use);
-  const options = redisOptions(target, use);
-  return use === "commands" ? new GatheringRedis(options) : new Redis(options);
+  return new GatheringRedis(redisOptions(target, use));
 }
 
 /**
- * ioredis's options for one server or a master named by Sentinels; undefined for a cluster, which is no matter of options.
+ * ioredis's options of a client for commands, for one server or a master named by Sentinels; undefined for a cluster, which is no matter of options.
  * @throws UsageError when the URL is none.
  */
-export function redisOptionsOf(target: RedisTarget, use: ConnectionUse): RedisOptions | undefined {
-  return parseRedisAddress(target.url).kind === "cluster" ? undefined : redisOptions(target, use);
+export function redisOptionsOf(target: RedisTarget): RedisOptions | undefined {
+  return parseRedisAddress(target.url).kind === "cluster" ? undefined : redisOptions(target, "commands");
 }
 
 function redisOptions({ url, access = {} }: RedisTarget, use: ConnectionUse): ClientOptions {
   const address = parseRedisAddress(url);
   const common = {
     ...commonOptions(address, access, use),
+    lazyConnect: use === "commands",
     db: address.database,
     retryStrategy,
     reconnectOnError: isReplicaNow,
@@ -79,7 +79,6 @@ function commonOptions(address: RedisAddress, access: RedisAccess, use: Connecti
   const tls = tlsOptions(address, access);
   return {
     replyMapping: "legacy",
-    lazyConnect: true,
     connectTimeout: connectTimeoutMs,
     ...(use === "commands"
       ? { commandTimeout: commandTimeoutMs, maxRetriesPerRequest: 1 }
@@ -104,7 +103,7 @@ function createCluster({ prefix, access = {} }: RedisTarget, address: RedisAddre
     throw new UsageError(`the prefix ${prefix} has no {braces}: in a Redis Cluster all keys must share one slot`);
   const Client = use === "commands" ? BoundedCluster : Cluster;
   return new Client(hostsOf(address), {
-    lazyConnect: true,
+    lazyConnect: use === "commands",
     slotsRefreshTimeout: topologyTimeoutMs,
     clusterRetryStrategy: retryStrategy,
     // Names stay as they are: a certificate is made out to a name, not to an address.

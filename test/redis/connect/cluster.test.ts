@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PrivateRedis } from "../../../scripts/redis.mjs";
 import { isRedisOutage, openStore, redisTimeMs } from "../../../src/store/redis.ts";
@@ -9,6 +10,7 @@ const ranges = ["0 5460", "5461 10922", "10923 16383"];
 let masters: PrivateRedis[];
 let url: string;
 let house: House;
+let clients: readonly Redis[];
 
 async function startNode(): Promise<PrivateRedis> {
   return startServer({ dir: ownFolder(), args: ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"] });
@@ -17,7 +19,7 @@ async function startNode(): Promise<PrivateRedis> {
 beforeAll(async () => {
   const nodes = await Promise.all([1, 2, 3, 4].map(startNode));
   masters = nodes.slice(0, 3);
-  const clients = nodes.map(({ port }) => clientOf(port));
+  clients = nodes.map(({ port }) => clientOf(port));
   const [first, ...others] = clients;
   const replica = clients[3];
   if (first === undefined || replica === undefined) throw new Error("no nodes");
@@ -49,7 +51,8 @@ beforeAll(async () => {
     );
   const rights = [...aclCommands(), "+cluster|slots", "+cluster|info"];
   for (const client of clients)
-    await client.call("ACL", "SETUSER", "syncline", "on", ">secret", "resetchannels", "~{syncline}*", ...rights);
+    for (const user of ["syncline", "leaving"])
+      await client.call("ACL", "SETUSER", user, "on", ">secret", "resetchannels", "~{syncline}*", ...rights);
   masters = [masters[owner] as PrivateRedis];
   url = `redis+cluster://syncline:secret@${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
   house = await openHouse({ url, prefix: "{syncline}" });
@@ -61,6 +64,17 @@ describe("a Redis Cluster", () => {
     await useEverything(house);
     expect(house.guard.reasons()).toEqual([]);
     expect(await house.guard.watch.reachReplica(0)).toBe(true);
+  });
+
+  it("keeps no connection of what has stopped", async () => {
+    const connections = async () => {
+      const lists = await Promise.all(clients.map((client) => client.call("CLIENT", "LIST")));
+      return lists.join("").split("user=leaving").length - 1;
+    };
+    const leaving = await openHouse({ url: url.replace("//syncline:", "//leaving:"), prefix: "{syncline}" });
+    expect(await connections()).toBeGreaterThan(0);
+    await leaving.stop();
+    await until(connections, (count) => count === 0);
   });
 
   it("is refused with a prefix that would spread the keys", async () => {
