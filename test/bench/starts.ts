@@ -30,12 +30,15 @@ const { values: given } = parseArgs({
     commands: { type: "boolean", default: false },
   },
 });
-const peers = ["bare", "bare-fresh"];
+const isWanted = (name: string) => given.only === undefined || given.only.split(",").includes(name);
+const peers = ["bare", "bare-fresh"].filter(isWanted);
 const tableHead = `| service answers after | syncline, starts/s | ${peers.join(" | ")} | ${peers.map((peer) => `÷ ${peer} (middle half)`).join(" | ")} |
 |---|${"--:|".repeat(1 + 2 * peers.length)}`;
 const starts = Number(given.starts);
 const rounds = Number(given.rounds);
 const concurrency = Number(given.concurrency);
+/** What starts a second should be at least, against each peer. */
+const goal = 0.8;
 
 interface Contender {
   readonly name: string;
@@ -59,18 +62,21 @@ const { port } = await service.ask("port");
 const serviceUrl = `http://127.0.0.1:${port}`;
 const producer = new Producer({ url: server.url, prefix: benchPrefix }, silentLog);
 const set = await benchSet({ services: { main: serviceUrl }, concurrency });
-const contenders = [syncline(), ...peers.map(bare)].filter(
-  ({ name }) => given.only === undefined || given.only.split(",").includes(name),
-);
+const contenders = [...(isWanted("syncline") ? [syncline()] : []), ...peers.map(bare)];
 await Promise.all(contenders.map(({ child }) => child.ask("cpu")));
 
 let added = 0;
 const summary: string[] = [];
+const ratiosOf = new Map(peers.map((peer) => [peer, new Map<number, number>()]));
 for (const answerAfterMs of given["answer-after"].split(",").map(Number)) {
   await service.ask("configure", { answerAfterMs, runMs: 0 });
   summary.push(report(await compare(), answerAfterMs));
 }
 if (summary.length > 1) process.stdout.write(`\n${[tableHead, ...summary].join("\n")}\n`);
+for (const peer of peers) {
+  const told = [...(ratiosOf.get(peer) ?? [])].map(([ms, ratio]) => `${ms} ms ${ratio >= goal ? "yes" : "no"}`);
+  process.stdout.write(`at least ${goal} of ${peer} where the service answers after: ${told.join(", ")}\n`);
+}
 for (const { child } of contenders) await child.stop();
 await producer.close();
 await service.stop();
@@ -183,6 +189,7 @@ function report(results: ReadonlyMap<string, Round[]>, answerAfterMs: number): s
     );
     const sorted = ratios.toSorted((a, b) => a - b);
     const at = (share: number) => (sorted[Math.round((sorted.length - 1) * share)] ?? Number.NaN).toFixed(2);
+    ratiosOf.get(peer)?.set(answerAfterMs, median(ratios));
     const cell = `${median(ratios).toFixed(2)} (${at(0.25)}–${at(0.75)})`;
     const cpu = (of("syncline", "cpuMs") / of(peer, "cpuMs")).toFixed(2);
     process.stdout.write(`syncline ÷ ${peer}: ${cell}, the middle half of the rounds in brackets; CPU ${cpu} times\n`);
