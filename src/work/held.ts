@@ -2,6 +2,7 @@
 // or ends as missed when its start-by time passes meanwhile. Called before a start, and after a request that was held back.
 
 import { tellHold } from "../service/call-failure.ts";
+import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
 import type { WorkParts } from "./parts.ts";
@@ -89,7 +90,7 @@ export function lookAgain(nowMs: number, heldUntilMs: number): Step {
 }
 
 async function probe(task: Task, parts: WorkParts): Promise<void> {
-  const query = task.repository === null ? {} : { repository: task.repository };
+  const query = inRepository(task);
   try {
     const service = parts.service(task.service);
     // The name of a declared object is no id.

@@ -3,6 +3,7 @@
 //
 //   it shows the effect ─▶ effect     not yet ─▶ again     not when it could not come any more ─▶ none     unreadable ─▶ again, for 5 min ─▶ unreadable
 import type { SyncJob, SyncService } from "../service/client.ts";
+import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
@@ -91,9 +92,8 @@ function again(step: Step): Look {
 async function read(task: Task, service: SyncService | undefined, sign: EffectSign): Promise<Sight> {
   if (service === undefined) return { is: "unreadable", why: "the service was removed meanwhile", isLasting: true };
   try {
-    const repository = task.repository === null ? {} : { repository: task.repository };
     const select = sign.select.length === 0 ? {} : { select: sign.select };
-    const syncJob = await service.getSyncJobById(Number(task.target), { ...repository, ...select });
+    const syncJob = await service.getSyncJobById(Number(task.target), { ...inRepository(task), ...select });
     const other = tellOther(task, syncJob);
     if (other !== undefined) return { is: "unreadable", why: other };
     const shown = sign.isShown(syncJob);
