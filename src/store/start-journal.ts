@@ -181,7 +181,7 @@ export class StartJournal {
     return Number(await noteScript(this.#store, [this.#key(taskId)], ["finishSeenAtMs", ""]));
   }
 
-  /** Notes that a look failed that could have said what became of the newest request; answers when the first such look did. */
+  /** Notes that a look said nothing that could have said what became of the newest request; answers when the first such look was. */
   async unreadable(taskId: string, nowMs: number): Promise<number> {
     return Number(await noteScript(this.#store, [this.#key(taskId)], ["unreadableAtMs", nowMs]));
   }

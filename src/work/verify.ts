@@ -84,8 +84,10 @@ export async function verifyStart(
   }
   const look = planLook(task, policy, { parts, entry });
   const heldUntilMs = await noteHold(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs });
-  const readableAtMs = Math.max(lost.atMs ?? 0, Math.min(heldUntilMs, sentAtMs + policy.follow.deadlineMs));
-  const patientUntilMs = Math.max(look.untilMs, readableAtMs) + policy.follow.unreadableForMs;
+  // From the first look that could have said the last word: all workers may have been down for hours before it.
+  const sinceMs = nowMs < look.untilMs ? look.untilMs : await parts.journal.unreadable(task.id, nowMs);
+  const readableAtMs = Math.max(sinceMs, Math.min(heldUntilMs, sentAtMs + policy.follow.deadlineMs));
+  const patientUntilMs = readableAtMs + policy.follow.unreadableForMs;
   if (mayYetAppear(appeared, look, { nowMs, patientUntilMs })) {
     if (look.isWhole && nowMs >= look.untilMs) await parts.book.wantWhole(feedOf(task, "activities"), look.untilMs);
     return lookAgain(nowMs, Math.min(heldUntilMs, patientUntilMs));
