@@ -3,6 +3,7 @@
 import type { DeclaredObject } from "../core/declared-object.ts";
 import type { UpdateOptions } from "../service/client.ts";
 import { ServiceError } from "../service/client.ts";
+import { inRepository } from "../service/request-url.ts";
 import type { LookParts } from "./ports.ts";
 
 /** What was read. `missing`: why it is taken for missing. `unreadable`: there is no operation for it. */
@@ -41,7 +42,7 @@ export function putFields(
   body: Readonly<Record<string, string>>,
   { service, owner, signal, ifMatch }: LookParts & Pick<UpdateOptions, "ifMatch">,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const query = queryOf(owner);
+  const query = inRepository(owner);
   const options = { signal, ifMatch };
   switch (kind) {
     case "syncJob":
@@ -63,7 +64,7 @@ export function etagOf(entity: Readonly<Record<string, unknown>>): string | unde
 
 async function readSyncJob({ id }: DeclaredObject, { service, owner, signal }: LookParts): Promise<Live> {
   try {
-    const entity = await service.getSyncJobById(id, queryOf(owner), { signal });
+    const entity = await service.getSyncJobById(id, inRepository(owner), { signal });
     return { state: "read", entity, syncJobId: String(id) };
   } catch (error) {
     if (!(error instanceof ServiceError) || error.kind !== "not-found") throw error;
@@ -79,8 +80,4 @@ async function readMask({ id }: DeclaredObject, parts: LookParts, isFresh: boole
   if (mask.type === "FolderMask") return { state: "missing", detail: "the mask with this id is a FolderMask" };
   const syncJobId = mask.syncJobId === undefined || mask.syncJobId === null ? undefined : String(mask.syncJobId);
   return { state: "read", entity: mask, syncJobId };
-}
-
-function queryOf({ repository }: { readonly repository: string | null }): { readonly repository?: string } {
-  return repository === null ? {} : { repository };
 }

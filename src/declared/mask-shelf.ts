@@ -3,6 +3,7 @@
 import { systemClock } from "../core/clock.ts";
 import type { ObjectOwner } from "../core/declared-object.ts";
 import type { Mask, SyncService } from "../service/client.ts";
+import { inRepository } from "../service/request-url.ts";
 
 /** The most masks that are read. */
 const masksMax = 20_000;
@@ -57,10 +58,9 @@ export class MaskShelf {
   }
 }
 
-async function walk(service: SyncService, { repository }: ObjectOwner, signal: AbortSignal): Promise<Masks> {
+async function walk(service: SyncService, owner: ObjectOwner, signal: AbortSignal): Promise<Masks> {
   const masks = new Map<string, Mask>();
-  const query = repository === null ? {} : { repository };
-  for await (const page of service.pages("GetJobMasks", query, { signal, itemsMax: masksMax })) {
+  for await (const page of service.pages("GetJobMasks", inRepository(owner), { signal, itemsMax: masksMax })) {
     for (const mask of page.items)
       if (mask.maskId !== undefined && mask.maskId !== null) masks.set(String(mask.maskId), mask);
   }

@@ -2,6 +2,7 @@
 import { nextTurn } from "../core/clock.ts";
 import type { SyncService } from "../service/client.ts";
 import type { Page } from "../service/pages.ts";
+import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Feed, ItemFacts } from "../tasks/feed.ts";
 import type { ItemReader } from "./mapping.ts";
@@ -32,7 +33,7 @@ export interface GivenPage extends Pick<Page<unknown>, "items" | "url"> {
 export function serviceList(feed: Feed, parts: ServiceListParts): PagedList {
   const { service, reader, signal, onItems, given } = parts;
   const operation = operationOf[feed.list];
-  const query = feed.repository === null ? {} : { repository: feed.repository };
+  const query = inRepository(feed);
   const limits = { signal, itemsMax: walkItemsMax, pagesMax: walkPagesMax };
   async function* pages(from: string | undefined, readAhead: boolean): AsyncGenerator<ListPage, void, void> {
     const asked = service.pages(operation, query, { ...limits, from });

@@ -1,5 +1,5 @@
 // Builds the URLs of the service: base URL, both path forms, the three identity forms, and the query options. Pure.
-// Called by client.ts and pages.ts. Tries nothing silently: what is not asked for is not sent.
+// Called by client.ts and pages.ts, and by whoever names a repository. Tries nothing silently: what is not asked for is not sent.
 import { factsOf, type Operation, type PathForm } from "./operations.ts";
 import type { IdentityForm, QuoteStrings } from "./service-options.ts";
 
@@ -10,6 +10,11 @@ export type Key = number | string;
 export interface RepositoryQuery {
   /** Destination repository key. */
   readonly repository?: string | undefined;
+}
+
+/** The query of what is asked of this repository; null: of the service's default one, which is not named. */
+export function inRepository({ repository }: { readonly repository: string | null }): RepositoryQuery {
+  return repository === null ? {} : { repository };
 }
 
 /** Query options of the GET operations. Source: service-interface §4.2. */

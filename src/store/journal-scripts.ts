@@ -98,6 +98,7 @@ if now > tonumber(ARGV[2]) then return 'too-late' end
 local why = shut({ watch = KEYS[3], losses = KEYS[4], term = ARGV[5], slot = ARGV[6], startBy = ARGV[2] })
 if why then return why end
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'sends', ARGV[3] + 1, 'lastSentAtMs', now)
+redis.call('HDEL', KEYS[1], 'unreadableAtMs')
 return 'permitted ' .. countIntent(KEYS[3])`);
 
 /**
@@ -112,7 +113,7 @@ if sends > 0 then
   redis.call('HSET', KEYS[1], 'sends', sends)
 else
   redis.call('HSET', KEYS[1], 'state', 'claimed')
-  redis.call('HDEL', KEYS[1], 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'knownSeq', 'lost', 'heldUntilMs')
+  redis.call('HDEL', KEYS[1], 'sends', 'sentAtMs', 'lastSentAtMs', 'baseline', 'knownSeq', 'lost', 'heldUntilMs', 'unreadableAtMs')
   redis.call('HDEL', KEYS[2], ARGV[2])
 end
 return 1`);

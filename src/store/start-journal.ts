@@ -181,6 +181,11 @@ export class StartJournal {
     return Number(await noteScript(this.#store, [this.#key(taskId)], ["finishSeenAtMs", ""]));
   }
 
+  /** Notes that a look said nothing that could have said what became of the newest request; answers when the first such look was. */
+  async unreadable(taskId: string, nowMs: number): Promise<number> {
+    return Number(await noteScript(this.#store, [this.#key(taskId)], ["unreadableAtMs", nowMs]));
+  }
+
   /** Notes until when nobody may look whether the start happened. */
   async heldUntil(taskId: string, untilMs: number): Promise<void> {
     await this.#store.redis.hset(this.#key(taskId), "heldUntilMs", untilMs);

@@ -6,7 +6,7 @@ import { heldBack } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { acceptedEnds, sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, end, endUnsent, type Step } from "./step.ts";
-import { answerDueUntilMs, endingOf, noteLoss } from "./verify.ts";
+import { awaitAnswer, endingOf, noteLoss } from "./verify.ts";
 import { verifyActivation } from "./verify-activation.ts";
 
 /** Does the next step of an activation. */
@@ -33,8 +33,8 @@ export async function stepActivate(task: Task, parts: WorkParts, claim: Claim): 
       );
     case "sending": {
       if (sign !== undefined) return verifyActivation(task, { parts, claim, sign });
-      const answerDueMs = answerDueUntilMs(entry, parts);
-      if ((await parts.nowMs()) < answerDueMs) return { step: "snooze", untilMs: answerDueMs };
+      const awaited = await awaitAnswer(entry, parts);
+      if (awaited !== undefined) return awaited;
       const lost = await noteLoss(task, parts);
       if (policy?.onUnknown === "retry") {
         const again = await sendAgain(task, { parts, claim, acceptedEnds: true });

@@ -5,6 +5,7 @@
 //
 // A sync job that a run of Syncline holds is not deleted: skipped, or with `overlap: queue` later. Called by process-task.ts.
 import type { SyncService } from "../service/client.ts";
+import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
 import { alreadyGone, tellMismatch } from "./delete-endings.ts";
@@ -73,9 +74,8 @@ interface GuardCheck {
 
 /** Reads the sync job; undefined when it is the one that is meant, and otherwise what becomes of the task. */
 async function checkGuard(task: Task, { parts, owner, guard, service }: GuardCheck): Promise<Step | undefined> {
-  const query = task.repository === null ? {} : { repository: task.repository };
   try {
-    const syncJob = await service.getSyncJobById(Number(task.target), query);
+    const syncJob = await service.getSyncJobById(Number(task.target), inRepository(task));
     const { name } = syncJob;
     const other = tellOther(task, syncJob);
     if (other !== undefined)

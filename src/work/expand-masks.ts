@@ -2,6 +2,7 @@
 // sync job into the queue. Masks are the only list that names sync jobs (service-interface §2, MaskEntity).
 // Which ones they are is written into the journal first: from then on nobody may say that nothing was started, and nobody looks again.
 import { matchesMask } from "../config/match-mask.ts";
+import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Attempt } from "../tasks/seams.ts";
 import type { Task } from "../tasks/task.ts";
@@ -31,7 +32,7 @@ export async function expandMasks(
   }
   const found = new Set<string>();
   try {
-    const query = task.repository === null ? {} : { repository: task.repository };
+    const query = inRepository(task);
     for await (const page of service.pages("GetJobMasks", query, { signal: attempt.signal, itemsMax: masksMax })) {
       for (const mask of page.items) {
         if (mask.syncJobId === undefined || mask.syncJobId === null) continue;

@@ -2,6 +2,7 @@
 // or ends as missed when its start-by time passes meanwhile. Called before a start, and after a request that was held back.
 
 import { tellHold } from "../service/call-failure.ts";
+import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
 import type { WorkParts } from "./parts.ts";
@@ -59,20 +60,27 @@ export function waitOrMiss(task: Task, { nowMs, owner, waitMs, isSure, why }: Pa
 /** A start that nobody can look for holds its sync job, and stays among those who wait for its feeds, when it comes by so often. */
 const heldStepMsMax = 60_000;
 
+/** When somebody looked, until when nobody could so far, and for how long our own limits let no look out (undefined: they did). */
+interface Looked {
+  readonly nowMs: number;
+  readonly heldUntilMs: number | undefined;
+  readonly limitedForMs?: number | undefined;
+}
+
 /**
- * Until when the service wants no request of a task that looks for its start: noted in the journal, so that after it there is time for a
- * look. Until when it wanted none, if it takes requests now; 0 if it always did. A service that is down names no time: it is unreadable.
+ * Until when nobody may look for the start of a task, as the service asks or by our own limits: noted in the journal, so that after it there is time
+ * for a look. Until when nobody could, if somebody may now; 0 if one always could. A service that is down names no time: it is unreadable.
  */
-export async function noteThrottle(
+export async function noteHold(
   task: Task,
   parts: WorkParts,
-  { nowMs, heldUntilMs = 0 }: { readonly nowMs: number; readonly heldUntilMs: number | undefined },
+  { nowMs, heldUntilMs = 0, limitedForMs = 0 }: Looked,
 ): Promise<number> {
   const hold = await parts.held(task.service);
-  if (hold?.heldBy !== "throttle") return heldUntilMs;
-  const untilMs = nowMs + hold.waitMs;
-  await parts.journal.heldUntil(task.id, untilMs);
-  return untilMs;
+  const waitMs = Math.max(limitedForMs, hold?.heldBy === "throttle" ? hold.waitMs : 0);
+  if (waitMs === 0) return heldUntilMs;
+  await parts.journal.heldUntil(task.id, nowMs + waitMs);
+  return nowMs + waitMs;
 }
 
 /** Looks again: after a moment, or when the service takes requests again. */
@@ -82,7 +90,7 @@ export function lookAgain(nowMs: number, heldUntilMs: number): Step {
 }
 
 async function probe(task: Task, parts: WorkParts): Promise<void> {
-  const query = task.repository === null ? {} : { repository: task.repository };
+  const query = inRepository(task);
   try {
     const service = parts.service(task.service);
     // The name of a declared object is no id.

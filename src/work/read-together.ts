@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { createItemReader } from "../feeds/mapping.ts";
 import { operationOf } from "../feeds/service-lists.ts";
 import type { SyncService } from "../service/client.ts";
+import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { ReadingKind, ReadingTurn, ReadingWish, ReadPage } from "../store/shared-readings.ts";
 import type { Feed } from "../tasks/feed.ts";
@@ -113,7 +114,7 @@ async function read(
   { parts, beganAtMs, onPage }: Reading,
 ): Promise<ReadList> {
   const operation = operationOf[feed.list];
-  const query = feed.repository === null ? {} : { repository: feed.repository };
+  const query = inRepository(feed);
   if (kind === "count") {
     const count = await service.count(operation, query, { signal });
     return { answer: { answer: "read", list: { count, items: [] }, beganAtMs }, pages: [] };

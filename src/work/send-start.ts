@@ -5,6 +5,7 @@ import type { Policy } from "../config/policy-set.ts";
 import { createDeadline } from "../core/clock.ts";
 import { type Pass, unsaid } from "../core/gate.ts";
 import type { StartOptions, SyncService } from "../service/client.ts";
+import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
 import { answeredDeletion, goneMeanwhile, type SaidEnding } from "./delete-endings.ts";
@@ -142,7 +143,7 @@ const accepted = { evidence: "direct", reason: "answered", detail: "the service 
 /** Sends the request of a task, and reads from the answer how the task ends if that is its end. @throws ServiceError */
 async function sendTo(service: SyncService, task: Task, options: StartOptions): Promise<SaidEnding> {
   const key = Number(task.target);
-  const query = task.repository === null ? {} : { repository: task.repository };
+  const query = inRepository(task);
   switch (task.kind) {
     case "run":
       await service.runSyncJob(key, query, options);

@@ -4,11 +4,11 @@
 export interface WorkTiming {
   /** How long a start waits for its baseline before it goes on without one. */
   readonly baselineWithinMs: number;
-  /** How long an activity has to appear when the answer to a start got lost; then one more walk is waited for. */
+  /** How long an activity, or the effect on a sync job, has to appear when the answer to a start got lost. */
   readonly verifyForMs: number;
-  /** How long a sync job that was deleted without a good answer may be unreadable. While the service asks for patience does not count. */
+  /** How long a sync job that is read for the effect of a request may be unreadable. While nobody may look does not count. */
   readonly unreadableForMs: number;
-  /** How much of such patience does not count, from the deletion on. */
+  /** How much of such a wait does not count. */
   readonly heldForMs: number;
   /** How long after its slot a task of an unknown policy or service waits: they may be so new that this replica does not know them yet. */
   readonly unknownPolicyForMs: number;

@@ -5,27 +5,12 @@
 //
 // Active is a state: whose request made it so is no question. A sync job that is not active right after the request shows nothing yet.
 import type { ActiveSign } from "../feeds/mapping.ts";
-import { ServiceError } from "../service/service-error.ts";
-import type { StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
-import { lookAgain, noteThrottle } from "./held.ts";
-import { tellOther } from "./other-sync-job.ts";
+import { type EffectSign, lookForEffect } from "./look-for-effect.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain } from "./send-start.ts";
 import { type Claim, type Ending, end, type Step } from "./step.ts";
-import { sendWithinMs } from "./timing.ts";
 import { endingOf, isLost, noteLoss } from "./verify.ts";
-
-/** Nothing could be read. `isLasting`: the same will be read again; `limitedForMs`: nothing was asked, our own limits let nothing out for so long. */
-interface Unreadable {
-  readonly is: "unreadable";
-  readonly why: string;
-  readonly isLasting: boolean;
-  readonly limitedForMs?: number | undefined;
-}
-
-/** What a read of the sync job showed. `stopped`: our own side broke it off. */
-type Look = { readonly is: "active" | "inactive" | "stopped" } | Unreadable;
 
 interface Activation {
   readonly parts: WorkParts;
@@ -33,8 +18,6 @@ interface Activation {
   readonly sign: ActiveSign;
 }
 
-/** The sync job is looked at soon at first, then ever more rarely. */
-const lookAgainMs = [1_000, 10_000] as const;
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
 
 /** Looks at the sync job of an activation that may have gone out: active, not yet, sent again, or given up on with what is known. */
@@ -50,80 +33,30 @@ export async function verifyActivation(task: Task, { parts, claim, sign }: Activ
   const told = { startedAtMs: entry.sentAtMs ?? entry.claimedAtMs, sends: entry.sends, answerLost };
   const finish = (ending: Pick<Ending, "status" | "evidence" | "reason">, seen: string): Step =>
     end({ ...ending, ...told, detail: `${said}; ${seen}` }, from);
-  // Before the look: what it shows is of then at the earliest.
-  const nowMs = await parts.nowMs();
-  const look = await lookAt(task, { parts, sign });
-  const inTimeMs = inTimeUntilMs(entry, task, parts);
-  const againMs = Math.min(Math.max(nowMs - sentAtMsOf(entry), lookAgainMs[0]), lookAgainMs[1]);
   const orAgain = async (ended: Step): Promise<Step> => {
     const mayRepeat = lost !== undefined && parts.policy(task.policy)?.onUnknown === "retry";
     return (mayRepeat ? await sendAgain(task, { parts, claim, acceptedEnds: false }) : undefined) ?? ended;
   };
+  const look = await lookForEffect(task, { parts, entry, sign: toEffect(sign) });
   switch (look.is) {
-    case "active":
+    case "again":
+      return look.step;
+    case "effect":
       return finish({ ...wasAccepted, reason: "seen-active" }, "the sync job is active");
-    case "inactive": {
-      if (nowMs < inTimeMs) return { step: "snooze", untilMs: Math.min(nowMs + againMs, inTimeMs) };
-      const seconds = Math.round((nowMs - sentAtMsOf(entry)) / 1_000);
+    case "none": {
+      const seconds = Math.round(look.afterMs / 1_000);
       const ending = { status: "failed", evidence: "direct", reason: "not-active" } as const;
       return orAgain(finish(ending, `the sync job is not active ${seconds} s later`));
     }
-    case "stopped":
-      return { step: "snooze", untilMs: nowMs + againMs };
-    case "unreadable": {
-      const { unreadableForMs, heldForMs } = parts.timing;
-      const heldUntilMs = await noteHold(task, parts, { look, nowMs, heldUntilMs: entry.heldUntilMs });
-      // Of a worker that died, nobody has looked before that was noticed.
-      const lookedFromMs = Math.max(inTimeMs, lost?.atMs ?? 0);
-      const readableAtMs = Math.max(lookedFromMs, Math.min(heldUntilMs, inTimeMs + heldForMs));
-      const patientUntilMs = look.isLasting ? inTimeMs : readableAtMs + unreadableForMs;
-      if (nowMs < patientUntilMs)
-        return lookAgain(nowMs, Math.min(Math.max(heldUntilMs, nowMs + againMs), patientUntilMs));
+    case "unreadable":
       return orAgain(finish(known, `whether the sync job is active cannot be told: ${look.why}`));
-    }
   }
 }
 
-function sentAtMsOf({ lastSentAtMs, sentAtMs, claimedAtMs }: StartEntry): number {
-  return lastSentAtMs ?? sentAtMs ?? claimedAtMs;
-}
-
-/** From when on a sync job that is not active shows that the request had no effect: it may have left late, and a proxy may have held it back. */
-function inTimeUntilMs(entry: StartEntry, task: Task, { timing, service }: WorkParts): number {
-  const requestMs = service(task.service)?.requestTimeoutMs ?? 0;
-  return sentAtMsOf(entry) + Math.max(timing.verifyForMs, sendWithinMs + requestMs);
-}
-
-/** Until when nobody may read: as the service asks, or by our own limits, where many wait for their turn. */
-async function noteHold(
-  task: Task,
-  parts: WorkParts,
-  { look, nowMs, ...held }: { look: Unreadable; nowMs: number; heldUntilMs: number | undefined },
-): Promise<number> {
-  const throttledUntilMs = await noteThrottle(task, parts, { nowMs, ...held });
-  if (look.limitedForMs === undefined) return throttledUntilMs;
-  const untilMs = Math.max(throttledUntilMs, nowMs + look.limitedForMs);
-  await parts.journal.heldUntil(task.id, untilMs);
-  return untilMs;
-}
-
-async function lookAt(task: Task, { parts, sign }: Pick<Activation, "parts" | "sign">): Promise<Look> {
-  const service = parts.service(task.service);
-  if (service === undefined) return { is: "unreadable", why: "the service was removed meanwhile", isLasting: true };
-  try {
-    const select = sign.select.length === 0 ? {} : { select: sign.select };
-    const query = { ...(task.repository === null ? {} : { repository: task.repository }), ...select };
-    const syncJob = await service.getSyncJobById(Number(task.target), query);
-    const other = tellOther(task, syncJob);
-    if (other !== undefined) return { is: "unreadable", why: other, isLasting: false };
-    const seen = sign.read(syncJob);
-    if ("wrong" in seen) return { is: "unreadable", why: `mapping.syncJob.${seen.wrong}`, isLasting: true };
-    return { is: seen.active ? "active" : "inactive" };
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    const { kind, heldBy, retryAfterMs = 0, message: why } = error;
-    if (kind === "cancelled") return { is: "stopped" };
-    const limitedForMs = heldBy === "rate" || heldBy === "concurrency" ? retryAfterMs : undefined;
-    return { is: "unreadable", why, isLasting: false, limitedForMs };
-  }
+function toEffect({ select, read }: ActiveSign): EffectSign {
+  const isShown: EffectSign["isShown"] = (syncJob) => {
+    const seen = read(syncJob);
+    return "wrong" in seen ? { wrong: `mapping.syncJob.${seen.wrong}` } : seen.active;
+  };
+  return { select, isShown, isShownBy: () => false };
 }

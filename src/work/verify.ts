@@ -9,7 +9,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { AnswerLoss, StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
 import { type Appeared, appearedSince, feedOf, follow } from "./evidence.ts";
-import { lookAgain, noteThrottle } from "./held.ts";
+import { lookAgain, noteHold } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain } from "./send-start.ts";
 import { type Claim, type Ending, end, type Step } from "./step.ts";
@@ -41,11 +41,15 @@ export async function noteLoss(task: Task, parts: WorkParts): Promise<AnswerLoss
 }
 
 /**
- * Until when the answer may yet come, where the next step could only end the task as unknown: whoever sent the request has noted no loss, so it may be
- * held up and not dead. 0 when it did.
+ * A sleep until the answer must have come, where the next step could only end the task as unknown: whoever sent the request has noted no loss, so it
+ * may be held up and not dead. Undefined when it did, or the time is over.
  */
-export function answerDueUntilMs({ lost, lastSentAtMs, claimedAtMs }: StartEntry, { timing }: WorkParts): number {
-  return lost === undefined ? (lastSentAtMs ?? claimedAtMs) + timing.verifyForMs : 0;
+export async function awaitAnswer(
+  { lost, lastSentAtMs, claimedAtMs }: StartEntry,
+  { timing, nowMs }: WorkParts,
+): Promise<Step | undefined> {
+  const dueMs = lost === undefined ? (lastSentAtMs ?? claimedAtMs) + timing.verifyForMs : 0;
+  return (await nowMs()) < dueMs ? { step: "snooze", untilMs: dueMs } : undefined;
 }
 
 /** Looks for the run: confirmed, not yet, sent again, or given up on with what is known. */
@@ -54,8 +58,8 @@ export async function verifyStart(
   policy: Policy,
   { parts, claim }: { parts: WorkParts; claim: Claim },
 ): Promise<Step> {
-  const answerDueMs = policy.onUnknown === "give-up" ? answerDueUntilMs(claim.entry, parts) : 0;
-  if ((await parts.nowMs()) < answerDueMs) return { step: "snooze", untilMs: answerDueMs };
+  const awaited = policy.onUnknown === "give-up" ? await awaitAnswer(claim.entry, parts) : undefined;
+  if (awaited !== undefined) return awaited;
   const lost = claim.entry.lost ?? (await noteLoss(task, parts));
   const entry = { ...claim.entry, lost };
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
@@ -79,9 +83,11 @@ export async function verifyStart(
     return { step: "snooze", untilMs: nowMs };
   }
   const look = planLook(task, policy, { parts, entry });
-  const heldUntilMs = await noteThrottle(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs });
-  const readableAtMs = Math.max(lost.atMs ?? 0, Math.min(heldUntilMs, sentAtMs + policy.follow.deadlineMs));
-  const patientUntilMs = Math.max(look.untilMs, readableAtMs) + policy.follow.unreadableForMs;
+  const heldUntilMs = await noteHold(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs });
+  // From the first look that could have said the last word: all workers may have been down for hours before it.
+  const sinceMs = nowMs < look.untilMs ? look.untilMs : await parts.journal.unreadable(task.id, nowMs);
+  const readableAtMs = Math.max(sinceMs, Math.min(heldUntilMs, sentAtMs + policy.follow.deadlineMs));
+  const patientUntilMs = readableAtMs + policy.follow.unreadableForMs;
   if (mayYetAppear(appeared, look, { nowMs, patientUntilMs })) {
     if (look.isWhole && nowMs >= look.untilMs) await parts.book.wantWhole(feedOf(task, "activities"), look.untilMs);
     return lookAgain(nowMs, Math.min(heldUntilMs, patientUntilMs));

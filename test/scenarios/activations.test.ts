@@ -9,7 +9,10 @@ let world: World | undefined;
 async function start(faults: readonly string[], active?: string): Promise<World> {
   const policies = "  - { name: wake, service: main, repository: HR, activate: { syncJobs: [3] } }";
   const sandbox = { fieldNames: { isActive: "enabled" } };
-  world = await startWorld({ redis, policies, faults, sandbox, ...(active === undefined ? {} : { active }) });
+  world = await startWorld({
+    ...{ redis, policies, faults, sandbox, requestTimeout: "2s" },
+    ...(active === undefined ? {} : { active }),
+  });
   return world;
 }
 

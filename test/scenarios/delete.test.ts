@@ -4,14 +4,14 @@ import { findDeletedTargets } from "../../src/cli/deleted-targets.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { testPolicy } from "../support/policies.ts";
 import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World, type WorldOptions } from "../support/world.ts";
+import { shortTiming, startWorld, type World, type WorldOptions } from "../support/world.ts";
 
 const redis = redisForTest();
-let world: World | undefined;
+let worlds: World[] = [];
 
 afterEach(async () => {
-  await world?.stop();
-  world = undefined;
+  await Promise.all(worlds.map((world) => world.stop()));
+  worlds = [];
 });
 
 const retire = (name: string, more = "") =>
@@ -22,7 +22,8 @@ const missing404: WorldOptions["sandbox"] = { missingStatus: 404, repositories: 
 const name = "Board 3";
 
 async function start(options: Omit<WorldOptions, "redis">): Promise<World> {
-  world = await startWorld({ redis, sandbox: missing404, ...options });
+  const world = await startWorld({ redis, sandbox: missing404, ...options });
+  worlds.push(world);
   return world;
 }
 
@@ -56,25 +57,25 @@ describe("a delete policy", () => {
       expect(await house.run("retire")).toMatchObject({ status: "succeeded", reason: "deletion-confirmed" });
       expect(deletions(house)).toHaveLength(1);
       expect(Object.values(sent(house))).toEqual([1]);
-      await house.stop();
     }
-    world = undefined;
   });
 
   it("says that it did not happen when the request got lost, and sends again by onUnknown: retry only", async () => {
-    const faults = ["reset,op=DeleteSyncJobById,first=1"];
-    const verify = await start({ policies: retire(name), faults });
-    expect(await verify.run("retire")).toMatchObject({ status: "failed", reason: "still-there", answerLost: true });
+    const faulty = { requestTimeout: "2s", faults: ["reset,op=DeleteSyncJobById,first=1"] };
+    const verify = await start({ policies: retire(name), ...faulty });
+    const retry = await start({ policies: retire(name, ", onUnknown: retry"), ...faulty });
+    const [verified, retried] = await Promise.all([verify.run("retire"), retry.run("retire")]);
+    expect(verified).toMatchObject({ status: "failed", reason: "still-there", answerLost: true });
     expect(sent(verify)).toEqual({ cut: 1 });
-    await verify.stop();
-    const retry = await start({ policies: retire(name, ", onUnknown: retry"), faults });
-    expect(await retry.run("retire")).toMatchObject({ status: "succeeded", reason: "deleted", sends: 2 });
+    expect(retried).toMatchObject({ status: "succeeded", reason: "deleted", sends: 2 });
     expect(deletions(retry)).toHaveLength(1);
   });
 
   it("is called unknown when nobody can say", async () => {
     const house = await start({
       policies: retire(name),
+      requestTimeout: "2s",
+      timing: { ...shortTiming, unreadableForMs: 500 },
       faults: ["lost-answer,op=DeleteSyncJobById", "500-before,op=GetSyncJobById,after=1"],
     });
     expect(await house.run("retire")).toMatchObject({ status: "unknown", reason: "answer-lost", evidence: "none" });

@@ -45,6 +45,8 @@ export interface WorldOptions {
   readonly sandbox?: Parameters<typeof startSandbox>[0];
   /** `timed`: it also says when activities began. */
   readonly mapping?: boolean | "timed";
+  /** `timeouts.request` of the sandbox's service, such as `2s`; 5 s unless set. */
+  readonly requestTimeout?: string;
   /** A CEL text: by what a sync job shows that it is active. */
   readonly active?: string;
   /** Further services: name → base URL. */
@@ -187,6 +189,7 @@ function policyFile(
     policies,
     mapping: mapped = true,
     active,
+    requestTimeout = "5s",
     moreServices = {},
     moreKeys,
     moreToken = "{ env: TEST_TOKEN }",
@@ -202,7 +205,7 @@ services:
   main:
     baseUrl: ${baseUrl}
     token: { env: TEST_TOKEN }
-    timeouts: { request: 5s }${mapped === false ? "" : `\n    mapping:${mapped === "timed" ? timed : mapping}${sign}`}${more.join("")}
+    timeouts: { request: ${requestTimeout} }${mapped === false ? "" : `\n    mapping:${mapped === "timed" ? timed : mapping}${sign}`}${more.join("")}
 defaults: { follow: { until: settled, deadline: 20s, quietFor: 1500ms, unreadableFor: 3s } }
 policies:
 ${policies}`;

@@ -3,26 +3,20 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { createActiveSign } from "../../../src/feeds/mapping.ts";
-import type { Gate } from "../../../src/service/client.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import { StartJournal } from "../../../src/store/start-journal.ts";
-import type { Task } from "../../../src/tasks/task.ts";
 import { stepActivate } from "../../../src/work/activate.ts";
 import { startAtOnce } from "../../../src/work/start-at-once.ts";
-import type { Step } from "../../../src/work/step.ts";
 import { defaultTiming } from "../../../src/work/timing.ts";
-import { type Answer, answeringService, reset, status } from "../../support/answering-service.ts";
+import { type Answer, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { steppedTask, told } from "../../support/stepped-task.ts";
 
 const target = redisForTest();
 let store: Store;
-let journal: StartJournal;
 
 beforeAll(async () => {
   store = await openStore(target);
-  journal = new StartJournal(store);
 });
 afterAll(() => store.close());
 
@@ -35,52 +29,20 @@ interface Behaviour {
   readonly policy?: Partial<Policy>;
   readonly active?: string;
   readonly select?: readonly string[];
-  readonly gate?: Gate;
-  readonly verifyForMs?: number;
 }
 
-let tasks = 0;
-
-async function house(behaviour: Behaviour) {
-  const { reads, posts, policy, active = 'item.state == "On"', select = [], gate, verifyForMs = 10_000 } = behaviour;
-  const { asked, urls, service } = await answeringService({ reads, writes: posts, gate });
-  tasks += 1;
-  const task: Task = {
-    ...{ v: 1, id: `activate-${tasks}`, kind: "activate", policy: "wake", service: "main", repository: null },
-    ...{ target: "42", slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999 },
-  };
-  let aheadMs = 0;
+function house({ reads, posts, policy, active = 'item.state == "On"', select = [] }: Behaviour) {
   const known = testPolicy({ action: { kind: "activate", syncJobs: [42] }, ...policy });
-  const parts = testParts(store, {
-    policy: () => known,
-    service: () => service,
-    activeSign: () => createActiveSign({ active, select }),
-    journal,
-    nowMs: async () => Number((await store.redis.time())[0]) * 1_000 + aheadMs,
-    timing: { ...defaultTiming, verifyForMs, unreadableForMs: 20_000 },
+  return steppedTask(store, {
+    ...{ task: { kind: "activate", repository: null }, by: stepActivate, reads, writes: posts },
+    parts: {
+      policy: () => known,
+      activeSign: () => createActiveSign({ active, select }),
+      timing: { ...defaultTiming, verifyForMs: 10_000, unreadableForMs: 20_000 },
+    },
   });
-  let owner = 0;
-  const step = async () => {
-    owner += 1;
-    return stepActivate(task, parts, { owner: `o${owner}`, entry: await journal.claim(task.id, `o${owner}`) });
-  };
-  /** Steps until the task ends, with a clock that jumps to wherever it waits for. */
-  const through = async () => {
-    for (let round = 0; round < 60; round += 1) {
-      const done = await step();
-      if (done.step === "end") return done;
-      if (done.step === "snooze") aheadMs += Math.max(done.untilMs - (await parts.nowMs()), 0);
-    }
-    throw new Error("no end in 60 steps");
-  };
-  const later = (ms: number) => {
-    aheadMs += ms;
-  };
-  return { asked, urls, task, parts, service, step, through, later };
 }
 
-const told = (step: Step) =>
-  "ending" in step ? `${step.ending.status} ${step.ending.evidence} ${step.ending.reason}` : step.step;
 const postsOf = (asked: readonly string[]) => asked.filter((method) => method === "POST").length;
 
 describe("an activation that is looked at", () => {
@@ -115,15 +77,6 @@ describe("an activation that is looked at", () => {
     expect(told(await through())).toBe("succeeded direct seen-active");
   });
 
-  it("shows nothing yet while the request may leave late, and be under way", async () => {
-    const { step, later } = await house({ reads: [shows("Off")], posts: [reset], verifyForMs: 0 });
-    await step();
-    later(4_000);
-    expect(told(await step())).toBe("snooze");
-    later(3_000);
-    expect(told(await step())).toBe("failed direct not-active");
-  });
-
   it("is not looked at when it was refused", async () => {
     const { asked, through } = await house({ reads: [shows("On")], posts: [status(400)] });
     expect(told(await through())).toBe("not-started direct refused");
@@ -149,42 +102,12 @@ describe("an activation that is looked at", () => {
     expect(ended.step === "end" && ended.ending.detail).toMatch(/mapping\.syncJob\.active: No such key: enabled$/);
   });
 
-  it("does not take the word of another sync job for it", async () => {
-    const other = status(200, JSON.stringify({ syncJobId: 1, state: "On" }));
-    const { through } = await house({ reads: [other], posts: [reset] });
-    const ended = await through();
-    expect(told(ended)).toBe("unknown none answer-lost");
-    expect(ended.step === "end" && ended.ending.detail).toMatch(/answered with sync job 1 instead of 42$/);
-  });
-
-  it("is looked at with the same patience after an outage of all workers, when the answer is missing", async () => {
-    const { asked, task, step, through, later } = await house({ reads: [status(500), shows("On")], posts: [reset] });
-    await journal.claim(task.id, "dead");
-    await journal.beginSending(task, "dead", { startByMs: task.startByMs, baseline: "" });
-    later(3_600_000);
-    expect(await step()).toMatchObject({ step: "snooze" });
-    expect(told(await through())).toBe("succeeded direct seen-active");
-    expect(postsOf(asked)).toBe(0);
-  });
-
-  it("is not given up on because its worker stops in the middle of a look", async () => {
-    const { task, step, later, service } = await house({ reads: [() => service.close()], posts: [status(200)] });
-    expect([await step(), task.kind]).toMatchObject([{ step: "snooze" }, "activate"]);
-    later(3_600_000);
-    expect(await step()).toMatchObject({ step: "snooze" });
-  });
-
-  it("waits where the limits let no look through, as long as where the service asks for patience", async () => {
-    let held = 0;
-    const gate: Gate = {
-      enter: async ({ isRead }) => {
-        if (!isRead || held >= 12) return { leave: async () => {} };
-        held += 1;
-        return { heldBy: "rate", waitMs: 60_000 };
-      },
-    };
-    const { through } = await house({ reads: [shows("Off")], posts: [status(200)], gate });
-    expect(told(await through())).toBe("failed direct not-active");
+  it("waits for the answer of a worker that may only be held up where the expression gives no answer", async () => {
+    const { sentBy, step, later } = await house({ reads: [shows("On")], posts: [], active: "item.enabled" });
+    await sentBy("dead");
+    expect(told(await step())).toBe("snooze");
+    later(11_000);
+    expect(told(await step())).toBe("unknown none answer-lost");
   });
 
   it("asks for the properties that the mapping names", async () => {

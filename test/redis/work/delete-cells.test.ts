@@ -2,24 +2,19 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import { StartJournal } from "../../../src/store/start-journal.ts";
 import { deletionByHand, type Task } from "../../../src/tasks/task.ts";
 import { stepDelete } from "../../../src/work/delete.ts";
-import type { WorkParts } from "../../../src/work/parts.ts";
-import type { Step } from "../../../src/work/step.ts";
 import { defaultTiming } from "../../../src/work/timing.ts";
-import { type Answer, answeringService, reset, status } from "../../support/answering-service.ts";
+import { type Answer, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { steppedTask, told } from "../../support/stepped-task.ts";
 
 const target = redisForTest();
 let store: Store;
-let journal: StartJournal;
 
 beforeAll(async () => {
   store = await openStore(target);
-  journal = new StartJournal(store);
 });
 afterAll(() => store.close());
 
@@ -31,53 +26,20 @@ interface Behaviour {
   readonly deletes: readonly Answer[];
   readonly policy?: Partial<Policy> | undefined;
   readonly task?: Partial<Task>;
-  readonly timing?: Partial<WorkParts["timing"]>;
 }
 
-let tasks = 0;
-
-async function house({ reads, deletes, policy, task: changes, timing }: Behaviour) {
-  const { asked, service } = await answeringService({ reads, writes: deletes });
-  tasks += 1;
-  const task: Task = {
-    v: 1,
-    id: `delete-${tasks}`,
-    kind: "delete",
-    policy: "retired",
-    service: "main",
-    repository: `R${tasks}`,
-    target: "42",
-    slotMs: 0,
-    origin: "manual",
-    covers: [],
-    startByMs: 9_999_999_999_999,
-    ...changes,
-  };
+function house({ reads, deletes, policy, task }: Behaviour) {
   const known = testPolicy({ action: { kind: "delete", syncJob: 42, name: "Contracts" }, ...policy });
-  const parts = testParts(store, {
-    policy: () => (task.guard === undefined ? known : undefined),
-    service: () => service,
-    journal,
-    timing: { ...defaultTiming, verifyForMs: 0, unreadableForMs: 0, ...timing },
+  return steppedTask(store, {
+    ...{ task: { kind: "delete", ...task }, by: stepDelete, reads, writes: deletes },
+    parts: {
+      policy: () => (task?.guard === undefined ? known : undefined),
+      timing: { ...defaultTiming, verifyForMs: 10_000, unreadableForMs: 20_000 },
+    },
   });
-  let owner = 0;
-  const step = async () => {
-    owner += 1;
-    return stepDelete(task, parts, { owner: `o${owner}`, entry: await journal.claim(task.id, `o${owner}`) });
-  };
-  /** Steps until the task ends, whatever it waits for. */
-  const through = async () => {
-    for (let round = 0; round < 10; round += 1) {
-      const done = await step();
-      if (done.step === "end") return done;
-    }
-    throw new Error("no end in ten steps");
-  };
-  return { asked, task, parts, step, through };
 }
 
-const told = (step: Step) =>
-  "ending" in step ? `${step.ending.status} ${step.ending.evidence} ${step.ending.reason}` : step.step;
+const deletesOf = (asked: readonly string[]) => asked.filter((method) => method === "DELETE").length;
 
 describe("a deletion whose answer is", () => {
   it.each([
@@ -110,7 +72,7 @@ describe("a guard", () => {
     ["no answer", reset, "not-started direct answer-lost"],
     ["429", status(429, "", { "retry-after": "7" }), "snooze"],
   ])("that reads %s sends nothing", async (_what, answer, becomes) => {
-    const { asked, step, task } = await house({ reads: [answer], deletes: [status(200, "true")] });
+    const { asked, step, task, journal } = await house({ reads: [answer], deletes: [status(200, "true")] });
     expect(told(await step())).toBe(becomes);
     expect(asked).toEqual(["GET"]);
     expect(await journal.entry(task.id)).toMatchObject({ state: "claimed", sends: 0 });
@@ -157,12 +119,7 @@ describe("a deletion whose answer got lost", () => {
   it.each([
     ["gone (404)", status(404), "succeeded direct deletion-confirmed"],
     ["refused (400) where it could be read before", status(400), "succeeded inferred deletion-confirmed"],
-    ["still there", there, "failed direct still-there"],
-    ["answered with another sync job", named("Contracts", 43), "unknown none answer-lost"],
-    ["still there under another name", named("Renamed"), "failed direct still-there"],
-    ["unreadable", status(500), "unknown none answer-lost"],
-    ["unreadable, as the token is refused", status(401), "unknown none answer-lost"],
-  ])("is %s", async (_what, read, becomes) => {
+  ])("is %s at the first look", async (_what, read, becomes) => {
     const { asked, through } = await house({ reads: [there, read], deletes: [reset] });
     const step = await through();
     expect(told(step)).toBe(becomes);
@@ -171,25 +128,33 @@ describe("a deletion whose answer got lost", () => {
   });
 
   it.each([
-    ["500", status(500), "failed direct still-there"],
-    ["an answer that makes no sense", status(200, '"yes"'), "failed direct still-there"],
-    ["a redirect", status(302, "", { location: "/login" }), "failed direct still-there"],
-    ["no answer in time", () => {}, "failed direct still-there"],
-  ])("is looked into as well after %s", async (_what, answer: Answer, becomes) => {
+    ["still there", there, "failed direct still-there", /; it is still there 1\d s later$/],
+    ["still there under another name", named("Renamed"), "failed direct still-there", /, and has "Renamed" now$/],
+    ["unreadable", status(500), "unknown none answer-lost", /; whether it is there cannot be read: .* status 500/],
+  ])("is %s in the end", async (_what, read, becomes, tells) => {
+    const { asked, through } = await house({ reads: [there, read], deletes: [reset] });
+    const step = await through();
+    expect(told(step)).toBe(becomes);
+    expect("ending" in step && step.ending).toMatchObject({ answerLost: true, detail: expect.stringMatching(tells) });
+    expect(deletesOf(asked)).toBe(1);
+  });
+
+  it.each([
+    ["500", status(500)],
+    ["an answer that makes no sense", status(200, '"yes"')],
+    ["a redirect", status(302, "", { location: "/login" })],
+    ["no answer in time", () => {}],
+  ])("is looked into as well after %s", async (_what, answer: Answer) => {
     const { asked, through } = await house({ reads: [there], deletes: [answer] });
-    expect(told(await through())).toBe(becomes);
-    expect(asked).toEqual(["GET", "DELETE", "GET"]);
+    expect(told(await through())).toBe("failed direct still-there");
+    expect(deletesOf(asked)).toBe(1);
+    // The guard; then after about 1, 2, 4 and 8 s, and when it could not go any more.
+    expect(asked.length - 1).toBeLessThanOrEqual(7);
   });
 
   it("is looked at again and again before it is called not deleted: the service may be slow", async () => {
-    const { asked, step } = await house({
-      reads: [there, there, there, status(404)],
-      deletes: [reset],
-      timing: { verifyForMs: 60_000, unreadableForMs: 60_000 },
-    });
-    const steps: string[] = [];
-    for (let round = 0; round < 4; round += 1) steps.push(told(await step()));
-    expect(steps).toEqual(["snooze", "snooze", "snooze", "succeeded direct deletion-confirmed"]);
+    const { asked, through } = await house({ reads: [there, there, there, status(404)], deletes: [reset] });
+    expect(told(await through())).toBe("succeeded direct deletion-confirmed");
     expect(asked).toEqual(["GET", "DELETE", "GET", "GET", "GET"]);
   });
 
@@ -198,11 +163,10 @@ describe("a deletion whose answer got lost", () => {
       [status(404), "succeeded direct deletion-confirmed"],
       [there, "failed direct still-there"],
     ] as const) {
-      const { asked, task, step } = await house({ reads: [read], deletes: [status(200, "true")] });
-      await journal.claim(task.id, "dead");
-      expect(await journal.beginSending(task, "dead", { startByMs: task.startByMs, baseline: "" })).toBe("permitted");
-      expect(told(await step())).toBe(becomes);
-      expect(asked).toEqual(["GET"]);
+      const { asked, sentBy, through } = await house({ reads: [read], deletes: [status(200, "true")] });
+      await sentBy("dead");
+      expect(told(await through())).toBe(becomes);
+      expect(deletesOf(asked)).toBe(0);
     }
   });
 
@@ -210,7 +174,7 @@ describe("a deletion whose answer got lost", () => {
     const policy = { onUnknown: "retry" } as const;
     const always = await house({ reads: [there], deletes: [reset], policy });
     expect(told(await always.through())).toBe("failed direct still-there");
-    expect(always.asked.filter((method) => method === "DELETE")).toHaveLength(3);
+    expect(deletesOf(always.asked)).toBe(3);
     const second = await house({ reads: [there], deletes: [reset, status(200, "true")], policy });
     const step = await second.through();
     expect(told(step)).toBe("succeeded direct deleted");
@@ -219,14 +183,24 @@ describe("a deletion whose answer got lost", () => {
 
   it("is not sent again by onUnknown: retry when it has another name, is gone, or cannot be read", async () => {
     for (const read of [named("Renamed"), status(404), status(500)]) {
-      const { asked, through } = await house({
-        reads: [there, read],
-        deletes: [reset],
-        policy: { onUnknown: "retry" },
-      });
+      const policy = { onUnknown: "retry" } as const;
+      const { asked, through } = await house({ reads: [there, read], deletes: [reset], policy });
       await through();
-      expect(asked.filter((method) => method === "DELETE")).toHaveLength(1);
+      expect(deletesOf(asked)).toBe(1);
     }
+  });
+
+  it("is looked at with the same patience after it was sent again", async () => {
+    const reads = [status(500), there, status(500), status(404)];
+    const policy = { onUnknown: "retry" } as const;
+    const { sentBy, step, through, later, asked } = await house({ reads, deletes: [reset], policy });
+    await sentBy("lost");
+    later(15_000);
+    expect(told(await step())).toBe("snooze");
+    expect(told(await step())).toBe("snooze");
+    expect(asked).toEqual(["GET", "GET", "DELETE"]);
+    later(3_600_000);
+    expect(told(await through())).toBe("succeeded direct deletion-confirmed");
   });
 
   it("is not looked into with onUnknown: give-up", async () => {

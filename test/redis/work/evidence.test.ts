@@ -172,6 +172,15 @@ describe("a lost answer of a start for which nothing was read before", () => {
     expect((await journal.entry(task.id))?.state).toBe("answered");
   });
 
+  it("is waited for as long where all workers were down for an hour after it was noted", async () => {
+    const task = taskOf("outage");
+    const { sentAtMs, entry } = await startUnread(task);
+    const later = (ms: number) => ({ ...partsFor(), nowMs: async () => sentAtMs + 3_600_000 + ms });
+    expect(await verify(task, later(0), entry)).toMatchObject({ step: "snooze" });
+    expect(await verify(task, later(299_000), entry)).toMatchObject({ step: "snooze" });
+    expect(await verify(task, later(301_000), entry)).toMatchObject({ ending: { status: "unknown" } });
+  });
+
   it("is not surely shown by an activity that began much later", async () => {
     const task = taskOf("later");
     const { sentAtMs, entry } = await startUnread(task);

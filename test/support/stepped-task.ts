@@ -1,0 +1,98 @@
+// One task of a service whose answers stand in line, step by step over a real journal, with a clock that jumps to wherever the task waits
+// for. For tests of what becomes of one request.
+import type { Gate, HeldBy, Hold } from "../../src/core/gate.ts";
+import { redisTimeMs, type Store } from "../../src/store/redis.ts";
+import { StartJournal } from "../../src/store/start-journal.ts";
+import type { Task } from "../../src/tasks/task.ts";
+import type { WorkParts } from "../../src/work/parts.ts";
+import type { Claim, Step } from "../../src/work/step.ts";
+import { type Answer, answeringService } from "./answering-service.ts";
+import { testParts } from "./work-parts.ts";
+
+/** What is stepped through; what is given of `parts` takes the place of those without anything behind them. */
+interface Stepped {
+  readonly task: Pick<Task, "kind"> & Partial<Task>;
+  readonly by: (task: Task, parts: WorkParts, claim: Claim) => Promise<Step>;
+  readonly parts: Partial<WorkParts>;
+  /** What the service does: to each read in turn (the last for all further ones), and to each other request. */
+  readonly reads: readonly Answer[];
+  readonly writes: readonly Answer[];
+  /** What holds reads back, from the first one on, for so long; nothing unless set. */
+  readonly held?: { readonly by: HeldBy; readonly forMs: number } | undefined;
+}
+
+const stepsMax = 80;
+/** When whoever is held back asks again: longer than a call waits in place, and no later than store/service-gate.ts says. */
+const turnMs = [5_000, 60_000] as const;
+let tasks = 0;
+
+/** Makes the task, of sync job 42 of a repository of its own. */
+export async function steppedTask(store: Store, { task: given, by, parts: more, held, reads, writes }: Stepped) {
+  let aheadMs = 0;
+  const nowMs = async () => (await redisTimeMs(store)) + aheadMs;
+  let heldUntilMs: number | undefined;
+  const hold = async (): Promise<Hold | undefined> => {
+    if (held === undefined) return undefined;
+    heldUntilMs ??= (await nowMs()) + held.forMs;
+    const restMs = heldUntilMs - (await nowMs());
+    const waitMs = Math.min(Math.max(restMs, turnMs[0]), turnMs[1]);
+    return restMs > 0 ? { heldBy: held.by, waitMs } : undefined;
+  };
+  const gate: Gate = {
+    enter: async ({ isRead }) => (isRead ? await hold() : undefined) ?? { leave: async () => {} },
+  };
+  const isOfAll = held?.by === "throttle" || held?.by === "breaker";
+  const { asked, urls, service } = await answeringService({ reads, writes, gate });
+  const journal = new StartJournal(store);
+  tasks += 1;
+  const task: Task = {
+    ...{
+      v: 1,
+      id: `${given.kind}-${tasks}`,
+      policy: "stepped",
+      service: "main",
+      repository: `R${tasks}`,
+      target: "42",
+    },
+    ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999, ...given },
+  };
+  const own = { service: () => service, journal, nowMs, held: async () => (isOfAll ? hold() : undefined) };
+  const parts = testParts(store, { ...own, ...more });
+  let owners = 0;
+  const step = async () => {
+    owners += 1;
+    const owner = `o${owners}`;
+    return by(task, parts, { owner, entry: await journal.claim(task.id, owner) });
+  };
+  const later = (ms: number) => {
+    aheadMs += ms;
+  };
+  const through = async () => {
+    for (let round = 0; round < stepsMax; round += 1) {
+      const done = await step();
+      if (done.step === "end") return done;
+      if (done.step === "snooze") later(Math.max(done.untilMs - (await nowMs()), 0));
+    }
+    throw new Error(`no end in ${stepsMax} steps`);
+  };
+  return {
+    ...{ asked, urls, service, journal, task, parts },
+    /** One step, by a worker of its own. */
+    step,
+    /** Steps until the task ends, whenever it wants to go on. */
+    through,
+    /** Lets so much time pass. */
+    later,
+    nowMs,
+    /** Lets a worker send the request and die, or lose the answer. */
+    sentBy: async (end: "dead" | "lost") => {
+      await journal.claim(task.id, end);
+      await journal.beginSending(task, end, { startByMs: task.startByMs, baseline: "" });
+      if (end === "lost") await journal.answerLost(task.id, { kind: "unknown", detail: "reset", atMs: await nowMs() });
+    },
+  };
+}
+
+/** A step in short: how the task ended, or what it does. */
+export const told = (step: Step) =>
+  "ending" in step ? `${step.ending.status} ${step.ending.evidence} ${step.ending.reason}` : step.step;
