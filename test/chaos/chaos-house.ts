@@ -159,7 +159,8 @@ export class ChaosHouse {
         const waiting = await ledger.unqueued(Number.POSITIVE_INFINITY);
         if (waiting.length === 0 || look === looksMax) return endMs;
         const youngestMs = Math.max(...waiting.map(({ newMarkMs }) => newMarkMs));
-        await delay(Math.max(0, youngestMs + sweepAfterMs - endMs));
+        // Planned by a clock that is ahead, it is not swept today: the checker finds it in the outbox.
+        await delay(Math.min(Math.max(0, youngestMs + sweepAfterMs - endMs), sweepAfterMs));
       }
     } finally {
       await producer.close();

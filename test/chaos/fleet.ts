@@ -78,10 +78,20 @@ export class Fleet {
     for (const timer of this.#timers) clearTimeout(timer);
     for (const replica of this.#replicas) replica.signal("SIGCONT");
     await new Promise((resolve) => setTimeout(resolve, lastWordsMs));
-    await Promise.all(this.#replicas.map((replica) => replica.end(signal)));
+    await Promise.all(this.#replicas.map((replica, index) => this.#end(replica, index, signal)));
     this.#tell("all have ended");
     const [story, unexpectedEnds] = [this.#story, this.#unexpectedEnds];
     return { story, unexpectedEnds, starts: this.#starts, strikes: this.#strikes };
+  }
+
+  /** What has happened so far, in the order in which it happened, for people. */
+  get story(): readonly string[] {
+    return this.#story;
+  }
+
+  async #end(replica: ReplicaProcess, index: number, signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+    if (await replica.end(signal)) return;
+    this.#unexpectedEnds.push(`replica ${index} had not ended a minute after ${signal} and was killed`);
   }
 
   #start(index: number): void {
