@@ -62,7 +62,6 @@ async function heldUp(
     const stuck = hasPlanned ? [] : [`it planned no further than ${new Date(endMs).toISOString()}`];
     return { findings: [...stuck, ...report.unexpectedEnds, ...verdict.findings], story: story(), holdings, lateMs };
   } catch (cause) {
-    await fleet.end("SIGKILL");
     throw new Error(`${String(cause)}\n${story()}`, { cause });
   } finally {
     await house.close();
