@@ -25,7 +25,8 @@ const withRedis = (name: string) => ({
     globalSetup: ["./test/global-redis.ts"],
     pool: "forks" as const,
     env,
-    testTimeout: 30_000,
+    // For a machine several times as busy as ours: what a test waits for in vain has limits of its own, which say what it was.
+    testTimeout: 120_000,
     hookTimeout: 60_000,
   },
 });

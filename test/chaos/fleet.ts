@@ -74,14 +74,34 @@ export class Fleet {
 
   /** Ends the storm: whoever is stopped goes on for a moment, then all are ended. */
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<FleetReport> {
-    this.#isOver = true;
-    for (const timer of this.#timers) clearTimeout(timer);
+    this.#endStorm();
     for (const replica of this.#replicas) replica.signal("SIGCONT");
     await new Promise((resolve) => setTimeout(resolve, lastWordsMs));
-    await Promise.all(this.#replicas.map((replica) => replica.end(signal)));
+    await Promise.all(this.#replicas.map((replica, index) => this.#end(replica, index, signal)));
     this.#tell("all have ended");
     const [story, unexpectedEnds] = [this.#story, this.#unexpectedEnds];
     return { story, unexpectedEnds, starts: this.#starts, strikes: this.#strikes };
+  }
+
+  /** Ends whoever is still alive because the chaos itself has failed. */
+  async kill(): Promise<void> {
+    this.#endStorm();
+    await Promise.all(this.#replicas.filter(({ isAlive }) => isAlive).map((replica) => replica.end("SIGKILL")));
+  }
+
+  /** What has happened so far, in the order in which it happened, for people. */
+  get story(): readonly string[] {
+    return this.#story;
+  }
+
+  #endStorm(): void {
+    this.#isOver = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+  }
+
+  async #end(replica: ReplicaProcess, index: number, signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+    if (await replica.end(signal)) return;
+    this.#unexpectedEnds.push(`replica ${index} had not ended a minute after ${signal} and was killed`);
   }
 
   #start(index: number): void {

@@ -13,6 +13,7 @@ const { policyChecks } = await import("../../src/cli/shared-options.ts");
 const { loadPolicies } = await import("../../src/config/load-policies.ts");
 const { createLogger } = await import("../../src/ops/logger.ts");
 const { blockLoop, setTraps, shiftSharedClock } = await import("./traps.ts");
+const { writeLine } = await import("./write-line.ts");
 if (orders.isWarmUp) process.exit(0);
 
 process.on("message", ({ order, ms }: ReplicaOrder) => {
@@ -24,7 +25,7 @@ setTraps(orders.traps);
 const variables = process.env;
 const loaded = await loadPolicies(orders.config, { variables, checks: policyChecks });
 if (!loaded.ok) throw new Error(loaded.problems.map(({ line, message }) => `${line}: ${message}`).join("\n"));
-const log = createLogger("info", (line) => process.stdout.write(`${line}\n`));
+const log = createLogger("info", writeLine);
 const app = await startApp({
   set: loaded.set,
   redis: orders.redis,

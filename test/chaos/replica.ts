@@ -9,6 +9,8 @@ import type { ReplicaOrder, ReplicaOrders, WarmUpOrders } from "./replica-orders
 const mainFile = fileURLToPath(new URL("replica-main.ts", import.meta.url));
 const errorCharactersMax = 4_000;
 const wakeEveryMs = 500;
+/** Many times what a replica may take to stop (`drainMs`), also on a machine with ten times the load that it can carry. */
+const endsWithinMs = 60_000;
 
 /** One line of a replica's log. */
 export type ReplicaEvent = Readonly<Record<string, unknown>> & { readonly event: string };
@@ -81,13 +83,21 @@ export class ReplicaProcess {
     if (this.#child?.connected) this.#child.send(order, () => {});
   }
 
-  /** Ends its present life for good and waits until it is over. */
-  async end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+  /** Ends its present life for good and waits until it is over. False: it did not end within a minute, and was killed. */
+  async end(signal: "SIGKILL" | "SIGTERM"): Promise<boolean> {
+    let endsByItself = true;
     this.signal("SIGCONT");
     this.signal(signal);
     // One whose trap stops it on its way out would never get there.
     const wake = setInterval(() => this.signal("SIGCONT"), wakeEveryMs);
-    await this.#ended.finally(() => clearInterval(wake));
+    const giveUp = setTimeout(() => {
+      endsByItself = false;
+      this.signal("SIGKILL");
+    }, endsWithinMs);
+    await this.#ended;
+    clearInterval(wake);
+    clearTimeout(giveUp);
+    return endsByItself;
   }
 }
 

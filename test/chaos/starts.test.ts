@@ -20,7 +20,7 @@ it("makes the same script of the same seed", () => {
 it(`starts nothing twice and tells the truth when workers are killed with kill -9 at each of the ${stepsCount} named steps of a start (P2)`, async () => {
   const { failed, stories } = await run(runStepChaos, { count: stepsCount, kind: "steps" });
   expect(failed, stories).toEqual([]);
-}, 600_000);
+}, 1_200_000);
 
 it(`starts nothing twice and tells the truth through ${schedules} seeded schedules of crashes, lost answers and a Redis that fails (P2)`, async () => {
   const { failed, stories, counts } = await run(runStartChaos, { count: schedules, kind: "starts" });

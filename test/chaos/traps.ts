@@ -1,11 +1,11 @@
 // Traps inside a replica: points around the steps of its work, at which it kills, stops or blocks itself as its script says.
 // Used by replica-main.ts only. Wraps methods of the real classes; what they do stays as it is.
-import { writeSync } from "node:fs";
 import { isJsonObject } from "../../src/core/json.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import type { Point, Trap } from "./fault-script.ts";
 import { startSteps, type WatchedStep } from "./start-steps.ts";
+import { writeLine } from "./write-line.ts";
 
 /** Every step that has points: those of the schedules here, those of starts from start-steps.ts. */
 const watched: readonly WatchedStep[] = [
@@ -43,8 +43,8 @@ export function shiftSharedClock(byMs: number): void {
 }
 
 function spring({ point, action, forMs }: Omit<Trap, "life">): void {
-  // Written before it strikes, since a process that is stopped or dead writes nothing.
-  writeSync(1, `${JSON.stringify({ event: "trap.sprung", point, action, forMs })}\n`);
+  // Before it strikes, since a process that is stopped or dead writes nothing.
+  writeLine(JSON.stringify({ event: "trap.sprung", point, action, forMs }));
   if (action === "block") blockLoop(forMs);
   else process.kill(process.pid, action === "kill" ? "SIGKILL" : "SIGSTOP");
 }
@@ -72,8 +72,7 @@ function watchFirstByte(arg: unknown, pass: () => void): unknown {
   const look = (): unknown => {
     pass();
     const isLetOut: unknown = maySend();
-    if (isLetOut === true)
-      writeSync(1, `${JSON.stringify({ event: "first-byte.let-out", taskId, atMs: Date.now() })}\n`);
+    if (isLetOut === true) writeLine(JSON.stringify({ event: "first-byte.let-out", taskId, atMs: Date.now() }));
     return isLetOut;
   };
   return { ...Object(arg), maySend: look };

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { findDeletedTargets } from "../../src/cli/deleted-targets.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { testPolicy } from "../support/policies.ts";
+import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 import { shortTiming, startWorld, type World, type WorldOptions } from "../support/world.ts";
 
@@ -86,7 +87,7 @@ describe("a delete policy", () => {
     const nightly = "  - { name: nightly, service: main, repository: HR, run: { syncJobs: [3] } }";
     const house = await start({
       policies: `${nightly}\n${retire(name)}\n${retire(name, ", overlap: queue").replace("retire", "retire-later")}`,
-      sandbox: { ...missing404, runMs: [1_500, 1_500] },
+      sandbox: { ...missing404, runMs: [4_000, 4_000] },
     });
     const run = house.run("nightly");
     await house.log.until(({ event }) => event === "task.started");
@@ -107,13 +108,12 @@ describe("a delete policy", () => {
     ];
     const store = await openStore(house.target);
     // The note follows the log line that `run` waits for.
-    let found = await findDeletedTargets({ policies }, store);
-    for (let round = 0; found.length === 0 && round < 200; round += 1)
-      found = await findDeletedTargets({ policies }, store);
-    await store.close();
-    expect(found.map(({ policy, syncJob, by }) => [policy.name, syncJob, by])).toEqual([
+    const found = async () =>
+      (await findDeletedTargets({ policies }, store)).map(({ policy, syncJob, by }) => [policy.name, syncJob, by]);
+    await expect.poll(found, often).toEqual([
       ["nightly", "3", "retire"],
       ["retire", "3", "retire"],
     ]);
+    await store.close();
   });
 });

@@ -29,7 +29,7 @@ async function discovered(shape: "plain" | "opaque" | "keyless"): Promise<{ worl
     pages: 3,
     probe: true,
     syncJobIds: [],
-    signal: AbortSignal.timeout(20_000),
+    signal: AbortSignal.timeout(60_000),
     note: (what, outcome) => requests.push({ what, outcome }),
   });
   service.close();

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { SyncService, staticToken } from "../../src/service/client.ts";
+import { often } from "../support/processes.ts";
 import { Receiver } from "../support/receiver.ts";
 import { redisForTest } from "../support/redis.ts";
 import { folderForTest, signingSecret } from "../support/sink-house.ts";
@@ -44,7 +45,8 @@ sinks:
   const mended = of("syncJob-4").filter(({ reason }) => reason === "drift-mended");
   expect(mended).toHaveLength(1);
   // No slot that came due after the change went by without it.
-  const later = of("syncJob-4").filter(({ slot }) => slot >= changedAt && slot < (mended[0]?.slot ?? ""));
+  const { finishedAt = "" } = mended[0] ?? {};
+  const later = of("syncJob-4").filter((one) => one.slot >= changedAt && one.finishedAt < finishedAt);
   expect(later).toEqual([]);
   expect(reasons("syncJob-5")).not.toContain("drift-mended");
   const told = hook.received.map(({ body }) => JSON.parse(body));
@@ -60,6 +62,6 @@ sinks:
     },
   ]);
   const lines = () => readFileSync(path, "utf8").trimEnd().split("\n");
-  await expect.poll(lines, { timeout: 10_000 }).toHaveLength(1);
+  await expect.poll(lines, often).toHaveLength(1);
   expect(JSON.parse(lines()[0] ?? "")).toEqual(told[0]);
 });

@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { startSandbox } from "../../src/sandbox/sandbox.ts";
 import { redisForTest } from "../support/redis.ts";
+import type { LoggedEvent } from "../support/test-log.ts";
 import { shortTiming, startWorld, type World, type WorldOptions } from "../support/world.ts";
 
 const redis = redisForTest();
@@ -42,16 +43,20 @@ describe("policies that change while Syncline runs", () => {
     expect(await world.configure({ policies: started("first", 3) + started("second", 2, 2) })).toMatchObject({
       policiesChangedNames: ["first", "second"],
     });
-    const changed = await untilMore(world, "first", 3);
-    expect(changed.at(-1)).toMatchObject({ target: "3", status: "accepted" });
+    // What is queued already still has the old sync job.
+    const isChanged = ({ event, policy, target }: LoggedEvent) =>
+      event === "task.finished" && policy === "first" && target === "3";
+    expect(await world.log.until(isChanged)).toMatchObject({ status: "accepted" });
     await untilMore(world, "second", 2);
     expect(await world.configure({ policies: started("second", 2, 2) })).toMatchObject({
       policiesRemovedNames: ["first"],
     });
     await untilMore(world, "second", 2);
-    const last = world.log.outcomesOf("first").length;
+    const queued = () => world.log.named("slot.queued").filter(({ policy }) => policy === "first").length;
+    const last = queued();
     await untilMore(world, "second", 1);
-    expect(world.log.outcomesOf("first")).toHaveLength(last);
+    expect(queued()).toBe(last);
+    await world.log.until(() => world.log.outcomesOf("first").length === last);
     const keys = world.sandbox.ledger().map(({ idempotencyKey }) => idempotencyKey);
     expect(new Set(keys).size).toBe(keys.length);
   });

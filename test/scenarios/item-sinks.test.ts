@@ -1,6 +1,7 @@
 // New items of followed lists go to the sinks that want them, each once over all replicas, and to no other.
 import { afterEach, expect, it } from "vitest";
 import type { Notice } from "../../src/tasks/notice.ts";
+import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -33,7 +34,8 @@ sinks:
     const wanted = [...unique.values()].filter(({ data }) => data["list"] === list);
     return wanted.flatMap(({ data }) => data["items"]);
   };
-  await expect.poll(() => items("conflicts", "conflictDetails"), { timeout: 10_000 }).toHaveLength(1);
+  await expect.poll(() => items("conflicts", "conflictDetails"), often).toHaveLength(1);
+  await expect.poll(() => items("archive", "activities"), often).toHaveLength(2);
   expect(items("archive", "conflictDetails")).toEqual(items("conflicts", "conflictDetails"));
   expect(items("archive", "activities")).toMatchObject([{ syncJobId: "3" }, { syncJobId: "5" }]);
   expect(new Set(given.map(({ notice }) => notice.kind))).toEqual(new Set(["items"]));

@@ -1,6 +1,7 @@
 // A rolling upgrade: what a newer version puts into the queues stays there, untouched, for a replica that can read it.
 import { Queue } from "bullmq";
 import { afterEach, expect, it } from "vitest";
+import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -32,12 +33,12 @@ it("puts a task and a feed walk of a newer version back, delayed, and goes on wi
       );
     expect(await run("story")).toMatchObject({ status: "succeeded" });
     for (const [index, { id, data }] of newer.entries()) {
-      const job = await queues[index]?.getJob(id);
-      expect({ state: await job?.getState(), data: job?.data, spent: job?.attemptsMade }).toEqual({
-        state: "delayed",
-        data,
-        spent: 0,
-      });
+      const found = async () => {
+        const job = await queues[index]?.getJob(id);
+        return { state: await job?.getState(), data: job?.data, spent: job?.attemptsMade };
+      };
+      // Every ten seconds it is taken, looked at and put back again.
+      await expect.poll(found, often).toEqual({ state: "delayed", data, spent: 0 });
     }
   } finally {
     for (const queue of queues) await queue.close();

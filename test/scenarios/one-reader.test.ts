@@ -8,6 +8,7 @@ import { StartJournal } from "../../src/store/start-journal.ts";
 import { feedId } from "../../src/tasks/feed.ts";
 import type { Task } from "../../src/tasks/task.ts";
 import { writeBaseline } from "../../src/work/evidence.ts";
+import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 import { TestLog } from "../support/test-log.ts";
 import { shortTiming, startWorld, type World, type WorldOptions } from "../support/world.ts";
@@ -74,12 +75,12 @@ it("asks for each list as often as one reader does, whoever waits, and once more
     `${target.prefix}:${name}:${feedId({ service: "main", repository: "HR", list })}`;
   const walks = async (list: keyof typeof lists) => Number(await client.hget(keyOf("feed", list), "walks"));
   for (const list of ["activities", "conflictDetails", "approvals"] as const)
-    await expect.poll(() => client.zcard(keyOf("feed-waiters", list)), { timeout: 30_000 }).toBe(runs);
+    await expect.poll(() => client.zcard(keyOf("feed-waiters", list)), often).toBe(runs);
   const slotMs = Date.now();
   await Promise.all(pollers.map((name) => world?.enqueue(name, slotMs)));
   await log.until(() => pollers.every((name) => log.outcomesOf(name).length === 1));
   const walked = await walks("approvals");
-  await expect.poll(() => walks("approvals"), { timeout: 30_000 }).toBeGreaterThan(walked + 3);
+  await expect.poll(() => walks("approvals"), often).toBeGreaterThan(walked + 3);
   for (const list of ["activities", "conflictDetails", "approvals"] as const) {
     const ended = await walks(list);
     const requests = requestsOf(sandbox, list);
@@ -90,4 +91,4 @@ it("asks for each list as often as one reader does, whoever waits, and once more
   }
   expect(log.outcomesOf("goes-on")).toEqual([]);
   client.disconnect();
-}, 60_000);
+});

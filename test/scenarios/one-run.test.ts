@@ -133,7 +133,7 @@ describe("one run", () => {
     const { run, log } = await start({
       policies: story(3, ", follow: { quietFor: 2s }"),
       mapping: "timed",
-      faults: ["latency,op=GetActivities,first=1,ms=800"],
+      faults: ["latency,op=GetActivities,first=1,ms=3000"],
       timing: { ...shortTiming, baselineWithinMs: 300 },
     });
     expect(await run("story")).toMatchObject({ status: "succeeded", evidence: "direct", confidence: "certain" });
@@ -150,7 +150,7 @@ describe("one run", () => {
 describe("runs of the same sync job", () => {
   it("skip while another one goes on, and name who it is", async () => {
     const slow = "  - { name: slow, service: main, repository: HR, run: { syncJobs: [3] } }";
-    const { run, log, starts } = await start({ policies: `${slow}\n${story(3)}`, sandbox: { runMs: [1_500, 1_500] } });
+    const { run, log, starts } = await start({ policies: `${slow}\n${story(3)}`, sandbox: { runMs: [4_000, 4_000] } });
     const first = run("slow");
     await log.until(({ event }) => event === "task.started");
     const skipped = await run("story");

@@ -4,6 +4,7 @@ import { FeedBook } from "../../src/store/feed-book.ts";
 import { openStore } from "../../src/store/redis.ts";
 import type { Notice } from "../../src/tasks/notice.ts";
 import { type ListServer, startListServer } from "../support/list-server.ts";
+import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -38,8 +39,7 @@ sinks:
   const store = await openStore(here.target);
   const book = new FeedBook(store);
   const feed = { service: "lists", repository: null, list: "triggers" } as const;
-  const walked = async (times: number) =>
-    expect.poll(async () => (await book.status(feed)).walks, { timeout: 10_000 }).toBe(times);
+  const walked = async (times: number) => expect.poll(async () => (await book.status(feed)).walks, often).toBe(times);
   expect(await here.run("inactive")).toMatchObject({ status: "succeeded", count: 2 });
   await walked(1);
   there.lists["trigger"] = triggers(1, 2, 7);

@@ -32,7 +32,7 @@ describe("conflicts before and after a run", () => {
   });
 
   it("are gone when the list does not show them after its end", async () => {
-    const house = await start({ policies: story(5), sandbox: { runMs: [1_500, 1_500] } });
+    const house = await start({ policies: story(5), sandbox: { runMs: [4_000, 4_000] } });
     const ended = house.run("story");
     await house.log.until(({ event }) => event === "task.started");
     await tellSandbox(house, "conflicts/clear");
@@ -66,8 +66,8 @@ describe("a run that waits for an approval", () => {
   });
 
   it("goes on when it is approved before, and ends as it ends", async () => {
-    const policies = story(11, "blockedAfter: 2s");
-    const house = await start({ policies, sandbox: { jobs: 22, runMs: [6_000, 6_000] } });
+    const policies = story(11, "blockedAfter: 5s");
+    const house = await start({ policies, sandbox: { jobs: 22, runMs: [8_000, 8_000] } });
     const ended = house.run("story");
     await house.log.until((one) => one.event === "feed.item" && one["list"] === "approvals");
     await tellSandbox(house, "approvals/clear");
@@ -77,7 +77,7 @@ describe("a run that waits for an approval", () => {
   it("is never blocked by approvals that were there before its start", async () => {
     const both = `${story(11, "blockedAfter: 1s")}
   - { name: later, service: main, repository: HR, run: { syncJobs: [3] }, follow: { blockedAfter: 1s, deadline: 4s } }`;
-    const { run } = await start({ policies: both, sandbox: { ...blocking, runMs: [6_000, 6_000] } });
+    const { run } = await start({ policies: both, sandbox: { ...blocking, runMs: [60_000, 60_000] } });
     expect(await run("story")).toMatchObject({ status: "blocked" });
     expect(await run("later")).toMatchObject({ status: "timed-out" });
   });

@@ -8,6 +8,7 @@ import { silentLog } from "../../src/core/event-log.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import type { Notice } from "../../src/tasks/notice.ts";
+import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -98,7 +99,7 @@ describe("a service that is down", () => {
     await ended(2 * total);
     await log.until(({ event, kind }) => event === "notice.told" && kind === "service-up");
     await log.until(({ event, kind }) => event === "notice.told" && kind === "silent");
-    await vi.waitUntil(() => asked.includes("/beat"), { timeout: 10_000 });
+    await vi.waitUntil(() => asked.includes("/beat"), often);
     const [down, up] = ["service-down", "service-up"].map((kind) => delivered.filter((notice) => notice.kind === kind));
     expect(new Set(down?.map(({ id }) => id)).size).toBe(1);
     expect(new Set(up?.map(({ id }) => id)).size).toBe(1);

@@ -15,9 +15,9 @@ afterEach(async () => {
 });
 
 /** How long the service wants to be left alone unless said: longer than a start or a deletion is looked for where nothing holds it back. */
-const patienceMsDefault = 3_000;
-const timing = { ...shortTiming, baselineWithinMs: 1_500, verifyForMs: 500, unreadableForMs: 1_000 };
-const follow = (more = "") => `follow: { unreadableFor: 1s${more} }`;
+const patienceMsDefault = 4_000;
+const timing = { ...shortTiming, baselineWithinMs: 3_000, verifyForMs: 500, unreadableForMs: 2_000 };
+const follow = (more = "") => `follow: { unreadableFor: 2s${more} }`;
 
 interface Script {
   /** What a request starts or deletes is done, and its answer lost. */

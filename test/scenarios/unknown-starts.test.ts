@@ -1,5 +1,6 @@
 // Starts whose answer got lost, with others who start the same sync job: by hand, by another policy, or by the operator's own retry.
 import { afterEach, describe, expect, it } from "vitest";
+import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 import { startWorld, type World, type WorldOptions } from "../support/world.ts";
 
@@ -29,12 +30,13 @@ async function startByHand({ sandbox }: World, syncJob: number): Promise<void> {
 }
 
 /** Waits until the first fault has a request in its hands. */
-async function untilStruck({ baseUrl, token }: World["sandbox"]): Promise<void> {
-  for (let struck = 0; struck === 0; ) {
+function untilStruck({ baseUrl, token }: World["sandbox"]): PromiseLike<void> {
+  const struck = async () => {
     const answer = await fetch(`${baseUrl}/_sandbox/faults`, { headers: { authorization: `Bearer ${token}` } });
     const { value } = (await answer.json()) as { value: { struck: number }[] };
-    struck = value[0]?.struck ?? 0;
-  }
+    return value[0]?.struck ?? 0;
+  };
+  return expect.poll(struck, often).toBeGreaterThan(0);
 }
 
 describe("onUnknown: retry", () => {
@@ -171,7 +173,7 @@ describe("a start of which no activity appears within the time that the operator
 
 describe("a sync job that somebody starts by hand at the same time", () => {
   it("leaves it open whose an activity is, unless the mapping says when it began", async () => {
-    const world = await start({ policies: story(3), sandbox: { runMs: [1_000, 1_000] } });
+    const world = await start({ policies: story(3), sandbox: { runMs: [4_000, 4_000] } });
     const outcome = world.run("story");
     await world.log.until(({ event }) => event === "task.started");
     await startByHand(world, 3);

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 const mainFile = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 /** How what another process does is looked for with `expect.poll`: often enough to meet a request on its way, and not all the time. */
-export const often = { interval: 20, timeout: 30_000 };
+export const often = { interval: 20, timeout: 60_000 };
 
 /** How a process ended and what it printed. */
 export interface Ended {

@@ -5,6 +5,10 @@ import type { Outcome } from "../../src/tasks/outcome.ts";
 /** One event of the log. */
 export type LoggedEvent = EventFields & { readonly event: string; readonly level: "info" | "warn" | "error" };
 
+/** Shorter than the time of a test that waits (vitest.config.ts), so that the error says what there was instead. */
+const untilMsMax = 90_000;
+const toldEventsMax = 20;
+
 /** A log that keeps its events and wakes those who wait for one. */
 export class TestLog implements EventLog {
   readonly events: LoggedEvent[] = [];
@@ -14,12 +18,22 @@ export class TestLog implements EventLog {
   warn = (event: string, fields: EventFields = {}) => this.#add({ ...fields, event, level: "warn" });
   error = (event: string, fields: EventFields = {}) => this.#add({ ...fields, event, level: "error" });
 
-  /** Waits for the first event that fits, from the beginning. */
+  /** Waits for the first event that fits, from the beginning. Fails after a minute and a half with the last events. */
   async until(fits: (event: LoggedEvent) => boolean): Promise<LoggedEvent> {
-    for (;;) {
-      const found = this.events.find(fits);
-      if (found !== undefined) return found;
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    let isInVain = false;
+    const limit = setTimeout(() => {
+      isInVain = true;
+      this.#wake();
+    }, untilMsMax);
+    try {
+      for (;;) {
+        const found = this.events.find(fits);
+        if (found !== undefined) return found;
+        if (isInVain) throw new Error(`waited in vain for ${fits}; last came:\n${this.#last()}`);
+        await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      }
+    } finally {
+      clearTimeout(limit);
     }
   }
 
@@ -36,6 +50,17 @@ export class TestLog implements EventLog {
 
   #add(event: LoggedEvent): void {
     this.events.push(event);
+    this.#wake();
+  }
+
+  #last(): string {
+    return this.events
+      .slice(-toldEventsMax)
+      .map((event) => JSON.stringify(event))
+      .join("\n");
+  }
+
+  #wake(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const wake of waiting) wake();
