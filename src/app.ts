@@ -121,7 +121,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { deliver = sinks.deliver } = options;
   if (options.roles.includes("worker")) {
     const announcer = createItemAnnouncer({ sinks: () => current.set.sinks, deliver, log });
-    const create = createConsumers(options, { parts, store, producer, announcer });
+    const create = createConsumers(options, { parts, store, producer, announcer, guard });
     services.consume({ createConsumers: create, pending: (service) => producer.pending(service) });
   }
   // The sinks stop after the services: what these tell at the end is still taken in.

@@ -3,6 +3,7 @@
 //   queues ─▶ consumers ─▶ process task ─▶ recorder ─▶ history (and in the same step: chains, telling), log, quarantine
 //                 └──────▶ walk feed ─▶ feed book, wakes the runs whose end it saw
 import type { ServiceSettings } from "../config/policy-set.ts";
+import { systemClock } from "../core/clock.ts";
 import { together } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { ItemAnnouncer } from "../feeds/announce-items.ts";
@@ -12,6 +13,7 @@ import { walkFeed } from "../feeds/walk-feed.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { createDeletionWatch } from "../outcome/deletion-watch.ts";
 import { createQuarantineWatch } from "../outcome/quarantine-watch.ts";
+import { RecentOutcomes } from "../outcome/recent-outcomes.ts";
 import { createRecorder } from "../outcome/recorder.ts";
 import { createConsumer } from "../queue/consumer.ts";
 import type { Producer } from "../queue/producer.ts";
@@ -31,6 +33,7 @@ import type { WorkParts } from "../work/parts.ts";
 import { createProcessTask, endAbandoned } from "../work/process-task.ts";
 import { createWakingWalk } from "../work/wake-runs.ts";
 import { createMeteredBook } from "./metered-book.ts";
+import type { RedisGuard } from "./redis-guard.ts";
 import type { ServiceConsumers } from "./running-services.ts";
 
 /** What consumers need of what the app is made of. */
@@ -48,6 +51,7 @@ interface ConsumerParts {
   readonly store: Store;
   readonly producer: Producer;
   readonly announcer: ItemAnnouncer;
+  readonly guard: Pick<RedisGuard, "whenAnother">;
 }
 
 const pollConcurrency = 8;
@@ -55,7 +59,7 @@ const pollConcurrency = 8;
 /** Makes what makes the consumers of one service: actions and polls, each from a queue of its own. */
 export function createConsumers(
   { redis, log, takeOverAfterMs, drainMs, metrics, pace = defaultPace }: ConsumerOptions,
-  { parts, store, producer, announcer }: ConsumerParts,
+  { parts, store, producer, announcer, guard }: ConsumerParts,
 ): (settings: ServiceSettings) => ServiceConsumers {
   const book = metrics === undefined ? parts.book : createMeteredBook(parts.book, metrics);
   const walking = {
@@ -75,7 +79,9 @@ export function createConsumers(
     await noteDeletion(outcome);
   };
   const isTold = (name: string) => isToldOf(parts.policy(name));
-  const recorder = createRecorder(new History(store, isTold), log, alsoTell);
+  const history = new RecentOutcomes(new History(store, isTold), { clock: systemClock, log });
+  guard.whenAnother((lastSeenMs) => history.restore(lastSeenMs));
+  const recorder = createRecorder(history, log, alsoTell);
   const processTask = createProcessTask(parts, recorder);
   const wakingWalk = createWakingWalk({
     ...parts,

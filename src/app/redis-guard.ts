@@ -52,6 +52,7 @@ export class RedisGuard implements Component {
   #isStopped = false;
   #losses = 0;
   #endBeats: (() => void) | undefined;
+  #onAnother: (lastSeenMs: number) => Promise<void> = async () => {};
 
   constructor(options: RedisGuardOptions) {
     this.#options = options;
@@ -62,6 +63,14 @@ export class RedisGuard implements Component {
       this.#checkedAtMs = Number.NEGATIVE_INFINITY;
     };
     this.watch = new RedisWatch(options.store, { notReplicated, roles: options.roles ?? [] });
+  }
+
+  /**
+   * Whom to tell, without waiting for them, when Redis is another one than this process knew and was not emptied: it may lack its newest
+   * writes. `lastSeenMs`: of the last beat before, by the monotonic clock. One listener; it never throws.
+   */
+  whenAnother(listener: (lastSeenMs: number) => Promise<void>): void {
+    this.#onAnother = listener;
   }
 
   /** Whether Redis is such that slots may be planned and requests may be sent. */
@@ -119,7 +128,9 @@ export class RedisGuard implements Component {
       const dueAtMs = this.#checkedAtMs + (this.#options.checkEveryMs ?? checkEveryMsDefault);
       if (this.#problems.length > 0 || systemClock.monotonicMs() >= dueAtMs) await this.#check();
       const beat = await this.#answer(this.watch.beat());
+      const lastSeenMs = this.#beatenAtMs;
       this.#beatenAtMs = systemClock.monotonicMs();
+      if (beat.isNewHere && beat.losses.every(({ kind }) => kind !== "flushed")) void this.#onAnother(lastSeenMs);
       if (beat.isAnother || beat.isNewHere || beat.losses.length > 0) this.#losses += 1;
       // Said once: what comes after it may fail.
       this.#tellBeat(beat);

@@ -197,7 +197,7 @@ export const metricTable = {
   },
   syncline_telling_dropped_total: {
     ...counter,
-    help: "Outcomes of which nobody was told, since the teller was away too long.",
+    help: "Outcomes of which nobody was told, since the teller was away too long, or could not read them.",
     labels: [],
   },
   syncline_policy_heartbeats_failed_total: {

@@ -16,7 +16,7 @@ interface DeletionNotes {
 }
 
 /** After these the sync job is gone. Not `already-gone`: nobody knows whether there ever was one. */
-const goneReasons: ReadonlySet<OutcomeReason> = new Set([
+const goneReasons: ReadonlySet<string> = new Set<OutcomeReason>([
   "deleted",
   "deleted-no-content",
   "deletion-confirmed",

@@ -21,6 +21,8 @@ export interface Attributed {
   readonly taskOf: ReadonlyMap<string, string>;
   /** All starts of the sync job that are in flight: task id → when it was sent. */
   readonly inFlight: ReadonlyMap<string, number>;
+  /** What Redis has forgotten of late: whoever was started then may not be in flight here. */
+  readonly losses: readonly { readonly fromMs: number; readonly untilMs: number }[];
 }
 
 /** Gives each of these activities of the task's sync job, oldest first, to one start at most. */
@@ -31,13 +33,22 @@ export async function attributeActivities(
 ): Promise<Attributed> {
   const { key } = store;
   const subject = [task.service, task.repository ?? "", task.target];
-  const keys = [key("given", ...subject), inFlightKey(store, task), key("given-order", ...subject)];
+  const keys = [key("given", ...subject), inFlightKey(store, task), key("given-order", ...subject), key("losses")];
   const pairs = activities.flatMap(({ id, startedAtMs }) => [id, startedAtMs ?? ""]);
   const answer = await attributeScript(store, keys, [inFlightMs, givenMax, ...pairs]);
-  const texts = Array.isArray(answer) ? answer.map(String) : [];
+  const [texts = [], lost = []] = (Array.isArray(answer) ? answer : []).map(toTextList);
+  const losses = lost.map((text) => text.split(":").map(Number));
   const owners = activities.map(({ id }, index) => [id, texts[index] ?? ""] as const);
   const inFlight = new Map<string, number>();
   for (let index = activities.length; index + 1 < texts.length; index += 2)
     inFlight.set(texts[index] ?? "", Number(texts[index + 1]));
-  return { taskOf: new Map(owners.filter(([, owner]) => owner !== "")), inFlight };
+  return {
+    taskOf: new Map(owners.filter(([, owner]) => owner !== "")),
+    inFlight,
+    losses: losses.map(([fromMs = 0, untilMs = 0]) => ({ fromMs, untilMs })),
+  };
+}
+
+function toTextList(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.map(String) : [];
 }

@@ -158,9 +158,9 @@ return redis.call('HGET', KEYS[1], ARGV[1])`);
 
 /**
  * Gives each activity to the one start in flight that is nearest in time; without a time to the first one that has none yet, those
- * that were answered before the others. What was given once stays. KEYS: given activities, starts in flight, order of giving.
+ * that were answered before the others. What was given once stays. KEYS: given activities, starts in flight, order of giving, losses of Redis.
  * ARGV: how long it is remembered, how many are, then pairs of activity and when it began ('' for unknown), oldest first.
- * Answers the tasks, in this order ('' for nobody), and then each start in flight with its instant.
+ * Answers the tasks, in this order ('' for nobody), and then each start in flight with its instant; and beside that the losses.
  */
 export const attributeScript = createScript(`${now}
 local flat = redis.call('HGETALL', KEYS[2])
@@ -208,4 +208,4 @@ for _, start in ipairs(starts) do
   answer[#answer + 1] = start.task
   answer[#answer + 1] = start.at
 end
-return answer`);
+return { answer, redis.call('ZRANGE', KEYS[4], 0, -1) }`);

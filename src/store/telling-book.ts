@@ -23,17 +23,22 @@ export interface TellingChanges {
 /** Events, and how many were dropped before the teller saw them, ever; negative when Redis has forgotten what was told. */
 export interface TellingPortion {
   readonly events: readonly TellingEvent[];
-  /** The place of the last event, also of one that cannot be read; '' without one. */
+  /** The place of the last event, also of one that says nothing or cannot be read; '' without one. */
   readonly cursor: string;
   /** How many the cursor passes. */
   readonly passed: number;
   readonly lost: number;
+  /** How many of those it passes could not be read. */
+  readonly unreadable: number;
 }
 
 /** The four hashes of what telling has come to. */
 export type TellingPart = "policies" | "services" | "held" | "heartbeats";
 
 const keyNumbers: Readonly<Record<TellingPart, number>> = { policies: 4, services: 5, held: 6, heartbeats: 7 };
+
+/** How long an event that cannot be read here stands in the way of those after it: as long as a rolling upgrade may take. */
+const leftToNewerMs = 600_000;
 
 /** The telling book in Redis. */
 export class TellingBook {
@@ -58,13 +63,16 @@ export class TellingBook {
     await leaveScript(this.#store, [this.#lease], [owner]);
   }
 
-  /** The next events after what was saved, oldest first. One that cannot be read is passed over. */
+  /**
+   * The next events after what was saved, oldest first, up to one that cannot be read: it is left to a teller of a newer version for ten
+   * minutes, then passed over.
+   * @throws NewerVersionError, ZodError or SyntaxError when the first one is left so.
+   */
   async read(count: number): Promise<TellingPortion> {
     const answer = await readScript(this.#store, [tellingStreamKey(this.#store), this.#state], [count]);
-    const [entries, lost] = Array.isArray(answer) ? answer : [];
+    const [entries, lost, nowMs] = Array.isArray(answer) ? answer : [];
     const pairs: readonly (readonly [string, string[]])[] = Array.isArray(entries) ? entries : [];
-    const events = pairs.flatMap(([id, fields]) => toEvent(id, fields));
-    return { events, cursor: pairs.at(-1)?.[0] ?? "", passed: pairs.length, lost: Number(lost) };
+    return { ...readEvents(pairs, Number(nowMs)), lost: Number(lost) };
   }
 
   /** What stands in these fields, or in all of a part (20,000 at most are read). */
@@ -126,6 +134,24 @@ export class TellingBook {
   get #state(): string {
     return this.#store.key("telling", "state");
   }
+}
+
+function readEvents(pairs: readonly (readonly [string, string[]])[], nowMs: number): Omit<TellingPortion, "lost"> {
+  const events: TellingEvent[] = [];
+  let [cursor, passed, unreadable] = ["", 0, 0];
+  for (const [id, fields] of pairs) {
+    try {
+      events.push(...toEvent(id, fields));
+    } catch (error) {
+      const isLeft = nowMs - Number(id.split("-")[0]) < leftToNewerMs;
+      if (isLeft && passed === 0) throw error;
+      if (isLeft) break;
+      unreadable += 1;
+    }
+    cursor = id;
+    passed += 1;
+  }
+  return { events, cursor, passed, unreadable };
 }
 
 function toEvent(id: string, flat: readonly string[]): TellingEvent[] {

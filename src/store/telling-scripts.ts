@@ -27,17 +27,17 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`);
 
 /**
- * The next events. KEYS: stream, state. ARGV: the most. Answers the events, how many were added ever, and how many are there, from the
- * cursor on. What was handled is taken out when it is saved, so all that is there is still to be told.
+ * The next events. KEYS: stream, state. ARGV: the most. Answers the events from the cursor on, how many were lost, and now. What was handled is taken out when it is saved, so all that is there is still to be told.
  */
 export const readScript = createScript(`
-if redis.call('EXISTS', KEYS[1]) == 0 then return { {}, 0 } end
+local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)
+if redis.call('EXISTS', KEYS[1]) == 0 then return { {}, 0, now } end
 local cursor = redis.call('HGET', KEYS[2], 'cursor')
 local events = redis.call('XRANGE', KEYS[1], cursor and ('(' .. cursor) or '-', '+', 'COUNT', ARGV[1])
 local info, added = redis.call('XINFO', 'STREAM', KEYS[1]), 0
 for i = 1, #info, 2 do if info[i] == 'entries-added' then added = info[i + 1] end end
 local lost = added - tonumber(redis.call('HGET', KEYS[2], 'handled') or 0) - redis.call('XLEN', KEYS[1])
-return { events, lost }`);
+return { events, lost, now }`);
 
 /**
  * Saves what telling has come to, if the lease is still held: all or nothing.

@@ -34,49 +34,45 @@ export const isGood: Readonly<Record<OutcomeStatus, boolean>> = {
   missed: false,
 };
 
-/** Why a task ended so: a closed set, fit for labels. The `detail` says the rest. */
-const outcomeReasons = [
-  "completed",
-  "answered",
-  "run-failed",
-  "new-conflicts",
-  "approval-waiting",
-  "expectation-met",
-  "expectation-not-met",
-  "expectation-unreadable",
-  "overlap",
-  "too-late",
-  "policy-removed",
-  "no-target",
-  "refused",
-  "server-error",
-  "unreachable",
-  "throttled",
-  "bad-answer",
-  "answer-lost",
-  "redis-loss",
-  "no-evidence",
-  "deadline",
-  "crashed",
-  "bug",
-  "deleted",
-  "deleted-no-content",
-  "deletion-confirmed",
-  "not-deleted",
-  "still-there",
-  "seen-active",
-  "not-active",
-  "already-gone",
-  "gone-meanwhile",
-  "guard-mismatch",
-  "nothing-to-do",
-  "applied",
-  "drift-mended",
-  "read-only-field",
-] as const;
-
-/** One of the reasons. */
-export type OutcomeReason = (typeof outcomeReasons)[number];
+/** Why a task ended so: a closed set, fit for labels. The `detail` says the rest. A newer version may write others, which are read as they are. */
+export type OutcomeReason =
+  | "completed"
+  | "answered"
+  | "run-failed"
+  | "new-conflicts"
+  | "approval-waiting"
+  | "expectation-met"
+  | "expectation-not-met"
+  | "expectation-unreadable"
+  | "overlap"
+  | "too-late"
+  | "policy-removed"
+  | "no-target"
+  | "refused"
+  | "server-error"
+  | "unreachable"
+  | "throttled"
+  | "bad-answer"
+  | "answer-lost"
+  | "redis-loss"
+  | "no-evidence"
+  | "deadline"
+  | "crashed"
+  | "bug"
+  | "deleted"
+  | "deleted-no-content"
+  | "deletion-confirmed"
+  | "not-deleted"
+  | "still-there"
+  | "seen-active"
+  | "not-active"
+  | "already-gone"
+  | "gone-meanwhile"
+  | "guard-mismatch"
+  | "nothing-to-do"
+  | "applied"
+  | "drift-mended"
+  | "read-only-field";
 
 /**
  * How sure it is that the activities behind an outcome are this task's own. `certain`: it was answered, and one activity began right
@@ -107,7 +103,8 @@ const outcomeSchema = z.object({
   coveredSlots: z.array(z.iso.datetime()).exactOptional(),
   status: z.enum(outcomeStatuses),
   evidence: z.enum(["direct", "inferred", "none"]),
-  reason: z.enum(outcomeReasons),
+  // A word that is not known here is a newer version's: one outcome that is not understood must not hide all others.
+  reason: z.string().regex(/^[a-z][a-z0-9-]{0,59}$/),
   detail: z.string(),
   startedAt: z.iso.datetime().nullable(),
   finishedAt: z.iso.datetime(),
@@ -128,7 +125,7 @@ const outcomeSchema = z.object({
 /**
  * The record of one task's ending (version 1). Instants are ISO 8601 UTC.
  * `covers`: how many older slots it stands for; `coveredSlots`: the newest `coveredSlotsMax` of them, where there are any. `evidence`: `direct` the service said so, `inferred` from counts, `none`.
- * `startedAt`: when the request was permitted; null when none was. `durationMs`: from there to the ending.
+ * `reason`: an `OutcomeReason`, or the word of a newer version. `startedAt`: when the request was permitted; null when none was. `durationMs`: from there to the ending.
  * `answerLost`: the request went out and its answer never came. `sends`: how many requests went out, where sending again made it
  * more than one. `confidence`: whose the activities are, where any were looked at. `newConflicts`: of a followed run;
  * `goneConflicts`, `stillConflicts`: of those from before it, where they can be known. `count`: of a poll.

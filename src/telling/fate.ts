@@ -35,11 +35,16 @@ const fateOf: Readonly<Record<OutcomeStatus, Fate | undefined>> = {
 };
 
 /** What a service that is down leaves behind. */
-const outageReasons: readonly OutcomeReason[] = ["unreachable", "throttled", "server-error"];
+const outageReasons: ReadonlySet<string> = new Set<OutcomeReason>(["unreachable", "throttled", "server-error"]);
 /** What it may leave behind, too. A refusal counts only while the breaker is open: 401 and 403 open it. */
-const vagueReasons: readonly OutcomeReason[] = ["answer-lost", "bad-answer", "no-evidence", "deadline"];
-/** The service's own word on a run or a list: it is alive. */
-const aliveReasons: readonly OutcomeReason[] = [
+const vagueReasons: ReadonlySet<string> = new Set<OutcomeReason>([
+  "answer-lost",
+  "bad-answer",
+  "no-evidence",
+  "deadline",
+]);
+/** The service's own word on a run, a list, a sync job or a declared object: it is alive. */
+const aliveReasons: ReadonlySet<string> = new Set<OutcomeReason>([
   "completed",
   "answered",
   "run-failed",
@@ -47,7 +52,21 @@ const aliveReasons: readonly OutcomeReason[] = [
   "expectation-met",
   "expectation-not-met",
   "expectation-unreadable",
-];
+  "approval-waiting",
+  "seen-active",
+  "not-active",
+  "deleted",
+  "deleted-no-content",
+  "deletion-confirmed",
+  "not-deleted",
+  "still-there",
+  "already-gone",
+  "gone-meanwhile",
+  "guard-mismatch",
+  "applied",
+  "drift-mended",
+  "read-only-field",
+]);
 
 const detailCharactersMax = 500;
 
@@ -58,8 +77,8 @@ export function toEnding(event: TellingEvent, isBreakerOpen: boolean, notifyOn?:
   const { taskId, finishedAt, status, reason, detail, target, slot, newConflicts } = outcome;
   const fate = fateOf[status];
   const isBad = fate === "failing" || fate === "unknown" || fate === "missed";
-  const isSure = outageReasons.includes(reason) && fate !== "missed";
-  const isVague = outageReasons.includes(reason) || vagueReasons.includes(reason);
+  const isSure = outageReasons.has(reason) && fate !== "missed";
+  const isVague = outageReasons.has(reason) || vagueReasons.has(reason);
   const isOfBreaker = isBreakerOpen && (isVague || reason === "refused");
   return {
     brief: {
@@ -71,7 +90,7 @@ export function toEnding(event: TellingEvent, isBreakerOpen: boolean, notifyOn?:
     slotMs: Date.parse(slot),
     atMs: Date.parse(finishedAt),
     outage: !isBad ? "no" : isSure || isOfBreaker ? "yes" : isVague ? "while-down" : "no",
-    isSignOfLife: aliveReasons.includes(reason),
+    isSignOfLife: aliveReasons.has(reason),
     outcome,
     news: notifyOn === "always" ? "each" : notifyOn === "change" && outcome.changed === true ? "changed" : undefined,
   };

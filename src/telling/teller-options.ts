@@ -28,6 +28,7 @@ interface Portion {
   readonly cursor: string;
   readonly passed: number;
   readonly lost: number;
+  readonly unreadable: number;
 }
 
 /** What a teller is made of. */

@@ -80,6 +80,7 @@ export class Teller implements Component {
     await this.#handOver(now);
     if (!(await book.save(owner, portion, { ...changes, held }))) return pollMs;
     this.#logTold(now);
+    if (portion.unreadable > 0) this.#options.log.error("telling.dropped", { count: portion.unreadable });
     if (isBeat && this.#isDue("tidyMs", tidyMs)) await this.#tidy(nowMs);
     return isDrained ? pollMs : 0;
   }

@@ -45,7 +45,7 @@ export const surelyBeforeMs = 300_000;
 export function attributeTo(
   start: StartFacts,
   activities: readonly SeenItem[],
-  { taskOf, inFlight }: Attributed,
+  { taskOf, inFlight, losses }: Attributed,
 ): Attribution {
   const isKnown = inFlight.has(start.taskId);
   const mine = activities.filter(({ id }) => {
@@ -64,7 +64,12 @@ export function attributeTo(
     rivals.some(
       ([, sentAtMs]) => startedAtMs >= sentAtMs - skewMs && startedAtMs <= sentAtMs + sendWithinMs + beginsWithinMs,
     );
+  // Then a rival may be forgotten, and its activities given to this one.
+  const isForgetful = losses.some(
+    ({ fromMs, untilMs }) => untilMs >= start.sentAtMs - mixedWithinMs && fromMs <= start.decidedAtMs + mixedWithinMs,
+  );
   const confidence = (): Confidence => {
+    if (isForgetful) return "ambiguous";
     if (ours.every(isNear) && !ours.some(couldBeTheirs))
       return start.isAnswered && ours.length === 1 && rivals.length === 0 ? "certain" : "likely";
     const [only] = ours;

@@ -116,7 +116,7 @@ export class TellingHouse {
       leave: async () => {},
       read: async (count) => {
         const events = this.#events.slice(0, count);
-        return { events, cursor: events.at(-1)?.id ?? "", passed: events.length, lost: 0 };
+        return { events, cursor: events.at(-1)?.id ?? "", passed: events.length, lost: 0, unreadable: 0 };
       },
       standing: async (part, fields) =>
         new Map([...this.parts[part]].filter(([field]) => fields === undefined || fields.includes(field))),

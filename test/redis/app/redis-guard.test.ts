@@ -100,6 +100,18 @@ describe("a Redis that is as it should be", () => {
     expect(await admin.zcard("{guard}:processes")).toBe(0);
   });
 
+  it("is told to whoever recorded something when it is another one, and not when it was emptied", async () => {
+    const told: number[] = [];
+    guard.whenAnother(async (lastSeenMs) => void told.push(lastSeenMs));
+    await guard.start();
+    await admin.flushall();
+    await log.until(({ event, kind }) => event === "redis.loss-detected" && kind === "flushed");
+    expect(told).toEqual([]);
+    await admin.hset("{guard}:watch", "runId", "another");
+    await log.until(({ event }) => event === "redis.changed");
+    expect(told).toEqual([expect.any(Number)]);
+  });
+
   it("that stops answering makes it unready, and ready again", async () => {
     await guard.start();
     process.kill(server.pid, "SIGSTOP");

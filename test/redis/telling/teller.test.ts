@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import { NewerVersionError } from "../../../src/core/newer-version.ts";
 import { ChainBook } from "../../../src/store/chain-book.ts";
 import { History } from "../../../src/store/history.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
@@ -181,6 +182,47 @@ describe("what is recorded", () => {
     await look(tellerOf("one"));
     expect(keys()).toEqual(["ops failing a", "ops failing a"]);
     expect(log.named("telling.dropped")).toEqual([]);
+  });
+});
+
+describe("an event that only a newer version can read", () => {
+  const stream = () => store.key("outcome-events");
+  const newer = (taskId: string) => JSON.stringify({ ...testOutcome({ taskId, policy: "a" }), v: 9 });
+
+  it("stays for a teller of that version, and what came before it is told", async () => {
+    await end("a", failed);
+    await store.redis.xadd(stream(), "*", "o", newer("from-tomorrow"));
+    await end("b");
+    const teller = tellerOf("older");
+    await look(teller);
+    await expect(look(teller)).rejects.toThrow(NewerVersionError);
+    expect(keys()).toEqual(["ops failing a"]);
+    expect(await streamLength()).toBe(2);
+    expect(log.named("telling.dropped")).toEqual([]);
+  });
+
+  it("is passed over after ten minutes, and counted: else nobody would be told of anything any more after a way back", async () => {
+    const [seconds] = await store.redis.time();
+    await store.redis.xadd(stream(), `${(Number(seconds) - 601) * 1_000}-0`, "o", newer("from-tomorrow"));
+    await store.redis.xadd(stream(), `${(Number(seconds) - 601) * 1_000}-1`, "o", "{no outcome at all");
+    await end("a", failed);
+    await look(tellerOf("older"));
+    expect(keys()).toEqual(["ops failing a"]);
+    expect(await streamLength()).toBe(0);
+    expect(log.named("telling.dropped")).toMatchObject([{ count: 2 }]);
+  });
+
+  it("is told where only its reason is new: the word is told as it is", async () => {
+    await store.redis.xadd(
+      stream(),
+      "*",
+      "o",
+      JSON.stringify({ ...testOutcome({ taskId: "t", policy: "a", ...failed }), reason: "seen-from-tomorrow" }),
+    );
+    await look(tellerOf("older"));
+    expect(delivered).toMatchObject([
+      { sink: "ops", notice: { kind: "failing", data: { reason: "seen-from-tomorrow" } } },
+    ]);
   });
 });
 

@@ -61,6 +61,17 @@ describe("what version 1 wrote", () => {
   });
 });
 
+describe("a reason that only a newer version gives", () => {
+  it("is read as the word that it is: one outcome of many must not hide the others", () => {
+    const outcome = { ...golden("outcome"), reason: "seen-from-tomorrow" };
+    expect(parseOutcome(outcome)).toMatchObject({ reason: "seen-from-tomorrow" });
+  });
+
+  it.each([42, "", "a sentence with spaces", "x".repeat(61)])("is a word, and not %j", (reason) => {
+    expect(() => parseOutcome({ ...golden("outcome"), reason })).toThrow("reason");
+  });
+});
+
 describe("what version 2 wrote", () => {
   it("is read: a deletion by hand", () => {
     const task: unknown = JSON.parse(readFileSync(join(second, "task.json"), "utf8"));

@@ -49,6 +49,20 @@ describe("the outage of a service", () => {
     expect(house.delivered[1]?.notice.data["policiesCount"]).toBe(3);
   });
 
+  it.each(["answered", "seen-active", "not-active", "deleted", "still-there", "applied"] as const)(
+    "is over also where all that shows the service alive is an ending with the reason %s",
+    async (reason) => {
+      const house = new TellingHouse([toldPolicy("a"), toldPolicy("b")]);
+      house.ended("a", unreachable);
+      house.ended("b", unreachable);
+      await house.after(30_000);
+      for (const name of ["a", "b"]) house.ended(name, { reason });
+      await house.after(1_000);
+      await house.after(60_000);
+      expect(house.told()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
+    },
+  );
+
   it("is over only when the service stays well for a while", async () => {
     const house = new TellingHouse([toldPolicy("a"), toldPolicy("b")]);
     house.ended("a", unreachable);

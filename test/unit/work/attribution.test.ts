@@ -29,13 +29,16 @@ interface Given {
   readonly owners?: Readonly<Record<string, string>>;
   /** Other starts in flight: seconds after ours. */
   readonly rivals?: Readonly<Record<string, number>>;
+  /** What Redis has forgotten: from and until, seconds after ours. */
+  readonly losses?: readonly (readonly [number, number])[];
 }
 
-function attributed({ facts = start, activities, owners = {}, rivals = {} }: Given) {
+function attributed({ facts = start, activities, owners = {}, rivals = {}, losses = [] }: Given) {
   const others = Object.entries(rivals).map(([task, seconds]) => [task, sentAtMs + seconds * 1_000] as const);
   const result = attributeTo(facts, activities, {
     taskOf: new Map(activities.map(({ id }) => [id, owners[id] ?? "ours"])),
     inFlight: new Map([["ours", sentAtMs], ...others]),
+    losses: losses.map(([from, until]) => ({ fromMs: sentAtMs + from * 1_000, untilMs: sentAtMs + until * 1_000 })),
   });
   return { ...result, ours: result.ours.map(({ id }) => id), mayBeOurs: result.mayBeOurs.map(({ id }) => id) };
 }
@@ -55,6 +58,19 @@ describe("the activities of a start", () => {
   it("are likely when the answer got lost and one began right then", () => {
     expect(attributed({ facts: lost, activities: [activity("a", 0.3)] }).confidence).toBe("likely");
   });
+
+  it.each([
+    [[-30, -21], "certain"],
+    [[-30, -19], "ambiguous"],
+    [[-5, 5], "ambiguous"],
+    [[19, 40], "ambiguous"],
+    [[22, 40], "certain"],
+  ] as const)(
+    "are ambiguous when Redis has forgotten what was started beside it: from and until %j s after, %s",
+    (loss, confidence) => {
+      expect(attributed({ activities: [activity("a", 0.3)], losses: [loss] }).confidence).toBe(confidence);
+    },
+  );
 
   it("are likely when there is only one and nobody knows when it began", () => {
     expect(attributed({ activities: [activity("a")] }).confidence).toBe("likely");
@@ -167,7 +183,7 @@ describe("the activities of a start", () => {
   it("are all that nobody else has, for a start that an older version sent", () => {
     const taskOf = new Map([["b", "other"]]);
     const inFlight = new Map([["other", sentAtMs - 60_000]]);
-    const { ours } = attributeTo(start, [activity("a", 0.3), activity("b", -60)], { taskOf, inFlight });
+    const { ours } = attributeTo(start, [activity("a", 0.3), activity("b", -60)], { taskOf, inFlight, losses: [] });
     expect(ours.map(({ id }) => id)).toEqual(["a"]);
   });
 });
