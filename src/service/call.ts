@@ -8,7 +8,7 @@ import { type CallFacts, CallFailure } from "./call-failure.ts";
 import { factsOf, type Operation } from "./operations.ts";
 import { type HeaderWishes, toHeaders } from "./request-headers.ts";
 import { isUnderBase, type ServiceBase } from "./request-url.ts";
-import { retryWaitMs, waitInPlaceMsMax } from "./retry.ts";
+import { retryWaitMs, waitAtGateMsMax } from "./retry.ts";
 import { ServiceError } from "./service-error.ts";
 import type { RequestEvent, Timeouts } from "./service-options.ts";
 import type { TokenSource } from "./token.ts";
@@ -19,6 +19,10 @@ import type { AnswerHeaders, ExchangeResult, Transport } from "./transport.ts";
 export interface Call extends HeaderWishes {
   readonly operation: Operation;
   readonly url: URL;
+  /** For the gate: what this is about. */
+  readonly subject: string;
+  /** It goes on with what an earlier request began, and is waited for accordingly. */
+  readonly goesOn?: boolean | undefined;
   readonly maySend?: (() => boolean) | undefined;
   /** For the first exchange, where the gate has been asked already. */
   readonly pass?: Pass | undefined;
@@ -148,8 +152,9 @@ export class Caller {
 
   async #token(call: Call, progress: Progress, refused?: string): Promise<string> {
     const { signal, pass, status } = progress;
+    const { subject } = call;
     const isRead = factsOf(call.operation).method === "GET";
-    const wish = { isRead, failure: this.#failure(call, ""), signal, pass };
+    const wish = { isRead, subject, failure: this.#failure(call, ""), signal, pass };
     try {
       return await (refused === undefined ? this.#desk.get(wish) : this.#desk.renew(wish, { token: refused, status }));
     } catch (error) {
@@ -177,11 +182,12 @@ export class Caller {
     const isRead = factsOf(call.operation).method === "GET";
     const failure = this.#failure(call, "");
     for (let waitedMs = 0; ; ) {
-      const answer = await gate.enter({ isRead });
+      const answer = await gate.enter({ isRead, subject: call.subject });
       if (!isHold(answer)) return answer;
       const waitMs = Math.max(answer.waitMs, 1);
       waitedMs += waitMs;
-      if (!isRead || waitedMs > waitInPlaceMsMax) throw failure.held(answer);
+      if (waitedMs > waitAtGateMsMax({ isRead, goesOn: call.goesOn === true }, answer.heldBy))
+        throw failure.held(answer);
       await clock.sleep(waitMs, progress.signal);
       if (progress.signal.aborted) throw failure.cancelled("no");
     }
@@ -224,8 +230,9 @@ const refused: ExchangeEnding = { kind: "unauthorized", retryAfterMs: undefined 
 async function judged({ pass, result }: Sent, failure: CallFailure): Promise<ReturnType<CallFailure["toAnswer"]>> {
   try {
     const answer = failure.toAnswer(result);
-    // Nobody waits for it: that all is well is no news for what comes next.
-    void pass?.leave({ kind: undefined, retryAfterMs: undefined });
+    // Nobody waits for it: that all is well is no news for what comes next, unless the service was thought to be down.
+    const left = pass?.leave({ kind: undefined, retryAfterMs: undefined });
+    if (pass?.isProbe === true) await left;
     return answer;
   } catch (error) {
     await pass?.leave(error instanceof ServiceError ? error : unsaid);

@@ -8,7 +8,7 @@ import type { ActiveSign } from "../feeds/mapping.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
-import { lookAgain, noteThrottle } from "./held.ts";
+import { limitedForMs, lookAgain, noteHold } from "./held.ts";
 import { tellOther } from "./other-sync-job.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain } from "./send-start.ts";
@@ -21,7 +21,7 @@ interface Unreadable {
   readonly is: "unreadable";
   readonly why: string;
   readonly isLasting: boolean;
-  readonly limitedForMs?: number | undefined;
+  readonly limitedForMs: number | undefined;
 }
 
 /** What a read of the sync job showed. `stopped`: our own side broke it off. */
@@ -72,7 +72,7 @@ export async function verifyActivation(task: Task, { parts, claim, sign }: Activ
       return { step: "snooze", untilMs: nowMs + againMs };
     case "unreadable": {
       const { unreadableForMs, heldForMs } = parts.timing;
-      const heldUntilMs = await noteHold(task, parts, { look, nowMs, heldUntilMs: entry.heldUntilMs });
+      const heldUntilMs = await noteHold(task, parts, { ...look, nowMs, heldUntilMs: entry.heldUntilMs });
       // Of a worker that died, nobody has looked before that was noticed.
       const lookedFromMs = Math.max(inTimeMs, lost?.atMs ?? 0);
       const readableAtMs = Math.max(lookedFromMs, Math.min(heldUntilMs, inTimeMs + heldForMs));
@@ -94,36 +94,23 @@ function inTimeUntilMs(entry: StartEntry, task: Task, { timing, service }: WorkP
   return sentAtMsOf(entry) + Math.max(timing.verifyForMs, sendWithinMs + requestMs);
 }
 
-/** Until when nobody may read: as the service asks, or by our own limits, where many wait for their turn. */
-async function noteHold(
-  task: Task,
-  parts: WorkParts,
-  { look, nowMs, ...held }: { look: Unreadable; nowMs: number; heldUntilMs: number | undefined },
-): Promise<number> {
-  const throttledUntilMs = await noteThrottle(task, parts, { nowMs, ...held });
-  if (look.limitedForMs === undefined) return throttledUntilMs;
-  const untilMs = Math.max(throttledUntilMs, nowMs + look.limitedForMs);
-  await parts.journal.heldUntil(task.id, untilMs);
-  return untilMs;
-}
-
 async function lookAt(task: Task, { parts, sign }: Pick<Activation, "parts" | "sign">): Promise<Look> {
   const service = parts.service(task.service);
-  if (service === undefined) return { is: "unreadable", why: "the service was removed meanwhile", isLasting: true };
+  if (service === undefined)
+    return { is: "unreadable", why: "the service was removed meanwhile", isLasting: true, limitedForMs: undefined };
   try {
     const select = sign.select.length === 0 ? {} : { select: sign.select };
     const query = { ...(task.repository === null ? {} : { repository: task.repository }), ...select };
     const syncJob = await service.getSyncJobById(Number(task.target), query);
     const other = tellOther(task, syncJob);
-    if (other !== undefined) return { is: "unreadable", why: other, isLasting: false };
+    if (other !== undefined) return { is: "unreadable", why: other, isLasting: false, limitedForMs: undefined };
     const seen = sign.read(syncJob);
-    if ("wrong" in seen) return { is: "unreadable", why: `mapping.syncJob.${seen.wrong}`, isLasting: true };
+    if ("wrong" in seen)
+      return { is: "unreadable", why: `mapping.syncJob.${seen.wrong}`, isLasting: true, limitedForMs: undefined };
     return { is: seen.active ? "active" : "inactive" };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const { kind, heldBy, retryAfterMs = 0, message: why } = error;
-    if (kind === "cancelled") return { is: "stopped" };
-    const limitedForMs = heldBy === "rate" || heldBy === "concurrency" ? retryAfterMs : undefined;
-    return { is: "unreadable", why, isLasting: false, limitedForMs };
+    if (error.kind === "cancelled") return { is: "stopped" };
+    return { is: "unreadable", why: error.message, isLasting: false, limitedForMs: limitedForMs(error) };
   }
 }

@@ -8,7 +8,7 @@ import { showName } from "../core/show-name.ts";
 import type { SyncService } from "../service/client.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
-import { lookAgain, noteThrottle } from "./held.ts";
+import { limitedForMs, lookAgain, noteHold } from "./held.ts";
 import { tellOther } from "./other-sync-job.ts";
 import type { WorkParts } from "./parts.ts";
 import { sendAgain } from "./send-start.ts";
@@ -28,7 +28,7 @@ const againMs = 1_000;
 type Look =
   | { readonly is: "gone"; readonly evidence: "direct" | "inferred"; readonly status: number }
   | { readonly is: "there"; readonly name: string | undefined }
-  | { readonly is: "unreadable"; readonly why: string };
+  | { readonly is: "unreadable"; readonly why: string; readonly limitedForMs?: number | undefined };
 
 /** Looks for the sync job: gone, still there, sent again, or given up on with what is known. */
 export async function verifyDeletion(task: Task, { parts, claim, guard }: Lost): Promise<Step> {
@@ -74,7 +74,8 @@ export async function verifyDeletion(task: Task, { parts, claim, guard }: Lost):
     }
     case "unreadable": {
       const { unreadableForMs, heldForMs } = parts.timing;
-      const heldUntilMs = await noteThrottle(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs });
+      const held = { nowMs, heldUntilMs: entry.heldUntilMs, limitedForMs: look.limitedForMs };
+      const heldUntilMs = await noteHold(task, parts, held);
       const readableAtMs = Math.max(lastSentAtMs, Math.min(heldUntilMs, lastSentAtMs + heldForMs));
       const patientUntilMs = readableAtMs + unreadableForMs;
       if (nowMs < patientUntilMs) return lookAgain(nowMs, Math.min(heldUntilMs, patientUntilMs));
@@ -95,6 +96,6 @@ async function lookAt(task: Task, service: SyncService): Promise<Look> {
     if (error.kind === "not-found") return { is: "gone", evidence: "direct", status: 404 };
     // The same read was answered with the sync job right before the request. What a missing one is answered with is not documented (§7).
     if (error.status === 400) return { is: "gone", evidence: "inferred", status: 400 };
-    return { is: "unreadable", why: error.message };
+    return { is: "unreadable", why: error.message, limitedForMs: limitedForMs(error) };
   }
 }
