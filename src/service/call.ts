@@ -24,6 +24,7 @@ export interface Call extends HeaderWishes {
   /** It goes on with what an earlier request began, and is waited for accordingly. */
   readonly goesOn?: boolean | undefined;
   readonly maySend?: (() => boolean) | undefined;
+  readonly untilSent?: AbortSignal | undefined;
   /** For the first exchange, where the gate has been asked already. */
   readonly pass?: Pass | undefined;
   /** Replaces the time-outs of the whole exchange, of the answer's head and of its body. */
@@ -128,7 +129,7 @@ export class Caller {
     let sent = await this.#gated(call, token, progress);
     if (sent.result.status === 401) {
       const renewed = await this.#token(call, progress, token).catch(async (error: unknown) => {
-        await sent.pass?.leave(refused);
+        await sent.pass?.leave(error instanceof ServiceError && error.kind === "cancelled" ? unsaid : refused);
         throw error;
       });
       if (renewed !== token) {
@@ -151,8 +152,9 @@ export class Caller {
   }
 
   async #token(call: Call, progress: Progress, refused?: string): Promise<string> {
-    const { signal, pass, status } = progress;
-    const { subject } = call;
+    const { pass, status } = progress;
+    const { subject, untilSent } = call;
+    const signal = untilSent === undefined ? progress.signal : AbortSignal.any([progress.signal, untilSent]);
     const isRead = factsOf(call.operation).method === "GET";
     const wish = { isRead, subject, failure: this.#failure(call, ""), signal, pass };
     try {

@@ -69,7 +69,7 @@ export class ServiceCalls {
 
   /** Makes one call. @throws ServiceError; wrong arguments are `bad-request` and not sent. */
   async call<T>(target: RequestTarget, extras: Extras, read: (answer: Answer) => T): Promise<T> {
-    const { signal, timeoutMs, idempotencyKey, ifMatch, maySend, pass, body } = extras;
+    const { signal, timeoutMs, idempotencyKey, ifMatch, maySend, untilSent, pass, body } = extras;
     const url = this.#url(target);
     if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey)) {
       throw misuse(target.operation, "the idempotency key must be 1 to 255 printable ASCII characters");
@@ -82,7 +82,7 @@ export class ServiceCalls {
     const subject = subjectOf({ ...target.query, operation, key });
     const sent = { operation, url, subject, isCount, body, idempotencyKey, ifMatch };
     const goesOn = factsOf(operation).method === "PUT";
-    const call: Call = { ...sent, goesOn, maySend, pass, timeoutMs, signal };
+    const call: Call = { ...sent, goesOn, maySend, untilSent, pass, timeoutMs, signal };
     return await this.#caller.call(call, read);
   }
 

@@ -57,6 +57,8 @@ local function enter(gate, want, first)
     if wait > 0 or want[first + 1] ~= '1' then return view(gate, 'breaker', math.max(wait, 0)) end
   end
   local function turnedAway(word, free, step)
+    -- Who is here a moment before its turn waits that moment, and not behind all others.
+    if free < step / 4 then return view(gate, word, free) end
     local turn = math.max(gate.turnMs, now + free)
     local latest = now + math.max(free, tonumber(want[first + 7]))
     if turn < latest then redis.call('HSET', gate.known, 'turnMs', text(turn + step)) end

@@ -86,6 +86,7 @@ const blindWaitMs = 1_000;
 const heldByWords: readonly HeldBy[] = ["throttle", "breaker", "concurrency", "rate"];
 const rememberMs = 86_400_000;
 const jitterMsMax = 30_000;
+const turnJitterMsMax = 50;
 
 /** The gate of one service. */
 export class ServiceGate implements Gate {
@@ -232,7 +233,9 @@ export class ServiceGate implements Gate {
   /** Never below what was asked for; a little above, so that not all wake at once. */
   #jittered({ heldBy, waitMs }: Hold): Hold {
     const share = heldBy === "throttle" ? 0.05 : 0.25;
-    const rangeMs = Math.min(jitterMsMax, Math.max(share * waitMs, 20));
+    // Turns lie apart by themselves, and who comes late leaves its own unused.
+    const mostMs = heldBy === "rate" || heldBy === "concurrency" ? turnJitterMsMax : jitterMsMax;
+    const rangeMs = Math.min(mostMs, Math.max(share * waitMs, 20));
     return { heldBy, waitMs: Math.ceil(waitMs + rangeMs * (this.#parts.random ?? Math.random)()) };
   }
 }

@@ -147,7 +147,8 @@ export async function sendPermitted(task: Task, request: StartRequest, permitted
   const { service, isTooLate, sends, sentAtMs, startedAtMs, pass } = permitted;
   let said: SaidEnding;
   try {
-    const options = { idempotencyKey: task.id, maySend: () => !isTooLate() && !parts.stopping.aborted, pass };
+    const maySend = () => !isTooLate() && !parts.stopping.aborted;
+    const options = { idempotencyKey: task.id, maySend, untilSent: parts.stopping, pass };
     said = await sendTo(service, task, options);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
