@@ -2,7 +2,7 @@
 import type { ServiceSettings } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { Gate, Hold } from "../core/gate.ts";
+import type { Gate, GateRequest, Hold, Pass } from "../core/gate.ts";
 import type { Store } from "../store/redis.ts";
 import { type Entrance, ServiceGate } from "../store/service-gate.ts";
 
@@ -29,7 +29,12 @@ export class ServiceGates {
   of(settings: ServiceSettings): Gate {
     this.#settings.set(settings.name, settings);
     this.#gates.delete(settings.name);
-    return { enter: (request) => this.#gate(settings.name).enter(request) };
+    return { enter: (request) => this.enter(settings.name, request) };
+  }
+
+  /** Asks the gate of a service that is or was configured for one exchange. */
+  async enter(service: string, request: GateRequest): Promise<Pass | Hold> {
+    return this.#gate(service).enter(request);
   }
 
   /** What holds everything to a service back right now; undefined when nothing does. */
@@ -38,8 +43,8 @@ export class ServiceGates {
   }
 
   /** The way of a start through a service's gate as a part of another step; undefined where it has no limits. */
-  entrance(service: string): Entrance | undefined {
-    return this.#settings.has(service) ? this.#gate(service).entrance() : undefined;
+  entrance(service: string, subject: string): Entrance | undefined {
+    return this.#settings.has(service) ? this.#gate(service).entrance(subject) : undefined;
   }
 
   #gate(service: string): ServiceGate {

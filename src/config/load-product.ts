@@ -86,6 +86,11 @@ function problemOf(policy: View, service: View): Found | undefined {
     const message = `${name} reads a list of up to ${shape.pages} pages, which ${rate} requests a second is too slow for: ${policyLimits.pagedReadsPerSecondMin} is the least`;
     return { at, message, hint: "raise limits.requestsPerSecond of the service, or expect only count" };
   }
+  const looksBefore = policy.at("delete").isPresent || policy.at("apply").isPresent;
+  if (rate !== undefined && looksBefore && rate < policyLimits.looksBeforePerSecondMin) {
+    const message = `${name} reads before it changes anything, which ${rate} requests a second is too slow for: ${policyLimits.looksBeforePerSecondMin} is the least`;
+    return { at, message, hint: "raise limits.requestsPerSecond of the service" };
+  }
   if (requests > policyLimits.requestsOfSlotMax) {
     const message = `a slot of ${name} could come to ${requests} requests (${factors}, and ${shape.starts} starts with ${multipliers.attempts} attempts); ${policyLimits.requestsOfSlotMax} is the most`;
     return { at, message, hint: "start fewer sync jobs in one policy" };

@@ -32,8 +32,10 @@ export const policyLimits = {
   requestsOfSlotMax: 20_000,
   /** How long the reading of one task may go on when everything fails slowly, 7 days: beyond it nobody waits for the result. */
   readingMsMax: 7 * 86_400_000,
-  /** A page waits 2 s for its turn in place (service/retry.ts); a slower service would never get to the end of a list. */
+  /** So many pages come one after the other; with a slower rate a list is read for days, or changes all the time meanwhile. */
   pagedReadsPerSecondMin: 0.5,
+  /** A change after a look waits 15 s for its turn in place (service/retry.ts); with a slower rate it would never go out. */
+  looksBeforePerSecondMin: 0.1,
   textCharactersMax: 4_096,
   /** Slots that `catchUp: all` may start at once. */
   catchUpSlotsMax: 100,

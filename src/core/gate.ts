@@ -1,6 +1,7 @@
 // The gate of a service: asked before every exchange, told how each one ended. The port between the client, which asks, and
 // store/service-gate.ts, which answers for all replicas. A client without a gate asks nobody.
 import type { ErrorKind } from "./error-kind.ts";
+import { hashText } from "./stable-hash.ts";
 
 /** What holds a request back: the service asked for patience, it fails all the time, one of our own limits is reached, or there is no token for it. */
 export type HeldBy = "throttle" | "breaker" | "concurrency" | "rate" | "token";
@@ -22,13 +23,31 @@ export const unsaid: ExchangeEnding = { kind: "cancelled", retryAfterMs: undefin
 
 /** The permission for one exchange. `leave` gives it back, once, and never throws; leaving again does nothing. */
 export interface Pass {
+  /** How this exchange ends decides for all others: whoever goes on after it waits until that is told. */
+  readonly isProbe?: boolean;
   leave(ending: ExchangeEnding): Promise<void>;
+}
+
+/** A request that wants through. `subject`: what it is about (`subjectOf`); without one it may be about anything. */
+export interface GateRequest {
+  readonly isRead: boolean;
+  readonly subject?: string | undefined;
 }
 
 /** Lets requests to one service through, or holds them back. */
 export interface Gate {
   /** Asks for one exchange. Only a read may be the probe of a service whose breaker is open. */
-  enter(request: { readonly isRead: boolean }): Promise<Pass | Hold>;
+  enter(request: GateRequest): Promise<Pass | Hold>;
+}
+
+/** Names what a request is about: one thing of a repository, whatever is done to it, or one list. 16 hex digits. */
+export function subjectOf(target: {
+  readonly repository?: string | null | undefined;
+  readonly key?: string | number | undefined;
+  readonly operation?: string;
+}): string {
+  const { repository = null, key, operation = "" } = target;
+  return hashText(JSON.stringify([repository, key === undefined ? operation : String(key)]));
 }
 
 /** What an exchange says about the health of its service. */

@@ -18,7 +18,7 @@ export interface CallFacts {
 
 const whyHeld: Readonly<Record<HeldBy, string>> = {
   throttle: "the service asked for patience",
-  breaker: "the service fails again and again, so its breaker is open",
+  breaker: "the service fails again and again, or this of it does",
   concurrency: "as many requests as limits.concurrency allows are under way",
   rate: "as many requests as limits.requestsPerSecond allows went out",
   token: "there is no token, and it is not asked for again before that",

@@ -8,7 +8,7 @@ import { type CallFacts, CallFailure } from "./call-failure.ts";
 import { factsOf, type Operation } from "./operations.ts";
 import { type HeaderWishes, toHeaders } from "./request-headers.ts";
 import { isUnderBase, type ServiceBase } from "./request-url.ts";
-import { retryWaitMs, waitInPlaceMsMax } from "./retry.ts";
+import { retryWaitMs, waitAtGateMsMax } from "./retry.ts";
 import { ServiceError } from "./service-error.ts";
 import type { RequestEvent, Timeouts } from "./service-options.ts";
 import type { TokenSource } from "./token.ts";
@@ -19,7 +19,12 @@ import type { AnswerHeaders, ExchangeResult, Transport } from "./transport.ts";
 export interface Call extends HeaderWishes {
   readonly operation: Operation;
   readonly url: URL;
+  /** For the gate: what this is about. */
+  readonly subject: string;
+  /** It goes on with what an earlier request began, and is waited for accordingly. */
+  readonly goesOn?: boolean | undefined;
   readonly maySend?: (() => boolean) | undefined;
+  readonly untilSent?: AbortSignal | undefined;
   /** For the first exchange, where the gate has been asked already. */
   readonly pass?: Pass | undefined;
   /** Replaces the time-outs of the whole exchange, of the answer's head and of its body. */
@@ -124,7 +129,7 @@ export class Caller {
     let sent = await this.#gated(call, token, progress);
     if (sent.result.status === 401) {
       const renewed = await this.#token(call, progress, token).catch(async (error: unknown) => {
-        await sent.pass?.leave(refused);
+        await sent.pass?.leave(error instanceof ServiceError && error.kind === "cancelled" ? unsaid : refused);
         throw error;
       });
       if (renewed !== token) {
@@ -147,9 +152,11 @@ export class Caller {
   }
 
   async #token(call: Call, progress: Progress, refused?: string): Promise<string> {
-    const { signal, pass, status } = progress;
+    const { pass, status } = progress;
+    const { subject, untilSent } = call;
+    const signal = untilSent === undefined ? progress.signal : AbortSignal.any([progress.signal, untilSent]);
     const isRead = factsOf(call.operation).method === "GET";
-    const wish = { isRead, failure: this.#failure(call, ""), signal, pass };
+    const wish = { isRead, subject, failure: this.#failure(call, ""), signal, pass };
     try {
       return await (refused === undefined ? this.#desk.get(wish) : this.#desk.renew(wish, { token: refused, status }));
     } catch (error) {
@@ -177,11 +184,12 @@ export class Caller {
     const isRead = factsOf(call.operation).method === "GET";
     const failure = this.#failure(call, "");
     for (let waitedMs = 0; ; ) {
-      const answer = await gate.enter({ isRead });
+      const answer = await gate.enter({ isRead, subject: call.subject });
       if (!isHold(answer)) return answer;
       const waitMs = Math.max(answer.waitMs, 1);
       waitedMs += waitMs;
-      if (!isRead || waitedMs > waitInPlaceMsMax) throw failure.held(answer);
+      if (waitedMs > waitAtGateMsMax({ isRead, goesOn: call.goesOn === true }, answer.heldBy))
+        throw failure.held(answer);
       await clock.sleep(waitMs, progress.signal);
       if (progress.signal.aborted) throw failure.cancelled("no");
     }
@@ -224,8 +232,9 @@ const refused: ExchangeEnding = { kind: "unauthorized", retryAfterMs: undefined 
 async function judged({ pass, result }: Sent, failure: CallFailure): Promise<ReturnType<CallFailure["toAnswer"]>> {
   try {
     const answer = failure.toAnswer(result);
-    // Nobody waits for it: that all is well is no news for what comes next.
-    void pass?.leave({ kind: undefined, retryAfterMs: undefined });
+    // Nobody waits for it: that all is well is no news for what comes next, unless the service was thought to be down.
+    const left = pass?.leave({ kind: undefined, retryAfterMs: undefined });
+    if (pass?.isProbe === true) await left;
     return answer;
   } catch (error) {
     await pass?.leave(error instanceof ServiceError ? error : unsaid);

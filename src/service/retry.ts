@@ -1,11 +1,32 @@
 // Whether and when a request is tried again inside one call. Pure; called by call.ts. Reads only: nothing else is ever repeated here.
 import { backoffMs } from "../core/backoff.ts";
+import type { HeldBy } from "../core/gate.ts";
 import type { ServiceError } from "./service-error.ts";
 
 const backoff = { baseMs: 500, capMs: 10_000 } as const;
 
 /** How long a read may wait in place, for a service that asks for patience or for our own gate: whoever waits longer gives its place in the worker back. */
 export const waitInPlaceMsMax = 2_000;
+
+/**
+ * How long what goes on with something (a list's next page, an update after a look) waits in place for its turn by our own limits: if it gave
+ * up, the request before would come again and take the turn, for ever where the limit is one in a while.
+ */
+export const waitToGoOnMsMax = 15_000;
+
+/** Whether what holds a request back is one of our own limits: others go out meanwhile, and a turn comes. */
+export function isOwnLimit(heldBy: HeldBy | undefined): boolean {
+  return heldBy === "rate" || heldBy === "concurrency";
+}
+
+/** How long a request may wait in place for the gate, in milliseconds. */
+export function waitAtGateMsMax(
+  { isRead, goesOn }: { readonly isRead: boolean; readonly goesOn: boolean },
+  heldBy: HeldBy,
+): number {
+  if (goesOn && isOwnLimit(heldBy)) return waitToGoOnMsMax;
+  return isRead ? waitInPlaceMsMax : 0;
+}
 
 /** What the decision rests on. */
 export interface RetryState {

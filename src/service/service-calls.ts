@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import { systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/event-log.ts";
+import { subjectOf } from "../core/gate.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import { readPage, readUpdated } from "./answer.ts";
 import { type Answer, type Call, Caller } from "./call.ts";
@@ -68,7 +69,7 @@ export class ServiceCalls {
 
   /** Makes one call. @throws ServiceError; wrong arguments are `bad-request` and not sent. */
   async call<T>(target: RequestTarget, extras: Extras, read: (answer: Answer) => T): Promise<T> {
-    const { signal, timeoutMs, idempotencyKey, ifMatch, maySend, pass, body } = extras;
+    const { signal, timeoutMs, idempotencyKey, ifMatch, maySend, untilSent, pass, body } = extras;
     const url = this.#url(target);
     if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey)) {
       throw misuse(target.operation, "the idempotency key must be 1 to 255 printable ASCII characters");
@@ -77,8 +78,11 @@ export class ServiceCalls {
       throw misuse(target.operation, "the ETag must be 1 to 1,000 printable ASCII characters");
     }
     const isCount = target.count;
-    const { operation } = target;
-    const call: Call = { operation, url, isCount, body, idempotencyKey, ifMatch, maySend, pass, timeoutMs, signal };
+    const { operation, key } = target;
+    const subject = subjectOf({ ...target.query, operation, key });
+    const sent = { operation, url, subject, isCount, body, idempotencyKey, ifMatch };
+    const goesOn = factsOf(operation).method === "PUT";
+    const call: Call = { ...sent, goesOn, maySend, untilSent, pass, timeoutMs, signal };
     return await this.#caller.call(call, read);
   }
 
@@ -106,18 +110,21 @@ export class ServiceCalls {
   /** Prepares a walk over a list; sends nothing. */
   walk<List extends ListOperation>(operation: List, query: ReadQuery, limits: WalkOptions): Walk<ItemOf<List>> {
     const { timeoutMs, pageSizeWish } = limits;
+    const firstUrl = this.#url({ operation, query });
     const schema = itemSchemas[operation];
+    const subject = subjectOf({ ...query, operation });
     const isShortened = (query.select ?? []).length > 0;
     return {
       operation,
-      firstUrl: this.#url({ operation, query }),
+      firstUrl,
       basePath: this.#base.basePath,
       samePageMax: limits.samePageMax ?? (isShortened ? Number.POSITIVE_INFINITY : samePageMaxDefault),
       clock: this.#clock,
       onRebased: () => this.#linkLog.warn("link.rebased", { operation }),
       onRefused: (reason) => this.#linkLog.warn("link.refused", { operation, reason }),
       fetch: (url, signal) => {
-        const call = { operation, url, timeoutMs, pageSizeWish, signal };
+        const goesOn = url !== firstUrl;
+        const call = { operation, url, subject, goesOn, timeoutMs, pageSizeWish, signal };
         return this.#caller.call(call, (answer) => readPage(answer, schema));
       },
     };

@@ -8,6 +8,7 @@ import { TokenError, type TokenSource } from "./token.ts";
 /** Who wants a token. */
 export interface TokenWish {
   readonly isRead: boolean;
+  readonly subject: string;
   /** Makes the errors of the call. */
   readonly failure: CallFailure;
   readonly signal: AbortSignal;
@@ -65,7 +66,7 @@ export class TokenDesk {
    * A service that there is no token for is of no use to any request: the gate counts each try to get one, or holds the call back like one to
    * a service that is down. Whoever only hears of a try that was counted waits until the source is asked again.
    */
-  async #judged(error: TokenError, { isRead, failure, pass }: TokenWish) {
+  async #judged(error: TokenError, { isRead, subject, failure, pass }: TokenWish) {
     const { gate, token } = this.#parts;
     const waitMs = token.restsForMs ?? 0;
     if (gate !== undefined && waitMs > 0 && this.#counted.has(error)) {
@@ -74,7 +75,7 @@ export class TokenDesk {
     }
     // Before the gate answers: those who share the failure ask it at the same time.
     this.#counted.add(error);
-    const answer = pass ?? (await gate?.enter({ isRead }));
+    const answer = pass ?? (await gate?.enter({ isRead, subject }));
     if (answer !== undefined && isHold(answer)) {
       this.#counted.delete(error);
       return failure.held(answer);

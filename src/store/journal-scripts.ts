@@ -73,7 +73,7 @@ if ARGV[6] ~= '' and acquire(KEYS[3], task, ARGV[6]) ~= task then return refuse(
 if shut({ watch = watch, losses = losses, term = ARGV[8], slot = ARGV[9], startBy = startBy }) then return refuse(false) end
 local gate = ''
 if atGate > 0 then
-  gate = enter(openGate(KEYS[atGate], KEYS[atGate + 1], KEYS[atGate + 2]), ARGV, 11)
+  gate = enter(openGate(KEYS[atGate], KEYS[atGate + 1], KEYS[atGate + 2], KEYS[atGate + 3]), ARGV, 11)
   if gate[1] ~= 'in' then return refuse({ gate }) end
 end
 local intent = { 'v', 1, 'state', 'sending', 'owner', owner, 'claimedAtMs', entry[3] or now, 'sends', 1, 'sentAtMs', now, 'lastSentAtMs', now, 'baseline', '' }

@@ -4,6 +4,9 @@
 //   closed ──N failures in a row──▶ open ──one read a period: alive──▶ closed
 //                                    └──it fails──▶ open for another period
 //
+// Where all failures are about one subject (gate-scripts.ts), a read about another one need not wait for the period, and what fails again after
+// the breaker closed is left alone by itself: one list or one sync job that always fails does not hold up the rest.
+//
 // A service without limits that is well costs at most one look each fifth of a second, however many requests go out; one with
 // limits costs two commands a request (enter, leave), of which a plain start makes one together with its permission (`entrance`).
 import { randomUUID } from "node:crypto";
@@ -12,6 +15,7 @@ import type { EventLog } from "../core/event-log.ts";
 import {
   type ExchangeEnding,
   type Gate,
+  type GateRequest,
   type Health,
   type HeldBy,
   type Hold,
@@ -19,6 +23,7 @@ import {
   type Pass,
 } from "../core/gate.ts";
 import { Gathered } from "../core/gathered.ts";
+import { toRate } from "./gate-rate.ts";
 import { enterScript, leaveQuietlyScript, leaveScript, lookScript } from "./gate-scripts.ts";
 import type { Store } from "./redis.ts";
 
@@ -48,9 +53,18 @@ export interface GateParts {
 interface View {
   readonly seenAtMs: number;
   readonly throttleMs: number;
-  /** Until the next probe; -1 while the breaker is closed. */
+  /** Until the next probe, 0 where that is only known for each subject; -1 while the breaker is closed. */
   readonly probeMs: number;
   readonly failures: number;
+  /** What is watched since it failed; not read for a while where it fails again. */
+  readonly rests: number;
+}
+
+/** An exchange that was let in. */
+interface Visit {
+  readonly id: string;
+  readonly subject: string;
+  readonly isProbe: boolean;
 }
 
 /** A way through the gate as a part of another step of Redis, which includes `enterLua`: its keys, what it wants, and how its answer is read. */
@@ -72,6 +86,7 @@ const blindWaitMs = 1_000;
 const heldByWords: readonly HeldBy[] = ["throttle", "breaker", "concurrency", "rate"];
 const rememberMs = 86_400_000;
 const jitterMsMax = 30_000;
+const turnJitterMsMax = 50;
 
 /** The gate of one service. */
 export class ServiceGate implements Gate {
@@ -93,12 +108,13 @@ export class ServiceGate implements Gate {
     });
   }
 
-  async enter({ isRead }: { readonly isRead: boolean }): Promise<Pass | Hold> {
+  async enter({ isRead, subject = "" }: GateRequest): Promise<Pass | Hold> {
     const view = await this.#seen();
     const hold = view === undefined ? undefined : this.#holdOf(view);
     if (hold !== undefined && (hold.waitMs > 0 || !isRead)) return this.#jittered(hold);
-    if (hold === undefined && !this.#isLimited()) return this.#pass("", false);
-    const { keys, want, read } = this.#entrance(isRead);
+    const isWatched = isRead && (view?.rests ?? 0) > 0;
+    if (hold === undefined && !isWatched && !this.#isLimited()) return this.#pass({ id: "", subject, isProbe: false });
+    const { keys, want, read } = this.#entrance({ isRead, subject });
     try {
       return read(await enterScript(this.#parts.store, keys, want));
     } catch {
@@ -108,8 +124,8 @@ export class ServiceGate implements Gate {
   }
 
   /** The way of a start through this gate as a part of another step; undefined where there are no limits, so that `enter` asks nobody. */
-  entrance(): Entrance | undefined {
-    return this.#isLimited() ? this.#entrance(false) : undefined;
+  entrance(subject = ""): Entrance | undefined {
+    return this.#isLimited() ? this.#entrance({ isRead: false, subject }) : undefined;
   }
 
   /** What holds everything to this service back right now; a breaker whose probe is due waits 0 ms. Limits are not looked at: only a request can know. */
@@ -119,15 +135,17 @@ export class ServiceGate implements Gate {
     return hold === undefined || hold.waitMs === 0 ? hold : this.#jittered(hold);
   }
 
-  #entrance(isRead: boolean): Entrance {
+  #entrance({ isRead, subject }: { readonly isRead: boolean; readonly subject: string }): Entrance {
     const id = randomUUID();
     const { concurrencyMax = 0, leaseMs, probeEveryMs } = this.#limits;
     const { count, windowUs } = this.#rate;
-    const want = [id, isRead ? 1 : 0, concurrencyMax, leaseMs, count, windowUs, probeEveryMs, turnMsMax];
+    const want = [id, isRead ? 1 : 0, concurrencyMax, leaseMs, count, windowUs, probeEveryMs, turnMsMax, subject];
     const read = (answer: unknown) => {
       const { word, waitMs } = this.#take(answer);
       const heldBy = heldByWords.find((one) => one === word);
-      return heldBy === undefined ? this.#pass(id, word === "probe") : this.#jittered({ heldBy, waitMs });
+      return heldBy === undefined
+        ? this.#pass({ id, subject, isProbe: word === "probe" })
+        : this.#jittered({ heldBy, waitMs });
     };
     return { keys: this.#keys, want, read };
   }
@@ -136,26 +154,28 @@ export class ServiceGate implements Gate {
     return this.#limits.concurrencyMax !== undefined || this.#limits.requestsPerSecond !== undefined;
   }
 
-  #pass(id: string, isProbe: boolean): Pass {
+  #pass(visit: Visit): Pass {
     let isLeft = false;
     const leave = async (ending: ExchangeEnding) => {
       if (isLeft) return;
       isLeft = true;
-      await this.#leave({ id, isProbe }, ending);
+      await this.#leave(visit, ending);
     };
-    return { leave };
+    return { leave, isProbe: visit.isProbe };
   }
 
-  async #leave(
-    { id, isProbe }: { id: string; isProbe: boolean },
-    { kind, retryAfterMs }: ExchangeEnding,
-  ): Promise<void> {
+  async #leave({ id, subject, isProbe }: Visit, { kind, retryAfterMs }: ExchangeEnding): Promise<void> {
     const { service, failuresMax, probeEveryMs, leaseMs } = this.#limits;
     const health: Health = kind === undefined ? "alive" : healthOf[kind];
     const throttleMs = kind === "throttled" ? Math.max(retryAfterMs ?? throttleMsDefault, throttleMsLeast) : "";
-    const isNews = health === "failing" || throttleMs !== "" || isProbe || (this.#view?.failures ?? 0) > 0;
+    const isNews =
+      health === "failing" ||
+      throttleMs !== "" ||
+      isProbe ||
+      (this.#view?.failures ?? 0) + (this.#view?.rests ?? 0) > 0;
     if (this.#limits.concurrencyMax === undefined && !isNews) return;
-    const args = [id, health, throttleMs, isProbe ? 1 : 0, failuresMax, probeEveryMs, kind ?? "", rememberMs, leaseMs];
+    const told = [id, health, throttleMs, isProbe ? 1 : 0, failuresMax, probeEveryMs, kind ?? "", rememberMs, leaseMs];
+    const args = [...told, subject];
     try {
       if (!isNews && health === "alive") {
         await this.#quietly.add(id);
@@ -187,12 +207,13 @@ export class ServiceGate implements Gate {
   }
 
   #take(answer: unknown): { word: string; waitMs: number; view: View } {
-    const [word, wait, throttle, probe, failures] = Array.isArray(answer) ? answer : [];
+    const [word, wait, throttle, probe, failures, rests] = Array.isArray(answer) ? answer : [];
     const view = {
       seenAtMs: this.#parts.clock.monotonicMs(),
       throttleMs: Number(throttle),
       probeMs: Number(probe),
       failures: Number(failures),
+      rests: Number(rests),
     };
     this.#view = view;
     return { word: String(word), waitMs: Number(wait), view };
@@ -212,22 +233,14 @@ export class ServiceGate implements Gate {
   /** Never below what was asked for; a little above, so that not all wake at once. */
   #jittered({ heldBy, waitMs }: Hold): Hold {
     const share = heldBy === "throttle" ? 0.05 : 0.25;
-    const rangeMs = Math.min(jitterMsMax, Math.max(share * waitMs, 20));
+    // Turns lie apart by themselves, and who comes late leaves its own unused.
+    const mostMs = heldBy === "rate" || heldBy === "concurrency" ? turnJitterMsMax : jitterMsMax;
+    const rangeMs = Math.min(mostMs, Math.max(share * waitMs, 20));
     return { heldBy, waitMs: Math.ceil(waitMs + rangeMs * (this.#parts.random ?? Math.random)()) };
   }
 }
 
-/** The names of a gate's keys: what is known, who is inside, when requests went out. */
-export function gateKeys({ key }: Store, service: string): readonly [string, string, string] {
-  return [key("gate", service), key("gate-inside", service), key("gate-sent", service)];
-}
-
-/**
- * A rate as a count in a window of microseconds: in any window of that length, at most that many. A rate above 1 is counted
- * over about a second, so that a short burst is as good as even steps; one below 1 lets one through each 1/rate seconds.
- */
-export function toRate(requestsPerSecond: number | undefined): { count: number; windowUs: number } {
-  if (requestsPerSecond === undefined) return { count: 0, windowUs: 0 };
-  const count = Math.max(1, Math.floor(requestsPerSecond));
-  return { count, windowUs: Math.ceil((count / requestsPerSecond) * 1_000_000) };
+/** The names of a gate's keys: what is known, who is inside, when requests went out, what is watched since it failed. */
+export function gateKeys({ key }: Store, service: string): readonly [string, string, string, string] {
+  return [key("gate", service), key("gate-inside", service), key("gate-sent", service), key("gate-rests", service)];
 }

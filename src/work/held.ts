@@ -1,8 +1,11 @@
 // What a task does when nothing may be sent to its service now: it sleeps without an attempt spent and without a worker slot,
 // or ends as missed when its start-by time passes meanwhile. Called before a start, and after a request that was held back.
 
+import { systemClock } from "../core/clock.ts";
+import { type Hold, isHold, type Pass, subjectOf } from "../core/gate.ts";
 import { tellHold } from "../service/call-failure.ts";
 import { inRepository } from "../service/request-url.ts";
+import { isOwnLimit, waitToGoOnMsMax } from "../service/retry.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
 import type { WorkParts } from "./parts.ts";
@@ -31,20 +34,44 @@ interface Patience extends Moment {
  */
 export async function heldBack(task: Task, parts: WorkParts, moment: Moment): Promise<Step | undefined> {
   let hold = await parts.held(task.service);
+  let probeWaitMs = 0;
   if (hold?.heldBy === "breaker" && hold.waitMs === 0) {
-    await probe(task, parts);
+    probeWaitMs = await probe(task, parts);
     hold = await parts.held(task.service);
   }
   if (hold === undefined) return undefined;
   const isSure = hold.heldBy === "throttle";
   // Whoever probes now needs a moment; the others look again after it.
-  return waitOrMiss(task, { ...moment, waitMs: Math.max(hold.waitMs, 1_000), isSure, why: tellHold(hold) });
+  const waitMs = Math.max(hold.waitMs, probeWaitMs, 1_000);
+  return waitOrMiss(task, { ...moment, waitMs, isSure, why: tellHold({ ...hold, waitMs }) });
 }
 
 /** The step of a task after a request that was refused for now: by the service (429), or by our own gate. */
 export function waitAfter(task: Task, error: ServiceError, moment: Moment): Step {
   const isSure = error.heldBy === undefined || error.heldBy === "throttle";
   return waitOrMiss(task, { ...moment, waitMs: error.retryAfterMs ?? 5_000, isSure, why: error.message });
+}
+
+/**
+ * A place at the gate for a deletion whose guard has just been read: waited for in place, by our own limits alone, since the guard would have
+ * to be read anew after a sleep, which would take the place. Or what holds it back for longer.
+ */
+export async function placeAfterLook(task: Task, parts: WorkParts): Promise<Pass | Hold> {
+  const subject = subjectOf({ ...task, key: task.target });
+  for (let waitedMs = 0; ; ) {
+    const answer = await parts.enter(task.service, { isRead: false, subject });
+    if (!isHold(answer)) return answer;
+    waitedMs += Math.max(answer.waitMs, 1);
+    const isLong = waitedMs > waitToGoOnMsMax || !isOwnLimit(answer.heldBy);
+    if (isLong || parts.stopping.aborted) return answer;
+    await systemClock.sleep(answer.waitMs, parts.stopping);
+  }
+}
+
+/** The step of a start that the gate holds back before its permission. */
+export function waitAtGate(task: Task, hold: Hold, moment: Moment): Step {
+  const isSure = hold.heldBy === "throttle";
+  return waitOrMiss(task, { ...moment, waitMs: hold.waitMs, isSure, why: tellHold(hold) });
 }
 
 /** Sleeps until then, or misses when that is too late. */
@@ -89,7 +116,8 @@ export function lookAgain(nowMs: number, heldUntilMs: number): Step {
   return { step: "snooze", untilMs: nowMs + sleepMs };
 }
 
-async function probe(task: Task, parts: WorkParts): Promise<void> {
+/** Answers for how long the gate lets no probe of this task out; 0 where one went out. */
+async function probe(task: Task, parts: WorkParts): Promise<number> {
   const query = inRepository(task);
   try {
     const service = parts.service(task.service);
@@ -99,5 +127,7 @@ async function probe(task: Task, parts: WorkParts): Promise<void> {
   } catch (error) {
     // The gate has noted what it says of the service.
     if (!(error instanceof ServiceError)) throw error;
+    if (error.heldBy === "breaker") return error.retryAfterMs ?? 0;
   }
+  return 0;
 }

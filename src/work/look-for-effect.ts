@@ -4,6 +4,7 @@
 //   it shows the effect ─▶ effect     not yet ─▶ again     not when it could not come any more ─▶ none     unreadable ─▶ again, for 5 min ─▶ unreadable
 import type { SyncJob, SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
+import { isOwnLimit } from "../service/retry.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";
@@ -104,7 +105,7 @@ async function read(task: Task, service: SyncService | undefined, sign: EffectSi
     const { kind, heldBy, retryAfterMs = 0, status = 0, message: why } = error;
     if (kind === "cancelled") return { is: "stopped" };
     if (sign.isShownBy(status)) return { is: "effect", status };
-    const limitedForMs = heldBy === "rate" || heldBy === "concurrency" ? retryAfterMs : undefined;
+    const limitedForMs = isOwnLimit(heldBy) ? retryAfterMs : undefined;
     return { is: "unreadable", why, limitedForMs };
   }
 }

@@ -1,7 +1,7 @@
 // What the processors work with. app.ts builds it once; nothing here knows the queue.
 import type { Policy } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { Hold } from "../core/gate.ts";
+import type { GateRequest, Hold, Pass } from "../core/gate.ts";
 import type { MaskShelf } from "../declared/mask-shelf.ts";
 import type { Memory } from "../declared/ports.ts";
 import type { ActiveSign, ItemReader } from "../feeds/mapping.ts";
@@ -23,8 +23,10 @@ export interface WorkParts {
   readonly service: (name: string) => SyncService | undefined;
   /** What holds everything to a service back right now: it asked for patience, or its breaker is open. */
   readonly held: (service: string) => Promise<Hold | undefined>;
+  /** Asks a service's gate for one exchange. */
+  readonly enter: (service: string, request: GateRequest) => Promise<Pass | Hold>;
   /** The way through a service's gate as a part of the step that permits a start; undefined where there are no limits. */
-  readonly entrance: (service: string) => Entrance | undefined;
+  readonly entrance: (service: string, subject: string) => Entrance | undefined;
   /** Whether Redis may have forgotten a start of this task (`loss`), or nobody knows yet (`hold`). */
   readonly shut: (task: Task) => Promise<"hold" | "loss" | undefined>;
   readonly itemReader: (feed: Feed) => ItemReader | undefined;

@@ -3,13 +3,13 @@
 // follow.appearsWithin shows that it did not happen (verify.ts).
 import type { Policy } from "../config/policy-set.ts";
 import { createDeadline } from "../core/clock.ts";
-import { type Pass, unsaid } from "../core/gate.ts";
+import { isHold, type Pass, unsaid } from "../core/gate.ts";
 import type { StartOptions, SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
 import { answeredDeletion, goneMeanwhile, type SaidEnding } from "./delete-endings.ts";
-import { waitAfter } from "./held.ts";
+import { placeAfterLook, waitAfter, waitAtGate } from "./held.ts";
 import { judge, reasonOf } from "./judge.ts";
 import type { WorkParts } from "./parts.ts";
 import { type Claim, type Ending, end, endUnsent, type Step } from "./step.ts";
@@ -43,13 +43,28 @@ export function acceptedEnds({ kind, service }: Task, { follow }: Policy, { acti
 
 /** Asks for permission, sends, and notes the answer. */
 export async function sendStart(task: Task, request: WantedStart): Promise<Step> {
-  const { parts, claim, baseline, knownSeq } = request;
+  const { parts, claim } = request;
   const { owner } = claim;
   const service = parts.service(task.service);
   if (service === undefined) {
     const detail = `service ${task.service} is not configured any more`;
     return endUnsent(owner, "skipped", { reason: "policy-removed", detail });
   }
+  const place = task.kind === "delete" ? await placeAfterLook(task, parts) : undefined;
+  if (place !== undefined && isHold(place)) return waitAtGate(task, place, { nowMs: await parts.nowMs(), owner });
+  try {
+    return await permitAndSend(task, request, { service, pass: place });
+  } finally {
+    void place?.leave(unsaid);
+  }
+}
+
+/** Where a request goes, and the place at the gate that it has already. */
+type Way = Pick<Permitted, "service" | "pass">;
+
+async function permitAndSend(task: Task, request: WantedStart, way: Way): Promise<Step> {
+  const { parts, claim, baseline, knownSeq } = request;
+  const { owner } = claim;
   if (parts.stopping.aborted) return { step: "snooze", untilMs: await parts.nowMs() };
   const isTooLate = createDeadline(sendWithinMs);
   const permission = await parts.journal.beginSending(task, owner, { ...intentOf(task), baseline, knownSeq });
@@ -58,7 +73,7 @@ export async function sendStart(task: Task, request: WantedStart): Promise<Step>
   if (permission === "loss") return end(lostWithRedis, { state: "claimed", owner });
   const sentAtMs = await parts.nowMs();
   if (permission !== "permitted") return askAgain(sentAtMs);
-  return sendPermitted(task, { ...request, owner }, { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs });
+  return sendPermitted(task, { ...request, owner }, { ...way, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs });
 }
 
 /** Redis went back to a time before its record of this start, if there was one: whether the request went out cannot be known. */
@@ -85,9 +100,25 @@ export async function sendAgain(
   request: Omit<WantedStart, "baseline" | "knownSeq">,
 ): Promise<Step | undefined> {
   const { parts, claim } = request;
-  const { sends, owner: sender } = claim.entry;
+  const { sends } = claim.entry;
   const service = parts.service(task.service);
   if (service === undefined || sends >= sendsMax) return undefined;
+  const place = task.kind === "delete" ? await placeAfterLook(task, parts) : undefined;
+  if (place !== undefined && isHold(place)) return { step: "snooze", untilMs: (await parts.nowMs()) + place.waitMs };
+  try {
+    return await permitAgain(task, request, { service, pass: place });
+  } finally {
+    void place?.leave(unsaid);
+  }
+}
+
+async function permitAgain(
+  task: Task,
+  request: Omit<WantedStart, "baseline" | "knownSeq">,
+  way: Way,
+): Promise<Step | undefined> {
+  const { parts, claim } = request;
+  const { sends, owner: sender } = claim.entry;
   if (parts.stopping.aborted) return { step: "snooze", untilMs: await parts.nowMs() };
   const isTooLate = createDeadline(sendWithinMs);
   const permission = await parts.journal.sendAgain(task, claim.owner, { ...intentOf(task), sends, sender });
@@ -96,7 +127,7 @@ export async function sendAgain(
   if (permission !== "permitted") return askAgain(sentAtMs);
   parts.log.warn("task.sent-again", { policy: task.policy, taskId: task.id, target: task.target, sends: sends + 1 });
   const startedAtMs = claim.entry.sentAtMs ?? sentAtMs;
-  const permitted = { service, isTooLate, sends: sends + 1, sentAtMs, startedAtMs };
+  const permitted = { ...way, isTooLate, sends: sends + 1, sentAtMs, startedAtMs };
   return sendPermitted(task, { ...request, owner: claim.owner }, permitted);
 }
 
@@ -117,7 +148,8 @@ export async function sendPermitted(task: Task, request: StartRequest, permitted
   const { service, isTooLate, sends, sentAtMs, startedAtMs, pass } = permitted;
   let said: SaidEnding;
   try {
-    const options = { idempotencyKey: task.id, maySend: () => !isTooLate() && !parts.stopping.aborted, pass };
+    const maySend = () => !isTooLate() && !parts.stopping.aborted;
+    const options = { idempotencyKey: task.id, maySend, untilSent: parts.stopping, pass };
     said = await sendTo(service, task, options);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;

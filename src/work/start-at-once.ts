@@ -2,10 +2,10 @@
 // One step of Redis permits it, with a place at the service's gate, one more ends it. Called by process-task.ts before the steps one by one, which have the
 // same rules: whatever stands in the way here (a lease, a redelivery, a Redis that must be looked at) is told apart there.
 import { createDeadline } from "../core/clock.ts";
-import { tellHold } from "../service/call-failure.ts";
+import { subjectOf } from "../core/gate.ts";
 import type { Task } from "../tasks/task.ts";
 import { activatesFirst } from "./activate-first.ts";
-import { waitOrMiss } from "./held.ts";
+import { waitAtGate } from "./held.ts";
 import type { WorkParts } from "./parts.ts";
 import { acceptedEnds, sendPermitted } from "./send-start.ts";
 import type { Step } from "./step.ts";
@@ -25,13 +25,11 @@ export async function startAtOnce(task: Task, parts: WorkParts, owner: string): 
     slotMs: task.slotMs,
     leaseMs: task.kind === "run" && policy.overlap !== "allow" ? leaseMs : undefined,
     notesFeed: task.kind === "run",
-    entrance: parts.entrance(task.service),
+    entrance: parts.entrance(task.service, subjectOf({ ...task, key: task.target })),
   });
   if (answer === undefined) return undefined;
   if ("hold" in answer) {
-    const { hold } = answer;
-    const isSure = hold.heldBy === "throttle";
-    return waitOrMiss(task, { nowMs: await parts.nowMs(), owner, waitMs: hold.waitMs, isSure, why: tellHold(hold) });
+    return waitAtGate(task, answer.hold, { nowMs: await parts.nowMs(), owner });
   }
   const { sentAtMs, pass } = answer;
   const permitted = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs, pass };

@@ -138,6 +138,24 @@ describe("a service that is down", () => {
   });
 });
 
+describe("a service of which one list always fails", () => {
+  it("starts what is due all the same, at once, while the list is left alone", async () => {
+    const sick = await sickService();
+    sick.answer = (request, response) => (request.url?.includes("approvals") ? broken : healthy)(request, response);
+    const world = await twoReplicas(sick.url, "breaker: { after: 3, probe: 1h }");
+    await world.enqueue("look");
+    await world.log.until(({ event }) => event === "breaker.opened");
+    expect(await world.run("one")).toMatchObject({ status: "succeeded" });
+    await world.enqueue("look", Date.now() + 1_000);
+    await world.enqueue("many");
+    await world.log.until(() => world.log.outcomesOf("many").length === 12);
+    expect(new Set(world.log.outcomesOf("many").map(({ status }) => status))).toEqual(new Set(["succeeded"]));
+    expect(world.log.named("breaker.opened")).toHaveLength(1);
+    expect(world.log.named("breaker.closed")).toHaveLength(1);
+    expect(sick.seen.filter(({ url }) => url.includes("approvals")).length).toBeLessThanOrEqual(5);
+  });
+});
+
 describe("a service that there is no token for", () => {
   it("is a service that is down: one event, no attempt spent by anybody else, and everything goes on when there is one", async () => {
     const sick = await sickService();

@@ -19,6 +19,7 @@ export function testParts(store: Store, given: Partial<WorkParts> = {}): WorkPar
     policy: () => testPolicy(),
     service: () => undefined,
     held: async () => undefined,
+    enter: async () => ({ leave: async () => {} }),
     entrance: () => undefined,
     shut: async () => undefined,
     chains: { expanded: async () => {}, released: async () => {} },

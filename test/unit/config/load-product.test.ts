@@ -52,6 +52,15 @@ describe("the load product", () => {
     expect(await problemsOf(file("limits: { requestsPerSecond: 0.5 }", "run: { fromMasks: {} }"))).toEqual([]);
   });
 
+  it("refuses a change after a look that the service's rate never lets out", async () => {
+    const message =
+      "5:25 a reads before it changes anything, which 0.09 requests a second is too slow for: 0.1 is the least";
+    for (const action of ["delete: { syncJob: 1, name: Old }", "apply: { syncJobs: { 1: { name: New } } }"]) {
+      expect(await problemsOf(file("limits: { requestsPerSecond: 0.09 }", action))).toEqual([message]);
+      expect(await problemsOf(file("limits: { requestsPerSecond: 0.1 }", action))).toEqual([]);
+    }
+  });
+
   it("says nothing of a policy whose service is wrong: others do", async () => {
     const unknown = file("limits: { requestsPerSecond: 0.1 }", "run: { fromMasks: {} }").replace(
       "service: main",

@@ -57,6 +57,49 @@ describe("a client with a gate", () => {
     expect(server.seen).toHaveLength(1);
   });
 
+  it("lets the next page and an update wait for their turn for fifteen seconds, and for the service no longer than others", async () => {
+    const next = { "@odata.nextLink": "synchronizationactivities?$skip=1" };
+    const server = await startServer(({ url = "" }, response) =>
+      json(response, url.includes("$skip") ? { value: [] } : { value: [], ...next }),
+    );
+    const clock = { nowMs: () => 0, monotonicMs: () => 0, sleep: async () => {}, every: () => () => {} };
+    const behind = (...answers: (Hold | "in")[]) => {
+      const { gate } = scriptedGate();
+      const enter: Gate["enter"] = async (request) => {
+        const answer = answers.shift() ?? "in";
+        return answer === "in" ? gate.enter(request) : answer;
+      };
+      return connect(server.url, { gate: { enter }, clock });
+    };
+    const pages = async (service: ReturnType<typeof connect>) => {
+      let count = 0;
+      for await (const _ of service.pages("GetActivities")) count += 1;
+      return count;
+    };
+    const turn = (waitMs: number): Hold => ({ heldBy: "rate", waitMs });
+    expect(await pages(behind("in", turn(14_000), turn(1_000)))).toBe(2);
+    expect(await errorOf(pages(behind("in", turn(14_000), turn(1_001))))).toMatchObject({ heldBy: "rate" });
+    expect(await errorOf(pages(behind("in", { heldBy: "breaker", waitMs: 2_001 })))).toMatchObject({
+      heldBy: "breaker",
+    });
+    await behind(turn(15_000)).updateSyncJobById(1, { name: "New" });
+    expect(await errorOf(behind(turn(15_001)).updateSyncJobById(1, { name: "New" }))).toMatchObject({ heldBy: "rate" });
+    const down: Hold = { heldBy: "breaker", waitMs: 1 };
+    expect(await errorOf(behind(down).updateSyncJobById(1, { name: "New" }))).toMatchObject({ heldBy: "breaker" });
+  });
+
+  it("goes on after a probe only when the gate has been told of its answer", async () => {
+    const server = await startServer((_, response) => json(response, { syncJobId: 1 }));
+    const told: string[] = [];
+    const leave = async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      told.push("told");
+    };
+    const gate: Gate = { enter: async () => ({ isProbe: true, leave }) };
+    await connect(server.url, { gate }).getSyncJobById(1);
+    expect(told).toEqual(["told"]);
+  });
+
   it("tells the gate once how each exchange ended", async () => {
     const statuses = [200, 404, 500, 200];
     const server = await startServer((_, response) => json(response, { syncJobId: 1, name: "a" }, statuses.shift()));

@@ -53,6 +53,46 @@ describe("the last look before a start goes out", () => {
   });
 });
 
+describe("a start that waits for a token when it is told to stop", () => {
+  const untilStopped = (signal?: AbortSignal) =>
+    new Promise<string>((_, reject) => {
+      if (signal?.aborted === true) reject(new Error("stopped"));
+      signal?.addEventListener("abort", () => reject(new Error("stopped")));
+    });
+
+  it.each([
+    ["has sent nothing", { get: untilStopped, renew: async () => "" }, 0],
+    [
+      "was refused with 401, which is not done",
+      { get: async () => "first", renew: (_: string, signal?: AbortSignal) => untilStopped(signal) },
+      1,
+    ],
+  ])("ends at once, and %s", async (_what, token, requests) => {
+    const server = await startServer((_request, response) => response.writeHead(401).end());
+    const told: (string | undefined)[] = [];
+    const stop = new AbortController();
+    const leave = async ({ kind }: { readonly kind: string | undefined }) => void told.push(kind);
+    const service = connect(server.url, { token, gate: { enter: async () => ({ leave }) } });
+    const start = errorOf(service.runSyncJob(42, {}, { untilSent: stop.signal }));
+    await expect.poll(() => server.seen.length).toBe(requests);
+    stop.abort();
+    expect(await start).toMatchObject({ kind: "cancelled", sent: "no" });
+    expect(server.seen).toHaveLength(requests);
+    // Nothing is said of the service.
+    expect(told).toEqual(requests === 0 ? [] : ["cancelled"]);
+  });
+
+  it("is not cut off once it is on its way", async () => {
+    const stop = new AbortController();
+    const server = await startServer((_request, response) => {
+      stop.abort();
+      setImmediate(() => response.end());
+    });
+    await connect(server.url).runSyncJob(42, {}, { untilSent: stop.signal });
+    expect(server.seen).toHaveLength(1);
+  });
+});
+
 describe("a deadline", () => {
   it("has passed when either clock says so: one stands still in a suspended machine, the other may step", () => {
     const clock = { wall: 0, monotonic: 0, nowMs: () => clock.wall, monotonicMs: () => clock.monotonic };

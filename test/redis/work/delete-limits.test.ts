@@ -1,0 +1,123 @@
+// A deletion at a service with limits, over real HTTP and a real journal: the place that it needs after its guard was read, and looks that our own
+// limits do not let out.
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Gate, Hold, Pass } from "../../../src/core/gate.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import type { Task } from "../../../src/tasks/task.ts";
+import { stepDelete } from "../../../src/work/delete.ts";
+import type { Step } from "../../../src/work/step.ts";
+import { defaultTiming } from "../../../src/work/timing.ts";
+import { type Answer, answeringService, reset, status } from "../../support/answering-service.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { testParts } from "../../support/work-parts.ts";
+
+const target = redisForTest();
+let store: Store;
+let journal: StartJournal;
+let tasks = 0;
+
+beforeAll(async () => {
+  store = await openStore(target);
+  journal = new StartJournal(store);
+});
+afterAll(() => store.close());
+
+interface Behaviour {
+  readonly deletes: readonly Answer[];
+  /** What the gate says to the deletion before its permission. */
+  readonly enter?: (taskId: string) => Promise<Pass | Hold>;
+  /** What it says to reads. */
+  readonly gate?: Gate;
+}
+
+async function house({ deletes, enter, gate }: Behaviour) {
+  const there = status(200, '{"syncJobId":42,"name":"Contracts"}');
+  const { asked, service } = await answeringService({ reads: [there], writes: deletes, gate });
+  tasks += 1;
+  const task: Task = {
+    v: 1,
+    id: `limited-${tasks}`,
+    kind: "delete",
+    policy: "retired",
+    service: "main",
+    repository: `L${tasks}`,
+    target: "42",
+    slotMs: 0,
+    origin: "manual",
+    covers: [],
+    startByMs: 9_999_999_999_999,
+  };
+  const parts = testParts(store, {
+    policy: () => testPolicy({ action: { kind: "delete", syncJob: 42, name: "Contracts" } }),
+    service: () => service,
+    journal,
+    timing: { ...defaultTiming, verifyForMs: 0, unreadableForMs: 0 },
+    ...(enter === undefined ? {} : { enter: () => enter(task.id) }),
+  });
+  let owner = 0;
+  const step = async () => {
+    owner += 1;
+    return stepDelete(task, parts, { owner: `o${owner}`, entry: await journal.claim(task.id, `o${owner}`) });
+  };
+  return { asked, step, task };
+}
+
+const told = (step: Step) => ("ending" in step ? `${step.ending.status} ${step.ending.reason}` : step.step);
+
+it("waits in place for its turn after its guard was read, which is read once", async () => {
+  const holds: Hold[] = [
+    { heldBy: "rate", waitMs: 5 },
+    { heldBy: "concurrency", waitMs: 5 },
+  ];
+  const enter = async () => holds.shift() ?? { leave: async () => {} };
+  const { asked, step } = await house({ deletes: [status(200, "true")], enter });
+  expect(told(await step())).toBe("succeeded deleted");
+  expect(asked).toEqual(["GET", "DELETE"]);
+});
+
+it.each<Hold>([
+  { heldBy: "rate", waitMs: 15_001 },
+  { heldBy: "breaker", waitMs: 1_000 },
+  { heldBy: "throttle", waitMs: 1_000 },
+])("sleeps without a permission where it waits for long, or for the service ($heldBy)", async (hold) => {
+  const { asked, step, task } = await house({ deletes: [], enter: async () => hold });
+  expect(told(await step())).toBe("snooze");
+  expect(asked).toEqual(["GET"]);
+  expect(await journal.entry(task.id)).toMatchObject({ state: "claimed", sends: 0 });
+});
+
+it("gives its place back when another worker has claimed the task meanwhile, and sends nothing", async () => {
+  let left = 0;
+  const enter = async (taskId: string) => {
+    await journal.claim(taskId, "another");
+    const leave = async () => {
+      left += 1;
+    };
+    return { leave };
+  };
+  const { asked, step } = await house({ deletes: [], enter });
+  expect(told(await step())).toBe("snooze");
+  expect([asked, left]).toEqual([["GET"], 1]);
+});
+
+it("is not given up on while our own limits let no look out", async () => {
+  let [isLost, held] = [false, 0];
+  const gate: Gate = {
+    enter: async () => {
+      if (!isLost || held >= 3) return { leave: async () => {} };
+      held += 1;
+      return { heldBy: "rate", waitMs: 60_000 };
+    },
+  };
+  const loses: Answer = (response) => {
+    isLost = true;
+    reset(response);
+  };
+  const { asked, step } = await house({ deletes: [loses], gate });
+  const steps: string[] = [];
+  for (let round = 0; round < 5; round += 1) steps.push(told(await step()));
+  expect(steps).toEqual(["snooze", "snooze", "snooze", "snooze", "failed still-there"]);
+  expect(asked).toEqual(["GET", "DELETE", "GET"]);
+});
