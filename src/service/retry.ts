@@ -6,7 +6,7 @@ import type { ServiceError } from "./service-error.ts";
 const backoff = { baseMs: 500, capMs: 10_000 } as const;
 
 /** How long a read may wait in place, for a service that asks for patience or for our own gate: whoever waits longer gives its place in the worker back. */
-export const waitInPlaceMsMax = 2_000;
+const waitInPlaceMsMax = 2_000;
 
 /**
  * How long what goes on with something (a list's next page, an update after a look) waits in place for its turn by our own limits: if it gave
