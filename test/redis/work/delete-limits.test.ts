@@ -1,14 +1,13 @@
-// A deletion at a service with limits, over real HTTP and a real journal: the place that it needs after its guard was read, and looks that our own
-// limits do not let out.
+// A deletion at a service with limits, over real HTTP and a real journal: the place that it needs after its guard was read.
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Gate, Hold, Pass } from "../../../src/core/gate.ts";
+import type { Hold, Pass } from "../../../src/core/gate.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { Task } from "../../../src/tasks/task.ts";
 import { stepDelete } from "../../../src/work/delete.ts";
 import type { Step } from "../../../src/work/step.ts";
 import { defaultTiming } from "../../../src/work/timing.ts";
-import { type Answer, answeringService, reset, status } from "../../support/answering-service.ts";
+import { type Answer, answeringService, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 import { testParts } from "../../support/work-parts.ts";
@@ -28,13 +27,11 @@ interface Behaviour {
   readonly deletes: readonly Answer[];
   /** What the gate says to the deletion before its permission. */
   readonly enter?: (taskId: string) => Promise<Pass | Hold>;
-  /** What it says to reads. */
-  readonly gate?: Gate;
 }
 
-async function house({ deletes, enter, gate }: Behaviour) {
+async function house({ deletes, enter }: Behaviour) {
   const there = status(200, '{"syncJobId":42,"name":"Contracts"}');
-  const { asked, service } = await answeringService({ reads: [there], writes: deletes, gate });
+  const { asked, service } = await answeringService({ reads: [there], writes: deletes });
   tasks += 1;
   const task: Task = {
     v: 1,
@@ -100,24 +97,4 @@ it("gives its place back when another worker has claimed the task meanwhile, and
   const { asked, step } = await house({ deletes: [], enter });
   expect(told(await step())).toBe("snooze");
   expect([asked, left]).toEqual([["GET"], 1]);
-});
-
-it("is not given up on while our own limits let no look out", async () => {
-  let [isLost, held] = [false, 0];
-  const gate: Gate = {
-    enter: async () => {
-      if (!isLost || held >= 3) return { leave: async () => {} };
-      held += 1;
-      return { heldBy: "rate", waitMs: 60_000 };
-    },
-  };
-  const loses: Answer = (response) => {
-    isLost = true;
-    reset(response);
-  };
-  const { asked, step } = await house({ deletes: [loses], gate });
-  const steps: string[] = [];
-  for (let round = 0; round < 5; round += 1) steps.push(told(await step()));
-  expect(steps).toEqual(["snooze", "snooze", "snooze", "snooze", "failed still-there"]);
-  expect(asked).toEqual(["GET", "DELETE", "GET"]);
 });
