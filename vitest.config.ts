@@ -16,7 +16,10 @@ class ChaosFirst extends BaseSequencer {
 /** Commands that tests start, by the hundred, find compiled what the first one loaded. */
 const env = { NODE_COMPILE_CACHE: fileURLToPath(new URL(".cache/compiled", import.meta.url)) };
 
-const plain = (name: string) => ({ test: { name, include: [`test/${name}/**/*.test.ts`] } });
+// `expect.poll` gives up after a second unless told: too soon on a busy machine, and shorter than the time of any test.
+const plain = (name: string) => ({
+  test: { name, include: [`test/${name}/**/*.test.ts`], expect: { poll: { timeout: 4_000 } } },
+});
 
 const withRedis = (name: string) => ({
   test: {
@@ -28,6 +31,7 @@ const withRedis = (name: string) => ({
     // For a machine several times as busy as ours: what a test waits for in vain has limits of its own, which say what it was.
     testTimeout: 120_000,
     hookTimeout: 60_000,
+    expect: { poll: { interval: 20, timeout: 60_000 } },
   },
 });
 
