@@ -46,7 +46,7 @@ export class MaskShelf {
     if (known !== undefined && known.startedMs >= (sinceMs ?? nowMs)) return known.masks;
     for (const [other, { startedMs }] of this.#readings)
       if (startedMs < nowMs - readingKeptMs || this.#readings.size >= readingsMax) this.#readings.delete(other);
-    const masks = walk(service, owner, signal);
+    const masks = walk(service, owner, { signal, goesOn: sinceMs === undefined });
     const reading = { startedMs: nowMs, masks };
     this.#readings.set(key, reading);
     // Who comes after a failure reads anew.
@@ -57,10 +57,14 @@ export class MaskShelf {
   }
 }
 
-async function walk(service: SyncService, { repository }: ObjectOwner, signal: AbortSignal): Promise<Masks> {
+async function walk(
+  service: SyncService,
+  { repository }: ObjectOwner,
+  options: { readonly signal: AbortSignal; readonly goesOn: boolean },
+): Promise<Masks> {
   const masks = new Map<string, Mask>();
   const query = repository === null ? {} : { repository };
-  for await (const page of service.pages("GetJobMasks", query, { signal, itemsMax: masksMax })) {
+  for await (const page of service.pages("GetJobMasks", query, { ...options, itemsMax: masksMax })) {
     for (const mask of page.items)
       if (mask.maskId !== undefined && mask.maskId !== null) masks.set(String(mask.maskId), mask);
   }
