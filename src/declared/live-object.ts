@@ -18,13 +18,13 @@ export type Live =
   | { readonly state: "unreadable" };
 
 /**
- * Reads an object. `isFresh`: a reading of the masks from before now will not do.
+ * Reads an object. `isFresh`: after a change, so that a reading of the masks from before now will not do.
  * @throws ServiceError unless it says that the object is not there.
  */
 export async function readLive(object: DeclaredObject, parts: LookParts, isFresh: boolean): Promise<Live> {
   switch (object.kind) {
     case "syncJob":
-      return readSyncJob(object, parts);
+      return readSyncJob(object, parts, isFresh);
     case "docMask":
       return readMask(object, parts, isFresh);
     case "driveTarget":
@@ -62,9 +62,13 @@ export function etagOf(entity: Readonly<Record<string, unknown>>): string | unde
   return typeof etag === "string" && /^[\x21-\x7e]{1,500}$/.test(etag) ? etag : undefined;
 }
 
-async function readSyncJob({ id }: DeclaredObject, { service, owner, signal }: LookParts): Promise<Live> {
+async function readSyncJob(
+  { id }: DeclaredObject,
+  { service, owner, signal }: LookParts,
+  isFresh: boolean,
+): Promise<Live> {
   try {
-    const entity = await service.getSyncJobById(id, inRepository(owner), { signal });
+    const entity = await service.getSyncJobById(id, inRepository(owner), { signal, goesOn: isFresh });
     return { state: "read", entity, syncJobId: String(id) };
   } catch (error) {
     if (!(error instanceof ServiceError) || error.kind !== "not-found") throw error;

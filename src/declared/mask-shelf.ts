@@ -47,7 +47,7 @@ export class MaskShelf {
     if (known !== undefined && known.startedMs >= (sinceMs ?? nowMs)) return known.masks;
     for (const [other, { startedMs }] of this.#readings)
       if (startedMs < nowMs - readingKeptMs || this.#readings.size >= readingsMax) this.#readings.delete(other);
-    const masks = walk(service, owner, signal);
+    const masks = walk(service, owner, { signal, goesOn: sinceMs === undefined });
     const reading = { startedMs: nowMs, masks };
     this.#readings.set(key, reading);
     // Who comes after a failure reads anew.
@@ -58,9 +58,13 @@ export class MaskShelf {
   }
 }
 
-async function walk(service: SyncService, owner: ObjectOwner, signal: AbortSignal): Promise<Masks> {
+async function walk(
+  service: SyncService,
+  owner: ObjectOwner,
+  options: { readonly signal: AbortSignal; readonly goesOn: boolean },
+): Promise<Masks> {
   const masks = new Map<string, Mask>();
-  for await (const page of service.pages("GetJobMasks", inRepository(owner), { signal, itemsMax: masksMax })) {
+  for await (const page of service.pages("GetJobMasks", inRepository(owner), { ...options, itemsMax: masksMax })) {
     for (const mask of page.items)
       if (mask.maskId !== undefined && mask.maskId !== null) masks.set(String(mask.maskId), mask);
   }

@@ -42,6 +42,8 @@ export interface WalkOptions {
   /** For each request. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Also the first page goes on with what an earlier request began. */
+  readonly goesOn?: boolean | undefined;
 }
 
 /** What a walk needs from the client. */

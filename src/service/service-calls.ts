@@ -81,7 +81,7 @@ export class ServiceCalls {
     const { operation, key } = target;
     const subject = subjectOf({ ...target.query, operation, key });
     const sent = { operation, url, subject, isCount, body, idempotencyKey, ifMatch };
-    const goesOn = factsOf(operation).method === "PUT";
+    const goesOn = extras.goesOn === true || factsOf(operation).method === "PUT";
     const call: Call = { ...sent, goesOn, maySend, untilSent, pass, timeoutMs, signal };
     return await this.#caller.call(call, read);
   }
@@ -123,7 +123,7 @@ export class ServiceCalls {
       onRebased: () => this.#linkLog.warn("link.rebased", { operation }),
       onRefused: (reason) => this.#linkLog.warn("link.refused", { operation, reason }),
       fetch: (url, signal) => {
-        const goesOn = url !== firstUrl;
+        const goesOn = limits.goesOn === true || url !== firstUrl;
         const call = { operation, url, subject, goesOn, timeoutMs, pageSizeWish, signal };
         return this.#caller.call(call, (answer) => readPage(answer, schema));
       },

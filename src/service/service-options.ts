@@ -101,6 +101,8 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   /** For the whole exchange in milliseconds; the default time-outs unless set. */
   readonly timeoutMs?: number | undefined;
+  /** It goes on with what an earlier request began, so it waits longer in place for its turn by our own limits. Updates and further pages always do. */
+  readonly goesOn?: boolean | undefined;
 }
 
 /** For the four updates. */

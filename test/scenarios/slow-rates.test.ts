@@ -17,15 +17,16 @@ afterEach(async () => {
 /** A service with sync jobs that take their name, and approvals of two on each of three pages. Notes the requests: method and base path. */
 async function service() {
   const asked: { what: string; page: number; atMs: number }[] = [];
-  let name = "Old";
+  const names: Record<string, string> = {};
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "", "http://x");
     const page = Number(searchParams.get("$skip") ?? 0);
     asked.push({ what: `${request.method} ${pathname.split("/")[1]}`, page, atMs: performance.now() });
     const next = page < 4 ? { "@odata.nextLink": `${pathname}?$skip=${page + 2}` } : {};
-    if (request.method === "PUT") name = "Contracts";
+    const base = pathname.split("/")[1] ?? "";
+    if (request.method === "PUT" && base === "applying") names[base] = "Contracts";
     const list = { value: [{ approvalId: page + 1 }, { approvalId: page + 2 }], ...next };
-    const syncJob = { syncJobId: 7, name };
+    const syncJob = { syncJobId: 7, name: names[base] ?? "Old" };
     response.writeHead(200, { "content-type": "application/json" });
     response.end(
       request.method === "DELETE" ? "true" : JSON.stringify(pathname.includes("approvals") ? list : syncJob),
@@ -42,26 +43,32 @@ async function service() {
 const policies = `
   - { name: retired, service: deleting, delete: { syncJob: 7, name: Old } }
   - { name: declared, service: applying, apply: { syncJobs: { 7: { name: Contracts } } } }
+  - { name: kept, service: keeping, apply: { syncJobs: { 7: { name: Contracts } } } }
   - { name: waiting, service: polling, poll: { list: approvals, expect: "size(items) == 6" } }`;
 
 describe("a service that may be asked once in two seconds", () => {
   it("is deleted from, changed and read to the end of its lists, and never asked more often", async () => {
     const { url, asked } = await service();
-    const moreServices = { deleting: `${url}/deleting`, applying: `${url}/applying`, polling: `${url}/polling` };
+    const bases = ["deleting", "applying", "keeping", "polling"];
+    const moreServices = Object.fromEntries(bases.map((base) => [base, `${url}/${base}`]));
     const moreKeys = "limits: { requestsPerSecond: 0.5 }";
     const { run, stop } = await startWorld({ redis, policies, moreServices, moreKeys });
     stops.push(stop);
-    const [retired, declared, waiting] = await Promise.all(["retired", "declared", "waiting"].map(run));
+    const names = ["retired", "declared", "kept", "waiting"];
+    const [retired, declared, kept, waiting] = await Promise.all(names.map(run));
     expect(retired).toMatchObject({ status: "succeeded", reason: "deleted" });
     expect(declared).toMatchObject({ status: "succeeded", reason: "applied" });
+    // The value that was taken and is not there is seen by the look right after it, so it is not sent again.
+    expect(kept).toMatchObject({ status: "failed", reason: "read-only-field" });
     expect(waiting).toMatchObject({ status: "succeeded", count: 6 });
     const of = (name: string) => asked.filter(({ what }) => what.endsWith(name));
     expect(of("deleting").map(({ what }) => what)).toEqual(["GET deleting", "DELETE deleting"]);
     expect(of("applying").map(({ what }) => what)).toEqual(["GET applying", "PUT applying", "GET applying"]);
+    expect(of("keeping").map(({ what }) => what)).toEqual(["GET keeping", "PUT keeping", "GET keeping"]);
     const pages = of("polling").map(({ page }) => page);
     // A walk of the feed may follow.
     expect(pages.slice(0, 3)).toEqual([0, 2, 4]);
-    for (const name of ["deleting", "applying", "polling"]) {
+    for (const name of bases) {
       const times = of(name).map(({ atMs }) => atMs);
       for (const [index, atMs] of times.slice(1).entries()) expect(atMs - (times[index] ?? 0)).toBeGreaterThan(1_800);
     }
