@@ -28,6 +28,8 @@ const needs: Readonly<Record<string, readonly ServiceFault[]>> = {
   notSent: [{ kind: "429", operation: "RunSyncJob", every: 2, times: 4 }],
   // Longer than what was read before the start is good for.
   notReady: [{ kind: "503", operation: "RunSyncJob", key: "11", times: 1, retryAfterSeconds: 31 }],
+  // Not found where it would have to be by then.
+  unreadable: [{ kind: "500-before", operation: "RunSyncJob", key: "1", times: 2 }],
   sendAgain: [{ kind: "500-before", operation: "EnableSyncJobById", key: "41", times: 2 }],
 };
 
