@@ -6,6 +6,11 @@ import { hashText } from "./stable-hash.ts";
 /** What holds a request back: the service asked for patience, it fails all the time, one of our own limits is reached, or there is no token for it. */
 export type HeldBy = "throttle" | "breaker" | "concurrency" | "rate" | "token";
 
+/** Whether what holds a request back is one of our own limits: others go out meanwhile, and a turn comes. */
+export function isOwnLimit(heldBy: HeldBy | undefined): boolean {
+  return heldBy === "rate" || heldBy === "concurrency";
+}
+
 /** A request must not go out yet. `waitMs`: how long to wait before asking again, 0 or more, never shorter than what the service asked for. */
 export interface Hold {
   readonly heldBy: HeldBy;
@@ -28,7 +33,7 @@ export interface Pass {
   leave(ending: ExchangeEnding): Promise<void>;
 }
 
-/** A request that wants through. `subject`: what it is about (`subjectOf`); without one it may be about anything. */
+/** A request that wants through. `subject`: what it is about (`requestSubject`); without one it may be about anything. */
 export interface GateRequest {
   readonly isRead: boolean;
   readonly subject?: string | undefined;
@@ -41,7 +46,7 @@ export interface Gate {
 }
 
 /** Names what a request is about: one thing of a repository, whatever is done to it, or one list. 16 hex digits. */
-export function subjectOf(target: {
+export function requestSubject(target: {
   readonly repository?: string | null | undefined;
   readonly key?: string | number | undefined;
   readonly operation?: string;

@@ -1,6 +1,6 @@
 // Whether and when a request is tried again inside one call. Pure; called by call.ts. Reads only: nothing else is ever repeated here.
 import { backoffMs } from "../core/backoff.ts";
-import type { HeldBy } from "../core/gate.ts";
+import { type HeldBy, isOwnLimit } from "../core/gate.ts";
 import type { ServiceError } from "./service-error.ts";
 
 const backoff = { baseMs: 500, capMs: 10_000 } as const;
@@ -13,11 +13,6 @@ const waitInPlaceMsMax = 2_000;
  * up, the request before would come again and take the turn, for ever where the limit is one in a while.
  */
 export const waitToGoOnMsMax = 15_000;
-
-/** Whether what holds a request back is one of our own limits: others go out meanwhile, and a turn comes. */
-export function isOwnLimit(heldBy: HeldBy | undefined): boolean {
-  return heldBy === "rate" || heldBy === "concurrency";
-}
 
 /** How long a request may wait in place for the gate, in milliseconds. */
 export function waitAtGateMsMax(

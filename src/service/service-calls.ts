@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/event-log.ts";
-import { subjectOf } from "../core/gate.ts";
+import { requestSubject } from "../core/gate.ts";
 import { createSparingLog } from "../core/sparing-log.ts";
 import { readPage, readUpdated } from "./answer.ts";
 import { type Answer, type Call, Caller } from "./call.ts";
@@ -79,7 +79,7 @@ export class ServiceCalls {
     }
     const isCount = target.count;
     const { operation, key } = target;
-    const subject = subjectOf({ ...target.query, operation, key });
+    const subject = requestSubject({ ...target.query, operation, key });
     const sent = { operation, url, subject, isCount, body, idempotencyKey, ifMatch };
     const goesOn = extras.goesOn === true || factsOf(operation).method === "PUT";
     const call: Call = { ...sent, goesOn, maySend, untilSent, pass, timeoutMs, signal };
@@ -112,7 +112,7 @@ export class ServiceCalls {
     const { timeoutMs, pageSizeWish } = limits;
     const firstUrl = this.#url({ operation, query });
     const schema = itemSchemas[operation];
-    const subject = subjectOf({ ...query, operation });
+    const subject = requestSubject({ ...query, operation });
     const isShortened = (query.select ?? []).length > 0;
     return {
       operation,

@@ -20,6 +20,7 @@ import {
   type HeldBy,
   type Hold,
   healthOf,
+  isOwnLimit,
   type Pass,
 } from "../core/gate.ts";
 import { Gathered } from "../core/gathered.ts";
@@ -234,7 +235,7 @@ export class ServiceGate implements Gate {
   #jittered({ heldBy, waitMs }: Hold): Hold {
     const share = heldBy === "throttle" ? 0.05 : 0.25;
     // Turns lie apart by themselves, and who comes late leaves its own unused.
-    const mostMs = heldBy === "rate" || heldBy === "concurrency" ? turnJitterMsMax : jitterMsMax;
+    const mostMs = isOwnLimit(heldBy) ? turnJitterMsMax : jitterMsMax;
     const rangeMs = Math.min(mostMs, Math.max(share * waitMs, 20));
     return { heldBy, waitMs: Math.ceil(waitMs + rangeMs * (this.#parts.random ?? Math.random)()) };
   }

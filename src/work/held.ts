@@ -2,10 +2,10 @@
 // or ends as missed when its start-by time passes meanwhile. Called before a start, and after a request that was held back.
 
 import { systemClock } from "../core/clock.ts";
-import { type Hold, isHold, type Pass, subjectOf } from "../core/gate.ts";
+import { type Hold, isHold, isOwnLimit, type Pass, requestSubject } from "../core/gate.ts";
 import { tellHold } from "../service/call-failure.ts";
 import { inRepository } from "../service/request-url.ts";
-import { isOwnLimit, waitToGoOnMsMax } from "../service/retry.ts";
+import { waitToGoOnMsMax } from "../service/retry.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Task } from "../tasks/task.ts";
 import type { WorkParts } from "./parts.ts";
@@ -40,10 +40,8 @@ export async function heldBack(task: Task, parts: WorkParts, moment: Moment): Pr
     hold = await parts.held(task.service);
   }
   if (hold === undefined) return undefined;
-  const isSure = hold.heldBy === "throttle";
   // Whoever probes now needs a moment; the others look again after it.
-  const waitMs = Math.max(hold.waitMs, probeWaitMs, 1_000);
-  return waitOrMiss(task, { ...moment, waitMs, isSure, why: tellHold({ ...hold, waitMs }) });
+  return waitAtGate(task, { ...hold, waitMs: Math.max(hold.waitMs, probeWaitMs, 1_000) }, moment);
 }
 
 /** The step of a task after a request that was refused for now: by the service (429), or by our own gate. */
@@ -57,7 +55,7 @@ export function waitAfter(task: Task, error: ServiceError, moment: Moment): Step
  * to be read anew after a sleep, which would take the place. Or what holds it back for longer.
  */
 export async function placeAfterLook(task: Task, parts: WorkParts): Promise<Pass | Hold> {
-  const subject = subjectOf({ ...task, key: task.target });
+  const subject = requestSubject({ ...task, key: task.target });
   for (let waitedMs = 0; ; ) {
     const answer = await parts.enter(task.service, { isRead: false, subject });
     if (!isHold(answer)) return answer;

@@ -2,9 +2,9 @@
 // verify-activation.ts and verify-deletion.ts, which know what the effect looks like and how a task ends. Sends nothing else.
 //
 //   it shows the effect ─▶ effect     not yet ─▶ again     not when it could not come any more ─▶ none     unreadable ─▶ again, for 5 min ─▶ unreadable
+import { isOwnLimit } from "../core/gate.ts";
 import type { SyncJob, SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
-import { isOwnLimit } from "../service/retry.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { Task } from "../tasks/task.ts";

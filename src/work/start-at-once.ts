@@ -2,7 +2,7 @@
 // One step of Redis permits it, with a place at the service's gate, one more ends it. Called by process-task.ts before the steps one by one, which have the
 // same rules: whatever stands in the way here (a lease, a redelivery, a Redis that must be looked at) is told apart there.
 import { createDeadline } from "../core/clock.ts";
-import { subjectOf } from "../core/gate.ts";
+import { requestSubject } from "../core/gate.ts";
 import type { Task } from "../tasks/task.ts";
 import { activatesFirst } from "./activate-first.ts";
 import { waitAtGate } from "./held.ts";
@@ -25,7 +25,7 @@ export async function startAtOnce(task: Task, parts: WorkParts, owner: string): 
     slotMs: task.slotMs,
     leaseMs: task.kind === "run" && policy.overlap !== "allow" ? leaseMs : undefined,
     notesFeed: task.kind === "run",
-    entrance: parts.entrance(task.service, subjectOf({ ...task, key: task.target })),
+    entrance: parts.entrance(task.service, requestSubject({ ...task, key: task.target })),
   });
   if (answer === undefined) return undefined;
   if ("hold" in answer) {

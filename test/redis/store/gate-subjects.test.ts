@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
-import { type ExchangeEnding, isHold, type Pass, subjectOf } from "../../../src/core/gate.ts";
+import { type ExchangeEnding, isHold, type Pass, requestSubject } from "../../../src/core/gate.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { ServiceGate } from "../../../src/store/service-gate.ts";
 import { redisForTest } from "../../support/redis.ts";
@@ -17,7 +17,7 @@ afterAll(() => store.close());
 const good: ExchangeEnding = { kind: undefined, retryAfterMs: undefined };
 const failed: ExchangeEnding = { kind: "server", retryAfterMs: undefined };
 const [sick, sickToo, well] = ["GetApprovals", "GetTriggers", "GetSyncJobById"].map((operation) =>
-  subjectOf({ repository: "HR", operation }),
+  requestSubject({ repository: "HR", operation }),
 );
 
 function gateOf(service: string, probeEveryMs: number): ServiceGate {
