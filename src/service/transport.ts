@@ -2,8 +2,8 @@
 // Never follows a redirect, never repeats a request, never throws for what the network or the service did.
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
-import type { Socket } from "node:net";
 import got, { type PlainResponse, type Request, RequestError, TimeoutError } from "got";
+import { freshWay, type KeptAgents, keptWay, NoConnection, type Way } from "./connection.ts";
 import type { Timeouts } from "./service-options.ts";
 import { type TlsFiles, TlsFilesError, type TlsMaterial } from "./tls-files.ts";
 import { isClientRefusal } from "./tls-hint.ts";
@@ -14,11 +14,11 @@ export interface Exchange {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /** A connection of its own, closed afterwards: so that a stale reused socket cannot blur "surely not sent". */
+  /** Over a connection of its own, opened before and closed afterwards: so that a stale reused socket cannot blur "surely not sent". */
   readonly isFresh: boolean;
   readonly timeouts: Timeouts;
   readonly bodyBytesMax: number;
-  /** Asked once the connection stands, right before the first byte of a request without a body; `false` ends it unsent. Not asked for a GET. */
+  /** Asked once the fresh connection stands, right before the first byte; `false` ends it unsent. */
   readonly maySend?: (() => boolean) | undefined;
   readonly signal: AbortSignal;
 }
@@ -63,17 +63,17 @@ const client = got.extend({
 });
 
 interface Agents {
-  readonly http: HttpAgent;
-  readonly https: HttpsAgent;
+  readonly kept: KeptAgents;
+  readonly fresh: HttpsAgent;
 }
 
 /** Sends requests over a bounded set of kept connections, or each over its own. */
 export class Transport {
   readonly #keeping: { readonly keepAlive: true; readonly maxSockets: number; readonly maxFreeSockets: number };
   readonly #tls: TlsFiles | undefined;
-  #kept: Agents;
-  /** Keeps none: each request opens a connection and closes it. One for all, so that TLS sessions are resumed. */
-  #fresh: Agents = { http: new HttpAgent({ keepAlive: false }), https: new HttpsAgent({ keepAlive: false }) };
+  #kept: KeptAgents;
+  /** Opens the connections that are not kept. One for all, so that TLS sessions are resumed. */
+  #fresh = new HttpsAgent();
   #material: TlsMaterial | undefined;
 
   /** @param maxSockets connections for reads that may be open at a time. @param tls certificates, where they are not Node's own. */
@@ -88,20 +88,23 @@ export class Transport {
     const stop = new AbortController();
     const onAbort = () => stop.abort();
     if (exchange.signal.aborted) return { ...notSent, headers: noHeaders };
-    const agent = await this.#agents(exchange);
-    if ("why" in agent) return { ...badFiles, why: agent.why, headers: noHeaders };
+    const agents = await this.#agents(exchange);
+    if ("why" in agents) return { ...badFiles, why: agents.why, headers: noHeaders };
     exchange.signal.addEventListener("abort", onAbort, { once: true });
     if (exchange.signal.aborted) onAbort();
-    const stream = client.stream(exchange.url, toGotOptions(exchange, agent, stop.signal));
-    const gate =
-      exchange.method === "GET" || exchange.body !== undefined ? undefined : holdBack(stream, exchange, stop);
+    let way: Way | undefined;
     try {
+      way = exchange.isFresh ? await freshWay(agents.fresh, exchange, stop) : keptWay(agents.kept);
+      const stream = client.stream(exchange.url, { ...toGotOptions(exchange, stop.signal), ...way.options });
+      // Without a body to send, nothing goes out before this.
+      if (exchange.method !== "GET" && exchange.body === undefined) stream.end();
       return await readAnswer(stream, exchange, stop);
     } catch (error) {
       // Some servers say nothing of a certificate that they do not like: they reset.
       this.#tls?.expire();
-      return toFailure(error, { exchange, signal: stop.signal, isHeldBack: gate?.isOpen === false });
+      return toFailure(error, { exchange, signal: stop.signal, isHeldBack: way?.isOpen !== true });
     } finally {
+      way?.socket?.destroy();
       exchange.signal.removeEventListener("abort", onAbort);
     }
   }
@@ -121,14 +124,14 @@ export class Transport {
           if (this.#material !== undefined) retire(this.#kept.https);
           this.#material = material;
           this.#kept = { ...this.#kept, https: new HttpsAgent({ ...this.#keeping, ...material }) };
-          this.#fresh = { ...this.#fresh, https: new HttpsAgent({ keepAlive: false, ...material }) };
+          this.#fresh = new HttpsAgent({ ...material });
         }
       } catch (error) {
         if (error instanceof TlsFilesError) return { why: error.message };
         throw error;
       }
     }
-    return exchange.isFresh ? this.#fresh : this.#kept;
+    return { kept: this.#kept, fresh: this.#fresh };
   }
 }
 
@@ -163,13 +166,12 @@ async function readAnswer(stream: Request, exchange: Exchange, stop: AbortContro
   return { type: "answer", status: head.statusCode, headers: toHeaders(head), text };
 }
 
-function toGotOptions(exchange: Exchange, agent: Agents, signal: AbortSignal) {
+function toGotOptions(exchange: Exchange, signal: AbortSignal) {
   const { timeouts } = exchange;
   return {
     method: exchange.method,
     headers: exchange.headers,
     ...(exchange.body === undefined ? {} : { body: exchange.body }),
-    agent,
     signal,
     timeout: {
       lookup: timeouts.lookupMs,
@@ -184,25 +186,6 @@ function toGotOptions(exchange: Exchange, agent: Agents, signal: AbortSignal) {
   } as const;
 }
 
-/**
- * Holds a request without a body back until its connection stands: its first byte leaves when the stream is ended, and not before.
- * So the last look at the clock comes after everything that may take long, and what fails before it surely was not sent.
- */
-function holdBack(stream: Request, { url, maySend }: Exchange, stop: AbortController): { readonly isOpen: boolean } {
-  const gate = { isOpen: false };
-  const open = () => {
-    if (maySend?.() === false) return stop.abort();
-    gate.isOpen = true;
-    stream.end();
-  };
-  stream.once("request", (request) => {
-    request.once("socket", (socket: Socket) =>
-      socket.once(url.protocol === "https:" ? "secureConnect" : "connect", open),
-    );
-  });
-  return gate;
-}
-
 interface FailureContext {
   readonly exchange: Exchange;
   readonly signal: AbortSignal;
@@ -211,6 +194,7 @@ interface FailureContext {
 }
 
 function toFailure(error: unknown, { exchange, signal, isHeldBack }: FailureContext): ExchangeResult {
+  if (error instanceof NoConnection) return notConnected(error.code, signal);
   // Only got's own errors speak of the exchange; anything else is a bug and goes up as it is.
   if (!(error instanceof RequestError)) throw error;
   const head = { status: error.response?.statusCode, headers: toHeaders(error.response) };
@@ -218,6 +202,11 @@ function toFailure(error: unknown, { exchange, signal, isHeldBack }: FailureCont
   const code = error instanceof TimeoutError ? `ETIMEDOUT (${error.event})` : error.code;
   if (signal.aborted) return { type: "failure", failure: "aborted", sent, code: "ABORTED", ...head };
   return { type: "failure", failure: sent === "no" ? "unreachable" : "lost", sent, code, ...head };
+}
+
+function notConnected(code: string, { aborted }: AbortSignal): ExchangeResult {
+  const nothing = { type: "failure", sent: "no", status: undefined, headers: noHeaders } as const;
+  return aborted ? { ...nothing, failure: "aborted", code: "ABORTED" } : { ...nothing, failure: "unreachable", code };
 }
 
 /** True while no byte of the request can have left: no answer, no upload, and no connection that was ready to take it. */

@@ -1,6 +1,6 @@
 // A real HTTP server on 127.0.0.1 for the tests of the client: it records what arrives and answers what the test says.
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 import { type ServiceOptions, SyncService, staticToken } from "../../../src/service/client.ts";
@@ -18,6 +18,7 @@ export interface TestServer {
   readonly url: string;
   readonly port: number;
   readonly seen: Seen[];
+  readonly server: Server;
 }
 
 export type Answering = (request: Seen, response: ServerResponse, raw: IncomingMessage) => void;
@@ -41,7 +42,7 @@ export async function startServer(answer: Answering): Promise<TestServer> {
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, port, seen };
+  return { url: `http://127.0.0.1:${port}`, port, seen, server };
 }
 
 export function json(response: ServerResponse, body: unknown, status = 200): void {
