@@ -6,7 +6,7 @@ import { once } from "node:events";
 import type { Agent as HttpAgent } from "node:http";
 import type { Agent as HttpsAgent } from "node:https";
 import { connect, isIP, Socket } from "node:net";
-import { withDeadline } from "../core/clock.ts";
+import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Timeouts } from "./service-options.ts";
 
 /** Who opens and keeps connections, by the URL's scheme. */
@@ -15,11 +15,15 @@ export interface KeptAgents {
   readonly https: HttpsAgent;
 }
 
-/** How a request gets to its connection: options for got. `isOpen`: it may have got there; `socket`: its own, for whoever made the way to destroy. */
+/**
+ * How a request gets to its connection: options for got. `isOpen`: it may have got there; `leftMs`: of the time for the whole exchange;
+ * `socket`: its own, for whoever made the way to destroy.
+ */
 export interface Way {
   readonly options: { readonly agent: KeptAgents } | { readonly createConnection: () => Socket };
   readonly socket?: Socket;
   readonly isOpen: boolean;
+  readonly leftMs: number;
 }
 
 /** The connection does not stand. `code`: that of Node or OpenSSL, or which part of it took too long. */
@@ -41,8 +45,8 @@ interface Wanted {
 }
 
 /** The way over connections that are kept, and shared by whoever asks. */
-export function keptWay(agent: KeptAgents): Way {
-  return { options: { agent }, isOpen: true };
+export function keptWay(agent: KeptAgents, { requestMs }: Timeouts): Way {
+  return { options: { agent }, isOpen: true, leftMs: requestMs };
 }
 
 /**
@@ -50,8 +54,10 @@ export function keptWay(agent: KeptAgents): Way {
  * @throws NoConnection
  */
 export async function freshWay(agent: HttpsAgent, wanted: Wanted, stop: AbortController): Promise<Way> {
-  const socket = await openConnection(agent, wanted, stop.signal);
-  const way = { options: { createConnection: take }, socket, isOpen: false };
+  const untilMs = systemClock.monotonicMs() + wanted.timeouts.requestMs;
+  const socket = await openConnection(agent, wanted, { untilMs, signal: stop.signal });
+  const leftMs = Math.max(untilMs - systemClock.monotonicMs(), 1);
+  const way = { options: { createConnection: take }, socket, isOpen: false, leftMs };
   // The last look at the clock comes after everything that may take long.
   function take(): Socket {
     if (socket.destroyed) throw new NoConnection("ECONNRESET");
@@ -65,7 +71,13 @@ export async function freshWay(agent: HttpsAgent, wanted: Wanted, stop: AbortCon
   return way;
 }
 
-async function openConnection(agent: HttpsAgent, { url, timeouts }: Wanted, signal: AbortSignal): Promise<Socket> {
+/** When the whole exchange must be over, on the monotonic clock, and what ends it earlier. */
+interface Patience {
+  readonly untilMs: number;
+  readonly signal: AbortSignal;
+}
+
+async function openConnection(agent: HttpsAgent, { url, timeouts }: Wanted, patience: Patience): Promise<Socket> {
   const isTls = url.protocol === "https:";
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const isName = isIP(host) === 0;
@@ -73,9 +85,9 @@ async function openConnection(agent: HttpsAgent, { url, timeouts }: Wanted, sign
   // Until the request listens, and after it has ended, nobody does: an error that no one hears would end the process.
   socket.on("error", () => {});
   try {
-    if (isName) await come(socket, { event: "lookup", withinMs: timeouts.lookupMs, signal });
-    await come(socket, { event: "connect", withinMs: timeouts.connectMs, signal });
-    if (isTls) await come(socket, { event: "secureConnect", withinMs: timeouts.secureConnectMs, signal });
+    if (isName) await come(socket, { event: "lookup", limitMs: timeouts.lookupMs, patience });
+    await come(socket, { event: "connect", limitMs: timeouts.connectMs, patience });
+    if (isTls) await come(socket, { event: "secureConnect", limitMs: timeouts.secureConnectMs, patience });
     return socket;
   } catch (error) {
     socket.destroy();
@@ -94,14 +106,16 @@ function openTls(agent: HttpsAgent, url: URL, host: string): Socket {
 
 interface Part {
   readonly event: "lookup" | "connect" | "secureConnect";
-  readonly withinMs: number;
-  readonly signal: AbortSignal;
+  readonly limitMs: number;
+  readonly patience: Patience;
 }
 
 /** Waits for the next part of a connection that comes up. */
-async function come(socket: Socket, { event, withinMs, signal }: Part): Promise<void> {
+async function come(socket: Socket, { event, limitMs, patience }: Part): Promise<void> {
   // What failed right after the part before was told when nobody listened.
   if (socket.errored !== null) throw socket.errored;
+  const { untilMs, signal } = patience;
+  const withinMs = Math.min(limitMs, untilMs - systemClock.monotonicMs());
   await withDeadline(once(socket, event, { signal }), withinMs, () => new NoConnection(`ETIMEDOUT (${event})`));
 }
 

@@ -94,8 +94,8 @@ export class Transport {
     if (exchange.signal.aborted) onAbort();
     let way: Way | undefined;
     try {
-      way = exchange.isFresh ? await freshWay(agents.fresh, exchange, stop) : keptWay(agents.kept);
-      const stream = client.stream(exchange.url, { ...toGotOptions(exchange, stop.signal), ...way.options });
+      way = exchange.isFresh ? await freshWay(agents.fresh, exchange, stop) : keptWay(agents.kept, exchange.timeouts);
+      const stream = client.stream(exchange.url, { ...toGotOptions(exchange, way, stop.signal), ...way.options });
       // Without a body to send, nothing goes out before this.
       if (exchange.method !== "GET" && exchange.body === undefined) stream.end();
       return await readAnswer(stream, exchange, stop);
@@ -166,7 +166,7 @@ async function readAnswer(stream: Request, exchange: Exchange, stop: AbortContro
   return { type: "answer", status: head.statusCode, headers: toHeaders(head), text };
 }
 
-function toGotOptions(exchange: Exchange, signal: AbortSignal) {
+function toGotOptions(exchange: Exchange, { leftMs }: Way, signal: AbortSignal) {
   const { timeouts } = exchange;
   return {
     method: exchange.method,
@@ -181,7 +181,7 @@ function toGotOptions(exchange: Exchange, signal: AbortSignal) {
       send: timeouts.sendMs,
       response: timeouts.responseMs,
       read: timeouts.readMs,
-      request: timeouts.requestMs,
+      request: leftMs,
     },
   } as const;
 }
