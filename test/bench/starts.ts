@@ -3,7 +3,8 @@
 // Every contender is a process of its own, on the same private Redis and the same fake service (a process too), with the same
 // concurrency. They take turns: A B C A B C …, each round a bulk of tasks added by this process; a round ends when the
 // queue holds all of them as completed, which for Syncline is after the outcome stands in the history and in the log.
-// Ratios are of the medians. `bare`: got as it is, with kept connections. `bare-fresh`: got with one connection a request; Syncline opens one for each, too, before the request is made.
+// Ratios are of the medians. `bare`: got as it is, with kept connections. `bare-fresh`: got with one connection a request.
+// Syncline opens one for each start, too, but before the request is made.
 import { parseArgs } from "node:util";
 import { Queue } from "bullmq";
 import { Redis } from "ioredis";
