@@ -76,16 +76,14 @@ async function house({ lost = "unknown", follow, onUnknown = "verify", unknown, 
   const { sentAtMs = 0 } = (await journal.entry(id)) ?? {};
   if (lost !== "silent") await journal.answerLost(id, { kind: lost, detail: "lost", atMs: sentAtMs + 50 });
   const policy = testPolicy({ onUnknown, follow: { ...testPolicy().follow, ...follow } });
-  let workers = 0;
   return {
     ...{ asked, read },
     /** What a look at that time comes to. */
     at: async (afterMs: number) => {
       nowMs = sentAtMs + afterMs;
-      workers += 1;
-      const claim = { owner: `worker ${workers}`, entry: await journal.claim(id, `worker ${workers}`) };
+      const claim = { owner: `at ${afterMs}`, entry: await journal.claim(id, `at ${afterMs}`) };
       const step = await verifyStart(task, policy, { parts, claim });
-      return { short: told(step), ending: "ending" in step ? step.ending : undefined, step };
+      return { short: told(step), ending: "ending" in step ? step.ending : undefined };
     },
     /** A walk that begins at that time, and finds one activity that began at `began`. */
     walk: async (afterMs: number, { began, whole = true }: { began?: number; whole?: boolean } = {}) => {
@@ -95,11 +93,8 @@ async function house({ lost = "unknown", follow, onUnknown = "verify", unknown, 
       await book.walked(feed, { startedAtMs: sentAtMs + afterMs, count: found.length, whole });
     },
     state: async () => (await journal.entry(id))?.state,
-    /** From when on somebody wants a whole walk; undefined where nobody does. */
-    wholeWantedMs: async () => {
-      const { wholeWantedAtMs } = await book.status(feed);
-      return wholeWantedAtMs === undefined ? undefined : wholeWantedAtMs - sentAtMs;
-    },
+    /** From when on somebody wants a whole walk; NaN where nobody does. */
+    wholeWantedMs: async () => ((await book.status(feed)).wholeWantedAtMs ?? Number.NaN) - sentAtMs,
   };
 }
 
@@ -164,10 +159,10 @@ describe("a start without an answer is looked for", () => {
   it("in the whole list only where its absence would show something, and not before", async () => {
     const plain = await house();
     await plain.at(verifyForMs);
-    expect(await plain.wholeWantedMs()).toBeUndefined();
+    expect(await plain.wholeWantedMs()).toBeNaN();
     const whole = await house({ follow: vouched });
     await whole.at(vouchedMs - 1);
-    expect(await whole.wholeWantedMs()).toBeUndefined();
+    expect(await whole.wholeWantedMs()).toBeNaN();
     await whole.at(vouchedMs);
     expect(await whole.wholeWantedMs()).toBe(vouchedMs);
   });
