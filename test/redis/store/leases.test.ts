@@ -152,6 +152,8 @@ describe("a lease that is taken over from a holder that the queue will not work 
     await leases.acquire(holder, me, 60_000);
     expect(await leases.takeOver(heir, me, { ...over, holder: "before" })).toBe(holder.id);
     expect(await leases.takeOver(heir, "another", { ...over, holder: holder.id })).toBeUndefined();
+    await journal.beginSending(heir, me, intent);
+    expect(await leases.takeOver(heir, me, { ...over, holder: holder.id })).toBeUndefined();
     expect(await leases.holder(heir)).toBe(holder.id);
   });
 });
