@@ -52,6 +52,13 @@ describe("a start", () => {
     expect(await permission(startByMs)).toBe("permitted");
   });
 
+  it("waits while this process does not trust Redis, whatever the watch says", async () => {
+    watch.isOpen = false;
+    expect(await permission(startByMs)).toBe("hold");
+    watch.isOpen = true;
+    expect(await permission(startByMs)).toBe("permitted");
+  });
+
   it.each([
     ["another server process", { runId: "another" }],
     ["a term that this process has not seen", { term: "another" }],
