@@ -70,9 +70,9 @@ describe("a start", () => {
 
   it("waits for three seconds of a new term where it was due before it", async () => {
     const nowMs = await redisTimeMs(store);
-    await note({ since: nowMs });
-    expect(await permission(nowMs - 1)).toBe("hold");
-    expect(await permission(nowMs)).toBe("permitted");
+    await note({ since: nowMs + 600_000 });
+    expect(await permission(nowMs + 599_999)).toBe("hold");
+    expect(await permission(nowMs + 600_000)).toBe("permitted");
     await note({ since: nowMs - 3_001 });
     expect(await permission(nowMs - 60_000)).toBe("permitted");
   });
@@ -97,4 +97,17 @@ describe("a start", () => {
     expect(await permission(1, fromMs - 1)).toBe("permitted");
     expect(await permission(1, fromMs)).toBe("loss");
   });
+});
+
+it("a server process that went back to what it knew a minute ago is another Redis: what was written since is lost", async () => {
+  const begunMs = await redisTimeMs(store);
+  // Terms are named after the millisecond in which they begin.
+  await expect.poll(() => redisTimeMs(store)).toBeGreaterThan(begunMs);
+  const nowMs = await redisTimeMs(store);
+  await note({ stamp: nowMs - 60_000 });
+  const { isAnother, losses } = await watch.beat();
+  expect(isAnother).toBe(true);
+  expect(losses).toEqual([{ kind: "went-back", fromMs: nowMs - 65_000, untilMs: expect.any(Number) }]);
+  expect(losses[0]?.untilMs).toBeGreaterThan(nowMs - 60_000);
+  expect(await permission(startByMs)).toBe("hold");
 });
