@@ -144,7 +144,6 @@ if ARGV[3] ~= '' then
   if before <= now then word = 'throttled' end
 end
 if ARGV[2] == 'failing' then
-  if gate.failures == 0 and not open then gate.sick = '' end
   -- More than these few are as good as anything: 17 characters each.
   local isNew = ARGV[10] ~= '' and not isSick(gate, ARGV[10]) and #gate.sick < 1000
   if isNew then

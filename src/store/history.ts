@@ -76,7 +76,6 @@ if entry[1] == 'settled' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return 'over'
 end
 if entry[1] ~= 'settled' and ARGV[5] ~= '' and (entry[1] ~= ARGV[5] or (ARGV[6] ~= '' and entry[2] ~= ARGV[6])) then
-  if answered then redis.call('HSET', KEYS[4], 'state', 'answered', 'answeredAtMs', answered) end
   return 'moved-on'
 end
 letGo()
@@ -113,7 +112,7 @@ return redis.call('HGET', KEYS[1], ARGV[1])`);
 export interface SettleFrom {
   readonly state: Exclude<StartState, "settled">;
   readonly owner?: string;
-  /** The service's answer is the outcome: a start that is still `sending`, or that Redis has forgotten, is answered in the same step. With `state: "answered"` only. */
+  /** The service's answer is the outcome: a start that is still `sending`, or that Redis has forgotten, is answered in the same step. With `state: "answered"` and no owner only. */
   readonly isAnswer?: true;
 }
 

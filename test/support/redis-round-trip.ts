@@ -148,7 +148,7 @@ export async function useEverything(house: House): Promise<void> {
 }
 
 /** What sinks, the failed list and the record of changes do. */
-async function useSinks({ store, target, log }: House): Promise<void> {
+export async function useSinks({ store, target, log }: House): Promise<void> {
   const queues = new NoticeQueues(target, log);
   const process = async ({ notice }: Delivery): Promise<DeliveryVerdict> =>
     notice.id === "bad" ? { verdict: "failed", reason: "no" } : { verdict: "later", reason: "full", afterMs: 50 };

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PrivateRedis } from "../../../scripts/redis.mjs";
 import { isRedisOutage, openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import { aclCommands } from "../../support/redis-acl.ts";
-import { type House, openHouse, useEverything } from "../../support/redis-round-trip.ts";
+import { type House, openHouse, useEverything, useSinks } from "../../support/redis-round-trip.ts";
 import { clientOf, ownFolder, startServer, until } from "../../support/redis-servers.ts";
 
 const ranges = ["0 5460", "5461 10922", "10923 16383"];
@@ -73,6 +73,8 @@ describe("a Redis Cluster", () => {
     };
     const leaving = await openHouse({ url: url.replace("//syncline:", "//leaving:"), prefix: "{syncline}" });
     expect(await connections()).toBeGreaterThan(0);
+    // The worker of a sink comes and goes, too.
+    await useSinks(leaving);
     await leaving.stop();
     await until(connections, (count) => count === 0);
   });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createRecorder } from "../../../src/outcome/recorder.ts";
 import { History } from "../../../src/store/history.ts";
+import { leaseKey } from "../../../src/store/leases.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { testOutcome } from "../../support/outcomes.ts";
@@ -87,5 +88,16 @@ describe("the history", () => {
     expect(await history.record(outcome, { state: "answered" })).toBe("recorded");
     expect((await journal.claim("moved", "late")).state).toBe("settled");
     expect(await history.record(outcome, { state: "answered" })).toBe("stands");
+  });
+
+  it("takes none of a task for which others stand, and gives its sync job back all the same", async () => {
+    const journal = new StartJournal(store);
+    const outcome = testOutcome({ taskId: "masks" });
+    await journal.claim("masks", "me");
+    await store.redis.set(leaseKey(store, outcome), "masks");
+    await journal.expanded("masks", ["one", "two"]);
+    expect(await history.record(outcome)).toBe("stands");
+    expect(await history.outcome("masks")).toBeUndefined();
+    expect(await store.redis.exists(leaseKey(store, outcome))).toBe(0);
   });
 });

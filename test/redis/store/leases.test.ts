@@ -139,12 +139,15 @@ describe("a lease that is taken over from a holder that the queue will not work 
     expect(await leases.holder(heir)).toBe(heir.id);
   });
 
-  it("is left to one of whose requests nobody knows: without an entry, or with a newer version's", async () => {
+  it("is left to one of whose requests nobody knows: without an entry while it is not over, or with a newer version's", async () => {
     const heir = await claimed("unread-heir", "unread");
     await store.redis.set(leaseKey(store, heir), "unread");
     expect(await leases.takeOver(heir, me, { ...gone, holder: "unread" })).toBe("unread");
     await store.redis.hset(store.key("start", "unread"), "v", "2", "state", "claimed");
     expect(await leases.takeOver(heir, me, { ...over, holder: "unread" })).toBe("unread");
+    await store.redis.del(store.key("start", "unread"));
+    expect(await leases.takeOver(heir, me, { ...over, holder: "unread" })).toBe(heir.id);
+    expect(await journal.entry("unread")).toBeUndefined();
   });
 
   it("is left to whoever has it by now, and goes to nobody who has lost the claim", async () => {
@@ -152,6 +155,8 @@ describe("a lease that is taken over from a holder that the queue will not work 
     await leases.acquire(holder, me, 60_000);
     expect(await leases.takeOver(heir, me, { ...over, holder: "before" })).toBe(holder.id);
     expect(await leases.takeOver(heir, "another", { ...over, holder: holder.id })).toBeUndefined();
+    await journal.beginSending(heir, me, intent);
+    expect(await leases.takeOver(heir, me, { ...over, holder: holder.id })).toBeUndefined();
     expect(await leases.holder(heir)).toBe(holder.id);
   });
 });

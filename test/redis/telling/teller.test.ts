@@ -201,6 +201,26 @@ describe("an event that only a newer version can read", () => {
     expect(log.named("telling.dropped")).toEqual([]);
   });
 
+  it("stays for ten minutes: a rolling upgrade may take as long", async () => {
+    const [seconds] = await store.redis.time();
+    await store.redis.xadd(stream(), `${(Number(seconds) - 570) * 1_000}-0`, "o", newer("from-tomorrow"));
+    await expect(look(tellerOf("older"))).rejects.toThrow(NewerVersionError);
+    expect(await streamLength()).toBe(1);
+  });
+
+  it("is left to another replica at once: whoever cannot read it lets go of the lease", async () => {
+    await store.redis.xadd(stream(), "*", "o", newer("from-tomorrow"));
+    const older = tellerOf("older");
+    await older.start();
+    const book = new TellingBook(store);
+    try {
+      await log.until(({ event }) => event === "telling.failing");
+      await expect.poll(() => book.take("newer", 60_000), { timeout: 4_000 }).toBe(true);
+    } finally {
+      await older.stop();
+    }
+  });
+
   it("is passed over after ten minutes, and counted: else nobody would be told of anything any more after a way back", async () => {
     const [seconds] = await store.redis.time();
     await store.redis.xadd(stream(), `${(Number(seconds) - 601) * 1_000}-0`, "o", newer("from-tomorrow"));

@@ -110,6 +110,16 @@ describe("an activation that is looked at", () => {
     expect(told(await step())).toBe("unknown none answer-lost");
   });
 
+  it("has no patience with a service that is not configured any more", async () => {
+    const { sentBy, task, parts, journal, later } = await house({ reads: [shows("On")], posts: [] });
+    await sentBy("lost");
+    const removed = { ...parts, service: () => undefined };
+    const step = async () => stepActivate(task, removed, { owner: "me", entry: await journal.claim(task.id, "me") });
+    expect(told(await step())).toBe("snooze");
+    later(11_000);
+    expect(told(await step())).toBe("unknown none answer-lost");
+  });
+
   it("asks for the properties that the mapping names", async () => {
     const { urls, through } = await house({ reads: [shows("On")], posts: [status(200)], select: ["state", "name"] });
     await through();
@@ -160,6 +170,13 @@ describe("an activation whose answer got lost, by onUnknown", () => {
     const policy = { onUnknown: "retry" } as const;
     const { asked, through } = await house({ reads: [shows("On")], posts: [reset], policy });
     expect(told(await through())).toBe("succeeded direct seen-active");
+    expect(postsOf(asked)).toBe(1);
+  });
+
+  it("retry: is not sent again when it was answered, although it is not active", async () => {
+    const policy = { onUnknown: "retry" } as const;
+    const { asked, through } = await house({ reads: [shows("Off")], posts: [status(200)], policy });
+    expect(told(await through())).toBe("failed direct not-active");
     expect(postsOf(asked)).toBe(1);
   });
 

@@ -203,6 +203,18 @@ describe("a deletion whose answer got lost", () => {
     expect(told(await through())).toBe("succeeded direct deletion-confirmed");
   });
 
+  it("is unknown where its service is not configured any more, once its worker is surely dead", async () => {
+    const { sentBy, task, parts, journal, later, asked } = await house({ reads: [there], deletes: [] });
+    await sentBy("dead");
+    const removed = { ...parts, service: () => undefined };
+    const step = async () => stepDelete(task, removed, { owner: "me", entry: await journal.claim(task.id, "me") });
+    const { lastSentAtMs = 0 } = (await journal.entry(task.id)) ?? {};
+    expect(await step()).toEqual({ step: "snooze", untilMs: lastSentAtMs + 10_000 });
+    later(11_000);
+    expect(told(await step())).toBe("unknown none policy-removed");
+    expect(asked).toEqual([]);
+  });
+
   it("is not looked into with onUnknown: give-up", async () => {
     const { asked, through } = await house({ reads: [there], deletes: [reset], policy: { onUnknown: "give-up" } });
     expect(told(await through())).toBe("unknown none answer-lost");

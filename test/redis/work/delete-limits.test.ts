@@ -1,5 +1,5 @@
 // A deletion at a service with limits, over real HTTP and a real journal: the place that it needs after its guard was read.
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { Hold, Pass } from "../../../src/core/gate.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
@@ -27,9 +27,10 @@ interface Behaviour {
   readonly deletes: readonly Answer[];
   /** What the gate says to the deletion before its permission. */
   readonly enter?: (taskId: string) => Promise<Pass | Hold>;
+  readonly stopping?: AbortSignal;
 }
 
-async function house({ deletes, enter }: Behaviour) {
+async function house({ deletes, enter, stopping = new AbortController().signal }: Behaviour) {
   const there = status(200, '{"syncJobId":42,"name":"Contracts"}');
   const { asked, service } = await answeringService({ reads: [there], writes: deletes });
   tasks += 1;
@@ -49,7 +50,7 @@ async function house({ deletes, enter }: Behaviour) {
   const parts = testParts(store, {
     policy: () => testPolicy({ action: { kind: "delete", syncJob: 42, name: "Contracts" } }),
     service: () => service,
-    journal,
+    ...{ journal, stopping },
     timing: { ...defaultTiming, verifyForMs: 0, unreadableForMs: 0 },
     ...(enter === undefined ? {} : { enter: () => enter(task.id) }),
   });
@@ -79,9 +80,37 @@ it.each<Hold>([
   { heldBy: "breaker", waitMs: 1_000 },
   { heldBy: "throttle", waitMs: 1_000 },
 ])("sleeps without a permission where it waits for long, or for the service ($heldBy)", async (hold) => {
-  const { asked, step, task } = await house({ deletes: [], enter: async () => hold });
+  const enter = vi.fn(async () => hold);
+  const { asked, step, task } = await house({ deletes: [], enter });
   expect(told(await step())).toBe("snooze");
   expect(asked).toEqual(["GET"]);
+  expect(enter).toHaveBeenCalledTimes(1);
+  expect(await journal.entry(task.id)).toMatchObject({ state: "claimed", sends: 0 });
+});
+
+it("waits for fifteen seconds in all, however many turns it was told", async () => {
+  const holds: Hold[] = [
+    { heldBy: "rate", waitMs: 20 },
+    { heldBy: "rate", waitMs: 14_981 },
+  ];
+  const { asked, step } = await house({
+    deletes: [status(200, "true")],
+    enter: async () => holds.shift() ?? { leave: async () => {} },
+  });
+  expect(told(await step())).toBe("snooze");
+  expect(asked).toEqual(["GET"]);
+});
+
+it("waits no longer when its worker is told to stop", async () => {
+  const stopping = new AbortController();
+  const enter = vi.fn(async (): Promise<Hold> => {
+    stopping.abort();
+    return { heldBy: "rate", waitMs: 1 };
+  });
+  const { asked, step, task } = await house({ deletes: [], enter, stopping: stopping.signal });
+  expect(told(await step())).toBe("snooze");
+  expect(asked).toEqual(["GET"]);
+  expect(enter).toHaveBeenCalledTimes(1);
   expect(await journal.entry(task.id)).toMatchObject({ state: "claimed", sends: 0 });
 });
 

@@ -72,6 +72,20 @@ function newWorker(given: Partial<WorkParts> = {}) {
   return { queued, chained, step: (task: Task) => step(task, lastAttempt) };
 }
 
+it("a run over masks lets go of what waits for it once its tasks are queued: they may all be over by then", async () => {
+  const events: string[] = [];
+  const worker = newWorker({
+    enqueue: async () => void events.push("queued"),
+    chains: {
+      expanded: async () => void events.push("expanded"),
+      released: async ({ id }) => void events.push(`released ${id}`),
+    },
+  });
+  const task = taskOf(90_000);
+  expect(await worker.step(task)).toEqual({ verdict: "done" });
+  expect(events).toEqual(["queued", "expanded", `released ${task.id}`]);
+});
+
 describe("a run over masks whose worker is held up", () => {
   it("starts nothing any more when another one has ended it meanwhile as not started", async () => {
     const task = taskOf(1_000);

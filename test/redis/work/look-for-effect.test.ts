@@ -103,6 +103,25 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
     expect(told(await through())).toBe(took);
   });
 
+  it("is looked at with all that patience also when a look soon after it had failed", async () => {
+    const { sentBy, step, through, later } = await house({ reads: [failed, failed, effect] });
+    await sentBy("lost");
+    expect(told(await step())).toBe("snooze");
+    later(3_600_000);
+    expect(told(await step())).toBe("snooze");
+    expect(told(await through())).toBe(took);
+  });
+
+  it("is looked at for the last time when its request can be under way no more", async () => {
+    const { sentBy, step, later, journal, task, service } = await house({ reads: [none], timing: { verifyForMs: 0 } });
+    await sentBy("lost");
+    const { lastSentAtMs = 0 } = (await journal.entry(task.id)) ?? {};
+    later(3_000);
+    const untilMs = lastSentAtMs + 5_000 + service.requestTimeoutMs;
+    expect(service.requestTimeoutMs).toBeGreaterThan(0);
+    expect(await step()).toEqual({ step: "snooze", untilMs });
+  });
+
   it("waits as long where the service asks for patience only hours later", async () => {
     const { sentBy, through, later } = await house({ reads: [effect], held: { by: "throttle", forMs: 720_000 } });
     await sentBy("dead");

@@ -196,6 +196,34 @@ describe("a start whose client is closed while it is under way", () => {
   });
 });
 
+describe("a start that waits for its token when its worker is told to stop", () => {
+  it("waits no longer, sends nothing and takes its permission back", async () => {
+    const { url, arrived } = await serve(status(200));
+    const waiting: (AbortSignal | undefined)[] = [];
+    const get = (signal?: AbortSignal) =>
+      new Promise<string>((_, reject) => {
+        waiting.push(signal);
+        signal?.addEventListener("abort", () => reject(new Error("stopped")));
+      });
+    const service = new SyncService({ baseUrl: url, token: { get, renew: async () => "" } });
+    onTestFinished(() => service.close());
+    const stop = new AbortController();
+    const parts = testParts(store, { service: () => service, journal, stopping: stop.signal });
+    const task: Task = {
+      ...{ v: 1, id: "no-token", kind: "run", policy: "nightly", service: "main", repository: null, target: "42" },
+      ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999 },
+    };
+    const claim = { owner: "me", entry: await journal.claim(task.id, "me") };
+    const step = sendStart(task, { parts, claim, baseline: "", acceptedEnds: true });
+    await expect.poll(() => waiting.length).toBe(1);
+    stop.abort();
+    expect(waiting[0]?.aborted).toBe(true);
+    expect((await step).step).toBe("snooze");
+    expect(arrived()).toBe(0);
+    expect(await journal.entry(task.id)).toMatchObject({ state: "claimed", sends: 0 });
+  });
+});
+
 describe("a start whose answer is its end", () => {
   it("waits for no feed any more, although somebody who took it for lost did so in its name", async () => {
     const { url } = await serve((response) => void response.end());

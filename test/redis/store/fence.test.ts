@@ -1,0 +1,113 @@
+// What stands between a claim and its request when Redis may have lost something (src/store/watch-scripts.ts), condition by condition: what the
+// watch says is written by hand here.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { RedisWatch } from "../../../src/store/redis-watch.ts";
+import type { Permission } from "../../../src/store/start-entry.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import { journalTask as task } from "../../support/journal-task.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const target = redisForTest();
+let store: Store;
+let watch: RedisWatch;
+let journal: StartJournal;
+let starts = 0;
+
+beforeAll(async () => {
+  store = await openStore(target);
+});
+afterAll(() => store.close());
+beforeEach(async () => {
+  await store.redis.del(store.key("watch"), store.key("losses"), store.key("processes"));
+  watch = new RedisWatch(store);
+  watch.isOpen = true;
+  await watch.beat();
+  // As if it had been the same Redis for long.
+  await note({ since: 1 });
+  journal = new StartJournal(store, watch);
+});
+
+const note = (fields: Readonly<Record<string, string | number>>) => store.redis.hset(store.key("watch"), fields);
+const startByMs = 9_999_999_999_999;
+
+/** Asks for the permission of a new start in each of the three ways; they must agree. */
+async function permission(slotMs: number, startBy = startByMs): Promise<Permission | "not at once" | "disagree"> {
+  starts += 1;
+  const intent = { startByMs: startBy, slotMs };
+  const [first, again, short] = [`first-${starts}`, `again-${starts}`, `short-${starts}`];
+  await journal.claim(first, "me");
+  const answer = await journal.beginSending(task(first), "me", { ...intent, baseline: "" });
+  const unwatched = new StartJournal(store);
+  await unwatched.claim(again, "me");
+  await unwatched.beginSending(task(again), "me", { startByMs, baseline: "" });
+  const second = await journal.sendAgain(task(again), "me", { ...intent, sends: 1, sender: "me" });
+  const atOnce = await journal.sendAtOnce(task(short), "me", { ...intent, leaseMs: undefined, notesFeed: false });
+  const isSame = second === answer && (atOnce !== undefined) === (answer === "permitted");
+  return isSame ? answer : "disagree";
+}
+
+describe("a start", () => {
+  it("is permitted where all is as it was at the last beat", async () => {
+    expect(await permission(startByMs)).toBe("permitted");
+  });
+
+  it("waits while this process does not trust Redis, whatever the watch says", async () => {
+    watch.isOpen = false;
+    expect(await permission(startByMs)).toBe("hold");
+    watch.isOpen = true;
+    expect(await permission(startByMs)).toBe("permitted");
+  });
+
+  it.each([
+    ["another server process", { runId: "another" }],
+    ["a term that this process has not seen", { term: "another" }],
+    ["a term in which not every process has said yet what it remembers", { settled: "0" }],
+  ])("waits in %s", async (_what, changed) => {
+    await note(changed);
+    expect(await permission(startByMs)).toBe("hold");
+  });
+
+  it("waits for three seconds of a new term where it was due before it", async () => {
+    const nowMs = await redisTimeMs(store);
+    await note({ since: nowMs + 600_000 });
+    expect(await permission(nowMs + 599_999)).toBe("hold");
+    expect(await permission(nowMs + 600_000)).toBe("permitted");
+    await note({ since: nowMs - 3_001 });
+    expect(await permission(nowMs - 60_000)).toBe("permitted");
+  });
+
+  it.each([
+    [2_001, startByMs, "permitted"],
+    [2_000, startByMs, "loss"],
+    [500, startByMs, "loss"],
+  ] as const)(
+    "where Redis lost the time from 1,000 to 2,000: due at %i, to be started until %i, %s",
+    async (...row) => {
+      const [slotMs, startBy, becomes] = row;
+      await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
+      expect(await permission(slotMs, startBy)).toBe(becomes);
+    },
+  );
+
+  it("is not lost where it could only be started before the loss", async () => {
+    const nowMs = await redisTimeMs(store);
+    const [fromMs, untilMs] = [nowMs + 120_000, nowMs + 240_000];
+    await store.redis.zadd(store.key("losses"), untilMs, `${fromMs}:${untilMs}`);
+    expect(await permission(1, fromMs - 1)).toBe("permitted");
+    expect(await permission(1, fromMs)).toBe("loss");
+  });
+});
+
+it("a server process that went back to what it knew a minute ago is another Redis: what was written since is lost", async () => {
+  const begunMs = await redisTimeMs(store);
+  // Terms are named after the millisecond in which they begin.
+  await expect.poll(() => redisTimeMs(store)).toBeGreaterThan(begunMs);
+  const nowMs = await redisTimeMs(store);
+  await note({ stamp: nowMs - 60_000 });
+  const { isAnother, losses } = await watch.beat();
+  expect(isAnother).toBe(true);
+  expect(losses).toEqual([{ kind: "went-back", fromMs: nowMs - 65_000, untilMs: expect.any(Number) }]);
+  expect(losses[0]?.untilMs).toBeGreaterThan(nowMs - 60_000);
+  expect(await permission(startByMs)).toBe("hold");
+});

@@ -1,0 +1,66 @@
+// What a gate adds to a wait, so that not all who wait wake at once: never less than was asked for, and not much more.
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import type { ErrorKind } from "../../../src/core/error-kind.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { type Hold, isHold } from "../../../src/core/gate.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { ServiceGate } from "../../../src/store/service-gate.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const target = redisForTest();
+let store: Store;
+beforeAll(async () => {
+  store = await openStore(target);
+});
+afterAll(() => store.close());
+
+/** A gate that draws this number. */
+function gateOf(service: string, random: number, concurrencyMax?: number): ServiceGate {
+  const limits = {
+    concurrencyMax,
+    requestsPerSecond: undefined,
+    failuresMax: 1,
+    probeEveryMs: 600_000,
+    leaseMs: 1_000,
+  };
+  return new ServiceGate({ ...limits, service }, { store, clock: systemClock, log: silentLog, random: () => random });
+}
+
+/** What it is held by after a request that ended so. */
+async function heldAfter(gate: ServiceGate, ending?: { kind: ErrorKind; retryAfterMs?: number }): Promise<Hold> {
+  const pass = await gate.enter({ isRead: true });
+  if (isHold(pass)) return expect.fail("held");
+  if (ending !== undefined) await pass.leave({ retryAfterMs: undefined, ...ending });
+  const hold = await gate.enter({ isRead: true });
+  return isHold(hold) ? hold : expect.fail("not held");
+}
+
+it.each([
+  [0, 98_000, 100_000],
+  [0.999, 103_000, 105_000],
+])("a twentieth to what the service asked for, never less (%d)", async (random, least, most) => {
+  const { heldBy, waitMs } = await heldAfter(gateOf(`asked-${random}`, random), {
+    ...{ kind: "throttled", retryAfterMs: 100_000 },
+  });
+  expect(heldBy).toBe("throttle");
+  expect(waitMs).toBeGreaterThan(least);
+  expect(waitMs).toBeLessThanOrEqual(most);
+});
+
+it.each([
+  [0, 598_000, 600_000],
+  [0.999, 628_000, 630_000],
+])("half a minute at most to the wait for the next probe (%d)", async (random, least, most) => {
+  const { heldBy, waitMs } = await heldAfter(gateOf(`down-${random}`, random), { kind: "server" });
+  expect(heldBy).toBe("breaker");
+  expect(waitMs).toBeGreaterThan(least);
+  expect(waitMs).toBeLessThanOrEqual(most);
+});
+
+it.each([
+  [0, 20],
+  [0.999, 40],
+])("twenty milliseconds at least to a turn, however short the wait for it is (%d)", async (random, waitMs) => {
+  expect(await heldAfter(gateOf(`turn-${random}`, random, 1))).toEqual({ heldBy: "concurrency", waitMs });
+});

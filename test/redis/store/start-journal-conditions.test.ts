@@ -1,0 +1,184 @@
+// Each condition of the journal's scripts by itself (src/store/journal-scripts.ts), where a task on its usual way would not come by it.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { RedisWatch } from "../../../src/store/redis-watch.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import { journalTask as task } from "../../support/journal-task.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const target = redisForTest();
+let store: Store;
+let journal: StartJournal;
+
+beforeAll(async () => {
+  store = await openStore(target);
+  journal = new StartJournal(store);
+});
+afterAll(() => store.close());
+
+const startByMs = 9_999_999_999_999;
+const intent = { startByMs, baseline: "" };
+const atOnce = { startByMs, leaseMs: undefined, notesFeed: false };
+const weekMs = 7 * 86_400_000;
+
+const entryKey = (id: string) => store.key("start", id);
+const flightKey = (id: string) => store.key("in-flight", "run", "main", "", id);
+const inFlight = async (id: string) => [...(await journal.attribute(task(id), [])).inFlight.keys()];
+/** For how long Redis keeps it; negative when for ever. */
+const keptMs = (key: string) => store.redis.pttl(key);
+
+async function sent(id: string, owner = "me"): Promise<void> {
+  await journal.claim(id, owner);
+  expect(await journal.beginSending(task(id), owner, intent)).toBe("permitted");
+}
+
+describe("sending again", () => {
+  it("is refused to whoever judged an earlier request, also where the same owner sent the newer one", async () => {
+    await sent("same-owner");
+    const again = { startByMs, sends: 1, sender: "me" };
+    expect(await journal.sendAgain(task("same-owner"), "me", again)).toBe("permitted");
+    expect(await journal.sendAgain(task("same-owner"), "frozen", again)).toBe("lost-claim");
+    expect(await journal.entry("same-owner")).toMatchObject({ owner: "me", sends: 2 });
+  });
+
+  it("is refused while Redis is not the one of the last beat, and where it lost what was written then", async () => {
+    const watch = new RedisWatch(store);
+    watch.isOpen = true;
+    await sent("careful");
+    const careful = new StartJournal(store, watch);
+    const again = { startByMs, sends: 1, sender: "me" };
+    expect(await careful.sendAgain(task("careful"), "me", { ...again, slotMs: startByMs })).toBe("hold");
+    await watch.beat();
+    // As if that had been long ago: what was due before waits for a moment first.
+    await store.redis.hset(store.key("watch"), "since", 1);
+    await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
+    expect(await careful.sendAgain(task("careful"), "me", { ...again, slotMs: 1_500 })).toBe("loss");
+    expect(await careful.entry("careful")).toMatchObject({ sends: 1 });
+    expect(await careful.sendAgain(task("careful"), "me", { ...again, slotMs: startByMs })).toBe("permitted");
+    await store.redis.del(store.key("losses"));
+  });
+
+  it("begins a new time to look, and keeps when the first request went out", async () => {
+    await sent("two-times");
+    await store.redis.hset(entryKey("two-times"), "sentAtMs", 1_000, "lastSentAtMs", 1_000);
+    await journal.sendAgain(task("two-times"), "me", { startByMs, sends: 1, sender: "me" });
+    const { sentAtMs, lastSentAtMs = 0 } = (await journal.entry("two-times")) ?? {};
+    expect(sentAtMs).toBe(1_000);
+    expect(lastSentAtMs).toBeGreaterThan(1_000);
+  });
+});
+
+describe("taking a permission back", () => {
+  it("comes too late for a start that was answered, or is over: it may not go out again", async () => {
+    await sent("answered");
+    await journal.answered(task("answered"), "answer");
+    await sent("over");
+    await journal.close(task("over"), { isOver: true });
+    for (const id of ["answered", "over"]) {
+      const before = await journal.entry(id);
+      await journal.notSent(task(id), "me");
+      expect(await journal.entry(id)).toEqual(before);
+      await journal.claim(id, "me");
+      expect(await journal.beginSending(task(id), "me", intent)).toBe("lost-claim");
+    }
+  });
+
+  it("takes the start out of flight: no activity is given to it", async () => {
+    await sent("landed");
+    expect(await inFlight("landed")).toEqual(["landed"]);
+    await journal.notSent(task("landed"), "me");
+    expect(await inFlight("landed")).toEqual([]);
+  });
+
+  it("forgets for how long nobody could look: the next request has all its time before it", async () => {
+    await sent("patient");
+    await journal.heldUntil("patient", 1_000);
+    await journal.unreadable("patient", 1_000);
+    await journal.notSent(task("patient"), "me");
+    await sent("patient", "me again");
+    expect((await journal.entry("patient"))?.heldUntilMs).toBeUndefined();
+    expect(await journal.unreadable("patient", 2_000)).toBe(2_000);
+  });
+});
+
+describe("an entry", () => {
+  it("keeps when the task was claimed first, by however many, and by the short way too", async () => {
+    for (const id of ["early", "early-at-once"]) {
+      await journal.claim(id, "me");
+      await store.redis.hset(entryKey(id), "claimedAtMs", 1_000);
+    }
+    expect(await journal.claim("early", "another")).toMatchObject({ owner: "another", claimedAtMs: 1_000 });
+    expect(await journal.sendAtOnce(task("early-at-once"), "me", atOnce)).toBeDefined();
+    expect((await journal.entry("early-at-once"))?.claimedAtMs).toBe(1_000);
+  });
+
+  it("says how far the feed was known only where somebody said so", async () => {
+    await sent("unknown-feed");
+    await journal.sendAtOnce(task("unknown-at-once"), "me", atOnce);
+    for (const id of ["unknown-feed", "unknown-at-once"]) expect((await journal.entry(id))?.knownSeq).toBeUndefined();
+    await journal.claim("known-feed", "me");
+    await journal.beginSending(task("known-feed"), "me", { ...intent, knownSeq: 7 });
+    expect((await journal.entry("known-feed"))?.knownSeq).toBe(7);
+  });
+
+  it("is forgotten a month after its last step, and those in flight a week after", async () => {
+    await journal.claim("only-claimed", "me");
+    await sent("kept");
+    await journal.sendAtOnce(task("kept-at-once"), "me", atOnce);
+    for (const id of ["only-claimed", "kept", "kept-at-once"]) {
+      expect(await keptMs(entryKey(id))).toBeGreaterThan(4 * weekMs);
+      expect(await keptMs(entryKey(id))).toBeLessThan(5 * weekMs);
+    }
+    for (const id of ["kept", "kept-at-once"]) {
+      expect(await keptMs(flightKey(id))).toBeGreaterThan(weekMs - 60_000);
+      expect(await keptMs(flightKey(id))).toBeLessThanOrEqual(weekMs);
+    }
+  });
+
+  it("is made by nothing but a claim: what nobody has claimed is not closed, and what is out of flight comes back by no answer", async () => {
+    await journal.close(task("never"), { isOver: true });
+    expect(await journal.entry("never")).toBeUndefined();
+    await sent("closed");
+    await journal.close(task("closed"), { isOver: false });
+    await journal.answered(task("closed"));
+    expect(await inFlight("closed")).toEqual([]);
+    expect((await journal.entry("closed"))?.state).toBe("answered");
+  });
+});
+
+describe("whose an activity is", () => {
+  /** Starts of one sync job in flight: when each was sent, with "+" once it was answered. */
+  const flying = async (syncJob: string, starts: Readonly<Record<string, string>>) => {
+    await store.redis.hset(flightKey(syncJob), starts);
+    return async (...ids: readonly string[]) => {
+      const activities = ids.map((id) => ({ id, startedAtMs: undefined }));
+      const { taskOf } = await journal.attribute({ ...task("any"), target: syncJob }, activities);
+      return ids.map((id) => taskOf.get(id));
+    };
+  };
+
+  it("without a time is the earlier start's first, and by its name where both went out at once", async () => {
+    const ofTwo = await flying("earlier", { "a-late": "2000+", "b-early": "1000+" });
+    expect(await ofTwo("first", "second")).toEqual(["b-early", "a-late"]);
+    const ofOne = await flying("at-once", { b: "1000+", a: "1000+" });
+    expect(await ofOne("first", "second")).toEqual(["a", "b"]);
+  });
+
+  it("without a time is a start's that has none yet, also of an earlier walk", async () => {
+    const owners = await flying("walks", { one: "1000+", two: "2000+" });
+    expect(await owners("first")).toEqual(["one"]);
+    expect(await owners("second")).toEqual(["two"]);
+  });
+
+  it("is remembered for the newest thousand of a sync job", async () => {
+    const owners = await flying("busy", { one: "1000+" });
+    const ids = Array.from({ length: 1_000 }, (_, index) => `old ${index}`);
+    await owners(...ids);
+    await owners("newest");
+    const given = store.key("given", "main", "", "busy");
+    expect(await store.redis.hlen(given)).toBe(1_000);
+    expect(await store.redis.zcard(store.key("given-order", "main", "", "busy"))).toBe(1_000);
+    expect(await store.redis.hget(given, "newest")).toBe("one");
+    expect(await keptMs(given)).toBeGreaterThan(weekMs - 60_000);
+  });
+});
