@@ -170,7 +170,8 @@ function toGotOptions(exchange: Exchange, signal: AbortSignal) {
   const { timeouts } = exchange;
   return {
     method: exchange.method,
-    headers: exchange.headers,
+    // Without an agent Node knows no usual port, and would name it here.
+    headers: { host: exchange.url.host, ...exchange.headers },
     ...(exchange.body === undefined ? {} : { body: exchange.body }),
     signal,
     timeout: {
