@@ -210,13 +210,14 @@ function notConnected(code: string, { aborted }: AbortSignal): ExchangeResult {
   return aborted ? { ...nothing, failure: "aborted", code: "ABORTED" } : { ...nothing, failure: "unreachable", code };
 }
 
-/** True while no byte of the request can have left: no answer, no upload, and no connection that was ready to take it. */
-function isSurelyNotSent(error: RequestError, exchange: Exchange): boolean {
-  const timings = error.timings;
+/** True where no byte of a request that was made can have left, or nobody took it. */
+function isSurelyNotSent({ response, code, timings }: RequestError, { isFresh, url }: Exchange): boolean {
+  if (response !== undefined) return false;
   // The handshake ended over our certificate: nobody there took the request, even if it was on its way.
-  if (error.response === undefined && isClientRefusal(error.code)) return true;
-  if (error.response !== undefined || timings?.upload !== undefined) return false;
-  const ready = exchange.url.protocol === "https:" ? timings?.secureConnect : timings?.connect;
+  if (isClientRefusal(code)) return true;
+  // Its connection stood; got has not seen it come up, and says nothing of it.
+  if (isFresh || timings?.upload !== undefined) return false;
+  const ready = url.protocol === "https:" ? timings?.secureConnect : timings?.connect;
   return ready === undefined;
 }
 

@@ -70,4 +70,18 @@ describe("a request over a connection of its own", () => {
     await connect(`${scheme}://localhost`, { tls: await trusted() }).runSyncJob(42);
     expect(hosts).toEqual(["localhost"]);
   });
+
+  it("may be carried out when its body was cut off, over TLS as well", async () => {
+    const raw = new Set<Socket>();
+    const server = createTlsServer({ ...certificate }, (socket) => {
+      socket.on("error", () => {});
+      socket.once("data", () => {
+        for (const each of raw) each.resetAndDestroy();
+      });
+    });
+    server.on("connection", (socket: Socket) => raw.add(socket));
+    const service = connect(`https://localhost:${await listen(server)}`, { tls: await trusted() });
+    const change = service.updateSyncJobById(42, { syncJobName: "x".repeat(16 * 1024 * 1024) });
+    expect(await errorOf(change)).toMatchObject({ kind: "unknown", sent: "maybe" });
+  });
 });
