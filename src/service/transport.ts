@@ -3,6 +3,7 @@
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import got, { type PlainResponse, type Request, RequestError, TimeoutError } from "got";
+import { countDown } from "../core/clock.ts";
 import { freshWay, type KeptAgents, keptWay, NoConnection, type Way } from "./connection.ts";
 import type { Timeouts } from "./service-options.ts";
 import { type TlsFiles, TlsFilesError, type TlsMaterial } from "./tls-files.ts";
@@ -92,10 +93,12 @@ export class Transport {
     if ("why" in agents) return { ...badFiles, why: agents.why, headers: noHeaders };
     exchange.signal.addEventListener("abort", onAbort, { once: true });
     if (exchange.signal.aborted) onAbort();
+    const leftMs = countDown(exchange.timeouts.requestMs);
     let way: Way | undefined;
     try {
-      way = exchange.isFresh ? await freshWay(agents.fresh, exchange, stop) : keptWay(agents.kept);
-      const stream = client.stream(exchange.url, { ...toGotOptions(exchange, stop.signal), ...way.options });
+      way = exchange.isFresh ? await freshWay(agents.fresh, { ...exchange, leftMs }, stop) : keptWay(agents.kept);
+      const options = toGotOptions(exchange, { requestMs: leftMs(), signal: stop.signal });
+      const stream = client.stream(exchange.url, { ...options, ...way.options });
       // Without a body to send, nothing goes out before this.
       if (exchange.method !== "GET" && exchange.body === undefined) stream.end();
       return await readAnswer(stream, exchange, stop);
@@ -166,7 +169,10 @@ async function readAnswer(stream: Request, exchange: Exchange, stop: AbortContro
   return { type: "answer", status: head.statusCode, headers: toHeaders(head), text };
 }
 
-function toGotOptions(exchange: Exchange, signal: AbortSignal) {
+function toGotOptions(
+  exchange: Exchange,
+  { requestMs, signal }: { readonly requestMs: number; readonly signal: AbortSignal },
+) {
   const { timeouts } = exchange;
   return {
     method: exchange.method,
@@ -182,7 +188,7 @@ function toGotOptions(exchange: Exchange, signal: AbortSignal) {
       send: timeouts.sendMs,
       response: timeouts.responseMs,
       read: timeouts.readMs,
-      request: timeouts.requestMs,
+      request: requestMs,
     },
   } as const;
 }

@@ -85,3 +85,60 @@ describe("a request over a connection of its own", () => {
     expect(await errorOf(change)).toMatchObject({ kind: "unknown", sent: "maybe" });
   });
 });
+
+describe("a connection that a request waits for", () => {
+  it("counts for the time that the whole request has", async () => {
+    const service = connect(`https://127.0.0.1:${await listen(createServer())}`, { timeouts: { requestMs: 50 } });
+    expect(await errorOf(service.runSyncJob(42))).toMatchObject({
+      kind: "unreachable",
+      sent: "no",
+      code: "ETIMEDOUT (secureConnect)",
+    });
+  });
+
+  it("leaves the request what is left of that time", async () => {
+    // The handshake takes most of it.
+    const upstream = await listen(createTlsServer({ ...certificate }, () => {}));
+    const server = createServer((socket) => {
+      const beyond = connectPlain(upstream, "127.0.0.1");
+      for (const each of [socket, beyond]) each.on("error", () => {});
+      beyond.pipe(socket);
+      setTimeout(() => socket.pipe(beyond), 500);
+    });
+    const timeouts = { requestMs: 1_000, responseMs: 750 };
+    const service = connect(`https://localhost:${await listen(server)}`, { tls: await trusted(), timeouts });
+    expect(await errorOf(service.runSyncJob(42))).toMatchObject({ sent: "maybe", code: "ETIMEDOUT (request)" });
+  });
+
+  it("may take for ever where no limit is set", async () => {
+    const server = createHttpsServer({ ...certificate }, (_, response) => response.end());
+    const [lookupMs, connectMs, secureConnectMs, requestMs] = Array(4).fill(Number.POSITIVE_INFINITY);
+    const timeouts = { lookupMs, connectMs, secureConnectMs, requestMs };
+    const service = connect(`https://localhost:${await listen(server)}`, { tls: await trusted(), timeouts });
+    await service.runSyncJob(42);
+  });
+
+  it("is checked, whatever Node is told by its environment", async () => {
+    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    let requests = 0;
+    const server = createHttpsServer({ ...certificate }, (_, response) => {
+      requests += 1;
+      response.end();
+    });
+    const service = connect(`https://localhost:${await listen(server)}`);
+    expect(await errorOf(service.runSyncJob(42))).toMatchObject({ kind: "unreachable", sent: "no" });
+    expect(requests).toBe(0);
+  });
+
+  it("tells why it broke before the request took it", async () => {
+    const wantsClient = { requestCert: true, rejectUnauthorized: true, ca: authority.cert };
+    const port = await listen(createTlsServer({ ...certificate, ...wantsClient }, () => {}));
+    const wanted = { url: new URL(`https://localhost:${port}`), timeouts: defaultTimeouts, leftMs: () => 5_000 };
+    const way = await freshWay(new HttpsAgent({ ca: authority.cert }), wanted, new AbortController());
+    await new Promise((resolve) => way.socket?.once("close", resolve));
+    const take = () => "createConnection" in way.options && way.options.createConnection();
+    expect(take).toThrow(expect.objectContaining({ code: "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED" }));
+    expect(way.isOpen).toBe(false);
+  });
+});
