@@ -22,6 +22,8 @@ export interface Exchange {
   /** Asked once the fresh connection stands, right before the first byte; `false` ends it unsent. */
   readonly maySend?: (() => boolean) | undefined;
   readonly signal: AbortSignal;
+  /** Ends it for as long as its request has not taken a fresh connection, and never after that. */
+  readonly untilSent?: AbortSignal | undefined;
 }
 
 /** The headers of an answer that anybody looks at. */
@@ -86,15 +88,19 @@ export class Transport {
 
   /** Makes one exchange. Resolves with an answer of any status, or with how it failed. */
   async send(exchange: Exchange): Promise<ExchangeResult> {
-    const stop = new AbortController();
-    const onAbort = () => stop.abort();
-    if (exchange.signal.aborted) return { ...notSent, headers: noHeaders };
     const agents = await this.#agents(exchange);
+    const { signal, untilSent } = exchange;
+    if (signal.aborted || untilSent?.aborted === true) return { ...notSent, headers: noHeaders };
     if ("why" in agents) return { ...badFiles, why: agents.why, headers: noHeaders };
-    exchange.signal.addEventListener("abort", onAbort, { once: true });
-    if (exchange.signal.aborted) onAbort();
     const leftMs = countDown(exchange.timeouts.requestMs);
+    const stop = new AbortController();
     let way: Way | undefined;
+    const onAbort = () => stop.abort();
+    const onTooLate = () => {
+      if (way?.isOpen !== true) stop.abort();
+    };
+    signal.addEventListener("abort", onAbort);
+    untilSent?.addEventListener("abort", onTooLate);
     try {
       way = exchange.isFresh ? await freshWay(agents.fresh, { ...exchange, leftMs }, stop) : keptWay(agents.kept);
       const options = toGotOptions(exchange, { requestMs: leftMs(), signal: stop.signal });
@@ -108,7 +114,8 @@ export class Transport {
       return toFailure(error, { exchange, signal: stop.signal, isHeldBack: way?.isOpen !== true });
     } finally {
       way?.socket?.destroy();
-      exchange.signal.removeEventListener("abort", onAbort);
+      signal.removeEventListener("abort", onAbort);
+      untilSent?.removeEventListener("abort", onTooLate);
     }
   }
 
