@@ -67,10 +67,8 @@ export async function freshWay(agent: HttpsAgent, wanted: Wanted, stop: AbortCon
   // The last look at the clock comes after everything that may take long.
   function take(): Socket {
     if (broken !== undefined || socket.destroyed) throw new NoConnection(codeOf(broken));
-    if (wanted.maySend?.() === false) {
-      stop.abort();
-      throw new NoConnection("ABORTED");
-    }
+    if (wanted.maySend?.() === false) stop.abort();
+    if (stop.signal.aborted) throw new NoConnection("ABORTED");
     way.isOpen = true;
     return socket;
   }

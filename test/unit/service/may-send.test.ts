@@ -33,6 +33,18 @@ describe("the last look before a start goes out", () => {
     expect({ asked: asked.length, connections, bytes }).toEqual({ asked: 1, connections: 1, bytes: 0 });
   });
 
+  it("takes the consent back where the call was aborted meanwhile", async () => {
+    const stop = new AbortController();
+    const server = await startServer((_request, response) => response.end());
+    const maySend = () => {
+      stop.abort();
+      return true;
+    };
+    const start = errorOf(connect(server.url).runSyncJob(42, {}, { maySend, signal: stop.signal }));
+    expect(await start).toMatchObject({ kind: "cancelled", sent: "no" });
+    expect(server.seen).toHaveLength(0);
+  });
+
   it("lets the request out with consent", async () => {
     const server = await startServer((_request, response) => response.end());
     await connect(server.url).runSyncJob(42, {}, { maySend: () => true });
