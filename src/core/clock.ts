@@ -44,6 +44,15 @@ export function createDeadline(
   return () => clock.nowMs() - wallMs > durationMs || clock.monotonicMs() - monotonicMs > durationMs;
 }
 
+/** The longest wait of a timer: a longer one would end at once. */
+const timerMsMax = 2 ** 31 - 1;
+
+/** Makes the question how much of a duration is left, in milliseconds: never more than a timer can wait, never less than 0. */
+export function countDown(durationMs: number, clock: Pick<Clock, "monotonicMs"> = systemClock): () => number {
+  const startedAtMs = clock.monotonicMs();
+  return () => Math.min(Math.max(durationMs - (clock.monotonicMs() - startedAtMs), 0), timerMsMax);
+}
+
 /** Lets everything else that is due have its turn; for long calculations between two portions. */
 export function nextTurn(): Promise<void> {
   return immediate();

@@ -210,6 +210,7 @@ export class Caller {
       bodyBytesMax,
       maySend: call.maySend,
       signal: progress.signal,
+      untilSent: call.untilSent,
     });
     progress.status = result.status;
     return result;

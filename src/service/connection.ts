@@ -6,7 +6,7 @@ import { once } from "node:events";
 import type { Agent as HttpAgent } from "node:http";
 import type { Agent as HttpsAgent } from "node:https";
 import { connect, isIP, Socket } from "node:net";
-import { systemClock, withDeadline } from "../core/clock.ts";
+import { withDeadline } from "../core/clock.ts";
 import type { Timeouts } from "./service-options.ts";
 
 /** Who opens and keeps connections, by the URL's scheme. */
@@ -15,15 +15,11 @@ export interface KeptAgents {
   readonly https: HttpsAgent;
 }
 
-/**
- * How a request gets to its connection: options for got. `isOpen`: it may have got there; `leftMs`: of the time for the whole exchange;
- * `socket`: its own, for whoever made the way to destroy.
- */
+/** How a request gets to its connection: options for got. `isOpen`: it may have got there; `socket`: its own, for whoever made the way to destroy. */
 export interface Way {
   readonly options: { readonly agent: KeptAgents } | { readonly createConnection: () => Socket };
   readonly socket?: Socket;
   readonly isOpen: boolean;
-  readonly leftMs: number;
 }
 
 /** The connection does not stand. `code`: that of Node or OpenSSL, or which part of it took too long. */
@@ -37,16 +33,17 @@ export class NoConnection extends Error {
   }
 }
 
-/** What a connection is opened for. `maySend` is asked when the request takes it, right before the first byte. */
+/** What a connection is opened for. `leftMs`: how long it all may take yet. `maySend` is asked when the request takes it, right before the first byte. */
 interface Wanted {
   readonly url: URL;
   readonly timeouts: Timeouts;
+  readonly leftMs: () => number;
   readonly maySend?: (() => boolean) | undefined;
 }
 
 /** The way over connections that are kept, and shared by whoever asks. */
-export function keptWay(agent: KeptAgents, { requestMs }: Timeouts): Way {
-  return { options: { agent }, isOpen: true, leftMs: requestMs };
+export function keptWay(agent: KeptAgents): Way {
+  return { options: { agent }, isOpen: true };
 }
 
 /**
@@ -54,71 +51,61 @@ export function keptWay(agent: KeptAgents, { requestMs }: Timeouts): Way {
  * @throws NoConnection
  */
 export async function freshWay(agent: HttpsAgent, wanted: Wanted, stop: AbortController): Promise<Way> {
-  const untilMs = systemClock.monotonicMs() + wanted.timeouts.requestMs;
-  const socket = await openConnection(agent, wanted, { untilMs, signal: stop.signal });
-  const leftMs = Math.max(untilMs - systemClock.monotonicMs(), 1);
-  const way = { options: { createConnection: take }, socket, isOpen: false, leftMs };
+  const socket = open(agent, wanted.url);
+  // Until the request listens, and after it has ended, nobody else does: an error that no one hears would end the process.
+  let broken: Error | undefined;
+  socket.on("error", (error) => {
+    broken ??= error;
+  });
+  try {
+    await comeUp(socket, wanted, stop.signal);
+  } catch (error) {
+    socket.destroy();
+    throw error instanceof NoConnection ? error : new NoConnection(codeOf(error));
+  }
+  const way = { options: { createConnection: take }, socket, isOpen: false };
   // The last look at the clock comes after everything that may take long.
   function take(): Socket {
-    if (socket.destroyed) throw new NoConnection("ECONNRESET");
-    if (wanted.maySend?.() === false) {
-      stop.abort();
-      throw new NoConnection("ABORTED");
-    }
+    if (broken !== undefined || socket.destroyed) throw new NoConnection(codeOf(broken));
+    if (wanted.maySend?.() === false) stop.abort();
+    if (stop.signal.aborted) throw new NoConnection("ABORTED");
     way.isOpen = true;
     return socket;
   }
   return way;
 }
 
-/** When the whole exchange must be over, on the monotonic clock, and what ends it earlier. */
-interface Patience {
-  readonly untilMs: number;
-  readonly signal: AbortSignal;
-}
-
-async function openConnection(agent: HttpsAgent, { url, timeouts }: Wanted, patience: Patience): Promise<Socket> {
-  const isTls = url.protocol === "https:";
-  const host = url.hostname.replace(/^\[|\]$/g, "");
-  const isName = isIP(host) === 0;
-  const socket = isTls ? openTls(agent, url, host) : connect({ host, port: Number(url.port || 80), noDelay: true });
-  // Until the request listens, and after it has ended, nobody does: an error that no one hears would end the process.
-  socket.on("error", () => {});
-  try {
-    if (isName) await come(socket, { event: "lookup", limitMs: timeouts.lookupMs, patience });
-    await come(socket, { event: "connect", limitMs: timeouts.connectMs, patience });
-    if (isTls) await come(socket, { event: "secureConnect", limitMs: timeouts.secureConnectMs, patience });
-    return socket;
-  } catch (error) {
-    socket.destroy();
-    throw error instanceof NoConnection ? error : new NoConnection(codeOf(error));
-  }
-}
-
-function openTls(agent: HttpsAgent, url: URL, host: string): Socket {
+function open(agent: HttpsAgent, url: URL): Socket {
+  const host = hostOf(url);
+  if (url.protocol !== "https:") return connect({ host, port: Number(url.port || 80), noDelay: true });
   const name = isIP(host) === 0 ? { servername: host } : {};
-  const options = { ...name, ...agent.options, host, port: url.port || 443 };
+  // Said, since Node lets its environment switch the check off where nothing is said.
+  const options = { ...name, ...agent.options, host, port: url.port || 443, rejectUnauthorized: true };
   // The agent keeps the TLS sessions of each such key, and resumes them.
   const socket = agent.createConnection({ ...options, ...{ _agentKey: agent.getName(options) } });
   if (socket instanceof Socket) return socket;
   throw new TypeError("an agent opened no socket");
 }
 
-interface Part {
-  readonly event: "lookup" | "connect" | "secureConnect";
-  readonly limitMs: number;
-  readonly patience: Patience;
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, "");
 }
 
-/** Waits for the next part of a connection that comes up. */
-async function come(socket: Socket, { event, limitMs, patience }: Part): Promise<void> {
-  // What failed right after the part before was told when nobody listened.
-  if (socket.errored !== null) throw socket.errored;
-  const { untilMs, signal } = patience;
-  const withinMs = Math.min(limitMs, untilMs - systemClock.monotonicMs());
-  await withDeadline(once(socket, event, { signal }), withinMs, () => new NoConnection(`ETIMEDOUT (${event})`));
+/** Waits for each part of a connection, no longer than that part and the whole may take. */
+async function comeUp(socket: Socket, { url, timeouts, leftMs }: Wanted, signal: AbortSignal): Promise<void> {
+  const parts = [
+    ...(isIP(hostOf(url)) === 0 ? ([["lookup", timeouts.lookupMs]] as const) : []),
+    ["connect", timeouts.connectMs],
+    ...(url.protocol === "https:" ? ([["secureConnect", timeouts.secureConnectMs]] as const) : []),
+  ] as const;
+  for (const [event, withinMs] of parts) {
+    // What failed right after the part before was told when nobody waited.
+    if (socket.errored !== null) throw socket.errored;
+    const tooLate = () => new NoConnection(`ETIMEDOUT (${event})`);
+    await withDeadline(once(socket, event, { signal }), Math.min(withinMs, leftMs()), tooLate);
+  }
 }
 
 function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "ECONNECTION";
+  return error instanceof Error && "code" in error ? String(error.code) : "ECONNRESET";
 }

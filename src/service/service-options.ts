@@ -117,7 +117,7 @@ export interface StartOptions extends CallOptions {
   readonly idempotencyKey?: string | undefined;
   /** Asked when the connection stands, right before the first byte leaves. On `false` nothing is sent: kind `cancelled`, `sent: "no"`. */
   readonly maySend?: (() => boolean) | undefined;
-  /** Ends the wait for a token, before the request or after a 401: kind `cancelled`, `sent: "no"`. Unlike `signal` it cuts no exchange off. */
+  /** Ends the wait for a token, before the request or after a 401, and for the connection: kind `cancelled`, `sent: "no"`. Unlike `signal` it cuts no request off. */
   readonly untilSent?: AbortSignal | undefined;
   /** A pass of the gate that the caller has already: the first exchange goes by it. Should there be none, the caller leaves it. */
   readonly pass?: Pass | undefined;

@@ -3,6 +3,7 @@
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import got, { type PlainResponse, type Request, RequestError, TimeoutError } from "got";
+import { countDown } from "../core/clock.ts";
 import { freshWay, type KeptAgents, keptWay, NoConnection, type Way } from "./connection.ts";
 import type { Timeouts } from "./service-options.ts";
 import { type TlsFiles, TlsFilesError, type TlsMaterial } from "./tls-files.ts";
@@ -21,6 +22,8 @@ export interface Exchange {
   /** Asked once the fresh connection stands, right before the first byte; `false` ends it unsent. */
   readonly maySend?: (() => boolean) | undefined;
   readonly signal: AbortSignal;
+  /** Ends it for as long as its request has not taken a fresh connection, and never after that. */
+  readonly untilSent?: AbortSignal | undefined;
 }
 
 /** The headers of an answer that anybody looks at. */
@@ -85,17 +88,23 @@ export class Transport {
 
   /** Makes one exchange. Resolves with an answer of any status, or with how it failed. */
   async send(exchange: Exchange): Promise<ExchangeResult> {
-    const stop = new AbortController();
-    const onAbort = () => stop.abort();
-    if (exchange.signal.aborted) return { ...notSent, headers: noHeaders };
     const agents = await this.#agents(exchange);
+    const { signal, untilSent } = exchange;
+    if (signal.aborted || untilSent?.aborted === true) return { ...notSent, headers: noHeaders };
     if ("why" in agents) return { ...badFiles, why: agents.why, headers: noHeaders };
-    exchange.signal.addEventListener("abort", onAbort, { once: true });
-    if (exchange.signal.aborted) onAbort();
+    const leftMs = countDown(exchange.timeouts.requestMs);
+    const stop = new AbortController();
     let way: Way | undefined;
+    const onAbort = () => stop.abort();
+    const onTooLate = () => {
+      if (way?.isOpen !== true) stop.abort();
+    };
+    signal.addEventListener("abort", onAbort);
+    untilSent?.addEventListener("abort", onTooLate);
     try {
-      way = exchange.isFresh ? await freshWay(agents.fresh, exchange, stop) : keptWay(agents.kept, exchange.timeouts);
-      const stream = client.stream(exchange.url, { ...toGotOptions(exchange, way, stop.signal), ...way.options });
+      way = exchange.isFresh ? await freshWay(agents.fresh, { ...exchange, leftMs }, stop) : keptWay(agents.kept);
+      const options = toGotOptions(exchange, { requestMs: leftMs(), signal: stop.signal });
+      const stream = client.stream(exchange.url, { ...options, ...way.options });
       // Without a body to send, nothing goes out before this.
       if (exchange.method !== "GET" && exchange.body === undefined) stream.end();
       return await readAnswer(stream, exchange, stop);
@@ -105,7 +114,8 @@ export class Transport {
       return toFailure(error, { exchange, signal: stop.signal, isHeldBack: way?.isOpen !== true });
     } finally {
       way?.socket?.destroy();
-      exchange.signal.removeEventListener("abort", onAbort);
+      signal.removeEventListener("abort", onAbort);
+      untilSent?.removeEventListener("abort", onTooLate);
     }
   }
 
@@ -166,11 +176,15 @@ async function readAnswer(stream: Request, exchange: Exchange, stop: AbortContro
   return { type: "answer", status: head.statusCode, headers: toHeaders(head), text };
 }
 
-function toGotOptions(exchange: Exchange, { leftMs }: Way, signal: AbortSignal) {
+function toGotOptions(
+  exchange: Exchange,
+  { requestMs, signal }: { readonly requestMs: number; readonly signal: AbortSignal },
+) {
   const { timeouts } = exchange;
   return {
     method: exchange.method,
-    headers: exchange.headers,
+    // Without an agent Node knows no usual port, and would name it here.
+    headers: { host: exchange.url.host, ...exchange.headers },
     ...(exchange.body === undefined ? {} : { body: exchange.body }),
     signal,
     timeout: {
@@ -181,7 +195,7 @@ function toGotOptions(exchange: Exchange, { leftMs }: Way, signal: AbortSignal) 
       send: timeouts.sendMs,
       response: timeouts.responseMs,
       read: timeouts.readMs,
-      request: leftMs,
+      request: requestMs,
     },
   } as const;
 }
@@ -209,13 +223,14 @@ function notConnected(code: string, { aborted }: AbortSignal): ExchangeResult {
   return aborted ? { ...nothing, failure: "aborted", code: "ABORTED" } : { ...nothing, failure: "unreachable", code };
 }
 
-/** True while no byte of the request can have left: no answer, no upload, and no connection that was ready to take it. */
-function isSurelyNotSent(error: RequestError, exchange: Exchange): boolean {
-  const timings = error.timings;
+/** True where no byte of a request that was made can have left, or nobody took it. */
+function isSurelyNotSent({ response, code, timings }: RequestError, { isFresh, url }: Exchange): boolean {
+  if (response !== undefined) return false;
   // The handshake ended over our certificate: nobody there took the request, even if it was on its way.
-  if (error.response === undefined && isClientRefusal(error.code)) return true;
-  if (error.response !== undefined || timings?.upload !== undefined) return false;
-  const ready = exchange.url.protocol === "https:" ? timings?.secureConnect : timings?.connect;
+  if (isClientRefusal(code)) return true;
+  // Its connection stood; got has not seen it come up, and says nothing of it.
+  if (isFresh || timings?.upload !== undefined) return false;
+  const ready = url.protocol === "https:" ? timings?.secureConnect : timings?.connect;
   return ready === undefined;
 }
 

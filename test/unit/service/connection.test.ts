@@ -85,16 +85,6 @@ describe("the connection of a start", () => {
     });
   });
 
-  it("comes out of the time of the whole call", async () => {
-    const port = await listen(createServer(() => {}));
-    const start = connect(`https://127.0.0.1:${port}`).runSyncJob(1, {}, { timeoutMs: 50 });
-    expect(await errorOf(start)).toMatchObject({
-      kind: "unreachable",
-      sent: "no",
-      code: expect.stringMatching(/^ETIMEDOUT/),
-    });
-  });
-
   it("to a host that nobody knows says so at once", async () => {
     const error = await errorOf(connect("http://nobody.invalid").runSyncJob(1));
     expect(error).toMatchObject({ kind: "unreachable", sent: "no", code: expect.stringMatching(/^(ENOTFOUND|EAI_)/) });

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createDeadline } from "../../../src/core/clock.ts";
 import type { ServiceError } from "../../../src/service/client.ts";
@@ -31,6 +31,18 @@ describe("the last look before a start goes out", () => {
     expect({ kind: error.kind, sent: error.sent }).toEqual({ kind: "cancelled", sent: "no" });
     await closed;
     expect({ asked: asked.length, connections, bytes }).toEqual({ asked: 1, connections: 1, bytes: 0 });
+  });
+
+  it("takes the consent back where the call was aborted meanwhile", async () => {
+    const stop = new AbortController();
+    const server = await startServer((_request, response) => response.end());
+    const maySend = () => {
+      stop.abort();
+      return true;
+    };
+    const start = errorOf(connect(server.url).runSyncJob(42, {}, { maySend, signal: stop.signal }));
+    expect(await start).toMatchObject({ kind: "cancelled", sent: "no" });
+    expect(server.seen).toHaveLength(0);
   });
 
   it("lets the request out with consent", async () => {
@@ -90,6 +102,32 @@ describe("a start that waits for a token when it is told to stop", () => {
     });
     await connect(server.url).runSyncJob(42, {}, { untilSent: stop.signal });
     expect(server.seen).toHaveLength(1);
+  });
+});
+
+describe("a start that waits for its connection when it is told to stop", () => {
+  it("ends at once, and has sent nothing", async () => {
+    const stop = new AbortController();
+    const server = createServer(() => stop.abort());
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    // A handshake that nobody answers.
+    const service = connect(`https://127.0.0.1:${port}`, { timeouts: { secureConnectMs: 1_000 } });
+    const start = errorOf(service.runSyncJob(42, {}, { untilSent: stop.signal }));
+    expect(await start).toMatchObject({ kind: "cancelled", sent: "no" });
+  });
+
+  it("opens none when it was told before", async () => {
+    let connections = 0;
+    const server = await startServer((_request, response) => response.end());
+    server.server.on("connection", () => {
+      connections += 1;
+    });
+    const start = errorOf(connect(server.url).runSyncJob(42, {}, { untilSent: AbortSignal.abort() }));
+    expect(await start).toMatchObject({ kind: "cancelled", sent: "no" });
+    expect(connections).toBe(0);
   });
 });
 
