@@ -16,7 +16,7 @@ const { quick: isQuick = false } = new Command("npm run bench --")
 const benchmarks: readonly (readonly [file: string, full: readonly string[], quick: readonly string[]])[] = [
   [
     "starts.ts",
-    ["--answer-after", "0,10,25,50,100", "--rounds", "7"],
+    ["--answer-after", "0,5,10,25,50,100", "--rounds", "7"],
     ["--answer-after", "0,10", "--starts", "100", "--rounds", "2"],
   ],
   ["starts.ts", ["--until", "settled", "--rounds", "3"], ["--until", "settled", "--starts", "50", "--rounds", "1"]],
