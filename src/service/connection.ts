@@ -53,6 +53,7 @@ export function keptWay(agent: KeptAgents): Way {
 export async function freshWay(agent: HttpsAgent, wanted: Wanted, stop: AbortController): Promise<Way> {
   const socket = open(agent, wanted.url);
   // Until the request listens, and after it has ended, nobody else does: an error that no one hears would end the process.
+  // Kept here, since Node notes no error of TLS after the handshake in `errored`.
   let broken: Error | undefined;
   socket.on("error", (error) => {
     broken ??= error;

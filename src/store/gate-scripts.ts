@@ -144,6 +144,8 @@ if ARGV[3] ~= '' then
   if before <= now then word = 'throttled' end
 end
 if ARGV[2] == 'failing' then
+  -- A replica of the version before forgets the failures alone.
+  if gate.failures == 0 and not open then gate.sick = '' end
   -- More than these few are as good as anything: 17 characters each.
   local isNew = ARGV[10] ~= '' and not isSick(gate, ARGV[10]) and #gate.sick < 1000
   if isNew then

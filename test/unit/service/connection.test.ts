@@ -1,29 +1,14 @@
 import { once } from "node:events";
 import { createServer as createSecureServer } from "node:https";
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { TLSSocket } from "node:tls";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { ServiceError } from "../../../src/service/client.ts";
 import { TlsFiles } from "../../../src/service/tls-files.ts";
 import { createAuthority, signedBy } from "../../support/certificates.ts";
 import { mountSecrets } from "../../support/secret-mount.ts";
-import { connect, errorOf, startServer } from "./test-server.ts";
-
-async function listen<Any extends Server>(server: Any, host = "127.0.0.1"): Promise<number> {
-  const sockets = new Set<Socket>();
-  server.on("connection", (socket: Socket) => {
-    sockets.add(socket);
-    socket.on("error", () => {});
-  });
-  server.listen(0, host);
-  await once(server, "listening");
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
-}
+import { connect, errorOf, listen, startServer } from "./test-server.ts";
 
 describe("the connection of a start", () => {
   it("is its own, and is closed after the answer", async () => {

@@ -1,15 +1,7 @@
 // What a connection that was opened before its request must not change: the request's bytes, what is said to be sent, limits of time, checks of certificates.
-import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { createServer as createHttpsServer, Agent as HttpsAgent } from "node:https";
-import {
-  type AddressInfo,
-  connect as connectPlain,
-  createServer,
-  type Server,
-  Socket,
-  type SocketConnectOpts,
-} from "node:net";
+import { connect as connectPlain, createServer, Socket, type SocketConnectOpts } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { freshWay } from "../../../src/service/connection.ts";
@@ -17,7 +9,7 @@ import { defaultTimeouts } from "../../../src/service/service-options.ts";
 import { TlsFiles } from "../../../src/service/tls-files.ts";
 import { createAuthority, signedBy, type TestCertificate } from "../../support/certificates.ts";
 import { mountSecrets } from "../../support/secret-mount.ts";
-import { connect, errorOf } from "./test-server.ts";
+import { connect, errorOf, listen } from "./test-server.ts";
 
 let authority: TestCertificate;
 let certificate: TestCertificate;
@@ -29,22 +21,6 @@ beforeAll(async () => {
 async function trusted(): Promise<TlsFiles> {
   const mount = await mountSecrets({ ca: authority.cert });
   return new TlsFiles({ caFile: mount.path("ca") });
-}
-
-async function listen(server: Server): Promise<number> {
-  const sockets = new Set<Socket>();
-  server.on("connection", (socket: Socket) => {
-    sockets.add(socket);
-    socket.on("error", () => {});
-  });
-  server.on("tlsClientError", () => {});
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
 }
 
 /** Lets connections to any port come out at this one. */

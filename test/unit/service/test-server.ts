@@ -1,7 +1,7 @@
 // A real HTTP server on 127.0.0.1 for the tests of the client: it records what arrives and answers what the test says.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import { onTestFinished } from "vitest";
 import { type ServiceOptions, SyncService, staticToken } from "../../../src/service/client.ts";
 
@@ -43,6 +43,23 @@ export async function startServer(answer: Answering): Promise<TestServer> {
   });
   const { port } = server.address() as AddressInfo;
   return { url: `http://127.0.0.1:${port}`, port, seen, server };
+}
+
+/** Lets any server listen until the test is over, then cuts what is open. Answers its port. */
+export async function listen(server: NetServer, host = "127.0.0.1"): Promise<number> {
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+  });
+  server.on("tlsClientError", () => {});
+  server.listen(0, host);
+  await once(server, "listening");
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
 }
 
 export function json(response: ServerResponse, body: unknown, status = 200): void {
