@@ -58,7 +58,7 @@ COPY --from=dependencies /app/sbom.cdx.json /app/package.json /app/
 COPY config /app/config
 COPY LICENSE policies.schema.json /app/
 WORKDIR /app
-# A small young generation: half the memory over idle while a long list is read (docs/benchmarks.md).
+# A small young generation: half the memory over idle while a long list is read (docs/dev/benchmarks.md).
 ENV NODE_ENV=production NODE_OPTIONS=--max-semi-space-size=4
 USER 10001:10001
 # Exec form: node is PID 1 and gets SIGTERM itself.

@@ -63,6 +63,19 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       lines: { "{{policy}}": `${rise("slots_total", "policy", ',outcome="missed"')} > 0` },
     },
     {
+      title: "Policies in trouble",
+      unit: "short",
+      lines: { "{{service}} {{trouble}}": most("policies_in_trouble", "service, trouble") },
+    },
+    {
+      title: "In trouble for longest",
+      unit: "dateTimeFromNow",
+      type: "table",
+      lines: {
+        "{{policy}} {{trouble}}": instant("policy_trouble_timestamp_seconds", "policy, trouble"),
+      },
+    },
+    {
       title: "Last success",
       unit: "dateTimeFromNow",
       type: "table",

@@ -5,3 +5,9 @@
  * @throws Error that names the ways out when there is none.
  */
 export function findPromtool(options?: { readonly cache?: string; readonly path?: string }): Promise<string>;
+
+/**
+ * Finds Prometheus in the same places.
+ * @throws Error that names the ways out when there is none.
+ */
+export function findPrometheus(options?: { readonly cache?: string; readonly path?: string }): Promise<string>;

@@ -1,5 +1,5 @@
-// Finds promtool, the checker of Prometheus's rules: on PATH, or out of the Debian or Ubuntu package, unpacked into .cache/ without
-// root and without installing. Called by test/cli/alerts.test.ts. Its types are in promtool.d.mts.
+// Finds promtool, the checker of Prometheus's rules, and Prometheus itself: on PATH, or out of the Debian or Ubuntu package, unpacked
+// into .cache/ without root and without installing. Called by the tests of the alerts. Its types are in promtool.d.mts.
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,24 +9,35 @@ import { privateLists } from "./redis/debian-package.mjs";
 
 const localCache = join(dirname(dirname(fileURLToPath(import.meta.url))), ".cache");
 
-/** The command to run. */
-export async function findPromtool({ cache = localCache, path = process.env.PATH ?? "" } = {}) {
-  const installed = findOnPath("promtool", path);
+/** The command that checks. */
+export function findPromtool(options) {
+  return find("promtool", options);
+}
+
+/** The server. */
+export function findPrometheus(options) {
+  return find("prometheus", options);
+}
+
+async function find(command, { cache = localCache, path = process.env.PATH ?? "" } = {}) {
+  const installed = findOnPath(command, path);
   if (installed !== undefined) return installed;
-  const unpacked = join(cache, `promtool-${process.arch}`);
+  const unpacked = join(cache, `${command}-${process.arch}`);
   const tools = { apt: findOnPath("apt-get", path), dpkg: findOnPath("dpkg", path) };
   if (!existsSync(unpacked) && tools.apt !== undefined && tools.dpkg !== undefined) {
     mkdirSync(cache, { recursive: true });
-    await withLock(`${unpacked}.lock`, () => (existsSync(unpacked) ? undefined : unpack({ ...tools, unpacked })));
+    await withLock(`${unpacked}.lock`, () =>
+      existsSync(unpacked) ? undefined : unpack({ ...tools, command, unpacked }),
+    );
   }
   if (existsSync(unpacked)) return unpacked;
-  throw new Problem("no promtool can be had on this machine, so the alerts cannot be tested", [
-    "install prometheus and put its promtool on PATH",
+  throw new Problem(`no ${command} can be had on this machine, so the alerts cannot be tested`, [
+    "install prometheus and put it and its promtool on PATH",
     "or use a Debian or Ubuntu whose package lists can be fetched",
   ]);
 }
 
-async function unpack({ apt, dpkg, unpacked }) {
+async function unpack({ apt, dpkg, command, unpacked }) {
   const stage = `${unpacked}.stage`;
   const lists = join(stage, "lists");
   rmSync(stage, { recursive: true, force: true });
@@ -38,7 +49,7 @@ async function unpack({ apt, dpkg, unpacked }) {
     mkdirSync(downloads, { recursive: true });
     await run(apt, [...own, "-qq", "download", "prometheus"], { cwd: downloads, timeoutMs: 120_000 });
     for (const file of readdirSync(downloads)) await run(dpkg, ["-x", join(downloads, file), join(stage, "root")]);
-    const found = join(stage, "root", "usr", "bin", "promtool");
+    const found = join(stage, "root", "usr", "bin", command);
     if (!existsSync(found) || (await run(found, ["--version"])).code !== 0) continue;
     renameSync(found, unpacked);
     break;

@@ -1,26 +1,26 @@
 #!/usr/bin/env node
-// The entry of the process: listens to signals first, then loads the program (program.ts). Loading takes half a second, and a process
-// that is alone in its container (PID 1) misses for good what comes before somebody listens. The single place that ends the process and
-// listens to signals. Imports nothing else.
+// The entry of the process. It listens to signals first, then loads the program (cli/program.ts),
+// which takes half a second: alone in a container (PID 1), it would lose a signal that comes before
+// it listens. Only this file ends the process and listens to signals. It imports nothing else.
 
 const stop = new AbortController();
 const onSignal = () => {
-  // The first one drains; a second one does not wait.
+  // The first signal drains; the second ends the process at once.
   if (stop.signal.aborted) process.exit(1);
   stop.abort();
 };
 process.on("SIGINT", onSignal);
 process.on("SIGTERM", onSignal);
-// Started by another program that is gone now: nobody is left to stop this one.
+// The parent process is gone: no other signal will come.
 process.on("disconnect", onSignal);
 
-const { describeBug, main } = await import("./program.ts");
-// Without this Node prints the error with everything attached to it; unhandled rejections come this way too.
+const { describeBug, main } = await import("./cli/program.ts");
+// Otherwise Node prints the error with all its properties. Unhandled rejections come here too.
 process.on("uncaughtException", (error: unknown) => {
   process.stderr.write(`${describeBug(error)}\n`);
   process.exit(1);
 });
 const args = process.argv.slice(2);
-// Nothing has begun yet, and only `serve` has an end of its own to it.
+// No command has begun yet, and only `serve` has its own way to end.
 if (stop.signal.aborted && args[0] !== "serve") process.exit(1);
 process.exit(await main(args, stop));

@@ -1,53 +1,57 @@
-// What a worker does with what it takes from the queues: tasks through work/ to the recorder, walks of feeds. Built by app.ts.
+// What a worker does with a queue's jobs: it processes tasks and walks feeds. Built by app.ts.
 //
-//   queues ─▶ consumers ─▶ process task ─▶ recorder ─▶ history (and in the same step: chains, telling), log, quarantine
-//                 └──────▶ walk feed ─▶ feed book, wakes the runs whose end it saw
+//   queues ─▶ consumers ─▶ process task ─▶ recorder ─▶ history (and in the same step: chains, notify events), log, quarantine
+//                 └──────▶ walk feed ─▶ FeedStore, wakes the runs whose end it saw
+
 import type { ServiceSettings } from "../config/policy-set.ts";
+import type { OutcomeLimits } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { together } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { ItemAnnouncer } from "../feeds/announce-items.ts";
 import { ItemSampling } from "../feeds/item-sampling.ts";
 import { defaultPace, type FeedPace } from "../feeds/pace.ts";
-import { walkFeed } from "../feeds/walk-feed.ts";
+import { type WalkParts, walkFeed } from "../feeds/walk-feed.ts";
+import type { Attempt } from "../model/contracts.ts";
+import { isFeedWalk, parseFeedWalk } from "../model/feed.ts";
+import { isNotified } from "../model/notify-event.ts";
+import type { Outcome } from "../model/outcome.ts";
+import { parseTask } from "../model/task.ts";
+import type { Verdict } from "../model/verdict.ts";
+import { otherValue } from "../ops/metric-labels.ts";
 import type { Metrics } from "../ops/metrics.ts";
-import { createDeletionWatch } from "../outcome/deletion-watch.ts";
-import { createQuarantineWatch } from "../outcome/quarantine-watch.ts";
-import { RecentOutcomes } from "../outcome/recent-outcomes.ts";
-import { createRecorder } from "../outcome/recorder.ts";
 import { createConsumer } from "../queue/consumer.ts";
 import type { Producer } from "../queue/producer.ts";
 import { queueName } from "../queue/queues.ts";
 import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
 import { History } from "../store/history.ts";
-import { tasksInFlight } from "../store/in-flight.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
-import { isFeedWalk, parseFeedWalk } from "../tasks/feed.ts";
-import type { Outcome } from "../tasks/outcome.ts";
-import type { Attempt } from "../tasks/seams.ts";
-import { parseTask } from "../tasks/task.ts";
-import { isToldOf } from "../tasks/telling-event.ts";
-import type { Verdict } from "../tasks/verdict.ts";
-import type { WorkParts } from "../work/parts.ts";
-import { createProcessTask, endAbandoned } from "../work/process-task.ts";
-import { createWakingWalk } from "../work/wake-runs.ts";
-import { createMeteredBook } from "./metered-book.ts";
+import { tasksInFlight } from "../store/start-entry.ts";
+import type { TaskDependencies } from "../tasks/contracts.ts";
+import { createDeletionWatch } from "../tasks/deletion-watch.ts";
+import { createProcessTask, endAbandoned } from "../tasks/process-task.ts";
+import { createQuarantineWatch } from "../tasks/quarantine-watch.ts";
+import { RecentOutcomes } from "../tasks/recent-outcomes.ts";
+import { createRecorder } from "../tasks/recorder.ts";
+import { createWakingWalk } from "../tasks/wake-runs.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 import type { ServiceConsumers } from "./running-services.ts";
 
-/** What consumers need of what the app is made of. */
+/** What the consumers need. */
 export interface ConsumerOptions {
   readonly redis: RedisTarget;
   readonly log: EventLog;
   readonly takeOverAfterMs: number;
   readonly drainMs: number;
+  /** How many outcomes are kept, and for how long. */
+  readonly limits: OutcomeLimits;
   readonly metrics?: Metrics | undefined;
   readonly pace?: FeedPace;
 }
 
 interface ConsumerParts {
-  readonly parts: WorkParts;
+  readonly parts: TaskDependencies;
   readonly store: Store;
   readonly producer: Producer;
   readonly announcer: ItemAnnouncer;
@@ -56,20 +60,20 @@ interface ConsumerParts {
 
 const pollConcurrency = 8;
 
-/** Makes what makes the consumers of one service: actions and polls, each from a queue of its own. */
+/** Makes the consumers of one service: one queue for actions, one for polls. */
 export function createConsumers(
-  { redis, log, takeOverAfterMs, drainMs, metrics, pace = defaultPace }: ConsumerOptions,
+  { redis, log, takeOverAfterMs, drainMs, limits, metrics, pace = defaultPace }: ConsumerOptions,
   { parts, store, producer, announcer, guard }: ConsumerParts,
 ): (settings: ServiceSettings) => ServiceConsumers {
-  const book = metrics === undefined ? parts.book : createMeteredBook(parts.book, metrics);
+  const book = metrics === undefined ? parts.feeds : createMeteredFeedStore(parts.feeds, metrics);
   const walking = {
     ...parts,
-    book,
+    feeds: book,
     nowMs: () => redisTimeMs(store),
     pace,
     sampling: new ItemSampling(),
     announcer,
-    readings: parts.readings,
+    readings: parts.sharedReadings,
     startsWait: async (service: string) => (await producer.backlog(service, "actions")).waiting > 0,
   };
   const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
@@ -78,8 +82,8 @@ export function createConsumers(
     await count(outcome);
     await noteDeletion(outcome);
   };
-  const isTold = (name: string) => isToldOf(parts.policy(name));
-  const history = new RecentOutcomes(new History(store, isTold), { clock: systemClock, log });
+  const isTold = (name: string) => isNotified(parts.policy(name));
+  const history = new RecentOutcomes(new History(store, { isTold, limits }), { clock: systemClock, log });
   guard.whenAnother((lastSeenMs) => history.restore(lastSeenMs));
   const recorder = createRecorder(history, log, alsoTell);
   const processTask = createProcessTask(parts, recorder);
@@ -103,5 +107,47 @@ export function createConsumers(
       ...together(`consumers of ${name}`, [actions, polls]),
       resize: (settings) => actions.resize(settings.concurrency),
     };
+  };
+}
+
+type Book = WalkParts["feeds"];
+
+/** Wraps a feed store: counts pages, items and walks, and measures how old news was. */
+function createMeteredFeedStore(book: Book, metrics: Metrics): Book {
+  return {
+    waiting: (feed, nowMs) => book.waiting(feed, nowMs),
+    status: (feed) => book.status(feed),
+    keepKnowledge: (feed, knowledge) => book.keepKnowledge(feed, knowledge),
+    told: (feed) => book.told(feed),
+    discoveredSince: (feed, seq) => book.discoveredSince(feed, seq),
+    keepShape: (feed, shape) => book.keepShape(feed, shape),
+    takeIn: async (feed, status, page) => {
+      const { service, list } = feed;
+      const novelties = await book.takeIn(feed, status, page);
+      metrics.add("syncline_feed_pages_total", { service, list });
+      for (const novelty of ["new", "again", "known"] as const) {
+        const count = novelties?.filter((one) => one === novelty).length ?? 0;
+        metrics.add("syncline_feed_items_total", { service, list, novelty }, count);
+      }
+      return novelties;
+    },
+    walked: async (feed, walk) => {
+      const { service, list } = feed;
+      const before = await book.status(feed);
+      await book.walked(feed, walk);
+      metrics.add("syncline_feed_walks_total", { service, list, walkOutcome: walk.whole ? "whole" : "part" });
+      if (walk.whole)
+        metrics.add("syncline_feed_whole_walks_total", { service, list, wholeReason: walk.because ?? otherValue });
+      // The walk began by Redis's clock. The two clocks agree to about a second, which is precise
+      // enough here.
+      const endedAtMs = systemClock.nowMs();
+      metrics.observe("syncline_feed_walk_duration_seconds", { list }, (endedAtMs - walk.startedAtMs) / 1_000);
+      const blindSinceMs = Math.max(before.walkStartedAtMs ?? 0, before.wantedAtMs ?? 0);
+      if (blindSinceMs > 0) metrics.observe("syncline_feed_lag_seconds", { list }, (endedAtMs - blindSinceMs) / 1_000);
+    },
+    failed: async (feed, failure) => {
+      metrics.add("syncline_feed_walks_total", { service: feed.service, list: feed.list, walkOutcome: "failed" });
+      await book.failed(feed, failure);
+    },
   };
 }

@@ -1,8 +1,9 @@
-// Makes the client of a service from its settings. Called by the running services and by `syncline api`.
-import type { ServiceSettings, TlsSettings, TokenSource as TokenSettings } from "../config/policy-set.ts";
+// Makes the client of a service from its settings. Called by the running services and by `syncline
+// api`.
+import type { ServiceSettings, TlsSettings, TokenSettings } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { Gate } from "../core/gate.ts";
+import type { Limiter } from "../core/limiter.ts";
 import { SyncService } from "../service/client.ts";
 import { oauth2Token } from "../service/oauth2-token.ts";
 import type { ServiceOptions } from "../service/service-options.ts";
@@ -14,19 +15,20 @@ type Variables = Readonly<Record<string, string | undefined>>;
 interface ServiceContext {
   readonly variables: Variables;
   readonly log: EventLog;
-  readonly gate?: Gate;
-  /** Told of each finished call. */
+  readonly limiter?: Limiter;
+  /** Called after each finished call. */
   readonly onRequest?: ServiceOptions["onRequest"];
 }
 
 /**
- * Makes the client of a service. Certificates are read at once, so that what is wrong with them is in the log at the start; files that
- * cannot be used keep this service out of reach and nothing else. Without a gate nothing holds its requests back: for calls by hand.
+ * Makes the client of a service. It reads certificates at once, so that a fault in them is in the
+ * log at the start. Unusable files make only this service unreachable. Without a limiter (calls by
+ * hand) its requests are not limited.
  * @throws UsageError when its token variable is not set or holds no token.
  */
 export function createService(
   settings: ServiceSettings,
-  { variables, log, gate, onRequest }: ServiceContext,
+  { variables, log, limiter, onRequest }: ServiceContext,
 ): SyncService {
   const { name, baseUrl, tls, pathForm, requestTimeoutMs } = settings;
   const ownLog = withService(log, name);
@@ -37,7 +39,7 @@ export function createService(
     token: createToken(settings, { variables, log: ownLog }),
     tls: tls === undefined ? undefined : openTls(tls, { log: ownLog }),
     log: ownLog,
-    gate,
+    limiter,
     onRequest,
   });
 }
@@ -60,14 +62,14 @@ function withoutKind({ kind: _, ...client }: Extract<TokenSettings, { kind: "oau
   return client;
 }
 
-/** The token endpoint may be public or the house's own. It is not shown the client certificate of the service. */
+/** The TLS settings of the token endpoint. It never gets the client certificate of the service. */
 function tokenTls(tls: TlsSettings | undefined): TlsFiles | undefined {
   return tls?.caFile === undefined ? undefined : new TlsFiles({ caFile: tls.caFile }, { trustPublic: true });
 }
 
 function openTls(tls: TlsSettings, options: { readonly log: EventLog }): TlsFiles {
   const files = new TlsFiles(tls, options);
-  // It has told the log; each exchange says it again.
+  // The failure is in the log already; each exchange reports it again.
   files.current().catch(() => {});
   return files;
 }

@@ -1,11 +1,11 @@
-// The policies in force. Everything that looks a policy up asks here, so that a reload is one assignment: nobody ever sees half
-// of an old set and half of a new one. Built by app.ts.
+// The policies in force. Every lookup of a policy comes here, so a reload is one assignment, and no
+// reader sees half of an old and half of a new set. Built by app.ts.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { type ActiveSign, createActiveSign, createItemReader, type ItemReader } from "../feeds/mapping.ts";
+import { type Feed, feedId } from "../model/feed.ts";
 import { createFollowerMap, type FollowerMap } from "../schedule/followers.ts";
-import { type Feed, feedId } from "../tasks/feed.ts";
 
-/** The set in force, by name. */
+/** The policy set in force. */
 export class CurrentSet {
   #set: PolicySet;
   #policies: ReadonlyMap<string, Policy>;
@@ -22,12 +22,12 @@ export class CurrentSet {
     this.#activeSigns = activeSigns(set);
   }
 
-  /** All of it, as it is now. */
+  /** The whole set, as it is now. */
   get set(): PolicySet {
     return this.#set;
   }
 
-  /** The names of the policies that follow one directly. */
+  /** The names of the direct followers of a policy. */
   followers(name: string): readonly string[] {
     return this.#followers.direct(name);
   }
@@ -37,7 +37,10 @@ export class CurrentSet {
     return this.#policies.get(name);
   }
 
-  /** The reader of a feed's items by the mapping of now; undefined when its service is not configured any more. */
+  /**
+   * Reads a feed's items by the current mapping; undefined when its service is not configured any
+   * more.
+   */
   itemReader(feed: Feed): ItemReader | undefined {
     const settings = this.#set.services.get(feed.service);
     if (settings === undefined) return undefined;
@@ -48,7 +51,10 @@ export class CurrentSet {
     return reader;
   }
 
-  /** By what the sync jobs of a service show that they are active; undefined when nothing says so. */
+  /**
+   * How the sync jobs of a service show that they are active; undefined when the settings name
+   * nothing.
+   */
   activeSign(service: string): ActiveSign | undefined {
     return this.#activeSigns.get(service);
   }

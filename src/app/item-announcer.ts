@@ -1,22 +1,23 @@
-// Hands new items of feeds to the sinks that want them (`items` of a sink). Built by app.ts for the readers of feeds.
+// Hands new items of feeds to the sinks that ask for them (`items` of a sink). Built by app.ts for
+// the walks of feeds.
 import type { PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { ItemAnnouncer } from "../feeds/announce-items.ts";
-import type { Feed } from "../tasks/feed.ts";
-import type { DeliverNotices } from "../tasks/notice.ts";
-import { itemNotices } from "../telling/item-notices.ts";
+import type { Feed } from "../model/feed.ts";
+import type { DeliverNotices } from "../model/notice.ts";
+import { itemNotices } from "../notify/item-notices.ts";
 
-const portionMax = 500;
+const batchMax = 500;
 
-/** What the announcer needs. `sinks`: those of now. */
+/** `sinks`: the sinks in force now. */
 interface AnnouncerOptions {
   readonly sinks: () => PolicySet["sinks"];
   readonly deliver: DeliverNotices;
   readonly log: EventLog;
 }
 
-/** Makes it. */
+/** Makes the announcer. */
 export function createItemAnnouncer({ sinks, deliver, log }: AnnouncerOptions): ItemAnnouncer {
   const wanting = ({ list }: Feed) => [...sinks().values()].filter(({ items }) => items?.includes(list) === true);
   return {
@@ -25,8 +26,8 @@ export function createItemAnnouncer({ sinks, deliver, log }: AnnouncerOptions): 
       const notices = itemNotices(feed, group, systemClock.nowMs());
       const receivers = wanting(feed);
       const deliveries = notices.flatMap((notice) => receivers.map(({ name: sink }) => ({ sink, notice })));
-      for (let from = 0; from < deliveries.length; from += portionMax)
-        await deliver(deliveries.slice(from, from + portionMax));
+      for (let from = 0; from < deliveries.length; from += batchMax)
+        await deliver(deliveries.slice(from, from + batchMax));
       for (const { sink, notice } of deliveries) {
         const { id, kind, policy, service, title } = notice;
         log.info("notice.told", { sink, kind, policy, service, title, id });

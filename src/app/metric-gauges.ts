@@ -1,23 +1,30 @@
-// What the gauges of /metrics are read from at a scrape: this process's own state, and what all replicas share in Redis. Built by
-// app.ts; ops/metrics.ts says when it is asked and how long. Changes nothing in Redis.
+// Reads the gauges of /metrics at a scrape: this process's own state, and what all replicas share
+// in Redis. Built by app.ts; ops/metrics.ts decides when it reads. Changes nothing in Redis.
+
+import type { Policy } from "../config/policy-set.ts";
+import { isAbout, isInForce, type Pause } from "../model/pause.ts";
+import { closedLabels, otherValue, worstPoliciesMax } from "../ops/metric-labels.ts";
 import type { GaugeSource, Metrics } from "../ops/metrics.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";
-import { readGateStatus } from "../store/gate-status.ts";
 import { LastSuccesses } from "../store/last-successes.ts";
+import { readLimiterStatus } from "../store/limiter-status.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
-import { isAbout, isInForce, type Pause } from "../tasks/pause.ts";
+import { readTroubles, type TroubleNote } from "../store/troubles.ts";
 import type { CurrentSet } from "./current-set.ts";
 import { PolicySlots } from "./policy-slots.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 import type { RunningServices } from "./running-services.ts";
 
-/** What is looked at. */
+/** How long gauges show an unknown start or a missed slot: no later event undoes them. */
+const eventShownMs = 3_600_000;
+
+/** What the gauges are read from. */
 export interface GaugeParts {
   readonly current: CurrentSet;
   readonly services: Pick<RunningServices, "client">;
-  readonly guard: Pick<RedisGuard, "isUp" | "isSafe" | "facts">;
+  readonly guard: Pick<RedisGuard, "isUp" | "isSafe" | "facts" | "foreignOwners">;
   readonly store: Store;
   readonly producer: Pick<Producer, "backlog">;
   readonly sinks: { readonly queues: Pick<NoticeQueues, "backlog"> };
@@ -34,6 +41,9 @@ export function createGaugeSource(metrics: Metrics, parts: GaugeParts): GaugeSou
       setOwn(metrics, parts);
     },
     readShared: async () => {
+      // Otherwise each scrape would wait for its whole limit, and Prometheus might give up on all
+      // metrics.
+      if (!parts.guard.isUp()) throw new Error("Redis does not answer");
       const [policies, services, sinks] = await Promise.all([
         readPolicies(metrics, parts, slots),
         readServices(metrics, parts),
@@ -49,6 +59,7 @@ export function createGaugeSource(metrics: Metrics, parts: GaugeParts): GaugeSou
 function setOwn(metrics: Metrics, { current, services, guard, isWorking }: GaugeParts): void {
   const isUp = guard.isUp();
   metrics.set("syncline_redis_up", {}, isUp ? 1 : 0);
+  metrics.set("syncline_foreign_owners", {}, guard.foreignOwners);
   metrics.set("syncline_redis_safe", {}, guard.isSafe() ? 1 : 0);
   const { facts } = guard;
   if (facts !== undefined) {
@@ -57,8 +68,11 @@ function setOwn(metrics: Metrics, { current, services, guard, isWorking }: Gauge
       metrics.set("syncline_redis_policy_ok", {}, facts.evictionPolicy === "noeviction" ? 1 : 0);
     if (facts.appendOnly !== undefined) metrics.set("syncline_redis_append_only", {}, facts.appendOnly ? 1 : 0);
   }
-  if (isUp && isWorking()) metrics.beat("worker");
-  metrics.set("syncline_config_policies", {}, current.set.policies.length);
+  if (isUp && isWorking()) metrics.heartbeat("worker");
+  const { policies } = current.set;
+  metrics.set("syncline_config_policies", {}, policies.length);
+  const unnamed = policies.filter(({ name }) => !metrics.knows("policy", name));
+  metrics.set("syncline_config_policies_unnamed", {}, unnamed.length);
   metrics.clear("syncline_token_expiry_timestamp_seconds");
   for (const service of known(metrics, current)) {
     const expiresAtMs = services.client(service)?.tokenExpiresAtMs;
@@ -75,16 +89,18 @@ function known(metrics: Metrics, current: CurrentSet): string[] {
 async function readServices(metrics: Metrics, { current, store, producer }: GaugeParts): Promise<(() => void)[]> {
   return Promise.all(
     known(metrics, current).map(async (service) => {
-      const [gate, actions, polls] = await Promise.all([
-        readGateStatus(store, service),
+      const [limiter, actions, polls] = await Promise.all([
+        readLimiterStatus(store, service),
         producer.backlog(service, "actions"),
         producer.backlog(service, "polls"),
       ]);
       return () => {
-        metrics.set("syncline_breaker_open", { service }, gate.breaker === "open" ? 1 : 0);
-        metrics.set("syncline_requests_in_flight", { service }, gate.inFlight);
-        if (gate.throttledUntilMs !== undefined)
-          metrics.set("syncline_throttled_until_timestamp_seconds", { service }, gate.throttledUntilMs / 1_000);
+        const isOpen = limiter.breaker === "open";
+        const breakerCause = isOpen ? (limiter.lastFailure ?? otherValue) : "none";
+        metrics.set("syncline_breaker_open", { service, breakerCause }, isOpen ? 1 : 0);
+        metrics.set("syncline_requests_in_flight", { service }, limiter.inFlight);
+        if (limiter.throttledUntilMs !== undefined)
+          metrics.set("syncline_throttled_until_timestamp_seconds", { service }, limiter.throttledUntilMs / 1_000);
         for (const [queue, backlog] of Object.entries({ actions, polls })) {
           for (const state of ["waiting", "active", "delayed"] as const)
             metrics.set("syncline_queue_tasks", { service, queue, state }, backlog[state]);
@@ -112,29 +128,64 @@ async function readSinks(metrics: Metrics, { current, sinks }: GaugeParts): Prom
 
 async function readPolicies(metrics: Metrics, parts: GaugeParts, slots: PolicySlots): Promise<(() => void)[]> {
   const { current, store } = parts;
-  const policies = current.set.policies.filter(({ name }) => metrics.knows("policy", name));
+  const { policies } = current.set;
   const names = policies.map(({ name }) => name);
-  const [nowMs, successes, keptSince, pauses] = await Promise.all([
+  const [nowMs, successes, keptSince, pauses, notes] = await Promise.all([
     redisTimeMs(store),
     new LastSuccesses(store).of(names),
     new SlotLedger(store).keptSince(names),
     parts.pauses(),
+    readTroubles(store),
   ]);
-  return policies.map((policy) => () => {
-    const { name } = policy;
-    const set = (gauge: PolicyInstant, atMs: number | undefined) => {
-      if (atMs !== undefined) metrics.set(gauge, { policy: name }, atMs / 1_000);
-    };
-    const own = pauses.filter((pause) => isAbout(pause, policy));
-    const succeededAtMs = successes.get(name);
-    set("syncline_policy_last_success_timestamp_seconds", succeededAtMs);
-    set("syncline_policy_next_slot_timestamp_seconds", slots.nextMs(policy, nowMs));
-    const sinceMs = succeededAtMs ?? keptSince.get(name);
-    if (sinceMs !== undefined)
-      set("syncline_policy_stale_from_timestamp_seconds", slots.staleFromMs(policy, afterPauses(sinceMs, own, nowMs)));
-    for (const { cause = "pause" } of own.filter((pause) => isInForce(pause, nowMs)))
-      metrics.set("syncline_policy_paused", { policy: name, cause }, 1);
-  });
+  const facts = { nowMs, successes, keptSince, pauses, notes };
+  const named = policies.filter(({ name }) => metrics.knows("policy", name));
+  return [
+    () => setTroubles(metrics, current.set.services.keys(), findTroubles(policies, facts, slots)),
+    ...named.map((policy) => () => setPolicy(metrics, policy, { facts, slots })),
+  ];
+}
+
+function setPolicy(
+  metrics: Metrics,
+  policy: Policy,
+  { facts, slots }: { readonly facts: PolicyFacts; readonly slots: PolicySlots },
+): void {
+  const { name } = policy;
+  const { nowMs, successes, pauses } = facts;
+  const set = (gauge: PolicyInstant, atMs: number | undefined) => {
+    if (atMs !== undefined) metrics.set(gauge, { policy: name }, atMs / 1_000);
+  };
+  const own = pauses.filter((pause) => isAbout(pause, policy));
+  set("syncline_policy_last_success_timestamp_seconds", successes.get(name));
+  set("syncline_policy_next_slot_timestamp_seconds", slots.nextMs(policy, nowMs));
+  set("syncline_policy_stale_from_timestamp_seconds", staleFrom(policy, own, facts, slots));
+  for (const { cause = "pause" } of own.filter((pause) => isInForce(pause, nowMs)))
+    metrics.set("syncline_policy_paused", { policy: name, cause }, 1);
+}
+
+/**
+ * Sets the trouble gauges: a number for every service, 0 included. Services without series of their
+ * own share one.
+ */
+export function setTroubles(metrics: Metrics, services: Iterable<string>, troubles: readonly PolicyTrouble[]): void {
+  const shown = troubles.map((one) => ({ ...one, service: shownService(metrics, one.service) }));
+  const groups = countTroubles(shown);
+  for (const service of new Set([...services].map((name) => shownService(metrics, name)))) {
+    for (const trouble of closedLabels.trouble) {
+      const group = groups.get(`${service}/${trouble}`) ?? [];
+      metrics.set("syncline_policies_in_trouble", { service, trouble }, group.length);
+      for (const { policy, atMs } of worstOf(group))
+        metrics.set(
+          "syncline_policy_trouble_timestamp_seconds",
+          { worstPolicy: policy, service, trouble },
+          atMs / 1_000,
+        );
+    }
+  }
+}
+
+function shownService(metrics: Metrics, service: string): string {
+  return metrics.knows("service", service) ? service : otherValue;
 }
 
 type PolicyInstant =
@@ -142,7 +193,85 @@ type PolicyInstant =
   | "syncline_policy_next_slot_timestamp_seconds"
   | "syncline_policy_stale_from_timestamp_seconds";
 
-/** What a pause kept from running is not stale for it: time counts from the end of the last one. */
-function afterPauses(sinceMs: number, pauses: readonly Pause[], nowMs: number): number {
-  return Math.max(sinceMs, ...pauses.map(({ untilMs }) => (untilMs === null || untilMs > nowMs ? 0 : untilMs)));
+/** What can be wrong with a policy. A stale policy is not failing too: each trouble counts once. */
+type Trouble = "stale" | "quarantined" | TroubleNote["trouble"];
+
+/**
+ * One trouble of one policy: from when it is stale, or when it last happened, in milliseconds UTC.
+ */
+interface PolicyTrouble {
+  readonly policy: string;
+  readonly service: string;
+  readonly trouble: Trouble;
+  readonly atMs: number;
+}
+
+/** What is known of all policies. */
+export interface PolicyFacts {
+  readonly nowMs: number;
+  readonly successes: ReadonlyMap<string, number>;
+  readonly keptSince: ReadonlyMap<string, number>;
+  readonly pauses: readonly Pause[];
+  readonly notes: readonly TroubleNote[];
+}
+
+/** Finds the troubles of these policies. */
+export function findTroubles(policies: readonly Policy[], facts: PolicyFacts, slots: PolicySlots): PolicyTrouble[] {
+  const newest = new Map<string, number>();
+  // Notes come oldest first, so the newest wins.
+  for (const { trouble, policy, atMs } of facts.notes) newest.set(`${trouble}/${policy}`, atMs);
+  return policies.flatMap((policy) => {
+    const { name, service } = policy;
+    const found: PolicyTrouble[] = [];
+    const add = (trouble: Trouble, atMs: number) => found.push({ policy: name, service, trouble, atMs });
+    for (const trouble of ["unknown", "missed"] as const) {
+      const atMs = newest.get(`${trouble}/${name}`);
+      if (atMs !== undefined && facts.nowMs - atMs < eventShownMs) add(trouble, atMs);
+    }
+    const own = facts.pauses.filter((pause) => isAbout(pause, policy));
+    const inForce = own.filter((pause) => isInForce(pause, facts.nowMs));
+    const quarantine = inForce.find(({ cause }) => cause === "quarantine");
+    if (quarantine !== undefined) add("quarantined", quarantine.sinceMs);
+    if (inForce.length > 0) return found;
+    const staleFromMs = staleFrom(policy, own, facts, slots);
+    const isStale = staleFromMs !== undefined && staleFromMs <= facts.nowMs;
+    if (isStale) add("stale", staleFromMs);
+    for (const trouble of ["failing", "conflicts"] as const) {
+      const atMs = newest.get(`${trouble}/${name}`);
+      if (atMs === undefined || (trouble === "failing" && isStale)) continue;
+      // After three slots without an ending the state is not known: the sync job was removed, or is
+      // skipped.
+      const forgottenMs = slots.thirdSlotMs(policy, trouble, atMs);
+      if (forgottenMs === undefined || forgottenMs > facts.nowMs) add(trouble, atMs);
+    }
+    return found;
+  });
+}
+
+/**
+ * When two whole intervals have passed since the last success. Slots that a pause blocked do not
+ * count.
+ */
+function staleFrom(
+  policy: Policy,
+  pauses: readonly Pause[],
+  { nowMs, successes, keptSince }: PolicyFacts,
+  slots: PolicySlots,
+): number | undefined {
+  const sinceMs = successes.get(policy.name) ?? keptSince.get(policy.name);
+  if (sinceMs === undefined) return undefined;
+  const ends = pauses.map(({ untilMs }) => (untilMs === null || untilMs > nowMs ? 0 : untilMs));
+  return slots.thirdSlotMs(policy, "stale", Math.max(sinceMs, ...ends));
+}
+
+/** Groups troubles by service, those that last longest first. */
+export function countTroubles(troubles: readonly PolicyTrouble[]): Map<string, PolicyTrouble[]> {
+  const groups = Map.groupBy(troubles, ({ service, trouble }) => `${service}/${trouble}`);
+  for (const group of groups.values()) group.sort((a, b) => a.atMs - b.atMs);
+  return groups;
+}
+
+/** The members of a group that the metrics name. */
+export function worstOf(group: readonly PolicyTrouble[]): readonly PolicyTrouble[] {
+  return group.slice(0, worstPoliciesMax);
 }

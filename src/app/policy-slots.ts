@@ -1,18 +1,21 @@
-// Where each policy stands on its calendar, for metrics: its next slot, and from when on it is stale. Any replica can say it, since
-// the calendar is the same everywhere. Asked by metric-gauges.ts; plans nothing.
+// Finds a policy's next slot, and when it becomes stale, for metrics. Any replica can tell, since
+// all have the same calendar. Called by metric-gauges.ts.
 import type { Policy } from "../config/policy-set.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
 
-/** A success covers its own slot; with this many later ones due, two whole intervals have passed. */
-const staleAfterSlots = 3;
+/** An ending covers its own slot. With three later slots due, two whole intervals have passed. */
+const slotsAfter = 3;
+
+/** What the third slot is used for. Each is cached by its own instant, which seldom changes. */
+type Asked = "stale" | "failing" | "conflicts";
 
 interface Known {
   readonly source: SlotSource | undefined;
   next?: { readonly fromMs: number; readonly atMs: number | undefined };
-  stale?: { readonly sinceMs: number; readonly fromMs: number | undefined };
+  third: Partial<Record<Asked, { readonly sinceMs: number; readonly atMs: number | undefined }>>;
 }
 
-/** The slots of policies, each looked up again only when it has passed. */
+/** Caches the slots of policies; looks one up again only when it has passed. */
 export class PolicySlots {
   readonly #known = new WeakMap<Policy, Known>();
 
@@ -26,18 +29,19 @@ export class PolicySlots {
     return atMs;
   }
 
-  /** From when on a policy is stale that last succeeded, or began, at `sinceMs`; undefined when never. */
-  staleFromMs(policy: Policy, sinceMs: number): number | undefined {
+  /** The third slot after an instant, such as the last success; undefined when none will come. */
+  thirdSlotMs(policy: Policy, asked: Asked, sinceMs: number): number | undefined {
     const known = this.#of(policy);
-    if (known.stale?.sinceMs === sinceMs) return known.stale.fromMs;
-    let fromMs: number | undefined = sinceMs;
-    for (let slot = 0; slot < staleAfterSlots && fromMs !== undefined; slot += 1) fromMs = known.source?.next(fromMs);
-    known.stale = { sinceMs, fromMs };
-    return fromMs;
+    const before = known.third[asked];
+    if (before?.sinceMs === sinceMs) return before.atMs;
+    let atMs: number | undefined = sinceMs;
+    for (let slot = 0; slot < slotsAfter && atMs !== undefined; slot += 1) atMs = known.source?.next(atMs);
+    known.third[asked] = { sinceMs, atMs };
+    return atMs;
   }
 
   #of(policy: Policy): Known {
-    const known = this.#known.get(policy) ?? { source: createChainSource(policy) };
+    const known = this.#known.get(policy) ?? { source: createChainSource(policy), third: {} };
     this.#known.set(policy, known);
     return known;
   }

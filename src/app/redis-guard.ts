@@ -1,39 +1,44 @@
-// The guard over Redis: once a second a beat (is it the one it was?), once a minute a check (may it be trusted?). Tells the log each
-// change once, tells scheduler and start journal whether they may go on, and the health server why not. Built by app.ts.
+// Guards against a Redis that lost data: a tick each second (is it the same Redis?), a check each
+// minute (may it be trusted?). It tells scheduler and start journal whether they may go on, and the
+// health server why not. Built by app.ts.
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
-import { errorText } from "../core/errors.ts";
+import { errorText, stackOf, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { createSparingLog } from "../core/sparing-log.ts";
+import { createRateLimitedLog } from "../core/rate-limited-log.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
+import { announceOwner, foreignOwner } from "../store/owners.ts";
 import type { Store } from "../store/redis.ts";
 import { judgeRedis, type RedisFacts, readRedisFacts } from "../store/redis-facts.ts";
-import { type Beat, RedisWatch } from "../store/redis-watch.ts";
+import { type RedisCheck, RedisWatch } from "../store/redis-watch.ts";
 
-/** What the guard is made of. */
+/** What the guard needs. */
 export interface RedisGuardOptions {
   readonly store: Store;
   readonly log: EventLog;
-  /** How often Redis is checked; once a minute unless set. */
+  /** How often Redis is checked; default one minute. */
   readonly checkEveryMs?: number;
-  /** How long starts wait for a replica when all are gone; a minute unless set. */
+  /** How long starts wait for a replica when all are gone; default one minute. */
   readonly replicasGoneMs?: number;
-  /** What this process does, so that others can see that it is alive. */
+  /** The roles of this process, published under the prefix as a sign of life. */
   readonly roles?: readonly string[];
+  /** The owner of this process's policies. Without it the guard does not look for other owners. */
+  readonly owner?: string | undefined;
 }
 
-const beatEveryMs = 1_000;
+const tickEveryMs = 1_000;
 const checkEveryMsDefault = 60_000;
 const replicasGoneMsDefault = 60_000;
 const answerWithinMs = 3_000;
 const leaveWithinMs = 500;
-/** Without a beat for this long, Redis counts as out of reach. */
+/** Without a tick for this long, Redis counts as unreachable. */
 const silenceMsMax = 5_000;
 const skewMsMax = 1_000;
 
-/** The guard. */
+/** Watches one Redis for this process. */
 export class RedisGuard implements Component {
   readonly name = "redis guard";
-  /** What the start journal asks. */
+  /** The start journal asks this watch before it sends. */
   readonly watch: RedisWatch;
   readonly #options: RedisGuardOptions;
   #facts: RedisFacts | undefined;
@@ -41,80 +46,101 @@ export class RedisGuard implements Component {
   #told = "";
   #warned = "";
   #skewed = false;
-  #beatenAtMs = Number.NEGATIVE_INFINITY;
+  #tickedAtMs = Number.NEGATIVE_INFINITY;
   #failure = "no answer yet";
-  /** Since when the master that had replicas has none; undefined while it has some, or is not known to have had any. */
+  /** Since when a master that had replicas has had none; undefined otherwise or when not known. */
   #replicasGoneAtMs: number | undefined;
-  /** It was not checked yet since it became another one: what the one before had says nothing of this one. */
+  /**
+   * True until the first check after a switch: the facts of the former Redis say nothing of this
+   * one.
+   */
   #isNew = false;
+  /**
+   * The master had replicas and has none. After a failover the old master comes back as a replica
+   * within seconds.
+   */
+  #awaitsReplicas = false;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #busy: Promise<void> | undefined;
   #isStopped = false;
+  /** Which other owners were seen, and why they block this process; empty when none do. */
+  #foreign = "";
+  #others: readonly string[] = [];
   #losses = 0;
-  #endBeats: (() => void) | undefined;
+  #endTicks: (() => void) | undefined;
   #onAnother: (lastSeenMs: number) => Promise<void> = async () => {};
 
   constructor(options: RedisGuardOptions) {
     this.#options = options;
-    const sparing = createSparingLog(options.log, systemClock, "");
-    const notReplicated = () => {
-      sparing.warn("redis.not-replicated");
-      // Perhaps the replica is gone for good: the next look counts them anew.
+    const sparing = createRateLimitedLog(options.log, systemClock, "");
+    const notReplicated = (replicas: { readonly wanted: number; readonly reached: number }) => {
+      sparing.warn("redis.not-replicated", replicas);
+      // The replica may be gone for good: the next check counts replicas anew.
       this.#checkedAtMs = Number.NEGATIVE_INFINITY;
     };
     this.watch = new RedisWatch(options.store, { notReplicated, roles: options.roles ?? [] });
   }
 
   /**
-   * Whom to tell, without waiting for them, when Redis is another one than this process knew and was not emptied: it may lack its newest
-   * writes. `lastSeenMs`: of the last beat before, by the monotonic clock. One listener; it never throws.
+   * Sets the one listener. The guard calls it, without waiting, when Redis is another one than
+   * before and was not emptied: its newest writes may be missing. `lastSeenMs`: the last tick
+   * before, by the monotonic clock. The listener never throws.
    */
   whenAnother(listener: (lastSeenMs: number) => Promise<void>): void {
     this.#onAnother = listener;
   }
 
-  /** Whether Redis is such that slots may be planned and requests may be sent. */
+  /** Whether the scheduler may plan and workers may send. */
   isSafe(): boolean {
     return this.watch.isOpen;
   }
 
-  /** Whether Redis did what it should within the last five seconds. */
+  /** Whether Redis answered within the last five seconds. */
   isUp(): boolean {
-    return systemClock.monotonicMs() - this.#beatenAtMs <= silenceMsMax;
+    return systemClock.monotonicMs() - this.#tickedAtMs <= silenceMsMax;
   }
 
-  /** How often Redis was found to be another one, or to have forgotten something. */
+  /** How often Redis was found to be another one, or to have lost keys. */
   get losses(): number {
     return this.#losses;
   }
 
-  /** What Redis said of itself at the last check; undefined before the first. */
+  /** What Redis reported at the last check; undefined before the first. */
   get facts(): RedisFacts | undefined {
     return this.#facts;
   }
 
-  /** Why this process is not ready, as far as Redis goes; empty when it is. */
+  /** Why Redis keeps this process from being ready; empty when it does not. */
   reasons(): string[] {
     if (!this.isUp()) return [`Redis has not done what it should for 5 s: ${this.#failure}`];
     return [...this.#problems];
   }
 
+  /** How many other owners have processes under this prefix. */
+  get foreignOwners(): number {
+    return this.#others.length;
+  }
+
+  /** @throws UsageError when another owner uses the prefix: this process would take its tasks. */
   async start(): Promise<void> {
     await this.#lookOnce();
     if (this.#isStopped) return;
-    this.#endBeats = systemClock.every(beatEveryMs, () => void this.#lookOnce());
+    if (this.#foreign !== "") throw new UsageError(this.#foreign);
+    this.#endTicks = systemClock.every(tickEveryMs, () => void this.#lookOnce());
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#endBeats?.();
-    // Redis may be gone: then it was no orderly end either, and whoever comes next must think so.
+    this.#endTicks?.();
+    // If Redis is gone, the next process must not take this for an orderly end.
     const leaving = (this.#busy ?? Promise.resolve()).then(() => this.watch.leave());
     await withDeadline(leaving, leaveWithinMs, () => new Error("no answer")).catch(() => {});
     leaving.catch(() => {});
   }
 
-  /** One at a time; `stop` waits for it, so that no beat comes after the process has said that it leaves. */
+  /**
+   * Runs one tick at a time. `stop` waits for it, so that no tick follows the process's farewell.
+   */
   #lookOnce(): Promise<void> {
     this.#busy ??= this.#look().finally(() => {
       this.#busy = undefined;
@@ -122,27 +148,50 @@ export class RedisGuard implements Component {
     return this.#busy;
   }
 
-  /** Never throws: what does not work now is looked at again a second later. */
+  /** Never throws: a failed tick is repeated a second later. */
   async #look(): Promise<void> {
     try {
       const dueAtMs = this.#checkedAtMs + (this.#options.checkEveryMs ?? checkEveryMsDefault);
-      if (this.#problems.length > 0 || systemClock.monotonicMs() >= dueAtMs) await this.#check();
-      const beat = await this.#answer(this.watch.beat());
-      const lastSeenMs = this.#beatenAtMs;
-      this.#beatenAtMs = systemClock.monotonicMs();
-      if (beat.isNewHere && beat.losses.every(({ kind }) => kind !== "flushed")) void this.#onAnother(lastSeenMs);
-      if (beat.isAnother || beat.isNewHere || beat.losses.length > 0) this.#losses += 1;
-      // Said once: what comes after it may fail.
-      this.#tellBeat(beat);
-      if (beat.isAnother || beat.isNewHere) {
-        // Another Redis may be another kind of Redis. Until it says so, it is asked again, and needs what the one before did.
+      await this.#askOwners();
+      const isSoon = this.#problems.length > 0 || this.#awaitsReplicas;
+      if (isSoon || systemClock.monotonicMs() >= dueAtMs) await this.#check();
+      const tick = await this.#answer(this.watch.check());
+      const lastSeenMs = this.#tickedAtMs;
+      this.#tickedAtMs = systemClock.monotonicMs();
+      if (tick.isNewHere && tick.losses.every(({ kind }) => kind !== "flushed")) void this.#onAnother(lastSeenMs);
+      if (tick.isAnother || tick.isNewHere || tick.losses.length > 0) this.#losses += 1;
+      // Logged before the next steps, which may fail.
+      this.#tellTick(tick);
+      if (tick.isAnother || tick.isNewHere) {
+        // Another Redis may be configured differently. Until its first check succeeds, the former
+        // rules hold.
         this.#isNew = true;
         this.#checkedAtMs = Number.NEGATIVE_INFINITY;
         await this.#check();
       }
     } catch (error) {
-      this.#failure = errorText(error);
+      const failure = errorText(error);
+      // Such as a key of the wrong type: nothing starts until an operator repairs it, and it is no
+      // outage.
+      const isBug = error instanceof Error && error.name === "ReplyError" && !isRedisOutage(error);
+      if (isBug && failure !== this.#failure) this.#options.log.error("bug.caught", { stack: stackOf(error) });
+      this.#failure = failure;
     }
+  }
+
+  /** The first owner goes on and warns of the other. Every later owner plans and starts nothing. */
+  async #askOwners(): Promise<void> {
+    const { owner, store, log } = this.#options;
+    if (owner === undefined) return;
+    const { holder = owner, others } = await this.#answer(announceOwner(store, owner));
+    const foreign = holder === owner ? "" : foreignOwner([holder, owner]);
+    const known = this.#others.join();
+    this.#others = [holder, ...others].filter((one) => one !== owner);
+    if (this.#others.length > 0 && this.#others.join() !== known)
+      log.error("owner.foreign", { owner, holder, others: this.#others.join(", ") });
+    if (foreign === this.#foreign) return;
+    this.#foreign = foreign;
+    this.#checkedAtMs = Number.NEGATIVE_INFINITY;
   }
 
   async #check(): Promise<void> {
@@ -150,8 +199,10 @@ export class RedisGuard implements Component {
     const isFirst = this.#facts === undefined || this.#isNew;
     const goneAtMs = await this.#askOfReplicas(facts, isFirst);
     this.#checkedAtMs = systemClock.monotonicMs();
+    this.#awaitsReplicas = facts.replicas === 0 && (this.#awaitsReplicas || (this.#facts?.replicas ?? 0) > 0);
     this.#facts = facts;
-    const { problems, warnings } = judgeRedis(facts);
+    const { problems: faults, warnings } = judgeRedis(facts);
+    const problems = this.#foreign === "" ? faults : [...faults, this.#foreign];
     this.#problems = problems;
     if (facts.replicas > 0 || isFirst) this.#replicasGoneAtMs = goneAtMs;
     const hadReplicas = isFirst ? goneAtMs !== undefined : this.watch.needsReplica;
@@ -162,12 +213,12 @@ export class RedisGuard implements Component {
   }
 
   /**
-   * Since when this master has had no replicas, as far as its other processes have noted: at its first look a process cannot know. Whoever saw them
-   * last may have learned that they are gone a check later.
+   * Since when this master has had no replicas, as other processes noted it. A process cannot know
+   * at its own first check. A note may be up to one check old.
    */
   async #askOfReplicas({ replicas, role }: RedisFacts, isFirst: boolean): Promise<number | undefined> {
     if (role !== "master") return undefined;
-    // A note that cannot be written, since Redis is full, is no reason not to go on.
+    // When Redis is full, the note cannot be written. The check goes on without it.
     if (replicas > 0) await this.#answer(this.watch.noteReplicas()).catch(() => {});
     if (replicas > 0 || !isFirst) return undefined;
     const agoMs = await this.#answer(this.watch.replicasNotedMsAgo());
@@ -176,8 +227,8 @@ export class RedisGuard implements Component {
   }
 
   /**
-   * Whether a master that had replicas may have been left for one of them, which is the master now: then both take writes, and what
-   * starts here starts there, too. Who has them no more for good is believed after a while.
+   * Whether a failover may have replaced this master: then both masters take writes, and both could
+   * start. After a while the guard accepts that the replicas are gone for good.
    */
   #mayBeLeft(): boolean {
     const nowMs = systemClock.monotonicMs();
@@ -194,19 +245,21 @@ export class RedisGuard implements Component {
     if (problem === "" && this.#told !== "") log.info("redis.safe");
     this.#told = problem;
     const warning = warnings.join("; ");
-    if (warning !== this.#warned && warning !== "") log.warn("redis.advised", { advice: warning });
+    if (warning !== this.#warned && warning !== "") log.warn("redis.warning", { advice: warning });
     this.#warned = warning;
     const isSkewed = Math.abs(facts.clockAheadMs) > skewMsMax;
     if (isSkewed && !this.#skewed) log.warn("redis.clock-skewed", { aheadMs: facts.clockAheadMs });
     this.#skewed = isSkewed;
   }
 
-  #tellBeat({ isAnother, losses }: Beat): void {
+  #tellTick({ isAnother, losses }: RedisCheck): void {
     const { log } = this.#options;
     if (isAnother) log.warn("redis.changed");
     for (const { kind, fromMs, untilMs } of losses) {
       const from = fromMs === 0 ? null : new Date(fromMs).toISOString();
-      log.error("redis.loss-detected", { kind, from, until: new Date(untilMs).toISOString() });
+      const until = new Date(untilMs).toISOString();
+      if (kind === "writes") log.warn("redis.writes-lost", { from, until });
+      else log.error("redis.loss-detected", { kind, from, until });
     }
   }
 

@@ -1,11 +1,12 @@
-// The services of now: one client and, in a worker, the consumers of its two queues for each. Built by app.ts.
+// The running services: for each a client and, in a worker, the consumers of its two queues. Built
+// by app.ts.
 //
 //   configured ──changed──▶ configured: another client at once; the old one may end what it has under way
 //       │    ▲
 //    removed └──back──┐
 //       ▼             │
-//   retired: no client; its consumers work off what stands in its queues, also what a replica that has not seen the change
-//            yet puts there (tasks end as policy-removed) ──empty for five minutes──▶ stopped
+//  retired: no client; its consumers empty its queues, also of tasks from replicas that have not
+//            seen the change yet (they end as policy-removed) ──empty for 5 min──▶ stopped
 //
 // Adopting never waits: clients are swapped at once, consumers follow in the background.
 import { isDeepStrictEqual } from "node:util";
@@ -17,28 +18,28 @@ import type { SyncService } from "../service/client.ts";
 
 /** The consumers of one service's queues. */
 export interface ServiceConsumers extends Component {
-  /** Follows changed limits; what is in work goes on. */
+  /** Applies changed limits; running tasks go on. */
   resize(settings: ServiceSettings): void;
 }
 
-/** What the running services are made of. */
+/** What the running services need. */
 export interface RunningServicesOptions {
   readonly services: PolicySet["services"];
   /** @throws UsageError when there is no token. */
   readonly createClient: (settings: ServiceSettings) => SyncService;
   readonly log: EventLog;
-  /** How long the queues of a removed service must have been empty before nobody looks there any more. */
+  /** How long the queues of a removed service must stay empty before its consumers stop. */
   readonly retireAfterMs: number;
 }
 
 /** What a worker adds. */
 export interface Consuming {
   readonly createConsumers: (settings: ServiceSettings) => ServiceConsumers;
-  /** How many items a service's queues hold that are not finished. */
+  /** How many unfinished jobs a service's queues hold. */
   readonly pending: (service: string) => Promise<number>;
 }
 
-interface Running {
+interface RunningService {
   readonly settings: ServiceSettings;
   /** undefined once the service is removed. */
   readonly client: SyncService | undefined;
@@ -46,18 +47,21 @@ interface Running {
   readonly consumers: ServiceConsumers | undefined;
 }
 
-/** What an old client may still have under way: a step of a task, the walk of a list. */
+/** An old client may still serve a step of a task or the walk of a list for this long. */
 const clientGraceMs = 60_000;
 const retiredLookMs = 2_000;
-/** A retired service whose queues do not get empty: somebody paused them, or something sleeps there for very long. */
+/**
+ * A retired service keeps its consumers at most this long: its queues may be paused, or hold a long
+ * snooze.
+ */
 const retiredMsMax = 86_400_000;
 
-/** The running services. */
+/** Starts, swaps and stops the clients and consumers of services. */
 export class RunningServices implements Component {
   readonly name = "services";
   readonly #options: RunningServicesOptions;
   #consuming: Consuming | undefined;
-  readonly #running = new Map<string, Running>();
+  readonly #running = new Map<string, RunningService>();
   readonly #oldClients = new Set<SyncService>();
   readonly #stopping = new AbortController();
   readonly #background = new Set<Promise<void>>();
@@ -68,7 +72,10 @@ export class RunningServices implements Component {
     for (const [name, client] of this.#createClients(options.services)) this.#add(name, client, options.services);
   }
 
-  /** Makes consumers for all services, now and later. Called once by a worker, before the start. */
+  /**
+   * Makes consumers for all services, now and after each reload. A worker calls it once, before the
+   * start.
+   */
   consume(consuming: Consuming): void {
     this.#consuming = consuming;
     for (const [name, running] of this.#running) {
@@ -98,7 +105,7 @@ export class RunningServices implements Component {
   }
 
   /**
-   * Follows a new set of services: all of it, or nothing when it throws.
+   * Adopts a new set of services: all of it, or nothing when it throws.
    * @throws UsageError when a token is missing.
    */
   adopt(services: PolicySet["services"]): void {
@@ -115,7 +122,7 @@ export class RunningServices implements Component {
     }
   }
 
-  /** A client for each service that is new or changed. Before anything else, since this is what can fail. */
+  /** Makes a client for each new or changed service. This comes first, since only this can fail. */
   #createClients(services: PolicySet["services"]): Map<string, SyncService> {
     const clients = new Map<string, SyncService>();
     for (const [name, settings] of services) {
@@ -126,7 +133,7 @@ export class RunningServices implements Component {
     return clients;
   }
 
-  #add(name: string, client: SyncService, services: PolicySet["services"]): Running {
+  #add(name: string, client: SyncService, services: PolicySet["services"]): RunningService {
     const settings = services.get(name);
     if (settings === undefined) throw new Error(`no settings of service ${name}`);
     const running = { settings, client, consumers: this.#consuming?.createConsumers(settings) };
@@ -134,13 +141,13 @@ export class RunningServices implements Component {
     return running;
   }
 
-  #change(name: string, before: Running, now: Pick<Running, "settings" | "client">): void {
+  #change(name: string, before: RunningService, now: Pick<RunningService, "settings" | "client">): void {
     this.#running.set(name, { ...before, ...now });
     before.consumers?.resize(now.settings);
     this.#closeLater(before.client);
   }
 
-  #retire(name: string, running: Running): void {
+  #retire(name: string, running: RunningService): void {
     if (running.client === undefined) return;
     const retired = { ...running, client: undefined };
     this.#running.set(name, retired);
@@ -148,9 +155,9 @@ export class RunningServices implements Component {
     if (this.#consuming !== undefined) this.#inBackground(this.#workOff(name, retired, this.#consuming));
   }
 
-  async #workOff(name: string, retired: Running, { pending }: Consuming): Promise<void> {
+  async #workOff(name: string, retired: RunningService, { pending }: Consuming): Promise<void> {
     const untilMs = systemClock.monotonicMs() + retiredMsMax;
-    // It has come back when something else stands under its name.
+    // The service has come back when another entry stands under its name.
     const isRetired = () => this.#running.get(name) === retired && !this.#stopping.signal.aborted;
     let emptySinceMs: number | undefined;
     while (isRetired()) {

@@ -1,47 +1,49 @@
-// The sinks of now: takes notices in, and in a worker delivers them, each sink from a queue of its own. Built by app.ts.
+// The running sinks: every process takes notices in; a worker delivers them, each sink from its own
+// queue. Built by app.ts.
 //
 //   deliver ─▶ queue of the sink (Redis) ─▶ consumer, one delivery at a time ─▶ sink ─▶ receiver
 //                                               └─given up or refused─▶ failed list of the queue (`syncline failed`)
 //
-// A removed sink takes nothing in, and its queue stays: it goes on when the sink comes back, and is thrown away after seven days.
+// A removed sink takes nothing in and keeps its queue. It resumes when the sink comes back; after
+// seven days the queue is dropped.
 import { isDeepStrictEqual } from "node:util";
 import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
+import { Batcher } from "../core/batcher.ts";
 import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { Gathered } from "../core/gathered.ts";
-import { createSparingLog } from "../core/sparing-log.ts";
+import { createRateLimitedLog } from "../core/rate-limited-log.ts";
+import type { DeliverNotices, Notice } from "../model/notice.ts";
+import { createSink } from "../notify/create-sink.ts";
+import { DroppedNotices } from "../notify/dropped-notices.ts";
+import { createDeliveryProcess, type SinkInForce } from "../notify/process-delivery.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { createNoticeConsumer } from "../queue/notice-consumer.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
-import { createSink } from "../sinks/create-sink.ts";
-import { DroppedNotices } from "../sinks/dropped-notices.ts";
-import { createDeliveryProcess, type SinkInForce } from "../sinks/process-delivery.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
-import { SinkBook } from "../store/sink-book.ts";
-import type { DeliverNotices, Notice } from "../tasks/notice.ts";
+import { SinkStore } from "../store/sink-store.ts";
 
-/** What the running sinks are made of: some of what the app is made of, and its store. */
+/** What the running sinks need. */
 export interface RunningSinksOptions {
   readonly set: Pick<PolicySet, "sinks">;
   readonly redis: RedisTarget;
   readonly store: Store;
   readonly log: EventLog;
-  /** A worker delivers; others only take in. */
+  /** Only a worker delivers; every process takes notices in. */
   readonly roles: readonly string[];
   readonly takeOverAfterMs: number;
   readonly drainMs: number;
   readonly metrics?: Pick<Metrics, "add"> | undefined;
 }
 
-interface Running extends SinkInForce {
+interface RunningSink extends SinkInForce {
   /** undefined in a process that is no worker. */
   readonly consumer: Component | undefined;
-  /** One hand-over at a time, so that calls side by side keep their order. */
-  readonly line: Gathered<readonly Notice[]>;
+  /** Adds one batch at a time, so that parallel calls keep their order. */
+  readonly line: Batcher<readonly Notice[]>;
 }
 
-/** Deliveries end quickly: nobody needs to wait for a dead worker as long as for a task. */
+/** Deliveries are short, so a dead worker's delivery is taken over sooner than a task. */
 const takeOverAfterMsMax = 30_000;
 const drainMsMax = 3_000;
 const stopMsMax = 4_000;
@@ -49,15 +51,15 @@ const seenEveryMs = 60_000;
 const startAgainMs = 5_000;
 const keptUnseenMs = 7 * 86_400_000;
 
-/** The running sinks. */
+/** Takes notices in, and in a worker delivers them. */
 export class RunningSinks implements Component {
   readonly name = "sinks";
   readonly #options: RunningSinksOptions;
   readonly #queues: NoticeQueues;
-  readonly #book: SinkBook;
+  readonly #book: SinkStore;
   readonly #dropped: DroppedNotices;
   readonly #sparing: EventLog;
-  readonly #running = new Map<string, Running>();
+  readonly #running = new Map<string, RunningSink>();
   readonly #background = new Set<Promise<void>>();
   readonly #isWorker: boolean;
   readonly #stopping = new AbortController();
@@ -68,9 +70,9 @@ export class RunningSinks implements Component {
     this.#options = options;
     this.#isWorker = options.roles.includes("worker");
     this.#queues = new NoticeQueues(options.redis, options.log);
-    this.#book = new SinkBook(options.store);
+    this.#book = new SinkStore(options.store);
     this.#dropped = new DroppedNotices(options.log, systemClock);
-    this.#sparing = createSparingLog(options.log, systemClock, "sink");
+    this.#sparing = createRateLimitedLog(options.log, systemClock, "sink");
     for (const settings of options.set.sinks.values()) this.#add(settings);
   }
 
@@ -79,7 +81,7 @@ export class RunningSinks implements Component {
     return this.#queues;
   }
 
-  /** Hands notices to sinks; see DeliverNotices. Each sink's in one step, all sinks side by side. */
+  /** Hands notices to sinks (see DeliverNotices): one step a sink, all sinks in parallel. */
   readonly deliver: DeliverNotices = async (deliveries) => {
     const bySink = Map.groupBy(deliveries, ({ sink }) => sink);
     const given = [...bySink].map(([sink, group]) =>
@@ -91,7 +93,7 @@ export class RunningSinks implements Component {
     await Promise.all(given);
   };
 
-  /** What delivers: stopped beside the services, while these still hand over what ends last. */
+  /** The consumers. They stop beside the services, which still hand over their last notices. */
   readonly deliveries: Component = {
     name: "deliveries",
     start: async () => {
@@ -100,7 +102,7 @@ export class RunningSinks implements Component {
         this.#inBackground(this.#look());
         this.#endLooks = systemClock.every(seenEveryMs, () => this.#inBackground(this.#look()));
       }
-      // Nothing waits for the sinks: a start must not fail because of one.
+      // Not awaited: a failing sink must not fail the start.
       for (const { consumer } of this.#running.values()) this.#begin(consumer);
     },
     stop: async () => {
@@ -109,7 +111,8 @@ export class RunningSinks implements Component {
       const consumers = [...this.#running.values()].map(({ consumer }) => consumer?.stop());
       const stopping = Promise.all([...consumers, ...this.#background]);
       await withDeadline(stopping, stopMsMax, () => new Error("still busy")).catch(() => {
-        // What was under way is taken over. Nobody waits for a Redis that does not answer.
+        // Another worker takes over what was running. `stop` does not wait for a Redis that does
+        // not answer.
         stopping.catch(() => {});
         this.#options.log.warn("queue.drain-incomplete", { queue: "sinks" });
       });
@@ -127,7 +130,10 @@ export class RunningSinks implements Component {
     await this.#queues.close();
   }
 
-  /** Follows a new set of sinks. What is under way ends as it began; changed sinks are tried at once. */
+  /**
+   * Adopts a new set of sinks. Running deliveries end with the old settings; changed sinks try at
+   * once.
+   */
   adopt(sinks: PolicySet["sinks"]): void {
     for (const [name, running] of this.#running) {
       const settings = sinks.get(name);
@@ -149,11 +155,11 @@ export class RunningSinks implements Component {
     if (dropped === 0) return this.#dropped.hadRoom(name);
     this.#dropped.dropped(name, dropped);
     this.#options.metrics?.add("syncline_sink_dropped_total", { sink: name }, dropped);
-    // The count is for people who look; a Redis that fails now must not make the caller hand everything over again.
+    // The count is only information. If it fails, the caller must not hand all notices over again.
     await this.#book.countDropped(name, dropped).catch(() => {});
   }
 
-  #add(settings: SinkSettings): Running {
+  #add(settings: SinkSettings): RunningSink {
     const { name } = settings;
     const { redis, log, takeOverAfterMs, drainMs, metrics } = this.#options;
     const consumer = this.#isWorker
@@ -175,7 +181,7 @@ export class RunningSinks implements Component {
             log.error("sink.gave-up", { sink: name, notice: notice.id, policy: notice.policy, reason }),
         })
       : undefined;
-    const line = new Gathered<readonly Notice[]>((groups) =>
+    const line = new Batcher<readonly Notice[]>((groups) =>
       this.#put(this.#running.get(name)?.settings ?? settings, groups.flat()),
     );
     const running = { settings, sink: createSink(settings), consumer, line };
@@ -183,13 +189,13 @@ export class RunningSinks implements Component {
     return running;
   }
 
-  #change(before: Running, settings: SinkSettings): void {
+  #change(before: RunningSink, settings: SinkSettings): void {
     this.#running.set(settings.name, { ...before, settings, sink: createSink(settings) });
     before.sink.close();
     if (this.#isWorker) this.#inBackground(this.#queues.release(settings.name));
   }
 
-  #remove(name: string, { consumer, sink }: Running): void {
+  #remove(name: string, { consumer, sink }: RunningSink): void {
     this.#running.delete(name);
     sink.close();
     if (consumer !== undefined) this.#inBackground(consumer.stop());
@@ -199,7 +205,7 @@ export class RunningSinks implements Component {
     if (consumer !== undefined && this.#isStarted) this.#inBackground(this.#startAtLast(consumer));
   }
 
-  /** A Redis that does not answer right now must not leave a sink without its consumer. */
+  /** Retries until the consumer runs: an unanswering Redis must not leave a sink without one. */
   async #startAtLast(consumer: Component): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       try {
@@ -211,7 +217,7 @@ export class RunningSinks implements Component {
     }
   }
 
-  /** Says which sinks there are, and throws away what nobody has had for long. */
+  /** Publishes which sinks there are, and drops the queues of sinks that were removed long ago. */
   async #look(): Promise<void> {
     await this.#book.seen([...this.#running.keys()]);
     for (const name of await this.#book.unseenFor(keptUnseenMs)) {

@@ -54,7 +54,10 @@ const callers: Readonly<Record<Operation, Caller>> = {
   GetConflictDetails: async (service, r, signal) => ofPage(await service.getConflictDetails(r, { signal })),
 };
 
-/** Makes the request and prints its answer. Gives the exit code; 1 when the service did not delete. @throws ServiceError */
+/**
+ * Makes the request and prints its answer. Returns exit code 1 when the service did not delete.
+ * @throws ServiceError
+ */
 export async function callOperation(service: SyncService, request: ApiRequest, io: CommandIo): Promise<ExitCode> {
   if (isListRequest(request)) {
     if (request.isCount) {
@@ -92,7 +95,7 @@ function print(result: Result, request: ApiRequest, io: CommandIo): ExitCode {
 }
 
 function printPage(page: AnyPage, write: (value: unknown) => void, io: CommandIo): ExitCode {
-  // That there is more, not how to get it: a link's query may hold what opens it without a token. --all reads on.
+  // Shows only that there is more: a link's query may open it without a token. --all reads on.
   const link = page.nextLink === undefined ? {} : { "@odata.nextLink": page.nextLink.replace(/\?.*$/s, "?[…]") };
   write({ value: page.items, ...link });
   if (page.linkProblem === undefined) return 0;
@@ -105,7 +108,7 @@ function toKey(key: string): number | string {
   return Number.isSafeInteger(Number(key)) ? Number(key) : key;
 }
 
-/** JSON leaves the control characters above ASCII as they are; a terminal would act on them. */
+/** JSON keeps control characters above ASCII; a terminal would obey them. */
 function toJson(value: unknown, indent: number): string {
   return JSON.stringify(value, undefined, indent).replaceAll(
     /[\u007f-\u009f]/g,

@@ -1,4 +1,4 @@
-// Says what a failed `syncline api` means: lines for a person and the exit code. Called by api.ts. Pure.
+// Explains a failed `syncline api`: lines for a person and the exit code. Pure; called by api.ts.
 import type { ErrorKind } from "../core/error-kind.ts";
 import type { ServiceError } from "../service/client.ts";
 import type { ExitCode } from "./command-io.ts";
@@ -8,6 +8,7 @@ const advice: Readonly<Record<ErrorKind, string>> = {
   "not-found": "check the key, the base URL and the path form",
   unauthorized: "check the access token: it may have run out",
   forbidden: "the token is good but has no right to do this: ask for the permission",
+  undocumented: "the interface does not name this status: ask those who run the service",
   throttled: "the service wants fewer requests: wait and try again",
   server: "look into the service's own log",
   unreachable: "check the base URL, the network and whether the service runs; nothing was done",
@@ -17,14 +18,28 @@ const advice: Readonly<Record<ErrorKind, string>> = {
   cancelled: "stopped on request",
 };
 
-/** The lines for standard error and the exit code: 3 when the service was out of reach or its answer got lost, else 1. */
+/** Kinds after which a change may have been carried out. */
+const uncertain: ReadonlySet<ErrorKind> = new Set([
+  "not-found",
+  "undocumented",
+  "unknown",
+  "cancelled",
+  "server",
+  "contract",
+]);
+
+/**
+ * The lines for standard error and the exit code: 3 when the service was unreachable or its answer
+ * was lost, else 1.
+ */
 export function explainServiceError(error: ServiceError): {
   readonly lines: readonly string[];
   readonly exitCode: ExitCode;
 } {
   const isWrite = error.method !== "GET";
-  const isUncertain =
-    isWrite && error.sent === "maybe" && ["unknown", "cancelled", "server", "contract"].includes(error.kind);
+  // A 404 is documented for updates and the deletion only.
+  const isTold = error.kind === "not-found" && error.documented !== undefined;
+  const isUncertain = isWrite && error.sent === "maybe" && uncertain.has(error.kind) && !isTold;
   const facts = [`kind: ${error.kind}`];
   if (error.reason !== undefined) facts.push(`reason: ${error.reason}`);
   if (error.status !== undefined) facts.push(`status: ${error.status}`);

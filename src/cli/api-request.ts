@@ -1,12 +1,12 @@
-// Checks the options of `syncline api` against the operations table before anything is sent. Called by api.ts.
-// Every refusal names the option, the reason and what to do.
+// Checks the options of `syncline api` against the operations table before anything is sent. Every
+// refusal names the option, the reason and what to do. Called by api.ts.
 import { createReadStream } from "node:fs";
 import { UsageError } from "../core/errors.ts";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { factsOf, type ListOperation, type Operation, type OperationFacts } from "../service/operations.ts";
 import type { CommandIo } from "./command-io.ts";
 
-/** The options as commander reads them. */
+/** The options as commander parses them. */
 export interface ApiOptions {
   readonly key?: string;
   readonly repository?: string;
@@ -18,7 +18,10 @@ export interface ApiOptions {
   readonly json?: boolean;
 }
 
-/** A request that the table allows. `key` and `repository` are empty, and `body` is `{}`, where the operation has none. */
+/**
+ * A valid request. `key` and `repository` are empty, and `body` is `{}`, where the operation has
+ * none.
+ */
 export interface ApiRequest {
   readonly operation: Operation;
   readonly key: string;
@@ -33,7 +36,10 @@ export interface ApiRequest {
 
 const bodyBytesMax = 1024 * 1024;
 
-/** Reads the options of a request. @throws UsageError for the first one that does not fit the operation. */
+/**
+ * Reads the options of a request.
+ * @throws UsageError for the first one that does not fit the operation.
+ */
 export async function readApiRequest(operation: Operation, options: ApiOptions, io: CommandIo): Promise<ApiRequest> {
   const facts = factsOf(operation);
   const key = readKey(operation, facts, options);
@@ -60,7 +66,7 @@ export async function readApiRequest(operation: Operation, options: ApiOptions, 
   };
 }
 
-/** Tells whether a request is for a list, so that it may be walked and counted. */
+/** Whether a request is for a list, so that it may be walked and counted. */
 export function isListRequest(request: ApiRequest): request is ApiRequest & { readonly operation: ListOperation } {
   return factsOf(request.operation).hasCount;
 }
@@ -124,7 +130,7 @@ async function readBody(path: string, io: CommandIo): Promise<JsonObject> {
 async function readFileBounded(path: string): Promise<string> {
   try {
     let bytes = Buffer.alloc(0);
-    // `end` bounds what is read, also from a pipe whose size nobody knows.
+    // `end` limits what is read, also from a pipe of unknown size.
     for await (const chunk of createReadStream(path, { end: bodyBytesMax })) bytes = Buffer.concat([bytes, chunk]);
     if (bytes.length > bodyBytesMax) throw new UsageError(`--body: ${path} is over 1 MiB: no update is that large`);
     return bytes.toString("utf8");

@@ -1,9 +1,10 @@
-// `syncline api OPERATION`: calls any of the service's fifteen operations by hand. Called by program.ts.
-// Reads options into one checked request, connects, hands over to api-call.ts, and says what went wrong and what to do.
+// `syncline api OPERATION`: calls any of the service's fifteen operations by hand. Parses the
+// options into one checked request, connects, and lets api-call.ts make it. Called by program.ts.
 import { Argument, Command, Option } from "commander";
-import { UsageError } from "../core/errors.ts";
+import { errorText, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { nearestWord } from "../core/nearest-word.ts";
+import { cutText } from "../core/plain-text.ts";
 import {
   type Operation,
   operationNames,
@@ -13,18 +14,25 @@ import {
   staticToken,
 } from "../service/client.ts";
 import { factsOf } from "../service/operations.ts";
+import { openStore, type RedisTarget } from "../store/redis.ts";
 import { callOperation } from "./api-call.ts";
 import { explainServiceError } from "./api-error.ts";
-import { recordApiCall } from "./api-record.ts";
-import { type ApiOptions, readApiRequest } from "./api-request.ts";
+import { type ApiOptions, type ApiRequest, readApiRequest } from "./api-request.ts";
 import type { CommandIo } from "./command-io.ts";
+import { recordChange } from "./record-change.ts";
 import { prefixOption, redisTarget } from "./shared-options.ts";
 
-/** Opens the client of a service that a policy file names. @throws UsageError when the file or the service is not there. */
+/** How much of each value of a body the record keeps. */
+const recordedCharactersMax = 500;
+
+/**
+ * Opens the client of a service in a policy file.
+ * @throws UsageError when the file or the service does not exist.
+ */
 export type ConnectService = (target: {
   readonly config: string;
   readonly service: string;
-  /** Told of retries; silent unless set. */
+  /** Logs retries; default: no log. */
   readonly log?: EventLog;
 }) => Promise<SyncService>;
 
@@ -38,7 +46,8 @@ interface Target {
 }
 
 /**
- * The command `api`. Exit code 1 when the service refused or failed, 3 when it was out of reach or its answer got lost.
+ * The command `api`. Exit code 1 when the service refused or failed, 3 when it was unreachable or
+ * its answer was lost.
  * @throws UsageError from its action, for program.ts to print.
  */
 export function apiCommand(io: CommandIo, connect: ConnectService): Command {
@@ -149,4 +158,36 @@ function operationLines(): string[] {
     ];
     return `  ${name.padEnd(width)}  ${method.padEnd(6)}  ${path}${key}`;
   });
+}
+
+/**
+ * Records what was sent and the exit code, unless the operation only reads. Reports a Redis that
+ * does not answer within 10 s.
+ */
+async function recordApiCall(
+  request: ApiRequest,
+  { service, io, redis }: { readonly service: string; readonly io: CommandIo; readonly redis: RedisTarget },
+): Promise<void> {
+  const { operation, key, repository } = request;
+  if (factsOf(operation).method === "GET") return;
+  const fields = Object.entries(request.body).map(([name, value]) => {
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    return [name, cutText(text, recordedCharactersMax)];
+  });
+  try {
+    const store = await openStore(redis);
+    try {
+      await recordChange(store, io, {
+        what: "api",
+        subject: `${operation} ${key} of ${service}${repository === undefined ? "" : `, ${repository}`}`,
+        reason: null,
+        before: null,
+        after: { ...(fields.length === 0 ? {} : { body: Object.fromEntries(fields) }), exitCode: io.exitCode },
+      });
+    } finally {
+      await store.close();
+    }
+  } catch (error) {
+    io.err(`done, but not in the record of changes: ${errorText(error)}`);
+  }
 }

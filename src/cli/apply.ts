@@ -1,20 +1,22 @@
-// `syncline apply`: shows what is declared against what is live, asks, and brings it there, by the same steps as an apply policy's slot
-// (declared/apply-object.ts). Each change leaves a record (`syncline changes`) and a line in the log, on standard error.
+// `syncline apply`: compares the declared with the live state, asks, and applies it by the steps of
+// an apply policy (apply/apply-object.ts). Each change leaves a record (`syncline changes`) and a
+// log line on standard error.
 import { Command } from "commander";
+import { type Applied, applyObject } from "../apply/apply-object.ts";
 import { systemClock } from "../core/clock.ts";
 import { objectName, showObject } from "../core/declared-object.ts";
 import { UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { type Applied, applyObject } from "../declared/apply-object.ts";
+import { cutText } from "../core/plain-text.ts";
+import type { FieldChange } from "../model/applied-record.ts";
 import { createLogger } from "../ops/logger.ts";
 import { Leases } from "../store/leases.ts";
 import type { Store } from "../store/redis.ts";
-import type { FieldChange } from "../tasks/applied-record.ts";
 import type { CommandIo } from "./command-io.ts";
 import { exitCodeOf, type ItemReport, isWell, reportToJson, reportToText } from "./declared/apply-report.ts";
 import { type ItemLook, lookAtAll, withDeclared } from "./declared/session.ts";
 import { stateOf, stateToText } from "./declared/state-text.ts";
-import type { CreateService } from "./doctor.ts";
+import type { CreateService } from "./doctor/doctor-command.ts";
 import { currentActor } from "./pause-subject.ts";
 import { recordChange } from "./record-change.ts";
 import {
@@ -35,19 +37,19 @@ interface ApplyOptions extends RedisOptions {
 
 const triesMax = 4;
 const waitMsMax = 30_000;
-/** Of each value in the record of changes. */
+/** How much of each value the record of changes keeps. */
 const recordedCharactersMax = 500;
 
 const help = `
-Without names: all policies that declare something. Shows the difference first and asks; where nobody can be asked, --yes is needed.
+Without names: all policies that declare something. Shows the difference first and asks. Without a terminal to ask on, --yes is required.
 While a run of the sync job goes on, nothing is sent for it (unless the policy says overlap: allow).
-Exit codes: 0 all is as declared, 1 something is not, or nobody agreed, 2 wrong use or configuration, 3 Redis or the service is out of reach.
+Exit codes: 0 all is as declared, 1 something is not, or the answer was no, 2 wrong use or configuration, 3 Redis or the service is out of reach.
 
 Examples:
   $ syncline apply --config policies/
   $ syncline apply hr-names --config policies/ --yes --json`;
 
-/** Makes the command. */
+/** The command `apply`. */
 export function applyCommand(io: CommandIo, createService: CreateService): Command {
   return new Command("apply")
     .description("bring sync jobs, masks and targets to what apply policies declare, now")
@@ -85,7 +87,8 @@ export function applyCommand(io: CommandIo, createService: CreateService): Comma
 
 async function isWanted(count: number, { yes }: ApplyOptions, io: CommandIo): Promise<boolean> {
   if (yes === true) return true;
-  if (io.ask === undefined) throw new UsageError("nobody can be asked here: say --yes to apply without a question");
+  if (io.ask === undefined)
+    throw new UsageError("there is no terminal to ask on: add --yes to apply without a question");
   const answer = await io.ask(`Change ${count} object${count === 1 ? "" : "s"}? (yes/no) `);
   return /^y(es)?$/i.test(answer.trim());
 }
@@ -96,7 +99,7 @@ interface Context {
   readonly log: EventLog;
 }
 
-/** Applies what differs; what does not is reported as the look found it. */
+/** Applies an object that differs; any other is reported as inspected. */
 async function applyOne(look: ItemLook, context: Context): Promise<ItemReport> {
   const state = stateOf(look);
   if (state !== "differs" || context.io.signal.aborted) return { ...look, state, applied: undefined };
@@ -107,7 +110,7 @@ async function applyOne(look: ItemLook, context: Context): Promise<ItemReport> {
   return { ...look, state, applied };
 }
 
-/** A PUT may be repeated: what failed for a moment is tried again, after a look. */
+/** Retries a temporary failure after another inspection: a PUT may be repeated. */
 async function applyStubbornly({ policy, object, parts }: ItemLook, { store, io }: Context): Promise<Applied> {
   const leases = new Leases(store);
   const by = `by-hand-${systemClock.nowMs()}`;
@@ -122,7 +125,9 @@ async function applyStubbornly({ policy, object, parts }: ItemLook, { store, io 
   }
 }
 
-/** Who changed what: one line and one record for each object for which something was sent, right after it was. */
+/**
+ * Records who changed what: one log line and one record for each object, right after its request.
+ */
 async function audit({ policy, object }: ItemLook, applied: Applied, { io, store, log }: Context): Promise<void> {
   const { changes } = applied;
   const isUnsure = applied.end === "failed" && applied.isSent;
@@ -141,7 +146,7 @@ async function audit({ policy, object }: ItemLook, applied: Applied, { io, store
   });
   const where = policy.repository === undefined ? policy.service : `${policy.service}, ${policy.repository}`;
   const values = (pick: (change: FieldChange) => string | null) =>
-    Object.fromEntries(changes.map((change) => [change.field, pick(change)?.slice(0, recordedCharactersMax) ?? null]));
+    Object.fromEntries(changes.map((change) => [change.field, recorded(pick(change))]));
   await recordChange(store, io, {
     what: "apply",
     subject: `${showObject(object)} of ${where} (policy ${policy.name})`,
@@ -149,4 +154,8 @@ async function audit({ policy, object }: ItemLook, applied: Applied, { io, store
     before: values(({ before }) => before),
     after: isUnsure ? { ...values(({ after }) => after), isUnsure } : values(({ after }) => after),
   });
+}
+
+function recorded(value: string | null): string | null {
+  return value === null ? null : cutText(value, recordedCharactersMax);
 }

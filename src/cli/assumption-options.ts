@@ -1,9 +1,10 @@
-// The options by which `simulate` and `plan --requests` are told what the service is like, and how they tell what they assumed.
-import { type Command, InvalidArgumentError, Option } from "commander";
+// The options by which `simulate` and `plan --requests` learn what to assume of the service, and
+// the text that shows the assumptions.
+import { type Command, InvalidArgumentError } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import type { Assumptions, DurationRange, PerPolicy } from "../simulate/assumptions.ts";
-import { durationOption, findPolicy } from "./shared-options.ts";
+import { durationOption, findPolicy, RepeatableOption } from "./shared-options.ts";
 
 /** One `[POLICY=]VALUE` from the command line. `policy` undefined: for all that are not named. */
 interface Named<Value> {
@@ -11,7 +12,7 @@ interface Named<Value> {
   readonly value: Value;
 }
 
-/** What the options give. */
+/** The values of the options. */
 export interface AssumptionOptions {
   readonly duration: readonly Named<DurationRange>[];
   readonly maskJobs: readonly Named<number>[];
@@ -33,16 +34,20 @@ export function withAssumptionOptions(command: Command): Command {
   const failing = "how many tasks fail, e.g. 5%, drawn; again for each policy";
   return command
     .addOption(
-      new Option("--duration <[policy=]duration>", duration).default([], "10m").argParser(collect(durationRange)),
+      new RepeatableOption("--duration <[policy=]duration>", duration)
+        .default([], "10m")
+        .argParser(collect(durationRange)),
     )
-    .addOption(new Option("--mask-jobs <[policy=]count>", jobs).default([], "1").argParser(collect(maskJobs)))
-    .addOption(new Option("--failure <[policy=]percent>", failing).default([], "0%").argParser(collect(percent)))
+    .addOption(new RepeatableOption("--mask-jobs <[policy=]count>", jobs).default([], "1").argParser(collect(maskJobs)))
+    .addOption(
+      new RepeatableOption("--failure <[policy=]percent>", failing).default([], "0%").argParser(collect(percent)),
+    )
     .addOption(durationOption("--request-time <duration>", "how long one request takes", "1s"))
-    .option("--seed <text>", "what is drawn, is drawn from this", "1");
+    .option("--seed <text>", "seed of all random choices", "1");
 }
 
 /**
- * What the options mean for a set of policies.
+ * Applies the options to a set of policies.
  * @throws UsageError when one names a policy that does not exist.
  */
 export function toAssumptions(options: AssumptionOptions, set: PolicySet): Assumptions {
@@ -56,7 +61,7 @@ export function toAssumptions(options: AssumptionOptions, set: PolicySet): Assum
   };
 }
 
-/** What was assumed, a sentence each. Only what matters for these policies. */
+/** The assumptions that matter for these policies, a sentence each. */
 export function tellAssumptions(assumptions: Assumptions, policies: readonly Policy[]) {
   const { durations, maskJobs, failures, requestMs, seed } = assumptions;
   const has = (kind: Policy["action"]["kind"]) => policies.some(({ action }) => action.kind === kind);
@@ -97,15 +102,15 @@ function perPolicy<Value>(named: readonly Named<Value>[], byDefault: Value, set:
   return { otherwise: named.findLast(({ policy }) => policy === undefined)?.value ?? byDefault, byPolicy };
 }
 
-/** Reads `[POLICY=]VALUE` again and again. */
+/** Parses a repeatable `[POLICY=]VALUE`. */
 function collect<Value>(read: (text: string) => Value) {
   return (text: string, before: readonly Named<Value>[]): readonly Named<Value>[] => {
     const [first = "", second, ...more] = text.split("=");
     if (more.length > 0) throw new InvalidArgumentError("write VALUE or POLICY=VALUE");
-    return [
-      ...before,
-      second === undefined ? { policy: undefined, value: read(first) } : { policy: first, value: read(second) },
-    ];
+    const policy = second === undefined ? undefined : first;
+    if (before.some((one) => one.policy === policy))
+      throw new InvalidArgumentError(`it is given twice for ${policy ?? "all policies"}: one value is possible`);
+    return [...before, { policy, value: read(second ?? first) }];
   };
 }
 

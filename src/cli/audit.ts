@@ -1,22 +1,25 @@
-// `syncline audit`: does every slot that was due have exactly one record, and every started one its outcomes?
+// `syncline audit`: does every slot that was due have exactly one record, and every started one its
+// outcomes?
 import { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
+import { taskId } from "../model/task-id.ts";
 import { Producer } from "../queue/producer.ts";
 import { auditedSlotsMax, auditSlots, type SlotAudit } from "../schedule/audit-slots.ts";
-import { ChainBook } from "../store/chain-book.ts";
+import { describeRecord } from "../schedule/describe-record.ts";
+import { ChainStore } from "../store/chain-store.ts";
 import { History } from "../store/history.ts";
-import { openStore, redisTimeMs } from "../store/redis.ts";
+import { openStore, readPresence, redisTimeMs } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { StartJournal } from "../store/start-journal.ts";
-import type { SlotRecord } from "../tasks/slot-record.ts";
-import { taskId } from "../tasks/task-id.ts";
-import { type AuditReport, type Finding, printAudit } from "./audit-report.ts";
+import { type AuditFinding, type AuditReport, printAudit } from "./audit-report.ts";
 import type { CommandIo } from "./command-io.ts";
 import { findLostTasks, type TaskName, type TaskPlaces } from "./open-tasks.ts";
 import {
   configOption,
+  findPolicy,
   instantArgument,
   loadPoliciesOrThrow,
   prefixOption,
@@ -36,13 +39,14 @@ interface AuditOptions extends RedisOptions {
 const help = `
 Recomputes which slots were due and holds them against the ledger: a slot without a record, a record without a slot, a
 started slot with a task that has neither an outcome nor a place in the queue. Exit 1 when something is off.
-It looks as far back as the ledger remembers (1,000 slots a policy, since the present schedule) and says where that begins.
+It looks as far back as the ledger remembers (1,000 slots a policy, since the present schedule) and says where that begins;
+tasks of slots that are older than the outcomes that their policy keeps are not looked for, and it says so, too.
 
 Examples:
   $ syncline audit --config policies/
   $ syncline audit --config policies/ --policy contracts-nightly --from 2026-11-01T00:00:00Z --json`;
 
-/** Makes the command. */
+/** The command `audit`. */
 export function auditCommand(io: CommandIo): Command {
   return new Command("audit")
     .description("check that planned = recorded: no slot lost, none without an outcome")
@@ -56,24 +60,25 @@ export function auditCommand(io: CommandIo): Command {
     .addHelpText("after", help)
     .action(async (options: AuditOptions) => {
       const redis = redisTarget(options, io);
-      const { policies } = await loadPoliciesOrThrow(options.config, io);
-      const wanted = policies.filter(({ name }) => options.policy === undefined || name === options.policy);
-      if (wanted.length === 0 && options.policy !== undefined)
-        throw new UsageError(`there is no policy ${options.policy}`);
+      const { from, to, policy: name } = options;
+      if (from !== undefined && to !== undefined && from > to) throw new UsageError("--to is before --from");
+      const set = await loadPoliciesOrThrow(options.config, io);
+      const wanted = name === undefined ? set.policies : [findPolicy(set, name)];
       const store = await openStore(redis);
       const producer = new Producer(redis, silentLog);
       try {
         const ledger = new SlotLedger(store);
-        const chains = new ChainBook(store);
+        const chains = new ChainStore(store);
         const places = { history: new History(store), journal: new StartJournal(store), producer, ledger };
         const nowMs = await redisTimeMs(store);
-        const outcomesSinceMs = await places.history.keptSinceMs();
         const reports: AuditReport[] = [];
         for (const policy of wanted) {
           if (io.signal.aborted) break;
-          reports.push(await auditPolicy(policy, { places, chains, options, nowMs, outcomesSinceMs }));
+          reports.push(await auditPolicy(policy, { places, chains, options, nowMs }));
         }
-        printAudit(reports, { io, json: options.json === true, outcomesSinceMs });
+        const isPlanned = (await readPresence(store)).schedulers > 0;
+        printAudit(reports, { io, json: options.json === true });
+        if (!isPlanned) io.err("no scheduler is alive: no slot is planned until one starts");
         if (reports.some(({ findings }) => findings.length > 0)) io.exitCode = 1;
       } finally {
         await producer.close();
@@ -84,15 +89,14 @@ export function auditCommand(io: CommandIo): Command {
 
 interface AuditContext {
   readonly places: TaskPlaces;
-  readonly chains: ChainBook;
+  readonly chains: ChainStore;
   readonly options: Pick<AuditOptions, "from" | "to">;
   readonly nowMs: number;
-  readonly outcomesSinceMs: number | undefined;
 }
 
 async function auditPolicy(policy: Policy, context: AuditContext): Promise<AuditReport> {
-  const { places, chains, options, nowMs, outcomesSinceMs } = context;
-  // What waits first: a slot that stops waiting in between has its record then.
+  const { places, chains, options, nowMs } = context;
+  // Read waiting slots first: a slot that stops waiting in between has a record then.
   const slots = policy.after === undefined ? [] : await chains.waitingOf(policy.name);
   const waiting = new Set(slots.map(({ slotMs }) => slotMs));
   const holdings = await places.ledger.holdings(policy.name);
@@ -102,18 +106,30 @@ async function auditPolicy(policy: Policy, context: AuditContext): Promise<Audit
       policy.schedule === undefined && policy.after === undefined
         ? "runs by hand only"
         : "no scheduler has seen it yet";
-    return { policy: policy.name, audit: undefined, inFlight: 0, notes: [note], findings: [] };
+    return {
+      policy: policy.name,
+      audit: undefined,
+      outcomesSinceMs: undefined,
+      inFlight: 0,
+      notes: [note],
+      findings: [],
+      missed: [],
+    };
   }
-  // Outcomes of older slots may have been dropped: nothing can be said of them.
-  const checked = audit.records.filter(({ slotMs }) => outcomesSinceMs === undefined || slotMs > outcomesSinceMs);
+  // Outcomes of older slots may have been dropped: nothing is known of them.
+  const keptSinceMs = await places.history.keptSinceMs(policy.name);
+  const checked = audit.records.filter(({ slotMs }) => keptSinceMs === undefined || slotMs > keptSinceMs);
   const { lost, inFlight } = await findLostTasks(tasksOf(policy, checked), places);
-  const findings: Finding[] = [
+  const findings: AuditFinding[] = [
     ...audit.findings.map(({ slotMs, problem }) => ({ slotMs, problem, taskId: null })),
     ...lost.map(({ id }) => ({ slotMs: slotOf(id), problem: "no-outcome" as const, taskId: id })),
   ];
+  const missed = audit.records.filter(({ state }) => state === "missed");
   return {
     policy: policy.name,
     audit,
+    outcomesSinceMs: checked.length < audit.records.length ? keptSinceMs : undefined,
+    missed: missed.map((record) => ({ slotMs: record.slotMs, why: describeRecord(policy, record) })),
     inFlight,
     notes: [...notesOf(audit), ...waitingNote(policy, waiting.size)],
     findings,
@@ -124,7 +140,12 @@ function tasksOf(policy: Policy, records: readonly SlotRecord[]): TaskName[] {
   return records.flatMap(({ slotMs, kind, targets }) => {
     if (kind === undefined || targets === undefined) return [];
     const identity = { policy: policy.name, kind, slotMs, origin: "schedule" } as const;
-    return targets.map((target) => ({ service: policy.service, kind, id: taskId({ ...identity, target }) }));
+    return targets.map((target) => ({
+      ...identity,
+      target,
+      service: policy.service,
+      id: taskId({ ...identity, target }),
+    }));
   });
 }
 
@@ -141,7 +162,7 @@ function waitingNote({ after }: Policy, count: number): string[] {
   return [`${count} slot${count === 1 ? " waits" : "s wait"} for ${after.policy}`];
 }
 
-/** The instant at the end of a scheduled task's name. */
+/** The instant at the end of a scheduled task's id. */
 function slotOf(id: string): number {
   return Number(id.slice(id.lastIndexOf("__") + 2)) * 1_000;
 }

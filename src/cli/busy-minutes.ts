@@ -1,8 +1,8 @@
-// How a busy minute is shown by `simulate` and `plan --peaks`.
+// Formats a busy minute for `simulate` and `plan --peaks`.
 import type { BusyMinute } from "../simulate/minute-meter.ts";
 import { showInstant } from "./table.ts";
 
-/** A busy minute in three cells: how many starts, when, and of which policies. */
+/** A busy minute in three cells: the number of starts, the minute, and the policies. */
 export function showMinute({ fromMs, starts, policies, policiesCount }: BusyMinute): [string, string, string] {
   const named = policies.map((one) => (one.starts === 1 ? one.policy : `${one.policy} (${one.starts})`));
   const more = policiesCount > policies.length ? [`${policiesCount - policies.length} more`] : [];

@@ -11,7 +11,7 @@ interface ChangesOptions extends RedisOptions {
   readonly json?: true;
 }
 
-/** Makes the command. */
+/** The command `changes`. */
 export function changesCommand(io: CommandIo): Command {
   return new Command("changes")
     .description("what was changed by hand: who, when, what and why, newest first")
@@ -23,7 +23,8 @@ export function changesCommand(io: CommandIo): Command {
     .action(async (options: ChangesOptions) => {
       const store = await openStore(redisTarget(options, io));
       try {
-        const changes = await new Changes(store).newest(options.limit);
+        const found = await new Changes(store).newest(options.limit + 1);
+        const changes = found.slice(0, options.limit);
         if (options.json) io.out(JSON.stringify(changes));
         else if (changes.length === 0) io.err("nothing was changed by hand yet");
         else {
@@ -36,6 +37,7 @@ export function changesCommand(io: CommandIo): Command {
           ]);
           io.out(toTable(["at", "by", "what", "subject", "reason"], rows, io.colours));
         }
+        if (found.length > options.limit) io.err(`only the newest ${options.limit}: --limit shows more`);
       } finally {
         await store.close();
       }

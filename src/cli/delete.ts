@@ -1,30 +1,34 @@
-// `syncline delete SERVICE`: one sync job by hand, guarded by its exact name. Without --yes it only looks. With --yes its task goes the same
-// way as that of a policy: queue, guard, journal, one DELETE, one outcome.
+// `syncline delete SERVICE`: deletes one sync job by hand, guarded by its exact name. Without --yes
+// it only shows what it would delete. With --yes its task goes the way of a policy's: queue, guard,
+// journal, one DELETE, one outcome.
 import { Command, InvalidArgumentError } from "commander";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
+import { someNames } from "../core/plain-text.ts";
 import { showName } from "../core/show-name.ts";
+import { deletionByHand, type Task, taskVersion } from "../model/task.ts";
+import { taskId } from "../model/task-id.ts";
 import { Producer } from "../queue/producer.ts";
 import { ServiceError, type SyncService } from "../service/client.ts";
 import { openStore, type RedisTarget, redisTimeMs } from "../store/redis.ts";
-import { deletionByHand, type Task, taskVersion } from "../tasks/task.ts";
-import { taskId } from "../tasks/task-id.ts";
 import { explainServiceError } from "./api-error.ts";
 import type { CommandIo } from "./command-io.ts";
 import { syncJobsOf } from "./deleted-targets.ts";
-import type { CreateService } from "./doctor.ts";
+import type { CreateService } from "./doctor/doctor-command.ts";
 import { recordChange } from "./record-change.ts";
 import { waitAndReport, workHere } from "./run-policy.ts";
 import type { StartApp } from "./serve.ts";
 import {
   configOption,
   durationOption,
+  findService,
   loadPoliciesOrThrow,
   prefixOption,
   type RedisOptions,
   redisOption,
   redisTarget,
+  refuseIdle,
 } from "./shared-options.ts";
 
 interface DeleteOptions extends RedisOptions {
@@ -48,13 +52,13 @@ Examples:
   $ syncline delete main --config policies/ --sync-job 42 --name "Contracts" --repository HR
   $ syncline delete main --config policies/ --sync-job 42 --name "Contracts" --repository HR --yes`;
 
-/** How the command gets at the service and the work. */
+/** How the command reaches the service and the worker. */
 interface DeleteParts {
   readonly createService: CreateService;
   readonly startApp: StartApp;
 }
 
-/** Makes the command. */
+/** The command `delete`. */
 export function deleteCommand(io: CommandIo, parts: DeleteParts): Command {
   return new Command("delete")
     .description("delete a sync job by hand, with its exact name as guard")
@@ -62,18 +66,17 @@ export function deleteCommand(io: CommandIo, parts: DeleteParts): Command {
     .addOption(configOption())
     .requiredOption("--sync-job <id>", "the id of the sync job", syncJobArgument)
     .requiredOption("--name <text>", "its exact name: nothing is deleted when it has another one")
-    .option("--repository <key>", "the repository; the service's own choice unless said")
+    .option("--repository <key>", "the repository (default: the service chooses)")
     .option("-y, --yes", "really delete it")
     .addOption(durationOption("--timeout <duration>", "how long --yes waits for the outcome", "10m"))
     .addOption(redisOption())
     .addOption(prefixOption())
     .option("--json", "print JSON")
     .addHelpText("after", help)
-    .action(async (service: string, options: DeleteOptions) => {
+    .action(async (service: string, options: DeleteOptions, chosen: Command) => {
+      if (options.yes !== true) refuseIdle(chosen, ["timeout"], "without --yes");
       const set = await loadPoliciesOrThrow(options.config, io);
-      const settings = set.services.get(service);
-      if (settings === undefined)
-        throw new UsageError(`there is no service ${service}; there are: ${[...set.services.keys()].join(", ")}`);
+      const settings = findService(set, service);
       if (options.name === "") throw new UsageError("--name must not be empty");
       if (options.yes) return deleteNow({ service, set, options, io, startApp: parts.startApp });
       const client = parts.createService(settings, { variables: io.settings.variables, log: silentLog });
@@ -108,7 +111,7 @@ async function look(client: SyncService, { service, set, options, io }: Wish): P
         ? `sync job ${syncJob} is ${showName(name)}: add --yes to delete it`
         : `sync job ${syncJob} has ${showName(name)}, not ${showName(guard)}: it would not be deleted`,
     );
-    if (names.length > 0) io.out(`policies that name it: ${names.slice(0, 20).join(", ")}`);
+    if (names.length > 0) io.out(`policies that name it: ${someNames(names, "--json")}`);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const { lines, exitCode } = explainServiceError(error);

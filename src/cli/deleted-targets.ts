@@ -1,23 +1,24 @@
-// Policies that name sync jobs which Syncline has deleted. Called by `plan` and `doctor` with a store that answers. Reads only.
+// Finds policies that name sync jobs which Syncline has deleted. Reads only. Called by `plan` and
+// `doctor` with a connected store.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { deletionByHand } from "../model/task.ts";
 import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
 import { openStore, type RedisTarget, type Store } from "../store/redis.ts";
-import { deletionByHand } from "../tasks/task.ts";
 import { showInstant } from "./table.ts";
 
 /** A policy that names a deleted sync job. */
 export interface DeletedTarget {
   readonly policy: Policy;
   readonly syncJob: string;
-  /** When it was gone, milliseconds UTC. */
+  /** When it was deleted, milliseconds UTC. */
   readonly atMs: number;
   /** The policy that deleted it, or `by-hand.delete`. */
   readonly by: string;
 }
 
 /**
- * Every policy with every deleted sync job that it names, in the order of the policies. A policy that has deleted its own sync job is
- * among them: it has done its work.
+ * Every policy with every deleted sync job that it names, in the order of the policies. A policy
+ * that deleted its own sync job is included: it has done its work.
  */
 export async function findDeletedTargets(
   { policies }: Pick<PolicySet, "policies">,
@@ -38,7 +39,10 @@ export async function findDeletedTargets(
   );
 }
 
-/** The same, of a Redis that is not open yet. @throws OutOfReachError */
+/**
+ * The same, connecting to Redis first.
+ * @throws OutOfReachError
+ */
 export async function readDeleted(policies: readonly Policy[], target: RedisTarget): Promise<readonly DeletedTarget[]> {
   const store = await openStore(target);
   try {
@@ -48,7 +52,7 @@ export async function readDeleted(policies: readonly Policy[], target: RedisTarg
   }
 }
 
-/** What is wrong with it, in words. */
+/** What is wrong, in words. */
 export function tellDeleted({ syncJob, atMs, by, policy }: DeletedTarget): string {
   const whom = by === deletionByHand ? "by hand" : by === policy.name ? "by this policy" : `by policy ${by}`;
   return `names sync job ${syncJob}, which was deleted ${whom} at ${showInstant(atMs)}`;
@@ -61,7 +65,7 @@ export function cureOf({ by, policy }: DeletedTarget): string {
     : "remove the sync job from the policy, or the policy";
 }
 
-/** The ids of the sync jobs that a policy names, to delete one as well; not those that masks name for it. */
+/** The ids of the sync jobs that a policy names, also to delete; without those that masks name. */
 export function syncJobsOf({ action }: Pick<Policy, "action">): readonly number[] {
   if (action.kind === "delete") return [action.syncJob];
   return "syncJobs" in action ? action.syncJobs : [];

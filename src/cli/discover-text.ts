@@ -1,10 +1,12 @@
-// Writes what `syncline discover` found: YAML to paste, with everything else as comments in it. Pure. Called by discover.ts.
+// Renders what `syncline discover` found: YAML to paste, with the rest as comments. Pure; called by
+// discover.ts.
 import type { ListName } from "../core/list-name.ts";
+import { cutText } from "../core/plain-text.ts";
 import type { DiscoveredList, UnreadableList } from "../feeds/discover/discover-service.ts";
 import type { FieldFacts } from "../feeds/discover/field-facts.ts";
 import type { Line } from "../feeds/discover/proposal.ts";
 
-/** All that was found out about a service. */
+/** All that was found about a service. */
 export interface Discovery {
   readonly service: string;
   readonly repository: string | undefined;
@@ -28,7 +30,9 @@ const yamlName = {
 const fieldsShown = 60;
 const valuesShown = 12;
 
-/** The YAML, line by line: `mapping:` as it goes under `services.NAME`, or a comment that says why there is none. */
+/**
+ * The YAML, line by line: `mapping:` for `services.NAME`, or a comment that says why there is none.
+ */
 export function discoveryYaml({
   service,
   repository,
@@ -120,7 +124,7 @@ function describeField({ path, types, emptyShare, few, isUnique, time, order, di
         ? `${distinct} values`
         : `one of ${[...few.keys()]
             .slice(0, valuesShown)
-            .map((value) => JSON.stringify(value).slice(0, 60))
+            .map((value) => cutText(JSON.stringify(value), 60))
             .join(" ")}`,
     );
   if (order !== "none") facts.push(order);
@@ -142,7 +146,7 @@ function mappingLine({ fact, expression, certainty, why, instead }: Line): strin
   return [`    ${fact}: ${JSON.stringify(expression)}  ${comment(`${certainty}: ${why}`)}`, ...other];
 }
 
-/** A comment of one line, whatever the service put into a name: no line break and nothing that a terminal acts on. */
+/** A comment of one line: without line breaks or control characters from a service's names. */
 function comment(text: string): string {
-  return `# ${text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u2066-\u2069\u202a-\u202e]+/gu, " ").slice(0, 400)}`;
+  return `# ${cutText(text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u2066-\u2069\u202a-\u202e]+/gu, " "), 400)}`;
 }

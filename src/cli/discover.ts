@@ -1,4 +1,5 @@
-// `syncline discover SERVICE`: looks at a service's lists and proposes what their fields mean. Called by program.ts. Reads only, bounded.
+// `syncline discover SERVICE`: reads samples of a service's lists and proposes what their fields
+// mean. Reads only, bounded. Called by program.ts.
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { PolicySet } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
@@ -29,14 +30,17 @@ Examples:
 The output is YAML: read the comments, then put \`mapping\` under the service in the policy file. All requests are GET; --pages bounds
 how many pages of each list are read from each end, and up to 30 more where only walking leads to the end.`;
 
-/** Makes the command. Exit code 1 when a list could not be read, 3 when the service was out of reach. */
+/**
+ * The command `discover`. Exit code 1 when a list could not be read, 3 when the service was
+ * unreachable.
+ */
 export function discoverCommand(io: CommandIo, connect: ConnectService): Command {
   return new Command("discover")
     .summary("look at a service's lists and propose a mapping")
     .description("Samples the lists of a service, says what their fields look like, and proposes a mapping.")
     .argument("<service>", "name of the service in the policies")
     .addOption(configOption())
-    .option("--repository <key>", "destination repository; the service's default unless given")
+    .option("--repository <key>", "destination repository (default: the service chooses)")
     .addOption(
       new Option("--list <names>", `lists to look at, separated by commas: ${listNames.join(", ")}`)
         .default(["activities", "conflictDetails"], "activities,conflictDetails")

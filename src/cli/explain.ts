@@ -1,21 +1,24 @@
-// `syncline explain POLICY [TIME]`: why it ran then, why it did not, or why later.
+// `syncline explain POLICY [TIME]`: why a slot ran, did not run, or ran late.
 import { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
+import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { Producer } from "../queue/producer.ts";
 import { parseWallTime } from "../schedule/local-time.ts";
 import { type AskedTime, slotsAround, slotsUpTo } from "../schedule/slots-around.ts";
-import { ChainBook } from "../store/chain-book.ts";
-import { readGateStatus } from "../store/gate-status.ts";
+import { ChainStore } from "../store/chain-store.ts";
 import { History } from "../store/history.ts";
 import { Leases } from "../store/leases.ts";
+import { readLimiterStatus } from "../store/limiter-status.ts";
 import { Pauses } from "../store/pauses.ts";
-import { openStore, redisTimeMs } from "../store/redis.ts";
+import { openStore, readPresence, redisTimeMs } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import type { CommandIo } from "./command-io.ts";
-import { storyText } from "./explain-text.ts";
+import { showUntil } from "./pause.ts";
+import { showSubject } from "./pause-subject.ts";
+import { alarming, tellMissingRoles } from "./service-words.ts";
 import {
   configOption,
   findPolicy,
@@ -26,7 +29,12 @@ import {
   redisOption,
   redisTarget,
 } from "./shared-options.ts";
-import { tellStory } from "./slot-story.ts";
+import { type SlotStory, type TaskStory, tellStory } from "./slot-story.ts";
+import { showInstant } from "./table.ts";
+
+const tasksShownMax = 50;
+
+const coversShownMax = 5;
 
 interface ExplainOptions extends RedisOptions {
   readonly config: string;
@@ -36,12 +44,13 @@ interface ExplainOptions extends RedisOptions {
 const help = `
 TIME is an instant (2026-12-01T01:30:00Z) or a time on the wall in the policy's zone (2026-12-01T02:30); without it, the newest
 slot. Tells what became of the slot at that time, of its tasks, and what they wait for; or why there is no slot at that time.
+Exit code 1 when no process with the role scheduler or worker is alive.
 
 Examples:
   $ syncline explain contracts-nightly --config policies/
   $ syncline explain contracts-nightly 2027-03-28T02:30 --config policies/`;
 
-/** Makes the command. */
+/** The command `explain`. */
 export function explainCommand(io: CommandIo): Command {
   return new Command("explain")
     .description("why a policy ran at a time, why it did not, or why later")
@@ -69,12 +78,14 @@ export function explainCommand(io: CommandIo): Command {
           ledger: new SlotLedger(store),
           leases: new Leases(store),
           pauses: new Pauses(store),
-          chains: new ChainBook(store),
-          gate: (service: string) => readGateStatus(store, service),
+          chains: new ChainStore(store),
+          limiter: (service: string) => readLimiterStatus(store, service),
+          presence: () => readPresence(store),
           producer,
         };
         const story = await tellStory(policy, { asked: time ?? null, around, nowMs }, places);
-        io.out(options.json ? JSON.stringify(story) : storyText(story, policy.closed.timezone));
+        io.out(options.json ? JSON.stringify(story) : storyText(story, policy.closed.timezone, io.colours));
+        if (tellMissingRoles(story.processes).length > 0) io.exitCode = 1;
       } finally {
         await producer.close();
         await store.close();
@@ -94,4 +105,69 @@ function askedTime(text: string, policy: Policy): AskedTime {
   throw new UsageError(
     `${text} is no time: write 2026-12-01T01:30:00Z, or 2026-12-01T02:30 for ${policy.closed.timezone}`,
   );
+}
+
+/** A story in lines; local times in this zone. */
+export function storyText(story: SlotStory, timezone: string, colours: boolean): string {
+  const both = (instant: string | null) => (instant === null ? "none" : showBoth(Date.parse(instant), timezone));
+  const lines: string[] = [];
+  if (!story.isSlot) lines.push(`${story.policy} has no slot at ${story.asked}`);
+  for (const reason of story.reasons) lines.push(`  ${reason}`);
+  if (!story.isSlot) lines.push(`  slot before: ${both(story.previous)}`, `  slot after: ${both(story.next)}`, "");
+  lines.push(`${story.policy}, slot ${both(story.slot)}`, `  ${story.verdict}`);
+  if (story.covers.length > 0) lines.push(`  stands for ${story.covers.length} older: ${someOf(story.covers)}`);
+  for (const task of story.tasks.slice(0, tasksShownMax)) lines.push(...taskLines(task));
+  if (story.tasks.length > tasksShownMax)
+    lines.push(`  and ${story.tasks.length - tasksShownMax} more; --json has all`);
+  if (story.held !== null) lines.push(`  blocked now: ${story.held}`);
+  for (const pause of story.pauses)
+    lines.push(`  paused now: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`);
+  for (const line of tellMissingRoles(story.processes)) lines.push(`  ${alarming(line, colours)}`);
+  if (story.isSlot) lines.push(`  next slot: ${both(story.next)}`);
+  return lines.join("\n");
+}
+
+function taskLines(task: TaskStory): string[] {
+  const dueMs = Date.parse(task.due);
+  const steps = (["queued", "sent", "answered", "confirmed", "finished"] as const).flatMap((step) => {
+    const instant = task[step];
+    return instant === null ? [] : [`${step} ${sinceDue(Date.parse(instant) - dueMs)}`];
+  });
+  const lines = [`  task ${task.taskId}`, `    due ${showInstant(dueMs)}${steps.map((step) => `, ${step}`).join("")}`];
+  // Its first word is the kind of loss, for machines.
+  if (task.lost !== null) lines.push(`    no good answer to its start: ${task.lost.replace(/^[a-z]+: /, "")}`);
+  if (task.outcome !== null) {
+    const { status, evidence, reason, detail, confidence, sends = 1 } = task.outcome;
+    const known = [reason, `evidence ${evidence}`];
+    if (confidence !== undefined) known.push(`confidence ${confidence}`);
+    if (sends > 1) known.push(`${sends} requests`);
+    lines.push(`    ${status} (${known.join(", ")}): ${detail}`);
+  } else lines.push(`    ${withoutOutcome(task)}`);
+  if (task.waitsFor !== null) lines.push(`    waits for ${task.waitsFor}, which holds sync job ${task.target}`);
+  return lines;
+}
+
+/** What is known of a task without an outcome: it is running, too old, or lost. */
+function withoutOutcome({ queue, journal, isInFlight, droppedUpTo }: TaskStory): string {
+  const start = `start ${journal === "none" ? "not begun" : journal}`;
+  if (isInFlight)
+    return `no outcome yet: ${queue === null ? "on its way into the queue" : `${queue} in the queue`}, ${start}`;
+  if (droppedUpTo !== null)
+    return `no longer kept: what became of it; known of this policy since ${showInstant(Date.parse(droppedUpTo))} (docs/running.md, "How many outcomes are kept")`;
+  const where = queue === null ? "not in the queue" : `${queue} in the queue`;
+  return `no outcome, and no worker has it: ${where}, ${start} (see syncline audit)`;
+}
+
+function sinceDue(laterMs: number): string {
+  return laterMs < 0 ? `${formatDuration(-laterMs)} before` : `+${formatDuration(laterMs)}`;
+}
+
+function showBoth(instantMs: number, timezone: string): string {
+  const utc = showInstant(instantMs);
+  return timezone === "UTC" ? utc : `${utc} (${showInstant(instantMs, timezone)})`;
+}
+
+function someOf(instants: readonly string[]): string {
+  const shown = instants.slice(-coversShownMax).map((instant) => showInstant(Date.parse(instant)));
+  return instants.length > coversShownMax ? `…, ${shown.join(", ")} (--json has all)` : shown.join(", ");
 }

@@ -1,33 +1,38 @@
-// The failed list: failed tasks and failed deliveries together, and which of them a command means. Called by failed.ts.
+// The failed list: failed tasks and failed deliveries together, and which of them a command
+// selects. Called by failed.ts.
 import { UsageError } from "../core/errors.ts";
+import type { FailedDelivery } from "../model/delivery.ts";
+import { replayable } from "../model/outcome-weight.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
-import { type FailedTask, FailedTasks, replayable } from "../store/failed-tasks.ts";
+import { type FailedTask, FailedTasks } from "../store/failed-tasks.ts";
 import type { Store } from "../store/redis.ts";
-import { SinkBook } from "../store/sink-book.ts";
-import type { FailedDelivery } from "../tasks/delivery.ts";
+import { SinkStore } from "../store/sink-store.ts";
 
-/** One entry: a task that ended badly, or a notice that a sink did not take. `id`: the task's, or the notice's. */
+/**
+ * One entry: a task that ended badly, or a notice that a sink did not take. `id`: of the task or
+ * notice.
+ */
 export type FailedItem =
   | ({ readonly type: "task"; readonly id: string } & FailedTask)
   | ({ readonly type: "delivery"; readonly id: string } & FailedDelivery);
 
-/** How a command says which it means: ids, or exactly one of the three. */
+/** How a command selects entries: by ids, or by exactly one of the three. */
 export interface Selection {
   readonly ids: readonly string[];
   /** All failed tasks of a policy; with `sink`, the notices about it. */
   readonly policy?: string | undefined;
   readonly sink?: string | undefined;
   readonly all?: true | undefined;
-  /** Of a group also what is mended; an id always means its own. */
-  readonly mended?: true | undefined;
+  /** Includes corrected entries of a group; an id always selects its own. */
+  readonly corrected?: true | undefined;
 }
 
-/** How many deliveries are read of each sink: as many as are kept. */
+/** How many deliveries are read of each sink: all that are kept. */
 const deliveriesMax = 10_000;
 
-/** Everything that failed: tasks first, then deliveries by sink, each the newest first. */
+/** All failures: tasks first, then deliveries by sink, each the newest first. */
 export async function readFailed(store: Store, queues: NoticeQueues): Promise<readonly FailedItem[]> {
-  const [tasks, sinks] = await Promise.all([new FailedTasks(store).all(), new SinkBook(store).all()]);
+  const [tasks, sinks] = await Promise.all([new FailedTasks(store).all(), new SinkStore(store).all()]);
   const items: FailedItem[] = tasks.map((task) => ({ type: "task", id: task.outcome.taskId, ...task }));
   for (const { name } of sinks) {
     for (const delivery of await queues.failed(name, deliveriesMax))
@@ -37,12 +42,12 @@ export async function readFailed(store: Store, queues: NoticeQueues): Promise<re
 }
 
 /**
- * What is meant of what there is, and which ids are not there.
- * @throws UsageError when nothing is named, or ids and a group.
+ * The selected entries, and the ids that do not exist.
+ * @throws UsageError when nothing is named, or both ids and a group.
  */
 export function selectFailed(
   items: readonly FailedItem[],
-  { ids, policy, sink, all, mended }: Selection,
+  { ids, policy, sink, all, corrected }: Selection,
 ): { readonly meant: readonly FailedItem[]; readonly absent: readonly string[] } {
   const isGroup = policy !== undefined || sink !== undefined || all === true;
   if (isGroup === ids.length > 0) throw new UsageError("name ids, or one of --policy NAME, --sink NAME and --all");
@@ -51,7 +56,7 @@ export function selectFailed(
   const wanted = new Set(ids);
   const meant = items.filter((item) => {
     if (!isGroup) return wanted.has(item.id);
-    if (item.type === "task" && item.isMended && mended !== true) return false;
+    if (item.type === "task" && item.isMended && corrected !== true) return false;
     if (all) return true;
     if (sink !== undefined)
       return item.type === "delivery" && item.sink === sink && (policy === undefined || item.notice.policy === policy);
@@ -61,12 +66,12 @@ export function selectFailed(
   return { meant, absent: ids.filter((id) => !there.has(id)) };
 }
 
-/** Whether doing a task over may start something twice: the first start may still be at work. */
+/** Whether replaying a task may start something twice: the first start may still run. */
 export function mayRunStill(item: FailedItem): boolean {
   return item.type === "task" && replayable[item.outcome.status] === "may-run";
 }
 
-/** One line of a record of changes. */
+/** The entry for the record of changes. */
 export function describeFailed(item: FailedItem): { readonly id: string; readonly was: string } {
   return item.type === "task"
     ? { id: item.id, was: `${item.outcome.status} (${item.outcome.reason})` }

@@ -1,15 +1,23 @@
-// `syncline failed list | replay | discard`: tasks that ended badly and notices that a sink did not take, and what to do with them.
+// `syncline failed list | replay | discard`: tasks that ended badly and notices that a sink did not
+// take, and what to do with them.
 import { Command, InvalidArgumentError, Option } from "commander";
+import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
+import { cutText, someNames } from "../core/plain-text.ts";
+import { reasonCharactersMax } from "../model/change.ts";
+import { isFromMasks, type Task } from "../model/task.ts";
+import { taskId } from "../model/task-id.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
 import { Producer } from "../queue/producer.ts";
-import { openStore, type Store } from "../store/redis.ts";
-import { SinkBook } from "../store/sink-book.ts";
-import { reasonCharactersMax } from "../tasks/change.ts";
+import { tasksOf } from "../schedule/slot-tasks.ts";
+import { FailedTasks, failedReadMax } from "../store/failed-tasks.ts";
+import { History } from "../store/history.ts";
+import { openStore, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
+import { SinkStore } from "../store/sink-store.ts";
 import type { CommandIo } from "./command-io.ts";
-import { type ActionResult, discard, replay } from "./failed-actions.ts";
-import { describeFailed, type FailedItem, readFailed, selectFailed } from "./failed-items.ts";
+import { describeFailed, type FailedItem, mayRunStill, readFailed, selectFailed } from "./failed-items.ts";
+import { checkKnownPolicy, tellReach } from "./history.ts";
 import { recordChange } from "./record-change.ts";
 import {
   countArgument,
@@ -21,10 +29,12 @@ import {
 } from "./shared-options.ts";
 import { showInstant, showStatus, toTable } from "./table.ts";
 
+const goneMeanwhile = "another command has dealt with it meanwhile";
+
 interface ListOptions extends RedisOptions {
   readonly policy?: string;
   readonly sink?: string;
-  readonly mended?: true;
+  readonly corrected?: true;
   readonly limit: number;
   readonly json?: true;
 }
@@ -34,7 +44,7 @@ interface ActionOptions extends RedisOptions {
   readonly sink?: string;
   readonly all?: true;
   readonly reason: string;
-  readonly mended?: true;
+  readonly corrected?: true;
   readonly force?: true;
   readonly yes?: true;
   readonly config?: string;
@@ -44,8 +54,8 @@ interface ActionOptions extends RedisOptions {
 const recordedMax = 100;
 
 const help = `
-Failed tasks are outcomes of the history: failed, not-started, missed, timed-out, unknown. Deliveries are notices that a sink refused or
-that were tried for too long. Both stay until somebody deals with them, or they grow too old (docs/sinks.md).
+Failed tasks are outcomes of the history, as long as it keeps them: failed, not-started, missed, timed-out, unknown. Deliveries are notices that a sink refused or
+that were tried for too long. Both stay until they are replayed or discarded, or are too old (docs/notifications.md).
 
 Examples:
   $ syncline failed list
@@ -53,15 +63,15 @@ Examples:
   $ syncline failed replay --sink ops --reason "receiver is back" --yes
   $ syncline failed discard --policy old-policy --reason "retired" --yes`;
 
-/** Makes the command. */
+/** The command `failed`. */
 export function failedCommand(io: CommandIo): Command {
   const list = new Command("list")
     .description("what failed, the newest first; --policy and --sink show their own")
     .option("--policy <name>", "tasks of this policy")
     .option("--sink <name>", "notices for this sink")
-    .option("--mended", "also tasks whose policy has ended well for the same sync job since")
+    .option("--corrected", "also tasks whose policy has ended well for the same sync job since")
     .option("-n, --limit <count>", "how many", countArgument(30_000), 50)
-    .action((options: ListOptions) => inHouse(options, io, (house) => showList(house, options, io)));
+    .action((options: ListOptions) => inHouse(options, io, (connections) => showList(connections, options, io)));
   const actions = [
     action("replay", "do it over: tasks by new tasks by hand, notices as they are", io)
       .addOption(new Option("-c, --config <path>", "policy file or folder; needed for tasks").env("SYNCLINE_CONFIG"))
@@ -82,21 +92,25 @@ function action(name: "replay" | "discard", description: string, io: CommandIo):
     .option("--policy <name>", "all tasks of this policy; with --sink, its notices there")
     .option("--sink <name>", "all notices for this sink")
     .option("--all", "everything on the list")
-    .option("--mended", "of a group also tasks whose policy has ended well for the same sync job since")
+    .option("--corrected", "of a group also tasks whose policy has ended well for the same sync job since")
     .requiredOption("--reason <text>", "why; stands in the record of changes", reasonArgument)
     .option("--yes", "needed where a group is named in place of ids")
     .action((ids: string[], options: ActionOptions) =>
-      inHouse(options, io, (house) => act(name, { house, ids, options, io })),
+      inHouse(options, io, (connections) => act(name, { connections, ids, options, io })),
     );
 }
 
-interface House {
+interface Connections {
   readonly store: Store;
   readonly queues: NoticeQueues;
   readonly producer: Producer;
 }
 
-async function inHouse(options: RedisOptions, io: CommandIo, use: (house: House) => Promise<void>): Promise<void> {
+async function inHouse(
+  options: RedisOptions,
+  io: CommandIo,
+  use: (connections: Connections) => Promise<void>,
+): Promise<void> {
   const target = redisTarget(options, io);
   const store = await openStore(target);
   const queues = new NoticeQueues(target, silentLog);
@@ -109,17 +123,28 @@ async function inHouse(options: RedisOptions, io: CommandIo, use: (house: House)
   }
 }
 
-async function showList({ store, queues }: House, options: ListOptions, io: CommandIo): Promise<void> {
-  const { policy, sink, mended, limit } = options;
+async function showList({ store, queues }: Connections, options: ListOptions, io: CommandIo): Promise<void> {
+  const { policy, sink, corrected, limit } = options;
   const all = await readFailed(store, queues);
   const group = policy === undefined && sink === undefined ? { all: true as const } : { policy, sink };
-  const { meant: shown } = selectFailed(all, { ids: [], ...group, mended });
+  const { meant: shown } = selectFailed(all, { ids: [], ...group, corrected });
+  if (shown.length === 0) await checkKnown(store, options);
   if (options.json) return io.out(JSON.stringify(shown.slice(0, limit)));
-  if (shown.length === 0) io.err("nothing failed that nobody has dealt with");
+  if (shown.length === 0) io.err("nothing is on the failed list");
   else io.out(failedTable(shown.slice(0, limit), io.colours));
   if (shown.length > limit) io.err(`and ${shown.length - limit} more: --limit`);
-  for (const { name, dropped } of await new SinkBook(store).all())
+  const read = all.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
+  if (sink === undefined) await tellReach(new History(store), { read, limit: failedReadMax, policy }, io);
+  for (const { name, dropped } of await new SinkStore(store).all())
     if (dropped > 0) io.err(`${dropped} notices for ${name} were dropped: its queue was full`);
+}
+
+/** @throws UsageError about a policy or sink that is not known here. */
+async function checkKnown(store: Store, { policy, sink }: Pick<ListOptions, "policy" | "sink">): Promise<void> {
+  if (policy !== undefined) await checkKnownPolicy(policy, store);
+  const sinks = (await new SinkStore(store).all()).map(({ name }) => name);
+  if (sink === undefined || sinks.includes(sink)) return;
+  throw new UsageError(`no worker has had a sink ${sink} here; there is ${someNames(sinks) || "none"}`);
 }
 
 function failedTable(items: readonly FailedItem[], colours: boolean): string {
@@ -127,42 +152,43 @@ function failedTable(items: readonly FailedItem[], colours: boolean): string {
     item.type === "task"
       ? [
           showInstant(Date.parse(item.outcome.finishedAt)),
-          showStatus(item.outcome.status, colours),
+          showStatus(item.outcome, colours),
           item.id,
-          item.outcome.detail.slice(0, 100),
+          cutText(item.outcome.detail, 100),
         ]
       : [
           showInstant(item.failedAtMs),
           `not told: ${item.sink}`,
           item.id,
-          `${item.reason}; ${item.notice.title}`.slice(0, 100),
+          cutText(`${item.reason}; ${item.notice.title}`, 100),
         ],
   );
   return toTable(["at", "what", "id", "why"], rows, colours);
 }
 
 interface Wish {
-  readonly house: House;
+  readonly connections: Connections;
   readonly ids: readonly string[];
   readonly options: ActionOptions;
   readonly io: CommandIo;
 }
 
-async function act(name: "replay" | "discard", { house, ids, options, io }: Wish): Promise<void> {
-  const { policy, sink, all, mended, reason } = options;
-  const items = await readFailed(house.store, house.queues);
-  const { meant, absent } = selectFailed(items, { ids, policy, sink, all, mended });
+async function act(name: "replay" | "discard", { connections, ids, options, io }: Wish): Promise<void> {
+  const { policy, sink, all, corrected, reason } = options;
+  const items = await readFailed(connections.store, connections.queues);
+  const { meant, absent } = selectFailed(items, { ids, policy, sink, all, corrected });
+  if (ids.length === 0 && meant.length === 0) await checkKnown(connections.store, options);
   if (ids.length === 0 && options.yes !== true)
     throw new UsageError(
       `this would ${name} ${meant.length} of the failed list: look with \`failed list\`, then add --yes`,
     );
   const needsSet = name === "replay" && options.config !== undefined && meant.some(({ type }) => type === "task");
   const set = needsSet ? await loadPoliciesOrThrow(options.config ?? "", io) : undefined;
-  const parts = { ...house, set, force: options.force === true };
+  const parts = { ...connections, set, force: options.force === true };
   const results = name === "replay" ? await replay(meant, parts) : await discard(meant, parts);
   const done = results.filter(({ why }) => why === undefined);
   if (done.length > 0)
-    await recordChange(house.store, io, {
+    await recordChange(connections.store, io, {
       what: `failed ${name}`,
       subject: `${done.length} of the failed list`,
       reason,
@@ -172,6 +198,8 @@ async function act(name: "replay" | "discard", { house, ids, options, io }: Wish
         .map(({ item, into }) => ({ id: item.id, ...(into === undefined ? {} : { into }) })),
     });
   tell(name, { results, absent, options, io });
+  if (name === "replay" && done.length > 0 && (await readPresence(connections.store)).workers === 0)
+    io.err("no worker is alive: what is queued starts when one does");
 }
 
 interface Told {
@@ -201,4 +229,98 @@ function reasonArgument(text: string): string {
   if (text.trim() === "" || text.length > reasonCharactersMax)
     throw new InvalidArgumentError(`write 1 to ${reasonCharactersMax} characters`);
   return text;
+}
+
+/** What an action needs. `set` is needed for tasks only. */
+interface ActionParts {
+  readonly store: Store;
+  readonly queues: Pick<NoticeQueues, "replay" | "discard">;
+  readonly producer: Pick<Producer, "enqueue">;
+  readonly set: PolicySet | undefined;
+  readonly force: boolean;
+}
+
+/** The result for one entry. `into`: the new task. `why`: why it was left as it is. */
+interface ActionResult {
+  readonly item: FailedItem;
+  readonly into?: string;
+  readonly why?: string;
+}
+
+type TaskItem = Extract<FailedItem, { type: "task" }>;
+
+type DeliveryItem = Extract<FailedItem, { type: "delivery" }>;
+
+/** Replays entries. One task replays several failed tasks of one policy and target. */
+async function replay(items: readonly FailedItem[], parts: ActionParts): Promise<readonly ActionResult[]> {
+  const slotMs = await redisTimeMs(parts.store);
+  const made = new Set<string>();
+  const results: ActionResult[] = [];
+  // The oldest first: notices keep their order.
+  for (const item of items.toReversed()) {
+    results.push(
+      item.type === "task" ? await replayTask(item, { ...parts, slotMs, made }) : await replayOne(item, parts),
+    );
+  }
+  return results;
+}
+
+/** Removes entries from the list. Outcomes stay in the history. */
+async function discard(items: readonly FailedItem[], parts: ActionParts): Promise<readonly ActionResult[]> {
+  const failed = new FailedTasks(parts.store);
+  const results: ActionResult[] = [];
+  for (const item of items) {
+    const isDone =
+      item.type === "task" ? await failed.claim(item.outcome) : await parts.queues.discard(item.sink, item.id);
+    results.push(isDone ? { item } : { item, why: goneMeanwhile });
+  }
+  return results;
+}
+
+async function replayOne(item: DeliveryItem, { queues }: ActionParts): Promise<ActionResult> {
+  return (await queues.replay(item.sink, item.id)) ? { item } : { item, why: goneMeanwhile };
+}
+
+async function replayTask(
+  item: TaskItem,
+  { store, producer, set, force, slotMs, made }: ActionParts & { readonly slotMs: number; readonly made: Set<string> },
+): Promise<ActionResult> {
+  if (mayRunStill(item) && !force)
+    return { item, why: `it ended as ${item.outcome.status}, so it may be at work still: look, then add --force` };
+  const task = toTask(item, set, slotMs);
+  if (typeof task === "string") return { item, why: task };
+  const failed = new FailedTasks(store);
+  // Claimed first: two people at once must not start it twice.
+  if (!(await failed.claim(item.outcome))) return { item, why: goneMeanwhile };
+  if (made.has(task.id)) return { item, into: task.id };
+  try {
+    await producer.enqueue([task]);
+  } catch (error) {
+    await failed.release(item.outcome);
+    throw error;
+  }
+  made.add(task.id);
+  return { item, into: task.id };
+}
+
+/** The new task, or why there is none. */
+function toTask({ outcome }: TaskItem, set: PolicySet | undefined, slotMs: number): Task | string {
+  const policy = set?.policies.find(({ name }) => name === outcome.policy);
+  if (policy === undefined)
+    return set === undefined ? "tasks need their policy: --config PATH" : "its policy is not configured any more";
+  const tasks = tasksOf(policy, { slotMs, origin: "manual", covers: [] });
+  const same = tasks.find(({ kind, target }) => kind === outcome.kind && target === outcome.target);
+  if (same !== undefined) return same;
+  const [masks] = tasks;
+  if (masks === undefined || !isFromMasks(masks) || outcome.kind !== "run")
+    return "its policy does something else by now: syncline run";
+  // One of the sync jobs that the masks named.
+  const identity = {
+    policy: policy.name,
+    kind: outcome.kind,
+    target: outcome.target,
+    slotMs,
+    origin: "manual",
+  } as const;
+  return { ...masks, ...identity, id: taskId(identity) };
 }

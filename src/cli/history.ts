@@ -1,12 +1,20 @@
 // `syncline history`: what happened, newest first.
 import { Command, InvalidArgumentError } from "commander";
 import { formatDuration } from "../core/duration.ts";
+import { UsageError } from "../core/errors.ts";
+import { nearestWord } from "../core/nearest-word.ts";
+import { cutText } from "../core/plain-text.ts";
+import { type Outcome, type OutcomeStatus, outcomeStatuses } from "../model/outcome.ts";
 import { History } from "../store/history.ts";
-import { openStore } from "../store/redis.ts";
-import { type Outcome, type OutcomeStatus, outcomeStatuses } from "../tasks/outcome.ts";
+import { openStore, type Store } from "../store/redis.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
 import type { CommandIo } from "./command-io.ts";
 import { countArgument, prefixOption, type RedisOptions, redisOption, redisTarget } from "./shared-options.ts";
 import { showInstant, showStatus, toTable } from "./table.ts";
+
+/** The most outcomes that one command reads. */
+const historyReadMax = 20_000;
+const detailShownMax = 100;
 
 interface HistoryOptions extends RedisOptions {
   readonly limit: number;
@@ -14,14 +22,14 @@ interface HistoryOptions extends RedisOptions {
   readonly json?: true;
 }
 
-/** Makes the command. */
+/** The command `history`. */
 export function historyCommand(io: CommandIo): Command {
   return new Command("history")
     .description("the outcomes of tasks, newest first")
     .argument("[policy]", "only of this policy")
     .addOption(redisOption())
     .addOption(prefixOption())
-    .option("-n, --limit <count>", "how many", countArgument(20_000), 20)
+    .option("-n, --limit <count>", "how many", countArgument(historyReadMax), 20)
     .option("--status <status>", `only ${outcomeStatuses.join(", ")}`, statusArgument)
     .option("--json", "print a JSON array")
     .addHelpText(
@@ -31,41 +39,48 @@ export function historyCommand(io: CommandIo): Command {
     .action(async (policy: string | undefined, options: HistoryOptions) => {
       const store = await openStore(redisTarget(options, io));
       try {
-        const limit = options.status === undefined ? options.limit : 20_000;
-        const outcomes = (await new History(store).newest(limit, policy)).filter(
-          (outcome) => options.status === undefined || outcome.status === options.status,
-        );
-        show(outcomes.slice(0, options.limit), options, io);
+        const history = new History(store);
+        const limit = options.status === undefined ? options.limit : historyReadMax;
+        const read = await history.newest(limit, policy);
+        if (read.length === 0 && policy !== undefined) await checkKnownPolicy(policy, store);
+        const fitting = read.filter(({ status }) => options.status === undefined || status === options.status);
+        const outcomes = fitting.slice(0, options.limit);
+        show(outcomes, { policy, options, io });
+        const isFull = outcomes.length === options.limit;
+        await tellReach(history, { read: isFull ? outcomes : read, limit: isFull ? options.limit : limit, policy }, io);
       } finally {
         await store.close();
       }
     });
 }
 
-/** Outcomes as a table for people; of each poll at most `itemsMax` of the items that offend are named, below its detail. */
+/**
+ * Outcomes as a table for people. Below a poll's detail it names at most `itemsMax` offending
+ * items.
+ */
 export function outcomeTable(outcomes: readonly Outcome[], colours: boolean, itemsMax = 3): string {
   const rows = outcomes.map((outcome) => [
     showInstant(Date.parse(outcome.finishedAt)),
     outcome.policy,
     `${outcome.kind} ${outcome.target}`,
-    showStatus(outcome.status, colours),
+    showStatus(outcome, colours),
     outcome.durationMs === null
       ? ""
       : formatDuration(
           outcome.durationMs < 1_000 ? Math.round(outcome.durationMs) : Math.round(outcome.durationMs / 1_000) * 1_000,
         ),
-    [`${coversOf(outcome)}${outcome.detail}`.slice(0, 100), ...offendersOf(outcome, itemsMax)].join("\n"),
+    [cutText(`${coversOf(outcome)}${outcome.detail}`, detailShownMax), ...offendersOf(outcome, itemsMax)].join("\n"),
   ]);
   return toTable(["finished", "policy", "task", "status", "took", "detail"], rows, colours);
 }
 
-/** The items that offend, one a line, and how many more there are. */
+/** The offending items, one a line, and how many more there are. */
 function offendersOf({ offending = 0, offendingItems = [] }: Outcome, itemsMax: number): readonly string[] {
   const shown = offendingItems.slice(0, itemsMax).map((name) => `- ${name}`);
   return offending > shown.length ? [...shown, `- and ${offending - shown.length} more`] : shown;
 }
 
-/** What else a task stands for: `for 35 older slots since 2026-11-21 06:30:00Z as well; `. */
+/** Older slots that a task covers: `for 35 older slots since 2026-11-21 06:30:00Z as well; `. */
 function coversOf({ covers, coveredSlots = [] }: Outcome): string {
   if (covers === 0) return "";
   const [first] = coveredSlots;
@@ -73,10 +88,63 @@ function coversOf({ covers, coveredSlots = [] }: Outcome): string {
   return `for ${covers} older ${covers === 1 ? "slot" : "slots"}${since} as well; `;
 }
 
-function show(outcomes: readonly Outcome[], options: HistoryOptions, io: CommandIo): void {
-  if (options.json) io.out(JSON.stringify(outcomes));
-  else if (outcomes.length === 0) io.err("nothing in the history yet");
-  else io.out(outcomeTable(outcomes, io.colours));
+/**
+ * @throws UsageError about a policy without an outcome that no scheduler plans: a typo must not
+ * look like an empty history.
+ */
+export async function checkKnownPolicy(policy: string, store: Store): Promise<void> {
+  const planned = await new SlotLedger(store).policies();
+  if (planned.includes(policy) || (await new History(store).newest(1, policy)).length > 0) return;
+  const near = nearestWord(policy, planned);
+  const hint = near === undefined ? "" : `; did you mean ${near}?`;
+  throw new UsageError(
+    `nothing is known of a policy ${policy}: no outcome of it is kept, and no scheduler plans it here${hint}`,
+  );
+}
+
+interface Asked {
+  readonly policy: string | undefined;
+  readonly options: HistoryOptions;
+  readonly io: CommandIo;
+}
+
+function show(outcomes: readonly Outcome[], { policy, options: { limit, status, json }, io }: Asked): void {
+  if (json) io.out(JSON.stringify(outcomes));
+  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours));
+  else
+    io.err(
+      `no outcome${policy === undefined ? "" : ` of ${policy}`}${status === undefined ? " yet" : `: none of those that are kept is ${status}`}`,
+    );
+  if (outcomes.length === limit) io.err(`only the newest ${limit}; --limit shows more`);
+}
+
+/** What was read of the history, newest first: at most `limit` outcomes. */
+interface HistoryReading {
+  readonly read: readonly Outcome[];
+  readonly limit: number;
+  /** Only outcomes of this policy; default: all policies. */
+  readonly policy?: string | undefined;
+}
+
+/**
+ * Says what the reading does not include: outcomes beyond the reading limit, and those no longer
+ * kept.
+ */
+export async function tellReach(
+  history: History,
+  { read, limit, policy }: HistoryReading,
+  io: Pick<CommandIo, "err">,
+): Promise<void> {
+  const isCut = read.length === limit;
+  const fromMs = isCut ? Date.parse(read.at(-1)?.finishedAt ?? "") : Number.NEGATIVE_INFINITY;
+  if (isCut && limit === historyReadMax && policy === undefined)
+    io.err(`only the newest ${limit} outcomes were looked at, back to ${showInstant(fromMs)}`);
+  const kept = policy === undefined ? [...(await history.keptSince()).values()] : [await history.keptSinceMs(policy)];
+  const dropped = kept.flatMap((sinceMs = Number.NEGATIVE_INFINITY) => (sinceMs > fromMs ? [sinceMs] : []));
+  if (dropped.length === 0) return;
+  const whose = policy ?? (dropped.length === 1 ? "one policy" : `${dropped.length} policies`);
+  const sinceMs = dropped.reduce((latest, one) => Math.max(latest, one));
+  io.err(`older outcomes of ${whose} are no longer kept: all are here since ${showInstant(sinceMs)}`);
 }
 
 function statusArgument(text: string): OutcomeStatus {

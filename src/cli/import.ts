@@ -1,14 +1,13 @@
-// `syncline import SERVICE`: the declaration of what exists, to start from: document masks, the sync jobs that masks name, and their names.
-// Reads only, bounded. Called by program.ts.
+// `syncline import SERVICE`: declares existing objects, to start from: document masks, the sync
+// jobs that masks name, and their names. Reads only, bounded. Called by program.ts.
 import { Command } from "commander";
-import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { ServiceError, type SyncService } from "../service/client.ts";
 import { explainServiceError } from "./api-error.ts";
 import type { CommandIo } from "./command-io.ts";
 import { type Existing, importToYaml } from "./declared/import-text.ts";
-import type { CreateService } from "./doctor.ts";
-import { configOption, loadPoliciesOrThrow } from "./shared-options.ts";
+import type { CreateService } from "./doctor/doctor-command.ts";
+import { configOption, findService, loadPoliciesOrThrow } from "./shared-options.ts";
 
 interface ImportOptions {
   readonly config: string;
@@ -29,20 +28,18 @@ Examples:
   $ syncline import main --config policies/ --repository HR > declared.yaml && syncline validate declared.yaml
   $ syncline import main --config policies/ --policies-only > policies/declared.yaml && syncline plan --state policies/`;
 
-/** Makes the command. */
+/** The command `import`. */
 export function importCommand(io: CommandIo, createService: CreateService): Command {
   return new Command("import")
     .description("write what exists at a service as a declaration (apply) to start from")
     .argument("<service>", "name of the service in the policies")
     .addOption(configOption())
-    .option("--repository <key>", "destination repository; the service's default unless given")
+    .option("--repository <key>", "destination repository (default: the service chooses)")
     .option("--policies-only", "leave the service out, for a folder that describes it already")
     .addHelpText("after", help)
     .action(async (name: string, options: ImportOptions) => {
       const set = await loadPoliciesOrThrow(options.config, io);
-      const settings = set.services.get(name);
-      if (settings === undefined)
-        throw new UsageError(`there is no service ${name}; there are: ${[...set.services.keys()].join(", ")}`);
+      const settings = findService(set, name);
       const service = createService(settings, { variables: io.settings.variables, log: silentLog });
       const { repository } = options;
       try {

@@ -1,14 +1,15 @@
-// What `pause` and `resume` are about: one policy, one service, or all. Checked as far as it can be, so that a slip does not pause nothing.
+// The subject of `pause` and `resume`: one policy, one service, or all. It is checked, so that a
+// typo does not pause nothing.
 import { hostname, userInfo } from "node:os";
 import { type Command, Option } from "commander";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { nearestWord } from "../core/nearest-word.ts";
+import type { PauseSubject } from "../model/pause.ts";
 import type { SlotLedger } from "../store/slot-ledger.ts";
-import type { PauseSubject } from "../tasks/pause.ts";
 import { prefixOption, redisOption } from "./shared-options.ts";
 
-/** What names a subject on the command line, apart from the policy's name. */
+/** The options that name a subject, apart from the policy's name. */
 export interface SubjectOptions {
   readonly service?: string;
   readonly all?: true;
@@ -41,7 +42,8 @@ export function subjectOf(policy: string | undefined, { service, all }: SubjectO
 }
 
 /**
- * Checks a name: against the configuration when there is one, otherwise a policy's against what schedulers plan.
+ * Checks a name: against the configuration when there is one, otherwise a policy's against what
+ * schedulers plan.
  * @throws UsageError when there is no such policy or service.
  */
 export async function checkSubject(
@@ -58,12 +60,12 @@ export async function checkSubject(
   throw new UsageError(`there is no ${scope} ${name} (${where})${hint}`);
 }
 
-/** A subject as people say it. */
+/** A subject in words. */
 export function showSubject({ scope, name }: PauseSubject): string {
   return scope === "all" ? "all policies" : `${scope} ${name}`;
 }
 
-/** Who gives the command: `user@host`. */
+/** The person who gives the command: `user@host`. */
 export function currentActor(): string {
   return `${currentUser()}@${hostname()}`;
 }

@@ -1,12 +1,13 @@
-// `syncline pause`: from now on the slots of a policy, of a service or of all are skipped, with a note for those who wonder.
+// `syncline pause`: the scheduler skips the slots of a policy, of a service or of all, with a note
+// that says why.
 import { Command, InvalidArgumentError } from "commander";
 import { durationPattern, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+import { isInForce, noteCharactersMax, type Pause } from "../model/pause.ts";
 import { Pauses, pausesMax } from "../store/pauses.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { openStore, redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
-import { isInForce, noteCharactersMax, type Pause } from "../tasks/pause.ts";
 import type { CommandIo } from "./command-io.ts";
 import {
   checkSubject,
@@ -17,7 +18,7 @@ import {
   withSubjectOptions,
 } from "./pause-subject.ts";
 import { recordChange } from "./record-change.ts";
-import { loadPoliciesOrThrow, parseInstant, type RedisOptions, redisTarget } from "./shared-options.ts";
+import { loadPoliciesOrThrow, parseInstant, type RedisOptions, redisTarget, refuseIdle } from "./shared-options.ts";
 import { showInstant, toTable } from "./table.ts";
 
 type Until = { readonly kind: "instant" | "duration"; readonly ms: number };
@@ -38,7 +39,7 @@ Examples:
   $ syncline pause --service main --note "release 14" --until 2026-12-01T06:00:00+01:00
   $ syncline pause --list`;
 
-/** Makes the command. */
+/** The command `pause`. */
 export function pauseCommand(io: CommandIo): Command {
   return withSubjectOptions(
     new Command("pause").description("skip the slots of a policy, a service or all from now on"),
@@ -49,10 +50,16 @@ export function pauseCommand(io: CommandIo): Command {
     .option("--list", "print what is paused, and change nothing")
     .option("--json", "print JSON")
     .addHelpText("after", help)
-    .action(async (policy: string | undefined, options: PauseOptions) => {
-      if (options.list) return listPauses(options, io);
+    .action(async (policy: string | undefined, options: PauseOptions, chosen: Command) => {
+      if (options.list) {
+        refuseIdle(chosen, ["service", "all", "note", "until"], "with --list");
+        if (policy !== undefined)
+          throw new UsageError("--list shows what is paused, of all policies: leave the name out");
+        return listPauses(options, io);
+      }
       const subject = subjectOf(policy, options);
-      if (options.note === undefined) throw new UsageError("say why with --note: others will wonder");
+      if (options.note === undefined)
+        throw new UsageError("--note is required: say why, for the people who find the slots skipped");
       const set = options.config === undefined ? undefined : await loadPoliciesOrThrow(options.config, io);
       await withStore({ options, io }, async (store) => {
         await checkSubject(subject, { set, ledger: new SlotLedger(store) });
@@ -75,7 +82,7 @@ export function pauseCommand(io: CommandIo): Command {
     });
 }
 
-/** `until 2026-11-21 10:00:00Z`, or what ends it otherwise. */
+/** `until 2026-11-21 10:00:00Z`, or what else ends it. */
 export function showUntil({ untilMs }: Pick<Pause, "untilMs">): string {
   return untilMs === null ? "until it is resumed" : `until ${showInstant(untilMs)}`;
 }
@@ -121,7 +128,7 @@ function toInstant(until: Until | undefined, nowMs: number): number | null {
 }
 
 function untilArgument(text: string): Until {
-  // With a plus as well, as other commands write it.
+  // Accepts a leading plus, as other commands do.
   const duration = text.replace(/^\+/, "");
   if (durationPattern.test(duration)) return { kind: "duration", ms: parseDuration(duration) };
   const ms = parseInstant(text);

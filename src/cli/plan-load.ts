@@ -1,19 +1,20 @@
-// `syncline plan --peaks` and `--requests`: when most is due at once, and how many requests a service gets a day. Called by plan.ts.
-// Peaks are what is due, before anything is skipped because a sync job is busy; requests are an estimate from a simulation.
+// `syncline plan --peaks` and `--requests`: when most slots are due at once, and how many requests
+// a service gets a day. Peaks count due slots, before a busy sync job skips any; requests are an
+// estimate from a simulation. Called by plan.ts.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { isFromMasks } from "../model/task.ts";
 import { toTasks } from "../schedule/slot-tasks.ts";
 import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
 import type { SimulationEvent } from "../simulate/events.ts";
 import { type BusyMinute, MinuteMeter } from "../simulate/minute-meter.ts";
 import { RequestMeter, type Requests } from "../simulate/request-meter.ts";
 import { simulate } from "../simulate/simulation.ts";
-import type { Interval } from "../simulate/virtual-looks.ts";
-import { isFromMasks } from "../tasks/task.ts";
+import type { Interval } from "../simulate/virtual-ticks.ts";
 import { tellAssumptions } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
 import { showInstant, toTable } from "./table.ts";
 
-/** What is looked at, and what is assumed. */
+/** What is asked, and what is assumed. */
 export interface LoadQuestion {
   readonly set: PolicySet;
   readonly policies: readonly Policy[];
@@ -21,11 +22,11 @@ export interface LoadQuestion {
   readonly assumptions: Assumptions;
   /** Pages of every list, 100 items each. */
   readonly pages: number;
-  /** How many busy minutes are wanted. */
+  /** How many busy minutes to show. */
   readonly peaks: number;
 }
 
-/** What was found. `requests`: in the whole range, by service. */
+/** The answer. `requests`: in the whole range, by service. */
 export interface LoadAnswer {
   readonly question: LoadQuestion;
   readonly peaks: readonly BusyMinute[];
@@ -72,7 +73,7 @@ export function peaksToText({ peaks, question: { range } }: LoadAnswer, colours:
   return `${title}\n${toTable(["starts due", "minute (utc)", "of"], peaks.map(showMinute), colours)}`;
 }
 
-/** The requests a day for people, with everything that was assumed. */
+/** The requests a day for people, with all assumptions. */
 export function requestsToText({ requests, question }: LoadAnswer, colours: boolean): string {
   const rows = [...requests].map(([service, counts]) => {
     const daily = aDay(counts, question.range);
@@ -87,7 +88,7 @@ export function requestsToText({ requests, question }: LoadAnswer, colours: bool
   return `${title}\n${table}\nAssumed: ${assumed.join(";\n  ")}.`;
 }
 
-/** Peaks and requests for machines, those that were asked for. */
+/** The requested peaks and requests for machines. */
 export function loadToJson(
   { peaks, requests, question }: LoadAnswer,
   wanted: { readonly peaks: boolean; readonly requests: boolean },
@@ -111,7 +112,9 @@ function aDay({ starts, feeds, polls, masks }: Requests, { fromMs, toMs }: Inter
   return { starts: scale(starts), feeds: scale(feeds), polls: scale(polls), masks: scale(masks), total };
 }
 
-/** How many requests fit into a day: as many at a time as the service's limit says, each as long as assumed; undefined: without end. */
+/**
+ * How many requests a day the service's limit allows, each as long as assumed; undefined: no limit.
+ */
 function possibleADay(service: string, { set, assumptions }: LoadQuestion): number | undefined {
   const concurrency = set.services.get(service)?.concurrency ?? 1;
   return assumptions.requestMs === 0 ? undefined : Math.floor((concurrency * dayMs) / assumptions.requestMs);

@@ -1,21 +1,21 @@
-// `syncline plan`: when each policy comes due next, in its own zone and in UTC; with --dst on which dates of the next 12 months a
-// clock change affects it, with --peaks when most is due at once, with --requests what a service gets a day. Needs no service, and Redis
-// for --deleted only: which policies name a sync job that Syncline has deleted.
+// `syncline plan`: when each policy is due next, in its own zone and in UTC. --dst shows on which
+// of the next 12 months' dates a clock change affects it, --peaks when most is due at once,
+// --requests what a service gets a day. Needs no service, and Redis for --deleted only (policies
+// that name a deleted sync job).
 import { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
-import type { DstDay } from "../schedule/dst-days.ts";
+import { type DstDay, dstDays } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource } from "../schedule/slots.ts";
 import { simulate } from "../simulate/simulation.ts";
-import type { Interval } from "../simulate/virtual-looks.ts";
+import type { Interval } from "../simulate/virtual-ticks.ts";
 import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo } from "./command-io.ts";
 import { showState } from "./declared/plan-state.ts";
 import { cureOf, type DeletedTarget, readDeleted, tellDeleted } from "./deleted-targets.ts";
-import type { CreateService } from "./doctor.ts";
-import { comingDstDays, dstDaysToJson, dstDaysToText } from "./plan-dst.ts";
+import type { CreateService } from "./doctor/doctor-command.ts";
 import { findLoad, type LoadQuestion, loadToJson, peaksToText, requestsToText } from "./plan-load.ts";
 import {
   countArgument,
@@ -27,6 +27,7 @@ import {
   type RedisOptions,
   redisOption,
   redisTarget,
+  refuseIdle,
 } from "./shared-options.ts";
 import { showInstant, toTable } from "./table.ts";
 import { checkTimezone, parseTime, timeForms } from "./time-argument.ts";
@@ -34,10 +35,10 @@ import { checkTimezone, parseTime, timeForms } from "./time-argument.ts";
 interface PlanOptions extends AssumptionOptions, RedisOptions {
   readonly config?: string;
   readonly state?: string | true;
-  readonly count: number;
+  readonly count?: number;
   readonly policy?: string;
   readonly from: string;
-  readonly to: string;
+  readonly to?: string;
   readonly timezone: string;
   readonly dst?: true;
   readonly deleted?: true;
@@ -47,10 +48,19 @@ interface PlanOptions extends AssumptionOptions, RedisOptions {
   readonly json?: true;
 }
 
+const slotsByDefault = 3;
+const slotsShownMax = 1_000;
 const peaksByDefault = 5;
 const rangeMsMax = 366 * 86_400_000;
 
+/** Options that --state does not use. */
+const lookingAhead = [
+  ...["count", "from", "to", "timezone", "dst", "deleted", "peaks", "requests", "pages"],
+  ...["duration", "maskJobs", "failure", "requestTime", "seed"],
+];
+
 const help = `
+--to lists the slots up to then, as many as --count says or else up to ${slotsShownMax} a policy; what is left out is said.
 --peaks and --requests look at what is due between --from and --to. Requests are an estimate: what it assumes is printed with it, and set
 with --duration, --mask-jobs, --request-time and --pages.
 "about" is when a policy that follows another would begin for the next slot, if all goes well: as long after it as --duration says.
@@ -68,15 +78,19 @@ Examples:
   $ syncline plan --config policies/ --requests --duration 20m --pages 3
   $ syncline plan --state policies/`;
 
-/** Makes the command. */
+/** The command `plan`. */
 export function planCommand(io: CommandIo, createService: CreateService): Command {
   const command = new Command("plan")
     .description("the next slots of each policy, peaks and requests a day")
     .addOption(optionalConfigOption())
-    .option("-n, --count <count>", "how many slots per policy", countArgument(1_000), 3)
+    .option(
+      "-n, --count <count>",
+      "how many slots per policy (default: 3, with --to all)",
+      countArgument(slotsShownMax),
+    )
     .option("--policy <name>", "only this policy")
     .option("--from <time>", "plan as of this time", "now")
-    .option("--to <time>", "how far --peaks and --requests look", "+24h")
+    .option("--to <time>", "slots, --peaks and --requests up to this time (--peaks, --requests: +24h unless given)")
     .option("--timezone <zone>", "of times that name none", "UTC")
     .option("--dst", "also every date of the next 12 months on which a clock change affects a slot")
     .option("--deleted", "also the policies that name a sync job which Syncline has deleted; asks Redis")
@@ -89,7 +103,8 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
   return withAssumptionOptions(command)
     .option("--json", "print JSON")
     .addHelpText("after", help)
-    .action(async (options: PlanOptions) => {
+    .action(async (options: PlanOptions, chosen: Command) => {
+      refuseIdleOf(chosen, options);
       const set = await loadPoliciesOrThrow(pathOf(options), io);
       if (options.state !== undefined) {
         const names = options.policy === undefined ? [] : [options.policy];
@@ -112,7 +127,7 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
       const deleted = options.deleted ? await readDeleted(policies, redisTarget(options, io)) : undefined;
       const plans = policies.map((policy) => ({
         policy,
-        slots: nextSlots(policy, range.fromMs, options.count),
+        ...nextSlots(policy, range.fromMs, slotsShown(options, range)),
         ...(policy.after === undefined ? {} : { expectedMs: expectedMs(policy, question) }),
         ...(deleted === undefined ? {} : { deleted: deleted.filter((target) => target.policy === policy) }),
         ...(options.dst ? { dstDays: comingDstDays(policy, range.fromMs) } : {}),
@@ -131,13 +146,19 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
     });
 }
 
+function refuseIdleOf(chosen: Command, { state, requests }: PlanOptions): void {
+  if (state !== undefined) refuseIdle(chosen, lookingAhead, "with --state");
+  if (typeof state === "string") refuseIdle(chosen, ["config"], "with a path after --state");
+  if (requests !== true) refuseIdle(chosen, ["pages"], "without --requests");
+}
+
 function pathOf({ config, state }: PlanOptions): string {
   const path = typeof state === "string" ? state : config;
   if (path === undefined) throw new UsageError("say which policies: --config PATH, or SYNCLINE_CONFIG");
   return path;
 }
 
-function toRange({ from, to, timezone: zone }: PlanOptions): Interval {
+function toRange({ from, to = "+24h", timezone: zone }: PlanOptions): Interval {
   const nowMs = systemClock.nowMs();
   const timezone = checkTimezone(zone);
   const fromMs = parseTime(from, "--from", { nowMs, baseMs: nowMs, timezone });
@@ -147,7 +168,10 @@ function toRange({ from, to, timezone: zone }: PlanOptions): Interval {
   return { fromMs, toMs };
 }
 
-/** When a policy that follows another begins for the next slot of its chain, if all goes well and runs take what is assumed. */
+/**
+ * When a follower begins for the next slot of its chain, if all goes well and runs take as long as
+ * assumed.
+ */
 function expectedMs(policy: Policy, { set, range: { fromMs }, assumptions }: LoadQuestion): number | undefined {
   const slotMs = createChainSource(policy)?.next(fromMs);
   if (slotMs === undefined) return undefined;
@@ -161,32 +185,57 @@ function expectedMs(policy: Policy, { set, range: { fromMs }, assumptions }: Loa
   return undefined;
 }
 
+/**
+ * How many slots of each policy are shown, and up to when. With peaks or requests, none unless
+ * asked for.
+ */
+function slotsShown({ count, to, peaks, requests }: PlanOptions, range: Interval): SlotsShown {
+  const isRange = to !== undefined && peaks === undefined && requests !== true;
+  return {
+    count: count ?? (isRange ? slotsShownMax : slotsByDefault),
+    untilMs: to === undefined ? undefined : range.toMs,
+  };
+}
+
+interface SlotsShown {
+  readonly count: number;
+  readonly untilMs: number | undefined;
+}
+
 interface PolicyPlan {
-  /** Of a policy that follows another; undefined when it would not start. */
+  /** Of a follower; undefined when it would not start. */
   readonly expectedMs?: number | undefined;
   readonly policy: Policy;
   readonly slots: readonly number[];
+  /** Up to when slots were asked for, and whether there are more; undefined without an end. */
+  readonly untilMs: number | undefined;
+  readonly isCut: boolean;
   readonly dstDays?: readonly DstDay[];
-  /** With --deleted: what it names and is gone. */
+  /** With --deleted: the deleted sync jobs that it names. */
   readonly deleted?: readonly DeletedTarget[];
 }
 
-function nextSlots(policy: Policy, fromMs: number, count: number): number[] {
+function nextSlots(
+  policy: Policy,
+  fromMs: number,
+  { count, untilMs }: SlotsShown,
+): Pick<PolicyPlan, "slots" | "untilMs" | "isCut"> {
   const source = createSlotSource(policy);
+  const endMs = untilMs ?? Number.POSITIVE_INFINITY;
   const slots: number[] = [];
   let slot = source?.next(fromMs);
-  while (slot !== undefined && slots.length < count) {
+  while (slot !== undefined && slot <= endMs && slots.length < count) {
     slots.push(slot);
     slot = source?.next(slot);
   }
-  return slots;
+  return { slots, untilMs, isCut: untilMs !== undefined && slot !== undefined && slot <= endMs };
 }
 
 function isoOrNull(instantMs: number | undefined): string | null {
   return instantMs === undefined ? null : new Date(instantMs).toISOString();
 }
 
-function toJson({ policy, slots, dstDays, expectedMs, deleted }: PolicyPlan): object {
+function toJson({ policy, slots, untilMs, isCut, dstDays, expectedMs, deleted }: PolicyPlan): object {
   return {
     policy: policy.name,
     kind: policy.action.kind,
@@ -195,6 +244,7 @@ function toJson({ policy, slots, dstDays, expectedMs, deleted }: PolicyPlan): ob
     timezone: zoneOf(policy),
     ...(policy.after === undefined ? {} : { after: afterToJson(policy.after), expected: isoOrNull(expectedMs) }),
     slots: slots.map((slotMs) => new Date(slotMs).toISOString()),
+    ...(untilMs === undefined ? {} : { until: new Date(untilMs).toISOString(), isCut }),
     ...(dstDays === undefined ? {} : { dstDays: dstDaysToJson(dstDays) }),
     ...(deleted === undefined
       ? {}
@@ -207,15 +257,19 @@ function afterToJson({ policy, on, withinMs }: NonNullable<Policy["after"]>): ob
 }
 
 function toText(plans: readonly PolicyPlan[], colours: boolean): string {
-  const rows = plans.flatMap(({ policy, slots, expectedMs }) => {
+  const rows = plans.flatMap(({ policy, slots, expectedMs, untilMs, isCut }) => {
     const about = expectedMs === undefined ? "" : `about ${showInstant(expectedMs)}`;
-    if (slots.length === 0) return [[policy.name, policy.action.kind, whenElse(policy), about]];
-    return slots.map((slotMs, index) => [
+    const until = untilMs === undefined ? "" : showInstant(untilMs);
+    const isPlanned = policy.schedule !== undefined && untilMs !== undefined;
+    if (slots.length === 0)
+      return [[policy.name, policy.action.kind, isPlanned ? `none until ${until}` : whenElse(policy), about]];
+    const shown = slots.map((slotMs, index) => [
       index === 0 ? policy.name : "",
       index === 0 ? policy.action.kind : "",
       showInstant(slotMs, zoneOf(policy)),
       showInstant(slotMs),
     ]);
+    return isCut ? [...shown, ["", "", "and more: --count", `until ${until}`]] : shown;
   });
   const slots = toTable(["policy", "kind", "local", "utc"], rows, colours);
   const affected = plans.flatMap(({ policy, dstDays }) => (dstDays === undefined ? [] : [{ policy, dstDays }]));
@@ -231,4 +285,68 @@ function whenElse({ after, schedule }: Policy): string {
 
 function zoneOf({ schedule }: Policy): string {
   return schedule === undefined || schedule.kind === "every" ? "UTC" : schedule.timezone;
+}
+
+/** The dates of the 12 months after an instant on which a clock change affects a policy's slots. */
+function comingDstDays(policy: Policy, fromMs: number): DstDay[] {
+  const until = new Date(fromMs);
+  until.setUTCFullYear(until.getUTCFullYear() + 1);
+  return dstDays(policy, fromMs, until.getTime());
+}
+
+/** Affected dates for machines. Local times carry no zone; slots are UTC. */
+function dstDaysToJson(days: readonly DstDay[]): object[] {
+  return days.map(({ date, expression, kind, shift, walls, slots }) => ({
+    date,
+    expression,
+    kind,
+    shiftAt: new Date(shift.atMs).toISOString(),
+    wouldBe: { count: walls.length, first: localText(walls[0]), last: localText(walls.at(-1)) },
+    is: { count: slots.length, first: utcText(slots[0]), last: utcText(slots.at(-1)) },
+  }));
+}
+
+/** Affected dates for people: the expected and the actual time, local and UTC. */
+function dstDaysToText(
+  plans: readonly { readonly policy: Policy; readonly dstDays: readonly DstDay[] }[],
+  colours: boolean,
+): string {
+  const rows = plans.flatMap(({ policy, dstDays }) => {
+    const zone = policy.schedule === undefined || policy.schedule.kind === "every" ? "UTC" : policy.schedule.timezone;
+    return dstDays.map(({ date, shift, kind, walls, slots }) => [
+      policy.name,
+      date,
+      `${clock(shift.atMs + shift.beforeMs)} → ${clock(shift.atMs + shift.afterMs)}`,
+      `${several(walls, clock)}${kind === "overlap" ? " twice" : ""}`,
+      slots.length === 0 ? "dropped" : several(slots, (slotMs) => showInstant(slotMs, zone)),
+      slots.length === 0 ? "" : several(slots, (slotMs) => showInstant(slotMs)),
+    ]);
+  });
+  if (rows.length === 0) return "No clock change of the next 12 months affects a slot.";
+  return toTable(["policy", "date", "clocks", "would be", "is (local)", "is (utc)"], rows, colours);
+}
+
+/** One, two, or the first and the last of many. */
+function several(instants: readonly number[], show: (instantMs: number) => string): string {
+  const [first] = instants;
+  const last = instants.at(-1);
+  if (first === undefined || last === undefined) return "";
+  if (instants.length === 1) return show(first);
+  return instants.length === 2
+    ? `${show(first)}, ${show(last)}`
+    : `${show(first)} … ${show(last)} (${instants.length})`;
+}
+
+/** `02:30`, with seconds only where there are some. */
+function clock(wallMs: number): string {
+  const text = new Date(wallMs).toISOString().slice(11, 19);
+  return text.endsWith(":00") ? text.slice(0, 5) : text;
+}
+
+function localText(wallMs: number | undefined): string | null {
+  return wallMs === undefined ? null : new Date(wallMs).toISOString().slice(0, 19);
+}
+
+function utcText(instantMs: number | undefined): string | null {
+  return instantMs === undefined ? null : new Date(instantMs).toISOString();
 }

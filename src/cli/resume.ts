@@ -1,16 +1,17 @@
-// `syncline resume`: ends a pause. What it skipped stays skipped, unless --catch-up starts the newest such slot now.
+// `syncline resume`: ends a pause. Skipped slots stay skipped; --catch-up starts the newest of them
+// now.
 import { Command } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
+import { isAbout, isInForce, type Pause, type PauseSubject } from "../model/pause.ts";
 import { Producer } from "../queue/producer.ts";
-import { newestPaused } from "../schedule/newest-paused.ts";
+import { newestPaused } from "../schedule/plan-slots.ts";
 import { tasksOf, toCaughtUp } from "../schedule/slot-tasks.ts";
 import { Pauses } from "../store/pauses.ts";
 import { Quarantines } from "../store/quarantines.ts";
-import { openStore, type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
+import { openStore, type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
-import { isAbout, isInForce, type Pause, type PauseSubject } from "../tasks/pause.ts";
 import type { CommandIo } from "./command-io.ts";
 import { showUntil } from "./pause.ts";
 import {
@@ -22,6 +23,7 @@ import {
   withSubjectOptions,
 } from "./pause-subject.ts";
 import { recordChange } from "./record-change.ts";
+import { tellMissingRoles } from "./service-words.ts";
 import { loadPoliciesOrThrow, type RedisOptions, redisTarget } from "./shared-options.ts";
 import { showInstant } from "./table.ts";
 
@@ -32,17 +34,17 @@ interface ResumeOptions extends RedisOptions, SubjectOptions {
 
 const help = `
 Ends the pause, or the quarantine, of exactly that policy, that service, or the one of all. The slots in between stay skipped. With --catch-up a
-policy starts once now, for the newest slot that the pause skipped, if that lies within its catch-up window.
+policy is queued once now, for the newest slot that the pause skipped, if that lies within its catch-up window.
 
 Examples:
   $ syncline resume contracts-nightly
   $ syncline resume --service main --catch-up --config policies/`;
 
-/** Makes the command. */
+/** The command `resume`. */
 export function resumeCommand(io: CommandIo): Command {
   return withSubjectOptions(new Command("resume").description("end a pause, or the quarantine of a policy"))
     .argument("[policy]", "its name")
-    .option("--catch-up", "start what the pause skipped last; needs --config")
+    .option("--catch-up", "queue what the pause skipped last; needs --config")
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (policy: string | undefined, options: ResumeOptions) => {
@@ -97,9 +99,10 @@ async function resume(subject: PauseSubject, context: ResumeContext): Promise<vo
   }
   io.out(ended.length === 0 ? `${showSubject(subject)}: not paused` : `${showSubject(subject)} resumed`);
   for (const { policy, slotMs, tasks } of caughtUp)
-    io.out(`${policy}: started for its slot ${showInstant(slotMs)}: ${tasks.join(", ")}`);
+    io.out(`${policy}: queued for its slot ${showInstant(slotMs)}: ${tasks.join(", ")}`);
   if (options.catchUp && ended.length > 0 && caughtUp.length === 0)
     io.err("nothing to catch up inside the catch-up window");
+  if (ended.length > 0) for (const line of tellMissingRoles(await readPresence(store))) io.err(line);
   for (const pause of others.filter((one) => mayCover(one, subject)))
     io.err(
       `still ${pause.cause === undefined ? "paused" : "in quarantine"}: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`,
@@ -120,7 +123,7 @@ async function catchUp(
       const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);
       if (skipped === undefined) continue;
       const tasks = tasksOf(policy, { slotMs: skipped.slotMs, origin: "schedule", covers: [] });
-      const step = { policy: policy.name, newMarkMs: nowMs, tasks };
+      const step = { policy: policy.name, newWatermarkMs: nowMs, tasks };
       const record = toCaughtUp(policy, skipped, `${skipped.note ?? ""}; resumed by ${currentActor()}`);
       if (!(await ledger.startSkipped(policy.name, record, step))) continue;
       await producer.enqueue(tasks);
@@ -133,7 +136,9 @@ async function catchUp(
   return caughtUp;
 }
 
-/** Whether a pause may keep something of the subject paused. Which service a policy belongs to is not always known here. */
+/**
+ * Whether a pause may cover some of the subject. The service of a policy is not always known here.
+ */
 function mayCover(pause: Pause, subject: PauseSubject): boolean {
   return pause.scope !== "policy" || subject.scope !== "policy";
 }

@@ -1,16 +1,16 @@
-// `syncline run POLICY`: a policy by hand, now. Its tasks go the same way as scheduled ones.
+// `syncline run POLICY`: runs a policy by hand, now. Its tasks go the same way as scheduled ones.
 import { Command } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/event-log.ts";
+import { isGood, type Outcome, offendingItemsMax } from "../model/outcome.ts";
+import { isFromMasks, type Task } from "../model/task.ts";
 import { Producer } from "../queue/producer.ts";
 import { urgencyOf } from "../queue/queues.ts";
 import { tasksOf } from "../schedule/slot-tasks.ts";
 import { History } from "../store/history.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
-import { isGood, type Outcome, offendingItemsMax } from "../tasks/outcome.ts";
-import type { Task } from "../tasks/task.ts";
 import type { CommandIo } from "./command-io.ts";
 import { outcomeTable } from "./history.ts";
 import { recordChange } from "./record-change.ts";
@@ -24,6 +24,7 @@ import {
   type RedisOptions,
   redisOption,
   redisTarget,
+  refuseIdle,
 } from "./shared-options.ts";
 
 interface RunOptions extends RedisOptions {
@@ -36,7 +37,7 @@ interface RunOptions extends RedisOptions {
 const lookEveryMs = 250;
 const recordedTasksMax = 100;
 
-/** Makes the command. */
+/** The command `run`. */
 export function runCommand(io: CommandIo, startApp: StartApp): Command {
   return new Command("run")
     .description("run a policy by hand, now")
@@ -51,7 +52,8 @@ export function runCommand(io: CommandIo, startApp: StartApp): Command {
       "after",
       "\nA running `syncline serve` does the work. With --wait and no worker about, this process does it itself.\n\nExamples:\n  $ syncline run contracts-nightly --config policies/\n  $ syncline run contracts-nightly --config policies/ --wait && echo good",
     )
-    .action(async (name: string, options: RunOptions) => {
+    .action(async (name: string, options: RunOptions, chosen: Command) => {
+      if (options.wait !== true) refuseIdle(chosen, ["timeout"], "without --wait");
       const redis = redisTarget(options, io);
       const set = await loadPoliciesOrThrow(options.config, io);
       const policy = findPolicy(set, name);
@@ -77,12 +79,12 @@ interface WaitContext {
   readonly io: CommandIo;
 }
 
-interface RunContext extends WorkContext, WaitContext {
+interface HandRunContext extends WorkContext, WaitContext {
   readonly policy: Policy;
   readonly options: RunOptions;
 }
 
-async function run(context: RunContext): Promise<void> {
+async function run(context: HandRunContext): Promise<void> {
   const { policy, redis, store, options, io } = context;
   const producer = new Producer(redis, silentLog);
   const tasks = tasksOf(policy, { slotMs: await redisTimeMs(store), origin: "manual", covers: [] });
@@ -112,7 +114,7 @@ async function run(context: RunContext): Promise<void> {
   }
 }
 
-/** Works in this process until it is stopped, for whoever waits and finds no worker about. */
+/** Works in this process until it is stopped, for a caller that waits without a worker alive. */
 export async function workHere({ set, redis, io, startApp }: WorkContext): Promise<{ stop(): Promise<void> }> {
   io.err("no worker is running: this process works until the outcome is there");
   return startApp({
@@ -127,20 +129,27 @@ export async function workHere({ set, redis, io, startApp }: WorkContext): Promi
   });
 }
 
-/** Waits until these tasks have their outcomes, shows them, and sets the exit code: 0 when all are good and none was skipped. */
+/**
+ * Waits for the outcomes of these tasks of one policy, shows them, and sets the exit code: 0 when
+ * all are good and none was skipped.
+ */
 export async function waitAndReport({ store, options, io }: WaitContext, tasks: readonly Task[]): Promise<void> {
   const history = new History(store);
   const journal = new StartJournal(store);
   const deadlineMs = systemClock.monotonicMs() + options.timeout;
   const outcomes: Outcome[] = [];
   const open = new Set(tasks.map(({ id }) => id));
+  const masks = new Set(tasks.filter(isFromMasks).map(({ id }) => id));
   while (open.size > 0 && systemClock.monotonicMs() < deadlineMs && !io.signal.aborted) {
-    for (const id of [...open]) {
-      const outcome = await history.outcome(id);
-      if (outcome !== undefined) outcomes.push(outcome);
-      const expanded = outcome === undefined ? await journal.expandedInto(id) : undefined;
+    // Read together: where few outcomes are kept, later ones would drop those of a thousand tasks
+    // read one by one.
+    const found = await history.outcomes(tasks[0]?.policy ?? "", [...open]);
+    outcomes.push(...found.values());
+    for (const id of found.keys()) open.delete(id);
+    for (const id of [...open].filter((one) => masks.has(one))) {
+      const expanded = await journal.expandedInto(id);
       for (const into of expanded ?? []) open.add(into);
-      if (outcome !== undefined || expanded !== undefined) open.delete(id);
+      if (expanded !== undefined) open.delete(id);
     }
     if (open.size > 0) await systemClock.sleep(lookEveryMs, io.signal);
   }

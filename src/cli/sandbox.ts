@@ -1,27 +1,33 @@
-// `syncline sandbox`: runs the built-in service until it is told to stop. Prints one JSON line when it is ready.
+// `syncline sandbox`: runs the built-in service until it is stopped. Prints one JSON line when it
+// is ready.
 import { pid } from "node:process";
 import { Command } from "commander";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { type Fault, faultKinds, faultsMax, parseFault } from "../sandbox/faults.ts";
-import { nextLinkStyles, type SandboxOptions } from "../sandbox/options.ts";
+import { listOrders, nextLinkStyles, type SandboxOptions, tokenStyles } from "../sandbox/options.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { parseFieldNames, shapeNames } from "../sandbox/shape.ts";
 import { describeUnknownWord, findWord } from "../sandbox/suggest.ts";
 import type { CommandIo } from "./command-io.ts";
+import { RepeatableOption } from "./shared-options.ts";
 
-/** The option values as their parsers leave them. */
+/** The parsed option values. */
 interface Flags
-  extends Omit<SandboxOptions, "runMs" | "clock" | "onBug" | "repositories" | "faults" | "nextLinkStyle"> {
+  extends Omit<
+    SandboxOptions,
+    "runMs" | "clock" | "onBug" | "repositories" | "faults" | "nextLinkStyle" | "tokenStyle"
+  > {
   readonly runTime?: readonly [number, number];
   readonly repositories?: readonly string[];
   readonly fault?: readonly Fault[];
   readonly nextLinks?: NonNullable<SandboxOptions["nextLinkStyle"]>;
+  readonly nextTokens?: NonNullable<SandboxOptions["tokenStyle"]>;
   readonly fields?: NonNullable<SandboxOptions["fieldNames"]>;
 }
 
 /**
- * The command `syncline sandbox`. Ends with exit code 0 when `io.signal` aborts.
+ * The command `sandbox`. Ends with exit code 0 when `io.signal` aborts.
  * @throws UsageError on a wrong option value, or when the port cannot be used.
  */
 export function sandboxCommand(io: CommandIo): Command {
@@ -34,7 +40,7 @@ export function sandboxCommand(io: CommandIo): Command {
     .option("--limited-token <token>", "a token without rights: the operations of §5.2 answer it 401")
     .option("--jobs <n>", "sync jobs, with the ids 1 to n (default 20)", wholeNumber("--jobs"))
     .option("--activities <n>", "synchronization activities at the start (default 250)", wholeNumber("--activities"))
-    .option("--seed <n>", "same seed, same data and luck (default 1)", wholeNumber("--seed"))
+    .option("--seed <n>", "the same seed gives the same data and chance (default 1)", wholeNumber("--seed"))
     .option("--run-time <range>", "how long a run takes (default 1s..4s)", readRunTime)
     .option("--repositories <keys>", "repository keys; with one, every key names it (default HR)", (text) =>
       text.split(","),
@@ -46,10 +52,26 @@ export function sandboxCommand(io: CommandIo): Command {
       word("--shape", shapeNames),
     )
     .option("--fields <pairs>", "other field names, such as activityId=a,state=b", parseFieldNames)
-    .option("--next-links <style>", `${nextLinkStyles.join(", ")}`, word("--next-links", nextLinkStyles))
+    .option(
+      "--next-links <style>",
+      `links to the next page: ${nextLinkStyles.join(", ")}`,
+      word("--next-links", nextLinkStyles),
+    )
+    .option(
+      "--next-tokens <style>",
+      `tokens in these links: ${tokenStyles.join(", ")}`,
+      word("--next-tokens", tokenStyles),
+    )
+    .option("--order <order>", `order of the lists: ${listOrders.join(", ")}`, word("--order", listOrders))
+    .option("--empty-last-page", "every full page has a link, so that a list may end with an empty page")
     .option("--approvals-block", "a run that left an approval goes on until the approval is gone")
     .option("--missing-status <status>", "400 or 404 where no 404 is documented (default 400)", readMissingStatus)
-    .option("--fault <fault>", `KIND[,op=NAME][,every=N]…, repeatable; ${faultKinds.join(", ")}`, addFault);
+    .addOption(
+      new RepeatableOption(
+        "--fault <fault>",
+        `KIND[,op=NAME][,every=N]…, repeatable; ${faultKinds.join(", ")}`,
+      ).argParser(addFault),
+    );
   return command.action(async (flags: Flags) => {
     const sandbox = await startSandbox(toOptions(flags, io));
     const { jobs, seed } = sandbox.settings;
@@ -61,12 +83,13 @@ export function sandboxCommand(io: CommandIo): Command {
 }
 
 function toOptions(flags: Flags, io: CommandIo): SandboxOptions {
-  const { runTime, fault, nextLinks, fields, ...same } = flags;
+  const { runTime, fault, nextLinks, nextTokens, fields, ...same } = flags;
   return {
     ...same,
     ...(runTime === undefined ? {} : { runMs: runTime }),
     ...(fault === undefined ? {} : { faults: fault }),
     ...(nextLinks === undefined ? {} : { nextLinkStyle: nextLinks }),
+    ...(nextTokens === undefined ? {} : { tokenStyle: nextTokens }),
     ...(fields === undefined ? {} : { fieldNames: fields }),
     onBug: (error) =>
       io.err(`sandbox: a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),

@@ -1,7 +1,7 @@
-// `syncline schema`: prints the JSON Schema of policy files, or a reference page; `--check` tells whether a copy is stale.
-// Writes no file: the shell does.
+// `syncline schema`: prints the JSON Schema of policy files, or a reference page; `--check` reports
+// a stale copy. It writes no file: the shell does.
 import { readFile } from "node:fs/promises";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { policyJsonSchemaText } from "../config/json-schema.ts";
 import { policyReference } from "../config/policy-reference.ts";
 import { errorText, UsageError } from "../core/errors.ts";
@@ -19,7 +19,7 @@ export function schemaCommand(io: CommandIo): Command {
   return new Command("schema")
     .description("print the JSON Schema of policy files, for editors")
     .option("--docs", "print the reference page (Markdown) instead")
-    .option("--metrics", "print the reference page of the metrics instead")
+    .addOption(new Option("--metrics", "print the reference page of the metrics instead").conflicts("docs"))
     .option("--check <file>", "print nothing; exit with 1 when the file differs from what would be printed")
     .action(async (options: SchemaOptions) => {
       const text = textOf(options);
@@ -43,7 +43,7 @@ function flagOf({ docs, metrics }: SchemaOptions): string {
   return docs ? " -- --docs" : "";
 }
 
-/** @throws UsageError when the file is there and cannot be read. A file that is not there is stale. */
+/** @throws UsageError when the file exists and cannot be read. A missing file is stale. */
 async function readCopy(file: string): Promise<string | undefined> {
   try {
     return await readFile(file, "utf8");

@@ -1,11 +1,16 @@
-// What is said of a service's breaker and throttle, by `syncline status` and `syncline explain`. Pure.
+// Describes a service's breaker and throttle, and roles without a process, for `syncline status`,
+// `explain` and others. Pure.
 import { formatDuration } from "../core/duration.ts";
-import type { GateStatus } from "../store/gate-status.ts";
-import { showInstant } from "./table.ts";
+import type { LimiterStatus } from "../store/limiter-status.ts";
+import type { Presence } from "../store/redis.ts";
+import { paint, showInstant } from "./table.ts";
 
-/** The breaker: closed, with the failures in a row if there are any, or since when it is open, why, and when the next probe goes out. */
-export function tellBreaker(
-  { breaker, openSinceMs, nextProbeMs, failures, lastFailure }: GateStatus,
+/**
+ * The breaker: closed, with the failures in a row; or since when it is open, why, and when the next
+ * probe goes out.
+ */
+export function describeBreaker(
+  { breaker, openSinceMs, nextProbeMs, failures, lastFailure }: LimiterStatus,
   nowMs: number,
 ): string {
   if (breaker === "closed") return failures === 0 ? "closed" : `closed, ${failures} failed in a row (${lastFailure})`;
@@ -13,18 +18,33 @@ export function tellBreaker(
   return `open since ${showInstant(openSinceMs ?? nowMs)} (${lastFailure}), next probe in ${roughly(next)}`;
 }
 
-/** The throttle: `no`, or until when the service asked for patience. */
-export function tellThrottle({ throttledUntilMs }: GateStatus, nowMs: number): string {
+/** The throttle: `no`, or until when the service asked clients to wait. */
+export function describeThrottle({ throttledUntilMs }: LimiterStatus, nowMs: number): string {
   return throttledUntilMs === undefined
     ? "no"
     : `until ${showInstant(throttledUntilMs)}, for ${roughly(throttledUntilMs - nowMs)}`;
 }
 
-/** Why tasks of a service are held back right now, or nothing when they are not. */
-export function tellHeld(service: string, status: GateStatus, nowMs: number): string | undefined {
-  if (status.breaker === "open") return `service ${service} counts as down: breaker ${tellBreaker(status, nowMs)}`;
+/** Why the tasks of a service are blocked now; undefined when they are not. */
+export function describeDeniedBy(service: string, status: LimiterStatus, nowMs: number): string | undefined {
+  if (status.breaker === "open") return `service ${service} counts as down: breaker ${describeBreaker(status, nowMs)}`;
   if (status.throttledUntilMs === undefined) return undefined;
-  return `service ${service} asked for patience ${tellThrottle(status, nowMs)}`;
+  return `service ${service} asked for patience ${describeThrottle(status, nowMs)}`;
+}
+
+/**
+ * What does not happen without a process for a role, one sentence a role; none when both are alive.
+ */
+export function tellMissingRoles({ schedulers, workers }: Presence): readonly string[] {
+  return [
+    ...(schedulers === 0 ? ["no scheduler is alive: no slot is planned until one starts"] : []),
+    ...(workers === 0 ? ["no worker is alive: nothing that is queued or in flight goes on until one starts"] : []),
+  ];
+}
+
+/** An important line: red on a terminal. */
+export function alarming(line: string, colours: boolean): string {
+  return paint("red", line, colours);
 }
 
 function roughly(durationMs: number): string {

@@ -1,20 +1,24 @@
-// Options that several commands share, and what they mean: the configuration and Redis.
-import { InvalidArgumentError, Option } from "commander";
+// Options that several commands share, and how they find the configuration and Redis.
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
-import type { Policy, PolicySet } from "../config/policy-set.ts";
+import type { Policy, PolicySet, ServiceSettings } from "../config/policy-set.ts";
 import { formatProblem } from "../config/problem.ts";
-import { readRedisAccess } from "../config/redis-access.ts";
-import { hasHashTag, parseRedisAddress } from "../config/redis-address.ts";
+import { hasHashTag, parseRedisAddress, readRedisAccess } from "../config/redis-address.ts";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { checkExpression } from "../core/expression.ts";
+import { nearestWord } from "../core/nearest-word.ts";
+import { someNames } from "../core/plain-text.ts";
 import { noteSecret, noteUrlPassword } from "../core/secrets.ts";
 import { checkOnItem } from "../feeds/mapping.ts";
 import { checkCron } from "../schedule/check-cron.ts";
 import { defaultPrefix, type RedisTarget } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 
-/** What the loader asks others: cron expressions belong to schedule/, CEL to core/, what an item means to feeds/. */
+/**
+ * Checks that the loader asks for: cron expressions from schedule/, CEL from core/, items from
+ * feeds/.
+ */
 export const policyChecks = {
   cron: checkCron,
   expression: checkExpression,
@@ -28,27 +32,69 @@ export function configOption(): Option {
   return optionalConfigOption().makeOptionMandatory();
 }
 
-/** The same, for a command that can do without. */
+/** The same, for a command that works without it, too. */
 export function optionalConfigOption(): Option {
   return new Option("-c, --config <path>", "policy file, or folder of policy files").env("SYNCLINE_CONFIG");
 }
 
 /** `--redis-url URL`, also from REDIS_URL. */
 export function redisOption(): Option {
-  return new Option("--redis-url <url>", "where Redis is; Sentinel, Cluster, TLS: docs/redis.md")
+  return new Option("--redis-url <url>", "where Redis is; Sentinel, Cluster, TLS: docs/running.md")
     .env("REDIS_URL")
     .default("redis://127.0.0.1:6379");
 }
 
-/** `--prefix NAME`: what all keys in Redis start with. */
+/**
+ * An option that may be repeated. Other options with a value may be given once (`refuseRepeats`).
+ */
+export class RepeatableOption extends Option {}
+
+/**
+ * Makes a command and its subcommands refuse an option that is given twice: otherwise the first
+ * value would be dropped silently.
+ */
+export function refuseRepeats(command: Command): void {
+  for (const option of command.options) {
+    const takesValue = option.required || option.optional;
+    if (!takesValue || option.variadic || option instanceof RepeatableOption) continue;
+    let given = 0;
+    command.on(`option:${option.name()}`, () => {
+      given += 1;
+      if (given > 1) command.error(`error: option '${option.flags}' is given twice: one value is possible`);
+    });
+  }
+  for (const one of command.commands) refuseRepeats(one);
+}
+
+/**
+ * Refuses options that would do nothing, by the names of their values. `where`: the circumstance,
+ * as `without --wait`.
+ * @throws UsageError that names the first one.
+ */
+export function refuseIdle(command: Command, values: readonly string[], where: string): void {
+  for (const option of command.options) {
+    if (values.includes(option.attributeName()) && command.getOptionValueSource(option.attributeName()) === "cli")
+      throw new UsageError(`${option.long} does nothing ${where}: leave it out`);
+  }
+}
+
+/** `--prefix NAME`, also from SYNCLINE_PREFIX: what all keys in Redis start with. */
 export function prefixOption(): Option {
   return new Option("--prefix <text>", "start of every key in Redis; put it in {braces} for a Redis Cluster")
+    .env("SYNCLINE_PREFIX")
     .default(defaultPrefix)
     .argParser((text) => {
-      if (!/^[\w{}.-]{1,64}$/.test(text))
-        throw new InvalidArgumentError("use letters, digits, _ - . and {braces}, at most 64");
+      const problem = problemOfPrefix(text);
+      if (problem !== undefined) throw new InvalidArgumentError(problem);
       return text;
     });
+}
+
+function problemOfPrefix(text: string): string | undefined {
+  if (!/^[\w{}.-]{1,64}$/.test(text)) return "use letters, digits, _ - . and one pair of {braces}, 1 to 64 characters";
+  // Redis Cluster hashes the text between the braces, or the whole key without a pair of them.
+  if (/^[^{}]*(\{[^{}]+\}[^{}]*)?$/.test(text)) return undefined;
+  return `its braces are not one pair around some text: write {${text.replaceAll(/[{}]/g, "") || "syncline"}}`;
 }
 
 /** An option that takes a duration such as 30s and gives milliseconds. */
@@ -62,13 +108,13 @@ export function durationOption(flags: string, description: string, byDefault: st
   });
 }
 
-/** An instant that says its zone, in milliseconds UTC; undefined when the text is none. */
+/** An instant with a zone, in milliseconds UTC; undefined for any other text. */
 export function parseInstant(text: string): number | undefined {
   const instantMs = instantPattern.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(instantMs) ? undefined : instantMs;
 }
 
-/** Reads an option that is an instant. */
+/** Parses an option that is an instant. */
 export function instantArgument(text: string): number {
   const instantMs = parseInstant(text);
   if (instantMs === undefined)
@@ -76,7 +122,7 @@ export function instantArgument(text: string): number {
   return instantMs;
 }
 
-/** Reads a whole number from 1 to `max`. */
+/** Parses a whole number from 1 to `max`. */
 export function countArgument(max: number): (text: string) => number {
   return (text) => {
     const count = Number(text);
@@ -86,15 +132,16 @@ export function countArgument(max: number): (text: string) => number {
   };
 }
 
-/** What `redisOption` and `prefixOption` give. */
+/** The values of `redisOption` and `prefixOption`. */
 export interface RedisOptions {
   readonly redisUrl: string;
   readonly prefix: string;
 }
 
 /**
- * The Redis that the options name, with the passwords and certificates that the environment names.
- * @throws UsageError when the URL is none, a file cannot be read, or the prefix does not fit a cluster.
+ * The Redis in the options, with passwords and certificates from the environment.
+ * @throws UsageError when the URL is invalid, a file cannot be read, or the prefix does not fit a
+ * cluster.
  */
 export function redisTarget({ redisUrl, prefix }: RedisOptions, io: CommandIo): RedisTarget {
   noteUrlPassword(redisUrl);
@@ -109,7 +156,7 @@ export function redisTarget({ redisUrl, prefix }: RedisOptions, io: CommandIo): 
 }
 
 /**
- * Loads policies for a command that needs them right.
+ * Loads valid policies.
  * @throws UsageError that shows every problem.
  */
 export async function loadPoliciesOrThrow(path: string, io: CommandIo): Promise<PolicySet> {
@@ -122,8 +169,9 @@ export async function loadPoliciesOrThrow(path: string, io: CommandIo): Promise<
 }
 
 /**
- * The policy of this name, and those that it follows; all policies without a name. In the order of the files.
- * @throws UsageError that names those there are.
+ * The policy of this name, and those that it follows; all policies without a name. In the order of
+ * the files.
+ * @throws UsageError that names the known ones.
  */
 export function policiesAbout(set: PolicySet, name: string | undefined): readonly Policy[] {
   if (name === undefined) return set.policies;
@@ -139,13 +187,29 @@ export function policiesAbout(set: PolicySet, name: string | undefined): readonl
 
 /**
  * The policy of this name.
- * @throws UsageError that names those there are.
+ * @throws UsageError that names the known ones.
  */
 export function findPolicy(set: PolicySet, name: string): Policy {
   const policy = set.policies.find((known) => known.name === name);
   if (policy !== undefined) return policy;
   const names = set.policies.map((known) => known.name);
-  throw new UsageError(
-    `there is no policy ${name}; there ${names.length === 1 ? "is" : "are"}: ${names.slice(0, 20).join(", ")}`,
-  );
+  throw new UsageError(`there is no policy ${name}; ${othersThan(name, names, "`syncline plan`")}`);
+}
+
+/**
+ * The service of this name.
+ * @throws UsageError that names the known ones.
+ */
+export function findService(set: PolicySet, name: string): ServiceSettings {
+  const settings = set.services.get(name);
+  if (settings !== undefined) return settings;
+  throw new UsageError(`there is no service ${name}; ${othersThan(name, [...set.services.keys()], "the policy file")}`);
+}
+
+/** Suggests names for an unknown one. `all`: the command that shows the rest. */
+function othersThan(name: string, known: readonly string[], all: string): string {
+  if (known.length === 0) return "there is none";
+  const near = nearestWord(name, known);
+  const meant = near === undefined ? "" : `did you mean ${near}? `;
+  return `${meant}there ${known.length === 1 ? "is" : "are"}: ${someNames(known, all)}`;
 }

@@ -1,7 +1,8 @@
-// The limits of `simulate` for CI: what each counts, and whether it is exceeded. Called by simulate.ts.
+// The limits of `simulate` for CI: what each counts, and whether it is exceeded. Called by
+// simulate.ts.
 import type { Counts } from "../simulate/tally.ts";
 
-/** The limits as commander gives them. */
+/** The values of the options. */
 export interface LimitOptions {
   readonly maxOverlaps?: number;
   readonly maxMissed?: number;
@@ -9,7 +10,7 @@ export interface LimitOptions {
   readonly maxPeak?: number;
 }
 
-/** One limit that was set, and what came of it. */
+/** One limit, and whether it holds. */
 export interface LimitResult {
   readonly limit: "overlaps" | "missed" | "skipped" | "peak";
   readonly max: number;
@@ -30,7 +31,7 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-/** Holds the limits that were set against the totals. `peak`: the most starts in one minute. */
+/** Compares the limits with the totals. `peak`: the most starts in one minute. */
 export function findLimits(options: LimitOptions, totals: Counts, peak: number): readonly LimitResult[] {
   const { overlaps, missed, skipped } = limitedCounts(totals);
   const all = [

@@ -1,17 +1,18 @@
-// What `simulate` found, for people and for machines. Called by simulate.ts; decides nothing.
+// Renders the result of `simulate` for people and for machines. Called by simulate.ts.
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
+import { someNames } from "../core/plain-text.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import type { Load } from "../simulate/load-meter.ts";
 import type { SlotRow } from "../simulate/slot-list.ts";
 import { type Counts, noCounts, type Tally } from "../simulate/tally.ts";
-import type { VirtualTime } from "../simulate/virtual-looks.ts";
+import type { VirtualTime } from "../simulate/virtual-ticks.ts";
 import { showRange, tellAssumptions } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
 import { type LimitResult, limitedCounts } from "./simulate-limits.ts";
 import { showInstant, toTable } from "./table.ts";
 
-/** Everything that is known at the end of a simulation. */
+/** The result of a simulation. */
 export interface SimulationReport {
   readonly policies: readonly Policy[];
   readonly time: VirtualTime;
@@ -20,12 +21,12 @@ export interface SimulationReport {
   readonly load: Load;
   readonly loads: ReadonlyMap<string, Load>;
   readonly limits: readonly LimitResult[];
-  /** Every slot, where that was asked for. */
+  /** Every slot, if asked for. */
   readonly rows: readonly SlotRow[] | undefined;
   readonly tookMs: number;
 }
 
-/** Policies with a row in the table for people; more stand in the JSON only. */
+/** How many policies the table for people shows; the JSON has all. */
 const rowsMax = 50;
 
 /** The report for people. */
@@ -37,7 +38,7 @@ export function reportToText(report: SimulationReport, colours: boolean): string
   const parts = [
     `Simulated ${showInstant(time.fromMs)} to ${showInstant(time.toMs)}: ${several(scheduled.length, "policy", "policies")}, ${several(tally.totals.slots, "slot", "slots")}, in ${seconds} s.`,
     `Assumed: ${tellAssumptions(assumptions, scheduled).join("; ")}.`,
-    ...(unscheduled.length === 0 ? [] : [`Not simulated, without a schedule: ${several10(unscheduled)}.`]),
+    ...(unscheduled.length === 0 ? [] : [`Not simulated, without a schedule: ${someNames(unscheduled)}.`]),
     "",
     policyTable(scheduled, tally, colours),
     "",
@@ -49,7 +50,7 @@ export function reportToText(report: SimulationReport, colours: boolean): string
   return parts.join("\n");
 }
 
-/** What runs by hand only has no slots. */
+/** Whether a policy has slots: one that runs by hand only has none. */
 function isPlanned({ schedule, after }: Policy): boolean {
   return schedule !== undefined || after !== undefined;
 }
@@ -150,7 +151,10 @@ function slotTable(slots: readonly SlotRow[], colours: boolean): string {
   return toTable(["policy", "local", "utc", "state", "detail", "tasks", "trouble", "wait"], rows, colours);
 }
 
-/** The report for machines: all policies, the problems that were kept. Instants are ISO 8601 UTC. */
+/**
+ * The report for machines: all policies, and the problems that were kept. Instants are ISO 8601
+ * UTC.
+ */
 export function reportToJson(report: SimulationReport): object {
   const { policies, time, assumptions, tally, load, loads, limits, rows } = report;
   const scheduled = policies.filter(isPlanned);
@@ -207,9 +211,4 @@ function iso(instantMs: number): string {
 
 function several(count: number, one: string, many: string): string {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
-}
-
-function several10(names: readonly string[]): string {
-  const more = names.length > 10 ? ` and ${names.length - 10} more` : "";
-  return `${names.slice(0, 10).join(", ")}${more}`;
 }

@@ -1,19 +1,26 @@
-// `syncline simulate`: what these policies would do between two times, by the real planner on a virtual clock. Needs no Redis and no
-// service. For people before a change, and for CI with limits.
-import { Command, InvalidArgumentError, Option } from "commander";
+// `syncline simulate`: what policies would do between two times, by the real planner on a virtual
+// clock. Needs neither Redis nor a service. For people before a change, and for CI with limits.
+import { Command, InvalidArgumentError } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { nextTurn, systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
+import type { Pause } from "../model/pause.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import { LoadMeter } from "../simulate/load-meter.ts";
 import { simulate } from "../simulate/simulation.ts";
 import { SlotList } from "../simulate/slot-list.ts";
 import { Tally } from "../simulate/tally.ts";
-import type { VirtualTime } from "../simulate/virtual-looks.ts";
-import type { Pause } from "../tasks/pause.ts";
+import type { VirtualTime } from "../simulate/virtual-ticks.ts";
 import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo } from "./command-io.ts";
-import { configOption, countArgument, findPolicy, loadPoliciesOrThrow, policiesAbout } from "./shared-options.ts";
+import {
+  configOption,
+  countArgument,
+  findPolicy,
+  loadPoliciesOrThrow,
+  policiesAbout,
+  RepeatableOption,
+} from "./shared-options.ts";
 import { findLimits, type LimitOptions } from "./simulate-limits.ts";
 import { reportToJson, reportToText, type SimulationReport } from "./simulate-report.ts";
 import { checkTimezone, parseInterval, parseTime, type TimeContext, timeForms } from "./time-argument.ts";
@@ -50,7 +57,7 @@ Examples:
   $ syncline simulate --config policies/ --outage +1d/+4h --max-missed 0
   $ syncline simulate --config policies/ --to +30d --max-overlaps 0 --max-peak 60 --json`;
 
-/** Makes the command. */
+/** The command `simulate`. */
 export function simulateCommand(io: CommandIo): Command {
   const command = new Command("simulate")
     .description("what policies would do between two times: overlaps, skipped and missed slots, peaks")
@@ -85,7 +92,7 @@ export function simulateCommand(io: CommandIo): Command {
     });
 }
 
-interface RunContext {
+interface HandRunContext {
   readonly set: PolicySet;
   readonly time: VirtualTime;
   readonly assumptions: Assumptions;
@@ -93,7 +100,7 @@ interface RunContext {
   readonly io: CommandIo;
 }
 
-async function run(policies: readonly Policy[], context: RunContext): Promise<SimulationReport | undefined> {
+async function run(policies: readonly Policy[], context: HandRunContext): Promise<SimulationReport | undefined> {
   const { set, time, assumptions, options, io } = context;
   const beganMs = systemClock.monotonicMs();
   const tally = new Tally(policies, options.problems);
@@ -133,7 +140,9 @@ function toVirtualTime(options: SimulateOptions, set: PolicySet): VirtualTime {
     throw new UsageError(`at most ${intervalsMax} outages and pauses`);
   const outages = options.outage.map((text) => parseInterval(text, "--outage", context));
   if (outages.some((outage) => outage.toMs > toMs))
-    throw new UsageError("an outage ends after --to, so nobody could say what is caught up then: choose a later --to");
+    throw new UsageError(
+      "an outage ends after --to, so the simulation cannot show what is caught up afterwards: choose a later --to",
+    );
   return { fromMs, toMs, outages, pauses: options.pause.map((text) => toPause(text, context, set)) };
 }
 
@@ -147,9 +156,9 @@ function toPause(text: string, context: TimeContext, set: PolicySet): Pause {
   return { v: 1, ...subject, note: "--pause", actor: "simulate", sinceMs: fromMs, untilMs: toMs, endedBy: null };
 }
 
-function again(flags: string, description: string): Option {
+function again(flags: string, description: string): RepeatableOption {
   const collect = (text: string, before: readonly string[]) => [...before, text];
-  return new Option(flags, description).default([], "none").argParser(collect);
+  return new RepeatableOption(flags, description).default([], "none").argParser(collect);
 }
 
 function limit(text: string): number {

@@ -1,26 +1,27 @@
-// How the sinks are: what waits, since when, what failed, what was dropped. Read by `syncline status` and `syncline doctor`. A sink that no
-// worker has had yet is left out, so nothing is written to Redis for it.
+// The state of the sinks: what waits, since when, what failed, what was dropped. A sink that no
+// worker has run yet is left out, so that nothing is written to Redis for it. Used by `syncline
+// status` and `syncline doctor`.
 import type { PolicySet } from "../config/policy-set.ts";
 import { silentLog } from "../core/event-log.ts";
 import { NoticeQueues, type SinkBacklog } from "../queue/notice-queues.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
-import { SinkBook } from "../store/sink-book.ts";
+import { SinkStore } from "../store/sink-store.ts";
 
-/** One sink. `dropped`: notices for which its queue had no room, since it is known. */
+/** One sink. `dropped`: notices without room in its queue, since it is known. */
 export interface SinkState extends SinkBacklog {
   readonly sink: string;
   readonly dropped: number;
 }
 
-/** The first notice waits so long before a sink counts as stuck; as the alert SynclineSinkStuck has it. */
+/** A sink is stuck when its first notice waits this long, as in the alert SynclineSinkStuck. */
 const stuckAfterMs = 900_000;
 
-/** The sinks of these policies that a worker has had, by name. */
+/** The sinks of these policies that a worker has run, by name. */
 export async function readSinkStates(
   { sinks }: Pick<PolicySet, "sinks">,
   { target, store }: { readonly target: RedisTarget; readonly store: Store },
 ): Promise<readonly SinkState[]> {
-  const known = (await new SinkBook(store).all()).filter(({ name }) => sinks.has(name));
+  const known = (await new SinkStore(store).all()).filter(({ name }) => sinks.has(name));
   if (known.length === 0) return [];
   const queues = new NoticeQueues(target, silentLog);
   try {

@@ -1,38 +1,58 @@
-// Everything that is known of one slot, gathered for `syncline explain`: its record, its tasks in journal, queue and history,
-// who holds what they wait for, and the pauses in force. Reads only.
+// Collects all that is known of one slot for `syncline explain`: its record, its tasks in journal,
+// queue and history, which task blocks them, and the pauses in force. Reads only.
 import type { Policy } from "../config/policy-set.ts";
+import type { Outcome } from "../model/outcome.ts";
+import { isAbout, isInForce, type Pause } from "../model/pause.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
+import { isFromMasks, type Task } from "../model/task.ts";
+import { targetOf, taskId } from "../model/task-id.ts";
+import { describeNoRecord, describeRecord } from "../schedule/describe-record.ts";
 import type { SlotsAround } from "../schedule/slots-around.ts";
-import { tellNoRecord, tellRecord } from "../schedule/tell-record.ts";
-import type { ChainBook } from "../store/chain-book.ts";
-import type { GateStatus } from "../store/gate-status.ts";
+import type { ChainStore } from "../store/chain-store.ts";
 import type { Leases } from "../store/leases.ts";
+import type { LimiterStatus } from "../store/limiter-status.ts";
 import type { Pauses } from "../store/pauses.ts";
+import type { Presence } from "../store/redis.ts";
 import type { LedgerHoldings } from "../store/slot-ledger.ts";
-import type { Outcome } from "../tasks/outcome.ts";
-import { isAbout, isInForce, type Pause } from "../tasks/pause.ts";
-import type { SlotRecord } from "../tasks/slot-record.ts";
-import type { Task } from "../tasks/task.ts";
-import { taskId } from "../tasks/task-id.ts";
+import { entryRetentionMs } from "../store/start-journal.ts";
 import type { TaskPlaces } from "./open-tasks.ts";
-import { tellHeld } from "./service-words.ts";
+import { describeDeniedBy } from "./service-words.ts";
 
-/** What is told of an outcome. `confidence`, `sends`: absent where they are not known. */
+/** What is shown of an outcome. `confidence`, `sends`: absent where not known. */
 type ToldOutcome = Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">;
 
-/** The story of one task. Instants are ISO 8601 UTC; null: it did not happen, or is not known any more. */
+/**
+ * The story of one task. Instants are ISO 8601 UTC; null: it did not happen, or is not known any
+ * more.
+ */
 export interface TaskStory {
   readonly taskId: string;
   readonly target: string;
-  /** The start journal's state, `none` before anybody claimed it. */
+  /**
+   * The start journal's state, `none` before a worker claimed it; `confirmed` in place of
+   * `answered` where no answer came.
+   */
   readonly journal: string;
-  /** The queue's word; null when the queue has forgotten it. */
+  /**
+   * The job's state in the queue; null when the queue has forgotten it, or does not have it yet.
+   */
   readonly queue: string | null;
   readonly due: string;
   readonly queued: string | null;
   readonly sent: string | null;
+  /** When the service's answer was noted. */
   readonly answered: string | null;
+  /** When an activity showed that a start without an answer had happened. */
+  readonly confirmed: string | null;
   readonly finished: string | null;
   readonly outcome: ToldOutcome | null;
+  /** Whether the queue holds it, a worker has it, or it is on its way into the queue. */
+  readonly isInFlight: boolean;
+  /**
+   * If the task is so old that its traces may have been dropped: the instant up to which they may
+   * have been. Null otherwise.
+   */
+  readonly droppedUpTo: string | null;
   /** The task that holds the sync job, when this one waits for it. */
   readonly waitsFor: string | null;
   /** Why the answer to its start is missing. */
@@ -51,39 +71,46 @@ export interface SlotStory {
   /** What became of it, in one sentence. */
   readonly verdict: string;
   readonly record: SlotRecord | null;
-  /** Older slots that this one stands for. */
+  /** Older slots that this one covers. */
   readonly covers: readonly string[];
   readonly tasks: readonly TaskStory[];
   readonly pauses: readonly Pause[];
-  /** Why tasks without an outcome are held back right now: the service is down, or asked for patience; null when it does not. */
+  /**
+   * Why tasks without an outcome are blocked now: the service is down, or asked clients to wait;
+   * null when they are not.
+   */
   readonly held: string | null;
+  /** How many processes with each role are alive now. */
+  readonly processes: Presence;
 }
 
-/** Where the parts of a story are. */
+/** Where the parts of a story are read. */
 export interface StoryPlaces extends TaskPlaces {
   readonly leases: Leases;
   readonly pauses: Pauses;
-  readonly chains: ChainBook;
-  readonly gate: (service: string) => Promise<GateStatus>;
+  readonly chains: ChainStore;
+  readonly limiter: (service: string) => Promise<LimiterStatus>;
+  readonly presence: () => Promise<Presence>;
 }
 
 const tasksMax = 1_000;
 
-/** Tells the story of the slot that is meant. */
+/** Tells the story of a slot. */
 export async function tellStory(
   policy: Policy,
   { asked, around, nowMs }: { readonly asked: string | null; readonly around: SlotsAround; readonly nowMs: number },
   places: StoryPlaces,
 ): Promise<SlotStory> {
   const { slotMs } = around;
-  // What waits first: a slot that stops waiting in between has its record then.
+  // Read waiting slots first: a slot that stops waiting in between has a record then.
   const waits = slotMs === undefined ? [] : await places.chains.find([{ policy: policy.name, slotMs }]);
   const holdings = await places.ledger.holdings(policy.name);
   const record = holdings.records.find((one) => one.slotMs === slotMs);
   const pauses = (await places.pauses.all()).filter((pause) => isInForce(pause, nowMs) && isAbout(pause, policy));
   const tasks = record === undefined ? [] : await tasksOf(policy, { record, records: holdings.records }, places);
-  const isOpen = tasks.some(({ outcome }) => outcome === null);
-  const held = isOpen ? tellHeld(policy.service, await places.gate(policy.service), nowMs) : undefined;
+  const processes = await places.presence();
+  const isOpen = tasks.some(({ isInFlight }) => isInFlight);
+  const held = isOpen ? describeDeniedBy(policy.service, await places.limiter(policy.service), nowMs) : undefined;
   return {
     policy: policy.name,
     asked,
@@ -92,7 +119,14 @@ export async function tellStory(
     previous: isoOf(around.previousMs),
     next: isoOf(around.nextMs),
     slot: isoOf(slotMs),
-    verdict: verdictOf(policy, { record, slotMs, nowMs, holdings, waitsFor: waits[0]?.after }),
+    verdict: verdictOf(policy, {
+      record,
+      slotMs,
+      nowMs,
+      holdings,
+      waitsFor: waits[0]?.after,
+      isPlanned: processes.schedulers > 0,
+    }),
     record: record ?? null,
     covers: holdings.records
       .filter(({ state, detail }) => state === "coalesced" && detail === isoOf(slotMs))
@@ -100,6 +134,7 @@ export async function tellStory(
     tasks,
     pauses,
     held: held ?? null,
+    processes,
   };
 }
 
@@ -110,15 +145,18 @@ interface Known {
   readonly holdings: LedgerHoldings;
   /** The predecessor whose slot has not ended yet. */
   readonly waitsFor: string | undefined;
+  readonly isPlanned: boolean;
 }
 
-function verdictOf(policy: Policy, { record, slotMs, nowMs, holdings, waitsFor }: Known): string {
+function verdictOf(policy: Policy, { record, slotMs, nowMs, holdings, waitsFor, isPlanned }: Known): string {
   if (slotMs === undefined) return "its schedule has no slots around this time";
   if (record === undefined && waitsFor !== undefined) return `waits for the same slot of ${waitsFor} to end`;
-  return record === undefined ? tellNoRecord({ slotMs, nowMs, ...holdings }) : tellRecord(policy, record);
+  return record === undefined
+    ? describeNoRecord({ slotMs, nowMs, isPlanned, ...holdings })
+    : describeRecord(policy, record);
 }
 
-/** The tasks of the slot itself, or of the one that stands for it. */
+/** The tasks of the slot itself, or of the slot that covers it. */
 async function tasksOf(
   policy: Policy,
   { record, records }: { readonly record: SlotRecord; readonly records: readonly SlotRecord[] },
@@ -131,38 +169,67 @@ async function tasksOf(
     const identity = { policy: policy.name, kind, target, slotMs: started.slotMs, origin: "schedule" } as const;
     return { ...identity, id: taskId(identity), service: policy.service, repository: policy.repository ?? null };
   };
+  // Before the queue: what is queued in between is found there.
+  const planned = new Set(
+    (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((step) => step.tasks.map(({ id }) => id)),
+  );
   const stories: TaskStory[] = [];
   for (const task of targets.map(name)) {
     const into = (await places.journal.expandedInto(task.id)) ?? [task.id];
-    for (const id of into.slice(0, tasksMax - stories.length)) stories.push(await taskStory({ ...task, id }, places));
+    for (const id of into.slice(0, tasksMax - stories.length)) {
+      const named = { ...task, id, target: targetOf(id), overlap: policy.overlap, isPlanned: planned.has(id) };
+      stories.push(await taskStory(named, places));
+    }
   }
   return stories;
 }
 
-type NamedTask = Pick<Task, "id" | "kind" | "target" | "slotMs" | "service" | "repository">;
+type NamedTask = Pick<Task, "policy" | "id" | "kind" | "target" | "slotMs" | "service" | "repository"> &
+  Pick<Policy, "overlap"> & {
+    /** The scheduler has planned it and has not noted yet that the queue has it. */
+    readonly isPlanned: boolean;
+  };
 
-async function taskStory(task: NamedTask, { history, journal, producer, leases }: StoryPlaces): Promise<TaskStory> {
-  const [outcome, entry, queued] = await Promise.all([
-    history.outcome(task.id),
-    journal.entry(task.id),
-    producer.find(task),
-  ]);
-  const target = outcome?.target ?? (task.id.split("__")[2] || task.target);
-  const holder = outcome === undefined ? await leases.holder({ ...task, target }) : undefined;
+async function taskStory(task: NamedTask, places: StoryPlaces): Promise<TaskStory> {
+  const { history, journal, producer, leases } = places;
+  const [entry, queued] = await Promise.all([journal.entry(task.id), producer.find(task)]);
+  // Read after the queue: a task that ends in between has its outcome then.
+  const outcome = await history.outcome(task);
+  const isInFlight = outcome === undefined && (queued?.isInFlight ?? task.isPlanned);
+  const hasBegun = entry !== undefined && entry.state !== "claimed";
+  const mayWait = isInFlight && !hasBegun && (task.kind === "delete" || task.overlap !== "allow");
+  const holder = mayWait ? await leases.holder(task) : undefined;
+  const droppedUpToMs = outcome === undefined && !isInFlight ? await droppedUpTo(task, places) : undefined;
+  const isConfirmed = entry?.shownBy === "evidence";
+  const shownAt = isoOf(entry?.answeredAtMs);
   return {
     taskId: task.id,
-    target,
-    journal: entry?.state ?? "none",
+    target: outcome?.target ?? task.target,
+    journal: isConfirmed && entry.state === "answered" ? "confirmed" : (entry?.state ?? "none"),
     queue: queued?.state ?? null,
     due: new Date(task.slotMs).toISOString(),
     queued: isoOf(queued?.queuedAtMs),
     sent: isoOf(entry?.sentAtMs) ?? outcome?.startedAt ?? null,
-    answered: isoOf(entry?.answeredAtMs),
+    answered: isConfirmed ? null : shownAt,
+    confirmed: isConfirmed ? shownAt : null,
     finished: outcome?.finishedAt ?? null,
     outcome: outcome === undefined ? null : pickOutcome(outcome),
+    isInFlight,
+    droppedUpTo: isoOf(droppedUpToMs),
     waitsFor: holder === undefined || holder === task.id ? null : holder,
     lost: entry?.lost === undefined ? null : `${entry.lost.kind}: ${entry.lost.detail}`,
   };
+}
+
+/**
+ * Asked after the outcome: one that is dropped in between would look as if it had never been there.
+ */
+async function droppedUpTo(task: NamedTask, { history, ledger }: StoryPlaces): Promise<number | undefined> {
+  const keptSinceMs = (await history.keptSinceMs(task.policy)) ?? 0;
+  // For a task over masks others stood, as the journal knows for a while.
+  const masksSinceMs = isFromMasks(task) ? (await ledger.nowMs()) - entryRetentionMs : 0;
+  const sinceMs = Math.max(keptSinceMs, masksSinceMs);
+  return task.slotMs <= sinceMs ? sinceMs : undefined;
 }
 
 function pickOutcome({ status, evidence, reason, detail, confidence, sends }: ToldOutcome): ToldOutcome {

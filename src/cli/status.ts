@@ -1,12 +1,14 @@
-// `syncline status`: which services are well, asked to be left alone or down, which policies are in quarantine, what waits for sinks, and who is alive.
+// `syncline status`: breakers and throttles of the services, policies in quarantine, lists that are
+// read whole again and again, what waits for sinks, and which processes are alive.
 import { Command } from "commander";
-import { type GateStatus, readGateStatus } from "../store/gate-status.ts";
-import { type Presence, readPresence } from "../store/presence.ts";
+import { isInForce, type Pause } from "../model/pause.ts";
+import { type LimiterStatus, readLimiterStatus } from "../store/limiter-status.ts";
+import { foreignOwner, type Owners, readOwners } from "../store/owners.ts";
 import { Quarantines } from "../store/quarantines.ts";
-import { openStore, redisTimeMs } from "../store/redis.ts";
-import { isInForce, type Pause } from "../tasks/pause.ts";
+import { openStore, type Presence, readPresence, redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
-import { tellBreaker, tellThrottle } from "./service-words.ts";
+import { type DearFeed, readDearFeeds, tellFeed } from "./dear-feeds.ts";
+import { alarming, describeBreaker, describeThrottle, tellMissingRoles } from "./service-words.ts";
 import {
   configOption,
   loadPoliciesOrThrow,
@@ -25,21 +27,23 @@ interface StatusOptions extends RedisOptions {
 
 interface Status {
   readonly nowMs: number;
-  readonly services: readonly (GateStatus & { readonly service: string })[];
+  readonly services: readonly (LimiterStatus & { readonly service: string })[];
   readonly quarantined: readonly Pause[];
   readonly processes: Presence;
+  readonly owners: Owners;
   readonly sinks: readonly SinkState[];
+  readonly feeds: readonly DearFeed[];
 }
 
 const help = `
-Exit code 1 when a breaker is open, a service asked for patience, a policy is in quarantine, or a sink has taken nothing for 15 minutes.
-A sink shows once a worker has had it.
+Exit code 1 when no process with the role scheduler or worker is alive, a breaker is open, a service asked for patience, a policy is in quarantine, two owners run under this prefix, or a sink has taken nothing for 15 minutes.
+A sink shows once a worker has had it; a list when it was read whole three times in a row though a page should do, or cannot be read.
 
 Examples:
   $ syncline status --config policies/
   $ syncline status --config policies/ --json | jq '.services[] | select(.breaker == "open")'`;
 
-/** Makes the command. */
+/** The command `status`. */
 export function statusCommand(io: CommandIo): Command {
   return new Command("status")
     .description(
@@ -58,32 +62,43 @@ export function statusCommand(io: CommandIo): Command {
         const nowMs = await redisTimeMs(store);
         const services = [];
         for (const service of [...set.services.keys()].toSorted())
-          services.push({ service, ...(await readGateStatus(store, service)) });
+          services.push({ service, ...(await readLimiterStatus(store, service)) });
         const quarantined = (await new Quarantines(store).all()).filter((one) => isInForce(one, nowMs));
         const sinks = await readSinkStates(set, { target, store });
-        show({ nowMs, services, quarantined, sinks, processes: await readPresence(store) }, options, io);
+        const feeds = await readDearFeeds(set, store);
+        const [processes, owners] = await Promise.all([readPresence(store), readOwners(store)]);
+        show({ nowMs, services, quarantined, sinks, feeds, processes, owners }, options, io);
       } finally {
         await store.close();
       }
     });
 }
 
-function show({ nowMs, services, quarantined, sinks, processes }: Status, options: StatusOptions, io: CommandIo): void {
+function show(
+  { nowMs, services, quarantined, sinks, feeds, processes, owners }: Status,
+  options: StatusOptions,
+  io: CommandIo,
+): void {
   const isIll = services.some(({ breaker, throttledUntilMs }) => breaker === "open" || throttledUntilMs !== undefined);
+  const missing = tellMissingRoles(processes);
   const hasStuck = sinks.some((sink) => isStuck(sink, nowMs));
-  io.exitCode = isIll || hasStuck || quarantined.length > 0 ? 1 : 0;
+  const isContested = owners.others.length > 0;
+  io.exitCode = isIll || hasStuck || missing.length > 0 || quarantined.length > 0 || isContested ? 1 : 0;
   if (options.json) {
-    io.out(JSON.stringify({ services, quarantined, sinks, processes }));
+    io.out(JSON.stringify({ services, quarantined, sinks, feeds, processes, owners }));
     return;
   }
   const lines = services.map((one) => [
     one.service,
-    tellBreaker(one, nowMs),
-    tellThrottle(one, nowMs),
+    describeBreaker(one, nowMs),
+    describeThrottle(one, nowMs),
     `${one.inFlight}`,
   ]);
   io.out(toTable(["service", "breaker", "asked for patience", "in flight"], lines, io.colours));
   io.out(`\nalive: ${showPresence(processes)}`);
+  for (const line of missing) io.out(alarming(line, io.colours));
+  if (isContested) io.out(alarming(foreignOwner([owners.holder ?? "", ...owners.others]), io.colours));
+  if (feeds.length > 0) io.out(`\n${tellFeeds(feeds, io.colours)}`);
   if (sinks.length > 0) io.out(`\n${tellSinks(sinks, io.colours)}`);
   if (quarantined.length === 0) return;
   const rows = quarantined.map(({ name, sinceMs, untilMs, note }) => [
@@ -94,6 +109,15 @@ function show({ nowMs, services, quarantined, sinks, processes }: Status, option
   ]);
   io.out("");
   io.out(toTable(["in quarantine", "since", "until", "because"], rows, io.colours));
+}
+
+/** How many lists are shown one by one. */
+const feedsShown = 20;
+
+function tellFeeds(feeds: readonly DearFeed[], colours: boolean): string {
+  const rows = feeds.slice(0, feedsShown).map(({ feed, what }) => [tellFeed(feed), what]);
+  const more = feeds.length > feedsShown ? `\nand ${feeds.length - feedsShown} more; --json has all of them` : "";
+  return `${toTable(["list", "costs more than it needs, or is not read"], rows, colours)}${more}`;
 }
 
 function tellSinks(sinks: readonly SinkState[], colours: boolean): string {
@@ -107,7 +131,6 @@ function tellSinks(sinks: readonly SinkState[], colours: boolean): string {
   return toTable(["sink", "waiting", "the first since", "failed", "dropped"], rows, colours);
 }
 
-function showPresence({ schedulers, workers, unnamed }: Presence): string {
-  const older = unnamed === 0 ? "" : `, ${unnamed} of an older version`;
-  return `${schedulers} with the role scheduler, ${workers} with the role worker${older}`;
+function showPresence({ schedulers, workers }: Presence): string {
+  return `${schedulers} with the role scheduler, ${workers} with the role worker`;
 }

@@ -1,15 +1,17 @@
-// Times as people give them to `simulate` and `plan`: an instant, a time on the wall, now, or so long after or before something.
+// Parses times that people give to `simulate` and `plan`: an instant, a local time, now, or an
+// offset.
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+import { zoneHint } from "../core/nearest-word.ts";
 import { parseWallTime } from "../schedule/local-time.ts";
 import { parseInstant } from "./shared-options.ts";
 
-/** What a time that does not stand by itself is relative to. */
+/** What a relative or local time refers to. */
 export interface TimeContext {
   readonly nowMs: number;
   /** What `+7d` and `-1h` count from. */
   readonly baseMs: number;
-  /** The zone of times that name none. */
+  /** The zone of times without one. */
   readonly timezone: string;
 }
 
@@ -21,8 +23,9 @@ export const timeForms =
   "now, 2026-12-01T06:00:00Z, 2026-12-01T06:00 or 2026-12-01 (in the zone of --timezone), or +7d after, -1h before";
 
 /**
- * Reads a time into milliseconds UTC. One that clocks leave out is the instant right after, of one that they show twice it is the first.
- * @throws UsageError when the text is none; it names the option.
+ * Parses a time into milliseconds UTC. A local time in a gap is the instant right after it; of a
+ * repeated one it is the first.
+ * @throws UsageError that names the option.
  */
 export function parseTime(text: string, option: string, { nowMs, baseMs, timezone }: TimeContext): number {
   if (text === "now") return nowMs;
@@ -35,7 +38,7 @@ export function parseTime(text: string, option: string, { nowMs, baseMs, timezon
 }
 
 /**
- * Reads `FROM/TO`. The second one's `+4h` counts from the first.
+ * Parses `FROM/TO`. A relative TO such as `+4h` counts from FROM.
  * @throws UsageError when it is not two times, the first before the second.
  */
 export function parseInterval(
@@ -53,13 +56,13 @@ export function parseInterval(
 }
 
 /**
- * A zone that Node knows.
+ * Checks that Node knows a zone.
  * @throws UsageError when it does not.
  */
 export function checkTimezone(timezone: string): string {
   try {
     return new Intl.DateTimeFormat("en", { timeZone: timezone }).resolvedOptions().timeZone;
   } catch {
-    throw new UsageError(`--timezone ${timezone} is no zone: write a name such as Europe/Vienna`);
+    throw new UsageError(`--timezone ${timezone} is no zone: ${zoneHint(timezone)}`);
   }
 }

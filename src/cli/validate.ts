@@ -1,12 +1,23 @@
-// `syncline validate PATH…`: says everything that is wrong with policy files, and warns of what surely is not meant. Nothing is started.
-// Each path is a set of its own, as `syncline serve PATH` would load it.
+// `syncline validate PATH…`: reports everything that is wrong with policy files, and warns of
+// likely mistakes. Each path is a set of its own, as `syncline serve PATH` would load it. Starts
+// nothing.
 import { Command } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
-import type { PolicyChecks } from "../config/policy-checks.ts";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatProblem, type Problem } from "../config/problem.ts";
+import type { PolicyChecks } from "../config/rules/policy-checks.ts";
 import { systemClock } from "../core/clock.ts";
+import { formatDuration } from "../core/duration.ts";
+import { createSlotSource } from "../schedule/slots.ts";
 import type { CommandIo } from "./command-io.ts";
-import { findWarnings, type PolicyWarning } from "./policy-warnings.ts";
+
+/**
+ * A fixed "now", so that the same file gives the same warnings every day, and how many slots to
+ * check from then on.
+ */
+const judgedFromMs = Date.UTC(2026, 0, 1);
+
+const slotsLookedAtMax = 400;
 
 /** The command `validate`. Exit code 2 when anything is wrong; warnings do not change it. */
 export function validateCommand(io: CommandIo, checks: PolicyChecks): Command {
@@ -24,7 +35,7 @@ export function validateCommand(io: CommandIo, checks: PolicyChecks): Command {
 
 interface Totals {
   readonly problems: readonly Problem[];
-  /** Of the paths without problems. */
+  /** Warnings of the paths without problems. */
   readonly warnings: readonly PolicyWarning[];
   readonly policies: number;
   readonly services: number;
@@ -71,4 +82,102 @@ function printJson({ problems, warnings }: Totals, io: CommandIo): void {
 
 function counted(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
+}
+
+/** A warning about one policy. `line`: where the policy begins, 1-based. */
+interface PolicyWarning {
+  readonly file: string;
+  readonly line: number;
+  readonly policy: string;
+  readonly message: string;
+  readonly hint: string;
+}
+
+type Said = Pick<PolicyWarning, "message" | "hint">;
+
+/**
+ * Every warning, in the order of the policies. `nowMs` (UTC): to find times of `once` that are
+ * over.
+ */
+function findWarnings({ policies, services }: PolicySet, nowMs: number): PolicyWarning[] {
+  const quiet = Map.groupBy(
+    policies.filter((policy) => needsQuiet(policy, services)),
+    ({ service, follow }) => `${service} ${follow.quietForMs}`,
+  );
+  const quietWarnings = new Map([...quiet.values()].map((alike) => [alike[0], quietWarning(alike, services)]));
+  return policies.flatMap((policy) =>
+    [catchUpWarning(policy), onceWarning(policy, nowMs), quietWarnings.get(policy)].flatMap((found) =>
+      found === undefined ? [] : [{ ...policy.where, policy: policy.name, ...found }],
+    ),
+  );
+}
+
+/** Whether only a list that grows quiet can settle the runs of a policy. */
+function needsQuiet({ action, follow, service }: Policy, services: PolicySet["services"]): boolean {
+  if (action.kind !== "run" || follow.until !== "settled") return false;
+  const activity = services.get(service)?.mapping.get("activities");
+  return activity?.syncJobId === undefined || activity.finished === undefined;
+}
+
+/** One warning for all policies of a service with this quiet time. */
+function quietWarning([policy, ...more]: readonly Policy[], services: PolicySet["services"]): Said | undefined {
+  if (policy === undefined) return undefined;
+  const activity = services.get(policy.service)?.mapping.get("activities");
+  const missing = (["syncJobId", "finished"] as const).filter((field) => activity?.[field] === undefined);
+  const whose = more.length === 0 ? "" : ` (and those of ${more.length} more)`;
+  const quietFor = formatDuration(policy.follow.quietForMs);
+  return {
+    message: `its runs${whose} settle only when the activities grew and then stayed quiet for ${quietFor}, since services.${policy.service}.mapping.activity does not say ${missing.join(" and ")}`,
+    hint: "let `syncline discover` propose a mapping, or set follow.quietFor to more than the pauses of a run at work",
+  };
+}
+
+/**
+ * A time before the policy existed is not caught up: its watermark begins when the scheduler first
+ * sees it.
+ */
+function onceWarning(policy: Policy, nowMs: number): Said | undefined {
+  const { schedule } = policy;
+  if (schedule?.kind !== "once") return undefined;
+  const slotMs = createSlotSource(policy)?.next(Number.MIN_SAFE_INTEGER);
+  const { at, timezone } = schedule;
+  if (slotMs === undefined)
+    return {
+      message: `schedule.once is never due: clocks in ${timezone} leave ${at} out, and dst.gap is skip`,
+      hint: "name a time that the clocks show, or set dst.gap: next",
+    };
+  if (slotMs > nowMs) return undefined;
+  return {
+    message: `schedule.once is over: ${at} in ${timezone} was ${new Date(slotMs).toISOString()}; a policy that is new now never starts by it`,
+    hint: "name a later time, or start it by hand with `syncline run`; a policy that has done its work can be removed",
+  };
+}
+
+function catchUpWarning(policy: Policy): Said | undefined {
+  const { catchUp, catchUpWindowMs, overlap, action, schedule } = policy;
+  if (catchUp !== "all" || schedule === undefined || schedule.kind === "once") return undefined;
+  if (!hasRoomForTwo(policy))
+    return {
+      message: `catchUp: all starts the newest late slot only, since no two lie inside its catchUpWindow of ${formatDuration(catchUpWindowMs)}`,
+      hint: "set catchUpWindow to the longest outage that is to be made up for, or leave catchUp out",
+    };
+  if (overlap !== "skip" || action.kind !== "run") return undefined;
+  return {
+    message: "catchUp: all starts late slots at the same time, and overlap: skip then skips all but one of them",
+    hint: "set overlap: queue to run them one after another, or leave catchUp out to run one for all",
+  };
+}
+
+/** Whether two late slots can lie inside the catch-up window at the same time. */
+function hasRoomForTwo(policy: Policy): boolean {
+  const source = createSlotSource(policy);
+  let slotMs = source?.next(judgedFromMs);
+  for (let looked = 0; looked < slotsLookedAtMax && slotMs !== undefined; looked += 1) {
+    const nextMs = source?.next(slotMs);
+    // When the newer slot comes due, both are inside if the window is longer than their distance;
+    // if equal, it depends on milliseconds.
+    if (nextMs !== undefined && nextMs - slotMs < policy.catchUpWindowMs) return true;
+    slotMs = nextMs;
+  }
+  return false;
 }

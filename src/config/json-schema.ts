@@ -1,9 +1,9 @@
-// The JSON Schema of a policy file, for editors (policies.schema.json), hints and the reference page.
-// Made from the zod schema; never edited by hand.
+// The JSON Schema of a policy file, for editors (policies.schema.json), hints and the reference
+// page. Generated from the zod schema.
 import { z } from "zod";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
-import type { Path } from "./node-places.ts";
 import { policyFileSchema } from "./schema/policy-file.ts";
+import type { Path } from "./yaml/yaml-file.ts";
 
 let made: JsonObject | undefined;
 
@@ -16,12 +16,12 @@ export function policyJsonSchema(): JsonObject {
   return made;
 }
 
-/** What policies.schema.json holds, with a line end. */
+/** The text of policies.schema.json, with a line end. */
 export function policyJsonSchemaText(): string {
   return `${JSON.stringify(policyJsonSchema(), undefined, 2)}\n`;
 }
 
-/** The keys that may stand in the object at a path; none when the path leads nowhere or to free names. */
+/** The keys that the object at a path may have; none for free names or an unknown path. */
 export function knownKeysAt(path: Path): readonly string[] {
   return Object.keys(propertiesOf(path.reduce<unknown>(schemaBelow, policyJsonSchema())));
 }

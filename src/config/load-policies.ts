@@ -1,23 +1,32 @@
-// Loads the policies of a file or a folder: read, parse, check, normalise. Called by the commands; the hot reload
-// (watch-policies.ts) reads by itself and checks here.
-// Reports every problem at once, in the order of the files. Never throws for what stands in a file.
+// Loads the policies of a file or a folder: read, parse, check, normalise. It reports every problem
+// at once, in the order of the files, and never throws for the content of a file. Called by the
+// commands; the hot reload (watch-policies.ts) reads by itself and checks here.
+import { readFile, stat } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
 import { nextTurn } from "../core/clock.ts";
-import { checkCrossRules } from "./cross-rules.ts";
-import { checkLoad, servicesOf } from "./load-product.ts";
-import { checkSamples } from "./mapping-samples.ts";
+import { isJsonObject } from "../core/json.ts";
 import { mergeDefaults } from "./merge-defaults.ts";
-import type { Path } from "./node-places.ts";
 import { type CheckedFile, normalisePolicies } from "./normalise.ts";
-import type { PolicyChecks } from "./policy-checks.ts";
-import { policyLimits } from "./policy-limits.ts";
-import type { PolicySet } from "./policy-set.ts";
+import type { ItemMapping, PolicySet } from "./policy-set.ts";
 import { type Problem, problemOfFile, sortProblems } from "./problem.ts";
 import { type FileTexts, readPolicyFiles } from "./read-policy-files.ts";
-import { checkRules, type Report } from "./rules.ts";
+import { checkCrossRules } from "./rules/cross-rules.ts";
+import { checkLoad, servicesOf } from "./rules/load-product.ts";
+import type { PolicyChecks } from "./rules/policy-checks.ts";
+import { policyLimits } from "./rules/policy-limits.ts";
+import { checkRules, type Report } from "./rules/policy-rules.ts";
 import { checkSchema, type SchemaResult } from "./schema-problems.ts";
-import type { Variables } from "./substitute.ts";
-import { type View, viewOf } from "./view.ts";
-import { readYamlFile, type YamlFile } from "./yaml-file.ts";
+import { viewOf, type YamlView } from "./yaml/view.ts";
+import { type Path, readYamlFile, type Variables, type YamlFile } from "./yaml/yaml-file.ts";
+
+const facts = [
+  "id",
+  "syncJobId",
+  "startedAt",
+  "finished",
+  "succeeded",
+  "label",
+] as const satisfies readonly (keyof ItemMapping)[];
 
 /** What loading needs beside the path. */
 export interface LoadOptions {
@@ -26,25 +35,28 @@ export interface LoadOptions {
   readonly checks: PolicyChecks;
 }
 
-/** All policies, or everything that is wrong with them (at most 1,000 problems and one line about the rest). */
+/**
+ * All policies, or everything that is wrong with them (at most 1,000 problems and one line about
+ * the rest).
+ */
 export type LoadedPolicies =
   | { readonly ok: true; readonly set: PolicySet }
   | { readonly ok: false; readonly problems: readonly Problem[]; readonly files: readonly string[] };
 
 /**
- * Loads a policy file, or every *.yaml and *.yml of a folder as one set.
- * A folder or file that cannot be read is a problem with line 0.
+ * Loads a policy file, or every *.yaml and *.yml of a folder as one set. A folder or file that
+ * cannot be read is a problem with line 0.
  */
 export async function loadPolicies(path: string, options: LoadOptions): Promise<LoadedPolicies> {
   return checkPolicyFiles(path, await readPolicyFiles(path), options);
 }
 
-/** As loadPolicies, for files that are read already. `path` is where they came from, for problems of all of them. */
+/** The same for files that are read already. `path`: where they came from. */
 export async function checkPolicyFiles(path: string, read: FileTexts, options: LoadOptions): Promise<LoadedPolicies> {
   const { texts, files, problems } = read;
   const yamlFiles: YamlFile[] = [];
   for (const { file, text } of texts) {
-    // Thousands of policies take a second or more: a running Syncline goes on with its work in between.
+    // Thousands of policies take a second or more: let a running process do other work in between.
     await nextTurn();
     yamlFiles.push(readYamlFile(file, text, options.variables));
   }
@@ -67,15 +79,15 @@ export async function checkPolicyFiles(path: string, read: FileTexts, options: L
   return { ok: true, set: normalisePolicies(checked) };
 }
 
-/** Everything about one file that needs no other file (but their merged defaults). */
+/** Checks one file by itself (with the merged defaults of all files). */
 function checkFile(
   file: YamlFile,
-  defaults: View,
+  defaults: YamlView,
   options: LoadOptions,
 ): { problems: readonly Problem[]; checked: CheckedFile | undefined } {
   if (file.value === undefined) return { problems: file.problems, checked: undefined };
   const problems: Problem[] = [];
-  // Of what could not be filled in, nothing else is said: the second complaint would only confuse.
+  // A value that could not be filled in has a problem already; a second one would only confuse.
   const quiet = new Set(file.unresolved.map((path) => JSON.stringify(path)));
   const report: Report = (path, message, placing) => {
     if (!isWithinAny(path, quiet)) problems.push(file.problemAt(path, message, placing));
@@ -94,7 +106,10 @@ function reportComplaints(schema: SchemaResult, report: Report): void {
   for (const { path, message, hint, place } of schema.complaints) report(path, message, { hint, place });
 }
 
-/** Whether a path, or a path above it, is in the set. Asks for each level, so that thousands of paths cost nothing. */
+/**
+ * Whether a path, or a path above it, is in the set. It asks once a level, which is cheap for
+ * thousands of paths.
+ */
 function isWithinAny(path: Path, written: ReadonlySet<string>): boolean {
   if (written.size === 0) return false;
   for (let length = 0; length <= path.length; length += 1) {
@@ -110,4 +125,80 @@ function capped(problems: readonly Problem[], path: string): readonly Problem[] 
     ...problems.slice(0, most),
     problemOfFile(path, `and ${problems.length - most} more problems that are not listed`),
   ];
+}
+
+/** The problems of a file's mappings with their samples: one an expression. */
+async function checkSamples(file: YamlFile, checks: PolicyChecks): Promise<readonly Problem[]> {
+  const mappings = viewOf(file.value)
+    .at("services")
+    .entries()
+    .flatMap(([, service]) => service.at("mapping").entries());
+  const problems: Problem[] = [];
+  for (const [, mapping] of mappings) problems.push(...(await checkSample(file, mapping, checks)));
+  return problems;
+}
+
+async function checkSample(file: YamlFile, mapping: YamlView, checks: PolicyChecks): Promise<readonly Problem[]> {
+  const sample = mapping.at("sample");
+  const name = sample.text();
+  const isUnresolved = file.unresolved.some((path) => JSON.stringify(path) === JSON.stringify(sample.path));
+  if (name === undefined || name === "" || isUnresolved) return [];
+  const read = await readSample(resolve(dirname(file.file), name));
+  if ("wrong" in read) return [file.problemAt(sample.path, `the sample ${read.wrong}`, { hint: read.hint })];
+  return facts.flatMap((fact) => {
+    const expression = mapping.at(fact);
+    const text = expression.text();
+    // An expression that does not parse is reported by policy-rules.ts.
+    if (text === undefined || text === "" || checks.expression(text, "item") !== undefined) return [];
+    const wrong = read.items.map((item) => checks.onItem(fact, text, item));
+    const index = wrong.findIndex((one) => one !== undefined);
+    if (index === -1) return [];
+    const count = wrong.filter((one) => one !== undefined).length;
+    const rest = count > 1 ? ` (and on ${count - 1} more of ${wrong.length})` : "";
+    return [file.problemAt(expression.path, `${fact}: on item ${index + 1} of the sample${rest}: ${wrong[index]}`)];
+  });
+}
+
+type Sample = { readonly items: readonly unknown[] } | { readonly wrong: string; readonly hint?: string };
+
+async function readSample(path: string): Promise<Sample> {
+  let text: string;
+  try {
+    const { size, isFile } = await statOf(path);
+    if (!isFile) return { wrong: "is not a regular file" };
+    if (size > policyLimits.sampleBytesMax)
+      return { wrong: `is larger than ${policyLimits.sampleBytesMax / 1024} KiB`, hint: "a few items are enough" };
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "the reason is unknown";
+    const hint = "the path is relative to the policy file";
+    return { wrong: code === "ENOENT" ? "is not there" : `cannot be read: ${code}`, hint };
+  }
+  try {
+    return toItems(JSON.parse(text.replace(/^\uFEFF/, "")));
+  } catch (error) {
+    return { wrong: `is no JSON${placeIn(text, error)}` };
+  }
+}
+
+async function statOf(path: string): Promise<{ size: number; isFile: boolean }> {
+  const found = await stat(path);
+  return { size: found.size, isFile: found.isFile() };
+}
+
+function toItems(value: unknown): Sample {
+  const list = isJsonObject(value) && Array.isArray(value["value"]) ? value["value"] : value;
+  const items: readonly unknown[] = Array.isArray(list) ? list : [list];
+  const hint = 'write one item, a list of items, or an answer of the service: {"value": [...]}';
+  if (items.length === 0) return { wrong: "holds no item", hint };
+  if (!items.every(isJsonObject)) return { wrong: "holds something that is no item", hint };
+  return { items: items.slice(0, policyLimits.sampleItemsMax) };
+}
+
+/** The place of a JSON syntax error, as far as the parser says; never the text around it. */
+function placeIn(text: string, error: unknown): string {
+  const position = /position (\d+)/.exec(error instanceof Error ? error.message : "")?.[1];
+  if (position === undefined) return "";
+  const before = text.slice(0, Number(position)).split("\n");
+  return `: line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
 }

@@ -1,14 +1,14 @@
-// A sink from the file as written: absolute paths, defaults filled in. Called by normalise.ts.
+// Normalises a sink: absolute paths, defaults filled in. Called by normalise.ts.
 import { dirname, resolve } from "node:path";
 import { parseDuration } from "../core/duration.ts";
 import { policyDefaults } from "./defaults.ts";
-import { policyLimits } from "./policy-limits.ts";
 import type { FileSinkSettings, SinkSettings, WebhookSettings } from "./policy-set.ts";
+import { policyLimits } from "./rules/policy-limits.ts";
 import type { SinkInput } from "./schema/sink.ts";
 
 const unitBytes = { KB: 1_000, MB: 1_000_000, GB: 1_000_000_000 } as const;
 
-/** One sink. `file` is the policy file that paths are relative to. */
+/** Normalises one sink. `file`: the policy file that paths are relative to. */
 export function toSink(name: string, input: SinkInput, file: string): SinkSettings {
   const at = (path: string) => resolve(dirname(file), path);
   return {

@@ -1,15 +1,13 @@
-// From policy files as written to the policies as the rest sees them: defaults filled in, durations in milliseconds.
-// Called by load-policies.ts when nothing is wrong any more. Pure, apart from making token paths absolute.
-
+// Normalises checked policy files into the policy set: defaults filled in, durations in
+// milliseconds, paths absolute. Otherwise pure. Called by load-policies.ts when there are no
+// problems.
+import { dirname, resolve } from "node:path";
 import type { DeclaredKind, DeclaredObject } from "../core/declared-object.ts";
 import { parseDuration } from "../core/duration.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { parseWallText } from "../core/wall-text.ts";
-import { type UnrootedPolicy, withChainRoots } from "./chain-roots.ts";
 import { policyDefaults } from "./defaults.ts";
-import { toTls, toToken } from "./normalise-login.ts";
-import { toNotify, toTelling } from "./normalise-notify.ts";
 import { toSink } from "./normalise-sink.ts";
 import type {
   Action,
@@ -17,11 +15,15 @@ import type {
   ClosedTimes,
   Follow,
   ItemMapping,
+  NotificationSettings,
+  NotifyRule,
   Policy,
   PolicySet,
   Schedule,
   ServiceSettings,
   SinkSettings,
+  TlsSettings,
+  TokenSettings,
 } from "./policy-set.ts";
 import type { DefaultsInput, PolicyFileInput, PolicyInput } from "./schema/policy-file.ts";
 import type { ScheduleInput } from "./schema/schedule.ts";
@@ -35,7 +37,9 @@ export interface CheckedFile {
   readonly lineOfPolicy: (index: number) => number;
 }
 
-/** Builds the policy set. Call it only with files that passed every check: what is missing then is a bug and throws. */
+/**
+ * Builds the policy set from files that passed every check. A missing value is a bug and throws.
+ */
 export function normalisePolicies(files: readonly CheckedFile[]): PolicySet {
   const services = new Map<string, ServiceSettings>();
   const sinks = new Map<string, SinkSettings>();
@@ -50,9 +54,9 @@ export function normalisePolicies(files: readonly CheckedFile[]): PolicySet {
   );
   const policies = withChainRoots(written);
   const inputs = files.map(({ input }) => input);
-  const telling = toTelling(inputs, defaults);
-  const contentHash = hashContent({ services, sinks, policies, telling });
-  return { services, sinks, policies, telling, contentHash, files: files.map(({ file }) => file) };
+  const notifications = toNotifications(inputs, defaults);
+  const contentHash = hashContent({ services, sinks, policies, notifications });
+  return { services, sinks, policies, notifications, contentHash, files: files.map(({ file }) => file) };
 }
 
 const listOfItem = {
@@ -117,7 +121,7 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
     ...(after === undefined ? {} : { after }),
     closed: toClosedTimes(input, defaults),
     catchUp: input.catchUp ?? defaults.catchUp ?? policyDefaults.catchUp,
-    // What follows another is late by after.within, and by nothing else.
+    // For a follower, `after.within` is the only limit of lateness.
     catchUpWindowMs: after?.withinMs ?? toMs(input.catchUpWindow ?? defaults.catchUpWindow) ?? windowMs,
     overlap: input.overlap ?? defaults.overlap ?? policyDefaults.overlap,
     follow: toFollow(input, defaults, action),
@@ -147,7 +151,7 @@ function toAction(input: PolicyInput): Action {
   throw new Error("a policy without an action passed the checks");
 }
 
-/** In the order of the kinds, and in each by id. */
+/** In the order of the kinds, and within each by id. */
 function toObjects({ syncJobs, docMasks, driveTargets, siteTargets }: NonNullable<PolicyInput["apply"]>) {
   const of = (kind: DeclaredKind, objects: Readonly<Record<string, DeclaredObject["fields"]>> = {}): DeclaredObject[] =>
     Object.entries(objects).map(([id, fields]) => ({ kind, id: Number(id), fields }));
@@ -169,7 +173,7 @@ function toSchedule(input: ScheduleInput, defaults: DefaultsInput): Schedule {
     overlap: input.dst?.overlap ?? defaults.dst?.overlap ?? policyDefaults.dstOverlap,
   };
   if (input.once !== undefined) {
-    // One text for one time, however it is written: the text tells whether a schedule has changed.
+    // One text for one time, however it is written: a changed text means a changed schedule.
     const at = new Date(parseWallText(input.once) ?? Number.NaN).toISOString().slice(0, 19);
     return { kind: "once", at, timezone, dst, spreadMs };
   }
@@ -193,11 +197,12 @@ function toClosedTimes(input: PolicyInput, defaults: DefaultsInput): ClosedTimes
   };
 }
 
-/** After activate and poll there is nothing to follow, whatever `defaults` says. */
+/** Activate and poll have nothing to follow, whatever `defaults` says. */
 function toFollow(input: PolicyInput, defaults: DefaultsInput, action: Action): Follow {
   const follow = { ...defaults.follow, ...input.follow };
   const deadlineMs = toMs(follow.deadline) ?? policyDefaults.followDeadlineMs;
-  // A run is over at its deadline: what cannot block it before need not be read.
+  // A run is over at its deadline: an approval cannot block it after that, so approvals need not be
+  // read.
   const blockedAfterMs = toBlockedAfter(follow.blockedAfter);
   const until = action.kind === "run" ? (follow.until ?? policyDefaults.followUntil) : "accepted";
   return {
@@ -219,7 +224,7 @@ function toMs(duration: string | undefined): number | undefined {
   return duration === undefined ? undefined : parseDuration(duration);
 }
 
-function hashContent({ services, sinks, policies, telling }: Omit<PolicySet, "contentHash" | "files">): string {
+function hashContent({ services, sinks, policies, notifications }: Omit<PolicySet, "contentHash" | "files">): string {
   const byName = <Item extends { readonly name: string }>(items: readonly Item[]) =>
     items.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const content = {
@@ -228,9 +233,125 @@ function hashContent({ services, sinks, policies, telling }: Omit<PolicySet, "co
       mapping: Object.fromEntries(service.mapping),
     })),
     policies: byName(policies).map(({ where: _, ...policy }) => policy),
-    // Only where there are any, so that nothing changes for those who have none.
+    // Only set when there are sinks, so that the hash stays the same without them.
     ...(sinks.size === 0 ? {} : { sinks: byName([...sinks.values()]) }),
-    telling,
+    notifications,
   };
   return hashText(canonicalJson(content), 64);
+}
+
+/** Where the token is. `file`: the policy file that paths are relative to. */
+function toToken(token: ServiceInput["token"], file: string): TokenSettings {
+  const at = pathIn(file);
+  if (token.file !== undefined) return { kind: "file", path: at(token.file) };
+  if (token.env !== undefined) return { kind: "env", variable: token.env };
+  if (token.oauth2 === undefined) throw new Error("a token without file, env and oauth2 passed the checks");
+  const { tokenUrl, clientId, clientSecretFile, scope, auth, allowHttp } = token.oauth2;
+  return {
+    kind: "oauth2",
+    tokenUrl,
+    clientId,
+    clientSecretFile: at(clientSecretFile),
+    scope,
+    auth: auth ?? policyDefaults.tokenAuth,
+    allowHttp: allowHttp ?? policyDefaults.tokenAllowHttp,
+  };
+}
+
+/** The certificates, if any. */
+function toTls(tls: ServiceInput["tls"], file: string): TlsSettings | undefined {
+  if (tls === undefined) return undefined;
+  const at = pathIn(file);
+  const path = (name: string | undefined) => (name === undefined ? undefined : at(name));
+  return {
+    caFile: path(tls.caFile),
+    certFile: path(tls.certFile),
+    keyFile: path(tls.keyFile),
+    keyPassphraseFile: path(tls.keyPassphraseFile),
+    serverName: tls.serverName,
+  };
+}
+
+function pathIn(file: string): (path: string) => string {
+  return (path) => resolve(dirname(file), path);
+}
+
+type NotifyItem = NonNullable<PolicyInput["notify"]>[number];
+
+type RuleInput = NonNullable<Exclude<NotifyItem, string>["on"]>[number];
+
+/**
+ * The notify rules of a policy, one a sink, and its heartbeat; without the keys where it has none.
+ */
+function toNotify(input: PolicyInput, defaults: DefaultsInput): Pick<Policy, "notify" | "heartbeat"> {
+  const items = input.notify ?? defaults.notify ?? [];
+  return {
+    ...(items.length === 0 ? {} : { notify: items.map(toRule) }),
+    ...(input.heartbeat === undefined ? {} : { heartbeat: { url: input.heartbeat.url } }),
+  };
+}
+
+function toRule(item: NotifyItem): NotifyRule {
+  const { sink, on = ["change"] } = typeof item === "string" ? { sink: item } : item;
+  const has = (...words: readonly RuleInput[]) => on.some((rule) => words.includes(rule));
+  const failures = on.flatMap((rule) => (typeof rule === "object" && "failure" in rule ? [rule.failure] : []));
+  const conflicts = on.flatMap((rule) => (typeof rule === "object" && "conflicts" in rule ? [rule.conflicts] : []));
+  return {
+    sink,
+    every: has("every"),
+    // A rule with a number is more specific than what `change` implies.
+    failuresInRow: failures[0] ?? (has("failure", "change") ? 1 : undefined),
+    conflicts: conflicts[0] ?? (has("conflicts", "change") ? "judged" : undefined),
+    blocked: has("blocked", "change"),
+    unknown: has("unknown", "change"),
+    missed: has("missed", "change"),
+    drift: has("drift", "change"),
+    recovery: has("recovery", "change"),
+    stale: has("stale"),
+    tokenExpiring: has("token-expiring"),
+  };
+}
+
+/** The notification settings, from the one file that has them, with defaults. */
+function toNotifications(inputs: readonly PolicyFileInput[], defaults: DefaultsInput): NotificationSettings {
+  const notifications = inputs.find((input) => input.notifications !== undefined)?.notifications;
+  const groupWaitMs =
+    notifications?.groupWait === undefined ? policyDefaults.groupWaitMs : parseDuration(notifications.groupWait);
+  const hours = notifications?.muteTiming;
+  if (hours === undefined) return { groupWaitMs: groupWaitMs, muteTiming: undefined };
+  const { from, to, except = [] } = hours;
+  const timezone = hours.timezone ?? defaults.timezone ?? policyDefaults.timezone;
+  return {
+    groupWaitMs: groupWaitMs,
+    muteTiming: { fromMinute: toMinute(from), toMinute: toMinute(to), timezone, except },
+  };
+}
+
+function toMinute(clockTime: string): number {
+  const [hours = 0, minutes = 0] = clockTime.split(":").map(Number);
+  return hours * 60 + minutes;
+}
+
+/** A policy before the root of its chain is known. */
+interface UnrootedPolicy extends Omit<Policy, "after"> {
+  readonly after?: Omit<After, "root">;
+}
+
+/**
+ * Adds the root of each chain. Every chain must begin with a schedule (chain-rules.ts checks it).
+ */
+function withChainRoots(policies: readonly UnrootedPolicy[]): Policy[] {
+  const byName = new Map(policies.map((policy) => [policy.name, policy]));
+  return policies.map(({ after, ...policy }) =>
+    after === undefined ? policy : { ...policy, after: { ...after, root: rootOf(after.policy, byName) } },
+  );
+}
+
+function rootOf(predecessor: string, byName: ReadonlyMap<string, UnrootedPolicy>): After["root"] {
+  let first = byName.get(predecessor);
+  // Circles have been refused, so a chain is shorter than the list of all policies.
+  for (let step = 0; step < byName.size && first?.after !== undefined; step += 1)
+    first = byName.get(first.after.policy);
+  if (first?.schedule === undefined) throw new Error("a chain without a beginning passed the checks");
+  return { name: first.name, schedule: first.schedule };
 }

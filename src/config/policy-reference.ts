@@ -1,10 +1,10 @@
-// The reference page of the policy format (docs/policies.md), made from the schema's descriptions.
-// Called by `syncline schema --docs`. Never edited by hand: change the description in src/config/schema/.
+// Renders the reference page of the policy format (docs/policies.md) from the schema's descriptions
+// in src/config/schema/. Called by `syncline schema --docs`.
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { policyJsonSchema } from "./json-schema.ts";
-import { policyLimits } from "./policy-limits.ts";
+import { policyLimits } from "./rules/policy-limits.ts";
 
-/** The whole page, as Markdown with a line end. */
+/** The page as Markdown, with a line end. */
 export function policyReference(): string {
   return `${[introduction, ...sectionsOf(policyJsonSchema(), { path: [], seen: new Map() })].join("\n\n")}\n`;
 }
@@ -35,7 +35,7 @@ interface Place {
   readonly seen: Map<string, string>;
 }
 
-/** A section for an object's keys and, after it, those of the objects below it. */
+/** A section for an object's keys, then sections for the objects below it. */
 function sectionsOf(schema: JsonObject, { path, seen }: Place): string[] {
   const properties = objectAt(schema, "properties");
   const required = Array.isArray(schema["required"]) ? schema["required"] : [];
@@ -56,7 +56,10 @@ function sectionsOf(schema: JsonObject, { path, seen }: Place): string[] {
   return [`## ${title}`, ...text, table, ...below];
 }
 
-/** The object with fixed keys that a property leads to: itself, the item of a list, or what stands under free names. */
+/**
+ * The object with fixed keys that a property leads to: itself, a list's item, or the value of free
+ * names.
+ */
 function innerObject(value: unknown): { schema: JsonObject; step: readonly string[] } | undefined {
   if (!isJsonObject(value)) return undefined;
   if (isJsonObject(value["properties"])) return { schema: value, step: [] };
@@ -84,7 +87,7 @@ function objectAt(schema: JsonObject, key: string): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** A value in one line of YAML, as people write it. */
+/** A value as one line of YAML. */
 function toYaml(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(toYaml).join(", ")}]`;
   if (isJsonObject(value)) {

@@ -1,12 +1,13 @@
-// The policies as the rest of Syncline sees them: checked, with every default filled in. Made by normalise.ts.
-// Holds no secret: a token is a path or the name of a variable.
+// The policies as the rest of Syncline sees them: checked, with every default filled in. Tokens are
+// paths or names of variables, so a set holds no secret but the URLs of sinks and heartbeats. Made
+// by normalise.ts.
 
-import type { DeclaredObject } from "../core/declared-object.ts";
+import { type DeclaredObject, objectName } from "../core/declared-object.ts";
 import type { ListName } from "../core/list-name.ts";
 import type { NoticeKind } from "./notice-kinds.ts";
 import type { ChainEnding } from "./schema/after.ts";
 
-/** What the fields of a list's items mean: CEL texts over `item`. */
+/** What the fields of a list's items mean: CEL expressions over `item`. */
 export interface ItemMapping {
   readonly id?: string;
   readonly syncJobId?: string;
@@ -16,8 +17,8 @@ export interface ItemMapping {
   readonly label?: string;
 }
 
-/** Where a bearer token is. Paths are absolute. */
-export type TokenSource =
+/** Where a bearer token comes from. Paths are absolute. */
+export type TokenSettings =
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "env"; readonly variable: string }
   | {
@@ -39,34 +40,41 @@ export interface TlsSettings {
   readonly serverName: string | undefined;
 }
 
-/** One service. The base URL has no slash at its end. */
+/** One service. The base URL has no trailing slash. */
 export interface ServiceSettings {
   readonly name: string;
   readonly baseUrl: string;
-  readonly token: TokenSource;
+  readonly token: TokenSettings;
   /** undefined: the public authorities and no client certificate. */
   readonly tls: TlsSettings | undefined;
   readonly pathForm: "parentheses" | "segment";
-  /** Actions that one replica works on at a time, 1 to 100. */
+  /** How many actions one replica works on at a time, 1 to 100. */
   readonly concurrency: number;
-  /** What all replicas together may ask of the service; undefined: no limit. */
+  /** Limits over all replicas; undefined: no limit. */
   readonly limits: {
     /** Requests at a time, 1 to 100. */
     readonly concurrencyMax: number | undefined;
     /** 0.01 to 1,000. */
     readonly requestsPerSecond: number | undefined;
   };
-  /** After so many failures in a row nothing is sent any more but one read each period. */
+  /** After this many failures in a row the breaker opens: only one read each period is sent. */
   readonly breaker: { readonly after: number; readonly probeMs: number };
   readonly requestTimeoutMs: number;
   readonly mapping: ReadonlyMap<ListName, ItemMapping>;
-  /** By what a sync job shows that it is active, as CEL over `item`, and the properties to ask for; none: those that come unasked. */
+  /**
+   * How a sync job shows that it is active, as CEL over `item`, and the properties to select; none:
+   * the default ones.
+   */
   readonly syncJob?: { readonly active: string; readonly select: readonly string[] };
-  /** Whom the token stands for; looked at by `syncline doctor` only. */
+  /** The identity behind the token; only `syncline doctor` reads it. */
   readonly identity?: { readonly id: string; readonly repository: string; readonly administrator: boolean };
 }
 
-/** What a policy does. `activate`: before each run the sync job is activated. `fromMasks` picks the sync jobs when the slot is due; `name` is a glob with * and ? there, and the exact name in `delete`. */
+/**
+ * What a policy does. `activate`: activates the sync job before each run. `fromMasks` picks the
+ * sync jobs when the slot is due; `name` is a glob with * and ? there, and the exact name in
+ * `delete`.
+ */
 export type Action =
   | { readonly kind: "run"; readonly syncJobs: readonly number[]; readonly activate?: true }
   | {
@@ -79,7 +87,21 @@ export type Action =
   | { readonly kind: "apply"; readonly objects: readonly DeclaredObject[] }
   | PollAction;
 
-/** A poll: `expect` is a CEL text over the list, `offending` one over an item. `notifyOn`: which outcomes are told; unless set, `change`. */
+/**
+ * The targets of an action: sync jobs, a list or declared objects. undefined: masks name the sync
+ * jobs, slot by slot.
+ */
+export function targetsOf(action: Action): string[] | undefined {
+  if (action.kind === "poll") return [action.list];
+  if (action.kind === "delete") return [String(action.syncJob)];
+  if (action.kind === "apply") return action.objects.map(objectName);
+  return "fromMasks" in action ? undefined : action.syncJobs.map(String);
+}
+
+/**
+ * A poll: `expect` is a CEL expression over the list, `offending` one over an item. `notifyOn`:
+ * which outcomes are notified; default `change`.
+ */
 export interface PollAction {
   readonly kind: "poll";
   readonly list: ListName;
@@ -88,13 +110,13 @@ export interface PollAction {
   readonly notifyOn?: "change" | "always";
 }
 
-/** What a clock change does to a slot: in the hour that is left out, and in the hour that is repeated. */
+/** What a clock change does to a slot: in the skipped hour, and in the repeated one. */
 export interface DstRule {
   readonly gap: "next" | "skip";
   readonly overlap: "first" | "second" | "both";
 }
 
-/** When a policy is due. `spreadMs` is the window inside which its slots are moved; 0 for none. */
+/** When a policy is due. `spreadMs`: the window in which its slots are spread; 0 for none. */
 export type Schedule =
   | {
       readonly kind: "cron";
@@ -109,14 +131,15 @@ export type Schedule =
       /** Local date and time with seconds, `2026-12-01T06:00:00`. */
       readonly at: string;
       readonly timezone: string;
-      /** Of a time that comes twice `both` means the first: once is once. */
+      /** For a time that comes twice, `both` means the first: once is once. */
       readonly dst: DstRule;
       readonly spreadMs: number;
     };
 
 /**
- * What a policy follows: a slot of `policy` whose tasks all ended in one of `on`, up to `withinMs` after that slot.
- * `root`: where its chain begins; the slots are that schedule's, with that policy's spread.
+ * What a policy follows: a slot of `policy` whose tasks all ended in one of `on`, at most
+ * `withinMs` after that slot. `root`: the policy at the start of the chain; the slots are its
+ * schedule's, with its spread.
  */
 export interface After {
   readonly policy: string;
@@ -125,23 +148,29 @@ export interface After {
   readonly root: { readonly name: string; readonly schedule: Schedule };
 }
 
-/** How a started run is watched. For activate and poll: until accepted. */
+/** How a started run is followed. Activate and poll: until accepted. */
 export interface Follow {
   readonly until: "accepted" | "settled" | "quiet";
   readonly deadlineMs: number;
-  /** How long the activities must stay quiet after they grew, to settle a run without direct evidence. */
+  /** How long the activities must stay quiet to settle a run without direct evidence. */
   readonly quietForMs: number;
-  /** Activities or conflicts that cannot be read for this long leave the run unknown. */
+  /** A run ends as unknown when activities or conflicts cannot be read for this long. */
   readonly unreadableForMs: number;
-  /** How long nothing may finish while an approval waits, before the run is blocked, less than the deadline; undefined: approvals are not read. */
+  /**
+   * A run is blocked when an approval waits and nothing finishes for this long, less than the
+   * deadline; undefined: approvals are not read.
+   */
   readonly blockedAfterMs: number | undefined;
-  /** So soon after a start its activity stands in the list, as the operator vouches; undefined: nobody knows. */
+  /** Longest time until a started run shows up in the activities; undefined: not known. */
   readonly appearsWithinMs?: number;
-  /** More new conflicts make the outcome `conflicts`; undefined: as 0. */
+  /** More new conflicts than this make the outcome `conflicts`; undefined: 0. */
   readonly conflictsMax: number | undefined;
 }
 
-/** When slots of a policy do not start: windows that open at a cron instant, and local dates (`2026-12-25`), both in this zone. */
+/**
+ * When slots of a policy do not start: windows that open at a cron instant, and local dates
+ * (`2026-12-25`), both in this zone.
+ */
 export interface ClosedTimes {
   readonly timezone: string;
   readonly blackouts: readonly { readonly cron: string; readonly durationMs: number }[];
@@ -149,8 +178,9 @@ export interface ClosedTimes {
 }
 
 /**
- * What one sink is told of a policy. `every`: each outcome. `failuresInRow`: from so many slots in a row on. `conflicts`: `judged` when the
- * outcome is `conflicts`, a number when there are more new ones. `recovery`: the end of what it was told. undefined: not told.
+ * What one sink is told of a policy. `every`: each outcome. `failuresInRow`: failures after this
+ * many slots in a row. `conflicts`: `judged` for outcomes `conflicts`, a number for more new ones
+ * than that. `recovery`: the end of what it was told. undefined: not told.
  */
 export interface NotifyRule {
   readonly sink: string;
@@ -162,14 +192,17 @@ export interface NotifyRule {
   readonly missed: boolean;
   readonly drift: boolean;
   readonly recovery: boolean;
-  readonly silence: boolean;
+  readonly stale: boolean;
   readonly tokenExpiring: boolean;
 }
 
-/** How messages are gathered. Minutes are those of the day on the wall clock, 0 to 1,439; hours that end earlier than they begin pass midnight. */
-export interface TellingSettings {
-  readonly groupForMs: number;
-  readonly quietHours:
+/**
+ * Grouping and mute timing of notices. Minutes are of the local day, 0 to 1,439; a range that ends
+ * before it begins passes midnight.
+ */
+export interface NotificationSettings {
+  readonly groupWaitMs: number;
+  readonly muteTiming:
     | {
         readonly fromMinute: number;
         readonly toMinute: number;
@@ -193,9 +226,12 @@ export interface Policy {
   readonly overlap: "skip" | "queue" | "allow";
   readonly follow: Follow;
   readonly onUnknown: "verify" | "retry" | "give-up";
-  /** After so many failed slots in a row its slots are skipped for a while; undefined: never. */
+  /**
+   * After this many failed slots in a row the policy is in quarantine for this long; undefined:
+   * never.
+   */
   readonly quarantine?: { readonly after: number; readonly forMs: number } | undefined;
-  /** Who is told what; a sink stands in it once. undefined: nobody. */
+  /** The rules of each sink, once a sink. undefined: no sink. */
   readonly notify?: readonly NotifyRule[];
   /** Asked after each success. The URL may be a secret. */
   readonly heartbeat?: { readonly url: string };
@@ -205,7 +241,7 @@ export interface Policy {
 /** A signed HTTP call for each notice. Paths are absolute. */
 export interface WebhookSettings {
   readonly kind: "webhook";
-  /** May have a query, which is never shown: with chats the whole path is a secret. */
+  /** May have a query, which is never shown; a chat's whole path is a secret. */
   readonly url: string;
   readonly secretFile: string | undefined;
   readonly previousSecretFile: string | undefined;
@@ -218,7 +254,7 @@ export interface FileSinkSettings {
   readonly kind: "file";
   readonly path: string;
   readonly bytesMax: number;
-  /** With the one that is written to, 1 to 100. */
+  /** Including the current one, 1 to 100. */
   readonly filesMax: number;
 }
 
@@ -226,11 +262,11 @@ export interface FileSinkSettings {
 export interface SinkSettings {
   readonly name: string;
   readonly to: WebhookSettings | FileSinkSettings;
-  /** From when a notice was handed over. */
+  /** Counted from when a notice was handed over. */
   readonly giveUpAfterMs: number;
-  /** Notices that may wait, 1 to 100,000. */
+  /** How many notices may wait, 1 to 100,000. */
   readonly queueMax: number;
-  /** Lists whose new items it is told of, while somebody reads them; none unless set. */
+  /** Lists whose new items it gets, while a policy or command reads them; default none. */
   readonly items?: readonly ListName[];
 }
 
@@ -238,10 +274,13 @@ export interface SinkSettings {
 export interface PolicySet {
   readonly services: ReadonlyMap<string, ServiceSettings>;
   readonly sinks: ReadonlyMap<string, SinkSettings>;
-  /** In the order of the files and of the lines. */
+  /** In the order of the files and their lines. */
   readonly policies: readonly Policy[];
-  readonly telling: TellingSettings;
-  /** 64 hex digits; changes only when a service, a sink or a policy means something else, not with comments, order or places. */
+  readonly notifications: NotificationSettings;
+  /**
+   * 64 hex digits. Changes only with the meaning of a service, sink or policy, not with comments,
+   * order or places.
+   */
   readonly contentHash: string;
   readonly files: readonly string[];
 }

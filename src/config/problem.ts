@@ -1,5 +1,5 @@
-// One thing that is wrong in a policy file, and how it is shown. Made by the loader; printed by `syncline validate` and `serve`.
-// Never holds a value that came out of the environment.
+// One problem in a policy file, and how it is shown. Never holds a value from the environment. Made
+// by the loader; printed by `syncline validate` and `serve`.
 
 /** What is wrong, where, and what to do about it. */
 export interface Problem {
@@ -9,9 +9,12 @@ export interface Problem {
   /** 1-based, in UTF-16 units; 0 when the line is 0. */
   readonly column: number;
   readonly message: string;
-  /** What to do, when it is known. */
+  /** What to do, where known. */
   readonly hint: string | undefined;
-  /** The line as it stands in the file, secrets masked, without its line end; empty when it is very long; undefined when the line is 0. */
+  /**
+   * The source line, secrets masked, without its line end; empty when very long; undefined when the
+   * line is 0.
+   */
   readonly source: string | undefined;
   /** How many characters of the line the problem covers, at least 1. */
   readonly width: number;
@@ -24,7 +27,7 @@ export function problemOfFile(file: string, message: string, hint?: string): Pro
   return { file, line: 0, column: 0, message, hint, source: undefined, width: 1 };
 }
 
-/** Sorts problems by file, line and column and drops what is said twice of one place. */
+/** Sorts problems by file, line and column, and drops repeated ones. */
 export function sortProblems(problems: readonly Problem[]): readonly Problem[] {
   const seen = new Set<string>();
   const once = problems.filter((problem) => {
@@ -39,7 +42,7 @@ export function sortProblems(problems: readonly Problem[]): readonly Problem[] {
   );
 }
 
-/** Writes a problem in several lines: place and message, the source line, a caret under the place, the hint. */
+/** Formats a problem: place and message, the source line, a caret, the hint. */
 export function formatProblem(problem: Problem, colours: boolean): string {
   const paint = (code: string, text: string) => (colours ? `\u001b[${code}m${text}\u001b[0m` : text);
   const place = problem.line === 0 ? problem.file : `${problem.file}:${problem.line}:${problem.column}`;
@@ -55,14 +58,17 @@ export function formatProblem(problem: Problem, colours: boolean): string {
   return lines.join("\n");
 }
 
-/** The part of a long line around the caret, so that one problem never fills the screen. */
+/** The part of a long line around the caret. */
 function windowOf(source: string, caret: number): { text: string; caret: number } {
   if (source.length <= sourceCharactersMax) return { text: source, caret };
   const start = Math.max(0, Math.min(caret - 40, source.length - sourceCharactersMax));
   return { text: source.slice(start, start + sourceCharactersMax), caret: caret - start };
 }
 
-/** Replaces control characters, which could rewrite the screen, by one visible character each (so the caret still fits). */
+/**
+ * Replaces control characters, which could rewrite the screen, by one visible character each, so
+ * that the caret still fits.
+ */
 function printable(text: string): string {
   return text.replace(/\t/g, " ").replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, "\u00b7");
 }

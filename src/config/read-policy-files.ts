@@ -1,11 +1,11 @@
-// Reads the bytes of policy files: one file, or a folder's *.yaml and *.yml. Called by load-policies.ts.
-// Never reads more than the limit, never anything that is not a regular file, and never throws for what stands on the disk.
+// Reads policy files: one file, or a folder's *.yaml and *.yml. Reads regular files only, within
+// limits, and never throws for what is on the disk. Called by load-policies.ts.
 import { isUtf8 } from "node:buffer";
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { policyLimits } from "./policy-limits.ts";
 import { type Problem, problemOfFile } from "./problem.ts";
-import { createSourceText } from "./source-text.ts";
+import { policyLimits } from "./rules/policy-limits.ts";
+import { createSourceText } from "./yaml/source-text.ts";
 
 /** The text of a file. */
 interface FileText {
@@ -13,15 +13,22 @@ interface FileText {
   readonly text: string;
 }
 
-/** The files that could be read, sorted by name, and what is wrong with the others. */
+/** The readable files, sorted by name, and the problems of the others. */
 export interface FileTexts {
   readonly texts: readonly FileText[];
-  /** Every file that was looked at, readable or not. */
+  /** Every file found, readable or not. */
   readonly files: readonly string[];
   readonly problems: readonly Problem[];
 }
 
-/** Reads a file or a folder. Hidden entries are left out, so that the `..data` folders of Kubernetes are not read twice. */
+/** A mark in each part of a set that lies in several ConfigMaps: the same text in all of them. */
+const partMark = /^\.part-(\d{1,3})-of-(\d{1,3})$/;
+const partMarkBytesMax = 256;
+
+/**
+ * Reads a file or a folder. Hidden entries are left out, so that the `..data` folders of Kubernetes
+ * are not read twice.
+ */
 export async function readPolicyFiles(path: string): Promise<FileTexts> {
   let files: readonly string[];
   try {
@@ -37,6 +44,8 @@ export async function readPolicyFiles(path: string): Promise<FileTexts> {
     const message = `holds ${files.length} policy files: ${policyLimits.filesMax} is the most`;
     return { texts: [], files: [], problems: [problemOfFile(path, message, "put several policies into one file")] };
   }
+  const torn = await findTornSet(path);
+  if (torn !== undefined) return { texts: [], files, problems: [torn] };
   const texts: FileText[] = [];
   const problems: Problem[] = [];
   for (const file of files) {
@@ -48,8 +57,8 @@ export async function readPolicyFiles(path: string): Promise<FileTexts> {
 }
 
 /**
- * The files that a path stands for: itself, or a folder's *.yaml and *.yml without hidden ones, sorted.
- * @throws what the file system says when there is no such path.
+ * The files of a path: itself, or a folder's *.yaml and *.yml without hidden ones, sorted.
+ * @throws the file system's error when the path does not exist.
  */
 export async function listPolicyFiles(path: string): Promise<readonly string[]> {
   return (await stat(path)).isDirectory() ? listFolder(path) : [path];
@@ -61,16 +70,43 @@ async function listFolder(folder: string): Promise<string[]> {
   for (const name of names) {
     const file = join(folder, name);
     const found = await stat(file).catch(() => undefined);
-    // A dangling link stays in the list: it is a problem to be told, not a file to forget.
+    // A dangling link stays in the list, so that it is reported.
     if (found === undefined || !found.isDirectory()) files.push(file);
   }
   return files;
 }
 
+/**
+ * What is wrong with a folder of several ConfigMaps, of which the kubelet brings each in its own
+ * time. In between, a policy that moved from one file to another is in none, and would count as
+ * removed.
+ */
+async function findTornSet(path: string): Promise<Problem | undefined> {
+  const marks = await readdir(path).then(
+    (names) => names.filter((name) => partMark.test(name)),
+    () => [],
+  );
+  if (marks.length === 0) return undefined;
+  const counts = new Set(marks.map((name) => Number(partMark.exec(name)?.[2])));
+  const sets = new Set<string>();
+  for (const name of marks) {
+    const bytes = await readAtMost(join(path, name), partMarkBytesMax).catch(() => undefined);
+    sets.add(bytes?.toString("utf8") ?? `${name} cannot be read`);
+  }
+  const [count] = counts;
+  if (counts.size === 1 && sets.size === 1 && count === marks.length) return undefined;
+  const message = `holds parts of different sets of policies, or not all of one: ${marks.sort().slice(0, 10).join(", ")}`;
+  return problemOfFile(
+    path,
+    message,
+    "its ConfigMaps change one after the other: wait a minute, or run helm upgrade again",
+  );
+}
+
 async function readText(file: string): Promise<FileText | Problem> {
   let bytes: Buffer;
   try {
-    // A pipe or a device could block or never end.
+    // A pipe or a device could block, or never end.
     if (!(await stat(file)).isFile()) return problemOfFile(file, "is not a regular file");
     bytes = await readAtMost(file, policyLimits.fileBytesMax + 1);
   } catch (error) {

@@ -1,6 +1,10 @@
-// Where Redis is: one URL for a single server, for Sentinel and for Cluster, and what a connection needs besides (passwords, certificates).
-// Read once by cli/shared-options.ts; store/connect.ts makes connections of it. Never opens one itself.
+// Where Redis is: one URL for a single server, Sentinel or Cluster, with passwords and certificates
+// from the environment. Opens no connection. cli/shared-options.ts reads it once; store/connect.ts
+// connects.
+import { readFileSync } from "node:fs";
 import { UsageError } from "../core/errors.ts";
+
+const fileBytesMax = 1_048_576;
 
 /** One host and port. */
 interface HostPort {
@@ -8,12 +12,15 @@ interface HostPort {
   readonly port: number;
 }
 
-/** How Redis is set up: one server, a master that Sentinels name, or a cluster that any of its nodes describes. */
+/**
+ * The kind of Redis: one server, a master that Sentinels name, or a cluster that its nodes
+ * describe.
+ */
 export type RedisAddress = {
   readonly tls: boolean;
   readonly username: string | undefined;
   readonly password: string | undefined;
-  /** The number of the database; 0 in a cluster. */
+  /** The database number; 0 in a cluster. */
   readonly database: number;
 } & (
   | ({ readonly kind: "single" } & HostPort)
@@ -23,13 +30,13 @@ export type RedisAddress = {
 
 /** What does not belong into a URL. Certificates and keys are PEM texts. */
 export interface RedisAccess {
-  /** Wins over the one in the URL. */
+  /** Wins over the password in the URL. */
   readonly password?: string | undefined;
-  /** Of the Sentinels, when they have one. */
+  /** The Sentinels' password, if they have one. */
   readonly sentinelPassword?: string | undefined;
-  /** Of the authority that signed the server's certificate; the system's own ones unless set. */
+  /** The authority that signed the server's certificate; default: the system's. */
   readonly ca?: string | undefined;
-  /** The client's certificate and its key, where the server asks for one. */
+  /** The client's certificate and key, if the server asks for one. */
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
 }
@@ -42,15 +49,15 @@ const forms =
   "write redis://host:6379, redis+sentinel://host1:26379,host2:26379/master-name or redis+cluster://host1:6379,host2:6379; rediss for TLS";
 
 /**
- * Reads the URL of a Redis. `redis://[user:password@]host[:port][/database]`; with `+sentinel` several hosts and the master's
- * name come after it, with `+cluster` several hosts. `rediss` instead of `redis` means TLS.
- * @throws UsageError that says what is wrong, without the URL: it may hold a password.
+ * Parses the URL of a Redis: `redis://[user:password@]host[:port][/database]`. `+sentinel` takes
+ * several hosts, then the master's name; `+cluster` takes several hosts. `rediss` means TLS.
+ * @throws UsageError without the URL: it may hold a password.
  */
 export function parseRedisAddress(url: string): RedisAddress {
   const [whole, scheme, form, userInfo, hostsText = "", path = "", query] = urlPattern.exec(url) ?? [];
   if (whole === undefined) throw new UsageError(`REDIS_URL is not the address of a Redis: ${forms}`);
   if (query !== undefined)
-    throw new UsageError("REDIS_URL has a part after ? or #: options are not taken from there; see docs/redis.md");
+    throw new UsageError("REDIS_URL has a part after ? or #: options are not taken from there; see docs/running.md");
   const hosts = readHosts(hostsText, form === "sentinel" ? 26_379 : 6_379);
   const common = { tls: scheme === "rediss", ...readUserInfo(userInfo) };
   const parts = path === "" ? [] : path.split("/");
@@ -71,12 +78,15 @@ export function parseRedisAddress(url: string): RedisAddress {
   return { kind: "single", ...first, ...common, database: readDatabase(parts[0]) };
 }
 
-/** The address as it may be shown: no user, no password. */
+/** The address without user and password. */
 export function showRedisAddress(url: string): string {
   return url.replace(/^([a-z+]*:\/\/)(?:.*@)?/s, "$1").replace(/[?#].*$/s, "");
 }
 
-/** Tells whether all keys that begin with this prefix share one slot of a cluster: it holds a hash tag such as `{syncline}`. */
+/**
+ * Whether all keys with this prefix share one slot of a cluster: it holds a hash tag such as
+ * `{syncline}`.
+ */
 export function hasHashTag(prefix: string): boolean {
   return /^[^{]*\{[^}]+\}/.test(prefix);
 }
@@ -113,4 +123,45 @@ function decode(text: string): string {
   } catch {
     throw new UsageError("REDIS_URL has a % that begins no character: write %25 for the sign itself");
   }
+}
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads `REDIS_PASSWORD` or `REDIS_PASSWORD_FILE`, `REDIS_SENTINEL_PASSWORD_FILE`, `REDIS_CA_FILE`,
+ * `REDIS_CERT_FILE` and `REDIS_KEY_FILE`.
+ * @throws UsageError that names the variable, when a file is empty or unreadable, or half of a pair
+ * is missing.
+ */
+export function readRedisAccess(variables: Variables): RedisAccess {
+  const set = (name: string) => (variables[name] === "" ? undefined : variables[name]);
+  if (set("REDIS_PASSWORD") !== undefined && set("REDIS_PASSWORD_FILE") !== undefined)
+    throw new UsageError("REDIS_PASSWORD and REDIS_PASSWORD_FILE are both set; set one");
+  const file = (name: string) => {
+    const path = set(name);
+    return path === undefined ? undefined : readText(name, path);
+  };
+  const access = {
+    password: set("REDIS_PASSWORD") ?? file("REDIS_PASSWORD_FILE")?.trim(),
+    sentinelPassword: file("REDIS_SENTINEL_PASSWORD_FILE")?.trim(),
+    ca: file("REDIS_CA_FILE"),
+    cert: file("REDIS_CERT_FILE"),
+    key: file("REDIS_KEY_FILE"),
+  };
+  if ((access.cert === undefined) !== (access.key === undefined))
+    throw new UsageError("REDIS_CERT_FILE and REDIS_KEY_FILE belong together; one of them is not set");
+  return access;
+}
+
+function readText(variable: string, path: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    const reason = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+    throw new UsageError(`${variable}: ${path} cannot be read (${reason})`);
+  }
+  if (text.trim() === "") throw new UsageError(`${variable}: ${path} is empty`);
+  if (text.length > fileBytesMax) throw new UsageError(`${variable}: ${path} is larger than 1 MiB`);
+  return text;
 }

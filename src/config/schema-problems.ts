@@ -1,15 +1,15 @@
-// What zod says about a file, in our words and with places. Called by load-policies.ts.
-// Never quotes a value: it may have come from the environment; the source line shows what stands in the file.
+// Turns zod's issues into problems with our words and places. Never quotes a value, which may come
+// from the environment: the source line shows what the file says. Called by load-policies.ts.
 import type { z } from "zod";
 import { isJsonObject } from "../core/json.ts";
-import { nearestWord } from "../core/nearest-word.ts";
+import { nearestWord, zoneHint } from "../core/nearest-word.ts";
 import { keysThatHold, knownKeysAt } from "./json-schema.ts";
-import type { Path, Place } from "./node-places.ts";
 import { type PolicyFileInput, policyFileSchema } from "./schema/policy-file.ts";
-import { viewOf } from "./view.ts";
-import { didYouMean } from "./yaml-hints.ts";
+import { viewOf } from "./yaml/view.ts";
+import type { Path, Place } from "./yaml/yaml-file.ts";
+import { didYouMean } from "./yaml/yaml-hints.ts";
 
-/** One complaint of the schema. */
+/** One issue of the schema. */
 interface SchemaComplaint {
   readonly path: Path;
   readonly place: Place;
@@ -17,7 +17,7 @@ interface SchemaComplaint {
   readonly hint: string | undefined;
 }
 
-/** The file's values when they fit, and every complaint when they do not. */
+/** The file's values when they are valid, else every issue. */
 export type SchemaResult =
   | { readonly ok: true; readonly input: PolicyFileInput }
   | { readonly ok: false; readonly complaints: readonly SchemaComplaint[] };
@@ -44,7 +44,7 @@ const kinds: Readonly<Record<string, string>> = {
   record: "a block of keys",
 };
 
-/** The words for what the schema itself says nothing about. */
+/** Messages for issues without one in the schema. */
 const wordsFor: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case "invalid_type":
@@ -83,7 +83,7 @@ function toComplaints(issue: z.core.$ZodIssue, value: unknown): SchemaComplaint[
   return [{ path, place: "value", message, hint: hintFor(issue, path, value) }];
 }
 
-/** Of a choice without words of its own: what is wrong with the one way of writing it that is of the right kind. */
+/** For a choice without a message of its own: the issues of the option of the right kind. */
 function meantOption(issue: Extract<z.core.$ZodIssue, { code: "invalid_union" }>): z.core.$ZodIssue[] | undefined {
   if (issue.message !== "Invalid input") return undefined;
   const isKind = (issues: readonly z.core.$ZodIssue[]) =>
@@ -100,7 +100,7 @@ function unknownKey(path: Path, key: string): SchemaComplaint {
     nearestWord(key, known) === undefined && holders.length > 0
       ? `it belongs under ${holders.join(" or ")}`
       : didYouMean(key, known);
-  // A token may stand there in the place of a key: `token: { SECRET }`.
+  // A token may stand there instead of a key: `token: { SECRET }`.
   const isNearToken = ["token", "oauth2"].includes(String(path.at(-1)));
   const isSafe = !isNearToken || nearestWord(key, known) !== undefined || holders.length > 0;
   const message = isSafe ? `${where} has no key "${key}"` : `${where} has no such key`;
@@ -115,7 +115,7 @@ function hintFor(issue: z.core.$ZodIssue, path: Path, value: unknown): string | 
   if (issue.code === "invalid_type" && issue.expected === "string" && /number|boolean/.test(typeof view.value))
     return "put it in quotes";
   if (issue.code === "invalid_type" && issue.expected === "array" && view.isPresent) return "a list is written [a, b]";
-  if (issue.message.includes("IANA") && text !== undefined) return nearestTimezone(text);
+  if (issue.message.includes("IANA") && text !== undefined) return zoneHint(text);
   return undefined;
 }
 
@@ -126,10 +126,5 @@ function valueBelow(value: unknown, part: string | number): unknown {
 
 function nearestOption(text: string, options: readonly unknown[]): string | undefined {
   const near = nearestWord(text, options.map(String));
-  return near === undefined ? undefined : `did you mean ${near}?`;
-}
-
-function nearestTimezone(text: string): string | undefined {
-  const near = nearestWord(text, Intl.supportedValuesOf("timeZone"));
   return near === undefined ? undefined : `did you mean ${near}?`;
 }

@@ -1,13 +1,15 @@
-// Settings of the process, from the environment: the single door to process.env. Read once, by program.ts.
-// Never holds what belongs into a policy file, and nothing here is ever logged as a whole.
+// The settings of the process from the environment, the single door to process.env. Nothing here is
+// ever logged as a whole. Read once, by cli/program.ts.
+import { formatDuration, parseDuration } from "../core/duration.ts";
+import { UsageError } from "../core/errors.ts";
 
-/** What the environment says. Command-line options win over it. */
+/** The environment's settings. Command-line options win over them. */
 export interface Settings {
   /** `REDIS_URL`, e.g. `redis://localhost:6379`. */
   readonly redisUrl: string | undefined;
   /** `SYNCLINE_TOKEN`: the bearer token for `syncline api --base-url`. */
   readonly token: string | undefined;
-  /** `SYNCLINE_LOG_LEVEL`: debug, info, warn, error or silent; info unless set. */
+  /** `SYNCLINE_LOG_LEVEL`: debug, info, warn, error or silent; default info. */
   readonly logLevel: string;
   /** True when colours are unwanted (`NO_COLOR`). */
   readonly noColor: boolean;
@@ -25,4 +27,54 @@ export function readSettings(variables: Readonly<Record<string, string | undefin
     noColor: filled("NO_COLOR") !== undefined,
     variables,
   };
+}
+
+/** How many outcomes a policy keeps, and how much older than its newest one they may be. */
+export interface OutcomeLimits {
+  readonly count: number;
+  readonly forMs: number;
+}
+
+const dayMs = 86_400_000;
+
+/** As many as a policy over one sync job has slot records, and as long. */
+export const outcomeLimitsDefault: OutcomeLimits = { count: 1_000, forMs: 31 * dayMs };
+
+const outcomeCounts = { min: 100, max: 100_000 };
+const outcomeAges = { minMs: dayMs, maxMs: 400 * dayMs };
+
+/**
+ * `SYNCLINE_OUTCOMES_KEPT` and `SYNCLINE_OUTCOMES_FOR`. Use the same for all processes of a prefix:
+ * the process that writes an outcome drops old ones by its own limits.
+ * @throws UsageError when one of them is out of bounds.
+ */
+export function readOutcomeLimits(variables: Readonly<Record<string, string | undefined>>): OutcomeLimits {
+  const { SYNCLINE_OUTCOMES_KEPT: count = "", SYNCLINE_OUTCOMES_FOR: age = "" } = variables;
+  return {
+    count: count === "" ? outcomeLimitsDefault.count : parseCount(count),
+    forMs: age === "" ? outcomeLimitsDefault.forMs : parseAge(age),
+  };
+}
+
+function parseCount(text: string): number {
+  const { min, max } = outcomeCounts;
+  const count = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  if (count >= min && count <= max) return count;
+  throw new UsageError(
+    `SYNCLINE_OUTCOMES_KEPT is "${text}": how many outcomes a policy keeps; write a whole number from ${min} to ${max}`,
+  );
+}
+
+function parseAge(text: string): number {
+  const { minMs, maxMs } = outcomeAges;
+  const unreadable = new UsageError(
+    `SYNCLINE_OUTCOMES_FOR is "${text}": how long outcomes are kept; write a duration from ${formatDuration(minMs)} to ${formatDuration(maxMs)}, such as 31d`,
+  );
+  try {
+    const ageMs = parseDuration(text);
+    if (ageMs >= minMs && ageMs <= maxMs) return ageMs;
+  } catch {
+    throw unreadable;
+  }
+  throw unreadable;
 }

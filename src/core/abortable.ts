@@ -1,6 +1,10 @@
-// Waiting for work that others wait for too: whoever gives up stops waiting, and the work goes on.
+// Waiting for work that others wait for too: a caller that gives up stops waiting; the work goes
+// on.
 
-/** Waits for a promise until the signal aborts. @throws Error "aborted" then; what the promise does later is nobody's concern. */
+/**
+ * Waits for a promise until the signal aborts. A later rejection of the promise is ignored.
+ * @throws Error "aborted" when the signal aborts first.
+ */
 export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   let onAbort = () => {};

@@ -1,8 +1,8 @@
-// The single door to time: nothing else in src/ calls Date.now, performance.now or a timer.
-// Tests pass a clock of their own; the wall clock is for instants, the monotonic one for how long something took.
+// The single door to time: nothing else in src/ calls Date.now, performance.now or a timer. Tests
+// pass their own clock. The wall clock gives instants, the monotonic one durations.
 import { setTimeout as delay, setImmediate as immediate } from "node:timers/promises";
 
-/** Where code gets the time from and how it waits. */
+/** A source of time and of waits. */
 export interface Clock {
   /** The wall clock, in milliseconds since 1970-01-01 UTC. May step backwards. */
   nowMs(): number;
@@ -10,11 +10,14 @@ export interface Clock {
   monotonicMs(): number;
   /** Waits; resolves early, without an error, when the signal aborts. */
   sleep(durationMs: number, signal?: AbortSignal): Promise<void>;
-  /** Calls back again and again until the returned function is called. Does not keep the process alive. */
+  /**
+   * Calls back at this interval until the returned function is called. Does not keep the process
+   * alive.
+   */
   every(intervalMs: number, callback: () => void): () => void;
 }
 
-/** The machine's own clock. */
+/** The machine's clock. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
@@ -33,8 +36,8 @@ export const systemClock: Clock = {
 };
 
 /**
- * Makes the question whether a duration has passed, by either clock: the monotonic one stands still while a machine is suspended,
- * the wall clock may step. So it may say yes too early, never too late.
+ * Makes a check whether a duration has passed by either clock: the monotonic one stands still
+ * during a suspend, the wall clock may step. It may say yes too early, never too late.
  */
 export function createDeadline(
   durationMs: number,
@@ -44,28 +47,28 @@ export function createDeadline(
   return () => clock.nowMs() - wallMs > durationMs || clock.monotonicMs() - monotonicMs > durationMs;
 }
 
-/** The longest wait of a timer: a longer one would end at once. */
+/** The longest wait of a timer: Node ends a longer one at once. */
 const timerMsMax = 2 ** 31 - 1;
 
-/** Makes the question how much of a duration is left, in milliseconds: never more than a timer can wait, never less than 0. */
+/** Makes a count-down of a duration, in milliseconds: from 0 up to the longest wait of a timer. */
 export function countDown(durationMs: number, clock: Pick<Clock, "monotonicMs"> = systemClock): () => number {
   const startedAtMs = clock.monotonicMs();
   return () => Math.min(Math.max(durationMs - (clock.monotonicMs() - startedAtMs), 0), timerMsMax);
 }
 
-/** Lets everything else that is due have its turn; for long calculations between two portions. */
+/** Yields to the event loop; for long calculations between two batches. */
 export function nextTurn(): Promise<void> {
   return immediate();
 }
 
 /**
- * Waits for a promise no longer than the deadline.
- * @throws the error that `onTimeout` makes, when the deadline passes first. The promise itself goes on.
+ * Waits for a promise until a deadline, at most 24 days. The promise itself goes on after it.
+ * @throws the error of `onTimeout` when the deadline passes first.
  */
 export async function withDeadline<T>(promise: Promise<T>, deadlineMs: number, onTimeout: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(onTimeout()), deadlineMs);
+    timer = setTimeout(() => reject(onTimeout()), Math.min(deadlineMs, timerMsMax));
   });
   try {
     return await Promise.race([promise, timeout]);

@@ -1,10 +1,9 @@
-// What app.ts starts and stops. Anything that runs in the background is a component.
+// Components: the background parts that app/app.ts starts and stops.
 import { untilAborted } from "./abortable.ts";
 
 /**
- * A background part of the process. `start` resolves when it works and may be called once.
- * `stop` resolves when it has let go of everything; stopping twice or before the start is no error.
- * Starting after `stop` is an error of the caller.
+ * A background part of the process. `start` resolves when it works; call it once, never after
+ * `stop`. `stop` resolves when everything is released; a second or early `stop` is no error.
  */
 export interface Component {
   readonly name: string;
@@ -26,8 +25,9 @@ export function together(name: string, components: readonly Component[]): Compon
 }
 
 /**
- * Starts components in order; when one fails, those already started are stopped in reverse and the error is thrown. When `stopping`
- * aborts it ends at once, without an error and with a start perhaps half done: whoever was told to stop then stops them all.
+ * Starts components in order. When one fails, it stops the started ones in reverse and throws the
+ * error. When `stopping` aborts, it returns at once with a start half done: its caller stops all
+ * components.
  */
 export async function startInOrder(components: readonly Component[], stopping?: AbortSignal): Promise<void> {
   const started: Component[] = [];
@@ -45,7 +45,7 @@ export async function startInOrder(components: readonly Component[], stopping?: 
   }
 }
 
-/** Stops components in reverse order. One that fails to stop does not keep the others from stopping; the first failure is thrown at the end. */
+/** Stops components in reverse order, all of them; throws the first failure at the end. */
 export async function stopInReverse(components: readonly Component[]): Promise<void> {
   const failures: unknown[] = [];
   for (const component of components.toReversed()) {

@@ -1,6 +1,10 @@
-// What an `apply` policy declares: objects of the service and the fields that they shall have. Made by config/, named in tasks, worked on by declared/.
+// What an `apply` policy declares: objects of the service with the fields they shall have. Made by
+// config/, named in tasks, applied by apply/.
 
-/** The kinds of objects that can be declared, and what a person calls them. Source: service-interface §4.1 (the four updates) */
+/**
+ * The kinds of declared objects and their names for people. Source: service-interface §4.1 (the
+ * four updates).
+ */
 export const declaredKinds = {
   syncJob: "sync job",
   docMask: "document mask",
@@ -11,14 +15,14 @@ export const declaredKinds = {
 /** One of the four kinds. */
 export type DeclaredKind = keyof typeof declaredKinds;
 
-/** One object and what its fields shall be: those that are declared and no others. `id`: a whole number. */
+/** One object and its declared fields; other fields stay as they are. `id`: a whole number. */
 export interface DeclaredObject {
   readonly kind: DeclaredKind;
   readonly id: number;
   readonly fields: Readonly<Record<string, string>>;
 }
 
-/** Whose objects these are: of one repository of a service; null for the repository that the service takes by itself. */
+/** The service and repository of an object; null: the service's default repository. */
 export interface ObjectOwner {
   readonly service: string;
   readonly repository: string | null;

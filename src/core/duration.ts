@@ -1,5 +1,5 @@
-// Durations as people write them in YAML and on the command line ("30s", "10m", "2h"). Called by config and cli.
-// Never accepts a bare number: its unit would be a guess.
+// Durations in YAML and on the command line ("30s", "10m", "2h"). Used by config/ and cli/. A bare
+// number is an error: its unit would be a guess.
 
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 type Unit = keyof typeof unitMs;
@@ -17,7 +17,7 @@ export function parseDuration(text: string): number {
   return Number(match[1]) * unitMs[match[2] as Unit];
 }
 
-/** Writes milliseconds in the largest unit that needs no fraction: 90000 → "90s", 7200000 → "2h". */
+/** Writes milliseconds in the largest unit without a fraction: 90000 → "90s", 7200000 → "2h". */
 export function formatDuration(durationMs: number): string {
   const whole = Math.round(durationMs);
   for (const unit of ["d", "h", "m", "s"] as const) {

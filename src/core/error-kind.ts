@@ -1,4 +1,4 @@
-// The kinds of failure, and the only thing that decisions look at: never a message (design §7).
+// The kinds of failure: all that decisions look at, never a message.
 
 /** Every kind of failure that an exchange with the service can have. */
 export const errorKinds = [
@@ -7,6 +7,7 @@ export const errorKinds = [
   "unauthorized",
   "forbidden",
   "throttled",
+  "undocumented",
   "server",
   "unreachable",
   "unknown",
@@ -16,10 +17,11 @@ export const errorKinds = [
 ] as const;
 
 /**
- * What went wrong, by cause:
- * `bad-request` 400 and other 4xx; `not-found` 404; `unauthorized` 401; `forbidden` 403; `throttled` 429, or 503 with Retry-After;
- * `server` other 5xx; `unreachable` surely not sent; `unknown` sent, answer lost (also 502, 504);
- * `contract` an answer of the wrong shape or size; `paging` a link that loops, leaves the origin or never ends;
- * `cancelled` stopped by our own side.
+ * The cause of a failure: `bad-request` 400; `not-found` 404; `unauthorized` 401; `forbidden` 403;
+ * `throttled` 429, or 503 with Retry-After; `undocumented` another 4xx, which does not say whether
+ * the request was carried out; `server` another 5xx; `unreachable` surely not sent; `unknown` sent,
+ * answer lost (also 502, 504); `contract` an answer of the wrong shape or size, a redirect, a 1xx
+ * that ends nothing; `paging` a link that loops, leaves the origin or never ends; `cancelled`
+ * stopped by our side.
  */
 export type ErrorKind = (typeof errorKinds)[number];

@@ -1,15 +1,20 @@
-// Errors that a person at the command line can mend. program.ts turns each into its exit code; anything else is a bug. And what an
-// error is called where it is told.
+// Errors that the operator can correct, and the texts of errors. cli/program.ts turns each class
+// into its exit code; any other error is a bug.
 
-/** Wrong use or a wrong configuration: exit code 2. The message says what, where, why and what to do. */
+/** Wrong use or configuration: exit code 2. The message says what, where, why and what to do. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** What went wrong, in one text: the message, without a library's advice about options that nobody here can set. */
+/** The message of an error, without ioredis's advice about options that an operator cannot set. */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.name === "MaxRetriesPerRequestError" ? "Redis is out of reach" : error.message;
+}
+
+/** The stack of an error for the log, or its message. */
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
 /** Redis or the service did not answer: exit code 3. */

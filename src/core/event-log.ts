@@ -1,11 +1,15 @@
-// The log as the rest of the code sees it: one named event with flat fields. ops/logger.ts writes it with pino.
+// The log for the rest of the code: named events with flat fields. ops/logger.ts writes it with
+// pino.
 
 /** The fields of an event: simple values only, never a token, a body or an Error object. */
 export type EventFields = Readonly<
   Record<string, string | number | boolean | null | undefined | readonly (string | number)[]>
 >;
 
-/** Writes events named `noun.verb`. `info` for what is wanted, `warn` for what heals itself, `error` for what needs a person. */
+/**
+ * Writes events named `noun.verb`: `info` for normal work, `warn` for what recovers by itself,
+ * `error` for what needs an operator.
+ */
 export interface EventLog {
   info(event: string, fields?: EventFields): void;
   warn(event: string, fields?: EventFields): void;

@@ -1,8 +1,24 @@
-// CEL expressions: the single door to the CEL library. Used by config (checking), feeds (mapping) and work (expectations).
-// An expression sees only the variables it is given; its size, depth and time are limited, it cannot loop and has no way out.
+// CEL expressions: the single door to the CEL library. Used by config/ (checks), feeds/ (mapping)
+// and tasks/ (expectations). An expression sees only its variables; its size, depth and time are
+// limited.
+
+import { createContext, Script } from "node:vm";
 import { Environment } from "@marcbachmann/cel-js";
-import { loopNames, mayTakeLong } from "./slow-expression.ts";
-import { createTimeLimit } from "./time-limit.ts";
+
+/**
+ * The weight of a slow evaluation; each evaluation takes one away. After three slow ones in a row
+ * the next twenty or so are refused.
+ */
+const slowWeighs = 20;
+
+const weightMax = 3 * slowWeighs;
+
+const context = createContext({});
+
+const script = new Script("work()");
+
+/** The functions that evaluate an expression for each item. */
+const loopNames: readonly string[] = ["all", "exists", "exists_one", "map", "filter"];
 
 const limits = {
   maxAstNodes: 500,
@@ -12,13 +28,15 @@ const limits = {
   maxCallArguments: 8,
 };
 
-/** How long one evaluation may take, where it may take long at all. */
+/** How long one evaluation may take; only for expressions that may take long. */
 const timeLimitsMs = { item: 250, list: 2_000 } as const;
 
 const environments = {
   /** One item of a list, as the service sent it. */
   item: createEnvironment().registerVariable("item", "dyn"),
-  /** A whole list: its length, where they were read its items, and what the last poll of it saw. */
+  /**
+   * A whole list: its length, its items where they were read, and the observation of the last poll.
+   */
   list: createEnvironment()
     .registerVariable("count", "int")
     .registerVariable("items", "list")
@@ -32,12 +50,12 @@ const firstPoll = { count: 0n, items: [], new: [], modified: [], previous: null 
 const laterPoll = { ...firstPoll, previous: { count: 0n, at: new Date(0) } };
 
 /**
- * What an expression speaks of: `item` (one item of a list) or `list`: `count`, `items`, `new` and `modified` since the last poll, and
- * `previous` with `count` and `at` of that poll, null at the first.
+ * The variables of an expression. `item`: one item of a list. `list`: `count`, `items`, `new` and
+ * `modified` since the last poll, and `previous` with its `count` and `at`, null at the first poll.
  */
 export type ExpressionScope = keyof typeof environments;
 
-/** A parsed expression. Call it with the variables of its scope; it throws when a field is missing or types do not fit. */
+/** A parsed expression. `evaluate` throws when a field is missing or a type does not fit. */
 export interface Expression {
   readonly text: string;
   /** True when the expression names this variable. */
@@ -54,7 +72,9 @@ function createEnvironment(): Environment {
   });
 }
 
-/** Says in one line what is wrong with an expression, or nothing when it parses and its types fit. */
+/**
+ * Returns one line on what is wrong with an expression; undefined when it parses and its types fit.
+ */
 export function checkExpression(text: string, scope: ExpressionScope): string | undefined {
   const result = environments[scope].check(text);
   if (!result.valid) return firstLine(result.error);
@@ -68,7 +88,7 @@ export function checkExpression(text: string, scope: ExpressionScope): string | 
 /** The lists that may be long. */
 const longLists = ["items", "new", "modified"];
 
-/** The list, if any, that is gone through for each item of a list; its size may be asked. */
+/** Finds a list that is looped over for each item of another list. Its size may be used. */
 function listInsideLoop(node: unknown, isInside: boolean): string | undefined {
   if (Array.isArray(node)) {
     for (const part of node) {
@@ -101,7 +121,7 @@ function fails(text: string, variables: Readonly<Record<string, unknown>>): bool
 
 /**
  * Parses an expression.
- * @throws RangeError that says what is wrong, in one line.
+ * @throws RangeError with one line on what is wrong.
  */
 export function parseExpression(text: string, scope: ExpressionScope): Expression {
   const problem = checkExpression(text, scope);
@@ -117,8 +137,63 @@ export function parseExpression(text: string, scope: ExpressionScope): Expressio
   };
 }
 
-/** The first line of an error's message: CEL adds the source below it. */
+/** The first line of an error's message: CEL puts the source below it. */
 export function firstLine(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return message.split("\n", 1)[0] ?? "";
+}
+
+/** Whether an evaluation may take more than linear time. `node`: a parsed expression. */
+function mayTakeLong(node: unknown, isInLoop = false): boolean {
+  if (Array.isArray(node)) return node.some((part) => mayTakeLong(part, isInLoop));
+  if (typeof node !== "object" || node === null || !("op" in node && "args" in node)) return false;
+  const { op, args } = node;
+  if ((op !== "call" && op !== "rcall") || !Array.isArray(args)) return mayTakeLong(args, isInLoop);
+  const [name, ...parts]: readonly unknown[] = args;
+  if (name === "matches" && !isPlainPattern(parts.flat(1).at(-1))) return true;
+  const isLoop = op === "rcall" && loopNames.some((loop) => loop === name);
+  if (isLoop && isInLoop) return true;
+  return isLoop ? mayTakeLong(parts[0], isInLoop) || mayTakeLong(parts.slice(1), true) : mayTakeLong(parts, isInLoop);
+}
+
+/** A literal pattern with at most one repetition, and none of a group. */
+function isPlainPattern(node: unknown): boolean {
+  if (typeof node !== "object" || node === null || !("op" in node && "args" in node)) return false;
+  const { op, args } = node;
+  if (op !== "value" || typeof args !== "string") return false;
+  return args.replaceAll(/[^*+{?]/g, "").length <= 1 && !/\)[*+{?]/.test(args);
+}
+
+/**
+ * Makes a time limit for pieces of work of one kind. It cuts work off in the middle, so the work
+ * must not leave anything half done. The returned function @throws RangeError when a piece takes
+ * too long or too many before it did; and what the work throws.
+ */
+function createTimeLimit(limitMs: number): <T>(work: () => T) => T {
+  let weight = 0;
+  return (work) => {
+    weight = Math.max(0, weight - 1);
+    if (weight > weightMax - slowWeighs)
+      throw new RangeError("it took too long several times, and is left out for a while");
+    let result: { readonly of: ReturnType<typeof work> } | undefined;
+    context["work"] = () => {
+      result = { of: work() };
+    };
+    try {
+      script.runInContext(context, { timeout: limitMs });
+    } catch (error) {
+      if (!isTimeout(error)) throw error;
+      weight += slowWeighs;
+    } finally {
+      context["work"] = undefined;
+    }
+    if (result === undefined) throw new RangeError(`it took longer than ${limitMs} ms`);
+    return result.of;
+  };
+}
+
+function isTimeout(error: unknown): boolean {
+  return (
+    typeof error === "object" && error !== null && "code" in error && error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
+  );
 }

@@ -1,6 +1,6 @@
-// What is true of any JSON value, whoever sent it.
+// What is true of any JSON value.
 
-/** A JSON object with fields that nobody has checked yet. */
+/** A JSON object with unchecked fields. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Tells a JSON object from an array, null and the simple values. */

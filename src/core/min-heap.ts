@@ -1,5 +1,5 @@
-// A binary heap: hands out what is smallest first. Used by simulate/ for events in the order of their times.
-// Never compares anything but the number and, where numbers are equal, the order of arrival.
+// A binary heap. simulate/ takes events out of it in the order of their times. Compares the rank,
+// then the order of arrival.
 
 interface Node<Item> {
   readonly rank: number;
@@ -7,7 +7,7 @@ interface Node<Item> {
   readonly item: Item;
 }
 
-/** Items by rank; equal ranks come out in the order in which they went in. */
+/** Items by rank; equal ranks in the order of arrival. */
 export class MinHeap<Item> {
   readonly #nodes: Node<Item>[] = [];
   #arrivals = 0;
@@ -32,7 +32,7 @@ export class MinHeap<Item> {
     this.#nodes[index] = node;
   }
 
-  /** Takes the item of the smallest rank out; undefined when empty. */
+  /** Removes and returns the item of the smallest rank; undefined when empty. */
   pop(): Item | undefined {
     const first = this.#nodes[0];
     const last = this.#nodes.pop();

@@ -1,4 +1,5 @@
-// "Did you mean": what a mistyped word was probably meant to be. Used wherever people write names: policies, options, operations.
+// "Did you mean": the likely meaning of a mistyped name. Used for policies, options, operations,
+// zones.
 import leven from "leven";
 
 const wordCharactersMax = 64;
@@ -18,4 +19,31 @@ export function nearestWord(mistyped: string, allowed: Iterable<string>): string
     }
   }
   return best;
+}
+
+/** Advice for an unknown time zone: the likely one, or how zones are named. */
+export function zoneHint(mistyped: string): string {
+  const near = nearestZone(mistyped);
+  return near === undefined
+    ? "write its English name in the tz database, such as Europe/Vienna"
+    : `did you mean ${near}?`;
+}
+
+/**
+ * The one zone with almost this city, in the written region where it exists. A far city is worse
+ * than none: Europe/Wien is not Europe/Kiev.
+ */
+function nearestZone(mistyped: string): string | undefined {
+  if (mistyped.length > wordCharactersMax) return undefined;
+  const parts = mistyped.trim().toLowerCase().replaceAll(" ", "_").split("/");
+  const [region, city = ""] = [parts[0], parts.at(-1)];
+  const all = Intl.supportedValuesOf("timeZone");
+  const inRegion = all.filter((zone) => zone.toLowerCase().startsWith(`${region}/`));
+  const distanceMax = city.length < 4 ? 0 : city.length < 8 ? 1 : 2;
+  const near = (inRegion.length > 0 ? inRegion : all)
+    .map((zone) => ({ zone, distance: leven(city, zone.slice(zone.lastIndexOf("/") + 1).toLowerCase()) }))
+    .filter(({ distance }) => distance <= distanceMax)
+    .sort((a, b) => a.distance - b.distance);
+  const [best, second] = near;
+  return best?.distance === second?.distance ? undefined : best?.zone;
 }

@@ -1,10 +1,25 @@
-// What a service sends as a name, made fit for an outcome, a notice or a terminal. Pure. Called by work/judge-list.ts and telling/item-notices.ts.
+// Makes texts fit for an outcome, a notice or a terminal: one line, no secrets, limited length.
+// Pure.
 import { withoutSecrets } from "./secrets.ts";
 
-/** The text on one line, without known secrets and control characters, cut to so many characters. */
+const namesShownMax = 20;
+
+/**
+ * Puts a text on one line, without known secrets and control characters, cut to `charactersMax`.
+ */
 export function toPlainText(text: string, charactersMax: number): string {
-  return withoutSecrets(text)
-    .replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ")
-    .slice(0, charactersMax)
-    .toWellFormed();
+  return cutText(withoutSecrets(text).replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " "), charactersMax);
+}
+
+/** Cuts a text to `charactersMax`; a cut one ends with "…". */
+export function cutText(text: string, charactersMax: number): string {
+  const shown = text.length > charactersMax ? `${text.slice(0, charactersMax - 1)}…` : text;
+  return shown.toWellFormed();
+}
+
+/** Lists the first 20 names: `a, b and 180 more`. `all`: what shows the rest, such as `--json`. */
+export function someNames(names: readonly string[], all?: string): string {
+  const shown = names.slice(0, namesShownMax).join(", ");
+  if (names.length <= namesShownMax) return shown;
+  return `${shown} and ${names.length - namesShownMax} more${all === undefined ? "" : ` (${all} shows all)`}`;
 }

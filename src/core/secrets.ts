@@ -1,22 +1,33 @@
-// The last net under everything that Syncline prints: the secrets that this process knows, and how they are taken out of a text.
-// Whoever reads a secret notes it here; the log and the command line put every line through. Errors are built without secrets
-// in the first place, so nothing here is what keeps them out: it is for what nobody thought of, such as another's stack trace.
+// The last net under all that Syncline prints: takes the secrets of this process out of a text.
+// Every reader of a secret notes it here; the log and the command line filter every line. Errors
+// are built without secrets in the first place: this net is for the unforeseen, such as a library's
+// stack trace.
 
-const secretLengthMin = 8;
+/** Shorter secrets may be words: they stay in the output. */
+export const notedLengthMin = 8;
+
 const secretsMax = 500;
-/** A piece of a secret that is cut off shows more than a word might, from here on. */
+/** A beginning of a secret from this length on is more than a word. */
 const beginningMin = 16;
 const mark = "[…]";
 
-/** How long a secret is remembered: what is read again and again until newer ones push it out, what is read once at the start for good. */
+/**
+ * How long a secret is remembered. `passing`: read again and again, until newer ones push it out.
+ * `lasting`: read once at the start, for good.
+ */
 type SecretLife = "passing" | "lasting";
 
-/** Known values, the oldest first. Rotated ones stay for a while: a line about an old token may come late. */
+/**
+ * Known secrets, oldest first. Rotated ones stay for a while: a line about an old token may come
+ * late.
+ */
 const known: Readonly<Record<SecretLife, Set<string>>> = { passing: new Set(), lasting: new Set() };
-/** The same, the longest first: a secret that begins with another one must not lose its beginning only. */
+/** The same, longest first: a secret that begins with another one must go as a whole. */
 let longestFirst: readonly string[] = [];
 
-/** Remembers a secret of this process: it is taken out of every later line. Shorter than 8 characters it is left alone, being also a word. */
+/**
+ * Notes a secret: it is taken out of every later line. One shorter than 8 characters is left alone.
+ */
 export function noteSecret(secret: string, life: SecretLife = "passing"): void {
   const texts = known[life];
   for (const form of new Set([
@@ -24,7 +35,7 @@ export function noteSecret(secret: string, life: SecretLife = "passing"): void {
     encodeURIComponent(secret.toWellFormed()),
     JSON.stringify(secret).slice(1, -1),
   ])) {
-    if (form.length < secretLengthMin) continue;
+    if (form.length < notedLengthMin) continue;
     // Seen again, it counts as new.
     texts.delete(form);
     texts.add(form);
@@ -36,29 +47,35 @@ export function noteSecret(secret: string, life: SecretLife = "passing"): void {
   longestFirst = [...known.passing, ...known.lasting].sort((a, b) => b.length - a.length);
 }
 
-/** Remembers the password of a URL for good, in the form it has there and decoded; also of a URL that is wrong, as one with a bare `/` in it. */
+/**
+ * Notes the password of a URL for good, as written and decoded; also of a malformed URL, such as
+ * one with a bare `/` in it.
+ */
 export function noteUrlPassword(url: string): void {
-  // Up to the last @: in a wrong one all the rest may be the password.
+  // Up to the last @: in a malformed URL all the rest may be the password.
   const userInfo = /^[a-z][a-z0-9+.-]*:\/\/(.*)@/is.exec(url)?.[1] ?? "";
   const password = userInfo.includes(":") ? userInfo.slice(userInfo.indexOf(":") + 1) : "";
   noteSecret(password, "lasting");
   try {
     noteSecret(decodeURIComponent(password), "lasting");
   } catch {
-    // A stray percent sign: then the password is what stands there.
+    // A stray percent sign: the password is what stands there.
   }
 }
 
-/** Takes the noted secrets out of a text; everything else stays as it is. For results, which are data. */
+/** Takes noted secrets out of a text and leaves all else. For results, which are data. */
 export function withoutKnownSecrets(text: string): string {
   let result = text;
   for (const secret of longestFirst) if (result.includes(secret)) result = result.replaceAll(secret, mark);
   return result;
 }
 
-/** Takes out what looks like a secret whoever it belongs to: bearer and basic credentials, JWTs, private keys, signing secrets of webhooks, what URLs carry besides host and path. */
+/**
+ * Takes out what looks like a secret: bearer and basic credentials, JWTs, private keys, signing
+ * secrets of webhooks, and user, password and query of URLs.
+ */
 export function withoutSecretShapes(text: string): string {
-  // One look spares most texts the six below: each of these shapes has one of these signs.
+  // One test spares most texts the six below: each shape has one of these signs.
   if (!/bearer|basic|eyJ|-----BEGIN|whsec_|:\/\//i.test(text)) return text;
   return text
     .replaceAll(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{16,}/gi, `$1 ${mark}`)
@@ -69,12 +86,15 @@ export function withoutSecretShapes(text: string): string {
     .replaceAll(/(https?:\/\/[^\s?"'<>]*)\?[^\s"'<>]*/gi, `$1?${mark}`);
 }
 
-/** Takes noted secrets and what looks like one out of a text. For what is said about things: logs, errors, notes. */
+/** Takes out noted secrets and what looks like one. For texts about things: logs, errors, notes. */
 export function withoutSecrets(text: string): string {
   return withoutSecretShapes(withoutKnownSecrets(text));
 }
 
-/** As withoutSecrets, and without the beginnings of noted secrets: whoever prints what it sends cuts it off somewhere. For what others print. */
+/**
+ * As `withoutSecrets`, and takes out beginnings of noted secrets: another program may print what we
+ * sent it, cut off somewhere.
+ */
 export function withoutCutSecrets(text: string): string {
   let result = withoutSecrets(text);
   for (const secret of longestFirst) {

@@ -1,8 +1,8 @@
-// How a name that the service gave is shown to people: in outcomes and by commands. Pure.
+// Shows a name of the service to people: in outcomes and by commands. Pure.
 
 const shownMax = 100;
 
-/** A name as it is shown: quoted, so that blanks and odd characters are seen, and not too long. */
+/** Quotes a name, so that blanks and odd characters are visible, and cuts a long one. */
 export function showName(name: string | null | undefined): string {
   if (name === undefined || name === null) return "no name";
   const whole = JSON.stringify(name.slice(0, shownMax));

@@ -1,4 +1,5 @@
-// Hashes that are the same on every replica, machine and version: task ids, fingerprints and spread rest on them.
+// Hashes that are the same on every replica, machine and version: for task ids, fingerprints and
+// spread.
 import { hash } from "node:crypto";
 import { isJsonObject } from "./json.ts";
 
@@ -7,11 +8,14 @@ export function hashText(text: string, length = 16): string {
   return hash("sha256", text, "hex").slice(0, length);
 }
 
-/** Names of fields as JSON texts: the same few come a million times over. */
+/** A cache of field names as JSON: the same few names come a million times. */
 const namesInJson = new Map<string, string>();
 const namesMax = 1_000;
 
-/** Writes a JSON value with sorted keys, so that equal values give equal texts. Nesting beyond 64 levels is cut. */
+/**
+ * Writes a JSON value with sorted keys, so that equal values give equal texts. Cuts below 64
+ * levels.
+ */
 export function canonicalJson(value: unknown, depth = 0): string {
   if (depth > 64) return '"…"';
   if (typeof value === "string") return JSON.stringify(value);

@@ -1,4 +1,5 @@
-// The version of this Syncline, for `--version` and the metrics. A test holds it against package.json.
+// The version of this Syncline, for `--version` and the metrics. A test compares it with
+// package.json.
 
 /** As in package.json. */
 export const version = "0.1.0";

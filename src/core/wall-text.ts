@@ -1,10 +1,11 @@
-// A date and time as a clock on the wall shows it, in text: `2026-12-01T06:00`. Called by config/ for `once` and by schedule/. Pure.
+// Wall-clock times in text, without a zone: `2026-12-01T06:00`. Used by config/ for `once` and by
+// schedule/. Pure.
 
 const wallPattern = /^(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2})(?::(\d{2}))?$/;
 
 /**
- * Reads `2026-12-01T06:00` (or with a blank, or seconds) as the UTC instant that shows the same, ms; undefined when it is no such
- * text or no such date. A leap second is none.
+ * Reads `2026-12-01T06:00` (or with a blank, or seconds) as the UTC instant of the same text, ms;
+ * undefined for another text, a wrong date or a leap second.
  */
 export function parseWallText(text: string): number | undefined {
   const match = wallPattern.exec(text);

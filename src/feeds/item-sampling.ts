@@ -1,16 +1,17 @@
-// How many lines about single items a feed may write: 20 a minute, however many appear. Made by app.ts, one a process, asked by
-// walk-feed.ts. Counts are never sampled: `feed.walked` and the metrics have all of them.
-import { type Feed, feedId } from "../tasks/feed.ts";
+// Limits log lines about single items to 20 a minute and feed. Counts are never sampled:
+// `feed.walked` and the metrics have all of them. One a process, made by app.ts, used by
+// walk-feed.ts.
+import { type Feed, feedId } from "../model/feed.ts";
 
 const linesMax = 20;
 const windowMs = 60_000;
 const feedsMax = 1_000;
 
-/** Keeps count of the lines of each feed. */
+/** Counts the lines of each feed. */
 export class ItemSampling {
   readonly #windows = new Map<string, { readonly sinceMs: number; lines: number }>();
 
-  /** Takes one line of a feed's minute; false when there is none left. */
+  /** Takes one line of a feed's minute; false when none is left. */
   take(feed: Feed, nowMs: number): boolean {
     const id = feedId(feed);
     let window = this.#windows.get(id);

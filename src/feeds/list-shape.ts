@@ -1,5 +1,5 @@
-// The shape of a list: the names and types of its items' fields, small enough to keep with what is known of a feed. Pure.
-// Called by walk-feed.ts, which says once when a service begins to send something else, and by discover for its fingerprint.
+// The shape of a list: the names and types of its items' fields, small enough to store.
+// walk-feed.ts logs once when a service sends other fields; discover prints its fingerprint. Pure.
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
 import { hashText } from "../core/stable-hash.ts";
@@ -7,21 +7,21 @@ import { hashText } from "../core/stable-hash.ts";
 const fieldSchema = z.object({
   name: z.string(),
   types: z.array(z.string()),
-  /** Stood in each of the items looked at, which were many enough to say so. */
+  /** True when each examined item had it, and there were enough items. */
   always: z.boolean(),
 });
 
 const shapeSchema = z.object({ v: z.literal(1), fields: z.array(fieldSchema) });
 
-/** The fields by name, each with its JSON types (null is none) and whether it was always there. */
+/** The fields by name, each with its JSON types (without null) and whether it was always there. */
 export type ListShape = Readonly<z.infer<typeof shapeSchema>>;
 
 const fieldsMax = 200;
 const nameLengthMax = 200;
-/** So many items must lack a field, or have it, before that says anything. */
+/** How many items must have or lack a field before that counts. */
 const itemsForSure = 20;
 
-/** The shape of these items; looks at their own fields only. */
+/** The shape of these items, by their top-level fields. */
 export function shapeOf(items: readonly unknown[]): ListShape {
   const fields = new Map<string, { types: Set<string>; seen: number }>();
   for (const item of items) {
@@ -41,12 +41,12 @@ export function shapeOf(items: readonly unknown[]): ListShape {
   return { v: 1, fields: named };
 }
 
-/** Twelve hex digits: the same for the same names and types. */
+/** Twelve hex digits, the same for the same names and types. */
 export function shapeFingerprint(shape: ListShape): string {
   return hashText(JSON.stringify(shape.fields.map(({ name, types }) => [name, types])), 12);
 }
 
-/** What is new in a shape, and all that is known now. Each change is told once: what was seen before is never news again. */
+/** What is new in a shape, and the merged shape. Each change is reported once. */
 export function compareShapes(
   known: ListShape | undefined,
   seen: ListShape,
@@ -61,7 +61,7 @@ export function compareShapes(
     const is = now.get(name);
     if (is === undefined && was.always && isEnough) changes.push(`${name} is gone`);
     const added = (is?.types ?? []).filter((type) => !was.types.includes(type));
-    // A field that was null so far shows only now what it is.
+    // A field that was always null shows its type only now: not new.
     if (added.length > 0 && was.types.length > 0)
       changes.push(`${name} was ${was.types.join(" or ")}, now also ${added.join(" and ")}`);
     fields.push({
@@ -78,12 +78,12 @@ export function compareShapes(
   return { changes, shape: { v: 1, fields } };
 }
 
-/** A map, since a service may name a field `constructor`. */
+/** A map, since a service may have a field named `constructor`. */
 function byName(shape: ListShape): Map<string, z.infer<typeof fieldSchema>> {
   return new Map(shape.fields.map((field) => [field.name, field]));
 }
 
-/** Reads a shape from Redis; what this version cannot read counts as nothing. */
+/** Parses a stored shape; one that this version cannot read counts as none. */
 export function readShape(text: string | undefined): ListShape | undefined {
   if (text === undefined) return undefined;
   try {

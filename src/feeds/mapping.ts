@@ -1,29 +1,30 @@
-// From an item as the service sent it to the facts that Syncline keeps. Pure, except for counting what a mapping could not read.
-// Nothing about the fields of activities and conflicts is known (service-interface §2, Gaps): the operator's mapping says it.
+// Maps an item of the service to the facts that Syncline keeps. The fields of activities and
+// conflicts are not documented (service-interface §2, Gaps): the operator's mapping names them.
+// Pure, except for counting failures.
 import type { ItemMapping, ServiceSettings } from "../config/policy-set.ts";
 import { type Expression, firstLine, parseExpression } from "../core/expression.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
-import type { ItemFacts } from "../tasks/feed.ts";
+import type { ItemFacts } from "../model/feed.ts";
 
 /** Reads items of one list. */
 export interface ItemReader {
-  /** The facts of one item; undefined where the mapping says nothing or could not be read. */
+  /** The facts of one item; undefined where the mapping has no expression, or it failed. */
   readonly read: (item: unknown) => ItemFacts;
-  /** Which facts the mapping can give at all. */
+  /** Which facts the mapping can give. */
   readonly knows: (fact: keyof ItemMapping) => boolean;
-  /** How many expressions failed so far, the last message, and the item that it was about. */
+  /** How many expressions failed so far, the last message, and its item. */
   readonly failures: () => MappingFailures;
 }
 
-/** What a mapping could not read. `item`: its id, or `#` and a hash where it has none. */
+/** Failures of a mapping. `item`: its id, or `#` and a hash where it has none. */
 export interface MappingFailures {
   readonly count: number;
   readonly last: string;
   readonly item: string;
 }
 
-/** The key of each list's entities, and what people call them, where the interface names it. Source: service-interface §2 */
+/** The documented key of each list's entities, and their names. Source: service-interface §2 */
 const documented: Readonly<Partial<Record<ListName, ItemMapping>>> = {
   approvals: { id: "item.approvalId", label: 'item.?itemName.orValue("")' },
   triggers: { id: "item.triggerId" },
@@ -31,14 +32,17 @@ const documented: Readonly<Partial<Record<ListName, ItemMapping>>> = {
   masks: { id: "item.maskId", label: 'item.?name.orValue("")' },
 };
 
-/** From 1973 to 5138, whether in seconds or in milliseconds: the two ranges do not meet. */
+/** From 1973 to 5138, in seconds or in milliseconds: the two ranges do not overlap. */
 const secondsMin = 1e8;
 const millisecondsMin = 1e11;
 const millisecondsMax = 1e14;
 
 const facts = ["id", "syncJobId", "startedAt", "finished", "succeeded", "label"] as const;
 
-/** Makes the reader of a list's items. Without a mapped or documented id, an item is known by a hash of its content. */
+/**
+ * Makes the reader of a list's items. Without a mapped or documented id, a hash of its content
+ * identifies an item.
+ */
 export function createItemReader(list: ListName, mapping: ItemMapping = {}): ItemReader {
   const texts: ItemMapping = { ...documented[list], ...mapping };
   const expressions = new Map<keyof ItemMapping, Expression>();
@@ -56,7 +60,7 @@ export function createItemReader(list: ListName, mapping: ItemMapping = {}): Ite
     };
     try {
       const value = expressions.get(fact)?.evaluate({ item });
-      // An empty text is a field that nobody filled in.
+      // An empty text counts as a missing value.
       const isWrong = value !== undefined && value !== "" && !wanted[fact].fits(value);
       if (isWrong) note(tellKind(fact, value));
       return value;
@@ -87,7 +91,10 @@ export function createItemReader(list: ListName, mapping: ItemMapping = {}): Ite
   };
 }
 
-/** What each fact must be; null says that an item has none, but every item needs an id and is finished or not. */
+/**
+ * The type of each fact. Null means that an item has none, but every item needs an id, and is
+ * finished or not.
+ */
 const wanted: Readonly<
   Record<keyof ItemMapping, { readonly what: string; readonly fits: (value: unknown) => boolean }>
 > = {
@@ -102,11 +109,11 @@ const wanted: Readonly<
   label: { what: "a text or a number", fits: (value) => value === null || toText(value) !== undefined },
 };
 
-/** By what a sync job shows that it is active. */
+/** How a sync job shows that it is active. */
 export interface ActiveSign {
-  /** The properties to ask for; none: those that come unasked. */
+  /** The properties to select; none: the default ones. */
   readonly select: readonly string[];
-  /** Whether a sync job is active; else why that cannot be told, in one line. */
+  /** Whether a sync job is active, or why that cannot be told, in one line. */
   readonly read: (syncJob: unknown) => { readonly active: boolean } | { readonly wrong: string };
 }
 
@@ -125,7 +132,10 @@ export function createActiveSign({ active: text, select }: NonNullable<ServiceSe
   return { select, read };
 }
 
-/** Says in one line why an expression does not give this fact for an item, or nothing when it does. The item's values are not named. */
+/**
+ * Why an expression does not give this fact for an item, in one line without the item's values;
+ * undefined when it does.
+ */
 export function checkOnItem(fact: keyof ItemMapping, text: string, item: unknown): string | undefined {
   let value: unknown;
   try {
@@ -155,7 +165,10 @@ function toText(value: unknown): string | undefined {
   return undefined;
 }
 
-/** An instant: a CEL timestamp, an ISO 8601 text with its zone, or seconds or milliseconds since 1970. A text without a zone is none. */
+/**
+ * An instant: a CEL timestamp, an ISO 8601 text with a zone, or seconds or milliseconds since 1970.
+ * A text without a zone is none.
+ */
 function toInstantMs(value: unknown): number | undefined {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? undefined : value.getTime();
   if (typeof value === "string")

@@ -1,8 +1,8 @@
-// How often a feed is walked: fast while something happens or somebody new waits, slower when not. Pure.
+// How often a feed is walked: fast after something new or a new follower, slower when quiet. Pure.
 
 /** The limits of the pace, in milliseconds. */
 export interface FeedPace {
-  /** The shortest time between two walks of one feed, whoever asks. */
+  /** The shortest time between two walks of one feed, however many runs wait. */
   readonly gapMs: number;
   /** The wait after something new. */
   readonly fastestMs: number;
@@ -10,23 +10,29 @@ export interface FeedPace {
   readonly slowestMs: number;
 }
 
-/** The pace unless said otherwise. */
+/** The default pace. */
 export const defaultPace: FeedPace = { gapMs: 1_000, fastestMs: 5_000, slowestMs: 60_000 };
 
-/** A walk takes at most this part of the time: a long list is not read without end. */
+/** Walks take at most one fifth of the time, so that a long list is not read without pause. */
 const walkShare = 5;
 
-/** The earliest time for a walk after the last one ended, whoever asks. */
+/** The shortest wait after a walk. */
 export function walkGapMs(pace: FeedPace, lastWalkMs: number): number {
   return Math.max(pace.gapMs, walkShare * lastWalkMs);
 }
 
-/** The wait until the next walk: fastest after something new or somebody new, growing with the quiet to the slowest. */
+/**
+ * The wait until the next walk: the fastest after something new or a new follower, growing to the
+ * slowest.
+ */
 export function walkPaceMs(pace: FeedPace, quietForMs: number, lastWalkMs: number): number {
   return Math.min(pace.slowestMs, Math.max(pace.fastestMs, quietForMs / 4, walkShare * lastWalkMs));
 }
 
-/** How old a run is before its approvals are read: none can block it sooner than `blockedAfter`, and most runs are over by then. */
+/**
+ * How old a run is before its approvals are read: none can block it before `blockedAfter`, and most
+ * runs are over by then.
+ */
 export function approvalsAfterMs(blockedAfterMs: number): number {
   return blockedAfterMs / 5;
 }

@@ -1,27 +1,27 @@
-// What a poll expects of its list, parsed: which of it must be read, and whether it looks back at the last poll. Pure.
-// Called by work/poll.ts, and by simulate/, which must know what a poll costs.
+// A poll's expectation, parsed: what must be read, and whether it needs the last poll. Used by
+// tasks/poll.ts, and by simulate/ to know a poll's cost. Pure.
 import type { PollAction } from "../config/policy-set.ts";
 import { type Expression, parseExpression } from "../core/expression.ts";
 
 /** A poll's two expressions and what they need. */
 export interface PollExpectation {
-  /** Over the list; undefined: whatever `offending` says, or nothing. */
+  /** Over the list; undefined: only `offending` counts, or nothing. */
   readonly expect: Expression | undefined;
   /** Over one item: true for one that offends. */
   readonly offending: Expression | undefined;
   /** The items must be read, not only their number. */
   readonly readsItems: boolean;
-  /** What the last poll saw must be known: the expectation speaks of `new` or `modified`. */
+  /** The expectation uses `new` or `modified`, so the last poll's items must be known. */
   readonly seesNew: boolean;
-  /** It is about what happened since the last poll, so each time that it does not hold is news. */
+  /** It is about changes since the last poll, so each failure is news. */
   readonly looksBack: boolean;
-  /** What may offend is only what is new or modified: it speaks of that and not of `items`. */
+  /** Only new or modified items can offend: the expectation uses those and not `items`. */
   readonly blamesNew: boolean;
 }
 
 /**
  * Parses a poll's expectation.
- * @throws RangeError when an expression is wrong; the loader has refused such a file.
+ * @throws RangeError when an expression is invalid; the loader has refused such a file.
  */
 export function parseExpectation({ expect, offending }: Pick<PollAction, "expect" | "offending">): PollExpectation {
   const list = expect === undefined ? undefined : parseExpression(expect, "list");

@@ -1,10 +1,11 @@
-// A list of the service, or what a poll has just read of it, as the reading strategies see it. Made once a walk by walk-feed.ts.
+// A list of the service as the walking strategies see it; its pages may come from a poll. Made once
+// a walk by walk-feed.ts.
 import { nextTurn } from "../core/clock.ts";
+import type { Feed, ItemFacts } from "../model/feed.ts";
 import type { SyncService } from "../service/client.ts";
 import type { Page } from "../service/pages.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { Feed, ItemFacts } from "../tasks/feed.ts";
 import type { ItemReader } from "./mapping.ts";
 import { operationOf } from "./service-lists.ts";
 import { LinkExpired, type ListPage, type PagedList } from "./strategy/abstract-list.ts";
@@ -13,23 +14,26 @@ import { LinkExpired, type ListPage, type PagedList } from "./strategy/abstract-
 const walkItemsMax = 2_000_000;
 const walkPagesMax = 100_000;
 
-/** What a service's list is read with. */
+/** How a service's list is read. */
 export interface ServiceListParts {
   readonly service: SyncService;
   readonly reader: ItemReader;
   readonly signal: AbortSignal;
-  /** Told of each page's items as the service sent them. */
+  /** Called with each page's items as the service sent them. */
   readonly onItems?: (items: readonly unknown[]) => void;
-  /** What a poll has read already: then nothing is asked for but the count. */
+  /** Pages that a poll has just read: then only the count is requested. */
   readonly given?: readonly GivenPage[] | undefined;
 }
 
-/** A page that somebody else has read. */
+/** A page that a poll has read. */
 export interface GivenPage extends Pick<Page<unknown>, "items" | "url"> {
   readonly nextLink?: string;
 }
 
-/** The service's list, mapped item by item. Its pages throw what SyncService throws, and LinkExpired. */
+/**
+ * The service's list, mapped item by item. Its pages throw what SyncService throws, and
+ * LinkExpired.
+ */
 export function serviceList(feed: Feed, parts: ServiceListParts): PagedList {
   const { service, reader, signal, onItems, given } = parts;
   const operation = operationOf[feed.list];
@@ -37,17 +41,34 @@ export function serviceList(feed: Feed, parts: ServiceListParts): PagedList {
   const limits = { signal, itemsMax: walkItemsMax, pagesMax: walkPagesMax };
   async function* pages(from: string | undefined, readAhead: boolean): AsyncGenerator<ListPage, void, void> {
     const asked = service.pages(operation, query, { ...limits, from });
+    let isBegun = false;
     try {
-      // The next request is on its way before this page is mapped: the service's time and ours overlap.
+      // Requests the next page before this one is mapped, so that the two overlap.
       for await (const page of readAhead ? oneAhead(asked) : asked) {
+        isBegun = true;
         onItems?.(page.items);
         yield toPage(page, reader);
       }
     } catch (error) {
-      if (error instanceof ServiceError && error.reason === "expired")
+      // A stored link that must not be followed any more counts as expired: the service has moved.
+      const isAtLink = from !== undefined && !isBegun && error instanceof ServiceError;
+      const isOutdated = isAtLink && (error.kind === "paging" || (isRefusal(error) && (await isFirstPageGood())));
+      if (isOutdated || (error instanceof ServiceError && error.reason === "expired"))
         throw new LinkExpired(error.message, { cause: error });
       throw error;
     }
+  }
+  /**
+   * A service may answer an old link with any error, for ever. If the first page is good, the link
+   * is expired.
+   */
+  async function isFirstPageGood(): Promise<boolean> {
+    try {
+      for await (const _ of service.pages(operation, query, { signal, pagesMax: 1 })) return true;
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+    }
+    return false;
   }
   async function* givenPages(from: string | undefined): AsyncGenerator<ListPage, void, void> {
     const first = from === undefined ? 0 : (given ?? []).findIndex(({ url }) => url === from);
@@ -55,7 +76,7 @@ export function serviceList(feed: Feed, parts: ServiceListParts): PagedList {
     for (const page of (given ?? []).slice(first)) {
       onItems?.(page.items);
       yield toPage({ nextLink: undefined, ...page }, reader);
-      // A list of thousands does not hold everything else up.
+      // Mapping a list of thousands must not block other work.
       await nextTurn();
     }
   }
@@ -65,7 +86,12 @@ export function serviceList(feed: Feed, parts: ServiceListParts): PagedList {
   };
 }
 
-/** A service that cannot count costs a little certainty, not the walk. */
+/** Whether an answer refuses this page, rather than all requests. */
+function isRefusal({ kind }: ServiceError): boolean {
+  return kind === "server" || kind === "contract" || kind === "forbidden";
+}
+
+/** Without a count the walk goes on, with less certainty. */
 function noCount(error: unknown): undefined {
   if (!(error instanceof ServiceError) || error.kind === "cancelled") throw error;
   return undefined;
@@ -78,7 +104,7 @@ function toPage(
   return { items: items.map((item): ItemFacts => reader.read(item)), url, nextLink };
 }
 
-/** Asks for the next page while the present one is worked on. */
+/** Requests the next page while the current one is processed. */
 async function* oneAhead<P>(pages: AsyncGenerator<P, void, void>): AsyncGenerator<P, void, void> {
   let coming = pages.next();
   try {
@@ -86,9 +112,10 @@ async function* oneAhead<P>(pages: AsyncGenerator<P, void, void>): AsyncGenerato
       const { done, value } = await coming;
       if (done === true) return;
       coming = pages.next();
-      // It is awaited in the next round; until then a failure of it is not nobody's.
+      // It is awaited in the next round; until then its failure must not be an unhandled rejection.
       coming.catch(() => {});
-      // Its request leaves in the next turns of the event loop; the work on this page would hold it up.
+      // The request is sent in the next turns of the event loop; processing this page would delay
+      // it.
       await nextTurn();
       yield value;
     }

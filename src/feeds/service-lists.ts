@@ -1,4 +1,4 @@
-// Which operation of the service reads which list. The one place that knows both names.
+// Maps each list to the service's operation that reads it.
 
 import type { ListName } from "../core/list-name.ts";
 import type { ListOperation } from "../service/operations.ts";

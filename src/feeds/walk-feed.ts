@@ -1,60 +1,75 @@
-// The reader of a feed: reads what is new of one list (strategy/), writes it into the feed book, and sleeps until the next
-// walk while anybody waits. What a poll has just read whole is walked instead of the service, also when nobody waits. There is one per feed, since the walk has one name in the queue. It never decides what
-// a run's outcome is.
+// Walks a feed: finds new items of one list (strategy/), stores them in the FeedStore, and sleeps
+// until the next walk while runs wait. If a poll has just fetched the whole list, its pages are
+// reused. The queue's job name makes the walk unique. Never decides a run's outcome.
 import type { EventLog } from "../core/event-log.ts";
 import { firstLine } from "../core/expression.ts";
-import type { Hold } from "../core/gate.ts";
+import type { Denied } from "../core/limiter.ts";
+import { credentialIn } from "../core/link-credential.ts";
+import { dearReasons, type Feed, type FeedWalk, type ItemFacts } from "../model/feed.ts";
+import { done, snooze, type Verdict } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
+import { factsOf } from "../service/operations.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { EndedWalk, FeedPage, FeedStatus } from "../store/feed-book.ts";
+import type { SeenItem } from "../store/feed-mirror.ts";
+import { dearWalksMin, type EndedWalk, type FeedPage, type FeedStatus } from "../store/feed-store.ts";
 import type { Novelty } from "../store/known-items.ts";
-import type { SeenItem } from "../store/seen-item.ts";
-import type { Feed, FeedWalk, ItemFacts } from "../tasks/feed.ts";
-import { done, snooze, type Verdict } from "../tasks/verdict.ts";
 import { announceNew, type ItemAnnouncer } from "./announce-items.ts";
-import { beginCensus, type RunningCensus, readWholeMax } from "./census.ts";
 import { ItemSampling } from "./item-sampling.ts";
-import { withoutCredentials } from "./kept-links.ts";
 import { compareShapes, readShape, shapeOf } from "./list-shape.ts";
+import { beginTotals, type RunningTotals, readWholeMax } from "./list-totals.ts";
 import type { ItemReader, MappingFailures } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
 import { type GivenPage, serviceList } from "./service-list.ts";
+import { operationOf } from "./service-lists.ts";
 import { LinkExpired, type PagedList } from "./strategy/abstract-list.ts";
-import { defaultLimits, type ListKnowledge, readKnowledge, type StrategyLimits } from "./strategy/knowledge.ts";
-import { walkList } from "./strategy/walk.ts";
+import {
+  defaultLimits,
+  type ListKnowledge,
+  readKnowledge,
+  type StrategyLimits,
+  type UnderwayWalk,
+} from "./strategy/knowledge.ts";
+import { type WalkReport, walkList } from "./strategy/walk.ts";
+import { freshWalk } from "./strategy/whole-walk.ts";
 
-/** What the reader needs of the feed book (store/feed-book.ts). */
+/** How much of a parameter's name is kept for the log. */
+const nameMax = 40;
+
+/** What the walk needs of the FeedStore (store/feed-store.ts). */
 interface ReaderBook {
   takeIn(feed: Feed, status: FeedStatus, page: FeedPage): Promise<readonly Novelty[] | undefined>;
   keepKnowledge(feed: Feed, knowledge: string): Promise<void>;
   keepShape(feed: Feed, shape: string): Promise<void>;
   walked(feed: Feed, walk: EndedWalk): Promise<void>;
   failed(feed: Feed, failure: string): Promise<void>;
-  /** Notes that whatever was discovered so far has been logged. */
+  /** Notes that everything discovered so far has been published. */
   told(feed: Feed): Promise<void>;
   discoveredSince(feed: Feed, seq: number): Promise<readonly SeenItem[]>;
   status(feed: Feed): Promise<FeedStatus>;
   waiting(feed: Feed, nowMs: number): Promise<number>;
 }
 
-/** What the reader works with. `service` and `itemReader` answer undefined for a service that is no longer configured. */
+/**
+ * What the walk works with. `service` and `itemReader` return undefined for a service that is not
+ * configured any more.
+ */
 export interface WalkParts {
-  readonly book: ReaderBook;
+  readonly feeds: ReaderBook;
   readonly nowMs: () => Promise<number>;
   readonly service: (name: string) => SyncService | undefined;
-  /** What holds everything to a service back right now. */
-  readonly held: (service: string) => Promise<Hold | undefined>;
+  /** What blocks every request to a service right now. */
+  readonly deniedBy: (service: string) => Promise<Denied | undefined>;
   readonly itemReader: (feed: Feed) => ItemReader | undefined;
   readonly pace: FeedPace;
-  /** When lists are read whole all the same; the defaults unless set. */
+  /** When lists are read whole anyway; default: `defaultLimits`. */
   readonly limits?: StrategyLimits;
-  /** How many items are logged; unless set, each walk may log as many as one feed in a minute. */
+  /** Limits the log lines about items; default: one minute's lines for each walk. */
   readonly sampling?: ItemSampling;
-  /** What polls have read of a list; nothing unless set. */
+  /** Lists that polls have read; default: none. */
   readonly readings?: { newerThan(feed: Feed, atMs: number): Promise<GivenReading | undefined> };
-  /** Who wants new items beside the log; nobody unless set. */
+  /** The sinks that want new items; default: none. */
   readonly announcer?: ItemAnnouncer;
-  /** Whether starts wait for their turn at the service; none does unless set. */
+  /** Whether starts wait for the limiter of the service; default: never. */
   readonly startsWait?: (service: string) => Promise<boolean>;
   readonly log: EventLog;
 }
@@ -64,52 +79,52 @@ interface GivenReading {
   readonly pages: readonly GivenPage[] | undefined;
 }
 
-/** So many of its periods an audit may be late. */
+/** How many periods an audit may be late. */
 const auditPeriodsMax = 4;
 
-/** So many items of the last page are looked at for their shape. */
+/** How many items of the last page are examined for their shape. */
 const shapeItemsMax = 100;
 
-/** Does one walk of a feed, if it is time and anybody waits, and says when to call again. */
+/** Does one walk of a feed, if it is due and runs wait, and says when to call again. */
 export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSignal): Promise<Verdict> {
   const feed: Feed = { service: walk.service, repository: walk.repository, list: walk.list };
   const service = parts.service(feed.service);
   const reader = parts.itemReader(feed);
   const nowMs = await parts.nowMs();
   if (service === undefined || reader === undefined) return done;
-  const before = await parts.book.status(feed);
+  const before = await parts.feeds.status(feed);
   const given = await parts.readings?.newerThan(feed, before.walkEndedAtMs ?? 0);
-  const isAwaited = (await parts.book.waiting(feed, nowMs)) > 0;
+  const isAwaited = (await parts.feeds.waiting(feed, nowMs)) > 0;
   if (given === undefined && !isAwaited) return done;
   const lastWalkMs = before.walkTookMs ?? (before.walkEndedAtMs ?? 0) - (before.walkStartedAtMs ?? 0);
-  // After a failure whoever is in a hurry waits, too: a list that cannot be read is no better a moment later.
+  // After a failure urgent runs wait, too: the list is not readable a moment later.
   const earliestMs = Math.max(
     (before.walkEndedAtMs ?? 0) + walkGapMs(parts.pace, lastWalkMs),
     (before.failedAtMs ?? 0) + parts.pace.fastestMs,
   );
   if (given === undefined && nowMs < earliestMs) return snooze(earliestMs);
-  const hold = given === undefined ? await parts.held(feed.service) : undefined;
+  const hold = given === undefined ? await parts.deniedBy(feed.service) : undefined;
   if (hold !== undefined && hold.waitMs > 0) return snooze(nowMs + hold.waitMs);
   try {
     const startedAtMs = given?.beganAtMs ?? nowMs;
     await readList(feed, { ...parts, service, reader, before, startedAtMs, given: given?.pages }, signal);
   } catch (error) {
-    // A poll has read the list anew since a walk broke off: that one begins anew, too.
+    // A poll has read the list since a walk broke off: restart that walk.
     if (given !== undefined && error instanceof LinkExpired) return snooze(nowMs);
     const failure = error instanceof LinkExpired ? error.cause : error;
     if (!(failure instanceof ServiceError)) throw error;
     await announceNew(feed, before, parts);
-    // Nothing is wrong with the list: it is read on from where it stopped.
-    if (failure.kind === "throttled" || failure.kind === "cancelled" || signal.aborted) await parts.book.told(feed);
+    // Nothing is wrong with the list: the next walk continues where this one stopped.
+    if (failure.kind === "throttled" || failure.kind === "cancelled" || signal.aborted) await parts.feeds.told(feed);
     if (failure.kind === "throttled")
       return snooze((await parts.nowMs()) + (failure.retryAfterMs ?? parts.pace.fastestMs));
     if (failure.kind === "cancelled" || signal.aborted) return snooze(nowMs);
-    await parts.book.failed(feed, `${failure.kind}: ${firstLine(failure)}`);
+    await parts.feeds.failed(feed, `${failure.kind}: ${firstLine(failure)}`);
     parts.log.warn("feed.unreadable", { ...feed, kind: failure.kind, message: firstLine(failure) });
     return snooze(nowMs + Math.max(parts.pace.fastestMs, failure.retryAfterMs ?? 0));
   }
   if (!isAwaited) return done;
-  const after = await parts.book.status(feed);
+  const after = await parts.feeds.status(feed);
   const endedAtMs = after.walkEndedAtMs ?? nowMs;
   const quietForMs = endedAtMs - Math.max(after.grewAtMs ?? 0, after.wantedAtMs ?? 0);
   return snooze(endedAtMs + walkPaceMs(parts.pace, quietForMs, endedAtMs - nowMs));
@@ -124,25 +139,26 @@ interface Reading extends Omit<WalkParts, "service" | "itemReader"> {
 }
 
 async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Promise<void> {
-  const { reader, before, startedAtMs, book, log } = reading;
+  const { reader, before, startedAtMs, feeds: book, log } = reading;
   const isFirst = before.walks === 0;
-  const tellItem = createItemTeller(feed, reading);
+  const tellItem = createItemNotifier(feed, reading);
   const untold = await untoldItems(feed, reading);
   untold.forEach(tellItem);
   let fresh = untold.length;
-  const census = beginCensus(feed.list);
+  const totals = beginTotals(feed.list);
   const failedBefore = reader.failures();
   const takeIn = async (items: readonly ItemFacts[], sinceSeq: number, mustKnowFirst: boolean) => {
     const novelties = await book.takeIn(feed, before, { items, sinceSeq, mustKnowFirst });
-    if (novelties !== undefined) census?.add(items);
+    if (novelties !== undefined) totals?.add(items);
     const found = items.filter((_, index) => novelties?.[index] === "new");
     fresh += found.length;
-    // What a list holds when it is first read is no news.
+    // Items of the first walk were there already: not new.
     if (!isFirst) found.forEach(tellItem);
     return novelties;
   };
-  // Other versions kept links that open the list, or stand for such a one (store/shared-readings.ts): nobody can go on there.
-  const known = withoutCredentials(readKnowledge(before.knowledge));
+  // Never continue from a stored link with a credential (store/shared-readings.ts).
+  const listPath = factsOf(operationOf[feed.list]).path;
+  const known = withoutCredentials(readKnowledge(before.knowledge), listPath);
   let lastItems: readonly unknown[] = [];
   const onItems = (items: readonly unknown[]) => {
     if (items.length > 0) lastItems = items;
@@ -153,25 +169,80 @@ async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Prom
     seq: async () => before.seq,
     takeIn: async (items, sinceSeq) => (await takeIn(items, sinceSeq, false)) ?? [],
     takeInFrom: (items, sinceSeq) => takeIn(items, sinceSeq, true),
-    save: (knowledge) => book.keepKnowledge(feed, JSON.stringify(withoutCredentials(knowledge))),
+    save: (knowledge) => book.keepKnowledge(feed, JSON.stringify(withoutCredentials(knowledge, listPath))),
     nowMs: startedAtMs,
     limits: await limitsFor(feed, known, reading),
   });
   await watchShape(feed, reading, lastItems.slice(-shapeItemsMax));
   const whole = report.kind === "whole";
-  // A walk that went on where another one stopped has not seen the pages before.
+  // A walk that continued another one has not seen the pages before.
   const sawAll = whole && (known.underway === null || known.underway.next === null);
-  const counted = sawAll && census !== undefined ? await countOf(census, list) : undefined;
+  const { counted, uncounted } = sawAll && totals !== undefined ? await countOf(totals, list) : {};
+  if (uncounted !== undefined && uncounted !== known.uncounted) {
+    await book.keepKnowledge(feed, JSON.stringify(withoutCredentials({ ...report.known, uncounted }, listPath)));
+    if (uncounted !== null) log.warn("feed.not-counted", { ...feed, reason: uncounted });
+  }
   await announceNew(feed, before, reading);
-  await book.walked(feed, { startedAtMs, sinceMs: report.sinceMs, count: report.known.items, whole, census: counted });
+  const { because } = report;
+  await book.walked(feed, {
+    startedAtMs,
+    sinceMs: report.sinceMs,
+    count: report.known.items,
+    whole,
+    because,
+    totals: counted,
+  });
   if (fresh > 0)
     log.info("feed.walked", { ...feed, count: report.known.items, fresh, first: isFirst, how: report.kind });
-  if (report.demoted !== undefined) log.warn("feed.order-lost", { ...feed, order: known.order, why: report.demoted });
-  else if (report.known.order !== known.order) log.info("feed.order-found", { ...feed, order: report.known.order });
+  tellOrder(feed, reading, { known, report });
+  tellCost(feed, reading, report);
   tellFailures(feed, reading, { before: failedBefore, isNews: fresh > 0 });
 }
 
-/** An expression that fails on an item leaves that fact unknown and stops nothing. Told when there is something new, or another failure than before. */
+/** Logs a changed order, or a change in storing links. */
+function tellOrder(
+  feed: Feed,
+  { log }: Reading,
+  { known, report }: { readonly known: ListKnowledge; readonly report: WalkReport },
+): void {
+  const { path } = factsOf(operationOf[feed.list]);
+  const { notKept } = withoutCredentials(report.known, path);
+  if (notKept !== known.notKept) {
+    if (notKept !== null) log.warn("feed.links-not-kept", { ...feed, carries: notKept });
+    else log.info("feed.links-kept", { ...feed });
+  }
+  const { order } = report.known;
+  if (report.demoted !== undefined) log.warn("feed.order-lost", { ...feed, order: known.order, why: report.demoted });
+  else if (order === "scan" && known.order !== "scan")
+    log.warn("feed.order-lost", { ...feed, order: known.order, why: dearReasons["no-order"] });
+  else if (order !== known.order) log.info("feed.order-found", { ...feed, order, readFrom: readFrom(order, notKept) });
+}
+
+function readFrom(order: ListKnowledge["order"], notKept: string | null): string {
+  if (order === "head") return "front";
+  return order === "tail" && notKept === null ? "end" : "whole";
+}
+
+/**
+ * Logs a list that cost more than needed: the first, second, fourth, eighth … time in a row, and
+ * when the reason changes.
+ */
+function tellCost(feed: Feed, { before, log }: Reading, { because, known: { order, pages }, kind }: WalkReport): void {
+  const { dearWalks = 0, dearReason } = before;
+  const why = because === undefined ? undefined : dearReasons[because];
+  if (why !== undefined) {
+    const inARow = dearWalks + 1;
+    if (because === dearReason && !Number.isInteger(Math.log2(inARow))) return;
+    log.warn("feed.read-whole", { ...feed, reason: because, why, order, pages, inARow });
+  } else if (kind !== "whole" && dearWalks >= dearWalksMin) {
+    log.info("feed.read-in-part", { ...feed, order, after: dearWalks });
+  }
+}
+
+/**
+ * An expression that fails on an item leaves that fact unknown and stops nothing. Logged when an
+ * item is new, or the failure is another one.
+ */
 function tellFailures(
   feed: Feed,
   { reader, log }: Reading,
@@ -182,35 +253,53 @@ function tellFailures(
   log.warn("feed.mapping-failing", { ...feed, failures: count - before.count, item, last });
 }
 
-/** Whether somebody must know what is not in the list, and no walk of all of it has begun since. */
+/** Whether a run needs the whole list, and no whole walk has begun since. */
 function isWholeWanted({ before: { wholeWantedAtMs = Number.NaN, wholeSinceMs = 0 }, startedAtMs }: Reading): boolean {
   return startedAtMs >= wholeWantedAtMs && wholeSinceMs < wholeWantedAtMs;
 }
 
 /**
- * Some lists are short, and what is gone from them matters: they are read whole at each walk. So is what is there already. The audit of a
- * list that is read from one end gives way to starts that wait for the service, for some of its periods.
+ * Some lists are short, and their removed items matter: read them whole at each walk; so with a
+ * poll's pages. The audit of a list that is read from one end gives way, for some periods, to
+ * starts that wait for the service.
  */
 async function limitsFor(feed: Feed, known: ListKnowledge, reading: Reading): Promise<StrategyLimits> {
   const { limits = defaultLimits, given, startsWait, startedAtMs } = reading;
   const isShort = known.items <= (readWholeMax[feed.list] ?? -1);
-  if (given !== undefined || isShort || isWholeWanted(reading)) return { ...limits, auditEveryMs: 0 };
+  const whole = given !== undefined ? "polled" : isWholeWanted(reading) ? "wanted" : isShort ? "short" : undefined;
+  if (whole !== undefined) return { ...limits, whole };
   const isAudit = (known.order === "tail" || known.order === "head") && known.underway === null;
   const isDue = startedAtMs - (known.wholeAtMs ?? 0) >= limits.auditEveryMs;
   if (!isAudit || !isDue || !(await startsWait?.(feed.service))) return limits;
   return { ...limits, auditEveryMs: auditPeriodsMax * limits.auditEveryMs };
 }
 
-/** The census of a whole walk. Pages may shift while a list changes: over several of them the service's own count must agree. */
-async function countOf(census: RunningCensus, list: PagedList): Promise<ReadonlyMap<string, number> | undefined> {
-  const { pages, items } = census.seen();
-  const counts = census.counts();
-  if (counts === undefined || pages <= 1) return counts;
-  return (await list.count()) === items ? counts : undefined;
+/**
+ * `uncounted`: why removed items cannot be counted; null: they can; undefined: this walk does not
+ * say.
+ */
+interface TotalsEnd {
+  readonly counted?: ReadonlyMap<string, number>;
+  readonly uncounted?: "too-long" | "count-unreadable" | null;
 }
 
-/** Writes a line about an item, unless the feed's minute is full; then its number is counted all the same. */
-function createItemTeller(feed: Feed, { sampling = new ItemSampling(), startedAtMs, log }: Reading) {
+/**
+ * The totals of a whole walk. Pages may shift while a list changes: with several pages the
+ * service's own count must agree.
+ */
+async function countOf(totals: RunningTotals, list: PagedList): Promise<TotalsEnd> {
+  const { pages, items } = totals.seen();
+  const counted = totals.counts();
+  if (counted === undefined) return { uncounted: "too-long" };
+  if (pages <= 1) return { counted, uncounted: null };
+  const count = await list.count();
+  if (count === undefined) return { uncounted: "count-unreadable" };
+  // A list that changed during the walk is no failure.
+  return count === items ? { counted, uncounted: null } : {};
+}
+
+/** Logs an item, unless the feed's minute is full. Items are counted in any case. */
+function createItemNotifier(feed: Feed, { sampling = new ItemSampling(), startedAtMs, log }: Reading) {
   return ({ id, syncJobId, label, startedAtMs: beganMs, finished, succeeded }: ItemFacts): void => {
     if (!sampling.take(feed, startedAtMs)) return;
     const startedAt = beganMs === undefined ? undefined : new Date(beganMs).toISOString();
@@ -218,23 +307,51 @@ function createItemTeller(feed: Feed, { sampling = new ItemSampling(), startedAt
   };
 }
 
-/** What a reader that died had taken in and perhaps not logged. */
-async function untoldItems(feed: Feed, { before, book }: Reading): Promise<readonly SeenItem[]> {
-  const { toldSeq = before.seq } = before;
-  if (before.walks === 0 || toldSeq >= before.seq) return [];
-  // A replica of an older version, which notes nothing, has read the feed since: it logged what it found.
+/** Items that a crashed walk stored and may not have published. */
+async function untoldItems(feed: Feed, { before, feeds: book }: Reading): Promise<readonly SeenItem[]> {
+  const { loggedSeq = before.seq } = before;
+  if (before.walks === 0 || loggedSeq >= before.seq) return [];
+  // A replica of an older version, which notes nothing, has read the feed since: it logged what it
+  // found.
   if (before.takenSeq !== before.seq) {
     await book.told(feed);
     return [];
   }
-  return (await book.discoveredSince(feed, toldSeq)).filter(({ firstSeq }) => firstSeq > toldSeq);
+  return (await book.discoveredSince(feed, loggedSeq)).filter(({ firstSeq }) => firstSeq > loggedSeq);
 }
 
-/** Says once when the service begins to send other fields: a mapping may have stopped to mean what it did. */
-async function watchShape(feed: Feed, { book, before, log }: Reading, items: readonly unknown[]): Promise<void> {
+/** Logs once when the service sends other fields: a mapping may not mean the same any more. */
+async function watchShape(feed: Feed, { feeds: book, before, log }: Reading, items: readonly unknown[]): Promise<void> {
   if (items.length === 0) return;
   const { changes, shape } = compareShapes(readShape(before.shape), shapeOf(items), items.length);
   const text = JSON.stringify(shape);
   if (text !== before.shape) await book.keepShape(feed, text);
   if (changes.length > 0) log.warn("feed.shape-changed", { ...feed, changes: changes.slice(0, 20).join("; ") });
+}
+
+/**
+ * The knowledge without links that carry a credential, and which one; a walk in progress on such a
+ * link restarts. `listPath`: the end of the list's own path.
+ */
+export function withoutCredentials(known: ListKnowledge, listPath: string): ListKnowledge {
+  const { lastPage, openFrom, underway } = known;
+  const found = credentialOf([lastPage, openFrom], listPath);
+  const links = found === undefined ? {} : { lastPage: null, openFrom: null };
+  const underwayFound = credentialOf([underway?.next, underway?.lastPage, underway?.openFrom], listPath);
+  // The finding stays until a link without a credential has been seen.
+  const notKept = (found ?? underwayFound)?.slice(0, nameMax) ?? (lastPage === null ? known.notKept : null);
+  return { ...known, ...links, notKept, underway: underwayFound === undefined ? underway : begunAnew(underway) };
+}
+
+function begunAnew(walk: UnderwayWalk | null): UnderwayWalk | null {
+  if (walk === null) return null;
+  return { ...freshWalk(walk.startedAtMs, walk.sinceSeq), restarts: walk.restarts };
+}
+
+function credentialOf(links: readonly (string | null | undefined)[], listPath: string): string | undefined {
+  for (const link of links) {
+    const found = link === null || link === undefined ? undefined : credentialIn(link, listPath);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }

@@ -1,8 +1,11 @@
-// The health server: what a kubelet asks. GET and HEAD only, no bodies, small limits; no secrets in any answer.
-// Started by cli/serve.ts before everything else, stopped last. `/livez` says that the event loop turns and nothing more: a
-// process that waits for Redis must not be killed for it. `/readyz` says whether the process does its work.
+// The health server for a kubelet: GET and HEAD only, no bodies, small limits, no secrets in
+// answers. cli/serve.ts starts it first and stops it last. `/livez` says only that the event loop
+// turns: a process that waits for Redis must not be killed for it. `/readyz` says whether the
+// process does its work.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import { UsageError } from "../core/errors.ts";
 
 /** Whether a process does its work, and if not, why. */
@@ -14,7 +17,7 @@ export interface Readiness {
   readonly facts: Readonly<Record<string, string | number | readonly string[]>>;
 }
 
-/** What a route answers. */
+/** What a route returns. */
 interface HealthAnswer {
   readonly status: number;
   readonly contentType: string;
@@ -25,7 +28,7 @@ interface HealthAnswer {
 export interface HealthOptions {
   /** 0: any free port. */
   readonly port: number;
-  /** The address to listen on; all of them unless set, since a kubelet comes from outside. */
+  /** The address to listen on; default all, since a kubelet comes from outside. */
   readonly host?: string | undefined;
   readonly readiness: () => Readiness;
   /** Further routes by path, such as `/metrics`. */
@@ -41,10 +44,14 @@ export interface HealthServer {
 const requestMsMax = 5_000;
 const connectionsMax = 64;
 const headerBytesMax = 8_192;
+/** Longer answers are compressed for clients that accept it; in practice only /metrics. */
+const compressedFrom = 1_024;
+
+const compress = promisify(gzip);
 
 /**
- * Listens.
- * @throws UsageError when the port cannot be had.
+ * Starts the server.
+ * @throws UsageError when the port is taken or not allowed.
  */
 export async function startHealthServer(options: HealthOptions): Promise<HealthServer> {
   const routes: NonNullable<HealthOptions["routes"]> = {
@@ -60,12 +67,12 @@ export async function startHealthServer(options: HealthOptions): Promise<HealthS
       keepAliveTimeout: requestMsMax,
     },
     (request, response) => {
-      // What is sent along is not read.
+      // Discards the request's body.
       request.resume();
-      answer(request, routes).then(
-        (given) => send(request, response, given),
-        () => send(request, response, { status: 500, contentType: "text/plain", body: "this failed\n" }),
-      );
+      answer(request, routes)
+        .catch(() => ({ status: 500, contentType: "text/plain", body: "this failed\n" }))
+        .then((given) => send(request, response, given))
+        .catch(() => response.destroy());
     },
   );
   server.maxConnections = connectionsMax;
@@ -90,15 +97,31 @@ async function answer(request: IncomingMessage, routes: NonNullable<HealthOption
   return route();
 }
 
-function send(request: IncomingMessage, response: ServerResponse, { status, contentType, body }: HealthAnswer): void {
+async function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, contentType, body }: HealthAnswer,
+): Promise<void> {
+  const isLong = body.length >= compressedFrom;
+  const isCompressed = isLong && takesGzip(request.headers["accept-encoding"]);
+  const bytes = isCompressed ? await compress(body) : Buffer.from(body);
   response.writeHead(status, {
     "content-type": `${contentType}; charset=utf-8`,
-    "content-length": Buffer.byteLength(body),
+    "content-length": bytes.length,
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
+    ...(isLong ? { vary: "accept-encoding" } : {}),
+    ...(isCompressed ? { "content-encoding": "gzip" } : {}),
     ...(status === 405 ? { allow: "GET, HEAD" } : {}),
   });
-  response.end(request.method === "HEAD" ? undefined : body);
+  response.end(request.method === "HEAD" ? undefined : bytes);
+}
+
+/** Whether a client accepts gzip: by name, and not with a weight of 0. */
+function takesGzip(accepted: string | string[] | undefined): boolean {
+  return String(accepted ?? "")
+    .split(",")
+    .some((one) => /^\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(one));
 }
 
 function toAnswer({ ready, reasons, facts }: Readiness): HealthAnswer {

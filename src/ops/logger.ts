@@ -1,6 +1,6 @@
-// The log: the single door to pino. JSON lines, one event each, named `noun.verb`.
-// Fields are simple values that the caller chose; errors, requests and settings are never passed in. Should one come all the
-// same, nothing but its name and message is written, and every text goes through the net of core/secrets.ts.
+// The log, the single door to pino: one event a line in JSON, named `noun.verb`. Callers pass
+// simple fields, never errors, requests or settings. If one comes all the same, only its name and
+// message are written. Every text passes the masking of core/secrets.ts.
 import { pino, stdTimeFunctions } from "pino";
 import { UsageError } from "../core/errors.ts";
 import type { EventFields, EventLog } from "../core/event-log.ts";
@@ -9,9 +9,10 @@ import { withoutSecrets } from "../core/secrets.ts";
 const levels = ["debug", "info", "warn", "error", "silent"];
 
 /**
- * Makes the log of this process: lines of this level (debug, info, warn, error or silent) and above, given to `writeLine`.
- * pino's own destination is not used: when the reader of standard output is gone, it tries to flush for ever at the end.
- * @throws UsageError when there is no such level.
+ * Makes the log of this process: events of this level (debug, info, warn, error or silent) and
+ * above go to `writeLine`. pino's own destination is not used: when the reader of standard output
+ * is gone, it tries to flush for ever at the end.
+ * @throws UsageError for an unknown level.
  */
 export function createLogger(level: string, writeLine: (line: string) => void): EventLog {
   if (!levels.includes(level)) throw new UsageError(`SYNCLINE_LOG_LEVEL is "${level}"; it can be ${levels.join(", ")}`);
@@ -35,7 +36,7 @@ function toSafeFields(event: string, fields: EventFields): Record<string, EventF
   return safe;
 }
 
-/** Takes `unknown`, because what the types forbid is what would leak. */
+/** Takes `unknown`: values that the types forbid are those that would leak. */
 function toSafe(value: unknown): EventFields[string] {
   if (typeof value === "string") return withoutSecrets(value);
   if (typeof value === "number" || typeof value === "boolean" || value === null || value === undefined) return value;

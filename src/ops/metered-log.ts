@@ -1,5 +1,6 @@
-// A log that counts: every event goes on unchanged, and those named here raise a metric, whatever the log's level is. So work/ and
-// schedule/ know nothing of metrics. Built by serve.ts around the log of the process.
+// A log that counts: it passes every event on, and those listed here raise a metric, whatever the
+// log's level. So tasks/ and schedule/ know nothing of metrics. Built by cli/serve.ts around the
+// log of the process.
 import { systemClock } from "../core/clock.ts";
 import type { EventFields, EventLog } from "../core/event-log.ts";
 import type { Metrics } from "./metrics.ts";
@@ -16,17 +17,17 @@ const slot =
   (metrics, field) =>
     metrics.add("syncline_slots_total", { policy: field("policy"), slotOutcome });
 
-/** Such lines come at most once a minute: each says how many were left out before it. */
+/** Logged at most once a minute; each line says how many were left out before it. */
 const link =
   (how: string): Count =>
   (metrics, field, number) =>
     metrics.add("syncline_links_total", { service: field("service"), link: how }, 1 + number("leftOut"));
 
-/** What each event counts as. A test holds the names against docs/log-events.md. */
+/** What each event counts as. A test compares the names with docs/log-events.md. */
 export const countedEvents: Readonly<Record<string, Count>> = {
   "slot.queued": (metrics, field, number) => {
     slot("started")(metrics, field, number);
-    // What waited for another policy is not late.
+    // A slot that waited for another policy is not late.
     if (field("after") === "") metrics.observe("syncline_slot_delay_seconds", {}, number("delayMs") / 1_000);
   },
   "slot.coalesced": slot("coalesced"),
@@ -55,12 +56,14 @@ export const countedEvents: Readonly<Record<string, Count>> = {
     ),
   "service.throttled": (metrics, field) => metrics.add("syncline_throttles_total", { service: field("service") }),
   "breaker.opened": (metrics, field) => metrics.add("syncline_breaker_openings_total", { service: field("service") }),
+  "request.stuck": (metrics, field) =>
+    metrics.add("syncline_http_exchanges_stuck_total", { service: field("service") }),
   "token.renewed": (metrics, field) =>
     metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: "renewed" }),
   "token.renewal-failed": (metrics, field) =>
     metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: "failed" }),
   "notice.told": (metrics, field) => metrics.add("syncline_notices_total", { noticeKind: field("kind") }),
-  "telling.dropped": (metrics, _, number) => metrics.add("syncline_telling_dropped_total", {}, number("count")),
+  "notifier.dropped": (metrics, _, number) => metrics.add("syncline_notifications_dropped_total", {}, number("count")),
   "heartbeat.failed": (metrics, field) =>
     metrics.add("syncline_policy_heartbeats_failed_total", { policy: field("policy") }),
   "link.rebased": link("rebased"),
@@ -74,7 +77,7 @@ export const countedEvents: Readonly<Record<string, Count>> = {
   "config.rejected": (metrics) => metrics.set("syncline_config_last_reload_successful", {}, 0),
 };
 
-/** Makes a log that counts and passes everything on. */
+/** Wraps a log: counts, and passes everything on. */
 export function createMeteredLog(log: EventLog, metrics: Metrics): EventLog {
   const count = (event: string, fields: EventFields = {}) => {
     const counted = Object.hasOwn(countedEvents, event) ? countedEvents[event] : undefined;

@@ -1,4 +1,4 @@
-// Counts the calls of a service. Handed to each client as its `onRequest` by app/create-service.ts's caller; never throws.
+// Counts the calls of a service; never throws. Each client gets it as `onRequest`.
 import type { ErrorKind } from "../core/error-kind.ts";
 import type { RequestEvent } from "../service/service-options.ts";
 import type { Metrics } from "./metrics.ts";
@@ -8,10 +8,12 @@ type StartOutcome = "accepted" | "refused" | "failed" | "unknown" | "not-sent";
 /** What a failed start means, by its kind. */
 const startOutcomes: Readonly<Record<ErrorKind, StartOutcome>> = {
   "bad-request": "refused",
-  "not-found": "refused",
+  // service-interface §7 lists it for no start.
+  "not-found": "unknown",
   unauthorized: "refused",
   forbidden: "refused",
   throttled: "refused",
+  undocumented: "unknown",
   server: "failed",
   unreachable: "not-sent",
   cancelled: "not-sent",
@@ -31,7 +33,7 @@ export function createRequestCounter(
     metrics.add("syncline_http_tries_total", { service }, tries);
     if (tries > 0) metrics.observe("syncline_http_request_duration_seconds", { service }, durationMs / 1_000);
     if (operation !== "RunSyncJob" && operation !== "EnableSyncJobById") return;
-    // One that the gate held back, or that was stopped before, never left.
+    // Without a try the request never left: the limiter denied it, or it was stopped before.
     const startOutcome = tries === 0 ? "not-sent" : kind === undefined ? "accepted" : startOutcomes[kind];
     metrics.add("syncline_starts_total", { service, startOutcome });
     if (startOutcome !== "not-sent")

@@ -1,17 +1,18 @@
-// The labels that metrics may have, and every value that each may take. Read by metrics.ts, which turns anything else into `other`.
-// No label ever holds an id, a message or a URL: the number of series is bounded by what is configured.
+// The labels of metrics and every value that each may take; metrics.ts turns any other value into
+// `other`. No label holds an id, a message or a URL: the configuration bounds the number of series.
 import { errorKinds } from "../core/error-kind.ts";
 import { listNames } from "../core/list-name.ts";
 import { version } from "../core/version.ts";
+import { wholeReasons } from "../model/feed.ts";
+import { noticeKinds } from "../model/notice.ts";
+import { outcomeStatuses } from "../model/outcome.ts";
+import { taskKinds } from "../model/task.ts";
 import { operations } from "../service/operations.ts";
-import { noticeKinds } from "../tasks/notice.ts";
-import { outcomeStatuses } from "../tasks/outcome.ts";
-import { taskKinds } from "../tasks/task.ts";
 
-/** Of so many names each has series of its own; those that come later share `other`. Until the process ends. */
+/** How many names have series of their own, until the process ends; later names share `other`. */
 export const namesMax = { policy: 1_000, service: 100, sink: 50 } as const;
 
-/** What anything becomes that is not in the lists. */
+/** The value for anything outside the lists. */
 export const otherValue = "other";
 
 /** The labels whose values are closed lists. */
@@ -26,10 +27,13 @@ export const closedLabels = {
   operation: Object.keys(operations),
   list: listNames,
   walkOutcome: ["whole", "part", "failed"],
+  wholeReason: wholeReasons,
   novelty: ["new", "again", "known"],
   queue: ["actions", "polls"],
   state: ["waiting", "active", "delayed"],
   cause: ["pause", "quarantine"],
+  breakerCause: ["none", ...errorKinds],
+  trouble: ["stale", "failing", "conflicts", "unknown", "missed", "quarantined"],
   renewal: ["renewed", "failed"],
   link: ["rebased", "refused"],
   deliveryResult: ["delivered", "refused", "retried", "given-up"],
@@ -37,22 +41,31 @@ export const closedLabels = {
   node: [process.versions.node],
 } as const satisfies Record<string, readonly string[]>;
 
-/** The name of a label in the table: a closed list, or one of the kinds of configured names. */
-export type LabelName = keyof typeof closedLabels | keyof typeof namesMax;
+/** For each trouble and service, how many policies are named: those that have it for longest. */
+export const worstPoliciesMax = 5;
 
-/** Under which name a label is shown, where that is not its name in the table. */
+/**
+ * The name of a label in the table: a closed list, one of the kinds of configured names, or a
+ * policy among the worst.
+ */
+export type LabelName = keyof typeof closedLabels | keyof typeof namesMax | "worstPolicy";
+
+/** A label's name in a scrape, where it differs from the table's. */
 const shownNames: Partial<Record<LabelName, string>> = {
+  worstPolicy: "policy",
+  breakerCause: "cause",
   slotOutcome: "outcome",
   startOutcome: "outcome",
   requestOutcome: "outcome",
   walkOutcome: "outcome",
+  wholeReason: "reason",
   renewal: "outcome",
   link: "outcome",
   deliveryResult: "result",
   noticeKind: "kind",
 };
 
-/** The label's name in what is scraped: labels of different lists may be called `outcome`. */
+/** The label's name in a scrape. Labels of different lists may share a name such as `outcome`. */
 export function shownLabel(label: LabelName): string {
   return shownNames[label] ?? label;
 }
@@ -71,7 +84,7 @@ export class LabelNames {
     this.#max = max;
   }
 
-  /** Takes names in, in their order, as far as there is room. Answers those that are new. */
+  /** Adds names in order, as far as there is room. Returns the new ones. */
   takeIn(names: Iterable<string>): string[] {
     const fresh: string[] = [];
     for (const name of names) {

@@ -1,5 +1,6 @@
-// The metrics of one process: the single door to prom-client. Registers metric-table.ts and nothing else; everything that
-// counts goes through `add`, `observe` and `set`, which let no label value through that is not in the lists. Never throws at those who count.
+// The metrics of one process, the single door to prom-client. It registers metric-table.ts and
+// nothing else. `add`, `observe` and `set` replace label values outside the lists, and never throw
+// at their callers.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { systemClock, withDeadline } from "../core/clock.ts";
 import {
@@ -13,24 +14,24 @@ import {
 } from "./metric-labels.ts";
 import { type LabelsOf, type MetricFacts, type MetricName, metricTable, type NameOf } from "./metric-table.ts";
 
-/** What the gauges are read from at a scrape. */
+/** Where the gauges are read from at a scrape. */
 export interface GaugeSource {
   /** Sets what this process knows by itself. */
   own(): void;
-  /** Reads what stands in Redis, changes nothing, and answers how to set it, all in one go. */
+  /** Reads from Redis, changes nothing, and returns a function that sets the gauges all at once. */
   readShared(): Promise<() => void>;
 }
 
-/** Whose names have series of their own: a set of policies. */
+/** The names in a policy set that get series of their own. */
 interface NamedSet {
   readonly services: ReadonlyMap<string, unknown>;
   readonly sinks: ReadonlyMap<string, unknown>;
   readonly policies: readonly { readonly name: string }[];
 }
 
-/** How patient a scrape is. */
+/** How long a scrape waits. */
 export interface ScrapePatience {
-  /** Redis is asked at most once in this time. */
+  /** The shortest time between two reads of Redis. */
   readonly readEveryMs: number;
   /** A scrape waits this long for Redis, then goes without. */
   readonly readWithinMs: number;
@@ -38,8 +39,17 @@ export interface ScrapePatience {
 
 const defaultPatience: ScrapePatience = { readEveryMs: 5_000, readWithinMs: 2_000 };
 
-/** A counter is born as 0 for a new name when it has at most this many series a name: an alert on its first rise needs the 0. */
+/**
+ * A counter starts at 0 for a new name if it has at most this many series a name: an alert on its
+ * first rise needs the 0.
+ */
 const bornSeriesMax = 10;
+
+/**
+ * Gauges that the library names like counters; `syncline_nodejs_active_resources` and others report
+ * the same by kind.
+ */
+const misnamed = ["handles", "requests", "resources"].map((kind) => `syncline_nodejs_active_${kind}_total`);
 
 /** The metrics of one process. */
 export class Metrics {
@@ -65,27 +75,30 @@ export class Metrics {
       {},
     );
     collectDefaultMetrics({ register: this.#registry, prefix: "syncline_" });
+    for (const name of misnamed) this.#registry.removeSingleMetric(name);
     this.set("syncline_build_info", { version: closedLabels.version[0], node: closedLabels.node[0] }, 1);
   }
 
-  /** What is scraped, as text, and its content type. Never fails and never waits longer than `readWithinMs`. */
+  /**
+   * The scrape's text and content type. Never fails, and never waits longer than `readWithinMs`.
+   */
   async scrape(): Promise<{ readonly text: string; readonly contentType: string }> {
     try {
       this.#source?.own();
       await this.#readShared();
     } catch {
-      // A source that fails is a gap in what is shown, no failure of the scrape.
+      // A failing source leaves a gap; it does not fail the scrape.
       this.#forgetShared();
     }
     return { text: await this.#registry.metrics(), contentType: this.#registry.contentType };
   }
 
-  /** From now on the gauges come from here. */
+  /** Sets the source of the gauges. */
   readFrom(source: GaugeSource): void {
     this.#source = source;
   }
 
-  /** Gives everything that a set names series of its own. */
+  /** Gives all names of a set series of their own. */
   takeInSet({ services, sinks, policies }: NamedSet): void {
     this.takeIn("service", services.keys());
     this.takeIn("sink", sinks.keys());
@@ -95,10 +108,12 @@ export class Metrics {
     );
   }
 
-  /** Gives names series of their own, as far as there is room; the first come first. */
+  /** Gives names series of their own, first come first served, as far as there is room. */
   takeIn(label: keyof typeof namesMax, names: Iterable<string>): void {
     const rows = tableRows().filter(([, { labels }]) => labels.includes(label));
-    for (const name of this.#names[label].takeIn(names)) this.#bear(rows, { [label]: name });
+    const all = [...names];
+    for (const name of this.#names[label].takeIn(all)) this.#bear(rows, { [label]: name });
+    if (all.some((name) => !this.knows(label, name))) this.#bear(rows, { [label]: otherValue });
   }
 
   /** Whether a name has series of its own. */
@@ -106,12 +121,12 @@ export class Metrics {
     return this.#names[label].has(name);
   }
 
-  /** Counts. */
+  /** Raises a counter. */
   add<Name extends NameOf<"counter">>(name: Name, labels: LabelsOf<Name>, by = 1): void {
     if (by > 0) this.#counters.get(name)?.inc(this.#safe(labels), by);
   }
 
-  /** Notes a duration, in seconds. */
+  /** Adds a duration to a histogram, in seconds. */
   observe<Name extends NameOf<"histogram">>(name: Name, labels: LabelsOf<Name>, seconds: number): void {
     if (Number.isFinite(seconds)) this.#histograms.get(name)?.observe(this.#safe(labels), Math.max(0, seconds));
   }
@@ -122,15 +137,15 @@ export class Metrics {
   }
 
   /** Notes that a role does its work right now. */
-  beat(role: "scheduler" | "worker"): void {
+  heartbeat(role: "scheduler" | "worker"): void {
     this.set("syncline_heartbeat_timestamp_seconds", { role }, systemClock.nowMs() / 1_000);
   }
 
-  /** Takes a gauge's series away: nothing is known any more. */
+  /** Removes a gauge's series: the value is not known any more. */
   clear(name: NameOf<"gauge">): void {
     const gauge = this.#gauges.get(name);
     gauge?.reset();
-    // The library thinks that a gauge without labels is 0 until somebody knows better.
+    // The library reports 0 for a gauge without labels that was never set.
     if (tableFacts(name).labels.length === 0) gauge?.remove();
   }
 
@@ -146,7 +161,7 @@ export class Metrics {
     }
   }
 
-  /** Lets counters begin at 0 under these names. */
+  /** Starts counters at 0 under these names. */
   #bear(rows: readonly (readonly [string, MetricFacts])[], names: Readonly<Record<string, string>>): void {
     for (const [name, { labels }] of rows) {
       const combinations = combine(labels.filter((label) => !isNameLabel(label)));
@@ -186,6 +201,8 @@ export class Metrics {
 
   #isKnown(label: LabelName, value: string): boolean {
     if (isNameLabel(label)) return this.#names[label].has(value);
+    // These names change from scrape to scrape: worstPoliciesMax bounds their number.
+    if (label === "worstPolicy") return value !== "";
     const values: readonly string[] = closedLabels[label];
     return values.includes(value);
   }
@@ -207,14 +224,14 @@ const sharedGauges = tableRows().flatMap(([name, { type, scope }]) =>
 );
 
 function isLabel(label: string): label is LabelName {
-  return label in closedLabels || label in namesMax;
+  return label in closedLabels || label in namesMax || label === "worstPolicy";
 }
 
 /** Every combination of the values of these labels. */
 function combine(labels: readonly LabelName[]): Record<string, string>[] {
   let combinations: Record<string, string>[] = [{}];
   for (const label of labels) {
-    const values: readonly string[] = isNameLabel(label) ? [] : closedLabels[label];
+    const values: readonly string[] = isNameLabel(label) || label === "worstPolicy" ? [] : closedLabels[label];
     combinations = combinations.flatMap((before) => values.map((value) => ({ ...before, [shownLabel(label)]: value })));
   }
   return combinations;

@@ -1,15 +1,17 @@
-// Takes tasks out of one queue and turns each verdict into what the queue understands. Decides nothing itself.
+// Consumes one queue: hands each job to the processor and applies its verdict. Decides nothing
+// itself.
 import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
-import { errorText } from "../core/errors.ts";
+import { errorText, stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
+import { createRateLimitedLog } from "../core/rate-limited-log.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
 import { withoutSecrets } from "../core/secrets.ts";
-import { createSparingLog } from "../core/sparing-log.ts";
+import type { Attempt } from "../model/contracts.ts";
+import { done, snooze, type Verdict } from "../model/verdict.ts";
 import type { RedisTarget } from "../store/connect.ts";
-import type { Attempt } from "../tasks/seams.ts";
-import { done, snooze, type Verdict } from "../tasks/verdict.ts";
 import { queueConnection } from "./queues.ts";
 import { stopWorker } from "./stop-worker.ts";
 
@@ -17,16 +19,19 @@ import { stopWorker } from "./stop-worker.ts";
 export interface ConsumerOptions {
   readonly target: RedisTarget;
   readonly queue: string;
-  /** How many items are worked on at once in this process. */
+  /** Items in work at once, in this process. */
   readonly concurrency: number;
   /** How long a worker may stay silent before another one takes its items. */
   readonly takeOverAfterMs: number;
-  /** How long stopping may wait for items in work. */
+  /** How long a stop may wait for items in work. */
   readonly drainMs: number;
   readonly log: EventLog;
   /** Does one step of an item. */
   readonly process: (item: unknown, attempt: Attempt) => Promise<Verdict>;
-  /** Ends an item over which too many workers died, or all of its attempts, without working on it. False: it could not be ended yet. */
+  /**
+   * Ends an item after too many worker crashes, or its last attempt, without working on it. False:
+   * not possible yet.
+   */
   readonly abandoned: (item: unknown, reason: string) => Promise<boolean>;
 }
 
@@ -41,19 +46,22 @@ class RetryLater extends Error {
   }
 }
 
-/** Ends an item whose outcome stands. */
+/** Ends an item whose outcome is recorded. */
 class GivenUp extends UnrecoverableError {}
 
-/** How often a worker may die over one item before it is given up. */
+/** Worker crashes over one item before the worker gives it up. */
 const deathsMax = 3;
-/** When the queue gives it up by itself, since workers die over giving it up, too. It would be out of the queue before it has its outcome. */
+/**
+ * Crashes before BullMQ drops the item itself, without an outcome. Far above `deathsMax`, since
+ * giving an item up may crash a worker, too.
+ */
 const maxStalledCount = 20;
 const abandonedAgainMs = 1_000;
 const newerAgainMs = 10_000;
 
 /** The consumer of one queue. */
 export interface Consumer extends Component {
-  /** How many items are worked on at once from now on; what is in work goes on. */
+  /** Changes how many items are worked on at once; items in work go on. */
   resize(concurrency: number): void;
 }
 
@@ -82,17 +90,17 @@ export function createConsumer(options: ConsumerOptions): Consumer {
 
 function createWorker(options: ConsumerOptions, stopping: AbortSignal): Worker {
   const { target, queue, concurrency, takeOverAfterMs } = options;
-  const log = createSparingLog(options.log, systemClock, "queue");
+  const log = createRateLimitedLog(options.log, systemClock, "queue");
   // Three parameters: only then BullMQ passes the signal.
   const processor = async (job: Job<unknown>, token: string | undefined, signal: AbortSignal | undefined) => {
-    // A worker that is told to stop may still get what it was already asking for: it goes back untouched.
-    if (stopping.aborted) return obey(snooze(systemClock.nowMs()), job, token);
+    // A stopping worker may still receive a job that it had asked for. It goes back untouched.
+    if (stopping.aborted) return applyVerdict(snooze(systemClock.nowMs()), job, token);
     const working =
       job.stalledCounter > deathsMax
         ? giveUp(job, { ...options, log })
         : options.process(job.data, toAttempt(job, signal));
-    const verdict = await working.catch((error: unknown) => onFailure(error, log));
-    return obey(verdict, job, token);
+    const verdict = await working.catch((error: unknown) => onFailure(error, job.id, log));
+    return applyVerdict(verdict, job, token);
   };
   const { connection, release } = queueConnection(target, "worker");
   const worker = new Worker(queue, processor, {
@@ -108,42 +116,44 @@ function createWorker(options: ConsumerOptions, stopping: AbortSignal): Worker {
   worker.on("error", (error) => log.warn("queue.unreachable", { queue, message: error.message }));
   worker.on("stalled", (id) => log.warn("task.stalled", { queue, taskId: id }));
   worker.on("failed", (job, error) => {
-    // The queue reports every failed attempt; only the last one ends a task, and not one that was given up with its outcome.
+    // BullMQ reports every failed attempt. Only the last one ends a task, unless its outcome is
+    // recorded.
     if (job?.finishedOn === undefined || error instanceof GivenUp) return;
     const failed = (reason: unknown) => log.error("task.abandoned", { queue, message: String(reason) });
     options
       .abandoned(job.data, error.message)
-      .then((hasEnded) => hasEnded || failed("it moves on all the time"), failed);
+      .then((hasEnded) => hasEnded || failed("its start changes at every try"), failed);
   });
   return worker;
 }
 
-/** Ends what too many workers died over. Until that is done it stays in the queue. */
+/** Ends an item after too many worker crashes. Until that works, the item stays in the queue. */
 async function giveUp(job: Job<unknown>, { abandoned, queue, log }: ConsumerOptions): Promise<Verdict> {
   const again = (reason: unknown) => {
     if (reason instanceof NewerVersionError) throw reason;
     log.error("task.abandoned", { queue, taskId: job.id, message: String(reason) });
     return false;
   };
-  const hasEnded = await abandoned(job.data, `${job.stalledCounter} workers died over it`).catch(again);
+  const hasEnded = await abandoned(job.data, `${job.stalledCounter} workers crashed on it`).catch(again);
   return hasEnded ? done : snooze(systemClock.nowMs() + abandonedAgainMs);
 }
 
 /**
- * What a newer version wrote is put back: its replicas take it, or this one after it was replaced. What any other failure says stays
- * in Redis, with its stack: without what hangs on it, and through the net for secrets.
+ * Returns an item of a newer version to the queue, for a replica that can read it. Any other
+ * failure goes to Redis as a plain message and stack without secrets.
  */
-function onFailure(error: unknown, log: EventLog): Verdict {
+function onFailure(error: unknown, taskId: string | undefined, log: EventLog): Verdict {
   if (error instanceof NewerVersionError) {
     log.warn("task.newer-version", { message: error.message });
     return snooze(systemClock.nowMs() + newerAgainMs);
   }
+  if (!isRedisOutage(error)) log.error("bug.caught", { taskId, stack: withoutSecrets(stackOf(error)) });
   const plain = new Error(withoutSecrets(errorText(error)));
   if (error instanceof Error) plain.stack = withoutSecrets(error.stack ?? "");
   throw plain;
 }
 
-async function obey(verdict: Verdict, job: Job<unknown>, token: string | undefined): Promise<string> {
+async function applyVerdict(verdict: Verdict, job: Job<unknown>, token: string | undefined): Promise<string> {
   switch (verdict.verdict) {
     case "done":
     case "skipped":

@@ -1,15 +1,16 @@
-// Takes deliveries out of the queue of one sink, one at a time over all replicas, in the order in which they were handed over. A try
-// that failed puts its delivery back to the head and the whole queue at rest, so nothing passes it and no slot is held while it waits.
-// What a killed process had in work goes back to the head, too. Decides nothing itself.
+// Consumes the queue of one sink: one delivery at a time over all replicas, in order. A failed try
+// returns its delivery to the head and starts a cool-down of the queue, so nothing overtakes it and
+// no worker is blocked. A killed process's delivery goes back to the head, too. Decides nothing
+// itself.
 import { type Job, RateLimitError, UnrecoverableError, Worker } from "bullmq";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
+import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { withoutSecrets } from "../core/secrets.ts";
-import { createSparingLog } from "../core/sparing-log.ts";
+import { type Delivery, type DeliveryTry, type DeliveryVerdict, parseDelivery } from "../model/delivery.ts";
 import type { RedisTarget } from "../store/connect.ts";
-import { type Delivery, type DeliveryTry, type DeliveryVerdict, parseDelivery } from "../tasks/delivery.ts";
 import type { NoticeQueues } from "./notice-queues.ts";
 import { queueConnection, sinkQueueName } from "./queues.ts";
 import { stopWorker } from "./stop-worker.ts";
@@ -29,15 +30,18 @@ export interface NoticeConsumerOptions {
   readonly gaveUp: (delivery: Delivery, reason: string) => void;
 }
 
-/** A delivery kills no process; whatever does so again and again is not stopped by giving notices up. */
+/**
+ * Far above what crashes explain: a delivery crashes no process, so giving notices up would not
+ * help.
+ */
 const maxStalledCount = 1_000;
-/** Without a limiter the library knows no rest. This one never limits: a rest is what `hold` sets. */
+/** BullMQ needs a limiter for a cool-down. This one never limits: `hold` sets the cool-down. */
 const noLimit = { max: 1_000_000_000, duration: 1 };
-/** A resting queue is looked at this often: a rest may be ended, by a changed sink. */
-const restLookMs = 2_000;
+/** How often a cooling queue is checked: a changed sink may end its cool-down. */
+const coolDownCheckMs = 2_000;
 const newerAgainMs = 2_000;
 const bugAgainMs = 5_000;
-/** A delivery that is under way when the process stops may end. */
+/** How long a delivery under way may take to end when the process stops. */
 const graceMs = 1_000;
 
 /** Makes the consumer of one sink's queue. */
@@ -49,7 +53,7 @@ export function createNoticeConsumer(options: NoticeConsumerOptions): Component 
   return {
     name: `consumer ${queue}`,
     start: async () => {
-      // First of all: two workers without it would deliver side by side.
+      // First of all: without it two workers would deliver side by side.
       await queues.inOneLine(sink);
       if (stopping.signal.aborted) return;
       worker = createWorker(options, stopping.signal);
@@ -67,14 +71,14 @@ export function createNoticeConsumer(options: NoticeConsumerOptions): Component 
 function createWorker(options: NoticeConsumerOptions, stopping: AbortSignal): Worker {
   const { target, sink, takeOverAfterMs, gaveUp } = options;
   const queue = sinkQueueName(sink);
-  const log = createSparingLog(options.log, systemClock, "queue");
+  const log = createRateLimitedLog(options.log, systemClock, "queue");
   // Three parameters: only then BullMQ passes the signal.
   const processor = async (job: Job<unknown>, _token: string | undefined, signal: AbortSignal | undefined) => {
     const cancel = signal ?? new AbortController().signal;
     const verdict: DeliveryVerdict = stopping.aborted
       ? { verdict: "back" }
       : await attempt(job, options, cancel).catch((error: unknown) => onBug(error, options));
-    return obey(verdict, options);
+    return applyVerdict(verdict, options);
   };
   const { connection, release } = queueConnection(target, "worker");
   const worker = new Worker(queue, processor, {
@@ -85,7 +89,7 @@ function createWorker(options: NoticeConsumerOptions, stopping: AbortSignal): Wo
     stalledInterval: Math.ceil(takeOverAfterMs / 2),
     maxStalledCount,
     limiter: noLimit,
-    maximumRateLimitDelay: restLookMs,
+    maximumRateLimitDelay: coolDownCheckMs,
   });
   worker.once("closed", release);
   worker.on("error", (error) => log.warn("queue.unreachable", { queue, message: error.message }));
@@ -110,7 +114,7 @@ async function attempt(
     delivery = parseDelivery(job.data);
   } catch (error) {
     if (!(error instanceof NewerVersionError)) return { verdict: "failed", reason: "this is no notice" };
-    // Its replicas take it, or this one after it was replaced.
+    // A replica of the newer version takes it, or this one after its upgrade.
     log.warn("sink.newer-version", { sink, message: error.message });
     return { verdict: "later", reason: error.message, afterMs: newerAgainMs };
   }
@@ -123,14 +127,14 @@ function onBug(error: unknown, { log, sink }: NoticeConsumerOptions): DeliveryVe
   return { verdict: "later", reason, afterMs: bugAgainMs };
 }
 
-async function obey(verdict: DeliveryVerdict, { queues, sink }: NoticeConsumerOptions): Promise<string> {
+async function applyVerdict(verdict: DeliveryVerdict, { queues, sink }: NoticeConsumerOptions): Promise<string> {
   switch (verdict.verdict) {
     case "delivered":
       return "delivered";
     case "failed":
       throw new UnrecoverableError(withoutSecrets(verdict.reason));
     case "later":
-      // Should Redis not answer, the delivery is the first again all the same, only sooner.
+      // If Redis does not answer, the delivery stays the first, only its cool-down is lost.
       await queues.hold(sink, verdict.afterMs).catch(() => {});
       throw new RateLimitError();
     case "back":

@@ -1,31 +1,31 @@
-// The queues of the sinks, one each: hands notices over, holds a queue still, and keeps what was given up. Built by app/running-sinks.ts
-// and by the command line. Delivers nothing itself.
+// The queues of the sinks, one each: takes notices, pauses a queue, and keeps failed deliveries.
+// Built by app/running-sinks.ts and the command line. Delivers nothing itself.
 import { type Job, Queue } from "bullmq";
 import { systemClock, withDeadline } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { createSparingLog } from "../core/sparing-log.ts";
+import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { hashText } from "../core/stable-hash.ts";
+import { type Delivery, type FailedDelivery, parseDelivery } from "../model/delivery.ts";
+import type { Notice } from "../model/notice.ts";
 import type { RedisTarget } from "../store/connect.ts";
-import { type Delivery, type FailedDelivery, parseDelivery } from "../tasks/delivery.ts";
-import type { Notice } from "../tasks/notice.ts";
 import { deliveryOptions, queueConnection, sinkQueueName } from "./queues.ts";
 
-/** What stands in the queue of a sink. */
+/** The backlog of a sink's queue. */
 export interface SinkBacklog {
-  /** Notices that are not delivered yet, with the one in work. */
+  /** Notices not delivered yet, including the one in work. */
   readonly waiting: number;
   readonly failed: number;
-  /** When the first one that waits was handed over, milliseconds UTC; undefined when none waits. */
+  /** When the first waiting one was added, milliseconds UTC; undefined when none waits. */
   readonly oldestMs: number | undefined;
 }
 
-/** Failed deliveries that are read at once. */
+/** Failed deliveries read at once. */
 const failedPage = 500;
 const callWithinMs = 8_000;
 const closeWithinMs = 1_000;
 
-/** The queues of all sinks. Every call ends within eight seconds, also when Redis is frozen. */
+/** The queues of all sinks. Every call ends within eight seconds, even when Redis is frozen. */
 export class NoticeQueues {
   readonly #queues = new Map<string, { readonly queue: Queue; readonly release: () => void }>();
   readonly #target: RedisTarget;
@@ -33,17 +33,18 @@ export class NoticeQueues {
 
   constructor(target: RedisTarget, log: EventLog) {
     this.#target = target;
-    this.#log = createSparingLog(log, systemClock, "queue");
+    this.#log = createRateLimitedLog(log, systemClock, "queue");
   }
 
   /**
-   * Hands notices over, in this order; what the queue knows already stays as it is, so a call that failed may be repeated. Answers the notices for which
-   * there was no room: the last ones. Replicas that do so at once may overshoot `queueMax` by what each hands over.
+   * Adds notices in this order; known ones stay as they are, so a failed call may be repeated.
+   * Answers the notices without room: the last ones. Replicas that add at once may overshoot
+   * `queueMax` together.
    */
   async add(sink: string, notices: readonly Notice[], queueMax: number): Promise<readonly Notice[]> {
     return this.#call(sink, async (queue) => {
       const room = queueMax - (await queue.getJobCountByTypes("waiting", "active", "prioritized", "delayed"));
-      // Whether something is there already only matters when something has to be left out.
+      // Known notices need no room. That only matters when room is short.
       const fresh = room >= notices.length ? notices : await unknownOf(queue, notices);
       const taken = fresh.slice(0, Math.max(0, room));
       const sinceMs = systemClock.nowMs();
@@ -53,7 +54,7 @@ export class NoticeQueues {
         opts: { ...deliveryOptions, jobId: jobIdOf(notice.id) },
       }));
       if (jobs.length > 0) {
-        // A Redis that was emptied has forgotten it: what stands in a queue was put there after it was said.
+        // An emptied Redis has forgotten it. So it is set before a notice is added.
         await queue.setGlobalConcurrency(1);
         await queue.addBulk(jobs);
       }
@@ -61,22 +62,22 @@ export class NoticeQueues {
     });
   }
 
-  /** Sees to it that one delivery is in work at a time, over all replicas. Lasts until the queue is thrown away. */
+  /** Allows one delivery at a time, over all replicas, as long as the queue exists. */
   async inOneLine(sink: string): Promise<void> {
     await this.#call(sink, (queue) => queue.setGlobalConcurrency(1));
   }
 
-  /** Nobody takes anything from this queue for so long. */
+  /** Stops all deliveries of this queue for this time. */
   async hold(sink: string, durationMs: number): Promise<void> {
     await this.#call(sink, (queue) => queue.rateLimit(durationMs));
   }
 
-  /** Ends a hold. */
+  /** Lets deliveries go on before that time is over. */
   async release(sink: string): Promise<void> {
     await this.#call(sink, (queue) => queue.removeRateLimitKey());
   }
 
-  /** How much stands in a queue, and how long. */
+  /** Measures a queue. */
   backlog(sink: string): Promise<SinkBacklog> {
     return this.#call(sink, async (queue) => {
       const counts = await queue.getJobCounts("waiting", "prioritized", "active", "delayed", "failed");
@@ -86,7 +87,7 @@ export class NoticeQueues {
     });
   }
 
-  /** What was given up, the newest first; at most `count`. What cannot be read is left out. */
+  /** Returns at most `count` failed deliveries, newest first, without unreadable ones. */
   async failed(sink: string, count: number): Promise<readonly FailedDelivery[]> {
     const found: FailedDelivery[] = [];
     for (let from = 0; from < count; from += failedPage) {
@@ -98,7 +99,10 @@ export class NoticeQueues {
     return found;
   }
 
-  /** Puts a failed delivery at the end of its queue, to be tried as long as a new one. False when it is not in the failed list. */
+  /**
+   * Puts a failed delivery at the end of its queue, as a new one. False when it is not in the
+   * failed list.
+   */
   replay(sink: string, noticeId: string): Promise<boolean> {
     return this.#failedJob(sink, noticeId, async (job) => {
       await job.updateData({ ...parseDelivery(job.data), sinceMs: systemClock.nowMs() });
@@ -106,17 +110,17 @@ export class NoticeQueues {
     });
   }
 
-  /** Takes a failed delivery out of the list. False when it is not there. */
+  /** Deletes a failed delivery. False when it is not in the failed list. */
   discard(sink: string, noticeId: string): Promise<boolean> {
     return this.#failedJob(sink, noticeId, (job) => job.remove());
   }
 
-  /** Throws a queue away with all that stands in it. */
+  /** Deletes a queue with all its notices. */
   async forget(sink: string): Promise<void> {
     await this.#call(sink, (queue) => queue.obliterate({ force: true }));
   }
 
-  /** Closes the connections; does not wait for a Redis that does not answer. */
+  /** Closes the connections without waiting for a Redis that does not answer. */
   async close(): Promise<void> {
     const open = [...this.#queues.values()];
     this.#queues.clear();
@@ -153,7 +157,7 @@ export class NoticeQueues {
   }
 }
 
-/** A notice's id may hold what a name in the queue may not. */
+/** A notice's id may hold characters that a job id must not. */
 function jobIdOf(noticeId: string): string {
   return `n-${hashText(noticeId, 40)}`;
 }
@@ -172,7 +176,7 @@ function toFailed(sink: string, job: Job): FailedDelivery[] {
     const { failedReason, finishedOn, attemptsStarted } = job;
     return [{ sink, notice, reason: failedReason ?? "", failedAtMs: finishedOn ?? 0, tries: attemptsStarted }];
   } catch {
-    // A newer version wrote it: that one shows it.
+    // A replica of the newer version that wrote it shows it.
     return [];
   }
 }

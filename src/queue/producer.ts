@@ -1,62 +1,114 @@
-// Puts tasks and feed walks into their queues. Ids are deterministic, so adding the same thing twice changes nothing.
+// Puts tasks and feed walks into their queues. Job ids are deterministic, so a second add changes
+// nothing.
 import { Queue } from "bullmq";
-import { systemClock, withDeadline } from "../core/clock.ts";
+import { type Clock, systemClock, withDeadline } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { createSparingLog } from "../core/sparing-log.ts";
+import { createRateLimitedLog } from "../core/rate-limited-log.ts";
+import type { JobStatus, Urgency } from "../model/contracts.ts";
+import { type FeedWalk, feedId } from "../model/feed.ts";
+import type { Task } from "../model/task.ts";
 import type { RedisTarget } from "../store/connect.ts";
-import { type FeedWalk, feedId } from "../tasks/feed.ts";
-import type { Fate, Urgency } from "../tasks/seams.ts";
-import type { Task } from "../tasks/task.ts";
 import { feedWalkOptions, queueConnection, queueName, taskOptions, urgencyOf } from "./queues.ts";
-import { WalkRequests } from "./walk-requests.ts";
 
-/** A task in its queue. `state`: the queue's own word, such as waiting, delayed, active, completed. */
+const debounceMs = 250;
+
+/**
+ * Merges the requests of this process for walks: the first one goes out, later ones within 250 ms
+ * together.
+ */
+export class WalkDebouncer {
+  readonly #options: WalkDebouncerOptions;
+  readonly #pending = new Map<string, PendingWalk>();
+  readonly #closed = new AbortController();
+
+  constructor(options: WalkDebouncerOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Makes sure that the feed is walked. Resolves when the request is in the queue, or sure to go
+   * soon.
+   */
+  async walk(walk: FeedWalk, { hurry }: { readonly hurry: boolean }): Promise<void> {
+    const pending = this.#pending.get(feedId(walk));
+    if (pending !== undefined) {
+      pending.asked = true;
+      pending.hurry ||= hurry;
+      return;
+    }
+    this.#debounce(walk);
+    await this.#options.ask(walk, { hurry });
+  }
+
+  /** Drops the merged requests. */
+  close(): void {
+    this.#closed.abort();
+  }
+
+  #debounce(walk: FeedWalk): void {
+    const pending: PendingWalk = { asked: false, hurry: false };
+    this.#pending.set(feedId(walk), pending);
+    const flush = async () => {
+      await this.#options.clock.sleep(debounceMs, this.#closed.signal);
+      this.#pending.delete(feedId(walk));
+      if (pending.asked && !this.#closed.signal.aborted) await this.walk(walk, pending);
+    };
+    flush().catch(this.#options.onFailure);
+  }
+}
+
+/** A task in its queue. `state`: BullMQ's word, such as waiting, delayed, active, completed. */
 export interface QueuedTask {
   readonly state: string;
-  /** Whether it will be worked on, or is being. */
+  /** Whether a worker works on it, or will. */
   readonly isInFlight: boolean;
   readonly queuedAtMs: number;
 }
 
-/** What stands in one queue. */
+/** The backlog of one queue. */
 export interface Backlog {
   readonly waiting: number;
   readonly active: number;
   readonly delayed: number;
-  /** Since when the oldest waits that no worker has taken yet, as far as it is among the first that wait; milliseconds UTC. */
+  /**
+   * Since when the oldest untouched task waits, if it is among the first in line; milliseconds UTC.
+   */
   readonly oldestMs: number | undefined;
 }
 
-/** Tasks that come back to the queue stand between the new ones: so many are looked at to find the oldest new one. */
+/** Returned tasks stand between new ones: so many are read to find the oldest new one. */
 const oldestLookedAt = 20;
 
 const closeWithinMs = 2_000;
 
-/** So many tasks are woken at a time. */
+/** Tasks woken at a time. */
 const wokenAtOnce = 100;
 
-/** What one call may take, with all that the library does for it. */
+/** Deadline of one call, with all that BullMQ does for it. */
 const callWithinMs = 8_000;
 
-/** The producing side of all queues. Every call ends within eight seconds, also when Redis is frozen or was never there. */
+/**
+ * The producing side of all queues. Every call ends within eight seconds, even when Redis is frozen
+ * or was never reachable.
+ */
 export class Producer {
   readonly #queues = new Map<string, { readonly queue: Queue; readonly release: () => void }>();
   readonly #target: RedisTarget;
   readonly #log: EventLog;
-  readonly #walks: WalkRequests;
+  readonly #walks: WalkDebouncer;
 
   constructor(target: RedisTarget, log: EventLog) {
     this.#target = target;
-    this.#log = createSparingLog(log, systemClock, "queue");
-    this.#walks = new WalkRequests({
+    this.#log = createRateLimitedLog(log, systemClock, "queue");
+    this.#walks = new WalkDebouncer({
       ask: (walk, options) => this.#ask(walk, options),
       clock: systemClock,
       onFailure: (error) => this.#log.warn("queue.unreachable", { queue: "polls", message: String(error) }),
     });
   }
 
-  /** Adds tasks, each queue in one step and all queues at once. */
+  /** Adds tasks: each queue in one step, all queues at once. */
   async enqueue(tasks: readonly Task[]): Promise<void> {
     const byQueue = Map.groupBy(tasks, (task) => queueName(task.service, urgencyOf(task.kind)));
     const added = [...byQueue].map(([name, group]) => {
@@ -66,29 +118,32 @@ export class Producer {
     await Promise.all(added);
   }
 
-  /** Makes sure that a feed is walked: adds its walk unless it is there; with `hurry`, wakes the one that sleeps. */
+  /**
+   * Makes sure that a feed is walked: adds its walk unless it is there. `hurry` wakes a delayed
+   * one.
+   */
   walk(walk: FeedWalk, options: { readonly hurry: boolean }): Promise<void> {
     return this.#walks.walk(walk, options);
   }
 
-  /** Lets tasks of a service's actions that sleep go on at once; those that do not sleep are left alone. */
+  /** Wakes delayed tasks among a service's actions; leaves others alone. */
   async wake(service: string, taskIds: readonly string[]): Promise<void> {
     for (let from = 0; from < taskIds.length; from += wokenAtOnce) {
-      const portion = taskIds.slice(from, from + wokenAtOnce);
+      const batch = taskIds.slice(from, from + wokenAtOnce);
       await this.#call(queueName(service, "actions"), async (queue) => {
-        const jobs = await Promise.all(portion.map((id) => queue.getJob(id)));
-        // One that does not sleep any more is an error to the library; it looks anyway.
+        const jobs = await Promise.all(batch.map((id) => queue.getJob(id)));
+        // BullMQ rejects a task that is not delayed any more. It is on its way already.
         await Promise.allSettled(jobs.map((job) => job?.promote()));
       });
     }
   }
 
-  /** How many workers read this queue, over all processes. */
+  /** Counts the workers of this queue, over all processes. */
   workers(service: string, urgency: Urgency): Promise<number> {
     return this.#call(queueName(service, urgency), (queue) => queue.getWorkersCount());
   }
 
-  /** What the queue knows of a task; undefined when it is not there, or not any more. */
+  /** Finds a task in its queue; undefined when it is not there. */
   find({ service, kind, id }: Pick<Task, "service" | "kind" | "id">): Promise<QueuedTask | undefined> {
     return this.#call(queueName(service, urgencyOf(kind)), async (queue) => {
       const job = await queue.getJob(id);
@@ -99,8 +154,8 @@ export class Producer {
     });
   }
 
-  /** What the queue of a service's actions will do with a task. */
-  fate(service: string, taskId: string): Promise<Fate> {
+  /** Returns the status of a task among a service's actions. */
+  fate(service: string, taskId: string): Promise<JobStatus> {
     return this.#call(queueName(service, "actions"), async (queue) => {
       const job = await queue.getJob(taskId);
       if (job === undefined) return "gone";
@@ -109,7 +164,7 @@ export class Producer {
     });
   }
 
-  /** How much stands in a queue, and how long. */
+  /** Measures a queue. */
   backlog(service: string, urgency: Urgency): Promise<Backlog> {
     return this.#call(queueName(service, urgency), async (queue) => {
       const counts = await queue.getJobCounts("waiting", "prioritized", "active", "delayed");
@@ -125,7 +180,7 @@ export class Producer {
     });
   }
 
-  /** How many items of a service wait, sleep or are in work, in both queues. */
+  /** Counts the unfinished items of a service in both queues. */
   async pending(service: string): Promise<number> {
     const counts = await Promise.all(
       (["actions", "polls"] as const).map((urgency) =>
@@ -137,7 +192,7 @@ export class Producer {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** Closes the connections; does not wait for a Redis that does not answer. */
+  /** Closes the connections without waiting for a Redis that does not answer. */
   async close(): Promise<void> {
     this.#walks.close();
     const open = [...this.#queues.values()];
@@ -150,7 +205,10 @@ export class Producer {
     for (const { release } of open) release();
   }
 
-  /** A call that came too late may still be carried out; that does no harm, since everything here has its own name. */
+  /**
+   * A call past its deadline may still take effect. That is harmless, since every job has its own
+   * id.
+   */
   #call<T>(name: string, call: (queue: Queue) => Promise<T>): Promise<T> {
     return withDeadline(call(this.#queue(name)), callWithinMs, () => new Error(`Command timed out: queue ${name}`));
   }
@@ -162,7 +220,7 @@ export class Producer {
       const job = hurry ? await queue.getJob(jobId) : undefined;
       if (job === undefined || !(await job.isDelayed())) return;
       await job.promote().catch(() => {
-        // Its reader woke up in between, which is what was wanted.
+        // The walk was woken in between, as wanted.
       });
     });
   }
@@ -176,4 +234,22 @@ export class Producer {
     this.#queues.set(name, { queue, release });
     return queue;
   }
+}
+
+/** Asks the queue for one walk. */
+type AskForWalk = (walk: FeedWalk, options: { readonly hurry: boolean }) => Promise<void>;
+
+/**
+ * What a debouncer needs. `onFailure`: a merged request failed; its tasks ask again at their next
+ * step.
+ */
+interface WalkDebouncerOptions {
+  readonly ask: AskForWalk;
+  readonly clock: Pick<Clock, "sleep">;
+  readonly onFailure: (error: unknown) => void;
+}
+
+interface PendingWalk {
+  asked: boolean;
+  hurry: boolean;
 }

@@ -1,34 +1,37 @@
-// The names and connections of the queues: one per service and urgency, so that a service's limits and outages are its own.
-// The single place that says how BullMQ talks to Redis.
+// The names and connections of the queues. Each service has two, so that its limits and outages are
+// its own. The single place that says how BullMQ talks to Redis.
 import type { ConnectionOptions, DefaultJobOptions } from "bullmq";
+import type { Urgency } from "../model/contracts.ts";
+import type { TaskKind } from "../model/task.ts";
 import { type ConnectionUse, createRedisClient, type RedisTarget, redisOptionsOf } from "../store/connect.ts";
-import type { Urgency } from "../tasks/seams.ts";
-import type { TaskKind } from "../tasks/task.ts";
 
-/** `main-actions`, `main-polls`. */
+/** The queue of a service: `main-actions`, `main-polls`. */
 export function queueName(service: string, urgency: Urgency): string {
   return `${service}-${urgency}`;
 }
 
-/** `sink.ops`. No service's queue is called so, since names hold no dot. */
+/** The queue of a sink: `sink.ops`. No service has such a name, since names hold no dot. */
 export function sinkQueueName(sink: string): string {
   return `sink.${sink}`;
 }
 
-/** Which of the two queues a task of this kind waits in. */
+/** Which of the two queues holds tasks of this kind. */
 export function urgencyOf(kind: TaskKind): Urgency {
   return kind === "poll" ? "polls" : "actions";
 }
 
-/** How one queue or worker gets to Redis. `release` lets go of what the library does not close by itself, once it is closed. */
+/**
+ * The connection of one queue or worker. Call `release` after closing it: BullMQ leaves a client
+ * open.
+ */
 export interface QueueConnection {
   readonly connection: ConnectionOptions;
   readonly release: () => void;
 }
 
 /**
- * The connection of a queue (`commands`: a frozen or absent Redis is an error soon, not a wait without end) or of a worker
- * (`worker`: its blocking read has no such deadline).
+ * Makes a connection: `commands` for a queue, which fails soon when Redis is frozen or absent;
+ * `worker` for a worker, whose blocking read has no deadline.
  * @throws UsageError when the target is none.
  */
 export function queueConnection(target: RedisTarget, use: ConnectionUse): QueueConnection {
@@ -37,16 +40,17 @@ export function queueConnection(target: RedisTarget, use: ConnectionUse): QueueC
     const plain: Record<string, unknown> = { ...options, lazyConnect: false };
     return { connection: plain, release: () => {} };
   }
-  // This very client is used and left open; of a worker's there is a copy, for its blocking read, which the worker closes.
+  // BullMQ uses this client and leaves it open. A worker copies it for its blocking read, and
+  // closes the copy.
   const client = createRedisClient(target, use);
-  // The queue must find it on its way: one that waits for a first command is given up for good when that one fails.
+  // Connect now: BullMQ gives a client up for good when its first command fails.
   if (use === "commands") client.connect().catch(() => {});
   return { connection: client, release: () => client.disconnect() };
 }
 
 /**
- * How tasks are kept. Finished ones stay longer than any replica may be late: their id is what drops a task enqueued twice.
- * Eight attempts, each with the wait that the verdict names.
+ * How tasks are kept. Finished ones stay longer than a replica may be late: their id drops a task
+ * that is enqueued twice. Eight attempts; each verdict names its wait.
  */
 export const taskOptions = {
   attempts: 8,
@@ -57,7 +61,7 @@ export const taskOptions = {
   sizeLimit: 64 * 1_024,
 } as const satisfies DefaultJobOptions;
 
-/** The walk of a feed leaves nothing behind: its name must be free for the next one who waits. */
+/** A finished walk leaves nothing behind: its job id must be free for the next one. */
 export const feedWalkOptions = {
   ...taskOptions,
   removeOnComplete: true,
@@ -65,8 +69,9 @@ export const feedWalkOptions = {
 } as const satisfies DefaultJobOptions;
 
 /**
- * How deliveries are kept. One attempt in the queue's own sense: a try that failed puts the delivery back to the head and is none.
- * Delivered ones stay for a while: their id is what drops a notice that is handed over twice. Failed ones are the failed list.
+ * How deliveries are kept. One BullMQ attempt: a failed try returns the delivery to the head
+ * instead. Delivered ones stay for a day: their id drops a notice that is added twice. Failed ones
+ * are the failed list.
  */
 export const deliveryOptions = {
   attempts: 1,

@@ -1,18 +1,19 @@
-// How a worker of the queue is stopped: nothing new is taken, what is in work ends or is told to, and nobody waits for a Redis that is gone.
+// Stops a BullMQ worker: it takes nothing new, what is in work ends or is cancelled, and no stop
+// waits for a Redis that is gone.
 import type { Worker } from "bullmq";
 import { withDeadline } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 
-/** How long stopping may wait. */
+/** How long a stop may wait. */
 export interface StopOptions {
   readonly queue: string;
-  /** How long items in work may end by themselves before they are told to stop; 0 for at once. */
+  /** How long items in work may go on before they are cancelled; 0: cancelled at once. */
   readonly graceMs: number;
   readonly drainMs: number;
   readonly log: EventLog;
 }
 
-/** Stops a worker within `drainMs`. Whatever is left is taken over by another worker. */
+/** Stops a worker within `drainMs`. Another worker takes over what is left. */
 export async function stopWorker(worker: Worker, { queue, graceMs, drainMs, log }: StopOptions): Promise<void> {
   const done = drain(worker, graceMs);
   await withDeadline(done, drainMs, () => new Error("still busy")).catch(() => {

@@ -1,4 +1,5 @@
-// One request as a handler sees it, and the world it works in. Built by the exchange; knows nothing of sockets.
+// One request as a handler sees it, and the world it works in. Built by exchange.ts; knows nothing
+// of sockets.
 import type { SandboxSettings } from "./options.ts";
 import { Refusal } from "./reply.ts";
 import type { Row, Store } from "./store.ts";
@@ -12,7 +13,7 @@ export interface World {
 
 /** One request after routing. */
 export interface Call {
-  /** What stands in the key's place of the path; for the identity its arguments. Decoded, unchecked. */
+  /** The key in the path; for the identity its arguments. Decoded, unchecked. */
   readonly key: string;
   readonly parameters: URLSearchParams;
   /** The `repository` query parameter; undefined means all. */
@@ -25,7 +26,8 @@ export interface Call {
 
 /**
  * Reads the optional `repository` query parameter.
- * @throws Refusal 400 when it is given twice or is a key that the sandbox does not have (Assumption S5).
+ * @throws Refusal 400 when it is given twice or is a key that the sandbox does not have (Assumption
+ * S5).
  */
 export function parseRepository(parameters: URLSearchParams, world: World): string | undefined {
   const [repository, ...more] = parameters.getAll("repository");
@@ -35,7 +37,7 @@ export function parseRepository(parameters: URLSearchParams, world: World): stri
 }
 
 /**
- * Passes a repository key on when the sandbox has it. Where there is only one repository, every key names it.
+ * Returns a repository key that the sandbox has. With only one repository, every key names it.
  * @throws Refusal 400 for an unknown key.
  */
 export function checkRepository(repository: string, world: World): string {
@@ -46,7 +48,7 @@ export function checkRepository(repository: string, world: World): string {
 }
 
 /**
- * Finds a thing by its key; a thing of another repository than the asked one counts as missing.
+ * Finds an entity by its key. An entity of another repository counts as missing.
  * @throws Refusal with `missingStatus` when there is none.
  */
 export function findRow<E>(rows: ReadonlyMap<number, Row<E>>, key: number, call: Call, missingStatus: number): Row<E> {

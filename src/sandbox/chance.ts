@@ -1,11 +1,13 @@
-// Luck that repeats: the same seed and the same words give the same number, in whatever order things happen.
-// Called by seed data, runs and faults; never uses Math.random.
+// Repeatable chance: the same seed and words give the same number, in whatever order they are
+// asked. Used by seed data, runs and faults; never calls Math.random.
 import { createHash } from "node:crypto";
 
-/** Gives a number from 0 (included) to 1 (excluded) for what the words name, e.g. `chance("fails", 7, 3)`. */
+/**
+ * Gives a number from 0 (included) to 1 (excluded) for these words, e.g. `chance("fails", 7, 3)`.
+ */
 export type Chance = (...words: readonly (string | number)[]) => number;
 
-/** Makes the luck of one seed. */
+/** Makes the chance of one seed. */
 export function createChance(seed: number): Chance {
   return (...words) => {
     const digest = createHash("sha256")
@@ -15,7 +17,7 @@ export function createChance(seed: number): Chance {
   };
 }
 
-/** A UUID (version 4 in form) that is always the same for the same words. */
+/** A UUID (version 4 in form), always the same for the same words. */
 export function chanceUuid(seed: number, ...words: readonly (string | number)[]): string {
   const hex = createHash("sha256")
     .update(JSON.stringify(["uuid", seed, ...words]))

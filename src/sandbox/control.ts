@@ -1,10 +1,10 @@
-// The sandbox's own paths under `/_sandbox`: ledger, request counts, faults, approvals, conflicts. NOT part of the interface of the
-// service; the token is needed here too. Called by the exchange.
+// The sandbox's own paths under `/_sandbox`: ledger, request counts, faults, approvals, conflicts.
+// NOT part of the service's interface. They require the token, too. Called by exchange.ts.
 import type { IncomingMessage } from "node:http";
 import { UsageError } from "../core/errors.ts";
 import { isJsonObject } from "../core/json.ts";
 import { createChance } from "./chance.ts";
-import type { Desk } from "./desk.ts";
+import type { SandboxContext } from "./context.ts";
 import { FaultPlan } from "./fault-plan.ts";
 import { type Fault, faultsMax, parseFault } from "./faults.ts";
 import type { Target } from "./path.ts";
@@ -13,24 +13,24 @@ import { clearApprovals, clearConflicts, settleRuns } from "./runs.ts";
 
 /** Answers a request to `/_sandbox/…`. @throws Refusal 400 on a body that cannot be read. */
 export function answerControl(
-  desk: Desk,
+  context: SandboxContext,
   request: IncomingMessage,
   { target, body }: { readonly target: Target; readonly body: string | undefined },
 ): Reply {
-  const { store, settings } = desk.world;
+  const { store, settings } = context.world;
   switch (`${request.method} ${target.segments.slice(1).join("/")}`) {
     case "GET ledger":
-      return jsonReply({ value: desk.ledger.entries() });
+      return jsonReply({ value: context.ledger.entries() });
     case "GET requests":
-      return jsonReply(desk.ledger.requests());
+      return jsonReply(context.ledger.requests());
     case "GET faults":
-      return jsonReply({ value: desk.faults.counts() });
+      return jsonReply({ value: context.faults.counts() });
     case "POST faults":
-      replaceFaults(desk, readFaults(body));
-      return jsonReply({ value: desk.faults.counts() });
+      replaceFaults(context, readFaults(body));
+      return jsonReply({ value: context.faults.counts() });
     case "POST approvals/clear":
     case "POST conflicts/clear": {
-      // Runs whose time is up first, so that the ends of the blocked ones are told from them.
+      // End due runs first, so that the ends of blocked runs can be told from them.
       settleRuns(store, settings, settings.clock.nowMs());
       const clear = target.segments[1] === "approvals" ? clearApprovals : clearConflicts;
       return jsonReply({ cleared: clear(store, target.parameters.get("repository") ?? undefined) });
@@ -44,8 +44,8 @@ export function answerControl(
 }
 
 /** Replaces the faults; counting starts anew. */
-export function replaceFaults(desk: Desk, faults: readonly Fault[]): void {
-  desk.faults = new FaultPlan(faults, createChance(desk.world.settings.seed));
+export function replaceFaults(context: SandboxContext, faults: readonly Fault[]): void {
+  context.faults = new FaultPlan(faults, createChance(context.world.settings.seed));
 }
 
 function readFaults(body: string | undefined): readonly Fault[] {

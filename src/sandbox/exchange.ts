@@ -1,55 +1,71 @@
-// One HTTP exchange from the request to the last byte: admission, fault, handler, ledger, answer.
-// Called by sandbox.ts for every request.
+// One HTTP exchange from request to last byte: admission, fault, handler, ledger, answer. Called by
+// sandbox.ts for every request.
+import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type Admitted, admit } from "./admission.ts";
-import { type Call, parseRepository } from "./call.ts";
-import type { Desk } from "./desk.ts";
+import { type Call, parseRepository, type World } from "./call.ts";
+import type { SandboxContext } from "./context.ts";
+import { answerControl } from "./control.ts";
 import type { Strike } from "./fault-plan.ts";
 import type { SetAnswered } from "./ledger.ts";
+import { openLink } from "./odata-page.ts";
 import type { OperationName } from "./operation-names.ts";
+import { parseTarget, type Target } from "./path.ts";
 import { errorReply, hollowReply, Refusal, type Reply, unauthorizedReply } from "./reply.ts";
+import { findRoute, guardedOperations, type Route } from "./routes.ts";
 import { settleRuns } from "./runs.ts";
 import { cutConnection, sendDrip, sendHalf, sendWhole } from "./send.ts";
 
-/** Serves one request to its end. Never rejects for what a caller did; rejects on a bug of the sandbox. */
-export async function serveExchange(desk: Desk, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const admitted = await admit(desk, request);
+/** The longest request body, in bytes. Source: service-interface §8 names none. */
+const bodyBytesMax = 65_536;
+
+// How much of a longer body is read and dropped, so that its sender gets the 413 and not a reset.
+const dropBytesMax = 1_048_576;
+
+const tooLongReply = errorReply(413, `A body has at most ${bodyBytesMax} bytes.`, { Connection: "close" });
+
+/** Serves one request to its end. Rejects only on a bug of the sandbox. */
+export async function serveExchange(
+  context: SandboxContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const admitted = await admit(context, request);
   if ("status" in admitted) {
     await sendWhole(response, admitted);
     return;
   }
   const { operation } = admitted.route;
-  const strike = desk.faults.decide(operation, admitted.key);
-  if (strike.delayMs > 0) await desk.world.settings.clock.sleep(strike.delayMs, desk.signal);
-  // A sandbox that stopped meanwhile does nothing any more.
-  if (desk.signal.aborted) return cutConnection(response);
+  const strike = context.faults.decide(operation, admitted.key);
+  if (strike.delayMs > 0) await context.world.settings.clock.sleep(strike.delayMs, context.signal);
+  // A sandbox that stopped meanwhile changes nothing.
+  if (context.signal.aborted) return cutConnection(response);
   const early = replyBefore(strike);
   if (early === "reset") {
-    desk.ledger.count(operation, "cut");
+    context.ledger.count(operation, "cut");
     return cutConnection(response);
   }
-  const reply = early ?? answer(desk, request, admitted);
-  const setAnswered = recordEffect(desk, request, { operation, reply });
-  await deliver(desk, response, { operation, reply, strike, setAnswered });
+  const reply = early ?? answer(context, request, admitted);
+  const setAnswered = recordEffect(context, request, { operation, reply });
+  await deliver(context, response, { operation, reply, strike, setAnswered });
 }
 
-/** Lets the handler answer. */
-function answer(desk: Desk, request: IncomingMessage, admitted: Admitted): Reply {
-  const { world, ledger } = desk;
+/** Runs the handler. */
+function answer(context: SandboxContext, request: IncomingMessage, admitted: Admitted): Reply {
+  const { world, ledger } = context;
   const { route, key, target, body } = admitted;
   const { parameters } = target;
   const nowMs = world.settings.clock.nowMs();
   settleRuns(world.store, world.settings, nowMs);
   try {
     if (ledger.isFull && route.method !== "GET") throw new Refusal(500, "The ledger of the sandbox is full.");
-    // The identity takes `repository` as an argument and reads it itself.
+    // The identity reads its own `repository` argument.
     const repository = route.form === "call" ? undefined : parseRepository(parameters, world);
     const call: Call = {
       key,
       parameters,
       repository,
       body: { text: body, contentType: request.headers["content-type"] },
-      baseUrl: readOrigin(desk, request) + world.settings.basePath,
+      baseUrl: readOrigin(context, request) + world.settings.basePath,
       nowMs,
     };
     return route.handler(world, call);
@@ -80,19 +96,19 @@ function replyBefore({ fault }: Strike): Reply | "reset" | undefined {
 }
 
 function recordEffect(
-  desk: Desk,
+  context: SandboxContext,
   request: IncomingMessage,
   { operation, reply }: { readonly operation: OperationName; readonly reply: Reply },
 ): SetAnswered {
   if (reply.effect === undefined) return () => {};
   const key = request.headers["idempotency-key"];
   const idempotencyKey = typeof key === "string" ? key.slice(0, 256) : null;
-  const atMs = desk.world.settings.clock.nowMs();
-  return desk.ledger.record({ operation, effect: reply.effect, atMs, idempotencyKey });
+  const atMs = context.world.settings.clock.nowMs();
+  return context.ledger.record({ operation, effect: reply.effect, atMs, idempotencyKey });
 }
 
 async function deliver(
-  desk: Desk,
+  context: SandboxContext,
   response: ServerResponse,
   what: {
     readonly operation: OperationName;
@@ -102,7 +118,7 @@ async function deliver(
   },
 ): Promise<void> {
   const { operation, reply, setAnswered } = what;
-  const { ledger, signal, world } = desk;
+  const { ledger, signal, world } = context;
   const fault = what.strike.fault;
   if (fault?.kind === "lost-answer") {
     ledger.count(operation, "cut");
@@ -121,12 +137,86 @@ async function deliver(
   const turned = fault?.kind === "500-after" && reply.status === 200;
   const sent = turned ? errorReply(500, "The server failed after it had done its work.") : reply;
   ledger.count(operation, sent.status);
-  // Set before the bytes leave: whoever has the answer must find the ledger up to date.
+  // Set before the bytes leave: a caller that has the answer must find the ledger up to date.
   if (!response.destroyed) setAnswered(turned ? "500" : "yes");
   if (!(await sendWhole(response, sent))) setAnswered("lost");
 }
 
-function readOrigin(desk: Desk, request: IncomingMessage): string {
+function readOrigin(context: SandboxContext, request: IncomingMessage): string {
   const seen = `http://${request.headers.host ?? ""}`;
-  return /^http:\/\/[\w.:[\]-]+$/.test(seen) && URL.canParse(seen) ? seen : desk.origin;
+  return /^http:\/\/[\w.:[\]-]+$/.test(seen) && URL.canParse(seen) ? seen : context.origin;
+}
+
+/** A request that passed token, route and rights. */
+interface Admitted {
+  readonly route: Route;
+  readonly key: string;
+  readonly target: Target;
+  readonly body: string;
+}
+
+/**
+ * Checks token, path, method and rights, and reads the body. Returns a reply when the request is
+ * refused.
+ */
+async function admit(context: SandboxContext, request: IncomingMessage): Promise<Admitted | Reply> {
+  const { world, ledger } = context;
+  const refuse = (reply: Reply, operation: OperationName | "unknown" = "unknown"): Reply => {
+    ledger.count(operation, reply.status);
+    return reply;
+  };
+  try {
+    const asked = parseTarget(request.url ?? "", world.settings.basePath);
+    const target = asked === undefined ? undefined : openLink(asked, world.store.links);
+    const rights = readRights(world, request.headers.authorization);
+    if (rights === "none") {
+      const match = target === undefined ? undefined : findRoute(request.method ?? "", target.segments);
+      return refuse(unauthorizedReply, match?.route?.operation);
+    }
+    if (target === undefined) return refuse(errorReply(404, "There is nothing under this path."));
+    if (target.segments[0] === "_sandbox") {
+      return answerControl(context, request, { target, body: await readBody(request) });
+    }
+    const match = findRoute(request.method ?? "", target.segments);
+    if (match.route === undefined) return refuse(noRouteReply(match.methods));
+    const { operation } = match.route;
+    if (rights === "limited" && guardedOperations.has(operation)) return refuse(unauthorizedReply, operation);
+    const body = await readBody(request);
+    if (body === undefined) return refuse(tooLongReply, operation);
+    return { ...match, target, body };
+  } catch (error) {
+    if (error instanceof Refusal) return refuse(errorReply(error.status, error.message));
+    throw error;
+  }
+}
+
+function noRouteReply(methods: readonly string[]): Reply {
+  if (methods.length === 0) return errorReply(404, "There is nothing under this path.");
+  return errorReply(405, "The path does not take this method.", { Allow: methods.join(", ") });
+}
+
+function readRights(world: World, header: string | undefined): "full" | "limited" | "none" {
+  const { token, limitedToken } = world.settings;
+  const given = /^bearer ([^\s]+)$/i.exec(header ?? "")?.[1];
+  if (given === undefined) return "none";
+  if (isSame(given, token)) return "full";
+  return limitedToken !== undefined && isSame(given, limitedToken) ? "limited" : "none";
+}
+
+function isSame(left: string, right: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(left), digest(right));
+}
+
+/** Reads the body as UTF-8; undefined when it is too long. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    const buffer: Buffer = chunk;
+    bytes += buffer.length;
+    if (bytes > dropBytesMax) return undefined;
+    if (bytes <= bodyBytesMax) chunks.push(buffer);
+  }
+  return bytes > bodyBytesMax ? undefined : Buffer.concat(chunks).toString("utf8");
 }

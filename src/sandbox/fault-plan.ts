@@ -1,10 +1,10 @@
-// Decides which fault strikes a request. Counts the matching requests of each fault; luck comes from the seed.
-// Called by the exchange once a request.
+// Decides which fault hits a request. Counts the matching requests of each fault; chance comes from
+// the seed. Called by exchange.ts once a request.
 import type { Chance } from "./chance.ts";
 import type { Fault } from "./faults.ts";
 import type { OperationName } from "./operation-names.ts";
 
-/** What goes wrong with one request: a wait, and at most one fault that is no latency. */
+/** What goes wrong with one request: a wait, and at most one other fault. */
 export interface Strike {
   readonly delayMs: number;
   readonly fault: Fault | undefined;
@@ -15,7 +15,7 @@ export interface FaultCounts {
   readonly fault: Fault;
   /** Requests of the right operation and key. */
   readonly matched: number;
-  /** Requests it struck. */
+  /** Requests it hit. */
   readonly struck: number;
 }
 
@@ -29,7 +29,9 @@ export class FaultPlan {
     this.#lines = faults.map((fault) => ({ fault, matched: 0, struck: 0 }));
   }
 
-  /** Decides about one request. Latencies add up; of the other faults the first that fits strikes. */
+  /**
+   * Decides for one request. Latencies add up; of the other faults the first that matches applies.
+   */
   decide(operation: OperationName, key: string): Strike {
     let delayMs = 0;
     let struck: Fault | undefined;
@@ -47,7 +49,7 @@ export class FaultPlan {
     return { delayMs, fault: struck };
   }
 
-  /** The faults and how often each matched and struck. */
+  /** The faults, and how often each matched and hit. */
   counts(): readonly FaultCounts[] {
     return this.#lines.map((line) => ({ ...line }));
   }

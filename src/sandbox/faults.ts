@@ -1,6 +1,7 @@
-// What can go wrong on demand: the faults as values and as texts (`lost-answer,op=RunSyncJob,every=3`).
-// Called by the command line and by `/_sandbox/faults`; fault-plan.ts decides when one strikes.
+// The faults on demand, as values and as texts (`lost-answer,op=RunSyncJob,every=3`). Used by the
+// command line and by `/_sandbox/faults`; fault-plan.ts decides when one applies.
 import { UsageError } from "../core/errors.ts";
+import { cutText } from "../core/plain-text.ts";
 import { type OperationName, operationNames } from "./operation-names.ts";
 import { describeUnknownWord, findWord } from "./suggest.ts";
 
@@ -20,14 +21,18 @@ export const faultKinds = [
 ] as const;
 
 /**
- * What happens: `latency` the answer is late (the change happens after the wait, also when the caller has gone);
- * `200-before`, `401`, `429`, `503`, `500-before` that status, nothing changed; `500-after` changed, then 500; `reset` connection reset,
- * nothing changed; `lost-answer` changed, then reset without an answer; `truncate` half of the answer, then reset;
- * `drip` the body byte by byte.
+ * What happens. `latency`: a late answer (the change happens after the wait, also when the caller
+ * has gone). `200-before`, `401`, `429`, `503`, `500-before`: that status, nothing changed.
+ * `500-after`: changed, then 500. `reset`: connection reset, nothing changed. `lost-answer`:
+ * changed, then reset without an answer. `truncate`: half of the answer, then reset. `drip`: the
+ * body byte by byte.
  */
 type FaultKind = (typeof faultKinds)[number];
 
-/** A fault and the requests it strikes. All conditions must hold; a fault without any strikes every request. */
+/**
+ * A fault and the requests it hits. All conditions must hold; a fault without conditions hits every
+ * request.
+ */
 export interface Fault {
   readonly kind: FaultKind;
   /** Only this operation. */
@@ -38,19 +43,22 @@ export interface Fault {
   readonly after?: number;
   /** Only the first N of those that follow. */
   readonly first?: number;
-  /** Only every Nth of them. */
+  /** Only every Nth of the rest. */
   readonly every?: number;
-  /** Only by chance, above 0 to 1; the same chance for the same seed. */
+  /** A chance above 0, up to 1; the same for the same seed. */
   readonly rate?: number;
-  /** Strikes N times at most. */
+  /** Hits N times at most. */
   readonly times?: number;
-  /** `latency`: the wait in milliseconds, default 500. `drip`: the wait before each byte, default 200. */
+  /**
+   * `latency`: the wait in milliseconds, default 500. `drip`: the wait before each byte, default
+   * 200.
+   */
   readonly delayMs?: number;
   /** `429` and `503`: the Retry-After header in seconds. Default 1 for 429, none for 503. */
   readonly retryAfterSeconds?: number;
 }
 
-/** Faults that are set at once, at most. */
+/** The most faults at once. */
 export const faultsMax = 100;
 
 const settings = ["op", "key", "after", "first", "every", "rate", "times", "ms", "retryAfter"] as const;
@@ -59,11 +67,12 @@ type Setting = (typeof settings)[number];
 const onlyFor: Partial<Record<Setting, readonly FaultKind[]>> = { ms: ["latency", "drip"], retryAfter: ["429", "503"] };
 
 /**
- * Reads `KIND[,op=RunSyncJob][,key=42][,after=N][,first=N][,every=N][,rate=0.1][,times=N][,ms=500][,retryAfter=2]`.
+ * Reads
+ * `KIND[,op=RunSyncJob][,key=42][,after=N][,first=N][,every=N][,rate=0.1][,times=N][,ms=500][,retryAfter=2]`.
  * @throws UsageError that names the wrong word, what is allowed, and the nearest allowed word.
  */
 export function parseFault(text: string): Fault {
-  const fail = (reason: string) => new UsageError(`fault "${text.slice(0, 200)}": ${reason}`);
+  const fail = (reason: string) => new UsageError(`fault "${cutText(text, 200)}": ${reason}`);
   const [kindText = "", ...pairs] = text.split(",").map((part) => part.trim());
   const kind = findWord(kindText, faultKinds);
   if (kind === undefined) throw fail(describeUnknownWord(kindText, "a kind of fault", faultKinds));

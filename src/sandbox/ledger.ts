@@ -1,9 +1,10 @@
-// The book of what really happened: every change, whether or not its answer arrived, and every request by status.
-// Written by the exchange; read by tests, the demo and `/_sandbox/ledger`. The service itself has no such thing.
+// The ledger: every change that happened, whether or not its answer arrived, and every request by
+// status. The exchange writes it; tests, the demo and `/_sandbox/ledger` read it. The real service
+// has none.
 import type { OperationName } from "./operation-names.ts";
 import type { Effect } from "./reply.ts";
 
-/** One change. A request that was refused changes nothing and has no entry. */
+/** One change. A refused request has no entry. */
 export interface LedgerEntry {
   /** 1 for the first change. */
   readonly number: number;
@@ -12,21 +13,26 @@ export interface LedgerEntry {
   readonly repository: string;
   /** When it happened, in milliseconds since 1970-01-01 UTC. */
   readonly atMs: number;
-  /** For RunSyncJob the how-many-th run of this sync job, from 1; else null. */
+  /** For RunSyncJob the number of this sync job's run, from 1; else null. */
   readonly runNumber: number | null;
-  /** The `Idempotency-Key` header, if one was sent; recorded only, the sandbox does not act on it. */
+  /**
+   * The `Idempotency-Key` header, if one was sent; recorded only, the sandbox does not act on it.
+   */
   readonly idempotencyKey: string | null;
-  /** `yes`: the whole answer went out; `500`: it was answered 500 all the same; `lost`: the answer did not go out, or not wholly. */
+  /**
+   * `yes`: the whole answer was sent; `500`: it was answered 500 all the same; `lost`: the answer
+   * was not sent, or only in part.
+   */
   readonly answered: "yes" | "lost" | "500";
 }
 
-/** Requests by operation (or `unknown`) and by status (or `cut`: no whole answer was meant to go out). */
+/** Requests by operation (or `unknown`) and by status (or `cut`: no whole answer was intended). */
 export type RequestCounts = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-/** Changes that a ledger holds at most; the operation after that is refused with 500. */
+/** The most changes in a ledger; further operations get 500. */
 const entriesMax = 100_000;
 
-/** An open line of the ledger: says how the answer went. */
+/** Sets how an entry was answered. */
 export type SetAnswered = (answered: LedgerEntry["answered"]) => void;
 
 /** The ledger of one sandbox. */
@@ -39,7 +45,7 @@ export class Ledger {
     return this.#entries.length >= entriesMax;
   }
 
-  /** Writes a change down, as `lost` until the returned function says otherwise. */
+  /** Records a change, as `lost` until the returned function is called. */
   record(what: {
     readonly operation: OperationName;
     readonly effect: Effect;

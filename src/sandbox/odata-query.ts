@@ -1,14 +1,18 @@
-// Reads what stands in the address: keys, query options, literals. Pure; every mistake is a Refusal with 400.
-// Called by the exchange and the handlers.
+// Parses the address: keys, query options, literals. Every mistake is a Refusal with 400. Pure;
+// called by exchange.ts and the handlers.
 import { Refusal } from "./reply.ts";
 
-/** The query options that a route may take; everything else that starts with `$` is refused. */
-export type QueryOption = "$select" | "$expand" | "$skip";
+/** The query options that a route may accept; every other `$` option is refused. */
+export type QueryOption = "$select" | "$expand" | "$skip" | "$skiptoken";
 
-/** The read query: chosen properties (undefined: all) and how many items to leave out. */
+/**
+ * The read query: chosen properties (undefined: all), how many items to leave out, and the token of
+ * a next link.
+ */
 export interface ODataQuery {
   readonly select: readonly string[] | undefined;
   readonly skip: number;
+  readonly skipToken: string | undefined;
 }
 
 /**
@@ -22,7 +26,11 @@ export function parseQuery(parameters: URLSearchParams, allowed: readonly QueryO
     if (!known) throw new Refusal(400, `The query option '${name}' is not supported here.`);
     if (parameters.getAll(name).length > 1) throw new Refusal(400, `The query option '${name}' is given twice.`);
   }
-  return { select: parseSelect(parameters.get("$select")), skip: parseSkip(parameters.get("$skip")) };
+  return {
+    select: parseSelect(parameters.get("$select")),
+    skip: parseSkip(parameters.get("$skip")),
+    skipToken: parameters.get("$skiptoken") ?? undefined,
+  };
 }
 
 /**
@@ -34,7 +42,9 @@ export function checkSelect(select: readonly string[] | undefined, properties: r
   if (unknown !== undefined) throw new Refusal(400, `Could not find a property named '${unknown}'.`);
 }
 
-/** Leaves only the chosen properties of an entity, in the entity's order; all of them without a choice or with `*`. */
+/**
+ * Selects properties of an entity, in the entity's order; all of them without a choice or with `*`.
+ */
 export function applySelect(
   entity: Readonly<Record<string, unknown>>,
   select: readonly string[] | undefined,
@@ -52,7 +62,10 @@ export function parseKey(text: string): number {
   return Number(text);
 }
 
-/** Reads a text as an OData string literal (`'it''s'`) when it is quoted, and as it stands otherwise. */
+/**
+ * Reads a text as an OData string literal (`'it''s'`) when it is quoted, and as it stands
+ * otherwise.
+ */
 export function unquote(text: string): string {
   const quoted = /^'((?:[^']|'')*)'$/.exec(text);
   return quoted === null ? text : (quoted[1] ?? "").replaceAll("''", "'");

@@ -1,4 +1,4 @@
-// The fifteen operations by name, and "did you mean" for names that people type. Called by routes, faults and shape.
+// The names of the fifteen operations. Used by routes, faults and shape.
 
 /**
  * Every operation of the service.

@@ -1,4 +1,5 @@
-// What a sandbox can be told at its start, with defaults and limits. Called by startSandbox; cli/sandbox.ts fills it.
+// The options of a sandbox, with defaults and limits. cli/sandbox.ts fills them; sandbox.ts applies
+// them.
 import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
@@ -6,11 +7,33 @@ import type { Fault } from "./faults.ts";
 import { type FieldNames, type ShapeName, toFieldNames } from "./shape.ts";
 
 /** The forms of `@odata.nextLink`. */
-export const nextLinkStyles = ["absolute", "relative", "wrong-scheme"] as const;
-/** `absolute` from the Host header; `relative` to the service root; `wrong-scheme` as behind a proxy: another scheme, host and port, the right path. */
-export type NextLinkStyle = (typeof nextLinkStyles)[number];
+export const nextLinkStyles = ["absolute", "relative", "path", "query", "opaque", "wrong-host", "mixed"] as const;
+/**
+ * `absolute` from the Host header; `relative` to the service root; `path` from the root of the
+ * host; `query` only `?…`; `opaque` a path other than the list's, `/odata/$next/TOKEN`;
+ * `wrong-host` another host and port with the right path, as behind a proxy; `mixed` another style
+ * on each page.
+ */
+type NextLinkStyle = (typeof nextLinkStyles)[number];
 
-/** What a sandbox can be told. All of it may be left out. */
+/** The forms of the token in a next link. */
+export const tokenStyles = ["number", "base64", "key", "guid", "encoded"] as const;
+/**
+ * `number` an offset in `$skip`. In `$skiptoken`: `base64` JSON with a key, `key` such as `Id-100`,
+ * `guid` of a place that the server remembers, `encoded` an offset among characters that must be
+ * percent-encoded.
+ */
+export type TokenStyle = (typeof tokenStyles)[number];
+
+/** The orders of a list. */
+export const listOrders = ["ascending", "descending", "hash", "shuffled"] as const;
+/**
+ * `ascending` new items come last; `descending` first; `hash` anywhere, and stay there; `shuffled`
+ * a new order whenever the first page is requested.
+ */
+export type ListOrder = (typeof listOrders)[number];
+
+/** The options of a sandbox. All are optional. */
 export interface SandboxOptions {
   /** TCP port; 0 takes a free one. Default 0. */
   readonly port?: number;
@@ -20,17 +43,23 @@ export interface SandboxOptions {
   readonly basePath?: string;
   /** The bearer token. Default: a random one. */
   readonly token?: string;
-  /** A second token without the rights of service-interface §5.2: those six operations answer it 401. Default none. */
+  /**
+   * A second token without the rights of service-interface §5.2: those six operations answer it
+   * with 401. Default none.
+   */
   readonly limitedToken?: string;
   /** Number of sync jobs, 1 to 10,000; their ids are 1 to this. Default 20. */
   readonly jobs?: number;
-  /** Synchronization activities that are there at the start, 0 to 50,000. Default 250. */
+  /** Synchronization activities at the start, 0 to 50,000. Default 250. */
   readonly activities?: number;
-  /** Same seed, same data and same luck. Default 1. */
+  /** The same seed gives the same data and chance. Default 1. */
   readonly seed?: number;
   /** Shortest and longest run in milliseconds. Default 1 to 4 seconds. */
   readonly runMs?: readonly [number, number];
-  /** Destination repository keys. One (default HR): every key names it. More: the sync jobs are dealt out in equal blocks, and other keys are unknown. */
+  /**
+   * Destination repository keys. With one (default HR) every key names it. With more, each gets an
+   * equal block of sync jobs, and other keys are unknown.
+   */
   readonly repositories?: readonly string[];
   /** Items on a page, 1 to 1,000. Default 100. */
   readonly pageSize?: number;
@@ -40,6 +69,12 @@ export interface SandboxOptions {
   readonly fieldNames?: Partial<FieldNames>;
   /** How `@odata.nextLink` looks. Default absolute. */
   readonly nextLinkStyle?: NextLinkStyle;
+  /** How the token in it looks. Default number. */
+  readonly tokenStyle?: TokenStyle;
+  /** The order of every list. Default ascending. */
+  readonly order?: ListOrder;
+  /** True: every full page has a link, so that a list may end with an empty page. Default false. */
+  readonly emptyLastPage?: boolean;
   /** True: a run that left an approval goes on until the approval is gone. Default false. */
   readonly approvalsBlock?: boolean;
   /** Status for a missing thing where service-interface §7 documents no 404. Default 400. */
@@ -48,7 +83,7 @@ export interface SandboxOptions {
   readonly faults?: readonly Fault[];
   /** Where the time comes from. Default the machine's clock. */
   readonly clock?: Clock;
-  /** Told of an error that is a bug of the sandbox; the caller got a 500. Default: dropped. */
+  /** Called with an error that is a bug of the sandbox; the caller got a 500. Default: ignored. */
   readonly onBug?: (error: unknown) => void;
 }
 
@@ -85,6 +120,9 @@ export function toSettings(options: SandboxOptions): SandboxSettings {
     repositories: ["HR"],
     pageSize: 100,
     nextLinkStyle: "absolute",
+    tokenStyle: "number",
+    order: "ascending",
+    emptyLastPage: false,
     approvalsBlock: false,
     missingStatus: 400,
     faults: [],

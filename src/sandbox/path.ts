@@ -1,10 +1,10 @@
-// Takes a request target apart and compares it with the path forms of the interface. Pure. Called by the exchange and routes.
-// Source: service-interface §4 (two path forms for every key), §4.1
+// Parses a request target and matches it with the path forms of the interface. Pure; called by
+// exchange.ts and routes.ts. Source: service-interface §4 (two path forms for every key), §4.1
 import { Refusal } from "./reply.ts";
 
 /**
- * The forms a path has: `key` both `/name(key)` and `/name/key`; `list` just `/name`; `count` `/name/$count`;
- * `call` `/name(arguments)` or `/name` with the arguments in the query.
+ * The forms a path has: `key` both `/name(key)` and `/name/key`; `list` just `/name`; `count`
+ * `/name/$count`; `call` `/name(arguments)` or `/name` with the arguments in the query.
  */
 export type PathForm = "key" | "list" | "count" | "call";
 
@@ -16,8 +16,8 @@ export interface Target {
 }
 
 /**
- * Takes `/base/odata/trigger?x=1` apart. Returns undefined when it is not under the base path.
- * @throws Refusal 400 when a percent sign is followed by something else than UTF-8.
+ * Parses `/base/odata/trigger?x=1`; undefined when it is not under the base path.
+ * @throws Refusal 400 for invalid percent-encoding.
  */
 export function parseTarget(target: string, basePath: string): Target | undefined {
   const [path = "", ...query] = target.split("?");
@@ -30,7 +30,10 @@ export function parseTarget(target: string, basePath: string): Target | undefine
   }
 }
 
-/** The key or arguments when the segments have the form ("" where the form has none); undefined when they do not. */
+/**
+ * The key or arguments when the segments match the form ("" where it has none); undefined when they
+ * do not.
+ */
 export function matchPath(segments: readonly string[], path: string, form: PathForm): string | undefined {
   const wanted = path.slice(1).split("/");
   const name = wanted.at(-1) ?? "";

@@ -1,13 +1,13 @@
-// What a handler answers, before it is written to a socket, and the refusal that any depth may throw.
-// Called by handlers and by the exchange; knows nothing of sockets and faults.
+// What a handler answers, and the refusal that any depth may throw. Knows nothing of sockets and
+// faults.
 
-/** A change that an operation made, on its way to the ledger. */
+/** A change that an operation made, for the ledger. */
 export interface Effect {
   /** The key in the path, as a text. */
   readonly key: string;
-  /** The destination repository of the thing that changed. */
+  /** The destination repository of the changed entity. */
   readonly repository: string;
-  /** The how-many-th run of this sync job it is, from 1; null unless a run was started. */
+  /** The number of this sync job's run, from 1; null unless a run was started. */
   readonly runNumber: number | null;
 }
 
@@ -52,7 +52,7 @@ export function bareReply(effect: Effect): Reply {
   return { status: 200, headers: {}, body: "", effect };
 }
 
-/** A 200 without a body by a service that did nothing. */
+/** A 200 without a body from a service that did nothing. */
 export const hollowReply: Reply = { status: 200, headers: {}, body: "" };
 
 /** A 401: empty, whatever the reason. Assumption S2. */
@@ -67,7 +67,7 @@ export function errorReply(status: number, message: string, headers: Readonly<Re
   return { status, headers: { ...jsonHeaders, ...headers }, body };
 }
 
-/** Thrown at any depth to answer with an error status: nothing has been changed. */
+/** Thrown at any depth to answer with an error status; nothing has been changed. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly status: number;

@@ -1,13 +1,41 @@
-// The table of everything the service answers: operation, method, path, handler. Called by the exchange.
-// Source: service-interface §4.1
-import type { Call, World } from "./call.ts";
-import { getIdentity } from "./identity.ts";
-import { countList, getList, type ListView, listViews } from "./lists.ts";
+// The table of all that the service answers: operation, method, path, handler. Called by
+// exchange.ts. Source: service-interface §4.1
+import { type Call, checkRepository, findRow, type World } from "./call.ts";
+import { type Place, readToken, toPage } from "./odata-page.ts";
+import { applySelect, checkSelect, parseKey, parseNamedArguments, parseQuery, unquote } from "./odata-query.ts";
 import type { OperationName } from "./operation-names.ts";
 import { matchPath, type PathForm } from "./path.ts";
-import type { Reply } from "./reply.ts";
+import { jsonReply, Refusal, type Reply, textReply } from "./reply.ts";
+import { activityRoles, conflictRoles, type FieldNames, type Role, shapeEntity } from "./shape.ts";
+import type { Row, Store } from "./store.ts";
 import { deleteSyncJob, enableSyncJob, getSyncJob, runSyncJob, updateSyncJob } from "./sync-jobs.ts";
-import { updateDocMask, updateDriveTarget, updateSiteTarget } from "./targets.ts";
+import { parseUpdate, type UpdateRules } from "./update-body.ts";
+
+const maskRules: UpdateRules = { updatable: ["name", "ecmMaskId"], readOnly: ["maskId", "type", "syncJobId"] };
+
+const targetRules: UpdateRules = {
+  updatable: ["siteName", "siteId", "folderName", "folderId"],
+  readOnly: [],
+  keyProperty: "thirdSystemSyncTargetId",
+};
+
+/** The lists of the service. Source: service-interface §2, §4.1 */
+const listViews = {
+  masks: shown("syncjobsmasks", ["maskId", "name", "ecmMaskId", "type", "syncJobId"], (s) => [...s.masks.values()]),
+  approvals: shown("approvals", ["approvalId", "itemName", "itemId"], (s) => [...s.approvals.values()]),
+  triggers: shown("trigger", ["triggerId", "isActive"], (s) => [...s.triggers.values()]),
+  authActivities: shown(
+    "authactivities",
+    ["authAccountActivityEntityId", "accountIdentifier", "accountObjectId"],
+    (store) => store.authActivities,
+  ),
+  activities: shaped("synchronizationactivities", activityRoles, (store) => store.activities),
+  conflicts: shaped("syncconflictdetails", conflictRoles, (store) => store.conflicts),
+} as const satisfies Readonly<Record<string, ListView>>;
+
+const properties = ["id", "idAsNumber", "name", "isAdministrator"];
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Answers one request. @throws Refusal to answer with an error status. */
 type Handler = (world: World, call: Call) => Reply;
@@ -49,7 +77,10 @@ export const guardedOperations: ReadonlySet<OperationName> = new Set<OperationNa
   "GetIdentityById",
 ]);
 
-/** A route with the key or arguments from the path; or the methods that the path does take (none: unknown path). */
+/**
+ * A route with the key or arguments from the path; or the methods that the path accepts (none:
+ * unknown path).
+ */
 export type RouteMatch =
   | { readonly route: Route; readonly key: string }
   | { readonly route: undefined; readonly methods: readonly string[] };
@@ -81,4 +112,149 @@ function list(operation: OperationName, view: ListView): readonly Route[] {
 function identity(name: string): Route {
   const path = `/odata/ecmidentities/${name}`;
   return { operation: "GetIdentityById", method: "GET", path, form: "call", handler: getIdentity };
+}
+
+/**
+ * Reads a user or group of a repository, wrapped in `value`; an unknown id gives an empty `value`
+ * (Assumption S9). `id` and `repository` may be quoted or not, in the path or in the query.
+ * Source: service-interface §4.1, §4.2, §4.4
+ */
+function getIdentity(world: World, call: Call): Reply {
+  const { select } = parseQuery(call.parameters, ["$select", "$expand"]);
+  checkSelect(select, properties);
+  const named = parseNamedArguments(call.key);
+  const id = readArgument("id", named, call);
+  const repository = checkRepository(readArgument("repository", named, call), world);
+  if (!uuid.test(id)) throw new Refusal(400, "The argument 'id' is not a UUID.");
+  const found = world.store.identities.filter(
+    (row) => row.repository === repository && row.entity.id === id.toLowerCase(),
+  );
+  return jsonReply({
+    "@odata.context": `${call.baseUrl}/odata/$metadata#ecmidentities`,
+    value: found.map((row) => applySelect(row.entity, select)),
+  });
+}
+
+function readArgument(name: string, named: ReadonlyMap<string, string>, call: Call): string {
+  const value = named.get(name) ?? call.parameters.get(name);
+  if (value === null || value === "") throw new Refusal(400, `The argument '${name}' is missing.`);
+  return unquote(value);
+}
+
+type Entity = Readonly<Record<string, unknown>>;
+
+/**
+ * One list: its name in the path, its key field, its rows and properties, and how a row is shown.
+ */
+interface ListView {
+  readonly name: string;
+  readonly key: string;
+  readonly properties: (names: FieldNames) => readonly string[];
+  readonly rows: (store: Store) => readonly Row<Entity>[];
+  readonly toEntity: (entity: Entity, names: FieldNames) => Entity;
+}
+
+/** Answers one page of a list. Source: service-interface §2, §8 */
+function getList(view: ListView, world: World, call: Call): Reply {
+  const { settings, store } = world;
+  const { select, skip, skipToken } = parseQuery(call.parameters, ["$select", "$expand", "$skip", "$skiptoken"]);
+  checkSelect(select, view.properties(settings.fieldNames));
+  const place = skipToken === undefined ? { skip } : readToken(skipToken, store.links);
+  const { rows, start } = inOrder(view, world, { rows: visibleRows(view, world, call), place });
+  const { baseUrl, parameters } = call;
+  const request = { list: view.name, baseUrl, parameters, select, start, settings, links: store.links };
+  const keyOf = (row: Row<Entity>) => Number(row.entity[view.key]);
+  const toEntity = (row: Row<Entity>) => applySelect(view.toEntity(row.entity, settings.fieldNames), select);
+  return jsonReply(toPage(rows, request, { keyOf, toEntity }));
+}
+
+/** Answers the number of items of a list as plain digits. Source: service-interface §4.2 */
+function countList(view: ListView, world: World, call: Call): Reply {
+  const { select } = parseQuery(call.parameters, ["$select", "$expand"]);
+  checkSelect(select, view.properties(world.settings.fieldNames));
+  return textReply(String(visibleRows(view, world, call).length));
+}
+
+function visibleRows(view: ListView, world: World, call: Call): readonly Row<Entity>[] {
+  const rows = view.rows(world.store);
+  return call.repository === undefined ? rows : rows.filter((row) => row.repository === call.repository);
+}
+
+/** The rows in the list's order, and how many of them come before the place. */
+function inOrder(
+  view: ListView,
+  { settings: { order, seed }, store }: World,
+  { rows, place }: { readonly rows: readonly Row<Entity>[]; readonly place: Place },
+): { readonly rows: readonly Row<Entity>[]; readonly start: number } {
+  const isFirst = "skip" in place && place.skip === 0;
+  const shuffles = (store.shuffles.get(view.name) ?? 0) + (isFirst ? 1 : 0);
+  if (order === "shuffled") store.shuffles.set(view.name, shuffles);
+  const salt = scatter(order === "shuffled" ? seed + shuffles : seed);
+  const rank = (key: number) => (order === "ascending" ? key : order === "descending" ? -key : scatter(salt ^ key));
+  const rankOf = (row: Row<Entity>) => rank(Number(row.entity[view.key]));
+  // They are in key order already.
+  const sorted =
+    order === "ascending"
+      ? rows
+      : order === "descending"
+        ? rows.toReversed()
+        : rows.toSorted((left, right) => rankOf(left) - rankOf(right));
+  if ("skip" in place) return { rows: sorted, start: place.skip };
+  const next = sorted.findIndex((row) => rankOf(row) > rank(place.after));
+  return { rows: sorted, start: next < 0 ? sorted.length : next };
+}
+
+/** Maps numbers below 2^32 to others without order: the last step of MurmurHash3. */
+function scatter(number: number): number {
+  const once = Math.imul(number ^ (number >>> 16), 0x85ebca6b);
+  const twice = Math.imul(once ^ (once >>> 13), 0xc2b2ae35);
+  return (twice ^ (twice >>> 16)) >>> 0;
+}
+
+function shown(name: string, properties: readonly string[], rows: (store: Store) => readonly Row<Entity>[]): ListView {
+  const [key = ""] = properties;
+  return { name, key, properties: () => properties, rows, toEntity: (entity) => entity };
+}
+
+function shaped(name: string, roles: readonly Role[], rows: (store: Store) => readonly Row<Entity>[]): ListView {
+  return {
+    name,
+    key: roles[0] ?? "",
+    properties: (names) => roles.flatMap((role) => names[role] ?? []),
+    rows,
+    toEntity: (entity, names) => shapeEntity(entity, roles, names),
+  };
+}
+
+/** UpdateEcmDocumentMaskById. Source: service-interface §4.1, §4.3 */
+function updateDocMask(world: World, call: Call): Reply {
+  const { masks } = world.store;
+  const key = parseKey(call.key);
+  if (masks.get(key)?.entity.type === "FolderMask") {
+    throw new Refusal(world.settings.missingStatus, `There is no document mask with the id ${key}.`);
+  }
+  return updateRow(world, call, { rows: masks, rules: maskRules });
+}
+
+/** UpdateDriveSyncTargetById. Source: service-interface §4.1, §4.3 */
+function updateDriveTarget(world: World, call: Call): Reply {
+  return updateRow(world, call, { rows: world.store.driveTargets, rules: targetRules });
+}
+
+/** UpdateSiteSyncTargetById. Source: service-interface §4.1, §4.3 */
+function updateSiteTarget(world: World, call: Call): Reply {
+  return updateRow(world, call, { rows: world.store.siteTargets, rules: targetRules });
+}
+
+function updateRow<E extends object>(
+  world: World,
+  call: Call,
+  what: { readonly rows: ReadonlyMap<number, Row<E>>; readonly rules: UpdateRules },
+): Reply {
+  parseQuery(call.parameters, []);
+  const key = parseKey(call.key);
+  const changes = parseUpdate(call.body, what.rules, key);
+  const row = findRow(what.rows, key, call, world.settings.missingStatus);
+  row.entity = { ...row.entity, ...changes };
+  return jsonReply(row.entity, { key: String(key), repository: row.repository, runNumber: null });
 }

@@ -1,6 +1,6 @@
-// Runs and activations. A run starts at once; its end is decided at its start and carried out by the first request
-// after that instant, so no timer is needed. Called by the handlers and, before each request, by the exchange.
-// The luck of a run depends on seed, sync job and how-many-th run it is:
+// Runs and activations. A run's end is decided at its start and applied by the first request after
+// that instant, so no timer is needed. Called by the handlers and, before each request, by
+// exchange.ts. The chance of a run depends on the seed, the sync job and the run's number:
 //   ids divisible by 5 always leave 1 or 2 conflicts, others in 1 of 20 runs;
 //   ids divisible by 7 fail in 1 of 3 runs, others never;
 //   ids divisible by 11 always leave an approval, others never.
@@ -8,10 +8,10 @@ import { type Chance, chanceUuid, createChance } from "./chance.ts";
 import type { SandboxSettings } from "./options.ts";
 import type { OpenRun, Row, Store, SyncJob } from "./store.ts";
 
-/** Runs started since the start of a sandbox, at most. More are refused with 500, so that memory stays bounded. */
+/** The most runs of a sandbox. Further ones get 500, so that memory stays bounded. */
 export const runsMax = 50_000;
 
-/** The luck of one run. */
+/** What chance decided for one run. */
 export interface RunLuck {
   readonly fails: boolean;
   readonly conflicts: number;
@@ -39,7 +39,10 @@ export function planRun(
   };
 }
 
-/** Starts a run of the sync job, also when one is going on (service-interface §4.4 does not say; Assumption S8). Returns its run number. */
+/**
+ * Starts a run of the sync job, also when one is running (service-interface §4.4 does not say;
+ * Assumption S8). Returns its run number.
+ */
 export function startRun(store: Store, settings: SandboxSettings, job: Row<SyncJob>, nowMs: number): number {
   const { syncJobId } = job.entity;
   const runNumber = (store.runsOfJob.get(syncJobId) ?? 0) + 1;
@@ -63,7 +66,7 @@ export function startRun(store: Store, settings: SandboxSettings, job: Row<SyncJ
   return runNumber;
 }
 
-/** Ends every run whose time has come and that waits for no approval; conflicts appear in the order of the ends. */
+/** Ends every due run that waits for no approval; conflicts appear in the order of the ends. */
 export function settleRuns(store: Store, settings: SandboxSettings, nowMs: number): void {
   const isDue = (run: OpenRun) =>
     run.endsAtMs <= nowMs && (run.waitsFor === undefined || !store.approvals.has(run.waitsFor));
@@ -102,7 +105,8 @@ function endRun(store: Store, settings: SandboxSettings, run: OpenRun, nowMs: nu
   const { row, runNumber } = run;
   const { syncJobId } = row.entity;
   const luck = planRun(createChance(settings.seed), syncJobId, runNumber, settings.runMs);
-  // A blocked run ends when somebody looks after the approval has gone, the others when their time was up.
+  // A blocked run ends at the first look after its approval has gone, the others when their time
+  // was up.
   const endedAt = new Date(run.waitsFor === undefined ? run.endsAtMs : nowMs).toISOString();
   row.entity = {
     ...row.entity,

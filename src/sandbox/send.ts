@@ -1,15 +1,16 @@
-// Writes an answer to a connection: whole, cut in half, or byte by byte; or cuts the connection. Called by the exchange.
+// Writes an answer to a connection whole, cut in half or byte by byte, or cuts the connection.
+// Called by exchange.ts.
 import { once } from "node:events";
 import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Clock } from "../core/clock.ts";
 import type { Reply } from "./reply.ts";
 
-/** Sends the whole answer. Resolves to false when the connection closed before all of it was handed over. */
+/** Sends the whole answer. Resolves to false when the connection closed before its end. */
 export async function sendWhole(response: ServerResponse, reply: Reply): Promise<boolean> {
   if (response.destroyed) return false;
   writeHead(response, reply);
   response.end(reply.body);
-  // A client that goes away closes the response without finishing it; "close" comes in any case.
+  // A client that disconnects closes the response unfinished; "close" comes in any case.
   if (!response.closed) await once(response, "close");
   return response.writableFinished;
 }
@@ -19,7 +20,9 @@ export function cutConnection(response: ServerResponse): void {
   response.socket?.resetAndDestroy();
 }
 
-/** Sends half of the body, or half a status line when the body is empty, and resets the connection. */
+/**
+ * Sends half of the body, or half a status line when the body is empty, and resets the connection.
+ */
 export async function sendHalf(response: ServerResponse, reply: Reply): Promise<void> {
   const { socket } = response;
   if (response.destroyed || socket === null) return;
@@ -36,7 +39,10 @@ export async function sendHalf(response: ServerResponse, reply: Reply): Promise<
   cutConnection(response);
 }
 
-/** Sends the body byte by byte. Resolves to false when the connection closed, or the sandbox stops, before the end. */
+/**
+ * Sends the body byte by byte. Resolves to false when the connection closed, or the sandbox stops,
+ * before the end.
+ */
 export async function sendDrip(
   response: ServerResponse,
   reply: Reply,

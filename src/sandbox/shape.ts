@@ -1,6 +1,8 @@
-// The fields of the two entities whose fields the interface does not show: THE SANDBOX'S OWN CHOICE, and switchable,
-// so that nothing can come to rest on these names; and one of sync jobs, which is there only when asked for. Called by options and lists.
-// Source: service-interface §2, "SynchronizationActivityEntity and SyncConflictDetailEntity": no fields are known.
+// The fields of the two entities whose fields the interface does not show, THE SANDBOX'S OWN
+// CHOICE. The names are switchable, so that nothing can depend on them. Also one optional field of
+// sync jobs. Used by options and lists.
+// Source: service-interface §2, "SynchronizationActivityEntity and SyncConflictDetailEntity": no
+// fields are known.
 import { UsageError } from "../core/errors.ts";
 import { describeUnknownWord, findWord } from "./suggest.ts";
 
@@ -18,7 +20,10 @@ export type FieldNames = Readonly<Record<Role, string | undefined>>;
 
 /** The names of the ready-made shapes. */
 export const shapeNames = ["plain", "opaque", "keyless"] as const;
-/** `plain`: speaking names; `opaque`: meaningless names; `keyless`: speaking names, but no id of the entity itself. */
+/**
+ * `plain`: descriptive names; `opaque`: meaningless names; `keyless`: descriptive names without the
+ * entity's own id.
+ */
 export type ShapeName = (typeof shapeNames)[number];
 
 const roles: readonly Role[] = [...new Set<Role>([...activityRoles, ...conflictRoles, ...syncJobRoles])];
@@ -67,7 +72,8 @@ export function toFieldNames(shape: ShapeName, replaced: Partial<FieldNames> = {
 }
 
 /**
- * Reads replaced names such as `activityId=a,state=b`. An empty name leaves the field out (`activityId=`).
+ * Reads replaced names such as `activityId=a,state=b`. An empty name leaves the field out
+ * (`activityId=`).
  * @throws UsageError on an unknown field, a name that is no identifier, or a pair without `=`.
  */
 export function parseFieldNames(text: string): Partial<FieldNames> {
@@ -85,7 +91,10 @@ export function parseFieldNames(text: string): Partial<FieldNames> {
   return names;
 }
 
-/** Writes an entity under the names of a shape, in the order of the meanings, leaving out those that have no name. */
+/**
+ * Writes an entity under the names of a shape, in the order of the meanings; leaves out those
+ * without a name.
+ */
 export function shapeEntity(
   entity: Readonly<Record<string, unknown>>,
   order: readonly Role[],

@@ -1,7 +1,8 @@
-// The state of one sandbox: plain data in memory, filled by seed-data, changed by the handlers and by runs.
-// Every thing belongs to one destination repository. Never talks HTTP.
+// The state of one sandbox: plain data in memory. Every entity belongs to one destination
+// repository. Filled by sandbox.ts, changed by handlers and runs; knows no HTTP.
+import { KeptLinks } from "./odata-page.ts";
 
-/** A thing and the repository key it belongs to. */
+/** An entity and its repository key. */
 export interface Row<E> {
   readonly repository: string;
   entity: E;
@@ -17,7 +18,9 @@ type Mask = {
   readonly type: "DocMask" | "FolderMask";
   readonly syncJobId: number;
 };
-/** Source: service-interface §2, DriveSyncTargetEntity and SiteSyncTargetEntity: the same fields. */
+/**
+ * Source: service-interface §2, DriveSyncTargetEntity and SiteSyncTargetEntity: the same fields.
+ */
 type SyncTarget = {
   readonly thirdSystemSyncTargetId: number;
   readonly siteName: string;
@@ -29,7 +32,7 @@ type SyncTarget = {
 type Approval = { readonly approvalId: number; readonly itemName: string; readonly itemId: string };
 /** Source: service-interface §2, TriggerEntity. */
 type Trigger = { readonly triggerId: number; readonly isActive: boolean };
-/** Source: service-interface §2, AuthAccountActivityEntity; the further fields it speaks of are left out. */
+/** Source: service-interface §2, AuthAccountActivityEntity; its further fields are left out. */
 type AuthActivity = {
   readonly authAccountActivityEntityId: number;
   readonly accountIdentifier: boolean;
@@ -42,7 +45,10 @@ type Identity = {
   readonly name: string;
   readonly isAdministrator: boolean;
 };
-/** A synchronization activity by meaning; instants in ISO form, null while running. The sandbox's own choice (shape.ts). */
+/**
+ * A synchronization activity by meaning; instants in ISO form, null while running. The sandbox's
+ * own choice (shape.ts).
+ */
 type Activity = {
   readonly activityId: number;
   readonly syncJobId: number;
@@ -59,7 +65,7 @@ type Conflict = {
   readonly detectedAt: string;
 };
 
-/** A run that has not ended yet: its end is already decided, and settled by the next request after `endsAtMs`. */
+/** A running run. Its end is decided already; the first request after `endsAtMs` applies it. */
 export interface OpenRun {
   readonly row: Row<Activity>;
   readonly endsAtMs: number;
@@ -68,7 +74,7 @@ export interface OpenRun {
   readonly waitsFor: number | undefined;
 }
 
-/** Everything a sandbox knows. Maps are in key order, the lists in the order of appearance. */
+/** All data of a sandbox. Maps are in key order, lists in order of appearance. */
 export interface Store {
   readonly syncJobs: Map<number, Row<SyncJob>>;
   readonly masks: Map<number, Row<Mask>>;
@@ -80,15 +86,19 @@ export interface Store {
   readonly identities: Row<Identity>[];
   readonly activities: Row<Activity>[];
   conflicts: Row<Conflict>[];
-  /** Runs that go on, in the order of their start. */
+  /** Running runs, in the order of their start. */
   openRuns: OpenRun[];
   /** How often each sync job was run since the sandbox started. */
   readonly runsOfJob: Map<number, number>;
   /** The sync jobs that were activated. The interface shows no field for it. */
   readonly activated: Set<number>;
-  /** The next free ids: what is cleared away never comes back under its old one. */
+  /** The next free ids: a removed entity's id is never used again. */
   approvalIdNext: number;
   conflictIdNext: number;
+  /** What next links without content stand for. */
+  readonly links: KeptLinks;
+  /** How often each list was shuffled. */
+  readonly shuffles: Map<string, number>;
 }
 
 /** An empty state. */
@@ -109,6 +119,8 @@ export function createStore(): Store {
     activated: new Set(),
     approvalIdNext: 1,
     conflictIdNext: 1,
+    links: new KeptLinks(),
+    shuffles: new Map(),
   };
 }
 
@@ -117,7 +129,10 @@ export function isRunning(store: Store, syncJobId: number): boolean {
   return store.openRuns.some((run) => run.row.entity.syncJobId === syncJobId);
 }
 
-/** Removes a sync job with its masks, targets and trigger. Its activities and conflicts stay, as history. */
+/**
+ * Removes a sync job with its masks, targets and trigger. Its activities and conflicts stay, as
+ * history.
+ */
 export function removeSyncJob(store: Store, syncJobId: number): void {
   store.syncJobs.delete(syncJobId);
   store.driveTargets.delete(syncJobId);

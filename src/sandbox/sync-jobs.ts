@@ -1,6 +1,6 @@
-// The five operations on a sync job. Called through the route table.
-// GetSyncJobById, RunSyncJob and EnableSyncJobById document no 404 (service-interface §7): a missing sync job is 400
-// "invalid request data" there, or 404 when `missingStatus` says so (Assumption S3). PUT and DELETE answer 404.
+// The five operations on a sync job. GetSyncJobById, RunSyncJob and EnableSyncJobById document no
+// 404 (service-interface §7): a missing sync job is 400 "invalid request data" there, or 404 when
+// `missingStatus` says so (Assumption S3). PUT and DELETE answer 404. Called through routes.ts.
 import { type Call, findRow, type World } from "./call.ts";
 import { applySelect, checkSelect, parseKey, parseQuery } from "./odata-query.ts";
 import { bareReply, jsonReply, Refusal, type Reply } from "./reply.ts";
@@ -31,7 +31,10 @@ export function updateSyncJob(world: World, call: Call): Reply {
   return jsonReply(row.entity, { key: String(key), repository: row.repository, runNumber: null });
 }
 
-/** DeleteSyncJobById: `true`, or `false` while a run of it is going on (Assumption S7). Source: service-interface §4.4 */
+/**
+ * DeleteSyncJobById: `true`, or `false` while it runs (Assumption S7). Source: service-interface
+ * §4.4
+ */
 export function deleteSyncJob(world: World, call: Call): Reply {
   parseQuery(call.parameters, []);
   const key = parseKey(call.key);

@@ -1,9 +1,12 @@
-// Reads the body of a PUT and checks it against what may be changed. Pure; every mistake is a Refusal with 400.
-// Called by the handlers of the four updates.
+// Parses the body of a PUT and checks it against what may be changed. Every mistake is a Refusal
+// with 400. Pure; called by the handlers of the four updates.
 import { isJsonObject } from "../core/json.ts";
 import { Refusal } from "./reply.ts";
 
-/** The rules of one entity: what may be changed, what may not, and which property may only repeat the key. */
+/**
+ * The rules of one entity: properties that may be changed, those that may not, and the one that may
+ * only repeat the key.
+ */
 export interface UpdateRules {
   /** Properties that may be changed. All are texts. */
   readonly updatable: readonly string[];
@@ -16,7 +19,7 @@ export interface UpdateRules {
   readonly keyProperty?: string;
 }
 
-/** A body as it came: the bytes and the header that says what they are. */
+/** A body as received: the bytes and the header that describes them. */
 export interface RawBody {
   readonly text: string;
   readonly contentType: string | undefined;
@@ -24,8 +27,8 @@ export interface RawBody {
 
 /**
  * Reads the changes of a PUT: property → new text. `{}` changes nothing.
- * @throws Refusal 400 on an unreadable body, on read-only, immutable or unknown properties and on values of a wrong type.
- * Source: service-interface §4.3, §7
+ * @throws Refusal 400 on an unreadable body, on read-only, immutable or unknown properties and on
+ * values of a wrong type. Source: service-interface §4.3, §7
  */
 export function parseUpdate(raw: RawBody, rules: UpdateRules, key: number): Readonly<Record<string, string>> {
   const changes: Record<string, string> = {};

@@ -1,29 +1,34 @@
-// The scheduler's list of what is planned: each scheduled policy with its mark and its next slot. Pure; no time, no Redis.
-// Looking for what is due goes through all of it, once a beat: 100,000 policies cost about a millisecond.
+// The scheduler's agenda: each scheduled policy with its watermark and its next slot. Pure; no
+// time, no Redis. Each tick goes through all of it to find what is due: 100,000 policies cost about
+// a millisecond.
 import type { Policy } from "../config/policy-set.ts";
-import type { Follower, ScheduledPolicy } from "../tasks/slot-step.ts";
+import type { Follower, ScheduledPolicy } from "../model/slot-step.ts";
 import { createFollowerMap, type FollowerMap } from "./followers.ts";
 import { chainText } from "./slot-tasks.ts";
 import { createSlotSource, type SlotSource } from "./slots.ts";
 
-/** One scheduled policy. `markMs`: up to where its slots are recorded, as far as this replica knows. */
+/**
+ * One scheduled policy. `watermarkMs`: up to where its slots are recorded, as this replica knows.
+ */
 export interface Entry {
   readonly policy: Policy;
   readonly source: SlotSource;
-  readonly markMs: number;
+  readonly watermarkMs: number;
   /** Its next slot; undefined when none will come. */
   readonly nextMs: number | undefined;
-  /** The policies whose slots are this one's, since they follow it. */
+  /** The policies that follow it and so have its slots. */
   readonly followers: readonly Follower[];
 }
 
 /** How a list of policies differs from what is on the agenda. */
 export interface AgendaChange {
-  /** New policies, and those whose schedule has changed: their marks must be asked for. */
+  /**
+   * New policies, and those whose schedule has changed: the scheduler asks for their watermarks.
+   */
   readonly begin: readonly ScheduledPolicy[];
-  /** No longer there, or no longer scheduled. */
+  /** Removed, or no longer scheduled. */
   readonly end: readonly string[];
-  /** Everything that will be on the agenda. */
+  /** All policies that will be on the agenda. */
   readonly sources: ReadonlyMap<string, { readonly policy: Policy; readonly source: SlotSource }>;
   /** The policies that follow others, with what their slots depend on. */
   readonly chained: ReadonlyMap<string, string>;
@@ -58,43 +63,45 @@ export class Agenda {
     return { begin, end, sources: scheduled, chained, followers: createFollowerMap(policies) };
   }
 
-  /** Adopts a change. `marks` has those of `change.begin`; the others keep theirs. */
-  adopt(change: AgendaChange, marks: ReadonlyMap<string, number>, nowMs: number): void {
+  /** Adopts a change. `watermarks` has those of `change.begin`; the others keep theirs. */
+  adopt(change: AgendaChange, watermarks: ReadonlyMap<string, number>, nowMs: number): void {
     this.#chained = change.chained;
     this.#followers = change.followers;
-    // Also one that follows another now and had a schedule before.
+    // Also a policy that had a schedule and follows another one now.
     for (const name of this.#entries.keys()) if (!change.sources.has(name)) this.#entries.delete(name);
     for (const [name, { policy, source }] of change.sources) {
-      const markMs = marks.get(name);
-      const known = markMs === undefined ? this.#entries.get(name) : undefined;
+      const watermarkMs = watermarks.get(name);
+      const known = watermarkMs === undefined ? this.#entries.get(name) : undefined;
       // The same schedule keeps its next slot; only the policy around it may be another one.
       const followers = this.#followers.all(name);
       if (known !== undefined) this.#entries.set(name, { ...known, policy, followers });
-      else this.#entries.set(name, entryAt({ policy, source, followers }, markMs ?? nowMs));
+      else this.#entries.set(name, entryAt({ policy, source, followers }, watermarkMs ?? nowMs));
     }
   }
 
   /** Notes up to where a policy's slots are recorded now. */
-  moveMark(entry: Entry, markMs: number): void {
-    this.#entries.set(entry.policy.name, entryAt(entry, markMs));
+  moveWatermark(entry: Entry, watermarkMs: number): void {
+    this.#entries.set(entry.policy.name, entryAt(entry, watermarkMs));
   }
 
-  /** The policies that slots are recorded for: those with a schedule, and those that follow others. */
+  /**
+   * The policies that slots are recorded for: those with a schedule, and those that follow others.
+   */
   names(): Set<string> {
     return new Set([...this.#entries.keys(), ...this.#chained.keys()]);
   }
 
-  /** All of them, to ask for their marks anew. */
+  /** All of them, to ask for their watermarks anew. */
   schedules(): ScheduledPolicy[] {
     const own = [...this.#entries].map(([policy, { source }]) => ({ policy, schedule: source.text }));
     return [...own, ...[...this.#chained].map(([policy, schedule]) => ({ policy, schedule }))];
   }
 
-  /** Takes marks that Redis has instead of those known here. */
-  moveMarks(marks: ReadonlyMap<string, number>): void {
+  /** Replaces the known watermarks by those of Redis. */
+  moveWatermarks(watermarks: ReadonlyMap<string, number>): void {
     for (const [name, entry] of this.#entries) {
-      const markMs = marks.get(name);
-      if (markMs !== undefined && markMs !== entry.markMs) this.moveMark(entry, markMs);
+      const watermarkMs = watermarks.get(name);
+      if (watermarkMs !== undefined && watermarkMs !== entry.watermarkMs) this.moveWatermark(entry, watermarkMs);
     }
   }
 
@@ -117,6 +124,6 @@ export class Agenda {
   }
 }
 
-function entryAt({ policy, source, followers }: Omit<Entry, "markMs" | "nextMs">, markMs: number): Entry {
-  return { policy, source, markMs, nextMs: source.next(markMs), followers };
+function entryAt({ policy, source, followers }: Omit<Entry, "watermarkMs" | "nextMs">, watermarkMs: number): Entry {
+  return { policy, source, watermarkMs, nextMs: source.next(watermarkMs), followers };
 }

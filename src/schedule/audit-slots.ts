@@ -1,7 +1,7 @@
-// Planned = recorded: holds what the calendar says against what the ledger has. Pure; called by `syncline audit`.
-// What it cannot know it does not judge: slots before the ledger's memory begins, and before the present schedule held.
+// The audit "planned = recorded": compares the calendar with the ledger. Pure; called by `syncline
+// audit`. It does not judge slots from before the oldest record or before the present schedule.
 import type { Policy } from "../config/policy-set.ts";
-import type { SlotRecord } from "../tasks/slot-record.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
 import { onTimeMs } from "./plan-slots.ts";
 import { scheduleHash } from "./slot-tasks.ts";
 import { createChainSource } from "./slots.ts";
@@ -9,45 +9,55 @@ import { createChainSource } from "./slots.ts";
 /** The most slots that one audit of a policy recomputes. */
 export const auditedSlotsMax = 10_000;
 
-/** What the ledger has of a policy, and which part of it to look at. Instants are milliseconds UTC. */
+/** The ledger's records of a policy, and the interval to audit. Instants are milliseconds UTC. */
 export interface AuditInput {
-  readonly markMs: number | undefined;
+  readonly watermarkMs: number | undefined;
   readonly keptSinceMs: number | undefined;
   /** Oldest first. */
   readonly records: readonly SlotRecord[];
-  /** The first instant to look at; the ledger's whole memory unless given. */
+  /** The first instant to audit; the oldest record unless given. */
   readonly fromMs: number | undefined;
-  /** The last instant to look at. */
+  /** The last instant to audit. */
   readonly toMs: number;
   readonly nowMs: number;
-  /** Slots that wait for the end of another policy's: they have no record yet. */
+  /** Slots that wait for their predecessor: they have no record yet. */
   readonly waiting?: ReadonlySet<number>;
 }
 
-/** A slot or a record that is off. `lost`: there was a record, or should be; `unplanned`: due, and no scheduler has looked since; `no-slot`: a record of what is no slot. */
+/**
+ * A difference. `lost`: below the watermark without a record; `unplanned`: due, and no scheduler
+ * has run since; `no-slot`: a record without a slot.
+ */
 export interface SlotFinding {
   readonly slotMs: number;
   readonly problem: "lost" | "unplanned" | "no-slot";
 }
 
-/** The audit of one policy's slots, of those after `afterMs` up to and including `toMs`. */
+/** The audit of the slots after `afterMs` up to and including `toMs`. */
 export interface SlotAudit {
   readonly afterMs: number;
   readonly toMs: number;
-  /** Why it does not begin where it was asked to. */
+  /** Why it begins later than asked. */
   readonly limitedBy: "memory" | "schedule-changed" | undefined;
   /** True when it ends early, after `auditedSlotsMax` slots. */
   readonly isCut: boolean;
   readonly slots: number;
+  /** Slots of the last half minute without a record: a scheduler may still plan them. */
+  readonly pending: number;
+  /** Slots that wait for their predecessor. */
+  readonly waiting: number;
   /** The records of this interval, oldest first. */
   readonly records: readonly SlotRecord[];
   readonly findings: readonly SlotFinding[];
 }
 
-/** Audits the slots of one policy, its own or those of the policy that it follows; undefined when it has none, or no scheduler plans it here. */
+/**
+ * Audits the slots of a policy or of its chain; undefined when it has none, or no scheduler plans
+ * it here.
+ */
 export function auditSlots(policy: Policy, input: AuditInput): SlotAudit | undefined {
   const source = createChainSource(policy);
-  if (source === undefined || input.markMs === undefined) return undefined;
+  if (source === undefined || input.watermarkMs === undefined) return undefined;
   const { afterMs, limitedBy } = beginOf(policy, input);
   const endMs = Math.min(input.toMs, input.nowMs);
   const slots: number[] = [];
@@ -66,7 +76,7 @@ export function auditSlots(policy: Policy, input: AuditInput): SlotAudit | undef
     isCut,
     slots: slots.length,
     records,
-    findings: compare(slots, records, { waiting: new Set(), ...input, markMs: input.markMs }),
+    ...compare(slots, records, { waiting: new Set(), ...input, watermarkMs: input.watermarkMs }),
   };
 }
 
@@ -74,20 +84,23 @@ function compare(
   slots: readonly number[],
   records: readonly SlotRecord[],
   {
-    markMs,
+    watermarkMs,
     nowMs,
     waiting,
-  }: { readonly markMs: number; readonly nowMs: number; readonly waiting: ReadonlySet<number> },
-): SlotFinding[] {
+  }: { readonly watermarkMs: number; readonly nowMs: number; readonly waiting: ReadonlySet<number> },
+): Pick<SlotAudit, "pending" | "waiting" | "findings"> {
   const [planned, recorded] = [new Set(slots), new Set(records.map(({ slotMs }) => slotMs))];
   const findings: SlotFinding[] = [];
+  let [pending, waitingSlots] = [0, 0];
   for (const slotMs of slots) {
-    if (recorded.has(slotMs) || waiting.has(slotMs)) continue;
-    if (slotMs <= markMs) findings.push({ slotMs, problem: "lost" });
+    if (recorded.has(slotMs)) continue;
+    if (waiting.has(slotMs)) waitingSlots += 1;
+    else if (slotMs <= watermarkMs) findings.push({ slotMs, problem: "lost" });
     else if (nowMs - slotMs > onTimeMs) findings.push({ slotMs, problem: "unplanned" });
+    else pending += 1;
   }
   for (const { slotMs } of records) if (!planned.has(slotMs)) findings.push({ slotMs, problem: "no-slot" });
-  return findings.sort((a, b) => a.slotMs - b.slotMs);
+  return { pending, waiting: waitingSlots, findings: findings.sort((a, b) => a.slotMs - b.slotMs) };
 }
 
 function beginOf(

@@ -1,21 +1,24 @@
-// Chains: ends the waiting of slots whose predecessor has ended. Called by the worker that ends the last task of a slot, by the
-// scheduler for slots that did not start, and by the scheduler's sweep for whatever was left behind by a death in between.
+// Chains: resolves slots that wait for the end of their predecessor. Called by the worker that ends
+// the last task of a slot, by the scheduler for slots that did not start, and by the scheduler's
+// sweep for what a crash in between left behind.
 //
-//   slot ended ─▶ followers that wait ─▶ how far is the predecessor? ─▶ plan ─▶ record + outbox, once ─▶ enqueue ─▶ confirm
-//                      ▲                                                  └─ did not start: its own followers next ─┐
-//                      └────────────────────────────────────────────────────────────────────────────────────────────┘
+//   slot ended ─▶ waiting followers ─▶ predecessor state ─▶ planFollower ─▶ record + outbox, once ─▶ enqueue ─▶ confirm
+//                        ▲                                                   └─ did not start: its own followers next ─┐
+//                        └─────────────────────────────────────────────────────────────────────────────────────────────┘
 import type { Policy } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { Pause } from "../tasks/pause.ts";
-import type { EnqueueTasks, FollowChains } from "../tasks/seams.ts";
-import type { Task } from "../tasks/task.ts";
-import { isToldOf } from "../tasks/telling-event.ts";
-import type { FollowStep, PredecessorState, WaitingSlot } from "../tasks/waiting-slot.ts";
-import type { Ledger } from "./ledger-port.ts";
+import type { EnqueueTasks, FollowChains } from "../model/contracts.ts";
+import { isNotified } from "../model/notify-event.ts";
+import type { Pause } from "../model/pause.ts";
+import type { Task } from "../model/task.ts";
+import type { FollowStep, PredecessorState, WaitingSlot } from "../model/waiting-slot.ts";
+import type { SlotLedgerPort } from "./contracts.ts";
 import { type FollowerPlan, planFollower } from "./plan-follower.ts";
 import { tasksOf, toFollowedRecord } from "./slot-tasks.ts";
 
-/** What chains need of the chain book (store/chain-book.ts). */
+/**
+ * The part of store/chain-store.ts that chains use. `look`: the state of the slot's predecessor.
+ */
 interface WaitingSlots {
   expanded(task: Task, targets: readonly string[]): Promise<void>;
   released(task: Task): Promise<boolean>;
@@ -25,19 +28,19 @@ interface WaitingSlots {
   follow(step: FollowStep, nowMs: number): Promise<number | undefined>;
 }
 
-/** What chains are made of. */
+/** The dependencies of chains. */
 export interface ChainsOptions {
   readonly policy: (name: string) => Policy | undefined;
   /** The names of the policies that follow one directly. */
   readonly followers: (name: string) => readonly string[];
-  readonly book: WaitingSlots;
-  readonly ledger: Pick<Ledger, "nowMs" | "confirmQueued">;
+  readonly chainStore: WaitingSlots;
+  readonly ledger: Pick<SlotLedgerPort, "nowMs" | "confirmQueued">;
   readonly enqueue: EnqueueTasks;
   readonly pauses: () => Promise<readonly Pause[]>;
   readonly log: EventLog;
 }
 
-/** The chains. Any number of replicas may work on the same ones: each waiting slot ends once. */
+/** The chains. Any number of replicas may work on them: each waiting slot is resolved once. */
 export class Chains implements FollowChains {
   readonly #options: ChainsOptions;
   #cursor = "0";
@@ -46,59 +49,62 @@ export class Chains implements FollowChains {
     this.#options = options;
   }
 
-  expanded(task: Task, targets: readonly string[]): Promise<void> {
-    return this.#options.book.expanded(task, targets);
+  fannedOut(task: Task, targets: readonly string[]): Promise<void> {
+    return this.#options.chainStore.expanded(task, targets);
   }
 
   async released(task: Task): Promise<void> {
-    if (await this.#options.book.released(task)) await this.ended(task.policy, [task.slotMs]);
+    if (await this.#options.chainStore.released(task)) await this.ended(task.policy, [task.slotMs]);
   }
 
-  /** Slots of a policy have ended, or will never start: goes on with what follows them. */
+  /** Resolves the followers of slots that have ended or will never start. */
   async ended(policy: string, slots: readonly number[]): Promise<void> {
-    const { followers, book } = this.#options;
+    const { followers, chainStore } = this.#options;
     const names = followers(policy);
-    if (names.length > 0) await this.#resolve(await book.find(slotsOf(names, slots)));
+    if (names.length > 0) await this.#resolve(await chainStore.find(slotsOf(names, slots)));
   }
 
-  /** Looks at about a thousand waiting slots, each time at the next ones. */
+  /** Resolves the next thousand or so of all waiting slots. */
   async sweep(): Promise<void> {
-    const { slots, cursor } = await this.#options.book.scan(this.#cursor);
+    const { slots, cursor } = await this.#options.chainStore.scan(this.#cursor);
     this.#cursor = cursor;
     await this.#resolve(slots);
   }
 
   async #resolve(waiting: readonly WaitingSlot[]): Promise<void> {
     if (waiting.length === 0) return;
-    const { book, ledger, pauses, policy, followers } = this.#options;
+    const { chainStore, ledger, pauses, policy, followers } = this.#options;
     const nowMs = await ledger.nowMs();
     const moment = { nowMs, pauses: await pauses() };
-    // Those of one slot end with a chain's last policy, so this comes to an end.
+    // Ends: each round goes one policy further down the chain.
     let now = [...waiting];
     while (now.length > 0) {
       const next: WaitingSlot[] = [];
-      const states = await Promise.all(now.map((slot) => book.look(slot)));
+      const states = await Promise.all(now.map((slot) => chainStore.look(slot)));
       for (const [index, slot] of now.entries()) {
         const known = policy(slot.policy);
         const plan = planFollower({ policy: known, slot, predecessor: states[index] ?? { state: "open" }, ...moment });
         if (plan === undefined) continue;
         const hasEnded = await this.#follow({ slot, plan, policy: known, nowMs });
         if (!hasEnded || plan.state === "started") continue;
-        next.push(...(await book.find(slotsOf(followers(slot.policy), [slot.slotMs]))));
+        next.push(...(await chainStore.find(slotsOf(followers(slot.policy), [slot.slotMs]))));
       }
       now = next;
     }
   }
 
   async #follow({ slot, plan, policy, nowMs }: Following): Promise<boolean> {
-    const { book, ledger, enqueue } = this.#options;
+    const { chainStore, ledger, enqueue } = this.#options;
     const due = { slotMs: slot.slotMs, dueMs: nowMs, origin: "schedule", covers: [] } as const;
     const tasks = plan.state === "started" && policy !== undefined ? tasksOf(policy, due) : [];
-    const told = isToldOf(policy) ? ({ isTold: true } as const) : {};
-    const newMarkMs = await book.follow({ slot, record: toFollowedRecord(slot, plan, policy), tasks, ...told }, nowMs);
-    if (newMarkMs === undefined) return false;
+    const notified = isNotified(policy) ? ({ isTold: true } as const) : {};
+    const newWatermarkMs = await chainStore.follow(
+      { slot, record: toFollowedRecord(slot, plan, policy), tasks, ...notified },
+      nowMs,
+    );
+    if (newWatermarkMs === undefined) return false;
     await enqueue(tasks);
-    await ledger.confirmQueued([{ policy: slot.policy, newMarkMs }]);
+    await ledger.confirmQueued([{ policy: slot.policy, newWatermarkMs }]);
     this.#logPlan(slot, plan, nowMs);
     return true;
   }
@@ -115,7 +121,7 @@ export class Chains implements FollowChains {
 interface Following {
   readonly slot: WaitingSlot;
   readonly plan: FollowerPlan;
-  /** undefined when it is removed. */
+  /** Undefined when it was removed. */
   readonly policy: Policy | undefined;
   readonly nowMs: number;
 }

@@ -1,11 +1,12 @@
-// Says what is wrong with a cron expression, and what to write instead. Called by the loader of policies
-// (through policyChecks in cli/shared-options.ts), so nothing wrong ever reaches a calendar.
-import { nearestWord } from "../core/nearest-word.ts";
+// Checks a cron expression, and says what is wrong and what to write instead. The loader of
+// policies calls it (through policyChecks in cli/shared-options.ts), so no wrong expression reaches
+// a calendar.
+import { nearestWord, zoneHint } from "../core/nearest-word.ts";
 import { wallPattern } from "./cron-pattern.ts";
 
 const macros = ["@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"];
 
-/** Habits from other crons, each with what to write here: the first that fits is said. */
+/** Habits from other crons, each with what to write here; the first match is reported. */
 const habits: readonly (readonly [RegExp, string])[] = [
   [/^\d{4}-\d\d-\d\dT/, "a cron expression names no single date: run the policy once with `syncline run`"],
   [/(^|[\s,])H([\s,/(]|$)/, "H is not known: write a number, and spread policies with schedule.spread"],
@@ -14,10 +15,13 @@ const habits: readonly (readonly [RegExp, string])[] = [
   [/(^|[\s,])L-\d/, "days before the last are not known: L is the last day, LW the last weekday"],
 ];
 
-/** A fixed "now", so that the same file is right or wrong on every day. */
+/** A fixed "now", so that a file is right or wrong on every day. */
 const judgedFromMs = Date.UTC(2026, 0, 1);
 
-/** Says in one line what is wrong with a cron expression or its zone, and what to do; undefined when it has slots to come. */
+/**
+ * Describes in one line what is wrong with an expression or its zone; undefined when it has slots
+ * to come.
+ */
 export function checkCron(expression: string, timezone: string): string | undefined {
   const text = expression.trim();
   return (
@@ -30,8 +34,7 @@ function problemOfZone(timezone: string): string | undefined {
     new Intl.DateTimeFormat("en", { timeZone: timezone });
     return undefined;
   } catch {
-    const near = nearestWord(timezone, Intl.supportedValuesOf("timeZone"));
-    return `the time zone ${timezone} is not known${near === undefined ? "" : `: did you mean ${near}?`}`;
+    return `the time zone ${timezone} is not known: ${zoneHint(timezone)}`;
   }
 }
 
@@ -74,7 +77,10 @@ const ranges: Readonly<Record<string, string>> = {
   dayOfWeek: "a weekday is 0 to 7 (0 and 7 are Sunday), or SUN to SAT",
 };
 
-/** croner counts days and months from 0 and names its own parts: say it as the expression is written. */
+/**
+ * croner counts days and months from 0 and has its own names: the message uses the expression's
+ * instead.
+ */
 function inOurWords(message: string): string {
   const part = /(?:Invalid value for (\w+)|(\w+) is not a number)/.exec(message);
   const range = ranges[part?.[1] ?? part?.[2] ?? ""];

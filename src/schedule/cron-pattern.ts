@@ -1,24 +1,31 @@
-// What a cron expression says on a wall clock that knows no zone: the single door to croner.
-// A wall time is written as the UTC instant that shows the same date and time. Called by calendar.ts and check-cron.ts.
-// croner is never asked about zones or clock changes: those rules are ours (dst-rule.ts).
+// The wall times of a cron expression, on a clock without a zone: the single door to croner. A wall
+// time is written as the UTC instant that shows the same date and time. Called by calendar.ts and
+// check-cron.ts. croner knows nothing of zones and clock shifts here: dst-rule.ts does.
 import { CronDate, CronPattern } from "croner";
 
 /** The wall times that one cron expression names. */
 export interface WallPattern {
-  /** The first matching wall time after this one (ms, whole seconds), undefined when there is none before the year 3000. */
+  /**
+   * The first matching wall time after this one (ms, whole seconds), undefined when there is none
+   * before the year 3000.
+   */
   next(afterWallMs: number): number | undefined;
-  /** Whether the hour field holds anything but numbers and commas: then elapsed time counts over a clock change. */
+  /**
+   * Whether the hour field holds more than numbers and commas: then elapsed time counts over a
+   * clock shift.
+   */
   readonly isSubDaily: boolean;
 }
 
 const patterns = new Map<string, WallPattern>();
 const patternsMax = 20_000;
 const utcOffsetMinutes = 0;
-/** Day of month or day of week, whichever matches, when both are restricted: the rule of Vixie cron. */
+/** Day of month or day of week, when both are restricted: the rule of Vixie cron. */
 const matching = { domAndDow: false };
 
 /**
- * The wall times of an expression of 5 or 6 fields or a macro; the same object for the same expression.
+ * The wall times of an expression of 5 or 6 fields or a macro; the same object for the same
+ * expression.
  * @throws Error in croner's words when the expression is wrong; `checkCron` says it in ours.
  */
 export function wallPattern(expression: string): WallPattern {
@@ -32,7 +39,8 @@ export function wallPattern(expression: string): WallPattern {
 
 function toWallPattern(expression: string): WallPattern {
   const pattern = new CronPattern(expression, undefined, { mode: "5-or-6-parts" });
-  // croner keeps one number for each of 10,000 years (80 KB) and reads none of them when the year is not restricted.
+  // croner keeps one number for each of 10,000 years (80 KB) and reads none of them when the year
+  // is not restricted.
   pattern.year = [];
   return {
     next: (afterWallMs) =>

@@ -1,8 +1,8 @@
-// On which local dates a clock shift affects a policy's slots: what they would have been, and what they are.
-// Pure; called by `syncline plan --dst`. The rule itself is dst-rule.ts, the same as for firing.
+// The local dates on which a clock shift affects a policy: the local times, and the slots they
+// become. Pure; called by `syncline plan --dst`. The rule is dst-rule.ts, the same as for firing.
 import type { Policy } from "../config/policy-set.ts";
+import { zonedPatterns } from "./calendar.ts";
 import { slotsOfShiftedWall, type ZonedPattern } from "./dst-rule.ts";
-import { zonedPatterns } from "./once.ts";
 import { spreadOffsetMs } from "./slots.ts";
 import { type ClockShift, zoneOf } from "./zone.ts";
 
@@ -15,15 +15,24 @@ export interface DstDay {
   readonly date: string;
   readonly expression: string;
   readonly shift: ClockShift;
-  /** Local times of the expression that are left out, or come twice. */
+  /** Whether its local times are left out, or come twice. */
   readonly kind: "gap" | "overlap";
-  /** Those local times with the policy's spread, each written as the UTC instant that shows the same; at least one. */
+  /**
+   * Those local times with the policy's spread, each written as the UTC instant that shows the
+   * same; at least one.
+   */
   readonly walls: readonly number[];
-  /** The slots that stand for them, with the policy's spread, in order and each once; empty when all are dropped. */
+  /**
+   * The slots that they become, with the policy's spread, in order and each once; empty when all
+   * are dropped.
+   */
   readonly slots: readonly number[];
 }
 
-/** The affected dates of all shifts after `fromMs` up to and including `untilMs`, in order. Intervals have none. */
+/**
+ * The affected dates of all shifts after `fromMs` up to and including `untilMs`, in order.
+ * Intervals have none.
+ */
 export function dstDays(policy: Policy, fromMs: number, untilMs: number): DstDay[] {
   const { schedule } = policy;
   if (schedule === undefined || schedule.kind === "every") return [];

@@ -1,5 +1,6 @@
-// The DST rule: which instants the wall times of a cron expression are in a zone whose clocks shift. Pure; docs/time.md
-// states it with examples. Called by calendar.ts for firing and by dst-days.ts for previews, so both say the same.
+// The DST rule: the instants of a cron expression's wall times in a zone whose clocks shift. Pure;
+// docs/time.md has examples. Called by calendar.ts for firing and by dst-days.ts for previews, so
+// both agree.
 //
 //                     fixed (hour field 2 or 2,14)               sub-daily (hour field *, a step, a range)
 //   gap               next: first instant after it; skip: none   as if the old clock went on: elapsed time is kept
@@ -15,13 +16,17 @@ export interface ZonedPattern {
   readonly dst: DstRule;
 }
 
-/** No clock shift moves further than this: the longest known one left out a whole day (Samoa, 30 December 2011). */
+/**
+ * No clock shift moves further than this: the longest known one left out a whole day (Samoa, 30
+ * December 2011).
+ */
 const shiftMsMax = 86_400_000;
-/** Each round passes a shift or leaves the hours beside one: far more of them than a zone can have before the year 3000. */
+/** Each round passes a shift or its hours: more rounds than any zone needs before the year 3000. */
 const roundsMax = 20_000;
 
 /**
- * The first slot after an instant, undefined when none comes before the year 3000. Instants are ms UTC, whole seconds.
+ * The first slot after an instant, undefined when none comes before the year 3000. Instants are ms
+ * UTC, whole seconds.
  * @throws Error when the search does not end: a bug, never the policy's fault.
  */
 export function nextZonedSlot(zoned: ZonedPattern, afterMs: number): number | undefined {
@@ -34,7 +39,10 @@ export function nextZonedSlot(zoned: ZonedPattern, afterMs: number): number | un
   return shown;
 }
 
-/** The first slot at or after the end of a gap, and after `afterMs`, that stands for a wall time inside the gap. */
+/**
+ * The first slot after `afterMs`, at or after the end of a gap, that replaces a wall time inside
+ * the gap.
+ */
 function movedOutOfGap(zoned: ZonedPattern, shift: ClockShift, afterMs: number): number | undefined {
   const { pattern, dst } = zoned;
   const { atMs, beforeMs, afterMs: offsetAfterMs } = shift;
@@ -49,7 +57,10 @@ function movedOutOfGap(zoned: ZonedPattern, shift: ClockShift, afterMs: number):
   return wallMs === undefined || wallMs >= gapEndsMs ? undefined : atMs;
 }
 
-/** The first instant after `afterMs` at which the clocks show a wall time of the pattern, and the overlap rule keeps it. */
+/**
+ * The first instant after `afterMs` at which the clocks show a wall time of the pattern, and the
+ * overlap rule keeps it.
+ */
 function nextShown(zoned: ZonedPattern, afterMs: number): number | undefined {
   const { pattern, zone } = zoned;
   let offsetMs = zone.offsetMs(afterMs);
@@ -71,7 +82,10 @@ function nextShown(zoned: ZonedPattern, afterMs: number): number | undefined {
   throw new Error(`no slot found in ${roundsMax} rounds after ${afterMs}`);
 }
 
-/** The instant from which slots count again, when the overlap rule drops this one; undefined when it stays. */
+/**
+ * The instant from which slots count again, if the overlap rule drops this one; undefined if it
+ * stays.
+ */
 function overlapResumesAt({ pattern, zone, dst }: ZonedPattern, slotMs: number): number | undefined {
   if (pattern.isSubDaily || dst.overlap === "both") return undefined;
   if (dst.overlap === "first") {
@@ -87,8 +101,8 @@ function repeatedMs({ beforeMs, afterMs }: ClockShift): number {
 }
 
 /**
- * The slots of one matching wall time that a shift leaves out or repeats: none, one or two instants, in order.
- * Other wall times have the one instant at which the clocks show them, and are not for this function.
+ * The slots of a matching wall time that a shift leaves out or repeats: none, one or two instants,
+ * in order. Not for other wall times: they have the one instant at which the clocks show them.
  */
 export function slotsOfShiftedWall({ pattern, dst }: ZonedPattern, shift: ClockShift, wallMs: number): number[] {
   const oldClockMs = wallMs - shift.beforeMs;

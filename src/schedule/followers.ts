@@ -1,16 +1,17 @@
-// Who follows whom, over a whole list of policies. Pure; built once a list, asked for each slot.
+// Which policies follow which, over a whole list of policies. Pure; built once per list, asked for
+// each slot.
 import type { Policy } from "../config/policy-set.ts";
-import type { Follower } from "../tasks/slot-step.ts";
+import type { Follower } from "../model/slot-step.ts";
 
 /** The chains of a list of policies. */
 export interface FollowerMap {
   /** The names of the policies that follow one directly. */
   direct(name: string): readonly string[];
-  /** All that follow one, directly or by way of others, each after its predecessor. */
+  /** All that follow one, directly or through others, each after its predecessor. */
   all(name: string): readonly Follower[];
 }
 
-/** Looks through the policies once. */
+/** Builds the map. */
 export function createFollowerMap(policies: readonly Policy[]): FollowerMap {
   const direct = new Map<string, string[]>();
   for (const { name, after } of policies) {

@@ -1,12 +1,13 @@
-// From due policies to portions of planned steps. Pure; called by the scheduler, and policy by policy by `simulate` and `plan`.
-// A portion is what is recorded in one call and enqueued in one call, so it is bounded in policies, records and tasks.
+// Plans due policies in batches. Pure; called by the scheduler, and policy by policy by `simulate`
+// and `plan`. A batch is recorded in one call and enqueued in one call, so its policies, records
+// and tasks are bounded.
 
-import type { SlotStep } from "../tasks/slot-step.ts";
-import { isToldOf } from "../tasks/telling-event.ts";
+import { isNotified } from "../model/notify-event.ts";
+import type { SlotStep } from "../model/slot-step.ts";
 import type { Entry } from "./agenda.ts";
 import { type PlanningMoment, planSlots, type SlotPlan } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";
-import { slotsPerLookMax } from "./slots.ts";
+import { slotsPerRunMax } from "./slots.ts";
 
 /** One policy's step, with what it was planned from. */
 export interface PlannedEntry {
@@ -19,7 +20,7 @@ const policiesPerBatchMax = 200;
 const recordsPerBatchMax = 2_000;
 const tasksPerBatchMax = 1_000;
 
-/** Plans what is due at this moment, portion by portion. A single policy with more than a portion holds is one of its own. */
+/** Plans what is due, batch by batch. A single policy that exceeds a batch is one of its own. */
 export function* planBatches(due: readonly Entry[], moment: PlanningMoment): Generator<PlannedEntry[], void, void> {
   let batch: PlannedEntry[] = [];
   let records = 0;
@@ -40,38 +41,39 @@ export function* planBatches(due: readonly Entry[], moment: PlanningMoment): Gen
 }
 
 function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefined {
-  const { policy, markMs, followers } = entry;
+  const { policy, watermarkMs, followers } = entry;
   const due = planDue(entry, moment);
   if (due === undefined) return undefined;
-  const { plans, newMarkMs } = due;
+  const { plans, newWatermarkMs } = due;
   return {
     entry,
     plans,
     step: {
       policy: policy.name,
-      expectedMarkMs: markMs,
-      newMarkMs,
+      expectedWatermarkMs: watermarkMs,
+      newWatermarkMs,
       records: toRecords(policy, plans),
       tasks: toTasks(policy, plans),
-      ...(isToldOf(policy) ? { isTold: true } : {}),
+      ...(isNotified(policy) ? { isTold: true } : {}),
       ...(followers.length === 0 ? {} : { followers, plannedAtMs: moment.nowMs }),
     },
   };
 }
 
 /**
- * What becomes of one policy's due slots when somebody looks at this moment, and its mark afterwards; undefined when none is due.
- * The one way from a mark to plans, on Redis's clock as on a virtual one.
+ * Plans the due slots of one policy, with its new watermark; undefined when none is due.
+ * The only way from a watermark to plans, by Redis's clock or a virtual one.
  */
 export function planDue(
-  { policy, source, markMs }: Pick<Entry, "policy" | "source" | "markMs">,
+  { policy, source, watermarkMs }: Pick<Entry, "policy" | "source" | "watermarkMs">,
   moment: PlanningMoment,
-): { readonly plans: readonly SlotPlan[]; readonly newMarkMs: number } | undefined {
-  const slots = source.due(markMs, moment.nowMs);
-  const newMarkMs = slots.at(-1);
-  if (newMarkMs === undefined) return undefined;
-  // Only a backlog is planned in several portions: then there are newer slots than these, which `all` prefers.
-  const isPortion = policy.catchUp === "all" && slots.length === slotsPerLookMax;
-  const newer = isPortion ? source.due(newMarkMs, moment.nowMs) : [];
-  return { plans: planSlots(policy, slots, { ...moment, newer }), newMarkMs };
+): { readonly plans: readonly SlotPlan[]; readonly newWatermarkMs: number } | undefined {
+  const slots = source.due(watermarkMs, moment.nowMs);
+  const newWatermarkMs = slots.at(-1);
+  if (newWatermarkMs === undefined) return undefined;
+  // Only a backlog takes several batches: then there are newer slots than these, which `all`
+  // prefers.
+  const isBatch = policy.catchUp === "all" && slots.length === slotsPerRunMax;
+  const newer = isBatch ? source.due(newWatermarkMs, moment.nowMs) : [];
+  return { plans: planSlots(policy, slots, { ...moment, newer }), newWatermarkMs };
 }

@@ -1,34 +1,40 @@
-// What becomes of a slot that waits for another policy's: it starts, is skipped, is missed, or goes on waiting. Pure; called by chains.ts and by
-// the simulation.
+// Plans a slot that waits for its predecessor: it starts, is skipped, is missed, or goes on
+// waiting. Pure; called by chains.ts and the simulation.
 //
 //   policy gone ─▶ skipped (removed)      predecessor did not start, or ended otherwise ─▶ skipped (predecessor)
 //   later than within ─▶ missed           predecessor not at its end ─▶ wait
 //   closed or paused when the predecessor ended ─▶ skipped                  else ─▶ started
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
-import type { OutcomeStatus } from "../tasks/outcome.ts";
-import type { SlotRecord } from "../tasks/slot-record.ts";
-import { taskId } from "../tasks/task-id.ts";
-import type { PredecessorState, WaitingSlot } from "../tasks/waiting-slot.ts";
+import type { OutcomeStatus } from "../model/outcome.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
+import { taskId } from "../model/task-id.ts";
+import type { PredecessorState, WaitingSlot } from "../model/waiting-slot.ts";
 import { type PlanningMoment, planSkip, type SkipPlan } from "./plan-slots.ts";
 
-/** How a waiting slot ends. `note` says what of the predecessor led to it. */
+/** How a waiting slot ends. `note`: the state of the predecessor that led to it. */
 export type FollowerPlan = { readonly note: string } & (
   | { readonly state: "started"; readonly detail: "followed" }
   | { readonly state: "skipped"; readonly detail: "predecessor" | "removed" | SkipPlan["reason"] }
   | { readonly state: "missed"; readonly detail: "after-within" }
 );
 
-/** What is looked at besides the time and the pauses. `policy`: undefined when this replica does not know it. */
+/**
+ * What the plan depends on besides time and pauses. `policy`: undefined when this replica does not
+ * know it.
+ */
 export interface FollowerInput extends PlanningMoment {
   readonly policy: Policy | undefined;
   readonly slot: WaitingSlot;
   readonly predecessor: PredecessorState;
 }
 
-/** Replicas read changed policies at different times: one that this replica does not know may be new instead of removed. */
+/**
+ * Replicas reload policies at different times: an unknown policy may be new here instead of
+ * removed.
+ */
 const unknownForMs = 120_000;
-/** A task gives back its sync job right after its outcome, unless its worker died in between. */
+/** A task releases its sync job right after its outcome, unless its worker died in between. */
 const releasedWithinMs = 5_000;
 
 /** Plans a waiting slot; undefined while it waits. */
@@ -46,7 +52,7 @@ export function planFollower({ policy, slot, predecessor, ...moment }: FollowerI
   if (predecessor.state !== "ended") return undefined;
   const { endedMs, isReleased, endings } = predecessor;
   if (!isReleased && nowMs - endedMs < releasedWithinMs) return undefined;
-  // It comes due when the predecessor ends: that is when a blackout or a pause keeps it from starting.
+  // A follower comes due when its predecessor ends: blackouts and pauses count at that instant.
   const skip = planSkip(policy, endedMs, moment.pauses);
   if (skip !== undefined) return { state: "skipped", detail: skip.reason, note: skip.note };
   return { state: "started", detail: "followed", note: `${after} ended: ${countsOf(endings)}` };
@@ -60,7 +66,7 @@ function stopOf({ after, slotMs }: WaitingSlot, predecessor: PredecessorState, o
     case "nothing":
       return `nothing is known any more of the slot of ${after}`;
     case "not-started":
-      return `${after} did not start: ${wordOf(predecessor.record)}`;
+      return `${after} did not start: ${describeState(predecessor.record)}`;
     case "ended": {
       const others = predecessor.endings.filter(({ status }) => !on.includes(status));
       const [first] = others;
@@ -72,8 +78,8 @@ function stopOf({ after, slotMs }: WaitingSlot, predecessor: PredecessorState, o
   }
 }
 
-/** Without the note of a predecessor's predecessor: its own record has that. */
-function wordOf({ state, detail, note }: SlotRecord): string {
+/** Without the note about a predecessor's predecessor: its own record has that. */
+function describeState({ state, detail, note }: SlotRecord): string {
   return `${state} (${detail})${note === undefined || detail === "predecessor" ? "" : `: ${note}`}`;
 }
 

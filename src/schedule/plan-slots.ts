@@ -1,14 +1,20 @@
-// What becomes of the slots that are due: closed times and pauses first, then the catch-up rule. Pure; called by planDue
-// (plan-batches.ts) for the scheduler and for `simulate`, and by nobody else.
-import { policyLimits } from "../config/policy-limits.ts";
+// Plans due slots: closed times and pauses first, then the catch-up rule. Pure; called only by
+// planDue (plan-batches.ts). Also here: the paused slot that `resume --catch-up` starts, and the
+// closed times of a policy.
 import type { Policy } from "../config/policy-set.ts";
-import { isAbout, isInForce, type Pause } from "../tasks/pause.ts";
-import { closedTimesOf } from "./closed-times.ts";
+import { policyLimits } from "../config/rules/policy-limits.ts";
+import { formatDuration } from "../core/duration.ts";
+import { isAbout, isInForce, type Pause } from "../model/pause.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
+import { createCalendar } from "./calendar.ts";
 
-/** How late a slot may be noticed and still count as on time, whatever the catch-up rule says. */
+/** A slot planned within this time is on time, whatever the catch-up rule says. */
 export const onTimeMs = 30_000;
 
-/** What a slot ends in. `coalesced` names the slot that stands for it; `missed` and `skipped` say why nothing will be done. */
+/**
+ * The plan of a slot. `coalesced` names the slot that covers it; `missed` and `skipped` say why it
+ * does not start.
+ */
 export type SlotPlan =
   | { readonly slotMs: number; readonly state: "started"; readonly covers: readonly number[] }
   | { readonly slotMs: number; readonly state: "coalesced"; readonly into: number }
@@ -19,7 +25,7 @@ export type SlotPlan =
     }
   | SkipPlan;
 
-/** A slot that a rule or a person wants skipped. `note`: the window, the date, or why it was paused. */
+/** A slot that a rule or the operator skips. `note`: the window, the date, or why it was paused. */
 export interface SkipPlan {
   readonly slotMs: number;
   readonly state: "skipped";
@@ -27,23 +33,23 @@ export interface SkipPlan {
   readonly note: string;
 }
 
-/** What planning looks at besides the policy: the time, and every pause that may touch a slot. */
+/** What planning depends on besides the policy: the time, and every pause that may touch a slot. */
 export interface PlanningMoment {
   readonly nowMs: number;
   readonly pauses: readonly Pause[];
 }
 
-/** A moment of planning, and the slots that are due as well but newer than those to plan: `catchUp: all` prefers them. */
+/** A moment, and due slots newer than those to plan: `catchUp: all` prefers them. */
 export interface SlotMoment extends PlanningMoment {
   readonly newer?: readonly number[];
 }
 
 /**
- * Plans due slots (oldest first): exactly one plan for each.
- * A slot in a blackout window, on a holiday or in a pause is skipped: never started, and no other slot stands for it.
- * Of the others, a slot inside the catch-up window may still start: with `latest` the newest, standing for all older ones;
- * with `all` each of them, the newest 100 at most; with `none` only a slot that is on time. A slot outside the window is missed,
- * unless a newer one stands for it.
+ * Plans due slots (oldest first): exactly one plan for each. A slot in a blackout window, on a
+ * holiday or in a pause is skipped, and no other slot covers it. Of the others, those inside the
+ * catch-up window may start. With `latest`, the newest starts and covers all older ones; with
+ * `all`, each of the newest 100; with `none`, only a slot on time. A slot outside the window is
+ * missed, unless a newer one covers it.
  */
 export function planSlots(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
   const { nowMs, pauses, newer = [] } = moment;
@@ -66,7 +72,7 @@ function planSkips(policy: Policy, slots: readonly number[], pauses: readonly Pa
   const relevant = pauses.filter((pause) => isAbout(pause, policy));
   const skips = new Map<number, SkipPlan>();
   for (const slotMs of slots) {
-    // What the file forbids comes first: `resume --catch-up` makes up for pauses only.
+    // Closed times come first: `resume --catch-up` makes up for pauses only.
     const closed = closedAt(slotMs);
     const pause = closed === undefined ? relevant.find((one) => isInForce(one, slotMs)) : undefined;
     if (closed !== undefined) skips.set(slotMs, { slotMs, state: "skipped", ...closed });
@@ -106,4 +112,78 @@ function planLatest(slots: readonly number[], newest: number | undefined): SlotP
   return slots.map((slotMs) =>
     slotMs === newest ? { slotMs, state: "started", covers } : { slotMs, state: "coalesced", into: newest },
   );
+}
+
+/**
+ * The newest slot that a pause or a quarantine skipped, if it lies within the catch-up window and
+ * only slots skipped by closed times came after it. `records`: oldest first.
+ */
+export function newestPaused(policy: Policy, records: readonly SlotRecord[], nowMs: number): SlotRecord | undefined {
+  const newest = records.findLast(
+    ({ state, detail }) => state !== "skipped" || detail === "paused" || detail === "quarantine",
+  );
+  if (newest === undefined || newest.state !== "skipped") return undefined;
+  return nowMs - newest.slotMs <= Math.max(policy.catchUpWindowMs, onTimeMs) ? newest : undefined;
+}
+
+/** Why a policy is closed at an instant. `note` names the window, or the date. */
+interface Closed {
+  readonly reason: "blackout" | "holiday";
+  readonly note: string;
+}
+
+const closedTimes = new WeakMap<Policy["closed"], ReturnType<typeof createClosedTimes>>();
+
+/** `createClosedTimes`, once per policy: a blackout's calendar costs more than asking it. */
+function closedTimesOf(policy: Policy): (instantMs: number) => Closed | undefined {
+  const remembered = closedTimes.get(policy.closed) ?? createClosedTimes(policy);
+  closedTimes.set(policy.closed, remembered);
+  return remembered;
+}
+
+/**
+ * Tells whether the policy is closed at an instant (milliseconds UTC). Cheapest when asked in
+ * order.
+ */
+export function createClosedTimes({ closed }: Policy): (instantMs: number) => Closed | undefined {
+  const windows = closed.blackouts.map((blackout) => ({
+    note: `${blackout.cron} for ${formatDuration(blackout.durationMs)}`,
+    isOpen: blackoutWindow(blackout, closed.timezone),
+  }));
+  const holidays = new Set(closed.holidays);
+  return (instantMs) => {
+    const window = windows.find(({ isOpen }) => isOpen(instantMs));
+    if (window !== undefined) return { reason: "blackout", note: window.note };
+    const date = holidays.size === 0 ? "" : localDate(instantMs, closed.timezone);
+    return holidays.has(date) ? { reason: "holiday", note: date } : undefined;
+  };
+}
+
+function blackoutWindow(
+  { cron, durationMs }: Policy["closed"]["blackouts"][number],
+  timezone: string,
+): (instantMs: number) => boolean {
+  const dst = { gap: "next", overlap: "first" } as const;
+  const calendar = createCalendar({ kind: "cron", expressions: [cron], timezone, dst, spreadMs: 0 });
+  // Between `afterMs` and `opensMs` no window opens: the slots of one tick lie close together, so
+  // most need no new answer.
+  let [afterMs, opensMs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  return (instantMs) => {
+    const from = instantMs - durationMs;
+    if (from < afterMs || from >= opensMs) {
+      [afterMs, opensMs] = [from, calendar.next(from) ?? Number.POSITIVE_INFINITY];
+    }
+    return opensMs <= instantMs;
+  };
+}
+
+const dateFormats = new Map<string, Intl.DateTimeFormat>();
+
+/** `2026-12-25` in the zone. */
+function localDate(instantMs: number, timezone: string): string {
+  const known = dateFormats.get(timezone);
+  // sv-SE writes dates as ISO 8601 does. There are about 600 zones, so the map stays small.
+  const format = known ?? new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" });
+  if (known === undefined) dateFormats.set(timezone, format);
+  return format.format(instantMs);
 }

@@ -1,65 +1,85 @@
-// What happens when a slot is due: every second a beat looks which policies are due by Redis's clock, plans their
-// slots, records them and the new marks atomically, and hands the tasks to the queue.
+// The scheduler. At each tick, about once a second, it finds the policies that are due by Redis's
+// clock, plans their slots, records them and the new watermarks atomically, and hands the tasks to
+// the queue.
 //
-//   beat ─▶ newest policies ─▶ due ─▶ slots after the mark ─▶ plan (closed, paused, catch-up) ─▶ record + mark ─▶ enqueue ─▶ confirm
+//   tick ─▶ due policies ─▶ slots after the watermark ─▶ plan (closed, paused, catch-up) ─▶ record + watermark ─▶ enqueue ─▶ confirm
 //
-// The beat is only an alarm clock: one that comes late, twice or not at all changes nothing but the latency.
+// The tick is only an alarm clock: a late, repeated or lost one changes nothing but the latency.
+// Also here: the reader of pauses, which logs when one is set or cleared.
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
-import { errorText } from "../core/errors.ts";
-import type { EventLog } from "../core/event-log.ts";
-import type { EnqueueTasks } from "../tasks/seams.ts";
+import { errorText, stackOf } from "../core/errors.ts";
+import type { EventFields, EventLog } from "../core/event-log.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
+import type { EnqueueTasks } from "../model/contracts.ts";
+import { isInForce, type Pause, pauseId } from "../model/pause.ts";
 import { Agenda } from "./agenda.ts";
-import { type Beat, beatMs, startBeat } from "./beat.ts";
 import type { Chains } from "./chains.ts";
-import type { Ledger } from "./ledger-port.ts";
-import type { ReadPauses } from "./pause-watch.ts";
+import type { SlotLedgerPort } from "./contracts.ts";
 import { type PlannedEntry, planBatches } from "./plan-batches.ts";
 import type { PlanningMoment, SlotPlan } from "./plan-slots.ts";
+import { startTicker, type Ticker, tickMs } from "./tick.ts";
 
-/** What the scheduler is made of. */
+/** The dependencies of the scheduler. */
 export interface SchedulerOptions {
   readonly policies: readonly Policy[];
-  readonly ledger: Ledger;
+  readonly ledger: SlotLedgerPort;
   readonly enqueue: EnqueueTasks;
-  /** The pauses, asked for once a look; none unless given. */
+  /** The pauses, read once a run; none unless given. */
   readonly pauses?: ReadPauses;
-  /** Whether slots may be planned now; always unless given. What is due meanwhile is planned afterwards, as after an outage. */
+  /**
+   * Whether slots may be planned now; always unless given. Slots due meanwhile are planned later,
+   * as after an outage.
+   */
   readonly mayPlan?: () => boolean;
-  /** How often Redis was found to be another one or to have forgotten something; 0 unless given. Each time the marks are asked for anew. */
+  /**
+   * How often Redis has lost writes; 0 unless given. After each loss the scheduler asks for all
+   * watermarks anew.
+   */
   readonly losses?: () => number;
-  /** What goes on with the slots of policies that follow others; needed when there are any. */
+  /** Resolves the slots of policies that follow others; needed when there are any. */
   readonly chains?: Pick<Chains, "ended" | "sweep">;
-  /** Told after each look that did all it should. */
-  readonly onLooked?: () => void;
+  /** Deletes other records of removed policies. Called once an hour. */
+  readonly alsoTidy?: () => Promise<void>;
+  /** Called after each complete run. */
+  readonly onRun?: () => void;
   readonly log: EventLog;
 }
 
 const sweepEveryMs = 10_000;
 const unqueuedForMs = 5_000;
 const tidyEveryMs = 3_600_000;
-/** Before changed policies are taken over, so many portions of a backlog are planned by the old ones: 20,000 slots a policy. */
+/**
+ * The most batches of a backlog that the old policies plan before changed ones are adopted: 20,000
+ * slots a policy.
+ */
 const backlogRoundsMax = 20;
-/** How many portions of one look are under way at once: while Redis takes one in, the next is made. */
+/** A policy that cannot be recorded is planned and reported again after this. */
+const faultyForMs = 60_000;
+/** The most batches in flight: while Redis records one, the next is planned. */
 const batchesAtOnce = 3;
 
-/** The scheduler: plans slots at each beat. Any number of replicas may run one. */
+/** The scheduler: plans slots at each tick. Any number of replicas may run one. */
 export class Scheduler implements Component {
   readonly name = "scheduler";
   readonly #options: SchedulerOptions;
   readonly #agenda = new Agenda();
-  /** The policies to plan for from the next look on; undefined when they are on the agenda already. */
+  /** The policies to adopt in the next run; undefined when they are on the agenda already. */
   #wanted: readonly Policy[] | undefined;
-  #beat: Beat | undefined;
+  #tick: Ticker | undefined;
   #busy: Promise<void> | undefined;
   readonly #stopping = new AbortController();
   #sweptAtMs = 0;
   #tidiedAtMs = 0;
   #failing = false;
-  /** Up to where this process has looked, by Redis; undefined before its first look. */
-  #lookedAtMs: number | undefined;
-  /** The losses of Redis that the marks here know of. */
+  /**
+   * Policies that could not be recorded by a mistake, and until when (by Redis) they are left out.
+   */
+  readonly #faulty = new Map<string, number>();
+  /** The time of the last run of this process, by Redis; undefined before the first. */
+  #ranAtMs: number | undefined;
+  /** The losses of Redis before the watermarks were read. */
   #lossesKnown = 0;
 
   constructor(options: SchedulerOptions) {
@@ -68,57 +88,59 @@ export class Scheduler implements Component {
   }
 
   async start(): Promise<void> {
-    this.#beat = startBeat(
-      () => this.#onBeat(),
-      () => this.#options.log.warn("beat.renewed"),
+    this.#tick = startTicker(
+      () => this.#onTick(),
+      () => this.#options.log.warn("tick.renewed"),
     );
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#beat?.stop();
+    this.#tick?.stop();
     await this.#busy;
   }
 
   /**
-   * Takes a new list of policies from the next look on. A new policy begins at that moment. One with the same schedule goes on
-   * where it is. One with another schedule first gets what was due under the old one; slots of the new one at or before that
-   * moment are not made up for. A removed one is forgotten, so that it begins anew when it comes back.
+   * Adopts a new list of policies in the next run. A new policy begins at that moment; one with the
+   * same schedule goes on. One with another schedule first gets what was due under the old one;
+   * slots of the new one up to that moment are not made up for. A removed one is forgotten: if it
+   * comes back, it begins anew.
    */
   replace(policies: readonly Policy[]): void {
     this.#wanted = policies;
   }
 
-  /** One look at what is due. Called by the beat; tests call it by hand. */
-  async look(): Promise<void> {
+  /** One run: plans what is due. Called by the tick; tests call it directly. */
+  async runOnce(): Promise<void> {
     if (this.#options.mayPlan?.() === false) return;
     const nowMs = await this.#options.ledger.nowMs();
-    // After the time, so that no pause is missed that holds at a slot which is due.
+    // Read after the time, so that no pause that holds at a due slot is missed.
     const moment = { nowMs, pauses: (await this.#options.pauses?.(nowMs)) ?? [] };
     const losses = this.#options.losses?.() ?? 0;
-    if (losses !== this.#lossesKnown) await this.#renewMarks(nowMs);
+    if (losses !== this.#lossesKnown) await this.#renewWatermarks(nowMs);
     this.#lossesKnown = losses;
     await this.#planDue(moment);
     if (this.#wanted !== undefined) {
-      // Adopting moves the marks of changed schedules: what is due by then gets its records first.
+      // Adopting moves the watermarks of changed schedules: what is due by then is recorded first.
       for (let round = 1; round < backlogRoundsMax && this.#agenda.due(nowMs).length > 0; round += 1)
         await this.#planDue(moment);
       if (this.#stopping.signal.aborted) return;
       await this.#adopt(this.#wanted, nowMs);
       await this.#planDue(moment);
     }
-    this.#lookedAtMs = nowMs;
+    this.#ranAtMs = nowMs;
     if (nowMs - this.#sweptAtMs >= sweepEveryMs) await this.#sweep(nowMs);
     if (nowMs - this.#tidiedAtMs >= tidyEveryMs) {
       await this.#options.ledger.tidy(this.#agenda.names(), nowMs);
+      await this.#options.alsoTidy?.();
       this.#tidiedAtMs = nowMs;
     }
-    this.#options.onLooked?.();
+    this.#options.onRun?.();
   }
 
-  #onBeat(): void {
+  #onTick(): void {
     if (this.#busy !== undefined) return;
-    this.#busy = this.#lookUntilBeat()
+    this.#busy = this.#runUntilTick()
       .then(() => this.#report(undefined))
       .catch((error: unknown) => this.#report(error))
       .finally(() => {
@@ -126,31 +148,34 @@ export class Scheduler implements Component {
       });
   }
 
-  async #lookUntilBeat(): Promise<void> {
-    await this.look();
+  async #runUntilTick(): Promise<void> {
+    await this.runOnce();
     const earliestMs = this.#agenda.earliestMs();
     if (earliestMs === undefined) return;
-    // A slot that comes before the next beat is waited for, since the beat follows this machine's clock and not Redis's.
+    // Waits for a slot before the next tick: the tick follows this machine's clock, the slot
+    // Redis's.
     const waitMs = earliestMs - (await this.#options.ledger.nowMs());
-    if (waitMs >= beatMs) return;
+    if (waitMs >= tickMs) return;
     await systemClock.sleep(Math.max(0, waitMs), this.#stopping.signal);
-    if (!this.#stopping.signal.aborted) await this.look();
+    if (!this.#stopping.signal.aborted) await this.runOnce();
   }
 
   async #adopt(policies: readonly Policy[], nowMs: number): Promise<void> {
     const change = this.#agenda.compare(policies);
-    const marks = await this.#options.ledger.marks(change.begin, nowMs);
+    const watermarks = await this.#options.ledger.marks(change.begin, nowMs);
     await this.#options.ledger.drop(change.end);
-    this.#agenda.adopt(change, marks, nowMs);
-    // Only when all of it is done: a failure in between is made good at the next look. A newer list may have come meanwhile.
+    this.#agenda.adopt(change, watermarks, nowMs);
+    // Only when all is done: the next run repeats after a failure. A newer list may have come
+    // meanwhile.
     if (this.#wanted === policies) this.#wanted = undefined;
   }
 
   async #planDue(moment: PlanningMoment): Promise<void> {
     const { nowMs } = moment;
-    const batches = planBatches(this.#agenda.due(nowMs), moment);
-    // Several workers share one sequence of portions; when one fails, the sequence ends for all of them. Told to stop, they leave the rest
-    // to whoever looks next: it stays due.
+    const due = this.#agenda.due(nowMs).filter(({ policy }) => (this.#faulty.get(policy.name) ?? 0) <= nowMs);
+    const batches = planBatches(due, moment);
+    // Several workers share one sequence of batches; a failure in one ends it for all. On stop they
+    // leave the rest: it stays due for the next run, here or on another replica.
     const work = async () => {
       for (const batch of batches) {
         if (this.#stopping.signal.aborted) return;
@@ -162,35 +187,42 @@ export class Scheduler implements Component {
   }
 
   async #carryOut(batch: readonly PlannedEntry[], nowMs: number): Promise<void> {
-    const { ledger, enqueue } = this.#options;
+    const { ledger, enqueue, log } = this.#options;
     const answers = await ledger.record(batch.map(({ step }) => step));
     for (const [index, { entry }] of batch.entries()) {
-      const { markMs } = answers[index] ?? {};
-      if (markMs !== undefined) this.#agenda.moveMark(entry, markMs);
+      const { watermarkMs, fault } = answers[index] ?? {};
+      if (watermarkMs !== undefined) this.#agenda.moveWatermark(entry, watermarkMs);
+      if (fault === undefined) this.#faulty.delete(entry.policy.name);
+      else {
+        this.#faulty.set(entry.policy.name, nowMs + faultyForMs);
+        log.error("bug.caught", { policy: entry.policy.name, stack: `its slots cannot be recorded: ${fault}` });
+      }
     }
-    if (answers.some(({ markMs }) => markMs === undefined)) await this.#renewMarks(nowMs);
+    if (answers.some(({ watermarkMs }) => watermarkMs === undefined)) await this.#renewWatermarks(nowMs);
     const recorded = batch.filter((_, index) => answers[index]?.recorded === true);
     if (recorded.length === 0) return;
-    await enqueue(recorded.flatMap(({ step }) => step.tasks));
-    await ledger.confirmQueued(recorded.map(({ step }) => step));
+    // Tasks that could not be enqueued stay in the outbox, for the sweep.
+    await this.#guarded({}, async () => {
+      await enqueue(recorded.flatMap(({ step }) => step.tasks));
+      await ledger.confirmQueued(recorded.map(({ step }) => step));
+    });
     for (const { step, plans } of recorded) for (const plan of plans) this.#logPlan(step.policy, plan, nowMs);
     for (const { step, plans } of recorded) {
       if (step.followers === undefined) continue;
       const over = plans.filter(({ state }) => state !== "started");
-      await this.#options.chains?.ended(
-        step.policy,
-        over.map(({ slotMs }) => slotMs),
-      );
+      const slots = over.map(({ slotMs }) => slotMs);
+      await this.#guarded({ policy: step.policy }, async () => this.#options.chains?.ended(step.policy, slots));
     }
   }
 
   /**
-   * Redis has lost its memory: begin anew where this process looked last, instead of making up for what nobody knows. What is due since
-   * then and may have been started by others ends as unknown (store/redis-watch.ts). All policies at once, not each when it is due.
+   * After a loss in Redis all policies begin anew at this process's last run, instead of making up
+   * for unknown slots. What is due since then and may have been started by other replicas ends as
+   * unknown (store/redis-watch.ts).
    */
-  async #renewMarks(nowMs: number): Promise<void> {
-    const sinceMs = Math.min(nowMs, this.#lookedAtMs ?? nowMs);
-    this.#agenda.moveMarks(await this.#options.ledger.marks(this.#agenda.schedules(), sinceMs));
+  async #renewWatermarks(nowMs: number): Promise<void> {
+    const sinceMs = Math.min(nowMs, this.#ranAtMs ?? nowMs);
+    this.#agenda.moveWatermarks(await this.#options.ledger.marks(this.#agenda.schedules(), sinceMs));
   }
 
   #logPlan(policy: string, plan: SlotPlan, nowMs: number): void {
@@ -206,17 +238,78 @@ export class Scheduler implements Component {
   async #sweep(nowMs: number): Promise<void> {
     this.#sweptAtMs = nowMs;
     for (const step of await this.#options.ledger.unqueued(nowMs - unqueuedForMs)) {
-      await this.#options.enqueue(step.tasks);
-      await this.#options.ledger.confirmQueued([step]);
-      this.#options.log.warn("slot.repaired", { policy: step.policy, tasks: step.tasks.length });
+      await this.#guarded({ policy: step.policy }, async () => {
+        await this.#options.enqueue(step.tasks);
+        await this.#options.ledger.confirmQueued([step]);
+        this.#options.log.warn("slot.repaired", { policy: step.policy, tasks: step.tasks.length });
+      });
     }
-    await this.#options.chains?.sweep();
+    await this.#guarded({}, async () => this.#options.chains?.sweep());
+  }
+
+  /** Logs a mistake in one step and lets the others go on; an unreachable Redis ends the run. */
+  async #guarded(about: EventFields, act: () => Promise<void>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      if (isRedisOutage(error)) throw error;
+      this.#options.log.error("bug.caught", { ...about, stack: stackOf(error) });
+    }
   }
 
   #report(error: unknown): void {
     if ((error !== undefined) === this.#failing) return;
     this.#failing = error !== undefined;
     if (error === undefined) this.#options.log.info("scheduler.recovered");
-    else this.#options.log.error("scheduler.failing", { message: errorText(error) });
+    else {
+      this.#options.log.error("scheduler.failing", { message: errorText(error) });
+      if (!isRedisOutage(error)) this.#options.log.error("bug.caught", { stack: stackOf(error) });
+    }
   }
+}
+
+/**
+ * Reads all pauses that may still touch a slot. `nowMs`: the time that decides what is due, taken
+ * before.
+ */
+export type ReadPauses = (nowMs: number) => Promise<readonly Pause[]>;
+
+/**
+ * Creates a reader that logs `pause.set` and `pause.cleared`, except for what ended before the
+ * first reading.
+ */
+export function createPauseWatch(readAll: () => Promise<readonly Pause[]>, log: EventLog): ReadPauses {
+  const logged = new Map<string, "set" | "cleared">();
+  let isFirst = true;
+  return async (nowMs) => {
+    const pauses = await readAll();
+    for (const pause of pauses) {
+      const id = pauseId(pause);
+      const isOver = pause.untilMs !== null && !isInForce(pause, Math.max(nowMs, pause.sinceMs));
+      if (isFirst && isOver) logged.set(id, "cleared");
+      // The worker that sets a quarantine logs it, and its end by a success too; the other ends are
+      // logged here only.
+      if (pause.cause === undefined) {
+        if (!logged.has(id)) log.info("pause.set", fieldsOf(pause));
+        if (isOver && logged.get(id) !== "cleared")
+          log.info("pause.cleared", { ...fieldsOf(pause), by: pause.endedBy });
+      } else if (isOver && logged.get(id) !== "cleared" && !isBySuccess(pause)) {
+        log.info("policy.released", { policy: pause.name, by: pause.endedBy });
+      }
+      logged.set(id, isOver ? "cleared" : "set");
+    }
+    const kept = new Set(pauses.map(pauseId));
+    for (const id of logged.keys()) if (!kept.has(id)) logged.delete(id);
+    isFirst = false;
+    return pauses;
+  };
+}
+
+function isBySuccess({ endedBy }: Pause): boolean {
+  return endedBy?.startsWith("a success") ?? false;
+}
+
+function fieldsOf({ scope, name, note, actor, sinceMs, untilMs }: Pause) {
+  const until = untilMs === null ? null : new Date(untilMs).toISOString();
+  return { scope, name, note, actor, since: new Date(sinceMs).toISOString(), until };
 }

@@ -1,15 +1,17 @@
-// From planned slots to what is recorded and what is queued. Pure; called by the scheduler and by `syncline run`.
-import type { Policy } from "../config/policy-set.ts";
-import { objectName } from "../core/declared-object.ts";
+// Turns planned slots into ledger records and tasks. Pure; called by the scheduler and by `syncline
+// run`.
+import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
-import type { SlotRecord } from "../tasks/slot-record.ts";
-import { type Task, targetFromMasks, taskVersion } from "../tasks/task.ts";
-import { taskId } from "../tasks/task-id.ts";
-import type { WaitingSlot } from "../tasks/waiting-slot.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
+import { type Task, targetFromMasks, taskVersion } from "../model/task.ts";
+import { taskId } from "../model/task-id.ts";
+import type { WaitingSlot } from "../model/waiting-slot.ts";
 import type { FollowerPlan } from "./plan-follower.ts";
 import type { SlotPlan } from "./plan-slots.ts";
 
-/** A task that has waited this long after its slot (or its catch-up window, if longer) does not start any more. */
+/**
+ * A task starts at most this long after its slot, or within its catch-up window if that is longer.
+ */
 const startWithinMs = 3_600_000;
 
 /** One ledger record for each planned slot. */
@@ -26,17 +28,20 @@ export function toRecords(policy: Policy, plans: readonly SlotPlan[]): SlotRecor
   }));
 }
 
-/** Eight hex digits that change when a policy's slots may be others; never with the name of the policy. */
+/** Eight hex digits that change with whatever decides a policy's slots, but not with its name. */
 export function scheduleHash({ schedule, after }: Pick<Policy, "schedule" | "after">): string {
   return hashText(after === undefined ? canonicalJson(schedule ?? null) : chainText(after), 8);
 }
 
-/** What the slots of a policy that follows another depend on, in one text. */
+/** Whatever decides the slots of a follower, in one text. */
 export function chainText({ policy, root }: NonNullable<Policy["after"]>): string {
   return canonicalJson({ after: policy, root });
 }
 
-/** The record of a slot that waited for another policy's. `policy`: undefined when it is not configured any more. */
+/**
+ * The record of a slot that waited for its predecessor. `policy`: undefined when it is no longer
+ * configured.
+ */
 export function toFollowedRecord({ slotMs }: WaitingSlot, plan: FollowerPlan, policy: Policy | undefined): SlotRecord {
   const schedule = policy === undefined ? {} : { schedule: scheduleHash(policy) };
   const isStarted = policy !== undefined && plan.state === "started";
@@ -44,10 +49,10 @@ export function toFollowedRecord({ slotMs }: WaitingSlot, plan: FollowerPlan, po
 }
 
 function startedAs(policy: Policy): Pick<SlotRecord, "kind" | "targets"> {
-  return { kind: policy.action.kind, targets: targetsOf(policy) };
+  return { kind: policy.action.kind, targets: targetsOf(policy.action) ?? [targetFromMasks] };
 }
 
-/** The record of a slot that a pause had skipped and that starts after all. */
+/** The record of a slot that a pause had skipped and that a catch-up starts. */
 export function toCaughtUp(policy: Policy, skipped: SlotRecord, note: string): SlotRecord {
   return { ...skipped, state: "started", detail: "caught-up", note, ...startedAs(policy) };
 }
@@ -59,7 +64,10 @@ export function toTasks(policy: Policy, plans: readonly SlotPlan[]): Task[] {
   );
 }
 
-/** What tasks are made for. `covers`: older slots that these stand for; `dueMs`: when they came due, unless at the slot's instant. */
+/**
+ * The slot of tasks. `covers`: older slots that it covers; `dueMs`: when it came due, unless at its
+ * instant.
+ */
 export interface TaskSlot extends Pick<Task, "slotMs" | "origin"> {
   readonly covers: readonly number[];
   readonly dueMs?: number;
@@ -68,7 +76,7 @@ export interface TaskSlot extends Pick<Task, "slotMs" | "origin"> {
 /** The tasks of one policy at one instant, on schedule or by hand. */
 export function tasksOf(policy: Policy, slot: TaskSlot): Task[] {
   const { action } = policy;
-  return targetsOf(policy).map((target) => {
+  return (targetsOf(policy.action) ?? [targetFromMasks]).map((target) => {
     const identity = { policy: policy.name, kind: action.kind, target, slotMs: slot.slotMs, origin: slot.origin };
     return {
       v: taskVersion(action.kind),
@@ -84,13 +92,6 @@ export function tasksOf(policy: Policy, slot: TaskSlot): Task[] {
 
 function startByMs({ catchUpWindowMs }: Policy, { slotMs, dueMs }: TaskSlot): number {
   return dueMs === undefined ? slotMs + Math.max(catchUpWindowMs, startWithinMs) : dueMs + startWithinMs;
-}
-
-function targetsOf({ action }: Policy): string[] {
-  if (action.kind === "poll") return [action.list];
-  if (action.kind === "delete") return [String(action.syncJob)];
-  if (action.kind === "apply") return action.objects.map(objectName);
-  return "fromMasks" in action ? [targetFromMasks] : action.syncJobs.map(String);
 }
 
 function detailOf(plan: SlotPlan): string {

@@ -1,31 +1,33 @@
-// Which slots lie around an instant, and why an instant is no slot. Pure; called by `explain`.
+// The slots around an instant, and why an instant is not a slot. Pure; called by `explain`.
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
-import { createClosedTimes } from "./closed-times.ts";
 import type { WallTime } from "./local-time.ts";
+import { createClosedTimes } from "./plan-slots.ts";
 import { createChainSource, type SlotSource, spreadOffsetMs } from "./slots.ts";
 
 const lookBackMs = 10 * 366 * 86_400_000;
 
-/** The slots around an instant (milliseconds UTC), and the one that was probably meant. */
+/** The slots around an instant (milliseconds UTC), and the one that the operator probably meant. */
 export interface SlotsAround {
   readonly previousMs: number | undefined;
   readonly nextMs: number | undefined;
-  /** The slot that is meant: at this time, or else the nearest. undefined when the policy has none. */
+  /** The slot at this time, or else the nearest; undefined when the policy has none. */
   readonly slotMs: number | undefined;
   /** Whether there is a slot at this time. */
   readonly isSlot: boolean;
-  /** Why there is none, or what else is to say of this time. */
+  /** Why there is none, or other remarks about this time. */
   readonly reasons: readonly string[];
 }
 
-/** What was asked for: a time, as precise as `widthMs`. */
+/** The time that the operator asked for, as precise as `widthMs`. */
 export interface AskedTime extends WallTime {
   readonly text: string;
   readonly widthMs: number;
 }
 
-/** The newest slot up to an instant, and the next one after it: what is meant when nobody says a time. */
+/**
+ * The newest slot up to an instant, and the next one: the answer when the operator names no time.
+ */
 export function slotsUpTo(policy: Policy, nowMs: number): SlotsAround {
   const { previousMs, nextMs } = around(createChainSource(policy), nowMs);
   return { previousMs, nextMs, slotMs: previousMs ?? nextMs, isSlot: true, reasons: [] };
@@ -51,7 +53,7 @@ function slotWithin(source: SlotSource | undefined, instantMs: number, { widthMs
   return slotMs !== undefined && slotMs < instantMs + widthMs ? slotMs : undefined;
 }
 
-/** Halves the time in which the newest slot lies: a calendar only knows what comes next. */
+/** Finds the newest slot by bisection: a calendar only knows the next one. */
 function around(source: SlotSource | undefined, atMs: number): Pick<SlotsAround, "previousMs" | "nextMs"> {
   const nextMs = source?.next(atMs);
   let afterMs = atMs - lookBackMs;

@@ -1,22 +1,25 @@
-// What happens when a slot is due? First this: which slots lie between a policy's mark and now. Pure.
+// The slots of a policy: its calendar, moved by its spread, and those due after a watermark. Pure.
 import type { Policy, Schedule } from "../config/policy-set.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { type Calendar, createCalendar } from "./calendar.ts";
 
-/** The most slots that one look yields; a longer backlog is worked off in several. */
-export const slotsPerLookMax = 1_000;
+/** The most slots that one run plans of a policy; a longer backlog takes several. */
+export const slotsPerRunMax = 1_000;
 
-/** The slots of one policy: its calendar, moved by its spread. */
+/** The slots of one policy. */
 export interface SlotSource {
-  /** The schedule in one text, the same on every replica; two schedules with one text have the same slots. */
+  /** The schedule in one text, the same on every replica; equal texts mean equal slots. */
   readonly text: string;
   /** The first slot after this instant, undefined when none will come. */
   next(afterMs: number): number | undefined;
-  /** The slots after `afterMs` up to and including `untilMs`, oldest first, `slotsPerLookMax` at the most. */
+  /**
+   * The slots after `afterMs` up to and including `untilMs`, oldest first, `slotsPerRunMax` at the
+   * most.
+   */
   due(afterMs: number, untilMs: number): number[];
 }
 
-/** The slots of a policy, or undefined when it is only run by hand. */
+/** Creates the slots of a policy; undefined when only operators start it. */
 export function createSlotSource(policy: Pick<Policy, "name" | "schedule">): SlotSource | undefined {
   if (policy.schedule === undefined) return undefined;
   const text = canonicalJson(policy.schedule);
@@ -25,23 +28,32 @@ export function createSlotSource(policy: Pick<Policy, "name" | "schedule">): Slo
   return { text, next: calendar.next, due: (afterMs, untilMs) => dueSlots(calendar, afterMs, untilMs) };
 }
 
-/** The slots of a policy, or of the one at which its chain begins; for looking, since the scheduler plans a chain by its first policy. */
+/**
+ * The slots of a policy or of its chain's root, for display: the scheduler plans a chain by its
+ * root.
+ */
 export function createChainSource(policy: Policy): SlotSource | undefined {
   return createSlotSource(policy.after?.root ?? policy);
 }
 
-/** The slots after `afterMs` up to and including `untilMs`, oldest first, `slotsPerLookMax` at the most. */
+/**
+ * The slots after `afterMs` up to and including `untilMs`, oldest first, `slotsPerRunMax` at the
+ * most.
+ */
 export function dueSlots(calendar: Calendar, afterMs: number, untilMs: number): number[] {
   const slots: number[] = [];
   let slot = calendar.next(afterMs);
-  while (slot !== undefined && slot <= untilMs && slots.length < slotsPerLookMax) {
+  while (slot !== undefined && slot <= untilMs && slots.length < slotsPerRunMax) {
     slots.push(slot);
     slot = calendar.next(slot);
   }
   return slots;
 }
 
-/** Where in its spread a policy stands: whole seconds from 0 to below the spread, from a hash of its name. */
+/**
+ * The offset of a policy in its spread: whole seconds from 0 to below the spread, from a hash of
+ * its name.
+ */
 export function spreadOffsetMs(policyName: string, spreadMs: number): number {
   const seconds = Math.floor(spreadMs / 1_000);
   return seconds === 0 ? 0 : (Number.parseInt(hashText(policyName, 12), 16) % seconds) * 1_000;
@@ -61,7 +73,10 @@ const sharedCalendars = new Map<string, Calendar>();
 const sharedCalendarsMax = 20_000;
 const gapsMax = 4;
 
-/** One calendar for all policies with the same schedule. Asking a cron calendar costs about 50 µs, remembering its answer nothing. */
+/**
+ * One calendar for all policies with the same schedule. A cron calendar takes about 50 µs an
+ * answer, a remembered one none.
+ */
 function sharedCalendar(schedule: Schedule, text: string): Calendar {
   const known = sharedCalendars.get(text);
   if (known !== undefined) return known;
@@ -71,7 +86,9 @@ function sharedCalendar(schedule: Schedule, text: string): Calendar {
   return calendar;
 }
 
-/** Remembers the latest gaps between two slots: whoever asks from inside a gap gets the slot at its end. */
+/**
+ * Remembers the latest gaps between two slots: an instant inside a gap gets the slot at its end.
+ */
 function remembering(calendar: Calendar): Calendar {
   const gaps: { readonly fromMs: number; readonly next: number | undefined }[] = [];
   return {

@@ -1,7 +1,10 @@
-// What the clocks of an IANA time zone show, and when they shift. Called by dst-rule.ts and dst-days.ts.
-// Everything comes from this Node's time zone database through Intl; what was asked once is kept.
+// The offsets and clock shifts of an IANA time zone, from Node's time zone database through Intl.
+// Answers are kept. Called by calendar.ts, dst-rule.ts and dst-days.ts.
 
-/** One change of a zone's offset from UTC: at `atMs` the clocks go from `beforeMs` to `afterMs` (wall time minus UTC, ms). */
+/**
+ * One change of a zone's offset from UTC: at `atMs` the clocks go from `beforeMs` to `afterMs`
+ * (wall time minus UTC, ms).
+ */
 export interface ClockShift {
   readonly atMs: number;
   readonly beforeMs: number;
@@ -19,7 +22,7 @@ export interface Zone {
 const zones = new Map<string, Zone>();
 
 /**
- * Shifts are looked for at probes this far apart and then bisected.
+ * The distance of the probes for shifts, which are then bisected.
  * The shortest time between two shifts of one zone since 1970 is 6.9 days (Brazil, October 2000).
  */
 const probeEveryMs = 2 * 86_400_000;
@@ -75,7 +78,7 @@ function findShifts(offsetMs: (atMs: number) => number, startMs: number, endMs: 
   return found;
 }
 
-/** The first second at which the offset is no longer that of `lowMs`; at `highMs` it is another. */
+/** The first second with another offset than at `lowMs`; `highMs` has another. */
 function bisect(offsetMs: (atMs: number) => number, lowMs: number, highMs: number): number {
   const before = offsetMs(lowMs);
   let low = lowMs;
@@ -91,7 +94,7 @@ function bisect(offsetMs: (atMs: number) => number, lowMs: number, highMs: numbe
 /** Reads `1/1/2027, GMT+05:30`, also `GMT-00:16:08` as clocks once were. */
 function parseOffset(text: string): number {
   const found = /GMT([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(text);
-  if (found === null) throw new Error(`Intl wrote an offset that nobody can read: ${text}`);
+  if (found === null) throw new Error(`Intl wrote an unreadable offset: ${text}`);
   const [, sign, hours, minutes, seconds = "0"] = found;
   const offsetSeconds = Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds);
   return (sign === "-" ? -offsetSeconds : offsetSeconds) * secondMs;

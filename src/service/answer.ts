@@ -1,28 +1,31 @@
-// Reads the answers of the service into checked values. Pure; called by client.ts. Documented fields are checked, unknown ones kept.
-// Every function throws WrongShape, which call.ts turns into a ServiceError of kind `contract`.
+// Parses the service's answers into checked values: documented fields are checked, unknown ones
+// kept. Every function throws WrongShape, which call.ts turns into a ServiceError of kind
+// `contract`. Pure; called by client.ts.
+
 import type { z } from "zod";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { type Answer, WrongShape } from "./call.ts";
-import { parseCount } from "./count.ts";
 import { type Identity, identitySchema } from "./entities.ts";
-import { isNestedDeeper, parseExactJson } from "./exact-json.ts";
 
-/** Items of one page that are read; the interface speaks of 100. Source: service-interface §8. */
+/** The most items of one page; the interface speaks of 100. Source: service-interface §8. */
 const itemsPerPageMax = 10_000;
-/** OData nests a handful of levels; what goes far beyond is no answer of the service and could exhaust the stack later. */
+/**
+ * OData nests a handful of levels. Deeper JSON is no answer of the service and could exhaust the
+ * stack.
+ */
 const nestingMax = 64;
 
-/** The items of one page and the link as the service wrote it. */
+/** The items of one page, and its link as the service wrote it. */
 export interface RawPage<Item> {
   readonly items: readonly Item[];
   readonly link: string | undefined;
   readonly contextUrl: string | undefined;
 }
 
-/** How a deletion ended: `true`, `false`, or 204 without a word. Source: service-interface §4.4. */
+/** How a deletion ended: `true`, `false`, or 204 without a body. Source: service-interface §4.4. */
 export type DeleteResult = "deleted" | "not-deleted" | "deleted-no-content";
 
-/** Reads the entity after an update; 204 says that it worked without showing it, so nothing but `{}` is known then. */
+/** Reads the entity after an update. A 204 shows no entity: `{}`. */
 export function readUpdated<Schema extends z.ZodType>(answer: Answer, schema: Schema): z.infer<Schema> {
   if (answer.status === 204) {
     const { etag } = answer.headers;
@@ -34,7 +37,7 @@ export function readUpdated<Schema extends z.ZodType>(answer: Answer, schema: Sc
   return readEntity(answer, schema);
 }
 
-/** Reads a single entity. An ETag that only the header shows is put where OData has it in a body, as `@odata.etag`. */
+/** Reads a single entity. An ETag header is added to the entity as OData's `@odata.etag`. */
 export function readEntity<Schema extends z.ZodType>(answer: Answer, schema: Schema): z.infer<Schema> {
   const body = readJson(answer);
   if (!isJsonObject(body)) throw new WrongShape("the body is not a JSON object");
@@ -58,14 +61,16 @@ export function readPage<Schema extends z.ZodType>(answer: Answer, schema: Schem
   return { items: readItems(value, schema), link, contextUrl };
 }
 
-/** Reads identities: wrapped in `value`, as one object or several. Source: service-interface §4.4. */
+/**
+ * Reads identities: an array, or one object or several in `value`. Source: service-interface §4.4.
+ */
 export function readIdentities(answer: Answer): readonly Identity[] {
   const body = readJson(answer);
   const value = isJsonObject(body) ? (refuseErrorBody(body)["value"] ?? body) : body;
   return readItems(Array.isArray(value) ? value : [value], identitySchema);
 }
 
-/** Reads the boolean of a deletion, also wrapped in `value`; 204 is a third answer. */
+/** Reads the boolean of a deletion, bare or in `value`; 204 is a third answer. */
 export function readDeletion(answer: Answer): DeleteResult {
   if (answer.status === 204) return "deleted-no-content";
   const text = answer.text.replace(/^\uFEFF/, "").trim();
@@ -77,7 +82,10 @@ export function readDeletion(answer: Answer): DeleteResult {
   return value ? "deleted" : "not-deleted";
 }
 
-/** Checks the answer to run and activate: any 2xx is a success, except the login page of a proxy. Source: service-interface §4.4. */
+/**
+ * Checks the answer to run and activate: any 2xx is a success, except a proxy's login page. Source:
+ * service-interface §4.4.
+ */
 export function readNothing(answer: Answer): void {
   if (/^\s*text\/html\b/i.test(answer.headers.contentType ?? "")) {
     throw new WrongShape("the body is an HTML page: a proxy or a login page answered instead of the service");
@@ -103,13 +111,16 @@ function readJson(answer: Answer): unknown {
   }
 }
 
-/** A good list has no `error` beside its items: the server failed in the middle, and the list is not whole. */
+/**
+ * Refuses a list with an `error` beside its items: the server failed midway, so the list is
+ * incomplete.
+ */
 function refuseBrokenList(body: JsonObject): void {
   if (isJsonObject(body["error"]))
     throw new WrongShape("the list ends in an error object: the service failed while it was writing");
 }
 
-/** An error may stand inside a good answer: the status went out before the server failed. */
+/** Refuses an error inside a 2xx answer: the server failed after it had sent the status. */
 function refuseErrorBody(body: JsonObject): JsonObject {
   const others = Object.keys(body).filter((name) => name !== "error" && !name.startsWith("@"));
   if (isJsonObject(body["error"]) && others.length === 0) throw new WrongShape("the body is an error object");
@@ -140,4 +151,66 @@ function check<Schema extends z.ZodType>(schema: Schema, value: unknown, where: 
   const field = issue === undefined || issue.path.length === 0 ? "" : `field "${issue.path.map(String).join(".")}"`;
   const place = [where, field].filter((part) => part !== "").join(", ");
   throw new WrongShape(`${place === "" ? "the body" : place} has the wrong type`);
+}
+
+/**
+ * The number in a $count answer: bare digits (the standard's text/plain), a JSON number, digits in
+ * quotes, or an object with `@odata.count`, `@count` or `value`. A byte order mark and white space
+ * are ignored.
+ * Undefined for anything else: signs, fractions, exponents, numbers beyond 2^53-1.
+ * Source: service-interface §4.2; the shape is not shown.
+ */
+export function parseCount(text: string): number | undefined {
+  const plain = text.replace(/^\uFEFF/, "").trim();
+  const bare = toCount(plain);
+  if (bare !== undefined) return bare;
+  // A JSON number with a sign, fraction or exponent is refused.
+  if (!/^["{]/.test(plain)) return undefined;
+  let parsed: unknown;
+  try {
+    parsed = parseExactJson(plain);
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(parsed)) return toCount(parsed);
+  const given = [parsed["@odata.count"], parsed["@count"], parsed["value"]].find((value) => value !== undefined);
+  return toCount(given);
+}
+
+function toCount(value: unknown): number | undefined {
+  if (typeof value === "number")
+    return Number.isSafeInteger(value) && !Object.is(value, -0) && value >= 0 ? value : undefined;
+  if (typeof value !== "string" || !/^\d{1,16}$/.test(value)) return undefined;
+  const count = Number(value);
+  return Number.isSafeInteger(count) ? count : undefined;
+}
+
+/**
+ * Parses JSON text, with or without a byte order mark.
+ * @throws SyntaxError when it is no JSON.
+ */
+function parseExactJson(text: string): unknown {
+  const plain = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+  // The reviver is slow; only numbers of sixteen digits and more need it.
+  return /\d{16}/.test(plain) ? JSON.parse(plain, keepDigits) : JSON.parse(plain);
+}
+
+/**
+ * Whether JSON text nests deeper than `levels`. Counts brackets outside of strings; the text may be
+ * invalid.
+ */
+function isNestedDeeper(text: string, levels: number): boolean {
+  let depth = 0;
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
+    if (token === "[" || token === "{") depth += 1;
+    else if (token === "]" || token === "}") depth -= 1;
+    if (depth > levels) return true;
+  }
+  return false;
+}
+
+function keepDigits(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
+  if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
+  const source = context?.source ?? "";
+  return /^-?\d+$/.test(source) ? source : value;
 }

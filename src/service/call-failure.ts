@@ -1,6 +1,7 @@
-// Turns what came of an exchange into an answer or a ServiceError: the table of design §7. Called by call.ts. No I/O.
+// Turns the result of an exchange into an answer or a ServiceError, by the table of
+// docs/outcomes.md. Pure; called by call.ts.
 import { formatDuration } from "../core/duration.ts";
-import type { HeldBy, Hold } from "../core/gate.ts";
+import type { Denied, DeniedBy } from "../core/limiter.ts";
 import { errorExcerpt, safeHeader } from "./error-body.ts";
 import { parseRetryAfter, statusKind } from "./failure-kind.ts";
 import { documentedStatus, factsOf, type Operation } from "./operations.ts";
@@ -9,33 +10,38 @@ import { tlsHint } from "./tls-hint.ts";
 import type { TokenError } from "./token.ts";
 import type { AnswerHeaders, ExchangeResult } from "./transport.ts";
 
-/** What identifies a call in an error; the path comes without its query. */
+/** What identifies a call in an error. The path has no query. */
 export interface CallFacts {
   readonly operation: Operation;
   readonly method: string;
   readonly path: string;
 }
 
-const whyHeld: Readonly<Record<HeldBy, string>> = {
+const whyHeld: Readonly<Record<DeniedBy, string>> = {
   throttle: "the service asked for patience",
-  breaker: "the service fails again and again, or this of it does",
-  concurrency: "as many requests as limits.concurrency allows are under way",
-  rate: "as many requests as limits.requestsPerSecond allows went out",
-  token: "there is no token, and it is not asked for again before that",
+  breaker: "circuit breaker open: this service or resource keeps failing",
+  concurrency: "limits.concurrency is reached",
+  rate: "limits.requestsPerSecond is reached",
+  token: "there is no token, and the next try to get one comes after that",
 };
 
-/** Why a request did not go out, and for how long: whole seconds from one second on. */
-export function tellHold({ heldBy, waitMs }: Hold): string {
+/** Why a request was not sent, and for how long: in whole seconds from one second on. */
+export function describeDenied({ deniedBy, waitMs }: Denied): string {
   const roundedMs = waitMs < 1_000 ? waitMs : Math.ceil(waitMs / 1_000) * 1_000;
-  return `held back for ${formatDuration(roundedMs)}: ${whyHeld[heldBy]}`;
+  return `blocked for ${formatDuration(roundedMs)}: ${whyHeld[deniedBy]}`;
 }
 
-interface Head {
+function noAnswerOf(status: number): string {
+  if (status < 200) return " (informational, so it ends no request: a proxy or another protocol answered)";
+  return status >= 300 && status < 400 ? " (a redirect, which is never followed)" : "";
+}
+
+interface AnswerHead {
   readonly status: number;
   readonly headers: AnswerHeaders;
 }
 
-type Failed = Extract<ExchangeResult, { type: "failure" }>;
+type FailedExchange = Extract<ExchangeResult, { type: "failure" }>;
 
 /** Makes the errors of one call. */
 export class CallFailure {
@@ -43,7 +49,7 @@ export class CallFailure {
   readonly #token: string;
   readonly #nowMs: number;
 
-  /** @param context the live token, so that it can be taken out of what the service says, and the wall clock. */
+  /** @param context the live token, to mask it in the service's words, and the wall clock. */
   constructor(call: CallFacts, context: { readonly token: string; readonly nowMs: number }) {
     this.#call = call;
     this.#token = context.token;
@@ -51,11 +57,11 @@ export class CallFailure {
   }
 
   /**
-   * The answer, when its status is 2xx. For operations whose answer holds nothing the status is all: a body that was cut
-   * or too long does not make their success unknown.
+   * Returns the answer when its status is 2xx. For operations without an answer the status is
+   * enough: a body that was cut or too long does not make their success unknown.
    * @throws ServiceError for everything else.
    */
-  toAnswer(result: ExchangeResult): Head & { readonly text: string } {
+  toAnswer(result: ExchangeResult): AnswerHead & { readonly text: string } {
     const isGood = result.status !== undefined && result.status >= 200 && result.status < 300;
     if (result.type === "answer") {
       if (isGood) return result;
@@ -69,38 +75,46 @@ export class CallFailure {
     throw this.#lost(result);
   }
 
-  /** The answer is good by its status, but not what the interface says. */
-  contract(problem: string, head: Head): ServiceError {
+  /** The status is 2xx, but the answer breaks the interface. */
+  contract(problem: string, head: AnswerHead): ServiceError {
     return this.#error({ kind: "contract", sent: "maybe", problem: `status ${head.status}, but ${problem}` }, head);
   }
 
-  /** Our own side stopped the call. */
+  /** This process stopped the call. */
   cancelled(sent: "no" | "maybe"): ServiceError {
     return this.#error({ kind: "cancelled", sent, problem: "stopped by the caller" });
   }
 
-  /** Our own gate did not let the request out. */
-  held(hold: Hold): ServiceError {
-    const { heldBy, waitMs } = hold;
-    return this.#error({ kind: "throttled", sent: "no", problem: tellHold(hold), retryAfterMs: waitMs, heldBy });
+  /** The limiter did not let the request out. */
+  held(hold: Denied): ServiceError {
+    const { deniedBy, waitMs } = hold;
+    return this.#error({
+      kind: "throttled",
+      sent: "no",
+      problem: describeDenied(hold),
+      retryAfterMs: waitMs,
+      deniedBy: deniedBy,
+    });
   }
 
-  /** There was no token to send; after a 401, when there was none to renew. What a 401 refused was not done. */
+  /**
+   * There was no token to send, or none to renew after a 401. A request that got a 401 was not
+   * carried out.
+   */
   noToken(error: TokenError, status: number | undefined): ServiceError {
     const kind = error.temporary ? "unreachable" : "unauthorized";
     return this.#error({ kind, sent: "no", problem: `no usable token: ${error.message}`, status });
   }
 
-  #status(head: Head, answer: string | undefined): ServiceError {
+  #status(head: AnswerHead, answer: string | undefined): ServiceError {
     const { status, headers } = head;
     const retryAfterMs = parseRetryAfter(headers, this.#nowMs);
-    const redirect = status >= 300 && status < 400 ? " (a redirect, which is never followed)" : "";
-    const problem = `the service answered with status ${status}${redirect}`;
+    const problem = `the service answered with status ${status}${noAnswerOf(status)}`;
     const kind = statusKind(status, retryAfterMs);
     return this.#error({ kind, sent: "maybe", problem, retryAfterMs, answer }, head);
   }
 
-  #lost(result: Failed): ServiceError {
+  #lost(result: FailedExchange): ServiceError {
     const { code, sent, status, headers } = result;
     const head = status === undefined ? undefined : { status, headers };
     if (result.failure === "too-large") {
@@ -116,7 +130,7 @@ export class CallFailure {
     return this.#error({ kind: "unknown", sent, code, problem }, head);
   }
 
-  #error(fields: Omit<ServiceErrorFields, keyof CallFacts>, head?: Head): ServiceError {
+  #error(fields: Omit<ServiceErrorFields, keyof CallFacts>, head?: AnswerHead): ServiceError {
     const status = head?.status ?? fields.status;
     return new ServiceError({
       ...this.#call,

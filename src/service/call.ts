@@ -1,32 +1,32 @@
-// One call of an operation: token, exchange, renewal after 401, retries of reads, and every failure as a ServiceError.
-// Called by client.ts and pages.ts through SyncService. The token is attached here, per request, after the check of the final URL.
+// One call of an operation: token, exchange, renewal after a 401, retries of reads. Every failure
+// becomes a ServiceError. The token is attached here, per request, after the check of the final
+// URL. Called by client.ts and pages.ts.
 import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { type ExchangeEnding, type Gate, isHold, type Pass, unsaid } from "../core/gate.ts";
-import { createSparingLog } from "../core/sparing-log.ts";
+import { type ExchangeEnding, isDenied, type Limiter, noVerdict, type Permit } from "../core/limiter.ts";
+import { createRateLimitedLog } from "../core/rate-limited-log.ts";
+import { notedLengthMin } from "../core/secrets.ts";
 import { type CallFacts, CallFailure } from "./call-failure.ts";
 import { factsOf, type Operation } from "./operations.ts";
-import { type HeaderWishes, toHeaders } from "./request-headers.ts";
 import { isUnderBase, type ServiceBase } from "./request-url.ts";
-import { retryWaitMs, waitAtGateMsMax } from "./retry.ts";
+import { retryWaitMs, waitForLimiterMsMax } from "./retry.ts";
 import { ServiceError } from "./service-error.ts";
 import type { RequestEvent, Timeouts } from "./service-options.ts";
-import type { TokenSource } from "./token.ts";
-import { TokenDesk } from "./token-desk.ts";
-import type { AnswerHeaders, ExchangeResult, Transport } from "./transport.ts";
+import { TokenError, type TokenSource } from "./token.ts";
+import { type AnswerHeaders, type ExchangeResult, stuckCode, type Transport } from "./transport.ts";
 
 /** What to send. */
 export interface Call extends HeaderWishes {
   readonly operation: Operation;
   readonly url: URL;
-  /** For the gate: what this is about. */
+  /** The resource key for the limiter. */
   readonly subject: string;
-  /** It goes on with what an earlier request began, and is waited for accordingly. */
+  /** The call continues an earlier request, so it waits longer for the limiter. */
   readonly goesOn?: boolean | undefined;
   readonly maySend?: (() => boolean) | undefined;
   readonly untilSent?: AbortSignal | undefined;
-  /** For the first exchange, where the gate has been asked already. */
-  readonly pass?: Pass | undefined;
+  /** A permit for the first exchange, where the caller has acquired one already. */
+  readonly pass?: Permit | undefined;
   /** Replaces the time-outs of the whole exchange, of the answer's head and of its body. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -39,7 +39,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** The answer is not what the interface says; becomes a ServiceError of kind `contract`. */
+/** The answer breaks the interface; becomes a ServiceError of kind `contract`. */
 export class WrongShape extends Error {
   override readonly name = "WrongShape";
 }
@@ -55,7 +55,7 @@ export interface CallerParts {
   readonly log: EventLog;
   readonly clock: Clock;
   readonly onRequest: ((event: RequestEvent) => void) | undefined;
-  readonly gate: Gate | undefined;
+  readonly limiter: Limiter | undefined;
   /** Aborts when the client is closed. */
   readonly closed: AbortSignal;
 }
@@ -64,18 +64,18 @@ interface Progress {
   tries: number;
   status: number | undefined;
   signal: AbortSignal;
-  pass: Pass | undefined;
+  pass: Permit | undefined;
 }
 
 /** Makes calls. */
 export class Caller {
   readonly #parts: CallerParts;
-  readonly #desk: TokenDesk;
+  readonly #desk: TokenProvider;
 
   constructor(parts: CallerParts) {
-    const { token, gate, log, clock } = parts;
+    const { token, limiter, log, clock } = parts;
     this.#parts = parts;
-    this.#desk = new TokenDesk({ token, gate, log: createSparingLog(log, clock, "") });
+    this.#desk = new TokenProvider({ token, limiter, log: createRateLimitedLog(log, clock, "") });
   }
 
   /**
@@ -110,8 +110,8 @@ export class Caller {
         return await this.#once(call, read, progress);
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
-        // What failed says more than that it may not be tried again now.
-        if (before !== undefined && error.heldBy !== undefined) throw before;
+        // The earlier failure says more than that the limiter denies another try.
+        if (before !== undefined && error.deniedBy !== undefined) throw before;
         if (round >= triesMax) throw error;
         before = error;
         const waitMs = retryWaitMs(error, { tries: round, retriesMax: retries });
@@ -129,13 +129,13 @@ export class Caller {
     let sent = await this.#gated(call, token, progress);
     if (sent.result.status === 401) {
       const renewed = await this.#token(call, progress, token).catch(async (error: unknown) => {
-        await sent.pass?.leave(error instanceof ServiceError && error.kind === "cancelled" ? unsaid : refused);
+        await sent.pass?.release(error instanceof ServiceError && error.kind === "cancelled" ? noVerdict : refused);
         throw error;
       });
       if (renewed !== token) {
-        // A token that was rotated says nothing of the service; whether the new one is good does.
-        await sent.pass?.leave(unsaid);
-        // Refused means not done, so this repeat is safe for every method.
+        // An expired token says nothing about the service; the answer to the new one does.
+        await sent.pass?.release(noVerdict);
+        // Refused means not carried out, so this repeat is safe for every method.
         this.#parts.log.info("token.renewed", { operation: call.operation });
         token = renewed;
         sent = await this.#gated(call, token, progress);
@@ -165,30 +165,30 @@ export class Caller {
     }
   }
 
-  /** An exchange behind the gate. Whoever gets it must leave the pass. */
+  /** One exchange behind the limiter. The caller must release the permit. */
   async #gated(call: Call, token: string, progress: Progress): Promise<Sent> {
     const pass = await this.#enter(call, progress);
     try {
       return { pass, result: await this.#exchange(call, token, progress) };
     } catch (error) {
-      await pass?.leave(unsaid);
+      await pass?.release(noVerdict);
       throw error;
     }
   }
 
-  async #enter(call: Call, progress: Progress): Promise<Pass | undefined> {
-    const { gate, clock } = this.#parts;
+  async #enter(call: Call, progress: Progress): Promise<Permit | undefined> {
+    const { limiter, clock } = this.#parts;
     const given = progress.pass;
     progress.pass = undefined;
-    if (gate === undefined || given !== undefined) return given;
+    if (limiter === undefined || given !== undefined) return given;
     const isRead = factsOf(call.operation).method === "GET";
     const failure = this.#failure(call, "");
     for (let waitedMs = 0; ; ) {
-      const answer = await gate.enter({ isRead, subject: call.subject });
-      if (!isHold(answer)) return answer;
+      const answer = await limiter.acquire({ isRead, resource: call.subject });
+      if (!isDenied(answer)) return answer;
       const waitMs = Math.max(answer.waitMs, 1);
       waitedMs += waitMs;
-      if (waitedMs > waitAtGateMsMax({ isRead, goesOn: call.goesOn === true }, answer.heldBy))
+      if (waitedMs > waitForLimiterMsMax({ isRead, goesOn: call.goesOn === true }, answer.deniedBy))
         throw failure.held(answer);
       await clock.sleep(waitMs, progress.signal);
       if (progress.signal.aborted) throw failure.cancelled("no");
@@ -213,6 +213,10 @@ export class Caller {
       untilSent: call.untilSent,
     });
     progress.status = result.status;
+    if (result.type === "failure" && result.code === stuckCode) {
+      const { sent } = result;
+      this.#parts.log.warn("request.stuck", { operation: call.operation, method, path: call.url.pathname, sent });
+    }
     return result;
   }
 
@@ -224,7 +228,7 @@ export class Caller {
 }
 
 interface Sent {
-  readonly pass: Pass | undefined;
+  readonly pass: Permit | undefined;
   readonly result: ExchangeResult;
 }
 
@@ -233,16 +237,142 @@ const refused: ExchangeEnding = { kind: "unauthorized", retryAfterMs: undefined 
 async function judged({ pass, result }: Sent, failure: CallFailure): Promise<ReturnType<CallFailure["toAnswer"]>> {
   try {
     const answer = failure.toAnswer(result);
-    // Nobody waits for it: that all is well is no news for what comes next, unless the service was thought to be down.
-    const left = pass?.leave({ kind: undefined, retryAfterMs: undefined });
+    // Not awaited: a success changes nothing for the next call, unless the service was thought to
+    // be down.
+    const left = pass?.release({ kind: undefined, retryAfterMs: undefined });
     if (pass?.isProbe === true) await left;
     return answer;
   } catch (error) {
-    await pass?.leave(error instanceof ServiceError ? error : unsaid);
+    await pass?.release(error instanceof ServiceError ? error : noVerdict);
     throw error;
   }
 }
 
 function withTimeout(timeouts: Timeouts, timeoutMs: number): Timeouts {
   return { ...timeouts, socketMs: timeoutMs, responseMs: timeoutMs, readMs: timeoutMs, requestMs: timeoutMs };
+}
+
+/** What the headers depend on. */
+interface HeaderWishes {
+  readonly isCount?: boolean | undefined;
+  readonly body?: Readonly<Record<string, unknown>> | undefined;
+  readonly idempotencyKey?: string | undefined;
+  readonly ifMatch?: string | undefined;
+  readonly pageSizeWish?: number | undefined;
+}
+
+/** The headers of one request. Source: service-interface §4, §5; the rest is HTTP and OData. */
+function toHeaders(wishes: HeaderWishes, token: string): Record<string, string> {
+  const { isCount, body, idempotencyKey, ifMatch, pageSizeWish } = wishes;
+  return {
+    authorization: `Bearer ${token}`,
+    accept: isCount === true ? "application/json, text/plain;q=0.9, */*;q=0.1" : "application/json",
+    "user-agent": "syncline",
+    ...(body === undefined ? {} : { "content-type": "application/json" }),
+    ...(pageSizeWish === undefined ? {} : { prefer: `odata.maxpagesize=${pageSizeWish}` }),
+    ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+    ...(ifMatch === undefined ? {} : { "if-match": ifMatch }),
+  };
+}
+
+/** The call that wants a token. */
+interface TokenWish {
+  readonly isRead: boolean;
+  readonly subject: string;
+  /** Makes the errors of the call. */
+  readonly failure: CallFailure;
+  readonly signal: AbortSignal;
+  /** The call's permit, if it has one: released when there is no token. */
+  readonly pass: Permit | undefined;
+}
+
+/** What the token provider needs. */
+interface TokenProviderOptions {
+  readonly token: TokenSource;
+  readonly limiter: Limiter | undefined;
+  /** Gets `token.unusable` and `token.too-short`. */
+  readonly log: EventLog;
+}
+
+/** Gives tokens to the calls of one service. */
+class TokenProvider {
+  readonly #parts: TokenProviderOptions;
+  /**
+   * While a source waits after a failure, it throws the same error to every caller: the limiter
+   * counts it once.
+   */
+  readonly #counted = new WeakSet<TokenError>();
+  #hasWarned = false;
+
+  constructor(parts: TokenProviderOptions) {
+    this.#parts = parts;
+  }
+
+  /**
+   * The token to send now.
+   * @throws ServiceError of kind `unreachable`, `unauthorized`, `throttled` (by the limiter) or
+   * `cancelled`.
+   */
+  async get(wish: TokenWish): Promise<string> {
+    try {
+      return this.#looked(await this.#parts.token.get(wish.signal));
+    } catch (error) {
+      throw await this.#judged(this.#unusable(wish, error), wish);
+    }
+  }
+
+  /**
+   * A new token after the service refused this one.
+   * @throws ServiceError of kind `unreachable`, `unauthorized` or `cancelled`.
+   */
+  async renew(
+    wish: TokenWish,
+    refused: { readonly token: string; readonly status: number | undefined },
+  ): Promise<string> {
+    try {
+      return await this.#parts.token.renew(refused.token, wish.signal);
+    } catch (error) {
+      throw wish.failure.noToken(this.#unusable(wish, error), refused.status);
+    }
+  }
+
+  /** Warns once when a token is too short to be masked in logs. */
+  #looked(token: string): string {
+    if (token.length < notedLengthMin && !this.#hasWarned) {
+      this.#hasWarned = true;
+      this.#parts.log.warn("token.too-short", { characters: token.length, charactersMin: notedLengthMin });
+    }
+    return token;
+  }
+
+  #unusable({ signal, failure }: TokenWish, error: unknown): TokenError {
+    if (signal.aborted) throw failure.cancelled("no");
+    if (!(error instanceof TokenError)) throw error;
+    this.#parts.log.warn("token.unusable", { message: error.message });
+    return error;
+  }
+
+  /**
+   * Reports a missing token to the limiter: without a token no request to this service can work.
+   * The limiter counts each try to get one, and may deny the call as for a service that is down. A
+   * caller that gets an already counted error waits until the source is asked again.
+   */
+  async #judged(error: TokenError, { isRead, subject, failure, pass }: TokenWish) {
+    const { limiter, token } = this.#parts;
+    const waitMs = token.restsForMs ?? 0;
+    if (limiter !== undefined && waitMs > 0 && this.#counted.has(error)) {
+      await pass?.release(noVerdict);
+      return failure.held({ deniedBy: "token", waitMs });
+    }
+    // Set before the limiter answers: other calls with the same error ask it at the same time.
+    this.#counted.add(error);
+    const answer = pass ?? (await limiter?.acquire({ isRead, resource: subject }));
+    if (answer !== undefined && isDenied(answer)) {
+      this.#counted.delete(error);
+      return failure.held(answer);
+    }
+    const noToken = failure.noToken(error, undefined);
+    await answer?.release(noToken);
+    return noToken;
+  }
 }

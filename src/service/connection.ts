@@ -1,28 +1,62 @@
-// A connection for one exchange alone, which stands before its request is made. Called by transport.ts.
+// Connections for exchanges: pooled ones for reads, dedicated ones for starts. Called by
+// transport.ts.
 //
-// So whatever fails here surely was not sent. And requests whose connections come up together leave one by one, since making a request is most of
-// its work: made before, they all left at once, met at the service, came back at once, and each waited for all the others.
+// A dedicated connection is open before its request is made, so a failure to connect surely sent
+// nothing. It also spreads requests: making one is most of its work, so requests made beforehand
+// would leave at once, meet at the service, and wait for each other.
 import { once } from "node:events";
-import type { Agent as HttpAgent } from "node:http";
-import type { Agent as HttpsAgent } from "node:https";
+import { Agent as HttpAgent } from "node:http";
+import { type AgentOptions, Agent as HttpsAgent } from "node:https";
 import { connect, isIP, Socket } from "node:net";
 import { withDeadline } from "../core/clock.ts";
 import type { Timeouts } from "./service-options.ts";
 
-/** Who opens and keeps connections, by the URL's scheme. */
+/** The agents that open and keep connections, by URL scheme. */
 export interface KeptAgents {
   readonly http: HttpAgent;
   readonly https: HttpsAgent;
 }
 
-/** How a request gets to its connection: options for got. `isOpen`: it may have got there; `socket`: its own, for whoever made the way to destroy. */
-export interface Way {
+/** Makes agents that keep their connections. */
+export function keepAgents(options: AgentOptions): KeptAgents {
+  return { http: new HeardHttpAgent(options), https: keepHttpsAgent(options) };
+}
+
+/** Makes an agent for TLS that keeps its connections. */
+export function keepHttpsAgent(options: AgentOptions): HttpsAgent {
+  return new HeardHttpsAgent(options);
+}
+
+/**
+ * Listens to the errors of its connections all their life. Node listens only while a request or the
+ * pool has a connection, and ends the process over an unheard error.
+ */
+class HeardHttpAgent extends HttpAgent {
+  override createConnection(...given: Parameters<HttpAgent["createConnection"]>) {
+    return super.createConnection(...given)?.on("error", () => {});
+  }
+}
+
+/** The same for TLS. */
+class HeardHttpsAgent extends HttpsAgent {
+  override createConnection(...given: Parameters<HttpsAgent["createConnection"]>) {
+    return super.createConnection(...given)?.on("error", () => {});
+  }
+}
+
+/**
+ * How an exchange gets its connection, as options for got. `isOpen`: the connection may be open;
+ * `socket`: a dedicated one, which its owner destroys.
+ */
+export interface Connection {
   readonly options: { readonly agent: KeptAgents } | { readonly createConnection: () => Socket };
   readonly socket?: Socket;
   readonly isOpen: boolean;
 }
 
-/** The connection does not stand. `code`: that of Node or OpenSSL, or which part of it took too long. */
+/**
+ * The connection could not be opened. `code`: of Node or OpenSSL, or the step that took too long.
+ */
 export class NoConnection extends Error {
   override readonly name = "NoConnection";
   readonly code: string;
@@ -33,7 +67,10 @@ export class NoConnection extends Error {
   }
 }
 
-/** What a connection is opened for. `leftMs`: how long it all may take yet. `maySend` is asked when the request takes it, right before the first byte. */
+/**
+ * What a connection is opened for. `leftMs`: the time left for all of it. `maySend` is asked right
+ * before the first byte.
+ */
 interface Wanted {
   readonly url: URL;
   readonly timeouts: Timeouts;
@@ -41,19 +78,24 @@ interface Wanted {
   readonly maySend?: (() => boolean) | undefined;
 }
 
-/** The way over connections that are kept, and shared by whoever asks. */
-export function keptWay(agent: KeptAgents): Way {
+/** Pooled connections, shared by all exchanges of an agent. */
+export function pooledConnection(agent: KeptAgents): Connection {
   return { options: { agent }, isOpen: true };
 }
 
 /**
- * Opens a connection to a URL's host, with TLS by `agent` where its scheme says so. `stop` ends it, and is aborted where the request may not be sent.
+ * Opens a dedicated connection to a URL's host, with the agent's TLS for https. `stop` ends it; it
+ * is aborted when the request must not be sent.
  * @throws NoConnection
  */
-export async function freshWay(agent: HttpsAgent, wanted: Wanted, stop: AbortController): Promise<Way> {
+export async function dedicatedConnection(
+  agent: HttpsAgent,
+  wanted: Wanted,
+  stop: AbortController,
+): Promise<Connection> {
   const socket = open(agent, wanted.url);
-  // Until the request listens, and after it has ended, nobody else does: an error that no one hears would end the process.
-  // Kept here, since Node notes no error of TLS after the handshake in `errored`.
+  // Before and after the request no one else listens, and an unheard error ends the process. Kept
+  // here, since Node does not note TLS errors after the handshake in `errored`.
   let broken: Error | undefined;
   socket.on("error", (error) => {
     broken ??= error;
@@ -65,7 +107,7 @@ export async function freshWay(agent: HttpsAgent, wanted: Wanted, stop: AbortCon
     throw error instanceof NoConnection ? error : new NoConnection(codeOf(error));
   }
   const way = { options: { createConnection: take }, socket, isOpen: false };
-  // The last look at the clock comes after everything that may take long.
+  // Checks the clock last, after everything that may take long.
   function take(): Socket {
     if (broken !== undefined || socket.destroyed) throw new NoConnection(codeOf(broken));
     if (wanted.maySend?.() === false) stop.abort();
@@ -80,9 +122,9 @@ function open(agent: HttpsAgent, url: URL): Socket {
   const host = hostOf(url);
   if (url.protocol !== "https:") return connect({ host, port: Number(url.port || 80), noDelay: true });
   const name = isIP(host) === 0 ? { servername: host } : {};
-  // Said, since Node lets its environment switch the check off where nothing is said.
+  // Set explicitly: otherwise an environment variable of Node could switch the check off.
   const options = { ...name, ...agent.options, host, port: url.port || 443, rejectUnauthorized: true };
-  // The agent keeps the TLS sessions of each such key, and resumes them.
+  // The agent caches TLS sessions by this key, and resumes them.
   const socket = agent.createConnection({ ...options, ...{ _agentKey: agent.getName(options) } });
   if (socket instanceof Socket) return socket;
   throw new TypeError("an agent opened no socket");
@@ -92,7 +134,7 @@ function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, "");
 }
 
-/** Waits for each part of a connection, no longer than that part and the whole may take. */
+/** Waits for each step of connecting, within the limits of the step and of the whole. */
 async function comeUp(socket: Socket, { url, timeouts, leftMs }: Wanted, signal: AbortSignal): Promise<void> {
   const parts = [
     ...(isIP(hostOf(url)) === 0 ? ([["lookup", timeouts.lookupMs]] as const) : []),
@@ -100,7 +142,7 @@ async function comeUp(socket: Socket, { url, timeouts, leftMs }: Wanted, signal:
     ...(url.protocol === "https:" ? ([["secureConnect", timeouts.secureConnectMs]] as const) : []),
   ] as const;
   for (const [event, withinMs] of parts) {
-    // What failed right after the part before was told when nobody waited.
+    // An error right after the step before may have come while no step was awaited.
     if (socket.errored !== null) throw socket.errored;
     const tooLate = () => new NoConnection(`ETIMEDOUT (${event})`);
     await withDeadline(once(socket, event, { signal }), Math.min(withinMs, leftMs()), tooLate);

@@ -1,12 +1,13 @@
-// The service's entities: documented fields checked, unknown ones kept. Called by answer.ts; the types are part of the library.
-// Every field may be missing: answers may be truncated to default properties. Source: service-interface §2.
+// The service's entities: documented fields are checked, unknown ones kept. Every field may be
+// missing, since answers may be cut to default properties. Called by answer.ts; the types are part
+// of the library. Source: service-interface §2.
 import { z } from "zod";
 
 const digits = /^-?\d{1,19}$/;
 
 /**
- * A whole number of the service. Servers send Int64 as a number or as a string of digits: inside ±2^53-1 it becomes a
- * number, beyond that it stays a string of digits, so that no id is ever rounded to another one.
+ * A whole number of the service. Servers send Int64 as a number or as digits in a string. Beyond
+ * ±2^53-1 it stays a string, so that no id is rounded to another one.
  */
 export type WholeNumber = number | string;
 
@@ -22,7 +23,10 @@ const flag = z.boolean().nullish();
 
 /** A sync job. Source: service-interface §2, SyncJobEntity. */
 export const syncJobSchema = z.looseObject({ syncJobId: optionalWholeNumber, name: text });
-/** A mask of a sync job; `type` was seen as `DocMask` and `FolderMask`. Source: service-interface §2, MaskEntity. */
+/**
+ * A mask of a sync job; `type` was seen as `DocMask` and `FolderMask`. Source: service-interface
+ * §2, MaskEntity.
+ */
 export const maskSchema = z.looseObject({
   maskId: optionalWholeNumber,
   name: text,
@@ -30,7 +34,9 @@ export const maskSchema = z.looseObject({
   type: text,
   syncJobId: optionalWholeNumber,
 });
-/** A drive-type or site-type sync target: both have the same fields. Source: service-interface §2. */
+/**
+ * A drive-type or site-type sync target: both have the same fields. Source: service-interface §2.
+ */
 export const syncTargetSchema = z.looseObject({
   thirdSystemSyncTargetId: optionalWholeNumber,
   siteName: text,
@@ -38,7 +44,7 @@ export const syncTargetSchema = z.looseObject({
   folderName: text,
   folderId: text,
 });
-/** Something that waits for an approval. Source: service-interface §2, ApprovalEntity. */
+/** An item that waits for an approval. Source: service-interface §2, ApprovalEntity. */
 const approvalSchema = z.looseObject({ approvalId: optionalWholeNumber, itemName: text, itemId: text });
 /** A user or group of the repository. Source: service-interface §2, EcmIdentityEntity. */
 export const identitySchema = z.looseObject({
@@ -49,13 +55,19 @@ export const identitySchema = z.looseObject({
 });
 /** A trigger. Source: service-interface §2, TriggerEntity. */
 const triggerSchema = z.looseObject({ triggerId: optionalWholeNumber, isActive: flag });
-/** An activity of an account that authenticates; more fields exist. Source: service-interface §2, AuthAccountActivityEntity. */
+/**
+ * An authentication activity of an account; it has more fields. Source: service-interface §2,
+ * AuthAccountActivityEntity.
+ */
 const authActivitySchema = z.looseObject({
   authAccountActivityEntityId: optionalWholeNumber,
   accountIdentifier: flag,
   accountObjectId: flag,
 });
-/** An entity of which no field is known: activities and conflict details. Source: service-interface §2, Gaps. */
+/**
+ * An entity without known fields: activities and conflict details. Source: service-interface §2,
+ * Gaps.
+ */
 const unknownEntitySchema = z.looseObject({});
 
 /** A sync job as the service answers it. */
@@ -75,7 +87,7 @@ export type AuthActivity = z.infer<typeof authActivitySchema>;
 /** An entity without known fields. */
 export type UnknownEntity = z.infer<typeof unknownEntitySchema>;
 
-/** What one item of each list is. */
+/** The item type of each list. */
 export interface ItemTypes {
   readonly GetJobMasks: Mask;
   readonly GetApprovals: Approval;
@@ -95,5 +107,5 @@ export const itemSchemas: { readonly [List in keyof ItemTypes]: z.ZodType<ItemTy
   GetConflictDetails: unknownEntitySchema,
 };
 
-/** What a list holds, by operation. */
+/** The item type of a list operation. */
 export type ItemOf<List extends keyof ItemTypes> = ItemTypes[List];

@@ -1,21 +1,22 @@
-// Decides where a next link may lead: resolved by the OData rule, then pinned to the configured service. Pure; called by pages.ts.
-// Never follows a link's scheme, host or port: the path that goes out is always the collection's own, only the query is the link's.
+// Decides where a next link may lead: resolves it by the OData rules, then pins it to the
+// configured service. It never follows a link's scheme, host or port: the request goes to a path
+// under the base path of the configured origin, or is refused. Pure; called by pages.ts.
 import type { PagingReason } from "./service-error.ts";
 
-/** A link and what it is read against. */
+/** A link and what it is relative to. */
 export interface NextLink {
   readonly link: string;
   /** The payload's `@odata.context`, if it has one; may itself be relative. */
   readonly contextUrl: string | undefined;
-  /** The URL that the page was asked from. */
+  /** The URL of the page that carried the link. */
   readonly requestUrl: URL;
-  /** The collection that is walked: its URL on the configured origin, without a query. */
+  /** The URL of the list on the configured origin, without a query. */
   readonly collectionUrl: URL;
-  /** The service's base path, without a slash at its end. */
+  /** The service's base path, without a trailing slash. */
   readonly basePath: string;
 }
 
-/** The URL to ask next (`rebased` when the link named another origin), or why the link is refused. */
+/** The next URL (`rebased` when the link named another origin), or why the link is refused. */
 export type ResolvedLink =
   | { readonly url: URL; readonly rebased: boolean }
   | { readonly refused: PagingReason; readonly why: string };
@@ -23,22 +24,26 @@ export type ResolvedLink =
 const linkLengthMax = 64 * 1024;
 
 /**
- * Resolves a next link. A relative link is read against the context URL, which is read against the request URL; without a
- * context, or when that leads elsewhere, against the request URL. Proxies often put a wrong scheme, host or port into a link:
- * it is accepted when its path is the walked collection under the base path, and sent to the configured origin.
- * Source: OData JSON Format 4.0 §4.3, §4.4; design §4.8.
+ * Resolves a next link. A relative link is relative to the context URL, which is relative to the
+ * request URL; without a usable context, to the request URL. On the configured origin any path
+ * under the base path is followed. Proxies often put a wrong scheme, host or port into a link: a
+ * link to another origin is accepted only when its path is that of the list, and goes to the
+ * configured origin.
+ * Source: OData JSON Format 4.0 §4.3, §4.4; docs/outcomes.md.
  */
 export function resolveNextLink(next: NextLink): ResolvedLink {
   const badText = refuseText(next.link);
   if (badText !== undefined) return badText;
-  const bases = [contextBase(next), next.requestUrl].filter((base) => base !== undefined);
-  let refusal: ResolvedLink = { refused: "malformed-link", why: "the link cannot be read as a URL" };
-  for (const base of bases) {
-    const pinned = pin(next, base);
-    if ("url" in pinned) return pinned;
-    refusal = pinned;
-  }
-  return refusal;
+  // A bare query belongs to the page that carried it; the context's path is that of the metadata.
+  const context = next.link.startsWith("?") ? undefined : contextBase(next);
+  const bases = [context, next.requestUrl].filter((base) => base !== undefined);
+  const read = bases.map((base) => pin(next, base));
+  // Where the two readings differ, prefer the one that leads to the list itself.
+  const best =
+    read.find((one) => "url" in one && one.url.pathname === next.collectionUrl.pathname) ??
+    read.find((one) => "url" in one) ??
+    read.at(-1);
+  return best ?? { refused: "malformed-link", why: "the link cannot be read as a URL" };
 }
 
 function refuseText(link: string): ResolvedLink | undefined {
@@ -46,12 +51,11 @@ function refuseText(link: string): ResolvedLink | undefined {
   if (link.length > linkLengthMax)
     return { refused: "link-too-long", why: `the link is over ${linkLengthMax} characters` };
   const malformed = (why: string): ResolvedLink => ({ refused: "malformed-link", why });
-  // The URL parser drops or rewrites all of these silently, so they are looked for in the text itself.
+  // The URL parser silently drops or rewrites these, so check the text itself.
   if (/[\p{Cc}\p{Zs}\p{Zl}\p{Zp}]/u.test(link)) return malformed("the link holds white space or control characters");
   if (link.includes("#")) return malformed("the link has a fragment");
   const head = link.split("?", 1)[0] ?? "";
   if (head.includes("\\")) return malformed("the link's path holds a backslash");
-  if (/%(?:2e|2f|5c|00)/i.test(head)) return malformed("the link's path holds an encoded dot, slash, backslash or NUL");
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(head)?.[1]?.toLowerCase();
   if (scheme !== undefined && scheme !== "http" && scheme !== "https") {
     return { refused: "link-scheme", why: "the link is not http or https" };
@@ -60,7 +64,37 @@ function refuseText(link: string): ResolvedLink | undefined {
   if (/^\/\/(?:\/|$)/.test(head)) return malformed("the link has no host");
   const authority = /^(?:https?:)?\/\/([^/]*)/i.exec(head)?.[1];
   if (authority?.includes("@")) return { refused: "link-userinfo", why: "the link carries a user name or password" };
-  return undefined;
+  // The URL parser also resolves encoded dots and turns backslashes into slashes.
+  const bad = badPath(head.replace(/^(?:https?:)?\/\/[^/]*/i, ""));
+  return bad === undefined ? undefined : malformed(`the link's path holds ${bad}`);
+}
+
+/** How often a path is decoded, as proxies on its way might do. */
+const decodingsMax = 4;
+
+/**
+ * Finds what may lead elsewhere after decoding: an encoded dot segment, backslash, NUL or host. An
+ * encoded slash is allowed, as in base64.
+ */
+function badPath(path: string): string | undefined {
+  if (path.includes("//")) return "an empty segment";
+  // Plain dot segments are resolved before anything is sent.
+  let plain = path.replaceAll(/(?<=^|\/)\.{1,2}(?=\/|$)/g, "");
+  for (let round = 0; round < decodingsMax; round += 1) {
+    if (/(?:^|\/)\.{1,2}(?:;|\/|$)/.test(plain)) return "an encoded dot segment";
+    if (/[\\\p{Cc}]/u.test(plain)) return "an encoded backslash or control character";
+    if (/%2e/i.test(plain)) return "an encoded dot";
+    let decoded: string;
+    try {
+      // A percent sign in decoded text may be literal.
+      decoded = decodeURIComponent(round === 0 ? plain : plain.replaceAll(/%(?![0-9a-f]{2})/gi, "%25"));
+    } catch {
+      return "a percent sign that encodes nothing";
+    }
+    if (decoded === plain) return undefined;
+    plain = decoded;
+  }
+  return "what is encoded again and again";
 }
 
 function contextBase(next: NextLink): URL | undefined {
@@ -79,17 +113,19 @@ function pin(next: NextLink, base: URL): ResolvedLink {
   if (!resolved.pathname.startsWith(`${next.basePath}/`)) {
     return { refused: "link-outside-base-path", why: "the link leads outside the service's base path" };
   }
-  if (!isSamePath(resolved.pathname, next.collectionUrl.pathname)) {
-    return { refused: "link-other-collection", why: "the link leads to something other than the list that is read" };
+  const bad = badPath(resolved.pathname);
+  if (bad !== undefined) return { refused: "malformed-link", why: `the link, read as it is meant, holds ${bad}` };
+  const rebased = resolved.origin !== next.collectionUrl.origin;
+  const isList = isSamePath(resolved.pathname, next.collectionUrl.pathname);
+  if (rebased && !isList) {
+    return { refused: "link-other-origin", why: "the link names another origin, and a path that is not the list's" };
   }
   const query = next.link.indexOf("?");
-  const url = new URL(
-    `${next.collectionUrl.origin}${next.collectionUrl.pathname}${query < 0 ? "" : next.link.slice(query)}`,
-  );
-  return { url, rebased: resolved.origin !== next.collectionUrl.origin };
+  const path = isList ? next.collectionUrl.pathname : resolved.pathname;
+  return { url: new URL(`${next.collectionUrl.origin}${path}${query < 0 ? "" : next.link.slice(query)}`), rebased };
 }
 
-/** Servers write their own spelling of a path into links: percent-encoding and letter case may differ. */
+/** Whether two paths are the same: servers may change percent-encoding and letter case in links. */
 function isSamePath(left: string, right: string): boolean {
   const plain = (path: string) => {
     try {

@@ -1,5 +1,6 @@
-// One request for a token by OAuth 2 client credentials (RFC 6749 §4.4): oauth4webapi speaks the protocol, the transport does the
-// HTTP. Called by oauth2-token.ts. The library's errors carry whole answers: only their code is looked at, and never passed on.
+// Requests one token by OAuth 2 client credentials (RFC 6749 §4.4): oauth4webapi speaks the
+// protocol, the transport does the HTTP. The library's errors hold whole answers, so only their
+// code is used. Called by oauth2-token.ts.
 import * as oauth from "oauth4webapi";
 import { noteSecret } from "../core/secrets.ts";
 import { parseRetryAfter } from "./failure-kind.ts";
@@ -8,20 +9,20 @@ import { tlsHint } from "./tls-hint.ts";
 import { parseToken, readSecret, TokenError } from "./token.ts";
 import type { Exchange, ExchangeResult, Transport } from "./transport.ts";
 
-/** Who asks for a token, where and how. */
+/** The client that asks for a token. */
 export interface OAuth2Client {
-  /** https; http only when the host is loopback or `allowHttp` is set. May have a query, which is never shown. */
+  /** https; http only for loopback or with `allowHttp`. May have a query, which is never shown. */
   readonly tokenUrl: string;
   readonly clientId: string;
-  /** Read anew for every request, so that a rotated secret is picked up. */
+  /** Read for every request, so that a rotated secret applies at once. */
   readonly clientSecretFile: string;
   readonly scope?: string | undefined;
-  /** Where id and secret stand: `basic` in the header, `post` in the body; `basic` unless set. */
+  /** Where id and secret go: `basic` in the header (default), `post` in the body. */
   readonly auth?: "basic" | "post" | undefined;
   readonly allowHttp?: boolean | undefined;
 }
 
-/** The token endpoint gave no token. `retryAfterMs`: how long it wants to be left alone. */
+/** The token endpoint gave no token. `retryAfterMs`: how long it asks to wait. */
 export class TokenRefusal extends TokenError {
   readonly retryAfterMs: number;
 
@@ -31,7 +32,7 @@ export class TokenRefusal extends TokenError {
   }
 }
 
-/** A token, and its life in milliseconds where the endpoint says it. */
+/** A token, and its lifetime in milliseconds where the endpoint states it. */
 export interface GrantedToken {
   readonly token: string;
   readonly lifeMs: number | undefined;
@@ -47,7 +48,10 @@ export interface AskOptions {
 
 const answerBytesMax = 256 * 1024;
 
-/** The error codes of RFC 6749 §5.2 with what to do. Others are not shown: they are somebody else's text. */
+/**
+ * What to do for each error code of RFC 6749 §5.2. Other codes are not shown: the text is the
+ * endpoint's own.
+ */
 const advice: Readonly<Record<string, string>> = {
   invalid_client: "check clientId, clientSecretFile and auth",
   unauthorized_client: "the client may not use client credentials: ask for that grant",
@@ -57,7 +61,10 @@ const advice: Readonly<Record<string, string>> = {
   unsupported_grant_type: "this endpoint knows no client credentials: check tokenUrl",
 };
 
-/** Asks for a token once. @throws TokenError; `temporary` when the endpoint was out of reach, busy or broken. */
+/**
+ * Asks for a token once.
+ * @throws TokenError; `temporary` when the endpoint was unreachable, busy or broken.
+ */
 export async function askForToken(client: OAuth2Client, options: AskOptions): Promise<GrantedToken> {
   const secret = (await readSecret(client.clientSecretFile, "client secret file")).replace(/\r?\n$/, "");
   if (secret === "")
@@ -73,7 +80,7 @@ export async function askForToken(client: OAuth2Client, options: AskOptions): Pr
   let status = 0;
   try {
     const response = await oauth.clientCredentialsGrantRequest(server, identity, auth, parameters, {
-      // Whether http is all right was decided by oauth2-token.ts.
+      // oauth2-token.ts has checked whether http is allowed.
       [oauth.allowInsecureRequests]: true,
       [oauth.customFetch]: async (href, init) => {
         const answer = toResponse(await send(href, init, options), where, options.nowMs);
@@ -109,7 +116,7 @@ function send(
   return transport.send(exchange);
 }
 
-/** Only what may be a grant or an OAuth error goes on to the library. */
+/** Passes only possible grants and OAuth errors on to the library. */
 function toResponse(result: ExchangeResult, where: string, nowMs: number): Response {
   if (result.type === "failure") {
     const why = result.why ?? tlsHint(result.code);
@@ -134,7 +141,8 @@ function toTokenError(error: unknown, where: string, status: number): unknown {
     return new TokenRefusal(`${where} refused (status ${error.status})${hint}`, false);
   }
   if (error instanceof oauth.OperationProcessingError || error instanceof oauth.UnsupportedOperationError) {
-    // A page of a proxy in its place may pass; a refusal, and an answer of the right form that holds no token, will not.
+    // A proxy's page instead of JSON may go away. A refusal, or valid JSON without a token, will
+    // not.
     const mayPass = status === 200 && (error.code === oauth.RESPONSE_IS_NOT_JSON || error.code === oauth.PARSE_ERROR);
     return new TokenRefusal(`${where} did not answer as OAuth 2 says (status ${status}): check tokenUrl`, mayPass);
   }

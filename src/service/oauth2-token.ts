@@ -1,13 +1,14 @@
-// A bearer token by OAuth 2 client credentials, kept for as long as it is good. Built by create-service.ts; asked by call.ts
-// through TokenSource. Speaks to the token endpoint only, over a transport of its own: never with a token or certificate of the service.
+// A bearer token by OAuth 2 client credentials, kept while it is good. It talks to the token
+// endpoint only, over a transport of its own, never with a token or certificate of the service.
+// Built by create-service.ts; call.ts asks it through TokenSource.
 //
 //   none ──get──▶ asking, one at a time ──▶ token ──80 % of its life──▶ token, asking in the background ──▶ token
-//                      └─failed─▶ none: for 1 s … 30 s the same error, nobody is asked   └─failed─▶ token, until it ends
+//                      └─failed─▶ none: for 1 s … 30 s the same error, without asking    └─failed─▶ token, until it ends
 //   token refused with 401 ──▶ asking, but not again within 10 s of a token: a service that refuses every token is no reason to ask on
 import { untilAborted } from "../core/abortable.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
-import { createSparingLog } from "../core/sparing-log.ts";
+import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { askForToken, type OAuth2Client, TokenRefusal } from "./oauth2-request.ts";
 import { defaultTimeouts, type Timeouts } from "./service-options.ts";
 import type { TlsFiles } from "./tls-files.ts";
@@ -16,7 +17,7 @@ import { Transport } from "./transport.ts";
 
 /** A client and its surroundings. */
 export interface OAuth2TokenOptions extends OAuth2Client {
-  /** Trusted authorities; the public ones unless set. */
+  /** Trusted authorities; default: the public ones. */
   readonly tls?: TlsFiles | undefined;
   readonly timeouts?: Partial<Timeouts> | undefined;
   /** Gets `token.renewal-failed`; silent unless set. */
@@ -24,7 +25,10 @@ export interface OAuth2TokenOptions extends OAuth2Client {
   readonly clock?: Clock | undefined;
 }
 
-/** Makes the token source. @throws TypeError when the token URL is not one, or is http where that is not allowed. */
+/**
+ * Makes the token source.
+ * @throws TypeError when the token URL is invalid, or is http where that is not allowed.
+ */
 export function oauth2Token(options: OAuth2TokenOptions): TokenSource {
   return new OAuth2Token(options);
 }
@@ -38,9 +42,9 @@ interface Kept {
 }
 
 const renewAtShare = 0.8;
-/** However short a life the endpoint gives, it is not asked more often. */
+/** The shortest time between two renewals, however short a lifetime the endpoint gives. */
 const useMsMin = 5_000;
-/** Of a token whose life is not said, and the most for any. */
+/** When a token is renewed at the latest, also one without a stated lifetime. */
 const renewAfterMsMax = 3_600_000;
 const refusalGapMs = 10_000;
 const pauseMsMax = 30_000;
@@ -62,7 +66,7 @@ class OAuth2Token implements TokenSource {
     checkTokenUrl(options);
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#log = createSparingLog(options.log ?? silentLog, this.#clock, "");
+    this.#log = createRateLimitedLog(options.log ?? silentLog, this.#clock, "");
     this.#transport = new Transport(1, options.tls);
   }
 
@@ -91,7 +95,8 @@ class OAuth2Token implements TokenSource {
     const kept = this.#kept;
     // Another call has renewed it already.
     if (kept !== undefined && kept.token !== refused) return kept.token;
-    // While a new one cannot be had, that is what is wrong: the refused one again would look like a refusal of every token.
+    // While no new token can be had, report that: the refused token again would look like a refusal
+    // of every token.
     const isWorthAsking = this.#asking !== undefined || this.#failed !== undefined;
     if (kept !== undefined && !isWorthAsking && nowMs - this.#refusedAtMs < refusalGapMs) return kept.token;
     this.#refusedAtMs = nowMs;
@@ -103,7 +108,7 @@ class OAuth2Token implements TokenSource {
     this.#transport.close();
   }
 
-  /** Nobody waits for it: the token that is there is good for a while. */
+  /** Not awaited: the current token is still good for a while. */
   #renewEarly(): void {
     this.#ask().catch((error: unknown) => {
       const message = error instanceof TokenError ? error.message : String(error);

@@ -1,11 +1,17 @@
-// The one table of what the service can do: every operation with its method, paths, body, answer and documented statuses.
-// Read by request-url.ts, exchange.ts, client.ts, `syncline api` and the reference pages. Holds facts only, no behaviour.
+// The one table of the service's operations: method, paths, body, answer and documented statuses.
+// Holds facts only. Used by request-url.ts, client.ts, `syncline api` and the reference pages.
 // Source: service-interface §4.1 (operations, paths), §4.2 (parameters), §7 (statuses).
 
-/** The key in parentheses or as a path segment; the service holds both for equal. Source: service-interface §4. */
+/**
+ * The key in parentheses or as a path segment; the service treats both alike. Source:
+ * service-interface §4.
+ */
 export type PathForm = "parentheses" | "segment";
 
-/** What an answer of the operation holds: one entity, a page of entities, a boolean, nothing, or the identities in `value`. */
+/**
+ * What the answer holds: one entity, a page of entities, a boolean, nothing, or the identities in
+ * `value`.
+ */
 type AnswerShape = "entity" | "list" | "boolean" | "nothing" | "identities";
 
 /** The facts about one operation. */
@@ -13,16 +19,21 @@ export interface OperationFacts {
   readonly method: "GET" | "PUT" | "POST" | "DELETE";
   /** Path under the base URL, without the key and without a trailing slash. */
   readonly path: string;
-  /** `key`: `{path}({key})` or `{path}/{key}`; `none`: the path alone; `identity`: the function with two named values. */
+  /**
+   * `key`: `{path}({key})` or `{path}/{key}`; `none`: the path alone; `identity`: the function with
+   * two named values.
+   */
   readonly target: "key" | "none" | "identity";
   /** Whether `{path}/$count` exists. */
   readonly hasCount: boolean;
-  /** Whether a JSON object must be sent along. */
+  /** Whether a JSON object must be sent. */
   readonly hasBody: boolean;
   readonly answer: AnswerShape;
-  /** Whether a second, identical request does no more than the first: true for reads and for PUT. */
+  /**
+   * Whether a repeated identical request changes no more than the first: true for reads and PUT.
+   */
   readonly safeToRepeat: boolean;
-  /** What the interface says of a status for this operation; a status that is absent is not documented. */
+  /** What the interface says of each status; a missing status is not documented. */
   readonly statuses: Readonly<Partial<Record<number, string>>>;
 }
 
@@ -162,7 +173,10 @@ export function factsOf(operation: Operation): OperationFacts {
   return operations[operation];
 }
 
-/** What the interface says of a status for an operation, with its section; undefined where it says nothing. */
+/**
+ * What the interface says of a status for an operation, with its section; undefined where it says
+ * nothing.
+ */
 export function documentedStatus(operation: Operation, status: number): string | undefined {
   const meaning = factsOf(operation).statuses[status];
   return meaning === undefined ? undefined : `${meaning} (service-interface §7)`;

@@ -1,5 +1,5 @@
-// Walks the pages of a list lazily, one page in memory at a time, with a limit on everything. Called by client.ts.
-// Never restarts a walk by itself, never follows a link that next-link.ts refuses.
+// Walks the pages of a list lazily, one page in memory at a time, within limits. Never restarts a
+// walk by itself, never follows a link that next-link.ts refuses. Called by client.ts.
 import type { Clock } from "../core/clock.ts";
 import { hashText } from "../core/stable-hash.ts";
 import type { RawPage } from "./answer.ts";
@@ -10,9 +10,12 @@ import { type PagingReason, ServiceError } from "./service-error.ts";
 /** One page of a list. */
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** The URL that this page was read from; may be handed back as `from` to read it again. */
+  /** The URL that this page was read from; pass it as `from` to read the page again. */
   readonly url: string;
-  /** The URL of the next page on the configured origin; a checkpoint. Undefined on the last page, or with a linkProblem. */
+  /**
+   * The URL of the next page on the configured origin; a checkpoint. Undefined on the last page, or
+   * with a linkProblem.
+   */
   readonly nextLink: string | undefined;
   /** Why the page's link must not be followed; the items are good. */
   readonly linkProblem: ServiceError | undefined;
@@ -22,27 +25,35 @@ export interface Page<Item> {
 
 /** Limits of a walk. */
 export interface WalkOptions {
-  /** Start at this link instead of the list's first page: a `nextLink` or `url` of an earlier page. */
+  /**
+   * Start at this link instead of the list's first page: a `nextLink` or `url` of an earlier page.
+   */
   readonly from?: string | undefined;
-  /** 10,000 unless set. */
+  /** Default 10,000. */
   readonly pagesMax?: number | undefined;
-  /** A page that would pass this limit is not yielded. No limit unless set. */
+  /** A page that would pass this limit is not yielded. Default: no limit. */
   readonly itemsMax?: number | undefined;
-  /** Empty pages in a row that are followed; 100 unless set. */
+  /** How many empty pages in a row are followed; default 100. */
   readonly emptyPagesMax?: number | undefined;
   /**
-   * How often a non-empty page with one and the same content may come; 2 unless set, so the third time is a loop. With `select`
-   * there is no such limit unless set, because shortened items may well be equal.
+   * How often a non-empty page with the same content may come; default 2, so the third is a loop.
+   * With `select` the default is no limit, because shortened items may be equal.
    */
   readonly samePageMax?: number | undefined;
-  /** For the whole walk, in milliseconds, the time in which the pages are used included. No limit unless set. */
+  /**
+   * The limit of the whole walk in milliseconds, including the caller's use of the pages. Default:
+   * none.
+   */
   readonly deadlineMs?: number | undefined;
-  /** A wish that services need not honour: items on a page, sent as `Prefer: odata.maxpagesize`. Not sent unless set. */
+  /**
+   * Items on a page, sent as `Prefer: odata.maxpagesize`; services need not honour it. Default: not
+   * sent.
+   */
   readonly pageSizeWish?: number | undefined;
   /** For each request. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Also the first page goes on with what an earlier request began. */
+  /** The first page, too, continues an earlier request. */
   readonly goesOn?: boolean | undefined;
 }
 
@@ -54,14 +65,14 @@ export interface Walk<Item> {
   readonly basePath: string;
   readonly samePageMax: number;
   readonly clock: Clock;
-  /** Told once for each link that named another origin than the configured one. */
+  /** Called once for each link that named another origin. */
   readonly onRebased: () => void;
-  /** Told once for each link that is not followed. */
+  /** Called once for each link that is not followed. */
   readonly onRefused: (reason: PagingReason) => void;
   readonly fetch: (url: URL, signal: AbortSignal | undefined) => Promise<RawPage<Item>>;
 }
 
-/** Turns what a page carried into a page with its link resolved and pinned. */
+/** Turns a raw page into a page with its link resolved and pinned. */
 export function toPage<Item>(walk: Walk<Item>, raw: RawPage<Item>, at: { url: URL; pageNumber: number }): Page<Item> {
   const page = { items: raw.items, url: at.url.href, pageNumber: at.pageNumber };
   if (raw.link === undefined) return { ...page, nextLink: undefined, linkProblem: undefined };
@@ -71,9 +82,9 @@ export function toPage<Item>(walk: Walk<Item>, raw: RawPage<Item>, at: { url: UR
 }
 
 /**
- * Yields page after page until there is no link. The pages before a failure have been yielded.
- * @throws ServiceError of kind `paging` with its `reason`, or of any kind that a request can have. With the reason `expired` the
- * caller may start again from the first page.
+ * Yields page after page until there is no link; pages before a failure have been yielded.
+ * @throws ServiceError of kind `paging` with its `reason`, or of any kind that a request can have.
+ * After the reason `expired` the caller may start again from the first page.
  */
 export async function* walkPages<Item>(walk: Walk<Item>, options: WalkOptions): AsyncGenerator<Page<Item>, void, void> {
   const guard = new Guard(walk, options);
@@ -135,7 +146,7 @@ function pagingError<Item>(
   });
 }
 
-/** Keeps the limits of one walk. */
+/** Enforces the limits of one walk. */
 class Guard<Item> {
   readonly #walk: Walk<Item>;
   readonly #options: WalkOptions;

@@ -1,5 +1,5 @@
-// Asks a URL that is no service: the heartbeat of a policy (telling/heartbeats.ts). Sends nothing but its own name, follows no redirect, and
-// never says the URL, which may be a secret.
+// Asks a URL that is no service: the heartbeat of a policy (notify/heartbeats.ts). Sends nothing
+// but its own name, follows no redirect, and never shows the URL, which may be a secret.
 import { noteSecret } from "../core/secrets.ts";
 import { tlsHint } from "./tls-hint.ts";
 import { Transport } from "./transport.ts";
@@ -16,14 +16,17 @@ const timeouts = {
 } as const;
 const answerBytesMax = 64 * 1024;
 
-/** A way to ask URLs. */
+/** Asks URLs. */
 export interface Pinger {
-  /** Asks once (GET). Answers undefined after a 2xx, otherwise what went wrong in one line. Never throws. */
+  /**
+   * Asks once (GET). Returns undefined after a 2xx, otherwise what went wrong in one line. Never
+   * throws.
+   */
   ping(url: string, signal: AbortSignal): Promise<string | undefined>;
   close(): void;
 }
 
-/** Makes a pinger with connections of its own, 8 at most. */
+/** Makes a pinger with its own connections, 8 at most. */
 export function createPinger(): Pinger {
   const transport = new Transport(8);
   return {

@@ -1,16 +1,19 @@
-// Whether a host can be reached: opens a connection, with TLS where the URL says so, and lets no byte of a request out. Called by
-// `syncline doctor` for receivers of notices and heartbeats, which must not get anything that they could take for one.
+// Checks whether a host can be reached: connects, with TLS for https, and sends no request.
+// `syncline doctor` uses it for receivers of notices and heartbeats, which must not get a request.
 import { defaultTimeouts } from "./service-options.ts";
 import { tlsHint } from "./tls-hint.ts";
 import { Transport } from "./transport.ts";
 
-/** Why a host cannot be reached: the code of Node or OpenSSL, and what it means where that is known. */
+/** Why a host cannot be reached: the code of Node or OpenSSL, and its meaning where known. */
 export interface OutOfReach {
   readonly code: string;
   readonly hint: string | undefined;
 }
 
-/** Connects to the host of a URL and hangs up. Answers undefined when the connection stood. Never throws for what the network did. */
+/**
+ * Connects to the host of a URL and hangs up. Returns undefined on success. Never throws for
+ * network failures.
+ */
 export async function reachHost(url: string, signal: AbortSignal): Promise<OutOfReach | undefined> {
   const transport = new Transport(1);
   let stood = false;

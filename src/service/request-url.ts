@@ -1,5 +1,6 @@
-// Builds the URLs of the service: base URL, both path forms, the three identity forms, and the query options. Pure.
-// Called by client.ts and pages.ts, and by whoever names a repository. Tries nothing silently: what is not asked for is not sent.
+// Builds the URLs of the service: base URL, both path forms, the three identity forms, and the
+// query options. Adds nothing that the caller did not ask for. Pure; called by client.ts and
+// pages.ts.
 import { factsOf, type Operation, type PathForm } from "./operations.ts";
 import type { IdentityForm, QuoteStrings } from "./service-options.ts";
 
@@ -12,7 +13,7 @@ export interface RepositoryQuery {
   readonly repository?: string | undefined;
 }
 
-/** The query of what is asked of this repository; null: of the service's default one, which is not named. */
+/** The query for this repository; null: the service's default one, which is not named. */
 export function inRepository({ repository }: { readonly repository: string | null }): RepositoryQuery {
   return repository === null ? {} : { repository };
 }
@@ -21,11 +22,11 @@ export function inRepository({ repository }: { readonly repository: string | nul
 export interface ReadQuery extends RepositoryQuery {
   /** Properties to return; sent as `$select`. */
   readonly select?: readonly string[] | undefined;
-  /** Properties to extend; sent as `$expand`. */
+  /** Properties to expand; sent as `$expand`. */
   readonly expand?: readonly string[] | undefined;
 }
 
-/** Where the service is: its origin and its base path, which is empty or starts with a slash and does not end with one. */
+/** Where the service is: its origin and its base path, empty or `/…` without a trailing slash. */
 export interface ServiceBase {
   readonly origin: string;
   readonly basePath: string;
@@ -50,7 +51,8 @@ export interface RequestTarget {
 
 /**
  * Reads a base URL.
- * @throws TypeError when it is no http(s) URL or carries userinfo, a query or a fragment. The message repeats none of these.
+ * @throws TypeError when it is no http(s) URL or carries userinfo, a query or a fragment. The
+ * message repeats none of these.
  */
 export function parseBaseUrl(text: string): ServiceBase {
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -64,7 +66,7 @@ export function parseBaseUrl(text: string): ServiceBase {
   return { origin: url.origin, basePath: url.pathname.replace(/\/+$/, "") };
 }
 
-/** Tells whether a URL lies at or under the base: the token goes nowhere else. */
+/** Whether a URL lies at or under the base: the token goes nowhere else. */
 export function isUnderBase(url: URL, base: ServiceBase): boolean {
   const clean = url.username === "" && url.password === "";
   return clean && url.origin === base.origin && url.pathname.startsWith(`${base.basePath}/`);
@@ -110,7 +112,10 @@ function checkedKey(key: Key | undefined): string {
   return text;
 }
 
-/** A value inside the parentheses: percent-encoded, and as an OData string literal when quoted ('a''b'). */
+/**
+ * A value inside the parentheses: percent-encoded, and when quoted an OData string literal
+ * ('a''b').
+ */
 function literal(value: string, quoted: boolean): string {
   const encode = (text: string) => encodeURIComponent(text).replaceAll("(", "%28").replaceAll(")", "%29");
   return quoted ? `'${encode(value.replaceAll("'", "''"))}'` : encode(value).replaceAll("'", "%27");
@@ -127,7 +132,7 @@ function names(list: readonly string[] | undefined): string | undefined {
   return list === undefined || list.length === 0 ? undefined : list.join(",");
 }
 
-/** Names keep their `$` and lists their commas: some servers do not know them percent-encoded. */
+/** Option names keep `$` and lists keep commas: some servers do not decode them. */
 function withQuery(base: ServiceBase, path: string, options: readonly (readonly [string, string | undefined])[]): URL {
   const query = options
     .filter(([, value]) => value !== undefined && value !== "")

@@ -1,29 +1,34 @@
-// Whether and when a request is tried again inside one call. Pure; called by call.ts. Reads only: nothing else is ever repeated here.
+// Decides whether and when one call repeats a request. Only reads are repeated. Pure; called by
+// call.ts.
 import { backoffMs } from "../core/backoff.ts";
-import { type HeldBy, isOwnLimit } from "../core/gate.ts";
+import { type DeniedBy, isOwnLimit } from "../core/limiter.ts";
 import type { ServiceError } from "./service-error.ts";
 
 const backoff = { baseMs: 500, capMs: 10_000 } as const;
 
-/** How long a read may wait in place, for a service that asks for patience or for our own gate: whoever waits longer gives its place in the worker back. */
+/**
+ * How long a read may wait in place, for a busy service or the limiter. A longer wait goes back to
+ * the queue and frees the worker's slot.
+ */
 const waitInPlaceMsMax = 2_000;
 
 /**
- * How long what goes on with something (a list's next page, an update after a look) waits in place for its turn by our own limits: if it gave
- * up, the request before would come again and take the turn, for ever where the limit is one in a while.
+ * Follow-up requests (a list's next page, an update after a read) wait this long for the limiter.
+ * If they gave up, the first request would come again and take the permit, and a tight limit would
+ * never let the second one out.
  */
 export const waitToGoOnMsMax = 15_000;
 
-/** How long a request may wait in place for the gate, in milliseconds. */
-export function waitAtGateMsMax(
+/** How long a request may wait in place for the limiter, in milliseconds. */
+export function waitForLimiterMsMax(
   { isRead, goesOn }: { readonly isRead: boolean; readonly goesOn: boolean },
-  heldBy: HeldBy,
+  deniedBy: DeniedBy,
 ): number {
-  if (goesOn && isOwnLimit(heldBy)) return waitToGoOnMsMax;
+  if (goesOn && isOwnLimit(deniedBy)) return waitToGoOnMsMax;
   return isRead ? waitInPlaceMsMax : 0;
 }
 
-/** What the decision rests on. */
+/** What the decision depends on. */
 export interface RetryState {
   /** Tries made so far, 1 or more. */
   readonly tries: number;
@@ -32,15 +37,18 @@ export interface RetryState {
   readonly random?: () => number;
 }
 
-/** The wait before the next try in milliseconds, or undefined when the failure stands. Source: design §7, "inside the call". */
+/**
+ * The wait before the next try in milliseconds; undefined when the call fails now. Source: design
+ * §7, "inside the call".
+ */
 export function retryWaitMs(error: ServiceError, state: RetryState): number | undefined {
   if (error.method !== "GET") return undefined;
   if (state.tries > state.retriesMax) return undefined;
   const wait = backoffMs(backoff, state.tries, state.random);
   if (error.kind === "throttled") {
-    // What the gate holds back has waited in place already.
-    if (error.heldBy !== undefined) return undefined;
-    // A long pause belongs to the queue, which shares it with every replica.
+    // A denied request has waited in place already.
+    if (error.deniedBy !== undefined) return undefined;
+    // A long wait belongs to the queue, which shares it with every replica.
     if ((error.retryAfterMs ?? 0) > waitInPlaceMsMax) return undefined;
     return Math.max(error.retryAfterMs ?? 0, wait);
   }

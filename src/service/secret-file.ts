@@ -1,11 +1,18 @@
-// Reads files that secrets stand in: bounded, at once, never kept. Called by token.ts, oauth2-token.ts, tls-files.ts and sinks/webhook.ts.
+// Reads files that hold secrets: bounded and never cached. Called by token.ts, oauth2-token.ts,
+// tls-files.ts and notify/webhook.ts.
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 
-/** Without the second, a pipe that nobody writes to would keep one of the four threads that all files and names of this process are read with. */
+/**
+ * Without O_NONBLOCK a pipe without a writer would block one of the four threads that read files
+ * and names.
+ */
 const flags = constants.O_RDONLY | constants.O_NONBLOCK;
 
-/** The head of a file as text, at most `bytesMax` bytes; or the error code of the system that says why not. Follows links, as secrets are mounted. */
+/**
+ * The beginning of a file as text, at most `bytesMax` bytes, or the system's error code. Follows
+ * links, since secrets are mounted as links.
+ */
 export async function readBounded(
   path: string,
   bytesMax: number,

@@ -1,7 +1,8 @@
-// The one error that the client throws. Built from allowed fields only: never a token, a header, a query or a whole body,
-// and never with the HTTP library's error attached, because loggers print what is attached.
+// The one error that the client throws. It holds allowed fields only: never a token, a header, a
+// query or a whole body. It never holds the HTTP library's error, because loggers print attached
+// errors.
 import type { ErrorKind } from "../core/error-kind.ts";
-import type { HeldBy } from "../core/gate.ts";
+import type { DeniedBy } from "../core/limiter.ts";
 import type { Operation } from "./operations.ts";
 
 /** Why a walk over pages ended early. */
@@ -12,7 +13,7 @@ export type PagingReason =
   | "link-userinfo"
   | "link-scheme"
   | "link-outside-base-path"
-  | "link-other-collection"
+  | "link-other-origin"
   | "repeated-link"
   | "repeated-items"
   | "pages-max"
@@ -21,27 +22,30 @@ export type PagingReason =
   | "deadline"
   | "expired";
 
-/** What a {@link ServiceError} is made from. */
+/** The fields of a {@link ServiceError}. */
 export interface ServiceErrorFields {
   readonly kind: ErrorKind;
   readonly operation: Operation;
   readonly method: string;
   /** Path of the request, without the query. */
   readonly path: string;
-  /** `no`: the request surely did not leave this machine or was never made; `maybe`: it may have been carried out. */
+  /**
+   * `no`: the request surely did not leave this machine or was never made; `maybe`: it may have
+   * been carried out.
+   */
   readonly sent: "no" | "maybe";
   /** What happened, in words: no secret, control characters escaped. */
   readonly problem: string;
   readonly status?: number | undefined;
-  /** How long the service asked to wait, 0 to 900,000 ms; or how long our own gate says to. */
+  /** How long the service or the limiter asks to wait, 0 to 900,000 ms. */
   readonly retryAfterMs?: number | undefined;
-  /** What of our own held the request back, so that nothing was sent; undefined when nothing did. */
-  readonly heldBy?: HeldBy | undefined;
-  /** The id under which the service's own log knows the exchange. */
+  /** Which of our own limits denied the request; undefined when none did. */
+  readonly deniedBy?: DeniedBy | undefined;
+  /** The id of the exchange in the service's own log. */
   readonly correlationId?: string | undefined;
   /** What the interface says of this status for this operation; undefined where it says nothing. */
   readonly documented?: string | undefined;
-  /** What the service said, at most 200 characters, secrets taken out. */
+  /** The service's own words, at most 200 characters, secrets masked. */
   readonly answer?: string | undefined;
   /** The operating system's or the HTTP library's error code, such as `ECONNREFUSED`. */
   readonly code?: string | undefined;
@@ -49,7 +53,10 @@ export interface ServiceErrorFields {
   readonly reason?: PagingReason | undefined;
 }
 
-/** An exchange with the service that failed. Decide by `kind` and `sent`, never by the message (design §7). */
+/**
+ * A failed exchange with the service. Decide by `kind` and `sent`, never by the message (design
+ * §7).
+ */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
   readonly kind: ErrorKind;
@@ -59,7 +66,7 @@ export class ServiceError extends Error {
   readonly sent: "no" | "maybe";
   readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
-  readonly heldBy: HeldBy | undefined;
+  readonly deniedBy: DeniedBy | undefined;
   readonly correlationId: string | undefined;
   readonly documented: string | undefined;
   readonly answer: string | undefined;
@@ -75,7 +82,7 @@ export class ServiceError extends Error {
     this.sent = fields.sent;
     this.status = fields.status;
     this.retryAfterMs = fields.retryAfterMs;
-    this.heldBy = fields.heldBy;
+    this.deniedBy = fields.deniedBy;
     this.correlationId = fields.correlationId;
     this.documented = fields.documented;
     this.answer = fields.answer;

@@ -1,5 +1,6 @@
-// The certificates of one service: read from files, and read again when older than 30 s or when a connection failed, so that
-// rotated ones are picked up. Used by transport.ts. Checking of the other side's certificate cannot be switched off here.
+// The certificates of one service, from files. They are read again after 30 s or a failed
+// connection, so that rotated ones apply. The check of the service's certificate cannot be switched
+// off. Used by transport.ts.
 //
 //   (nothing) ──read, good──▶ material ──30 s or expire()──▶ read: same → kept; good → new material; bad → kept, one warning a minute
 //        └──read, bad──▶ TlsFilesError at every exchange, until the files are good
@@ -8,25 +9,28 @@ import { X509Certificate } from "node:crypto";
 import { createSecureContext, getCACertificates } from "node:tls";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
+import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { noteSecret } from "../core/secrets.ts";
-import { createSparingLog } from "../core/sparing-log.ts";
 import { readBounded } from "./secret-file.ts";
 
 /** Where the files are. `certFile` and `keyFile` go together. */
 export interface TlsPaths {
-  /** Authorities that may have signed the service's certificate, in PEM; they take the place of the public ones. */
+  /**
+   * Authorities that may have signed the service's certificate, in PEM; they replace the public
+   * ones.
+   */
   readonly caFile?: string | undefined;
-  /** The client's certificate, with those between it and its authority, in PEM. */
+  /** The client's certificate with its intermediates, in PEM. */
   readonly certFile?: string | undefined;
   /** The client's private key, in PEM. */
   readonly keyFile?: string | undefined;
-  /** What the key is encrypted with. */
+  /** The passphrase of the key. */
   readonly keyPassphraseFile?: string | undefined;
-  /** The host name that the service's certificate must be for, where it is not that of the URL. */
+  /** The host name in the service's certificate, where it is not the URL's. */
   readonly serverName?: string | undefined;
 }
 
-/** What an agent of `node:https` takes. The same object for as long as the files say the same. */
+/** Options for an agent of `node:https`. The same object while the files stay the same. */
 export interface TlsMaterial {
   readonly ca?: string[];
   readonly cert?: string;
@@ -35,17 +39,20 @@ export interface TlsMaterial {
   readonly servername?: string;
 }
 
-/** The files cannot be used. The message names the file and never what is in it. */
+/** The files cannot be used. The message names the file and never its content. */
 export class TlsFilesError extends Error {
   override readonly name = "TlsFilesError";
 }
 
-/** What else TlsFiles can be told. */
+/** Further options of TlsFiles. */
 export interface TlsFilesOptions {
   readonly clock?: Clock | undefined;
   /** Gets `tls.unusable`; silent unless set. */
   readonly log?: EventLog | undefined;
-  /** Trust the public authorities beside those of `caFile`: for a token endpoint, which may be of either kind. */
+  /**
+   * Trust the public authorities, too, for a token endpoint: it may have either kind of
+   * certificate.
+   */
   readonly trustPublic?: boolean | undefined;
 }
 
@@ -65,10 +72,13 @@ export class TlsFiles {
     this.#paths = paths;
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#log = createSparingLog(options.log ?? silentLog, this.#clock, "");
+    this.#log = createRateLimitedLog(options.log ?? silentLog, this.#clock, "");
   }
 
-  /** What to connect with now. @throws TlsFilesError when the files were never good. */
+  /**
+   * What to connect with now.
+   * @throws TlsFilesError when the files were never good.
+   */
   async current(): Promise<TlsMaterial> {
     if (this.#last !== undefined && this.#clock.monotonicMs() - this.#last.readAtMs < ageMsMax)
       return this.#last.material;
@@ -78,7 +88,7 @@ export class TlsFiles {
     return this.#reading;
   }
 
-  /** A connection failed, which may have been over a certificate: read the files again before the next one. */
+  /** A connection failed, perhaps over a certificate: read the files again before the next one. */
   expire(): void {
     if (this.#last !== undefined) this.#last = { ...this.#last, readAtMs: Number.NEGATIVE_INFINITY };
   }
@@ -93,7 +103,8 @@ export class TlsFiles {
     } catch (error) {
       if (!(error instanceof TlsFilesError)) throw error;
       this.#log.warn("tls.unusable", { message: error.message, inForce: this.#last !== undefined });
-      // A rotation file by file shows a key that does not fit its certificate for a moment: what was good stays.
+      // A rotation file by file has a moment when key and certificate do not match: keep the last
+      // good ones.
       if (this.#last === undefined) throw error;
       this.#last = { ...this.#last, readAtMs };
     }
@@ -123,7 +134,10 @@ async function readPem(path: string | undefined): Promise<string | undefined> {
   throw new TlsFilesError(`TLS file ${path} cannot be read (${read.code}): check the path and its rights`);
 }
 
-/** Tries the files out, so that a mistake is told by its name and not by a failing connection. @throws TlsFilesError */
+/**
+ * Tries the files, so that a mistake is named instead of failing a connection.
+ * @throws TlsFilesError
+ */
 function checkMaterial({ ca, cert, key, passphrase }: TlsMaterial, paths: TlsPaths): void {
   for (const [pem, path] of [
     [ca?.at(-1), paths.caFile],

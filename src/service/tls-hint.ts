@@ -1,4 +1,5 @@
-// What went wrong with TLS, in words, by the code of Node or OpenSSL. Pure; called by transport.ts, call-failure.ts and oauth2-token.ts.
+// Explains TLS failures by the code of Node or OpenSSL. Pure; called by transport.ts,
+// call-failure.ts and oauth2-token.ts.
 
 const untrusted =
   "its certificate is signed by an authority that is not trusted: name that authority's certificate in tls.caFile";
@@ -23,17 +24,23 @@ const hints: Readonly<Record<string, string>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: "it does not speak TLS: check that the URL's port is one for https",
 };
 
-/** Alerts about the client's certificate. TLS 1.3 lets them come when the request is on its way; a server that sends one has taken no request. */
+/**
+ * Alerts about the client's certificate. In TLS 1.3 they may come after the request left; the
+ * server that sends one has taken no request.
+ */
 const clientRefusal =
   /^ERR_SSL_(TLSV1[23]?|SSLV3|SSL\/TLS)_ALERT_(CERTIFICATE_REQUIRED|UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_EXPIRED|CERTIFICATE_REVOKED|CERTIFICATE_UNKNOWN|UNSUPPORTED_CERTIFICATE|HANDSHAKE_FAILURE|ACCESS_DENIED|DECRYPT_ERROR)$/;
 
-/** What a TLS failure with this code means and what to do, after "the service cannot be reached: "; undefined when the code is of another kind. */
+/**
+ * What a TLS failure with this code means and what to do, to follow "the service cannot be reached:
+ * "; undefined for other codes.
+ */
 export function tlsHint(code: string): string | undefined {
   if (clientRefusal.test(code)) return refused;
   return Object.hasOwn(hints, code) ? hints[code] : undefined;
 }
 
-/** Whether the other side ended the handshake over our certificate, so that no request was taken. */
+/** Whether the server refused our certificate in the handshake, so that it took no request. */
 export function isClientRefusal(code: string): boolean {
   return clientRefusal.test(code);
 }

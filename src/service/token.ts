@@ -1,29 +1,39 @@
-// Where the bearer token comes from: a text, a file; by OAuth 2 in oauth2-token.ts. Called once per HTTP exchange by call.ts; a
-// token is never logged or put into an error. Source: service-interface §5; how tokens are obtained is not shown there.
+// Where the bearer token comes from: a text or a file; by OAuth 2 in oauth2-token.ts. call.ts asks
+// once per exchange. A token is never logged or put into an error. Source: service-interface §5;
+// how tokens are obtained is not shown there.
 import { untilAborted } from "../core/abortable.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
+import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { noteSecret } from "../core/secrets.ts";
-import { createSparingLog } from "../core/sparing-log.ts";
 import { readBounded } from "./secret-file.ts";
 
 /** Gives the bearer token. */
 export interface TokenSource {
   /** The token to send now. @throws TokenError */
   get(signal?: AbortSignal): Promise<string>;
-  /** A token after the service refused this one with 401; may be the same. @throws TokenError */
+  /**
+   * A token after the service refused this one with 401; may be the same.
+   * @throws TokenError
+   */
   renew(refused: string, signal?: AbortSignal): Promise<string>;
-  /** When the token runs out, in ms since 1970 UTC; undefined while that is not known. */
+  /** When the token expires, in ms since 1970 UTC; undefined while not known. */
   readonly expiresAtMs?: number | undefined;
   /** Whether the last try to get a new one failed. */
   readonly renewalFails?: boolean;
-  /** For how long nobody is asked after a try that failed, in ms: until then `get` throws that very failure again; 0 or undefined when it asks. */
+  /**
+   * How long the source still waits after a failure, in ms; meanwhile `get` throws the same
+   * failure. 0 or undefined when it does not wait.
+   */
   readonly restsForMs?: number;
-  /** Ends what is under way. Called when the client is closed. */
+  /** Ends pending requests. Called when the client is closed. */
   close?(): void;
 }
 
-/** There is no usable token. The message never holds the token. `temporary`: worth another try without a change. */
+/**
+ * There is no usable token. The message never holds the token. `temporary`: may work later without
+ * a change.
+ */
 export class TokenError extends Error {
   override readonly name = "TokenError";
   readonly temporary: boolean;
@@ -38,8 +48,9 @@ const tokenBytesMax = 64 * 1024;
 const tokenAgeMsMax = 30_000;
 
 /**
- * Checks that a text can be a bearer token and takes the white space off its ends.
- * @throws TokenError when it is empty, over 64 KiB, or holds white space, control or non-ASCII characters.
+ * Checks that a text can be a bearer token, and trims it.
+ * @throws TokenError when it is empty, over 64 KiB, or holds white space, control or non-ASCII
+ * characters.
  */
 export function parseToken(text: string, whence: string): string {
   const token = text.replace(/^\uFEFF/, "").trim();
@@ -61,16 +72,17 @@ export function staticToken(text: string): TokenSource {
 }
 
 /**
- * A token in a file, read again when older than 30 s and when refused, so that a rotated secret is picked up. A file that cannot be
- * used leaves the last token in force until that is refused, with `token.renewal-failed` in the log once a minute.
+ * A token in a file, read again after 30 s and when refused, so that a rotated secret applies.
+ * While the file is unusable, the last token stays in use until it is refused, and
+ * `token.renewal-failed` is logged once a minute.
  */
 export function fileToken(path: string, clock: Clock = systemClock, log: EventLog = silentLog): TokenSource {
-  const sparingLog = createSparingLog(log, clock, "");
+  const sparingLog = createRateLimitedLog(log, clock, "");
   let last: { readonly token: string; readonly readAtMs: number } | undefined;
   let reading: Promise<string> | undefined;
   const readOnce = async () => {
     const text = await readSecret(path, "token file");
-    // Whoever writes it in place cuts it to nothing first.
+    // A writer that changes the file in place empties it first.
     if (text.trim() === "") throw new TokenError(`token file ${path} is empty: put the access token there`, true);
     const token = parseToken(text, `token file ${path}`);
     last = { token, readAtMs: clock.monotonicMs() };
@@ -99,7 +111,10 @@ export function fileToken(path: string, clock: Clock = systemClock, log: EventLo
   };
 }
 
-/** Reads a file that holds a secret. @throws TokenError that is temporary: a rotation may be under way. */
+/**
+ * Reads a file that holds a secret.
+ * @throws TokenError that is temporary: a rotation may be in progress.
+ */
 export async function readSecret(path: string, what: string): Promise<string> {
   const read = await readBounded(path, tokenBytesMax + 1);
   if ("text" in read) return read.text;

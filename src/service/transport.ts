@@ -1,10 +1,23 @@
-// One HTTP exchange: the single door to got. Called by call.ts, oauth2-request.ts and sinks/webhook.ts; knows nothing of operations, tokens or retries.
-// Never follows a redirect, never repeats a request, never throws for what the network or the service did.
-import { Agent as HttpAgent } from "node:http";
+// One HTTP exchange, the single door to got; it knows nothing of operations, tokens or retries. It
+// never follows a redirect, never repeats a request, and never throws for a failure of the network
+// or service.
+// Two guarantees hold whatever a server sends and got or Node do: an exchange ends within 5 s of
+// its time-out, and an error of its socket, parser or stream ends this exchange alone, never the
+// process. Called by call.ts, oauth2-request.ts, ping.ts and notify/webhook.ts.
+import type { ClientRequest, InformationEvent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
+import type { Socket } from "node:net";
 import got, { type PlainResponse, type Request, RequestError, TimeoutError } from "got";
-import { countDown } from "../core/clock.ts";
-import { freshWay, type KeptAgents, keptWay, NoConnection, type Way } from "./connection.ts";
+import { countDown, withDeadline } from "../core/clock.ts";
+import {
+  type Connection,
+  dedicatedConnection,
+  type KeptAgents,
+  keepAgents,
+  keepHttpsAgent,
+  NoConnection,
+  pooledConnection,
+} from "./connection.ts";
 import type { Timeouts } from "./service-options.ts";
 import { type TlsFiles, TlsFilesError, type TlsMaterial } from "./tls-files.ts";
 import { isClientRefusal } from "./tls-hint.ts";
@@ -15,18 +28,23 @@ export interface Exchange {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /** Over a connection of its own, opened before and closed afterwards: so that a stale reused socket cannot blur "surely not sent". */
+  /**
+   * Use a dedicated connection, opened before and closed afterwards: a stale pooled socket would
+   * make "surely not sent" uncertain.
+   */
   readonly isFresh: boolean;
   readonly timeouts: Timeouts;
   readonly bodyBytesMax: number;
-  /** Asked once the fresh connection stands, right before the first byte; `false` ends it unsent. */
+  /**
+   * Asked once the fresh connection stands, right before the first byte; `false` ends it unsent.
+   */
   readonly maySend?: (() => boolean) | undefined;
   readonly signal: AbortSignal;
   /** Ends it for as long as its request has not taken a fresh connection, and never after that. */
   readonly untilSent?: AbortSignal | undefined;
 }
 
-/** The headers of an answer that anybody looks at. */
+/** The headers of an answer that Syncline reads. */
 export interface AnswerHeaders {
   readonly contentType: string | undefined;
   readonly retryAfter: string | undefined;
@@ -35,28 +53,44 @@ export interface AnswerHeaders {
   readonly etag: string | undefined;
 }
 
-/** What came of an exchange. */
+/** The result of an exchange. */
 export type ExchangeResult =
   | { readonly type: "answer"; readonly status: number; readonly headers: AnswerHeaders; readonly text: string }
   | {
       readonly type: "failure";
-      /** `unreachable`: surely not sent; `lost`: may be sent; `too-large`: the body passed its limit; `aborted`: by our side. */
+      /**
+       * `unreachable`: surely not sent; `lost`: may be sent; `too-large`: the body passed its
+       * limit; `aborted`: by this process.
+       */
       readonly failure: "unreachable" | "lost" | "too-large" | "aborted";
       readonly sent: "no" | "maybe";
       readonly code: string;
-      /** What is wrong in our own files, where that is why. */
+      /** What is wrong with our own TLS files, when they are the cause. */
       readonly why?: string;
-      /** Head of the answer, when it arrived before the failure. */
+      /** The status, when it arrived before the failure. */
       readonly status: number | undefined;
       readonly headers: AnswerHeaders;
     };
 
+/** The code of an exchange that the watchdog ended, since its own time-outs did not. */
+export const stuckCode = "EXCHANGE_STUCK";
+
+/** How long after its time-out the watchdog ends an exchange; 5 s are promised. */
+const stuckAfterMs = 4_000;
+
 const tooLarge = Symbol("too-large");
+/**
+ * Informational statuses that may precede the answer. Any other 1xx is no answer to the request
+ * (RFC 9110 §15.2).
+ */
+const passingStatuses = new Set([100, 102, 103]);
+/** How many of them may come. */
+const passingMax = 100;
 const noHeaders = toHeaders(undefined);
 const notSent = { type: "failure", failure: "aborted", sent: "no", code: "ABORTED", status: undefined } as const;
 const badFiles = { type: "failure", failure: "unreachable", sent: "no", code: "TLS_FILES", status: undefined } as const;
 
-/** What never changes is given to got once: merging options is a good part of what a request costs. */
+/** Constant options are set once: merging options is a good part of a request's cost. */
 const client = got.extend({
   followRedirect: false,
   throwHttpErrors: false,
@@ -70,31 +104,63 @@ interface Agents {
   readonly fresh: HttpsAgent;
 }
 
-/** Sends requests over a bounded set of kept connections, or each over its own. */
+/** What an exchange holds, to release all of it at any time. */
+interface Line {
+  readonly stop: AbortController;
+  way?: Connection;
+  stream?: Request;
+  socket?: Socket;
+}
+
+/** Sends requests over pooled connections, or each over a dedicated one. */
 export class Transport {
   readonly #keeping: { readonly keepAlive: true; readonly maxSockets: number; readonly maxFreeSockets: number };
   readonly #tls: TlsFiles | undefined;
   #kept: KeptAgents;
-  /** Opens the connections that are not kept. One for all, so that TLS sessions are resumed. */
+  /** Opens dedicated connections. One agent for all, so that TLS sessions are resumed. */
   #fresh = new HttpsAgent();
   #material: TlsMaterial | undefined;
 
-  /** @param maxSockets connections for reads that may be open at a time. @param tls certificates, where they are not Node's own. */
+  /**
+   * @param maxSockets how many pooled connections may be open. @param tls certificates, where they
+   * are not Node's own.
+   */
   constructor(maxSockets: number, tls?: TlsFiles) {
     this.#keeping = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets };
-    this.#kept = { http: new HttpAgent(this.#keeping), https: new HttpsAgent(this.#keeping) };
+    this.#kept = keepAgents(this.#keeping);
     this.#tls = tls;
   }
 
-  /** Makes one exchange. Resolves with an answer of any status, or with how it failed. */
+  /**
+   * Makes one exchange. Resolves with an answer of any status, or with the failure, at most 4 s
+   * after its time-out: a library's promise may never settle.
+   */
   async send(exchange: Exchange): Promise<ExchangeResult> {
+    const line: Line = { stop: new AbortController() };
+    const stuck = new Error(stuckCode);
+    try {
+      return await withDeadline(this.#make(exchange, line), exchange.timeouts.requestMs + stuckAfterMs, () => stuck);
+    } catch (error) {
+      if (error !== stuck) throw error;
+      const { isOpen = false } = line.way ?? {};
+      // Destroys the request, so that it cannot be sent any more.
+      cut(line);
+      const failure = { type: "failure", code: stuckCode, status: undefined, headers: noHeaders } as const;
+      return isOpen
+        ? { ...failure, failure: "lost", sent: "maybe" }
+        : { ...failure, failure: "unreachable", sent: "no" };
+    }
+  }
+
+  async #make(exchange: Exchange, line: Line): Promise<ExchangeResult> {
     const agents = await this.#agents(exchange);
     const { signal, untilSent } = exchange;
-    if (signal.aborted || untilSent?.aborted === true) return { ...notSent, headers: noHeaders };
+    const { stop } = line;
+    if (signal.aborted || untilSent?.aborted === true || stop.signal.aborted) return { ...notSent, headers: noHeaders };
     if ("why" in agents) return { ...badFiles, why: agents.why, headers: noHeaders };
     const leftMs = countDown(exchange.timeouts.requestMs);
-    const stop = new AbortController();
-    let way: Way | undefined;
+    let way: Connection | undefined;
+    let isWhole = false;
     const onAbort = () => stop.abort();
     const onTooLate = () => {
       if (way?.isOpen !== true) stop.abort();
@@ -102,30 +168,39 @@ export class Transport {
     signal.addEventListener("abort", onAbort);
     untilSent?.addEventListener("abort", onTooLate);
     try {
-      way = exchange.isFresh ? await freshWay(agents.fresh, { ...exchange, leftMs }, stop) : keptWay(agents.kept);
+      way = exchange.isFresh
+        ? await dedicatedConnection(agents.fresh, { ...exchange, leftMs }, stop)
+        : pooledConnection(agents.kept);
+      line.way = way;
       const options = toGotOptions(exchange, { requestMs: leftMs(), signal: stop.signal });
       const stream = client.stream(exchange.url, { ...options, ...way.options });
-      // Without a body to send, nothing goes out before this.
+      line.stream = stream;
+      const noAnswer = untilNoAnswer(stream, line);
+      // Without a body, the request is not sent before this line.
       if (exchange.method !== "GET" && exchange.body === undefined) stream.end();
-      return await readAnswer(stream, exchange, stop);
+      const result = await Promise.race([readAnswer(stream, exchange, stop), noAnswer]);
+      isWhole = result.type === "answer" && result.status >= 200;
+      return result;
     } catch (error) {
-      // Some servers say nothing of a certificate that they do not like: they reset.
+      // Some servers only reset the connection when they refuse a certificate.
       this.#tls?.expire();
       return toFailure(error, { exchange, signal: stop.signal, isHeldBack: way?.isOpen !== true });
     } finally {
       way?.socket?.destroy();
+      // Reuse a pooled connection only after a whole answer.
+      if (!isWhole) cut(line);
       signal.removeEventListener("abort", onAbort);
       untilSent?.removeEventListener("abort", onTooLate);
     }
   }
 
-  /** Closes the kept connections. */
+  /** Closes the pooled connections. */
   close(): void {
     this.#kept.http.destroy();
     this.#kept.https.destroy();
   }
 
-  /** The connections for an exchange; kept ones end when the certificates change. */
+  /** The agents for an exchange. Pooled connections end when the certificates change. */
   async #agents(exchange: Exchange): Promise<Agents | { readonly why: string }> {
     if (this.#tls !== undefined && exchange.url.protocol === "https:") {
       try {
@@ -133,7 +208,7 @@ export class Transport {
         if (material !== this.#material) {
           if (this.#material !== undefined) retire(this.#kept.https);
           this.#material = material;
-          this.#kept = { ...this.#kept, https: new HttpsAgent({ ...this.#keeping, ...material }) };
+          this.#kept = { ...this.#kept, https: keepHttpsAgent({ ...this.#keeping, ...material }) };
           this.#fresh = new HttpsAgent({ ...material });
         }
       } catch (error) {
@@ -145,15 +220,51 @@ export class Transport {
   }
 }
 
-/** Lets what is under way end, and keeps no connection afterwards. */
+/** Lets running requests end, and keeps no connection afterwards. */
 function retire(agent: HttpsAgent): void {
   agent.maxFreeSockets = 0;
   for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
 }
 
+/** Releases all that an exchange holds, in whatever state its stream and sockets are. */
+function cut({ stop, way, stream, socket }: Line): void {
+  stop.abort();
+  stream?.destroy();
+  way?.socket?.destroy();
+  socket?.destroy();
+}
+
 /**
- * Reads the body chunk by chunk, so that its limit holds on decoded bytes. (got's `downloadProgress` falls silent once a
- * decoded body outgrows the Content-Length of its compressed form, so it cannot guard against a compressed bomb.)
+ * Resolves early with a 1xx status that is no answer, whatever its socket does afterwards: got
+ * listens to `upgrade`, so Node leaves the connection to its listener. Also listens to errors after
+ * got has stopped listening, since Node ends the process over an unheard one.
+ */
+function untilNoAnswer(stream: Request, line: Line): Promise<ExchangeResult> {
+  const ignore = () => {};
+  stream.on("error", ignore);
+  stream.on("response", (response: PlainResponse) => void response.on("error", ignore));
+  return new Promise((resolve) => {
+    const refuse = ({ statusCode, headers }: Pick<InformationEvent, "headers"> & { readonly statusCode?: number }) =>
+      resolve({ type: "answer", status: statusCode ?? 0, headers: toHeaders({ headers }), text: "" });
+    let passed = 0;
+    stream.on("request", (request: ClientRequest) => {
+      request.on("error", ignore);
+      request.on("socket", (socket) => {
+        line.socket = socket;
+      });
+      request.on("upgrade", refuse);
+      request.on("information", (information) => {
+        passed += 1;
+        if (passed > passingMax || !passingStatuses.has(information.statusCode)) refuse(information);
+      });
+    });
+  });
+}
+
+/**
+ * Reads the body in chunks, so that the limit applies to decoded bytes. (got's `downloadProgress`
+ * stops once a decoded body exceeds the Content-Length of its compressed form, so it cannot guard
+ * against a compressed bomb.)
  */
 async function readAnswer(stream: Request, exchange: Exchange, stop: AbortController): Promise<ExchangeResult> {
   let head: PlainResponse | undefined;
@@ -183,7 +294,7 @@ function toGotOptions(
   const { timeouts } = exchange;
   return {
     method: exchange.method,
-    // Without an agent Node knows no usual port, and would name it here.
+    // Without an agent Node does not know the default port and would add it here.
     headers: { host: exchange.url.host, ...exchange.headers },
     ...(exchange.body === undefined ? {} : { body: exchange.body }),
     signal,
@@ -203,13 +314,13 @@ function toGotOptions(
 interface FailureContext {
   readonly exchange: Exchange;
   readonly signal: AbortSignal;
-  /** The request has not been let out. */
+  /** True while the request was not sent. */
   readonly isHeldBack: boolean;
 }
 
 function toFailure(error: unknown, { exchange, signal, isHeldBack }: FailureContext): ExchangeResult {
   if (error instanceof NoConnection) return notConnected(error.code, signal);
-  // Only got's own errors speak of the exchange; anything else is a bug and goes up as it is.
+  // Only got's own errors concern the exchange; any other error is a bug and is thrown on.
   if (!(error instanceof RequestError)) throw error;
   const head = { status: error.response?.statusCode, headers: toHeaders(error.response) };
   const sent = isHeldBack || isSurelyNotSent(error, exchange) ? "no" : "maybe";
@@ -223,18 +334,18 @@ function notConnected(code: string, { aborted }: AbortSignal): ExchangeResult {
   return aborted ? { ...nothing, failure: "aborted", code: "ABORTED" } : { ...nothing, failure: "unreachable", code };
 }
 
-/** True where no byte of a request that was made can have left, or nobody took it. */
+/** Whether no byte of the request left, or the server surely did not take it. */
 function isSurelyNotSent({ response, code, timings }: RequestError, { isFresh, url }: Exchange): boolean {
   if (response !== undefined) return false;
-  // The handshake ended over our certificate: nobody there took the request, even if it was on its way.
+  // The server refused our certificate in the handshake: it took no request, even if one was sent.
   if (isClientRefusal(code)) return true;
-  // Its connection stood; got has not seen it come up, and says nothing of it.
+  // A dedicated connection was open before; got reports no timing of it.
   if (isFresh || timings?.upload !== undefined) return false;
   const ready = url.protocol === "https:" ? timings?.secureConnect : timings?.connect;
   return ready === undefined;
 }
 
-function toHeaders(response: PlainResponse | undefined): AnswerHeaders {
+function toHeaders(response: Pick<PlainResponse, "headers"> | undefined): AnswerHeaders {
   const first = (name: string) => {
     const value = response?.headers[name];
     return Array.isArray(value) ? value[0] : value;

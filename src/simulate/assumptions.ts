@@ -1,32 +1,33 @@
-// What a simulation assumes about the service, since nothing of it is asked: how long runs take, how many fail, how long a request
-// takes, how many sync jobs masks name. Made by cli/; every figure is named in what the commands print.
+// What a simulation assumes about the service, which it never asks: how long runs and requests
+// take, how many runs fail, how many sync jobs masks name. Filled by cli/; the commands print every
+// figure.
 import type { Policy } from "../config/policy-set.ts";
 import { hashText } from "../core/stable-hash.ts";
-import type { Task } from "../tasks/task.ts";
+import type { Task } from "../model/task.ts";
 
-/** A duration that is drawn evenly between two, both included; equal ones are a fixed duration. */
+/** A duration, drawn evenly between two bounds, both included. */
 export interface DurationRange {
   readonly leastMs: number;
   readonly mostMs: number;
 }
 
-/** A value for all policies, and others for some by name. */
+/** A value for all policies, and other ones for some by name. */
 export interface PerPolicy<Value> {
   readonly otherwise: Value;
   readonly byPolicy: ReadonlyMap<string, Value>;
 }
 
-/** Everything that is assumed. */
+/** All assumptions. */
 export interface Assumptions {
   /** How long a run takes in the service. */
   readonly durations: PerPolicy<DurationRange>;
-  /** How many sync jobs a policy with `fromMasks` finds. */
+  /** How many sync jobs the masks of a policy with `fromMasks` name. */
   readonly maskJobs: PerPolicy<number>;
-  /** Which part of a policy's tasks fails, 0 to 1. */
+  /** The share of a policy's tasks that fails, 0 to 1. */
   readonly failures: PerPolicy<number>;
   /** How long one request takes. */
   readonly requestMs: number;
-  /** Decides what is drawn; the same seed gives the same simulation. */
+  /** The same seed gives the same simulation. */
   readonly seed: string;
 }
 
@@ -36,8 +37,8 @@ export function valueFor<Value>({ otherwise, byPolicy }: PerPolicy<Value>, polic
 }
 
 /**
- * How long this task's run takes. Drawn from the seed and the task's name alone, so that another policy in the same file,
- * or another range, does not change it.
+ * How long this task's run takes. Drawn from the seed and the task's id alone, so that another
+ * policy or another range does not change it.
  */
 export function durationOf({ durations, seed }: Assumptions, policy: Policy, task: Pick<Task, "id">): number {
   const { leastMs, mostMs } = valueFor(durations, policy);
@@ -45,7 +46,7 @@ export function durationOf({ durations, seed }: Assumptions, policy: Policy, tas
   return leastMs + Math.floor(drawn(`${seed}|${task.id}`) * (mostMs - leastMs + 1));
 }
 
-/** Whether this task fails, drawn as its duration is, and whatever that is. */
+/** Whether this task fails, drawn from the seed and its id too. */
 export function isFailing({ failures, seed }: Assumptions, policy: Policy, task: Pick<Task, "id">): boolean {
   const part = valueFor(failures, policy);
   return part > 0 && drawn(`${seed}|fails|${task.id}`) < part;

@@ -1,9 +1,9 @@
-// What happens in a simulation, told one after the other: made by simulation.ts, counted by tally.ts and the meters.
+// The events of a simulation: emitted by simulation.ts, counted by tally.ts and the meters.
 import type { Policy } from "../config/policy-set.ts";
+import type { OutcomeStatus } from "../model/outcome.ts";
+import type { Task } from "../model/task.ts";
 import type { FollowerPlan } from "../schedule/plan-follower.ts";
 import type { SlotPlan } from "../schedule/plan-slots.ts";
-import type { OutcomeStatus } from "../tasks/outcome.ts";
-import type { Task } from "../tasks/task.ts";
 
 /** A task with its policy. */
 export interface SimulatedTask {
@@ -12,8 +12,8 @@ export interface SimulatedTask {
 }
 
 /**
- * What becomes of a slot: of a policy with a schedule, or of one that follows another. `isUnwished`: the predecessor started, and did
- * not end so that its follower may.
+ * The plan of a slot, of a policy with a schedule or of a follower. `isProblem`: the predecessor
+ * started, but ended so that the follower does not.
  */
 export type SimulatedPlan =
   | SlotPlan
@@ -22,16 +22,17 @@ export type SimulatedPlan =
       readonly state: "skipped";
       readonly reason: Extract<FollowerPlan, { readonly state: "skipped" }>["detail"];
       readonly note: string;
-      readonly isUnwished: boolean;
+      readonly isProblem: boolean;
     }
   | { readonly slotMs: number; readonly state: "missed"; readonly reason: "after-within"; readonly note: string };
 
 /**
- * One event. Instants are milliseconds UTC and never go back.
- * `planned`: a look found slots due, or a slot that waited for its predecessor has its end. `masks`: the masks of a policy are read. `started`: a request goes out, `endsAtMs`: when the run
- * is over in the service, `heldUntilMs`: how long Syncline takes care of it; `turnMs` was spent waiting for a free worker, `behindMs`
- * behind another run; `atOnceWith`: a run of the same sync job that is still going on; `status`: how it ends at `heldUntilMs`.
- * `not-started`: nothing was sent.
+ * One event. Instants are milliseconds UTC and never go back. `planned`: a tick found due slots, or
+ * a waiting slot is resolved. `masks`: the worker reads the masks of a policy. `started`: a request
+ * is sent. `endsAtMs`: when the run is over in the service; `heldUntilMs`: until when its task is
+ * open; `turnMs`: the wait for a free worker; `behindMs`: the wait behind another run;
+ * `atOnceWith`: another run of the sync job that goes on; `status`: how the task ends at
+ * `heldUntilMs`. `not-started`: nothing was sent.
  */
 export type SimulationEvent =
   | {

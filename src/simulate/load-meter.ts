@@ -1,10 +1,13 @@
-// What a service gets to bear in a simulation: its busiest minutes, and how many runs go on at once. Fed with events in the order of
-// time by `simulate` and `plan`.
+// The load of each service in a simulation: its busiest minutes, and how many runs go on at once.
+// `simulate` and `plan` feed it with events in the order of time.
 import { MinHeap } from "../core/min-heap.ts";
 import type { SimulationEvent } from "./events.ts";
 import { type BusyMinute, MinuteMeter } from "./minute-meter.ts";
 
-/** The load of one service, or of all. `runsAtOnce`: the most runs that go on at the same time, and when that is first so. */
+/**
+ * The load of one service, or of all. `runsAtOnce`: the most runs at the same time, and when that
+ * is first reached.
+ */
 export interface Load {
   readonly starts: number;
   readonly busiest: readonly BusyMinute[];

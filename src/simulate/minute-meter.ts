@@ -1,9 +1,9 @@
-// Herds: the minutes with the most starts, and which policies they are of. Fed in the order of time, so it remembers the present
-// minute and the best ones only. Used by `simulate` and `plan`.
+// The minutes with the most starts, and their policies. Fed in the order of time, so it keeps only
+// the present minute and the busiest ones. Used by `simulate` and `plan`.
 
 const minuteMs = 60_000;
 
-/** One busy minute. `policies`: those with most starts in it, at most `policiesNamedMax`. */
+/** One busy minute. `policies`: those with the most starts in it, at most `policiesNamedMax`. */
 export interface BusyMinute {
   readonly fromMs: number;
   readonly starts: number;

@@ -1,32 +1,94 @@
-// How many requests a service would get: an estimate from the events of a simulation. Used by `plan --requests`.
-// Counts neither retries nor requests for tokens, nor the search for a start whose answer got lost: nothing goes wrong here.
+// How many requests a service would get: an estimate from the events of a simulation. Used by `plan
+// --requests`. Without retries, token requests and verifications: in a simulation no request fails.
 import type { Policy } from "../config/policy-set.ts";
-import { approvalsAfterMs } from "../feeds/pace.ts";
+import { MinHeap } from "../core/min-heap.ts";
+import { approvalsAfterMs, defaultPace, walkGapMs, walkPaceMs } from "../feeds/pace.ts";
 import { parseExpectation } from "../feeds/poll-expectation.ts";
-import type { Task } from "../tasks/task.ts";
+import type { Task } from "../model/task.ts";
 import type { SimulationEvent } from "./events.ts";
-import { FeedWalks } from "./feed-walks.ts";
 
-/** Requests by what they are for. */
+/** The walks of one (service, repository). Fed with runs in the order of time. */
+export class FeedWalks {
+  /** Walks so far, of each list. */
+  walks = 0;
+  readonly #walkMs: number;
+  readonly #ends = new MinHeap<undefined>();
+  #startedAtMs = Number.NEGATIVE_INFINITY;
+  #nextMs = Number.POSITIVE_INFINITY;
+  #freshAtMs = 0;
+
+  /** `walkMs`: how long one walk takes. */
+  constructor(walkMs: number) {
+    this.#walkMs = walkMs;
+  }
+
+  /**
+   * A run begins. `endsAtMs`: until when it is followed; undefined when it only needs a baseline.
+   */
+  begin(nowMs: number, endsAtMs: number | undefined): void {
+    this.advance(nowMs);
+    if (this.#startedAtMs < nowMs) this.#walk(Math.max(nowMs, this.#earliestMs()));
+    this.#freshAtMs = nowMs;
+    if (endsAtMs !== undefined) this.#ends.push(endsAtMs, undefined);
+    this.#pace();
+  }
+
+  /** Does the walks that are due up to this instant. */
+  advance(untilMs: number): void {
+    while (this.#nextMs <= untilMs) {
+      this.#walk(this.#nextMs);
+      let ended = 0;
+      for (; (this.#ends.leastRank ?? Number.POSITIVE_INFINITY) <= this.#startedAtMs; ended += 1) this.#ends.pop();
+      if (ended > 0) {
+        this.#freshAtMs = this.#startedAtMs;
+        this.#walk(this.#earliestMs());
+      }
+      this.#pace();
+    }
+  }
+
+  #walk(atMs: number): void {
+    this.walks += 1;
+    this.#startedAtMs = atMs;
+  }
+
+  #earliestMs(): number {
+    return this.#startedAtMs + this.#walkMs + walkGapMs(defaultPace, this.#walkMs);
+  }
+
+  #pace(): void {
+    const endedAtMs = this.#startedAtMs + this.#walkMs;
+    const waitMs = walkPaceMs(defaultPace, Math.max(0, endedAtMs - this.#freshAtMs), this.#walkMs);
+    this.#nextMs = this.#ends.leastRank === undefined ? Number.POSITIVE_INFINITY : endedAtMs + waitMs;
+  }
+}
+
+/** Requests by purpose. */
 export interface Requests {
-  /** One POST for each run and each activation, and one read for an activation that is looked at; a deletion is one read and one DELETE. */
+  /**
+   * One POST for each run and activation, and one read for a verified activation; one read and one
+   * DELETE for a deletion.
+   */
   starts: number;
   /** Pages of the activities, of the conflict details and of the approvals, read to follow runs. */
   feeds: number;
-  /** Counts, or pages where an expectation looks at the items; and the looks at declared sync jobs. */
+  /** Counts, or pages where an expectation needs the items; and reads of declared sync jobs. */
   polls: number;
   /** Pages of masks, for policies with `fromMasks`, and once for each declared mask. */
   masks: number;
 }
 
-/** What is assumed: how many pages a list has, how long a request takes, and whether a service's activations are looked at. */
+/**
+ * The assumptions: the pages of a list, the time of a request, and whether a service's activations
+ * can be verified.
+ */
 export interface RequestAssumptions {
   readonly showsActive: (service: string) => boolean;
   readonly pages: number;
   readonly requestMs: number;
 }
 
-/** Activities and conflict details; approvals are walked for themselves. */
+/** Activities and conflict details; approvals have walks of their own. */
 const feedsOfRun = 2;
 
 function startRequests({ action, service }: Policy, { showsActive }: RequestAssumptions): number {
@@ -56,12 +118,14 @@ export class RequestMeter {
     const requests = this.#requestsOf(event.task.service);
     if (event.event === "masks") requests.masks += this.#assumed.pages;
     else if (event.task.kind === "poll") requests.polls += this.#pollRequestsOf(event.policy);
-    else if (event.task.kind === "apply") this.#look(event.task, requests);
+    else if (event.task.kind === "apply") this.#apply(event.task, requests);
     else requests.starts += startRequests(event.policy, this.#assumed);
     if (event.event === "started" && event.task.kind === "run") this.#follow(event);
   }
 
-  /** The requests of each service. Ask once, at the end: whoever is followed then is followed to the end. */
+  /**
+   * The requests of each service. Ask once, at the end: followed runs are followed to their end.
+   */
   requests(): ReadonlyMap<string, Readonly<Requests>> {
     for (const { service, walks, approvals } of this.#walks.values()) {
       for (const list of [walks, approvals]) list.advance(Number.MAX_SAFE_INTEGER);
@@ -71,8 +135,11 @@ export class RequestMeter {
     return this.#byService;
   }
 
-  /** A look at a declared object, by its name (core/declared-object.ts). Nothing is drifting here, so nothing is changed. */
-  #look({ target }: Pick<Task, "target">, requests: Requests): void {
+  /**
+   * One read of a declared object, by its name (core/declared-object.ts). Without drift nothing is
+   * changed.
+   */
+  #apply({ target }: Pick<Task, "target">, requests: Requests): void {
     if (target.startsWith("syncJob-")) requests.polls += 1;
     if (target.startsWith("docMask-")) requests.masks += this.#assumed.pages;
   }

@@ -1,20 +1,21 @@
-// Chains in a simulation: which slots wait for which, and what they end in. It decides with planFollower, as schedule/chains.ts does;
-// here nothing gets lost in between, so a slot ends at the instant at which that is certain. Called by simulation.ts.
+// Chains in a simulation: which slots wait for which, and how they end. It decides by planFollower,
+// as schedule/chains.ts does; without losses, a slot is resolved at the instant at which its end is
+// certain. Called by simulation.ts.
 //
-//   planned ─▶ all that follow wait ─▶ the last task of the predecessor ends, or `within` has passed ─▶ followed ─▶ its own followers
+//   planned ─▶ all followers wait ─▶ the predecessor's last task ends, or `within` has passed ─▶ resolved ─▶ its own followers
 import type { Policy } from "../config/policy-set.ts";
+import type { OutcomeStatus } from "../model/outcome.ts";
+import type { Pause } from "../model/pause.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
+import type { Task } from "../model/task.ts";
+import type { PredecessorState, WaitingSlot } from "../model/waiting-slot.ts";
 import { createFollowerMap, type FollowerMap } from "../schedule/followers.ts";
 import { type FollowerPlan, planFollower } from "../schedule/plan-follower.ts";
 import { tasksOf, toFollowedRecord, toRecords } from "../schedule/slot-tasks.ts";
-import type { OutcomeStatus } from "../tasks/outcome.ts";
-import type { Pause } from "../tasks/pause.ts";
-import type { SlotRecord } from "../tasks/slot-record.ts";
-import type { Task } from "../tasks/task.ts";
-import type { PredecessorState, WaitingSlot } from "../tasks/waiting-slot.ts";
-import type { VirtualLook } from "./virtual-looks.ts";
+import type { VirtualTick } from "./virtual-ticks.ts";
 
-/** A slot that has waited, with its end. `predecessor`: how far that was. `tasks`: what starts. */
-export interface Followed {
+/** A resolved slot. `predecessor`: the state of its predecessor. `tasks`: what starts. */
+export interface FollowedTask {
   readonly policy: Policy;
   readonly slotMs: number;
   readonly plan: FollowerPlan;
@@ -22,7 +23,10 @@ export interface Followed {
   readonly tasks: readonly Task[];
 }
 
-/** One slot of a predecessor. `open`: tasks without an end. `waiting`: slots that have not been planned yet. */
+/**
+ * One slot of a predecessor. `open`: tasks without an end. `waiting`: unresolved slots of
+ * followers.
+ */
 interface Predecessor {
   readonly record: SlotRecord;
   readonly endings: { readonly target: string; readonly status: OutcomeStatus }[];
@@ -44,18 +48,21 @@ export class SimulatedChains {
     this.#pauses = pauses;
   }
 
-  /** Whether anything follows a policy. */
+  /** Whether a policy has followers. */
   isFollowed({ name }: Pick<Policy, "name">): boolean {
     return this.#followers.direct(name).length > 0;
   }
 
-  /** How many policies follow one, directly or not. */
+  /** How many policies follow one, directly or through others. */
   countFollowers({ name }: Pick<Policy, "name">): number {
     return this.#followers.all(name).length;
   }
 
-  /** Slots of a chain's first policy are planned: all that follow wait. Answers when each is missed unless it has begun. */
-  open({ policy, plans, nowMs }: VirtualLook): { readonly slot: WaitingSlot; readonly missedAtMs: number }[] {
+  /**
+   * Slots of a chain's root are planned: all followers wait. Returns when each is missed if it has
+   * not started.
+   */
+  open({ policy, plans, nowMs }: VirtualTick): { readonly slot: WaitingSlot; readonly missedAtMs: number }[] {
     if (!this.isFollowed(policy)) return [];
     const followers = this.#followers.all(policy.name);
     const opened = plans.flatMap(({ slotMs }) =>
@@ -69,18 +76,18 @@ export class SimulatedChains {
     });
   }
 
-  /** Ends what follows the slots that do not start. */
-  unstarted({ policy, plans, nowMs }: VirtualLook): Followed[] {
+  /** Resolves the followers of slots that do not start. */
+  unstarted({ policy, plans, nowMs }: VirtualTick): FollowedTask[] {
     const slots = plans.filter(({ state }) => state !== "started");
-    return this.look(
+    return this.resolve(
       slots.flatMap((slot) => this.#after(policy.name, slot)),
       nowMs,
     );
   }
 
-  /** Looks whether slots wait in vain, or for nothing any more. All are judged by how far their predecessors are now. */
-  look(slots: readonly WaitingSlot[], nowMs: number): Followed[] {
-    const followed: Followed[] = [];
+  /** Resolves the slots that need not wait any more, by the present state of their predecessors. */
+  resolve(slots: readonly WaitingSlot[], nowMs: number): FollowedTask[] {
+    const followed: FollowedTask[] = [];
     // Each round goes one policy further down the chain.
     let now = slots;
     while (now.length > 0) {
@@ -92,22 +99,22 @@ export class SimulatedChains {
     return followed;
   }
 
-  /** A task stands for so many others: one a sync job that its masks name. */
-  expanded(task: Task, count: number): void {
+  /** A task fans out into this many: one for each sync job that its masks name. */
+  fannedOut(task: Task, count: number): void {
     const predecessor = this.#predecessors.get(keyOf(task));
     if (predecessor !== undefined) predecessor.open += count - 1;
   }
 
-  /** A task has ended, and so perhaps its slot. */
-  ended(task: Task, status: OutcomeStatus, nowMs: number): Followed[] {
+  /** A task has ended. Resolves the followers if it was the last one of its slot. */
+  ended(task: Task, status: OutcomeStatus, nowMs: number): FollowedTask[] {
     const predecessor = this.#predecessors.get(keyOf(task));
     if (predecessor === undefined) return [];
     predecessor.endings.push({ target: task.target, status });
     predecessor.open -= 1;
-    return predecessor.open > 0 ? [] : this.look(this.#after(task.policy, task), nowMs);
+    return predecessor.open > 0 ? [] : this.resolve(this.#after(task.policy, task), nowMs);
   }
 
-  #end(slot: WaitingSlot, predecessor: PredecessorState, nowMs: number): Followed | undefined {
+  #end(slot: WaitingSlot, predecessor: PredecessorState, nowMs: number): FollowedTask | undefined {
     const policy = this.#policies.get(slot.policy);
     if (policy === undefined || !this.#waiting.has(keyOf(slot))) return undefined;
     const plan = planFollower({ policy, slot, predecessor, nowMs, pauses: this.#pauses });
@@ -121,7 +128,7 @@ export class SimulatedChains {
     return { policy, slotMs, plan, predecessor: predecessor.state, tasks };
   }
 
-  /** Remembers how a slot ended, or how many tasks it has, for those that follow it. */
+  /** Notes the record of a slot and how many tasks it has, for its followers. */
   #note(policy: Policy, record: SlotRecord): void {
     const waiting = this.#after(policy.name, record).length;
     if (waiting === 0) return;

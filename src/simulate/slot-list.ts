@@ -1,13 +1,17 @@
-// Every slot of a simulation with what became of it, for `simulate --list`. Fed with events; keeps a row a slot.
+// The slots of a simulation and what became of each, for `simulate --list`. Fed with events; keeps
+// a row a slot.
 import type { Policy } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import type { SimulatedPlan, SimulationEvent } from "./events.ts";
 
-/** One slot. `detail`: the reason, the slot that stands for it, or nothing. The counts are those of its tasks. */
+/**
+ * One slot. `detail`: the reason, the slot that covers it, or nothing. The counts are those of its
+ * tasks.
+ */
 export interface SlotRow {
   readonly policy: Policy;
   readonly slotMs: number;
-  /** When the scheduler looked, or its predecessor ended. */
+  /** When the scheduler planned it, or its predecessor ended. */
   readonly plannedMs: number;
   readonly state: SimulatedPlan["state"];
   readonly detail: string;
@@ -18,14 +22,14 @@ export interface SlotRow {
   longestWaitMs: number;
 }
 
-/** The list of all slots, in the order in which they are planned. */
+/** The list of all slots, in the order of planning. */
 export class SlotList {
   readonly rows: SlotRow[] = [];
-  /** The rows of started slots, by policy and instant: their tasks come later. */
+  /** The rows of started slots, by policy and instant: events of their tasks follow. */
   readonly #started = new Map<string, SlotRow>();
   readonly #rowsMax: number;
 
-  /** `rowsMax`: more slots than these are an error. */
+  /** `rowsMax`: the most slots before `add` throws. */
   constructor(rowsMax: number) {
     this.#rowsMax = rowsMax;
   }
@@ -65,7 +69,7 @@ function detailOf(plan: SimulatedPlan, { after }: Policy, plannedMs: number): st
   switch (plan.state) {
     case "started":
       if (after !== undefined) return `at ${new Date(plannedMs).toISOString().slice(0, 19)}Z, after ${after.policy}`;
-      return plan.covers.length === 0 ? "" : `stands for ${plan.covers.length} older`;
+      return plan.covers.length === 0 ? "" : `covers ${plan.covers.length} older`;
     case "coalesced":
       return new Date(plan.into).toISOString();
     case "skipped":

@@ -1,4 +1,5 @@
-// Counts what happened in a simulation, policy by policy, and keeps the first problems. Fed with events by `simulate`; decides nothing.
+// Counts the events of a simulation by policy, and keeps the first problems. Fed by `simulate`;
+// decides nothing.
 import type { Policy } from "../config/policy-set.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import type { SimulatedPlan, SimulationEvent } from "./events.ts";
@@ -6,32 +7,42 @@ import type { SimulatedPlan, SimulationEvent } from "./events.ts";
 type Skip = Extract<SimulatedPlan, { readonly state: "skipped" }>["reason"];
 type Miss = Extract<SimulatedPlan, { readonly state: "missed" }>["reason"];
 
-/** The counts of one policy, or of all. A slot counts once in `slots` and once in its ending; the rest are tasks, one a sync job or list. */
+/**
+ * The counts of one policy, or of all. A slot counts in `slots` and in its ending; the others count
+ * tasks.
+ */
 export interface Counts {
   slots: number;
   started: number;
-  /** Started slots that were planned late: more than `onTimeMs` after their instant. Never those of a policy that follows another. */
+  /**
+   * Started slots that were planned more than `onTimeMs` after their instant. Never those of
+   * followers.
+   */
   late: number;
   coalesced: number;
   readonly skipped: Record<Skip, number>;
   readonly missed: Record<Miss, number>;
-  /** Tasks whose request went out. */
+  /** Tasks whose request was sent. */
   runs: number;
-  /** Those of them that ended as failed, or not within their deadline. */
+  /** Those of them that failed, or went on after their deadline. */
   readonly ended: { failed: number; "timed-out": number };
-  /** Tasks that were not started: their sync job was busy, or their turn came after their start-by time. */
+  /** Tasks that were not started: their sync job was busy, or it was past their start-by time. */
   readonly notStarted: { overlap: number; "too-late": number };
-  /** Tasks that waited behind another run of their sync job (overlap: queue), and for a free worker. */
+  /**
+   * Tasks that waited behind another run of their sync job (overlap: queue), and for a free worker.
+   */
   readonly waited: { behindRun: number; forWorker: number };
   longestWaitMs: number;
-  /** Tasks that came while their sync job was still running, whatever came of it: skipped, made to wait, or started beside the other. */
+  /**
+   * Tasks whose sync job was still running: skipped, made to wait, or started beside the other run.
+   */
   overlaps: number;
-  /** Runs that started while another run of the same sync job was still going on. */
+  /** Runs that started beside another run of the same sync job. */
   atOnce: number;
 }
 
-/** One thing that somebody will not like. `target`: undefined when it is about the whole slot. */
-export interface Problem {
+/** A problem for the operator. `target`: undefined when it is about the whole slot. */
+export interface SimulatedProblem {
   readonly policy: Policy;
   readonly slotMs: number;
   readonly target: string | undefined;
@@ -39,7 +50,7 @@ export interface Problem {
   readonly why: string;
 }
 
-/** Counts from nothing. */
+/** Counts of zero. */
 export function noCounts(): Counts {
   return {
     slots: 0,
@@ -62,7 +73,7 @@ export function noCounts(): Counts {
 export class Tally {
   readonly totals = noCounts();
   readonly byPolicy: ReadonlyMap<string, Counts>;
-  readonly problems: Problem[] = [];
+  readonly problems: SimulatedProblem[] = [];
   problemsCount = 0;
   readonly #problemsMax: number;
 
@@ -113,13 +124,13 @@ function addPlan(counts: Counts, plan: SimulatedPlan, { nowMs, policy }: { nowMs
   else counts[plan.state] += 1;
 }
 
-function problemsOf(event: SimulationEvent): Problem[] {
+function problemsOf(event: SimulationEvent): SimulatedProblem[] {
   if (event.event === "planned") return event.plans.flatMap((plan) => slotProblem(event.policy, plan) ?? []);
   if (event.event === "masks") return [];
   const about = { policy: event.policy, slotMs: event.task.slotMs, target: event.task.target };
   if (event.event === "started") {
     const { atOnceWith, status } = event;
-    const problems: Problem[] = [];
+    const problems: SimulatedProblem[] = [];
     if (atOnceWith !== undefined)
       problems.push({ ...about, problem: "at-once", why: `starts while ${atOnceWith} is still going on` });
     if (status === "failed") problems.push({ ...about, problem: status, why: "assumed to fail" });
@@ -131,8 +142,11 @@ function problemsOf(event: SimulationEvent): Problem[] {
   return [{ ...about, problem: event.reason, why }];
 }
 
-/** A slot that is missed, or that does not start although the one before it did. What somebody wants skipped is none. */
-function slotProblem(policy: Policy, plan: SimulatedPlan): Problem | undefined {
+/**
+ * A missed slot, or one that does not start although its predecessor did. Skips by the operator are
+ * no problems.
+ */
+function slotProblem(policy: Policy, plan: SimulatedPlan): SimulatedProblem | undefined {
   const about = { policy, slotMs: plan.slotMs, target: undefined };
   if (plan.state === "missed" && plan.reason === "after-within")
     return { ...about, problem: "missed", why: `${plan.note} (after.within)` };
@@ -140,8 +154,8 @@ function slotProblem(policy: Policy, plan: SimulatedPlan): Problem | undefined {
     return {
       ...about,
       problem: "missed",
-      why: `nobody planned it in time (${plan.reason}, catchUp: ${policy.catchUp})`,
+      why: `no scheduler planned it in time (${plan.reason}, catchUp: ${policy.catchUp})`,
     };
-  if (plan.state !== "skipped" || !("isUnwished" in plan) || !plan.isUnwished) return undefined;
+  if (plan.state !== "skipped" || !("isProblem" in plan) || !plan.isProblem) return undefined;
   return { ...about, problem: "skipped", why: plan.note };
 }

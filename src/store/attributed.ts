@@ -1,39 +1,40 @@
-// Whose the activities of a sync job are: decided once for all tasks, in Redis, since several starts may be in flight. Called by
-// start-journal.ts; how sure that is, is said by work/attribution.ts.
+// Attributes the activities of a sync job to tasks. Several starts may be in flight, so Redis
+// decides once for all of them. Called by start-journal.ts; tasks/attribution.ts adds the
+// confidence.
 import { attributeScript } from "./journal-scripts.ts";
 import type { Store } from "./redis.ts";
 import { inFlightKey, type JournalTask } from "./start-entry.ts";
 
-/** How long a start may be in flight, and how long it is known whose an activity is. */
+/** How long a start may be in flight, and how long Redis remembers an attribution. */
 export const inFlightMs = 7 * 86_400_000;
-/** Of how many activities of one sync job it is remembered whose they are; the oldest are forgotten first. */
+/** Attributions that Redis remembers for one sync job; the oldest go first. */
 const givenMax = 1_000;
 
-/** An activity that could be of one of the starts in flight. */
+/** An activity to attribute. */
 export interface Attributable {
   readonly id: string;
   readonly startedAtMs: number | undefined;
 }
 
-/** Whose activities are. */
+/** The answer of an attribution. */
 export interface Attributed {
-  /** The task of each activity, by its id; undefined where no start in flight could have made it. */
+  /** Activity id → task id; no entry where no start in flight could have made the activity. */
   readonly taskOf: ReadonlyMap<string, string>;
-  /** All starts of the sync job that are in flight: task id → when it was sent. */
+  /** All starts of the sync job that are in flight: task id → when its request was sent. */
   readonly inFlight: ReadonlyMap<string, number>;
-  /** What Redis has forgotten of late: whoever was started then may not be in flight here. */
+  /** Intervals that Redis lost lately: starts from them may be missing in `inFlight`. */
   readonly losses: readonly { readonly fromMs: number; readonly untilMs: number }[];
 }
 
-/** Gives each of these activities of the task's sync job, oldest first, to one start at most. */
+/** Attributes each activity, oldest first, to at most one start of the task's sync job. */
 export async function attributeActivities(
   store: Store,
   task: JournalTask,
   activities: readonly Attributable[],
 ): Promise<Attributed> {
   const { key } = store;
-  const subject = [task.service, task.repository ?? "", task.target];
-  const keys = [key("given", ...subject), inFlightKey(store, task), key("given-order", ...subject), key("losses")];
+  const syncJob = [task.service, task.repository ?? "", task.target];
+  const keys = [key("given", ...syncJob), inFlightKey(store, task), key("given-order", ...syncJob), key("losses")];
   const pairs = activities.flatMap(({ id, startedAtMs }) => [id, startedAtMs ?? ""]);
   const answer = await attributeScript(store, keys, [inFlightMs, givenMax, ...pairs]);
   const [texts = [], lost = []] = (Array.isArray(answer) ? answer : []).map(toTextList);

@@ -1,28 +1,44 @@
-// The atomic steps of chains, in Redis's own language. Called by chain-book.ts only, apart from `tallyOutcomeLua`, which is part of the
-// step that writes an outcome (history.ts), so that an outcome and what a chain knows of it never differ.
+// The atomic steps of chains, in Lua. Called by chain-store.ts only, except `countOutcomeLua`: it
+// runs in the step that writes an outcome (history.ts), so that the outcome and the join counter
+// agree.
 //
-// The tally of a predecessor's slot is one hash: `kind`, `waiting` (followers that have no record yet), `open` (tasks without an
-// outcome), `held` (tasks that may still hold their sync job), `ended` (the latest end), `=TARGET` → status, '' while it is open,
-// `~TARGET` once it holds nothing. It is there only while somebody waits for it.
+// The join counter of a predecessor's slot is one hash. Redis holds it only while a follower waits.
+//   kind      the kind of its tasks
+//   waiting   followers without a record
+//   open      tasks without an outcome
+//   held      tasks that may still hold the lease of their sync job
+//   ended     the latest end of a task
+//   =TARGET   the task's status; '' while the task is open
+//   ~TARGET   set once the task has released its lease
 import { recordLua } from "./ledger-scripts.ts";
+import { noteSlotLua } from "./notify-scripts.ts";
 import { createScript } from "./redis.ts";
-import { noteSlotLua } from "./telling-scripts.ts";
+import { noteMissedLua, noteTroublesLua } from "./troubles.ts";
 
-/** Notes an outcome in the tally, if there is one. */
-export const tallyOutcomeLua = `
+/** Lua: counts an outcome in the join counter, if there is one. */
+export const countOutcomeLua = `
 local function note(key, target, status, ended)
   if redis.call('HGET', key, '=' .. target) == '' then redis.call('HINCRBY', key, 'open', -1) end
   redis.call('HSET', key, '=' .. target, status)
   if tonumber(ended) > tonumber(redis.call('HGET', key, 'ended') or 0) then redis.call('HSET', key, 'ended', ended) end
 end`;
 
-/** A task holds nothing any more. KEYS: tally. ARGV: target. Answers 1 when no task of the slot does, 0 when some may, or nobody waits. */
+/**
+ * Counts a task as released.
+ * KEYS: join counter.
+ * ARGV: target.
+ * Answers 1 when no task of the slot holds a lease; 0 when one may, or no follower waits.
+ */
 export const releaseScript = createScript(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 if redis.call('HSETNX', KEYS[1], '~' .. ARGV[1], 1) == 1 then redis.call('HINCRBY', KEYS[1], 'held', -1) end
 return tonumber(redis.call('HGET', KEYS[1], 'held')) <= 0 and 1 or 0`);
 
-/** Other tasks stand for one. KEYS: tally. ARGV: its target, then theirs, whose outcomes may be there already. Once. */
+/**
+ * Replaces a task by the tasks that it fanned out into; a second call changes nothing.
+ * KEYS: join counter.
+ * ARGV: target of the task, then the targets of the others. Their outcomes may be there already.
+ */
 export const expandScript = createScript(`
 if redis.call('HGET', KEYS[1], '=' .. ARGV[1]) ~= '' then return 0 end
 for i = 2, #ARGV do
@@ -34,10 +50,12 @@ redis.call('HINCRBY', KEYS[1], 'held', #ARGV - 1)
 return 1`);
 
 /**
- * How far a predecessor's slot has come. KEYS: its tally, its slots, waiting. ARGV: slot, its field in waiting.
- * Answers 'open', 'nothing', its record, or all of its tally when no task is open any more.
+ * Reads the state of a predecessor's slot.
+ * KEYS: join counter, slots, waiting.
+ * ARGV: slot, field in waiting.
+ * Answers 'open', 'nothing', the slot's record, or the whole join counter when no task is open.
  */
-export const lookScript = createScript(`
+export const viewScript = createScript(`
 local open = redis.call('HGET', KEYS[1], 'open')
 if open then
   if tonumber(open) > 0 then return 'open' end
@@ -48,15 +66,18 @@ if record then return record end
 return redis.call('HEXISTS', KEYS[3], ARGV[2]) == 1 and 'open' or 'nothing'`);
 
 /**
- * Ends the waiting of a slot: its record, its tasks in the outbox and its own tally in one step; exactly one caller succeeds.
- * KEYS: waiting, outbox, kept-since, slots, slot-index, its tally, its predecessor's tally, events to be told.
- * ARGV: the most records, the oldest slot kept, policy, field in waiting, slot, record, now, tasks, number of followers,
- * whether a missed slot is told.
- * Answers the mark under which its tasks stand in the outbox, or '' when it waits no more.
+ * Ends the waiting of a slot: writes its record, its tasks into the outbox and its own join
+ * counter. Exactly one caller succeeds.
+ * KEYS: waiting, outbox, kept-since, slots, slot-index, own join counter, the predecessor's join
+ * counter, event stream, troubles.
+ * ARGV: most records, oldest slot kept, policy, field in waiting, slot, record, now, tasks, number
+ * of followers, '1' to publish a missed slot.
+ * Answers the watermark of its tasks in the outbox; '' when the slot waits no more.
  */
-export const followScript = createScript(`${recordLua} ${noteSlotLua}
+export const followScript = createScript(`${recordLua} ${noteSlotLua} ${noteTroublesLua} ${noteMissedLua}
 if redis.call('HDEL', KEYS[1], ARGV[4]) == 0 then return '' end
 write(KEYS[4], KEYS[5], ARGV[5], ARGV[6])
+noteMissed(KEYS[9], ARGV[7], ARGV[3], ARGV[6])
 if ARGV[10] == '1' then tell(KEYS[8], ARGV[3], ARGV[5], ARGV[6]) end
 local mark = tonumber(ARGV[7])
 local field = ARGV[3] .. '/' .. string.format('%.0f', mark)

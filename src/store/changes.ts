@@ -1,11 +1,12 @@
-// The changes by hand in Redis, newest first: an audit record of who did what. Written by the command line after each change.
-import { type Change, parseChange } from "../tasks/change.ts";
+// The audit record of changes by hand, newest first. The command line writes it after each change.
+import { type Change, parseChange } from "../model/change.ts";
 import { createScript, redisTimeMs, type Store } from "./redis.ts";
 
-/** How many are kept; about 500 bytes each. */
+/** Changes kept, about 500 bytes each. */
 export const changesMax = 5_000;
 
-// ARGV: the change, the index of the last one that is kept.
+// KEYS: changes.
+// ARGV: the change, the index of the last one to keep.
 const addScript = createScript(`redis.call('LPUSH', KEYS[1], ARGV[1])
 return redis.call('LTRIM', KEYS[1], 0, ARGV[2])`);
 
@@ -17,14 +18,14 @@ export class Changes {
     this.#store = store;
   }
 
-  /** Adds a change, at Redis's present time. */
+  /** Adds a change, with the time of Redis. */
   async add(change: Omit<Change, "v" | "at">): Promise<Change> {
     const full: Change = { v: 1, at: new Date(await redisTimeMs(this.#store)).toISOString(), ...change };
     await addScript(this.#store, [this.#store.key("changes")], [JSON.stringify(full), changesMax - 1]);
     return full;
   }
 
-  /** The newest, newest first; at most `count`. */
+  /** Returns at most `count` changes, newest first. */
   async newest(count: number): Promise<Change[]> {
     const texts = await this.#store.redis.lrange(this.#store.key("changes"), 0, count - 1);
     return texts.map((text) => parseChange(JSON.parse(text)));

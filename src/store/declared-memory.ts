@@ -1,14 +1,15 @@
-// What Redis remembers of declared objects: a record of each, 400 days after its last look, and the fields that a service was found not to
-// take, for 7 days, so that a service that learned to take them is asked again. Used by declared/ through its port; decides nothing.
+// What Redis remembers for `apply`: a record of each declared object, for 400 days after its last
+// use, and the fields that a service refuses, for 7 days. Used by tasks/apply.ts and apply/ through
+// a port; decides nothing.
 import * as z from "zod";
 import { type DeclaredKind, type DeclaredObject, type ObjectOwner, objectName } from "../core/declared-object.ts";
 import { parseVersioned } from "../core/newer-version.ts";
 import { hashText } from "../core/stable-hash.ts";
-import { type AppliedRecord, noRecord, parseAppliedRecord, type ReadOnlyField } from "../tasks/applied-record.ts";
+import { type AppliedRecord, noRecord, parseAppliedRecord, type ReadOnlyField } from "../model/applied-record.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
 
 const recordKeptMs = 400 * 86_400_000;
-/** After this the service is tried again: it may have learned to take the field. */
+/** After this time the worker tries a refused field again: the service may take it by then. */
 const refusalKeptMs = 7 * 86_400_000;
 const readOnlyFieldsMax = 100;
 
@@ -19,7 +20,7 @@ const readOnlySchema = z.object({
   isCertain: z.boolean(),
 });
 
-/** The memory in Redis. */
+/** The memory of declared objects. */
 export class DeclaredMemory {
   readonly #store: Store;
 
@@ -27,12 +28,15 @@ export class DeclaredMemory {
     this.#store = store;
   }
 
-  /** The time by which refusals age, milliseconds UTC by Redis. */
+  /** The time of Redis by which refusals age, milliseconds UTC. */
   nowMs(): Promise<number> {
     return redisTimeMs(this.#store);
   }
 
-  /** The record of an object, without refusals that are too old to count. Looking at it keeps it for another 400 days. */
+  /**
+   * Reads the record of an object, without refusals that are too old. Reading keeps it for 400
+   * days.
+   */
   async record(owner: ObjectOwner, object: DeclaredObject): Promise<AppliedRecord> {
     const text = await this.#store.redis.getex(this.#recordKey(owner, object), "PX", recordKeptMs);
     if (text === null) return noRecord;
@@ -48,7 +52,9 @@ export class DeclaredMemory {
     await this.#store.redis.set(this.#recordKey(owner, object), JSON.stringify(record), "PX", recordKeptMs);
   }
 
-  /** The fields of a kind that this service does not take, as far as that is known and not too old. */
+  /**
+   * Returns the fields of a kind that this service refuses; refusals that are too old do not count.
+   */
   async readOnly(service: string, kind: DeclaredKind): Promise<readonly ReadOnlyField[]> {
     const fields = await this.#store.redis.hgetall(this.#readOnlyKey(service));
     const found = Object.entries(fields).filter(([name]) => name.startsWith(`${kind}.`));
@@ -62,17 +68,17 @@ export class DeclaredMemory {
       .filter(({ atMs }) => atMs > sinceMs);
   }
 
-  /** Notes that this service does not take a field of this kind. */
+  /** Notes that this service refuses a field of this kind. */
   async learn(service: string, kind: DeclaredKind, { field, ...what }: ReadOnlyField): Promise<void> {
     const { redis } = this.#store;
     const key = this.#readOnlyKey(service);
-    // The fields come from the schema of policies, so there are a dozen at most; the limit is for what nobody thought of.
+    // The policy schema allows a dozen fields; the limit guards against mistakes.
     if ((await redis.hlen(key)) >= readOnlyFieldsMax) return;
     await redis.hset(key, `${kind}.${field}`, JSON.stringify({ v: 1, ...what }));
     await redis.pexpire(key, refusalKeptMs);
   }
 
-  /** Forgets that: the service took the field. */
+  /** Drops the refusal: the service took the field. */
   async unlearn(service: string, kind: DeclaredKind, field: string): Promise<void> {
     await this.#store.redis.hdel(this.#readOnlyKey(service), `${kind}.${field}`);
   }

@@ -1,11 +1,13 @@
-// Which sync jobs Syncline has deleted: noted at the end of each deletion (outcome/deletion-watch.ts), read by `doctor` and `plan`
-// to name the policies that still mean them. A note for people; nothing is decided by it.
+// The sync jobs that Syncline has deleted. The worker notes each deletion
+// (tasks/deletion-watch.ts);
+// `doctor` and `plan` use it to name the policies that still refer to them. No decision rests on
+// it.
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
 import { refuseNewer } from "../core/newer-version.ts";
 import { createScript, type Store } from "./redis.ts";
 
-/** How many deleted sync jobs of a service are remembered; the oldest are forgotten first. About 200 bytes each. */
+/** Deleted sync jobs remembered of one service, about 200 bytes each; the oldest go first. */
 const notesMax = 1_000;
 const keepForMs = 400 * 86_400_000;
 
@@ -17,10 +19,15 @@ const noteSchema = z.object({
   policy: z.string(),
 });
 
-/** A sync job that is gone (version 1). `atMs`: when that was known, UTC; `policy`: which one deleted it, or `by-hand.delete`. */
+/**
+ * A deleted sync job (version 1). `atMs`: when the deletion was confirmed, UTC. `policy`: the
+ * policy that deleted it, or `by-hand.delete`.
+ */
 export type DeletedSyncJob = Readonly<z.infer<typeof noteSchema>>;
 
-// KEYS: notes, order. ARGV: field, note, instant, how many, how long. The newest deletion of a sync job is the one that stands.
+// Notes a deletion; the newest one of a sync job wins.
+// KEYS: notes, order.
+// ARGV: field, note, instant, how many to keep, how long to keep them.
 const noteScript = createScript(`
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
@@ -33,7 +40,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[5])
 redis.call('PEXPIRE', KEYS[2], ARGV[5])
 return 1`);
 
-/** The deleted sync jobs in Redis. */
+/** The deletions in Redis. */
 export class DeletedSyncJobs {
   readonly #store: Store;
 
@@ -41,7 +48,7 @@ export class DeletedSyncJobs {
     this.#store = store;
   }
 
-  /** Notes a deletion. Noting it twice changes nothing. */
+  /** Notes a deletion. Idempotent. */
   async note(service: string, deleted: Omit<DeletedSyncJob, "v">): Promise<void> {
     const { repository, syncJob, atMs } = deleted;
     const { key } = this.#store;
@@ -53,7 +60,7 @@ export class DeletedSyncJobs {
   }
 
   /**
-   * What is remembered of a service, newest first.
+   * Returns the deletions of a service, newest first.
    * @throws NewerVersionError for a note of a newer version.
    */
   async of(service: string): Promise<readonly DeletedSyncJob[]> {

@@ -1,25 +1,29 @@
-// What this process knows already of one feed, so that ten thousand waiting runs do not each read the same items from Redis
-// again and again: only changes are read. Held by feed-book.ts; never the truth, which is in Redis.
+// A copy of one feed in this process, so that ten thousand waiting runs do not each read the same
+// items from Redis: the process reads only the changes. Held by feed-store.ts; the truth is in
+// Redis.
+import type { ItemFacts } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
-import { type SeenItem, toSeenItem } from "./seen-item.ts";
 
-/** The keys of a feed that are read: `items`, a hash of facts by id, and `order`, the ids by the number of their last change. */
+/**
+ * The keys to read: `items`, a hash of facts by id; `order`, the ids by the number of their last
+ * change.
+ */
 export interface MirrorKeys {
   readonly items: string;
   readonly order: string;
 }
 
-const portion = 1_000;
-/** Twice what the feed book remembers: beyond it a mirror holds more forgotten items than others. */
+const batch = 1_000;
+/** Twice the items that Redis holds: a larger mirror would mostly hold dropped items. */
 const itemsMax = 200_000;
 
-/** The items of one feed that were discovered after some number (`floor`), in their newest form. */
+/** The items of one feed that were discovered after `floor`, in their newest form. */
 export class FeedMirror {
   readonly floor: number;
   readonly #store: Store;
   readonly #keys: MirrorKeys;
   readonly #items = new Map<string, SeenItem>();
-  /** In the order of discovery; undefined when something has changed. */
+  /** In the order of discovery; undefined after a change. */
   #sorted: SeenItem[] | undefined;
   #last: { readonly seq: number; readonly id: string } | undefined;
   #reading: Promise<boolean> | undefined;
@@ -32,8 +36,9 @@ export class FeedMirror {
   }
 
   /**
-   * The items discovered after this number, which is not below the floor, as Redis holds them at the time of the call or later.
-   * undefined when the mirror is of no use any more: Redis holds another history, or too much was forgotten.
+   * Returns the items discovered after this number, which is not below the floor, as Redis holds
+   * them at the time of the call or later. Answers undefined when the mirror is useless: Redis has
+   * another history, or has dropped too much.
    */
   async since(seq: number): Promise<SeenItem[] | undefined> {
     if (!(await this.#refresh())) return undefined;
@@ -48,7 +53,10 @@ export class FeedMirror {
     return sorted.slice(low);
   }
 
-  /** Reads what changed. Whoever comes while somebody reads waits for the next reading: this one may have looked too early. */
+  /**
+   * Reads the changes. A caller that comes during a read waits for the next one: this read may have
+   * been too early for it.
+   */
   #refresh(): Promise<boolean> {
     if (this.#reading === undefined) {
       this.#reading = this.#read().finally(() => {
@@ -68,15 +76,15 @@ export class FeedMirror {
     const known = this.#last;
     if (known !== undefined) {
       if (this.#items.size > itemsMax) return false;
-      // Numbers only grow. Where the last one known went back, Redis lost what it held and began anew.
+      // Numbers only grow. Where the last known one went back, Redis lost its data and began anew.
       const score = await this.#store.redis.zscore(this.#keys.order, known.id);
       if (score === null || Number(score) < known.seq) return false;
     }
-    for (let from = known?.seq ?? this.floor, round = 0; round < itemsMax / portion; round += 1) {
-      const changed = await readChanges(this.#store.redis, this.#keys, { seq: from, most: portion });
+    for (let from = known?.seq ?? this.floor, round = 0; round < itemsMax / batch; round += 1) {
+      const changed = await readChanges(this.#store.redis, this.#keys, { seq: from, most: batch });
       for (const item of changed) this.#take(item);
       const last = changed.at(-1);
-      if (last === undefined || changed.length < portion) break;
+      if (last === undefined || changed.length < batch) break;
       from = last.seq;
     }
     return true;
@@ -90,7 +98,7 @@ export class FeedMirror {
   }
 }
 
-/** The next changes after a number, in order: of a feed's items and their order, at most so many. */
+/** Reads the next changes after a number, in order; at most `most`. */
 export async function readChanges(
   redis: Store["redis"],
   keys: { readonly items: string; readonly order: string },
@@ -101,4 +109,38 @@ export async function readChanges(
   if (ids.length === 0) return [];
   const texts = await redis.hmget(keys.items, ...ids);
   return texts.map((text, index) => toSeenItem(ids[index] ?? "", Number(changed[index * 2 + 1]), text ?? ""));
+}
+
+/**
+ * An item and its place in the order of discovery. `firstSeq` never changes; `seq` grows with each
+ * change.
+ */
+export interface SeenItem extends ItemFacts {
+  readonly firstSeq: number;
+  readonly seq: number;
+  /** When a walk discovered it, by Redis; undefined where Redis had dropped its facts meanwhile. */
+  readonly seenAtMs: number | undefined;
+}
+
+/**
+ * Reads an item as Redis holds it: `FIRST_SEQ FINGERPRINT@SEEN_AT JSON`. A dropped one has number
+ * 0.
+ */
+function toSeenItem(id: string, seq: number, text: string): SeenItem {
+  const [first = "0", stamp = ""] = text.split(" ", 2);
+  const [fingerprint = "", seenAt = ""] = stamp.split("@", 2);
+  const facts = JSON.parse(text.slice(first.length + stamp.length + 2) || "{}");
+  return {
+    syncJobId: undefined,
+    startedAtMs: undefined,
+    finished: undefined,
+    succeeded: undefined,
+    label: undefined,
+    ...facts,
+    id,
+    fingerprint,
+    seq,
+    firstSeq: Number(first),
+    seenAtMs: seenAt === "" ? undefined : Number(seenAt),
+  };
 }

@@ -1,25 +1,29 @@
-// Which items of a list were ever seen: all of them, in about 25 bytes each. Called by feed-book.ts only.
+// Which items of a list were ever seen, in about 25 bytes each. Called by feed-store.ts only.
 //
-// An item is eight bytes of a hash of its id, kept in one of 4,096 small hashes, which Redis packs tightly. There are two
-// generations: what is seen goes into the present one, also from the one before, which is dropped whole a week later. So an item that
-// is gone from the list is forgotten after one to two weeks, and nothing needs to know which one it was. In the first
-// generation, facts that are still kept count, too: they are all that a version before the buckets has written, and writes while both run.
+// Each item is eight bytes of its id's hash, in one of 4,096 small hashes that Redis packs tightly.
+// Items seen go into the present generation, also those known from the one before, which is dropped
+// after a week. So Redis forgets an item one to two weeks after it left the list. In generation 0,
+// items with facts count as seen, too.
 import { hash } from "node:crypto";
-import type { ItemFacts } from "../tasks/feed.ts";
+import type { ItemFacts } from "../model/feed.ts";
 import { createScript, type Store } from "./redis.ts";
 
-/** `new`: never seen before. `again`: seen for the first time after the number that was asked about. `known`: before it. */
+/**
+ * `new`: never seen before. `again`: first seen after the number asked about. `known`: before it.
+ */
 export type Novelty = "new" | "again" | "known";
 
 const buckets = 4_096;
-/** Items of one call; a page that holds more is taken in in portions. */
-const portionMax = 1_000;
+/** Items of one call; larger pages are cut into batches. */
+const batchMax = 1_000;
 const words: Readonly<Record<string, Novelty>> = { n: "new", a: "again", k: "known" };
 
 /**
- * KEYS: status, items, order, then for each bucket the present and the previous one. ARGV: how many facts are kept, since which
- * number, 1 when the first item must be known, how long all is kept, the generation, then for each item its bucket here, digest, id, fingerprint, facts.
- * Answers a letter for each item, or nothing when the first was not known.
+ * Takes items in.
+ * KEYS: status, items, order, then for each bucket the present and the previous one.
+ * ARGV: facts to keep, sequence number asked about, 1 when the first item must be known, retention,
+ * generation; then for each item its bucket here, digest, id, fingerprint, facts.
+ * Answers a letter for each item; nothing when the first item had to be known and was not.
  */
 const takeInScript = createScript(`
 local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -68,16 +72,16 @@ end
 for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
 return table.concat(letters)`);
 
-/** Where one list's items are kept. `keys`: status, items, order. */
+/** The keys of one list's items. `keys`: status, items, order. */
 export interface KnownPlace {
   readonly keys: readonly string[];
-  /** The present generation's number. */
+  /** The present generation. */
   readonly generation: number;
   /** The key of a bucket. */
   readonly bucket: (generation: number, bucket: number) => string;
 }
 
-/** How a page is taken in. `mustKnowFirst`: not at all when its first item is not known. */
+/** How to take a page in. `mustKnowFirst`: only if its first item is known. */
 export interface TakeIn {
   readonly sinceSeq: number;
   readonly mustKnowFirst: boolean;
@@ -85,7 +89,7 @@ export interface TakeIn {
   readonly keepForMs: number;
 }
 
-/** Takes a page in; answers what was known of each item, or undefined when nothing was taken in. */
+/** Takes a page in; answers whether each item was known. undefined: it took nothing in. */
 export async function takeInItems(
   store: Store,
   place: KnownPlace,
@@ -94,11 +98,11 @@ export async function takeInItems(
 ): Promise<Novelty[] | undefined> {
   if (items.length === 0) return how.mustKnowFirst ? undefined : [];
   const novelties: Novelty[] = [];
-  for (let from = 0; from < items.length; from += portionMax) {
-    const portion = toArguments(items.slice(from, from + portionMax), place);
+  for (let from = 0; from < items.length; from += batchMax) {
+    const batch = toArguments(items.slice(from, from + batchMax), place);
     const anchored = how.mustKnowFirst && from === 0 ? 1 : 0;
-    const args = [how.factsMax, how.sinceSeq, anchored, how.keepForMs, place.generation, ...portion.args];
-    const letters = await takeInScript(store, [...place.keys, ...portion.keys], args);
+    const args = [how.factsMax, how.sinceSeq, anchored, how.keepForMs, place.generation, ...batch.args];
+    const letters = await takeInScript(store, [...place.keys, ...batch.keys], args);
     if (typeof letters !== "string") return undefined;
     for (const letter of letters) novelties.push(words[letter] ?? "known");
   }

@@ -1,12 +1,13 @@
-// When each policy last succeeded: for metrics, which must say it after a restart and on every replica. Noted in the step that
-// writes an outcome (history.ts); decides nothing. One small key a policy, which goes by itself after 400 days.
+// When each policy last succeeded, for metrics, which must be right after a restart and on every
+// replica. history.ts writes it in the step that records an outcome. One small key a policy, which
+// expires after 400 days.
 import type { Store } from "./redis.ts";
 
-/** How long the last success of a policy is known, in milliseconds. */
+/** How long Redis keeps the last success of a policy, in milliseconds. */
 export const successKeptMs = 400 * 86_400_000;
-const portionMax = 500;
+const batchMax = 500;
 
-/** Lua: notes a success at an instant. An older one never takes the place of a newer one. */
+/** Lua: notes a success, unless a later one is known. */
 export const noteSuccessLua = `
 local function noteSuccess(success, at, retention)
   if at > tonumber(redis.call('GET', success) or '0') then redis.call('SET', success, at, 'PX', retention) end
@@ -20,13 +21,15 @@ export class LastSuccesses {
     this.#store = store;
   }
 
-  /** When each of these policies last succeeded, as far as any did. */
+  /**
+   * Returns when each of these policies last succeeded; policies without a success are left out.
+   */
   async of(policies: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const found = new Map<string, number>();
-    for (let start = 0; start < policies.length; start += portionMax) {
-      const portion = policies.slice(start, start + portionMax);
-      const answers = await this.#store.redis.mget(portion.map((policy) => lastSuccessKey(this.#store, policy)));
-      for (const [index, policy] of portion.entries()) {
+    for (let start = 0; start < policies.length; start += batchMax) {
+      const batch = policies.slice(start, start + batchMax);
+      const answers = await this.#store.redis.mget(batch.map((policy) => lastSuccessKey(this.#store, policy)));
+      for (const [index, policy] of batch.entries()) {
         const atMs = Number(answers[index] ?? Number.NaN);
         if (Number.isFinite(atMs)) found.set(policy, atMs);
       }
@@ -35,7 +38,7 @@ export class LastSuccesses {
   }
 }
 
-/** Where the last success of a policy stands. */
+/** Key of a policy's last success. */
 export function lastSuccessKey({ key }: Pick<Store, "key">, policy: string): string {
   return key("last-success", policy);
 }

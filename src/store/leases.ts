@@ -1,9 +1,13 @@
-// Leases: who works on a sync job right now. Called by work/ before a start; a lease ends with the outcome of its holder (history.ts), is
-// taken over from one that nobody works on any more (work/take-lease.ts), and ends by itself when nobody brings that about.
+// Leases: which task works on a sync job now. A worker takes one before a start. It ends with the
+// outcome of its holder (history.ts); another task takes it over from a holder without a worker
+// (tasks/step.ts); otherwise it expires.
 import { createScript, type Store } from "./redis.ts";
 import { entryKey } from "./start-entry.ts";
 
-/** Lua: takes or prolongs a lease; who holds it. Part of the steps that claim a start, and that permit a plain one (journal-scripts.ts). */
+/**
+ * Lua: takes or prolongs a lease and answers its holder. Part of the steps that claim a start and
+ * of the fast path (journal-scripts.ts).
+ */
 export const acquireLua = `
 local function acquire(lease, task, durationMs)
   local holder = redis.call('GET', lease)
@@ -12,20 +16,30 @@ local function acquire(lease, task, durationMs)
   return task
 end`;
 
-/** Lua: gives a lease back, if this holder has it. Part of the step that writes an outcome, too (history.ts). */
+/**
+ * Lua: releases a lease, if this task holds it. Part of the step that writes an outcome
+ * (history.ts).
+ */
 export const releaseLua = `
 local function release(lease, task)
   if redis.call('GET', lease) == task then redis.call('DEL', lease) end
 end`;
 
-// KEYS: lease, journal entry. ARGV: task, owner, duration. Answers the holder; nothing when the claim is somebody else's by now.
+// Takes or prolongs a lease for a claimed start.
+// KEYS: lease, journal entry.
+// ARGV: task, owner, duration.
+// Answers the holder; nothing when another owner has the claim.
 const acquireScript = createScript(`${acquireLua}
 local entry = redis.call('HMGET', KEYS[2], 'state', 'owner')
 if entry[1] ~= 'claimed' or entry[2] ~= ARGV[2] then return false end
 return acquire(KEYS[1], ARGV[1], ARGV[3])`);
 
-// KEYS: lease, journal entry, entry of its holder. ARGV: task, owner, duration, holder, '1' when the holder is over. Answers as above. Its entry
-// loses its owner: whatever still works on the holder may send nothing any more. Without an entry, or with a newer one, nobody knows what it sent.
+// Takes a lease over from a holder that has sent nothing or is over. The holder's entry loses its
+// owner, so that a worker still on it may send nothing.
+// KEYS: lease, journal entry, entry of the holder.
+// ARGV: task, owner, duration, holder, '1' when the holder is over.
+// Answers as above. Without the holder's entry, or with a newer one, its requests are unknown: the
+// lease stays.
 const takeOverScript = createScript(`${acquireLua}
 local entry = redis.call('HMGET', KEYS[2], 'state', 'owner')
 if entry[1] ~= 'claimed' or entry[2] ~= ARGV[2] then return false end
@@ -40,7 +54,7 @@ return acquire(KEYS[1], ARGV[1], ARGV[3])`);
 const releaseScript = createScript(`${releaseLua}
 release(KEYS[1], ARGV[1])`);
 
-/** What a lease is on: one sync job of one repository at one service. */
+/** The subject of a lease: one sync job of one repository at one service. */
 export interface LeaseSubject {
   readonly service: string;
   readonly repository: string | null;
@@ -56,8 +70,9 @@ export class Leases {
   }
 
   /**
-   * Takes or prolongs the lease for a task that this owner has claimed. Answers which task holds it: this one when it worked. undefined
-   * when the claim is not this owner's any more: the start has gone on without it, perhaps to its end, and must hold nothing after that.
+   * Takes or prolongs the lease for a task that this owner has claimed. Answers the holder's task
+   * id; undefined when the owner lost the claim: the start went on elsewhere and must take no lease
+   * here.
    */
   async acquire(
     task: LeaseSubject & { readonly id: string },
@@ -70,8 +85,9 @@ export class Leases {
   }
 
   /**
-   * As `acquire`, but takes the lease from this holder too, which the queue will not work on any more: if that has sent nothing, or is over.
-   * In the same step it loses its claim, so that it may send nothing after that. Anybody else's lease stays.
+   * As `acquire`, but takes the lease over from this holder, whose worker is gone, if it has sent
+   * nothing or is over. The holder loses its claim in the same step, so it may send nothing
+   * afterwards. Leases of other holders stay.
    */
   async takeOver(
     task: LeaseSubject & { readonly id: string },
@@ -84,18 +100,18 @@ export class Leases {
     return typeof holder === "string" ? holder : undefined;
   }
 
-  /** Who holds the lease: a task's id; undefined when it is free. */
+  /** Returns the task that holds the lease; undefined when it is free. */
   async holder(subject: LeaseSubject): Promise<string | undefined> {
     return (await this.#store.redis.get(leaseKey(this.#store, subject))) ?? undefined;
   }
 
-  /** Gives the lease back, if this holder has it. */
+  /** Releases the lease, if this task holds it. */
   async release(subject: LeaseSubject, holder: string): Promise<void> {
     await releaseScript(this.#store, [leaseKey(this.#store, subject)], [holder]);
   }
 }
 
-/** Where the lease on a sync job stands. */
+/** Key of the lease on a sync job. */
 export function leaseKey({ key }: Pick<Store, "key">, { service, repository, target }: LeaseSubject): string {
   return key("lease", service, repository ?? "", target);
 }

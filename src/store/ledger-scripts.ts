@@ -1,9 +1,14 @@
-// The atomic steps of the slot ledger, in Redis's own language. Called by slot-ledger.ts and chain-book.ts only, which know what they are for.
-// Redis runs each script as one command: what it does is done whole or not at all, and nobody sees half of it.
-import { createScript } from "./redis.ts";
-import { noteSlotLua } from "./telling-scripts.ts";
+// The atomic steps of the slot ledger, in Lua. Called by slot-ledger.ts and chain-store.ts only.
+// Redis runs each script as one command: all of it or nothing, and no client sees half of it.
 
-/** Writes one record, unless the slot has one. Drops what is too old, and what is one too many; kept-since goes on, never back. */
+import { noteSlotLua } from "./notify-scripts.ts";
+import { createScript } from "./redis.ts";
+import { noteMissedLua, noteTroublesLua } from "./troubles.ts";
+
+/**
+ * Lua: writes one record, unless the slot has one; drops old and surplus records. kept-since only
+ * moves forward.
+ */
 export const recordLua = `
 local function write(slots, index, slot, record)
   redis.call('HSETNX', slots, slot, record)
@@ -30,13 +35,17 @@ local function tally(key, record, waiting)
 end`;
 
 /**
- * Records steps. Each on its own: its mark is where it was expected, or nothing of it is written.
- * KEYS: marks, outbox, kept-since, waiting, events to be told, then for each step slots, slot-index and, when it has followers, the tally of each slot.
- * ARGV: the most records a policy keeps and for how long (ms); then for each step policy, expected mark, new mark, tasks (JSON), the
- * numbers of records and of followers, whether missed slots are told, so many pairs of slot and record (JSON), so many pairs of policy and waiting slot (JSON).
- * Answers for each step 'ok', the other mark, or '' for none. A follower's slot waits from its own mark on, which goes along.
+ * Records steps, each on its own: only if the policy's watermark is where the step expects it.
+ * KEYS: 1 watermarks, 2 outbox, 3 kept-since, 4 waiting, 5 event stream, 6 troubles; then for each
+ * step slots, slot-index and, when it has followers, the join counter of each slot.
+ * ARGV: most records of a policy, their retention (ms); then for each step policy, expected
+ * watermark, new watermark, tasks (JSON), number of records, number of followers, '1' to publish
+ * missed slots, pairs of slot and record (JSON), pairs of follower and waiting slot (JSON).
+ * Answers for each step 'ok', the watermark that stands, '' for none, or 'fault' and Redis's
+ * refusal; the other steps are recorded all the same. A follower's slot waits only from its own
+ * watermark on, which moves along.
  */
-export const recordScript = createScript(`${recordLua} ${noteSlotLua}
+export const recordScript = createScript(`${recordLua} ${noteSlotLua} ${noteTroublesLua} ${noteMissedLua}
 local function follow(policy, expected, new, first, count, name, value, waits)
   local begun = redis.call('HGET', KEYS[1], name)
   if not begun then
@@ -44,7 +53,7 @@ local function follow(policy, expected, new, first, count, name, value, waits)
     redis.call('HSET', KEYS[3], name, new)
     return
   end
-  -- Slots before were planned by a replica that did not know the follower yet.
+  -- A replica that did not know the follower yet planned the slots before.
   if tonumber(begun) < tonumber(expected) then redis.call('HSET', KEYS[3], name, expected) end
   local isDirect = cjson.decode(value).after == policy
   for i = 0, count - 1 do
@@ -57,7 +66,7 @@ local function follow(policy, expected, new, first, count, name, value, waits)
   if tonumber(new) > tonumber(begun) then redis.call('HSET', KEYS[1], name, new) end
 end
 local answers = {}
-local at, key = 3, 6
+local at, key = 3, 7
 while at <= #ARGV do
   local slots, index = KEYS[key], KEYS[key + 1]
   local policy, expected, new, tasks = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
@@ -65,22 +74,31 @@ while at <= #ARGV do
   local first = at + 7
   local last = first + 2 * count
   local mark = redis.call('HGET', KEYS[1], policy)
-  if mark ~= expected then
-    answers[#answers + 1] = mark or ''
-  else
-    redis.call('HSET', KEYS[1], policy, new)
+  local function step()
     for i = first, last - 1, 2 do
       write(slots, index, ARGV[i], ARGV[i + 1])
-      if ARGV[at + 6] == '1' then tell(KEYS[5], policy, ARGV[i], ARGV[i + 1]) end
+      noteMissed(KEYS[6], new, policy, ARGV[i + 1])
     end
-    if tasks ~= '[]' then redis.call('HSET', KEYS[2], policy .. '/' .. new, tasks) end
     local waits = {}
     for i = last, last + 2 * followers - 1, 2 do follow(policy, expected, new, first, count, ARGV[i], ARGV[i + 1], waits) end
     for i = 0, count - 1 do
       if waits[i] then tally(KEYS[key + 2 + i], ARGV[first + 2 * i + 1], waits[i]) end
     end
     trim(slots, index, KEYS[3], policy, ARGV[1], tonumber(new) - tonumber(ARGV[2]))
-    answers[#answers + 1] = 'ok'
+    -- The watermark last: a step that fails before this line is repeated, and no slot is jumped
+    -- over.
+    if tasks ~= '[]' then redis.call('HSET', KEYS[2], policy .. '/' .. new, tasks) end
+    redis.call('HSET', KEYS[1], policy, new)
+  end
+  if mark ~= expected then
+    answers[#answers + 1] = mark or ''
+  else
+    local isDone, why = pcall(step)
+    answers[#answers + 1] = isDone and 'ok' or 'fault ' .. (type(why) == 'table' and why.err or tostring(why))
+    -- The notifier reports a broken stream. No slot waits for it.
+    if isDone and ARGV[at + 6] == '1' then
+      for i = first, last - 1, 2 do pcall(tell, KEYS[5], policy, ARGV[i], ARGV[i + 1]) end
+    end
   end
   at = last + 2 * followers
   key = key + 2 + (followers > 0 and count or 0)
@@ -88,11 +106,14 @@ end
 return answers`);
 
 /**
- * A new policy begins now; one with another schedule than is known begins now at the earliest; the others keep their marks.
- * KEYS: marks, schedules, kept-since, then slots and slot-index of each policy. ARGV: now, then pairs of policy and schedule. Answers the marks.
- * Where a mark begins anew, or its schedule does, slots up to there have no records: kept-since says so. Old records stay again.
+ * Reads watermarks. A new policy begins now; so does one whose schedule changed, unless its
+ * watermark is later. kept-since then says that earlier slots have no records. Records become
+ * permanent again.
+ * KEYS: watermarks, schedules, kept-since, then slots and slot-index of each policy.
+ * ARGV: now, then pairs of policy and schedule.
+ * Answers the watermarks.
  */
-export const marksScript = createScript(`
+export const watermarksScript = createScript(`
 local marks = {}
 for i = 2, #ARGV, 2 do
   local policy, schedule = ARGV[i], ARGV[i + 1]
@@ -117,9 +138,10 @@ end
 return marks`);
 
 /**
- * Forgets policies: their records in a while, their marks once they are old. KEYS: marks, schedules, kept-since, then slots and
- * slot-index of each policy. ARGV: how long records stay (ms), the mark up to which it is old, then the policies.
- * A mark stays as long as the records do, so that a policy that comes back goes on where it was.
+ * Forgets policies: their records expire, and their watermarks go when they are old. A watermark
+ * stays as long as the records, so that a policy that comes back resumes.
+ * KEYS: watermarks, schedules, kept-since, then slots and slot-index of each policy.
+ * ARGV: retention of records (ms), the watermark up to which it is old, then the policies.
  */
 export const forgetScript = createScript(`
 for i = 3, #ARGV do
@@ -135,12 +157,21 @@ for i = 3, #ARGV do
 end
 return 'ok'`);
 
-/** Lets records stay for good that another replica, which does not know their policies, may have let end. KEYS: slots and indexes. */
+/**
+ * Makes records permanent again: a replica that does not know their policies may have let them
+ * expire.
+ * KEYS: slots and indexes.
+ */
 export const keepScript = createScript(`
 for i = 1, #KEYS do redis.call('PERSIST', KEYS[i]) end
 return 'ok'`);
 
-/** Turns a slot that a pause had skipped into a started one. KEYS: slots, outbox. ARGV: slot, record, outbox field, tasks. Answers 1 when done. */
+/**
+ * Starts a slot that a pause had skipped.
+ * KEYS: slots, outbox.
+ * ARGV: slot, record, outbox field, tasks.
+ * Answers 1 when done.
+ */
 export const startSkippedScript = createScript(`
 local text = redis.call('HGET', KEYS[1], ARGV[1])
 if not text then return 0 end

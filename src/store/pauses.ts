@@ -1,18 +1,22 @@
-// The pauses in Redis: set and ended by the command line, read by schedulers once a beat, in one command.
-// An ended pause stays for a while: a slot inside it may be planned later, when no scheduler was running.
-import { type Pause, type PauseSubject, parsePause, subjectKey } from "../tasks/pause.ts";
+// The pauses in Redis. The command line sets and ends them; the scheduler reads them once a tick,
+// in one command. Redis keeps an ended pause for a while: the scheduler may plan a slot inside it
+// later.
+import { type Pause, type PauseSubject, parsePause, subjectKey } from "../model/pause.ts";
 import { createScript, type Store } from "./redis.ts";
 
-/** How many pauses may be in force at once. */
+/** The most pauses in force at once. */
 export const pausesMax = 1_000;
-/** How many ended pauses are kept, and for how long: the longest catch-up window. About 250 bytes each. */
+/** Ended pauses kept, about 250 bytes each, and for how long: the longest catch-up window. */
 const endedMax = 200;
 const endedRetentionMs = 31 * 86_400_000;
 
 const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
 
-// ARGV: subject, what to do ('set' or 'end'), pause as JSON without its instants, until ('' for open), actor, limits.
-// Ends what is in force for the subject, drops what is too old, and adds the new one. Answers the ended ones, or the new one.
+// Ends the pause in force of a scope, drops old ones and adds the new one.
+// KEYS: pauses.
+// ARGV: scope and name, 'set' or 'end', pause (JSON without its instants), until ('' for open),
+// actor, limits.
+// Answers the ended pauses, or the new one.
 const changeScript = createScript(`${now}
 local entries = redis.call('HGETALL', KEYS[1])
 local inForce, ended, out = 0, {}, {}
@@ -50,13 +54,16 @@ export class Pauses {
     this.#store = store;
   }
 
-  /** Every pause in force, and those that ended in the last 31 days (the newest 200). */
+  /** Returns the pauses in force, and the newest 200 that ended in the last 31 days. */
   async all(): Promise<Pause[]> {
     const texts = await this.#store.redis.hvals(this.#store.key("pauses"));
     return texts.map((text) => parsePause(JSON.parse(text)));
   }
 
-  /** Sets a pause from now on. One that is in force for the same subject ends, so that the new note and end hold. undefined: `pausesMax` are in force. */
+  /**
+   * Sets a pause from now on; it replaces one in force of the same scope and name. undefined: there
+   * are `pausesMax` already.
+   */
   async set(pause: Pick<Pause, "scope" | "name" | "note" | "actor" | "untilMs">): Promise<Pause | undefined> {
     const { untilMs, ...rest } = pause;
     const text = JSON.stringify({ v: 1, ...rest, endedBy: null });
@@ -69,7 +76,7 @@ export class Pauses {
     }
   }
 
-  /** Ends what is in force for a subject now. Answers what was ended: none when it was not paused. */
+  /** Ends the pause in force now. Answers the ended ones: none when there was no pause. */
   end(subject: PauseSubject, actor: string): Promise<Pause[]> {
     return this.#change({ what: "end", subject, actor, text: "", untilMs: null });
   }

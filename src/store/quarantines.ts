@@ -1,11 +1,13 @@
-// Quarantines in Redis: how many slots of a policy failed in a row, and until when its slots are skipped because of it.
-// Counted by workers at the end of each task (outcome/quarantine-watch.ts), read by schedulers as pauses, ended by a success, by
-// time or by hand. One entry a policy that has failed; a policy that is well has none.
+// Quarantines in Redis: how many slots of a policy failed in a row, and until when its slots are
+// skipped for it. Workers count at the end of each task (tasks/quarantine-watch.ts); the scheduler
+// reads quarantines as pauses. Only policies that have failed have an entry.
 //
-//   well ──a slot fails──▶ counting ──N in a row──▶ quarantined ──time is up──▶ on trial (one more failure quarantines again)
+//   well ──a slot fails──▶ counting ──N in a row──▶ quarantined ──time is up──▶ on trial
 //    ▲───── a success, or by hand ───────┴──────────────────┴───────────────────────┘
+//
+// On trial, one more failure quarantines the policy again.
 import * as z from "zod";
-import type { Pause } from "../tasks/pause.ts";
+import type { Pause } from "../model/pause.ts";
 import { createScript, type Store } from "./redis.ts";
 
 /** When a policy is quarantined, and for how long. */
@@ -15,12 +17,12 @@ export interface QuarantineRule {
   readonly forMs: number;
 }
 
-/** What one task's ending means for its policy. */
+/** The ending of one task, for the count of its policy. */
 export interface CountedEnding {
   readonly policy: string;
   readonly slotMs: number;
   readonly isGood: boolean;
-  /** What is noted of a failure; stands in the record of each skipped slot. At most 150 characters count. */
+  /** The reason, for the record of each skipped slot; cut to 150 characters. */
   readonly note: string;
 }
 
@@ -35,9 +37,11 @@ const entrySchema = z.object({
 
 const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
 
-// ARGV: policy, slot, 1 for a good ending, after, for, note. Answers 'quarantined', 'released' or ''.
-// A slot counts once however many of its tasks failed, and not when one of them went well. What went well before the first failure of the row
-// ends nothing, however late it is told.
+// Counts an ending. A slot counts once, however many of its tasks failed, and not at all when one
+// of them succeeded. A success older than the first failure of the row ends nothing.
+// KEYS: quarantines.
+// ARGV: policy, slot, 1 for a good ending, after, for, note.
+// Answers 'quarantined', 'released' or ''.
 const countScript = createScript(`${now}
 local text = redis.call('HGET', KEYS[1], ARGV[1])
 local slot = tonumber(ARGV[2])
@@ -72,7 +76,10 @@ end
 redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(entry))
 return word`);
 
-// ARGV: policy, actor. Answers the entry that was ended, or nothing.
+// Ends a quarantine by hand.
+// KEYS: quarantines.
+// ARGV: policy, actor.
+// Answers the ended entry, or nothing.
 const releaseScript = createScript(`${now}
 local text = redis.call('HGET', KEYS[1], ARGV[1])
 if not text then return false end
@@ -95,7 +102,7 @@ export class Quarantines {
     this.#store = store;
   }
 
-  /** Counts an ending. Counting it twice changes nothing. Answers what it led to, to one caller only. */
+  /** Counts an ending. Idempotent: only one caller gets the change that it caused. */
   async count(ending: CountedEnding, rule: QuarantineRule): Promise<"quarantined" | "released" | "nothing"> {
     const { policy, slotMs, isGood, note } = ending;
     const args = [policy, slotMs, isGood ? 1 : 0, rule.after, rule.forMs, note.slice(0, 150)];
@@ -103,13 +110,16 @@ export class Quarantines {
     return word === "quarantined" || word === "released" ? word : "nothing";
   }
 
-  /** The last quarantine of each policy that had one, in force or over, as the pause that it is for the schedule. */
+  /** Returns the last quarantine of each policy, in force or over, as a pause. */
   async all(): Promise<Pause[]> {
     const entries = Object.entries(await this.#store.redis.hgetall(this.#key()));
     return entries.flatMap(([policy, text]) => toPause(policy, text) ?? []);
   }
 
-  /** Ends a policy's quarantine by hand, and forgets its failures. Answers what was ended; undefined when nothing was in force. */
+  /**
+   * Ends a policy's quarantine by hand and forgets its failures. Answers the ended one; undefined
+   * when none was in force.
+   */
   async release(policy: string, actor: string): Promise<Pause | undefined> {
     const text = await releaseScript(this.#store, [this.#key()], [policy, actor]);
     return typeof text === "string" ? toPause(policy, text) : undefined;

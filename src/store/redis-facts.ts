@@ -1,32 +1,42 @@
-// What a Redis says of itself, and whether Syncline may trust it. Asked by app/redis-guard.ts at the start and once a minute.
-// One script, so that in a cluster the node answers that has our keys. Needs INFO only: CONFIG is often forbidden.
+// What Redis reports of itself, and whether Syncline may trust it. app/redis-guard.ts asks at the
+// start and once a minute. One script, so that in a cluster the node with our keys answers. It
+// needs INFO only: CONFIG is often forbidden.
 import { systemClock } from "../core/clock.ts";
 import { createScript, type Store } from "./redis.ts";
 
-/** What Redis says. undefined: it does not say. */
+/** The facts of a Redis; undefined: it does not report this one. */
 export interface RedisFacts {
   /** E.g. `7.0.15`. */
   readonly version: string | undefined;
-  /** What it does when memory is full; only `noeviction` keeps what we write. */
+  /** Its policy when memory is full; only `noeviction` keeps our data. */
   readonly evictionPolicy: string | undefined;
-  /** Whether every write goes to a file. */
+  /** Whether it appends every write to a file. */
   readonly appendOnly: boolean | undefined;
   readonly role: "master" | "replica";
-  /** How many replicas are in step with it. */
+  /** Replicas in step with it. */
   readonly replicas: number;
-  /** Whether it has replicas and would take writes without them: one that is cut off, while another one is made the master, does not notice. */
+  /**
+   * Whether it has replicas and takes writes without them. Cut off while another node becomes the
+   * master, it would not notice.
+   */
   readonly writesAlone: boolean;
-  /** How far this machine's clock is ahead of that of Redis; negative: behind. Right to half of what asking took. */
+  /**
+   * How far this machine's clock is ahead of Redis's; negative: behind. Exact to half of the round
+   * trip.
+   */
   readonly clockAheadMs: number;
 }
 
-/** What follows. `problems`: nothing may be started. `warnings`: it works, but not as well as it should. */
+/**
+ * The judgement. `problems`: Syncline starts nothing. `warnings`: it works, with less safety or
+ * speed.
+ */
 export interface RedisJudgement {
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
 }
 
-/** One thing that is not as it should be, and what to do about it. */
+/** One fault of a Redis, with its cure. */
 export interface RedisFinding {
   readonly level: "problem" | "warning";
   readonly about: "eviction" | "version" | "role" | "persistence" | "replication";
@@ -44,7 +54,7 @@ for _, section in ipairs({ 'server', 'memory', 'persistence', 'replication' }) d
 end
 return texts`);
 
-/** Asks Redis. */
+/** Reads the facts of a Redis. */
 export async function readRedisFacts(store: Store): Promise<RedisFacts> {
   const beforeMs = systemClock.nowMs();
   const answer = await factsScript(store, [store.key("clock")], []);
@@ -64,7 +74,7 @@ export function parseInfo(text: string): Omit<RedisFacts, "clockAheadMs"> {
   }
   const appendOnly = fields.get("aof_enabled");
   const inStep = [...fields].filter(([name, value]) => /^slave\d+$/.test(name) && value.includes("state=online"));
-  // INFO names the good replicas only where there have to be some.
+  // INFO names the good replicas only with min-replicas-to-write.
   const stopsAlone = fields.has("min_slaves_good_slaves") || fields.get("redis_mode") === "cluster";
   return {
     version: fields.get("redis_version"),
@@ -76,20 +86,20 @@ export function parseInfo(text: string): Omit<RedisFacts, "clockAheadMs"> {
   };
 }
 
-/** Judges the facts. A clock that is off by more than a second is a warning of its own and not in here. */
+/** Judges the facts, except the clock: the guard warns of that by itself. */
 export function judgeRedis(facts: RedisFacts): RedisJudgement {
   const findings = findRedisFaults(facts);
-  const tell = (level: RedisFinding["level"]) =>
+  const textsOf = (level: RedisFinding["level"]) =>
     findings.filter((finding) => finding.level === level).map(({ what, cure }) => `${what}; ${cure}`);
-  return { problems: tell("problem"), warnings: tell("warning") };
+  return { problems: textsOf("problem"), warnings: textsOf("warning") };
 }
 
-/** What is not as it should be, one by one. */
+/** Lists the faults. */
 export function findRedisFaults(facts: RedisFacts): readonly RedisFinding[] {
   const findings: RedisFinding[] = [];
   const { evictionPolicy, version, role, appendOnly } = facts;
   if (evictionPolicy === undefined) {
-    // Without INFO neither a restart nor replicas can be seen either, so a loss could go unnoticed.
+    // Without INFO the guard sees neither a restart nor replicas, so a loss could go unnoticed.
     const what = "maxmemory-policy is unknown: INFO is not allowed or does not show it";
     findings.push({ level: "problem", about: "eviction", what, cure: "allow +info to Syncline's user" });
   } else if (evictionPolicy !== "noeviction") {
@@ -112,7 +122,7 @@ export function findRedisFaults(facts: RedisFacts): readonly RedisFinding[] {
     findings.push({ level: "warning", about: "persistence", what, cure: "set appendonly yes" });
   }
   if (facts.writesAlone) {
-    const what = "a master that is cut off from its replicas goes on writing, beside the one that takes its place";
+    const what = "a master cut off from its replicas keeps taking writes after another one has replaced it";
     const cure = "set min-replicas-to-write 1";
     findings.push({ level: "warning", about: "replication", what, cure });
   }

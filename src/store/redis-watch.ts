@@ -1,24 +1,31 @@
-// Watches over Redis's memory: what this process remembers of it, held against what Redis has. Beaten once a second by
-// app/redis-guard.ts, asked by the start journal before each request. Decides nothing about tasks.
-import { systemClock } from "../core/clock.ts";
-import { Gathered } from "../core/gathered.ts";
-import { processName } from "./presence.ts";
-import type { Store } from "./redis.ts";
-import { beatScript, fenceScript, replicasScript } from "./watch-scripts.ts";
+// Watches Redis's memory: compares what this process remembers with what Redis has.
+// app/redis-guard.ts checks once a second; the start journal asks before each request. Decides
+// nothing about tasks.
 
-/** What a beat found. Instants are milliseconds UTC by Redis. */
-export interface Beat {
-  /** Redis is another process, or another machine, than at the last beat of anybody. */
+import { Batcher } from "../core/batcher.ts";
+import { systemClock } from "../core/clock.ts";
+import type { Store } from "./redis.ts";
+import { processName } from "./redis.ts";
+import { checkScript, fenceScript, replicasScript, replicatedLua } from "./watch-scripts.ts";
+
+/** The result of a check. Instants are milliseconds UTC by Redis. */
+export interface RedisCheck {
+  /** Redis is another process or machine than at the last check of any process. */
   readonly isAnother: boolean;
-  /** The same, than at the last beat of this process; false at its first. */
+  /** The same, compared with the last check of this process; false at its first one. */
   readonly isNewHere: boolean;
-  /** What was written in these intervals may be lost: tasks that could have started in them are not started. Most often none. */
+  /**
+   * Redis may have lost what was written in these intervals. Tasks that could have started in them
+   * are not started, unless the kind is `writes`.
+   */
   readonly losses: readonly Loss[];
 }
 
 /**
- * A gap in Redis's memory, with `lossWindowMs` on both sides; `fromMs` 0: everything before. `flushed`: it was emptied; `went-back`: it
- * forgot what this process remembers; `unwitnessed`: it was started anew, and some process that could say what it had known is gone.
+ * A gap in Redis's memory. `flushed`: Redis is empty. `went-back`: it forgot what this process
+ * remembers. `unwitnessed`: it was restarted, and a process that knew its memory is gone. These
+ * three have `lossWindowMs` on both sides; `fromMs` 0 means everything before. `writes`: it forgot
+ * other writes and surely no start, since no request went out without its intent on a replica.
  */
 interface Loss {
   readonly kind: string;
@@ -26,122 +33,181 @@ interface Loss {
   readonly untilMs: number;
 }
 
-/** What may be lost around a gap in Redis's memory, on both sides of it. Design §7: redisLossWindow. */
+/** Margin on both sides of a gap in Redis's memory. */
 const lossWindowMs = 5_000;
-/** How long a request waits for a replica to have its intent. */
+/** How long a request waits until a replica has its intent. */
 const replicaWithinMs = 1_000;
-/** How long nothing is asked after a replica did not answer. */
+/**
+ * How long nothing is asked after a replica did not answer. Longer than Sentinels need to point the
+ * other replicas to the one that they promoted.
+ */
 const replicaPauseMs = 2_000;
+/** How long the replicas that answered are enough: one that lags must not block all starts. */
+const fewerReplicasMs = 60_000;
+
+interface WatchOptions {
+  readonly notReplicated?: (replicas: { readonly wanted: number; readonly reached: number }) => void;
+  readonly roles?: readonly string[];
+}
 
 /** The watch of one process. */
 export class RedisWatch {
   readonly #store: Store;
-  readonly #notReplicated: () => void;
+  readonly #notReplicated: (replicas: { readonly wanted: number; readonly reached: number }) => void;
   readonly #process: string;
   #term = "";
   #stamp = 0;
   #intents = 0;
+  #begun = 0;
+  /** Whether a replica had every intent on which this process has relied since its last check. */
+  #isReplicated = false;
   #pausedUntilMs = 0;
-  /** A wait stands in the way of everything else on this connection: one at a time, for all who have written before it. */
-  readonly #replicaWaits = new Gathered<number>((intents) => this.#awaitReplica(Math.max(...intents)));
-  /** Whether starts are allowed at all: false until the first check, and while Redis is unsafe. Set by the guard. */
+  /**
+   * A WAIT blocks this connection for all other commands: so one at a time, for all who wrote
+   * before it.
+   */
+  readonly #replicaWaits = new Batcher<number>((intents) => this.#awaitReplicas(Math.max(...intents)));
+  /** Replicas in step at the last WAIT, and how many are enough for a while. */
+  #replicas = 0;
+  #fewer = { replicas: 0, untilMs: 0 };
+  /**
+   * Whether starts are allowed: false until the first check, and while Redis is unsafe. Set by the
+   * guard.
+   */
   isOpen = false;
-  /** Whether an intent must have reached a replica before its request goes out. Set by the guard. */
+  /** Whether an intent must reach the replicas before its request goes out. Set by the guard. */
   needsReplica = false;
 
-  /** `notReplicated` is told of each intent that no replica had in time; `roles`: what this process does, for presence.ts. */
-  constructor(
-    store: Store,
-    { notReplicated, roles = [] }: { readonly notReplicated?: () => void; readonly roles?: readonly string[] } = {},
-  ) {
+  /**
+   * `notReplicated` hears of each intent that too few replicas had in time. `roles`: of this
+   * process.
+   */
+  constructor(store: Store, { notReplicated, roles = [] }: WatchOptions = {}) {
     this.#store = store;
     this.#notReplicated = notReplicated ?? (() => {});
     this.#process = processName(roles);
   }
 
-  /** Looks whether Redis is the one it was, and moves the stamp. */
-  async beat(): Promise<Beat> {
+  /** Checks whether Redis is the one that it was, and moves the stamp. */
+  async check(): Promise<RedisCheck> {
     const { key } = this.#store;
-    const answer = await beatScript(
+    const answer = await checkScript(
       this.#store,
       [key("watch"), key("processes"), key("losses")],
-      [this.#process, this.#term, this.#stamp, this.#intents, lossWindowMs],
+      [this.#process, this.#term, this.#stamp, this.#intents, this.#begun, lossWindowMs, this.#isReplicated ? 1 : 0],
     );
-    const [term = "", stamp = "", intents = "", changed, ...found] = Array.isArray(answer) ? answer.map(String) : [];
+    const [term = "", stamp = "", intents = "", begun = "", changed, ...found] = Array.isArray(answer)
+      ? answer.map(String)
+      : [];
     const isNewHere = this.#term !== "" && this.#term !== term;
     this.#term = term;
     this.#stamp = Number(stamp);
-    this.#intents = Number(intents);
+    this.#begun = Number(begun);
+    // With replicas, the count may hold intents that no replica has. So each process remembers its
+    // own.
+    if (!this.needsReplica) this.#intents = Number(intents);
+    else if (isNewHere) this.#intents = Math.min(this.#intents, Number(intents));
+    this.#isReplicated = this.needsReplica;
+    if (isNewHere) [this.#replicas, this.#fewer] = [0, { replicas: 0, untilMs: 0 }];
     const losses: Loss[] = [];
     for (let at = 0; at + 2 < found.length; at += 3)
       losses.push({ fromMs: Number(found[at]), untilMs: Number(found[at + 1]), kind: found[at + 2] ?? "" });
     return { isAnother: changed === "changed", isNewHere, losses };
   }
 
-  /** Says that this process ends in order and has nothing under way: a later loss cannot be one of its starts. */
+  /**
+   * Notes that this process ends in order with nothing under way: a later loss cannot touch its
+   * starts.
+   */
   async leave(): Promise<void> {
     await this.#store.redis.zrem(this.#store.key("processes"), this.#process);
   }
 
-  /** The keys and the memory that the script needs which permits a request. */
+  /** The keys and the term for the scripts that permit a request. */
   fence(): { readonly keys: readonly string[]; readonly term: string } {
     const { key } = this.#store;
     return { keys: [key("watch"), key("losses")], term: this.#term };
   }
 
   /**
-   * Whether Redis may have forgotten a start that could have happened in this time: `loss`, it may; `hold`, nobody knows yet;
-   * undefined, it has not. Without it, what looks as if nothing had been sent may be told of a start that was.
+   * Checks whether Redis may have forgotten a start in this span: `loss`, it may; `hold`, unknown
+   * as yet; undefined, no. Without this check a start that did go out could be recorded as not
+   * sent.
    */
-  async shut(span: { readonly slotMs: number; readonly startByMs: number }): Promise<"hold" | "loss" | undefined> {
+  async checkFence(span: {
+    readonly slotMs: number;
+    readonly startByMs: number;
+  }): Promise<"hold" | "loss" | undefined> {
     if (!this.mayAsk()) return "hold";
     const { keys, term } = this.fence();
     const answer = await fenceScript(this.#store, keys, [term, span.slotMs, span.startByMs]);
     return answer === "hold" || answer === "loss" ? answer : undefined;
   }
 
-  /** Whether a request may be asked for now. */
+  /** Whether a request may ask for permission now. */
   mayAsk(): boolean {
     return this.isOpen && systemClock.monotonicMs() >= this.#pausedUntilMs;
   }
 
-  /** Notes for processes that come later that this Redis has replicas now. */
+  /** Notes for later processes that this Redis has replicas. */
   async noteReplicas(): Promise<void> {
     await replicasScript(this.#store, [this.#store.key("watch")], [1]);
   }
 
-  /** How long ago (ms, by Redis) any process noted that this Redis had replicas; undefined when none did since it was started. */
+  /**
+   * How long ago (ms, by Redis) a process noted that this Redis has replicas; undefined when none
+   * has since its start.
+   */
   async replicasNotedMsAgo(): Promise<number | undefined> {
     const answer = await replicasScript(this.#store, [this.#store.key("watch")], [0]);
     return typeof answer === "number" ? answer : undefined;
   }
 
-  /** Remembers how many intents there are. */
+  /** Remembers the count of intents, with the one on which a request relies now. */
   noteIntents(count: number): void {
     this.#intents = Math.max(this.#intents, count);
+    if (!this.needsReplica) this.#isReplicated = false;
   }
 
   /**
-   * Waits until a replica has what this process has written; `intents`: the count that its own intent came with. False: none has, or Redis
-   * has forgotten the intent; for two seconds nothing more is asked. Always true where none is needed.
+   * Waits until the replicas have this process's intent; `intents`: the count that came with it.
+   * True at once where none is needed. False: a replica does not have it, or Redis has forgotten
+   * it; then nothing is asked for two seconds. A replica that did not answer may just have become
+   * the master: for a minute after that, the others are enough.
    */
   async reachReplica(intents: number): Promise<boolean> {
     if (!this.needsReplica) return true;
     return (await this.#replicaWaits.add(intents)) === true;
   }
 
-  async #awaitReplica(intents: number): Promise<boolean> {
-    // Those who came while others waited in vain.
+  async #awaitReplicas(intents: number): Promise<boolean> {
+    // It was refused to an earlier caller in the meantime.
     if (!this.mayAsk()) return false;
-    const { redis, key } = this.#store;
-    // In one pipeline with a key of ours: in a cluster it goes to the node that has the intent. Behind a new connection may be another
-    // Redis, with replicas that have all of it and not the intent.
-    const answers = (await redis.pipeline().hget(key("watch"), "intents").wait(1, replicaWithinMs).exec()) ?? [];
-    for (const [error] of answers) if (error !== null) throw error;
-    const [kept = 0, reached = 0] = answers.map(([, answer]) => Number(answer));
-    if (kept >= intents && reached >= 1) return true;
+    const isPatched = systemClock.monotonicMs() < this.#fewer.untilMs;
+    let wanted = Math.max(1, isPatched ? this.#fewer.replicas : this.#replicas);
+    let { kept, inStep, reached } = await this.#wait(wanted);
+    if (!isPatched && reached >= wanted && inStep > reached) {
+      // New replicas are in step.
+      wanted = inStep;
+      ({ kept, inStep, reached } = await this.#wait(wanted));
+    }
+    this.#replicas = inStep;
+    if (kept >= intents && reached >= wanted) return true;
     this.#pausedUntilMs = systemClock.monotonicMs() + replicaPauseMs;
-    this.#notReplicated();
+    if (reached >= 1) this.#fewer = { replicas: reached, untilMs: this.#pausedUntilMs + fewerReplicasMs };
+    this.#notReplicated({ wanted, reached });
     return false;
+  }
+
+  async #wait(replicas: number): Promise<{ kept: number; inStep: number; reached: number }> {
+    const { redis, key } = this.#store;
+    // One pipeline with a key of ours reaches the cluster node that has the intent. A new
+    // connection may lead to another Redis, whose replicas have all of it and not the intent.
+    const waits = redis.pipeline().eval(replicatedLua, 1, key("watch")).wait(replicas, replicaWithinMs);
+    const answers = (await waits.exec()) ?? [];
+    for (const [error] of answers) if (error !== null) throw error;
+    const [counts, reached] = answers.map(([, answer]) => answer);
+    const [kept = 0, inStep = 0] = Array.isArray(counts) ? counts.map(Number) : [];
+    return { kept, inStep, reached: Number(reached) };
   }
 }

@@ -1,11 +1,22 @@
-// The connection to Redis for everything but the queue, and how Lua scripts run on it.
-// Every command has a deadline: a frozen Redis must not hang a scheduler or a worker.
-import { createHash } from "node:crypto";
+// The connection to Redis for all but the queue, and how Lua scripts run on it. Every command has a
+// deadline: a frozen Redis must not hang the scheduler or a worker.
+
+import { createHash, randomUUID } from "node:crypto";
 import type { Cluster, Redis } from "ioredis";
 import { showRedisAddress } from "../config/redis-address.ts";
-import { withDeadline } from "../core/clock.ts";
+import { type Clock, createDeadline, systemClock, withDeadline } from "../core/clock.ts";
 import { OutOfReachError } from "../core/errors.ts";
 import { createRedisClient, type RedisTarget } from "./connect.ts";
+
+const aliveForMs = 10_000;
+
+const processesMax = 10_000;
+
+/**
+ * How long a time of Redis is extrapolated. By either clock, so that a process that slept asks
+ * anew.
+ */
+const carryOnMs = 1_000;
 
 export type { RedisTarget };
 
@@ -24,27 +35,25 @@ const answerWithinMs = 10_000;
 
 /**
  * Connects to Redis and waits until it answers.
- * @throws OutOfReachError when it does not within 10 seconds; UsageError when the target is none.
+ * @throws OutOfReachError when it does not within 10 seconds; UsageError for a wrong target.
  */
 export async function openStore(target: RedisTarget, onError: (message: string) => void = () => {}): Promise<Store> {
   const redis = createRedisClient(target, "commands");
   let lastError = "";
   redis.on("error", (error: Error) => {
-    lastError = error.message;
+    // A server of another protocol hangs up after its answer. The answer says more.
+    if (!isOtherProtocol(lastError)) lastError = error.message;
     onError(error.message);
   });
   try {
-    await withDeadline(redis.ping(), answerWithinMs, () => new Error("no answer"));
+    // A Sentinel answers PING as well, and a cluster node may not have our keys.
+    const asked = redis.ping().then(() => redis.zcard([target.prefix, "processes"].join(":")));
+    await withDeadline(asked, answerWithinMs, () => new Error("no answer"));
   } catch (error) {
     redis.disconnect();
-    // The library talks of its options when it gives up; what the socket said helps more.
+    // ioredis gives up with advice about its options. The socket's error helps more.
     const reason = lastError || (error instanceof Error ? error.message : String(error));
-    const [code = ""] = /^(NOAUTH|WRONGPASS|NOPERM)\b/.exec(reason) ?? [];
-    throw new OutOfReachError(
-      code === ""
-        ? `Redis at ${showRedisAddress(target.url)} does not answer (${reason}). Is it running? Set REDIS_URL.`
-        : `Redis at ${showRedisAddress(target.url)} refuses this user or password (${code}). Check REDIS_PASSWORD_FILE, REDIS_PASSWORD and REDIS_URL; docs/redis.md says which rights a user needs.`,
-    );
+    throw new OutOfReachError(unusableMessage(showRedisAddress(target.url), reason));
   }
   return {
     redis,
@@ -53,14 +62,38 @@ export async function openStore(target: RedisTarget, onError: (message: string) 
   };
 }
 
-/** A Lua script that runs in one atomic step. Sent by its hash; the text follows once when Redis does not know it. */
+function unusableMessage(where: string, reason: string): string {
+  if (isOtherProtocol(reason))
+    return `${where} answers in another protocol than that of Redis. Is it the port of another server, or does only one side speak TLS (rediss://)? Set REDIS_URL.`;
+  if (/^(MOVED|CLUSTERDOWN)\b/.test(reason))
+    return `Redis at ${where} is a node of a cluster (${reason}). Set REDIS_URL to redis+cluster://host:port.`;
+  if (/^ERR unknown command/.test(reason))
+    return `${where} does not know a command of Redis: is it a Sentinel? Then set REDIS_URL to redis+sentinel://host:26379/master-name.`;
+  const [code] = /^(NOAUTH|WRONGPASS|NOPERM)\b/.exec(reason) ?? [];
+  if (code !== undefined)
+    return `Redis at ${where} refuses this user or password (${code}). Check REDIS_PASSWORD_FILE, REDIS_PASSWORD and REDIS_URL; docs/running.md says which rights a user needs.`;
+  if (/EPIPE|ECONNRESET/.test(reason))
+    return `What listens at ${where} hangs up (${reason}). Is it a Redis, and do both sides speak TLS (rediss://), or neither? Set REDIS_URL.`;
+  const tls = where.startsWith("rediss") ? ", and does it speak TLS" : "";
+  return `Redis at ${where} does not answer (${reason}). Is it running${tls}? Set REDIS_URL.`;
+}
+
+/** Whether the reply parser, or TLS, met another protocol than the address says. */
+function isOtherProtocol(reason: string): boolean {
+  return /^Unknown RESP type|^Protocol error|wrong version number|packet length too long/.test(reason);
+}
+
+/**
+ * A Lua script, run in one atomic step. The client sends its hash, and its text where Redis lacks
+ * it.
+ */
 export type Script = (
   store: Store,
   keys: readonly string[],
   args: readonly (string | number | Buffer)[],
 ) => Promise<unknown>;
 
-/** Makes a script out of Lua. All its keys are given as `KEYS`, so that it runs on a cluster. */
+/** Makes a script out of Lua. It takes all its keys as `KEYS`, so that it runs on a cluster. */
 export function createScript(lua: string): Script {
   const sha = createHash("sha1").update(lua).digest("hex");
   return async ({ redis }, keys, args) => {
@@ -75,7 +108,10 @@ export function createScript(lua: string): Script {
 
 const timeScript = createScript("return redis.call('TIME')");
 
-/** The time of Redis in milliseconds UTC: the one clock that all replicas share. In a cluster, that of the node that has our keys. */
+/**
+ * The time of Redis in milliseconds UTC: the one clock that all replicas share. In a cluster, the
+ * time of the node with our keys.
+ */
 export async function redisTimeMs(store: Store): Promise<number> {
   const { redis, key } = store;
   const answer = redis.isCluster ? await timeScript(store, [key("clock")], []) : await redis.time();
@@ -83,16 +119,51 @@ export async function redisTimeMs(store: Store): Promise<number> {
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
 }
 
-/** What ioredis says without a name of its own: of a single connection, of a pipeline that was cut in two, of a cluster without its nodes. */
-const outageMessage =
-  /^(Connection is closed|Command timed out|Command aborted|Stream isn't writeable|Too many Cluster redirections|None of startup nodes|Node is disconnected|Cluster is)/;
+/**
+ * Makes a clock out of `ask`, a source of milliseconds UTC. It lags by the time of the answer and
+ * never runs ahead, except for a second at most after the source steps back.
+ */
+export function createSharedClock(
+  ask: () => Promise<number>,
+  clock: Pick<Clock, "nowMs" | "monotonicMs"> = systemClock,
+): () => Promise<number> {
+  let known: { readonly now: () => number; readonly isOld: () => boolean } | undefined;
+  let asking: Promise<() => number> | undefined;
+  const renew = async () => {
+    const isOld = createDeadline(carryOnMs, clock);
+    const atMs = await ask();
+    const sinceMs = clock.monotonicMs();
+    const now = () => Math.floor(atMs + clock.monotonicMs() - sinceMs);
+    known = { now, isOld };
+    return now;
+  };
+  return async () => {
+    if (known !== undefined && !known.isOld()) return known.now();
+    asking ??= renew().finally(() => {
+      asking = undefined;
+    });
+    return (await asking)();
+  };
+}
 
-/** Tells an error of Redis or of the way to it from a bug: such a step is tried again. */
-export function isRedisOutage(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return (
-    ["ReplyError", "MaxRetriesPerRequestError", "ClusterAllFailedError"].includes(error.name) ||
-    outageMessage.test(error.message) ||
-    ("syscall" in error && "code" in error)
-  );
+/** Processes with each role that ticked within the last ten seconds. */
+export interface Presence {
+  readonly schedulers: number;
+  readonly workers: number;
+}
+
+/** Makes a unique name for this process: `scheduler+worker/<uuid>`. */
+export function processName(roles: readonly string[]): string {
+  return `${roles.join("+")}/${randomUUID()}`;
+}
+
+/** Counts live processes. A killed one still counts for ten seconds. */
+export async function readPresence(store: Store): Promise<Presence> {
+  const sinceMs = (await redisTimeMs(store)) - aliveForMs;
+  const names = await store.redis.zrangebyscore(store.key("processes"), sinceMs, "+inf", "LIMIT", 0, processesMax);
+  const roles = names.map((name) => name.slice(0, Math.max(name.indexOf("/"), 0)).split("+"));
+  return {
+    schedulers: roles.filter((mine) => mine.includes("scheduler")).length,
+    workers: roles.filter((mine) => mine.includes("worker")).length,
+  };
 }

@@ -1,33 +1,39 @@
-// One reading of a list for all polls that want it at about the same time: whoever is first reads, the others are given what it read, and so is
-// the feed's walk. Called by work/read-together.ts and feeds/walk-feed.ts. Holds items as the service sent them, packed, for a minute at most;
-// never answers with what began too early.
+// Shared readings: polls that want the same list at about the same time share one. The first poll
+// reads; the others, and the feed's walk, get what it read. Called by tasks/read-together.ts and
+// feeds/walk-feed.ts. Redis holds the packed items for a minute at most. No caller gets a reading
+// that began too early for it.
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import * as z from "zod";
-import { hasCredential } from "../core/link-credential.ts";
+import { credentialIn, standInFor } from "../core/link-credential.ts";
 import { withoutKnownSecrets } from "../core/secrets.ts";
-import { hashText } from "../core/stable-hash.ts";
-import { type Feed, feedId } from "../tasks/feed.ts";
+import { type Feed, feedId } from "../model/feed.ts";
 import { createScript, type Store } from "./redis.ts";
 
-/** What is read: the items of a list, or only how many there are. */
+/** What to read: the items of a list, or only their number. */
 export type ReadingKind = "items" | "count";
 
 const pagesSchema = z.array(
   z.object({ url: z.string(), nextLink: z.string().exactOptional(), items: z.array(z.unknown()) }),
 );
 
-/** A page that was read: its items as the service sent them, its own link and the next one's. */
+/** A page: its items as the service sent them, its own link and the next one's. */
 export type ReadPage = Readonly<z.infer<typeof pagesSchema>[number]>;
 
-/** A reading. `beganAtMs`: by Redis, before its first request. `pages`: none where only the count was asked for; undefined when the list is too long to be read. */
+/**
+ * A reading. `beganAtMs`: before its first request, by Redis. `pages`: empty where only the count
+ * was read; undefined when the list is too long.
+ */
 export interface SharedReading {
   readonly beganAtMs: number;
   readonly count: number;
   readonly pages: readonly ReadPage[] | undefined;
 }
 
-/** Who wants a reading. `sinceMs`: it must have begun then or later, and after `afterMs`. `turnOf`: it must have begun no earlier than this task first asked. */
+/**
+ * The wish of a poll. The reading must have begun at `sinceMs` or later, after `afterMs`, and no
+ * earlier than the first request of task `turnOf`.
+ */
 export interface ReadingWish {
   readonly sinceMs: number;
   readonly afterMs: number;
@@ -35,8 +41,9 @@ export interface ReadingWish {
 }
 
 /**
- * What to do. `take`: here is one. `read`: you are the one who reads; `token` says so to the others. `wait`: somebody has been reading since then.
- * `alone`: the list is too large to be shared, so read for yourself.
+ * What to do. `take`: use this reading. `read`: read, and share it under `token`. `wait`: another
+ * worker has been reading since then. `alone`: the list is too large to share, so read without
+ * sharing.
  */
 export type ReadingTurn =
   | { readonly turn: "take"; readonly reading: SharedReading }
@@ -45,23 +52,26 @@ export type ReadingTurn =
 
 /** Limits of what is kept. */
 export interface ReadingLimits {
-  /** Of the items as JSON. */
+  /** Bytes of the items as JSON. */
   readonly plainBytesMax: number;
-  /** Of the same, packed, as Redis holds it. */
+  /** Bytes of the same, packed for Redis. */
   readonly packedBytesMax: number;
 }
 
 const defaultLimits: ReadingLimits = { plainBytesMax: 16 * 1_048_576, packedBytesMax: 4 * 1_048_576 };
 const keepForMs = 60_000;
-/** A reader that has been silent for so long is taken for dead. */
+/** After this silence a reader counts as dead. */
 const readerLeaseMs = 30_000;
-/** A list that was too large is read by each for itself for so long. */
+/** How long each worker reads a list that is too large to share by itself. */
 const aloneForMs = 600_000;
 const turnKeptMs = 3_600_000;
 
 const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
 
-// KEYS: reading, the task's first turn. ARGV: token, since, after, whether the turn counts. Answers a word and two instants.
+// Asks for a reading.
+// KEYS: reading, first request of the task.
+// ARGV: token, since, after, '1' when the task's first request counts.
+// Answers a word and two instants.
 const beginScript = createScript(`${now}
 local since = tonumber(ARGV[2])
 if ARGV[4] == '1' then
@@ -77,7 +87,9 @@ redis.call('HSET', KEYS[1], 'reader', ARGV[1], 'readerBeganMs', now, 'readerUnti
 redis.call('PEXPIRE', KEYS[1], ${Math.max(keepForMs, readerLeaseMs)})
 return { 'read', now, now }`);
 
-// KEYS: reading. ARGV: token.
+// Prolongs the reader's lease.
+// KEYS: reading.
+// ARGV: token.
 const goOnScript = createScript(`${now}
 if redis.call('HGET', KEYS[1], 'reader') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'readerUntilMs', now + ${readerLeaseMs})
@@ -85,24 +97,33 @@ return redis.call('PEXPIRE', KEYS[1], ${Math.max(keepForMs, readerLeaseMs)})`);
 
 const leaveLua = `if redis.call('HGET', KEYS[1], 'reader') == ARGV[1] then redis.call('HDEL', KEYS[1], 'reader') end`;
 
-// KEYS: reading. ARGV: token.
-const leaveScript = createScript(`${leaveLua} return 1`);
+// Gives the reading up.
+// KEYS: reading.
+// ARGV: token.
+const releaseScript = createScript(`${leaveLua} return 1`);
 
-// KEYS: reading. ARGV: token, when it began, items in all, the packed pages ('' for a list that is too long).
+// Shares a reading.
+// KEYS: reading.
+// ARGV: token, when it began, number of items, the packed pages ('' for a list that is too long).
 const shareScript = createScript(`${now} ${leaveLua}
 if tonumber(redis.call('HGET', KEYS[1], 'beganMs') or 0) > tonumber(ARGV[2]) then return 0 end
 redis.call('HSET', KEYS[1], 'beganMs', ARGV[2], 'endedMs', now, 'count', ARGV[3], 'pages', ARGV[4])
 return redis.call('PEXPIRE', KEYS[1], ${keepForMs})`);
 
-// KEYS: reading. ARGV: token.
+// Marks a list as too large to share.
+// KEYS: reading.
+// ARGV: token.
 const aloneScript = createScript(`${now} ${leaveLua}
 redis.call('HDEL', KEYS[1], 'beganMs', 'endedMs', 'count', 'pages')
 redis.call('HSET', KEYS[1], 'aloneUntilMs', now + ${aloneForMs})
 return redis.call('PEXPIRE', KEYS[1], ${aloneForMs})`);
 
-/** A link that opens the list by itself is not kept; what stands in its place is told apart from others, and nobody can go there. */
-function withoutCredentials({ url, nextLink, items }: ReadPage): ReadPage {
-  const kept = (link: string) => (hasCredential(link) ? `not-kept:${hashText(link, 32)}` : link);
+/** Replaces links that open the list by themselves. The stand-in is unique and leads nowhere. */
+function withoutCredentials({ url, nextLink, items }: ReadPage, listPath: string | undefined): ReadPage {
+  const kept = (link: string) => {
+    const found = credentialIn(link, listPath);
+    return found === undefined ? link : standInFor(link, found);
+  };
   return { url: kept(url), ...(nextLink === undefined ? {} : { nextLink: kept(nextLink) }), items };
 }
 
@@ -116,7 +137,10 @@ export class SharedReadings {
     this.#limits = limits;
   }
 
-  /** Asks for a reading. Whoever is told to `read` says how it goes on: `goOn` at each page, then `share` or `leave`. */
+  /**
+   * Asks for a reading. After `read`, the worker calls `goOn` at each page, then `share` or
+   * `leave`.
+   */
   async ask(feed: Feed, kind: ReadingKind, wish: ReadingWish & { readonly token: string }): Promise<ReadingTurn> {
     const { token, sinceMs, afterMs, turnOf } = wish;
     const reading = this.#key(feed, kind);
@@ -125,23 +149,26 @@ export class SharedReadings {
     const [word, atMs, nowMs] = Array.isArray(answer) ? answer : [];
     if (word === "read" || word === "alone") return { turn: word, beganAtMs: Number(atMs), token };
     const found = word === "take" ? await this.#read(reading) : undefined;
-    // What has gone or was taken back meanwhile is asked for again.
+    // A reading that is gone or replaced by now: the worker asks again.
     return found !== undefined && found.beganAtMs >= Number(atMs)
       ? { turn: "take", reading: found }
       : { turn: "wait", sinceMs: Number(atMs), nowMs: Number(nowMs) };
   }
 
-  /** Says that this reader is alive. */
+  /** Prolongs the reader's lease. */
   async goOn(feed: Feed, kind: ReadingKind, token: string): Promise<void> {
     await goOnScript(this.#store, [this.#key(feed, kind)], [token]);
   }
 
-  /** Says that this reader reads no more and has nothing to share. */
+  /** Gives the reading up with nothing to share. */
   async leave(feed: Feed, kind: ReadingKind, token: string): Promise<void> {
-    await leaveScript(this.#store, [this.#key(feed, kind)], [token]);
+    await releaseScript(this.#store, [this.#key(feed, kind)], [token]);
   }
 
-  /** Shares what was read. Answers false when it is too large: then each reads for itself for ten minutes. */
+  /**
+   * Shares a reading. Answers false when it is too large: then each worker reads for itself for ten
+   * minutes.
+   */
   async share(feed: Feed, kind: ReadingKind, shared: SharedReading & { readonly token: string }): Promise<boolean> {
     const { token, beganAtMs, count, pages } = shared;
     const packed = pages === undefined ? "" : await this.#pack(pages);
@@ -151,7 +178,7 @@ export class SharedReadings {
     return packed !== undefined;
   }
 
-  /** What polls read of a list, if that began after this instant, they are not too long ago and it is all of the list. */
+  /** Returns the whole list as a poll read it after this instant, if Redis still has it. */
   async newerThan(feed: Feed, atMs: number): Promise<SharedReading | undefined> {
     const key = this.#key(feed, "items");
     const began = await this.#store.redis.hget(key, "beganMs");
@@ -162,7 +189,10 @@ export class SharedReadings {
 
   async #pack(pages: readonly ReadPage[]): Promise<Buffer | undefined> {
     const { plainBytesMax, packedBytesMax } = this.#limits;
-    const plain = Buffer.from(withoutKnownSecrets(JSON.stringify(pages.map(withoutCredentials))));
+    const [first] = pages;
+    const listPath = first !== undefined && URL.canParse(first.url) ? new URL(first.url).pathname : undefined;
+    const kept = pages.map((page) => withoutCredentials(page, listPath));
+    const plain = Buffer.from(withoutKnownSecrets(JSON.stringify(kept)));
     if (plain.length > plainBytesMax) return undefined;
     const packed = await promisify(gzip)(plain, { level: 1 });
     return packed.length > packedBytesMax ? undefined : packed;

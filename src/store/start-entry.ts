@@ -1,70 +1,91 @@
-// What the start journal holds of one start, and how it is read from Redis. Called by start-journal.ts; its types are work/'s, its key the other scripts' that ask for its state.
+// The record of one start in the start journal, and how it is read from Redis. Used by
+// start-journal.ts and tasks/; other scripts use its key.
 import { isJsonObject } from "../core/json.ts";
 import { refuseNewer } from "../core/newer-version.ts";
-import type { Task } from "../tasks/task.ts";
+import type { Feed } from "../model/feed.ts";
+import type { Task } from "../model/task.ts";
 import type { Store } from "./redis.ts";
+
+const batchMax = 500;
 
 /** The states of a start, in order. */
 export type StartState = "claimed" | "sending" | "answered" | "settled";
 
 /**
- * Whether the request may go out now, and if not, why. `hold`: not now, Redis is unsafe, a moment ago another one, or its replicas lag.
- * `loss`: never, since Redis lost its memory of the time in which this task may have been started.
+ * Whether the request may go out now. `hold`: not now; Redis is unsafe, was replaced a moment ago,
+ * or its replicas lag. `loss`: never; Redis lost the time in which this task may have been started.
  */
 export type Permission = "permitted" | "lost-claim" | "too-late" | "hold" | "loss";
 
-/** What of a task names its entry, and the starts that its activities could be mistaken for. */
+/** The parts of a task that name its entry and the starts in flight of its sync job. */
 export type JournalTask = Pick<Task, "id" | "kind" | "service" | "repository" | "target">;
 
-/** What the journal holds of one start. Instants are milliseconds UTC by Redis. */
+/** The journal entry of one start. Instants are milliseconds UTC by Redis. */
 export interface StartEntry {
   readonly state: StartState;
-  /** Who claimed last. */
+  /** The worker with the newest claim. */
   readonly owner: string;
-  /** When it was claimed for the first time. */
+  /** The first claim. */
   readonly claimedAtMs: number;
-  /** When the request was permitted for the first time; undefined before. */
+  /** The first permission of a request; undefined before. */
   readonly sentAtMs: number | undefined;
-  /** When the newest one was. */
+  /** The newest permission. */
   readonly lastSentAtMs: number | undefined;
-  /** How many requests may have gone out: 0 before the permission, 1, or more where it was sent again (work/verify.ts). */
+  /**
+   * Requests that may have gone out: 0 before the permission, then 1; more when it was sent again
+   * (tasks/verify.ts).
+   */
   readonly sends: number;
-  /** When the service answered that it accepted; undefined when no answer came. */
+  /** When the start was confirmed; undefined before. */
   readonly answeredAtMs: number | undefined;
-  /** What was known before the request, as JSON of the claimant; undefined when nothing was. */
+  /** What confirmed it: the service's answer, or an activity. */
+  readonly shownBy: "answer" | "evidence";
+  /** The baseline before the request, as JSON of tasks/; undefined without one. */
   readonly baseline: string | undefined;
-  /** How far the feed of activities had been read, at some time before a request that waited for no walk; undefined for all others. */
+  /**
+   * How far the feed of activities had been read at some time before the request; only for requests
+   * that did not wait for a walk.
+   */
   readonly knownSeq: number | undefined;
-  /** Why the answer is missing, as the first one to notice wrote it; undefined when it is not. */
+  /** Why the answer is missing, as the first worker noted it; undefined when it is not missing. */
   readonly lost: AnswerLoss | undefined;
   /** When the run was first seen finished in its feed. */
   readonly finishSeenAtMs: number | undefined;
-  /** Until when nobody may look whether it happened, since the service asked for patience or our limits let no read out; undefined: neither. */
+  /**
+   * Until when the throttle or our own limits block the verification of the start; undefined:
+   * nothing blocks it.
+   */
   readonly heldUntilMs: number | undefined;
-  /** Of a run over masks: the sync jobs that they name, once a worker has said so and until their tasks stand for this one; at most 1,000. */
+  /**
+   * The sync jobs of a run over masks, at most 1,000: from the plan until their tasks replace this
+   * one.
+   */
   readonly targets: readonly string[] | undefined;
 }
 
-/** Why a good answer is missing: the service said that it failed (`server`) or nothing that makes sense (`contract`), it never came (`unknown`), or the worker died (`crash`). */
+/**
+ * Why a good answer is missing: the service reported a failure (`server`) or something invalid
+ * (`contract`), no answer came (`unknown`), or the worker died (`crash`).
+ */
 export interface AnswerLoss {
   readonly kind: "server" | "contract" | "unknown" | "crash";
   readonly detail: string;
-  /** When that was noticed, milliseconds UTC by Redis: a run that the request started began before. */
+  /** When a worker noticed it, milliseconds UTC by Redis. A run of that request began earlier. */
   readonly atMs?: number | undefined;
 }
 
-/** Where the entry of a task stands. */
+/** Key of a task's entry. */
 export function entryKey({ key }: Pick<Store, "key">, taskId: string): string {
   return key("start", taskId);
 }
 
-/** Where the starts in flight of a task's sync job stand. */
+/** Key of the starts in flight of a task's sync job. */
 export function inFlightKey({ key }: Pick<Store, "key">, task: Omit<JournalTask, "id">): string {
   return key("in-flight", task.kind, task.service, task.repository ?? "", task.target);
 }
 
 /**
- * Reads the fields of an entry, names and values in turn.
+ * Reads the fields of an entry: names and values in turn.
  * @throws NewerVersionError when a newer version of Syncline wrote it.
  */
 export function toEntry(fields: unknown): StartEntry {
@@ -81,6 +102,7 @@ export function toEntry(fields: unknown): StartEntry {
     lastSentAtMs: instant("lastSentAtMs") ?? instant("sentAtMs"),
     sends: instant("sends") ?? (entry.has("sentAtMs") ? 1 : 0),
     answeredAtMs: instant("answeredAtMs"),
+    shownBy: entry.get("shownBy") === "evidence" ? "evidence" : "answer",
     baseline: entry.get("baseline"),
     knownSeq: instant("knownSeq"),
     lost: entry.has("lost") ? toLoss(entry.get("lost")) : undefined,
@@ -115,12 +137,31 @@ function toState(text: string | undefined): StartState {
     case "settled":
       return text;
     default:
-      // An unknown state (a newer version's) is treated as the one that never permits a request.
+      // A newer version's state: treat it as the one that never permits a request.
       return "sending";
   }
 }
 
-/** Reads the word of a script that was asked for a permission; anything else means that another one has claimed the start. */
+/**
+ * Reads a script's answer to a request for permission. Any other word: another worker has the
+ * claim.
+ */
 export function toPermission(text: string | undefined): Permission {
   return text === "permitted" || text === "too-late" || text === "hold" || text === "loss" ? text : "lost-claim";
+}
+
+/**
+ * Returns the run tasks whose starts are in flight: of these sync jobs, in the feed's repository.
+ */
+export async function tasksInFlight(store: Store, feed: Feed, syncJobIds: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (let from = 0; from < syncJobIds.length; from += batchMax) {
+    const { service, repository } = feed;
+    const batch = syncJobIds.slice(from, from + batchMax);
+    const keys = batch.map((target) => inFlightKey(store, { kind: "run", service, repository, target }));
+    const starts = await Promise.all(keys.map((key) => store.redis.hgetall(key)));
+    // "e" marks an ended start, kept for its late activities (history.ts).
+    for (const one of starts) for (const [id, sent] of Object.entries(one)) if (!sent.startsWith("e")) found.push(id);
+  }
+  return found;
 }

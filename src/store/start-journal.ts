@@ -1,33 +1,41 @@
-// The start journal: what is known about the one request that a task may send. Called by work/ around every POST.
+// The start journal: what is known about the one request that a task may send. tasks/ calls it
+// around every POST.
 //
-//   (none) ──claim──▶ claimed ──beginSending──▶ sending ──answered──▶ answered ──▶ settled (History.record, with the outcome)
-//                      ▲ ▲ └─ claimed again      │  │ ▲ └─────────────settled──────────▲
-//                      │ └───────────────────────┘  └─┘ sendAgain, where work/ decides so
-//                        notSent, by the owner
-//   (none) ──sendAtOnce: claim, lease and permission in one step──▶ sending ──History.record, the answer being the outcome──▶ settled
-//   claimed, over masks ──willExpand: names its sync jobs, by the owner──▶ claimed ──expanded: their tasks are queued──▶ settled
+//   (none) ──claim──▶ claimed ──beginSending──▶ sending ──answered──▶ answered ──▶ settled (History.record)
+//                      ▲ ▲ └─ claimed again      │  │ ▲ └────────────settled──────────▲
+//                      │ └───────────────────────┘  └─┘ sendAgain, where tasks/ decides so
+//  notSent, by the owner
+//   (none) ──tryAcquireAndSend: claim, lease, permission──▶ sending ──History.record──▶ settled
+//   claimed, over masks ──planFanOut, by the owner──▶ claimed ──fannedOut: tasks queued──▶ settled
 //
-// Only the step to `sending` permits the request, and it succeeds at most once per task: for the newest claimant, and
-// not after the task's start-by time. A task that is found `sending` without an answer is sent again by `onUnknown: retry`, or once it is shown to be absent.
-import { isHold, unsaid } from "../core/gate.ts";
-import type { AtOnce, AtOnceIntent } from "./at-once.ts";
+// Only the step to `sending` permits the request. It succeeds at most once per task: for the newest
+// claimant, and not after the start-by time. A task found `sending` without an answer is sent again
+// only under `onUnknown: retry`, or once the run is shown to be absent.
+import { randomUUID } from "node:crypto";
+import { systemClock } from "../core/clock.ts";
+import { isDenied, noVerdict } from "../core/limiter.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
+import type { Task } from "../model/task.ts";
 import { type Attributable, type Attributed, attributeActivities, inFlightMs } from "./attributed.ts";
 import { feedStatusKey } from "./feed-keys.ts";
 import {
   answeredScript,
   claimScript,
   closeScript,
-  expandedScript,
+  fannedOutScript,
+  finishSeenScript,
   noteScript,
   notSentScript,
+  planFanOutScript,
   sendAgainScript,
-  sendAtOnceScript,
   sendScript,
-  willExpandScript,
+  tryAcquireAndSendScript,
 } from "./journal-scripts.ts";
 import { type LeaseSubject, leaseKey } from "./leases.ts";
+import { notifyStreamKey } from "./notify-store.ts";
 import type { Store } from "./redis.ts";
 import type { RedisWatch } from "./redis-watch.ts";
+import type { AtOnce, AtOnceIntent } from "./service-limiter.ts";
 import {
   type AnswerLoss,
   entryKey,
@@ -43,7 +51,14 @@ import {
 
 /** How long an entry is kept after its last step. */
 export const entryRetentionMs = 30 * 86_400_000;
-/** What permits a request. `slotMs`: of the task, to know whether a loss of Redis's memory touches it. */
+/**
+ * How often and how many times the worker tries to take back a permission after a lost answer of
+ * Redis: two minutes, while Redis is out of reach.
+ */
+const takeBackEveryMs = 1_000;
+const takeBackRoundsMax = 120;
+
+/** The intent of a request. `slotMs` tells whether a loss of Redis's memory touches the task. */
 interface Intent {
   readonly startByMs: number;
   readonly slotMs?: number;
@@ -54,16 +69,16 @@ export class StartJournal {
   readonly #store: Store;
   readonly #watch: RedisWatch | undefined;
 
-  /** Without a watch, nobody asks whether Redis can be trusted: for readers and for tests. */
+  /** Without a watch the journal trusts Redis: for readers and tests. */
   constructor(store: Store, watch?: RedisWatch) {
     this.#store = store;
     this.#watch = watch;
   }
 
   /**
-   * Claims a start for this owner, unless it has gone further already; answers what stands there now. `lease`: what it holds while it is
-   * under way, prolonged in the same step.
-   * @throws NewerVersionError when a newer version of Syncline has it in work.
+   * Claims a start for this owner, unless it is beyond `claimed`; answers its entry. The same step
+   * prolongs the `lease` of a start under way.
+   * @throws NewerVersionError when a newer version of Syncline works on it.
    */
   async claim(taskId: string, owner: string, lease?: LeaseSubject & { readonly leaseMs: number }): Promise<StartEntry> {
     const keys = lease === undefined ? [] : [leaseKey(this.#store, lease)];
@@ -71,15 +86,19 @@ export class StartJournal {
     return toEntry(await claimScript(this.#store, [this.#key(taskId), ...keys], args));
   }
 
-  /** What stands there; undefined when nobody has claimed the start, or it was forgotten (30 days after its last step). */
+  /**
+   * Reads an entry; undefined when no worker has claimed the start, or Redis dropped it (30 days
+   * after its last step).
+   */
   async entry(taskId: string): Promise<StartEntry | undefined> {
     const fields = Object.entries(await this.#store.redis.hgetall(this.#key(taskId))).flat();
     return fields.length === 0 ? undefined : toEntry(fields);
   }
 
   /**
-   * Asks for the one permission to send. The intent and the baseline are written in the same step, and where Redis has replicas
-   * one of them has it too. `knownSeq` where there is no baseline: how far the feed was known at some time.
+   * Asks for the one permission to send. The same step writes intent and baseline; where Redis has
+   * replicas, they get it before the answer. `knownSeq`, without a baseline: how far the feed was
+   * known.
    */
   async beginSending(
     task: JournalTask,
@@ -93,39 +112,40 @@ export class StartJournal {
   }
 
   /**
-   * The whole way of a plain start in one step: claims it, takes its lease, notes how far its feed is known, and asks for the permission.
-   * Answers since when (by Redis) the request may go out; undefined when anything stands in the way. Then nothing may be sent,
-   * and `claim`, the lease and `beginSending` tell what it is.
+   * The fast path of a plain start, in one step: claims it, takes its lease, notes how far its feed
+   * is known and asks for the permission. Answers undefined when an obstacle stands: nothing may be
+   * sent then, and `claim`, the lease and `beginSending` name the obstacle.
    */
-  async sendAtOnce(task: JournalTask, owner: string, intent: AtOnceIntent): Promise<AtOnce | undefined> {
+  async tryAcquireAndSend(task: JournalTask, owner: string, intent: AtOnceIntent): Promise<AtOnce | undefined> {
     const watch = this.#watch;
     if (watch?.mayAsk() === false) return undefined;
     const { startByMs, slotMs = 0, leaseMs = "", notesFeed, entrance } = intent;
     const { keys, term } = watch?.fence() ?? { keys: [], term: "" };
     const feed = feedStatusKey(this.#store, { ...task, list: "activities" });
     const before = [...this.#keys(task), leaseKey(this.#store, task), feed, ...keys];
-    const { keys: gateKeys = [], want = [] } = entrance ?? {};
+    const { keys: limiterKeys = [], want = [] } = entrance ?? {};
     const flags = [leaseMs, notesFeed ? 1 : 0, term, slotMs, entrance === undefined ? 0 : before.length + 1];
-    const args = [owner, startByMs, task.id, entryRetentionMs, inFlightMs, ...flags, ...want];
-    const asked = sendAtOnceScript(this.#store, [...before, ...gateKeys], args);
+    const args = [owner, startByMs, task.id, entryRetentionMs, inFlightMs, ...flags, randomUUID(), ...want];
+    const asked = tryAcquireAndSendScript(this.#store, [...before, ...limiterKeys], args);
     const answer = await this.#orTakenBack(asked, task, owner);
     if (!Array.isArray(answer)) return undefined;
-    const [gate, sentAtMs, intents]: unknown[] = answer;
-    const pass = entrance?.read(gate);
-    if (pass !== undefined && isHold(pass)) return { hold: pass };
+    const [limiter, sentAtMs, intents]: unknown[] = answer;
+    const permit = entrance?.read(limiter);
+    if (permit !== undefined && isDenied(permit)) return { hold: permit };
     let isKept = false;
     try {
       isKept = await this.#isKept(task, owner, Number(intents));
     } finally {
-      // Also when Redis was lost meanwhile: nobody else may have the place before its lease ends.
-      if (!isKept) void pass?.leave(unsaid);
+      // Also when Redis is lost meanwhile: the place stays taken until its lease ends.
+      if (!isKept) void permit?.release(noVerdict);
     }
-    return isKept ? { sentAtMs: Number(sentAtMs), pass } : undefined;
+    return isKept ? { sentAtMs: Number(sentAtMs), pass: permit } : undefined;
   }
 
   /**
-   * Asks to send once more although nobody knows what became of the requests so far (`onUnknown: retry`), or since they are shown to be absent.
-   * `sends`, `sender`: how many there were, and whose the newest was, when that was found out.
+   * Asks to send once more: the fate of the requests so far is unknown (`onUnknown: retry`), or
+   * they are shown to be absent. `sends`, `sender`: how many they were, and the owner of the
+   * newest.
    */
   async sendAgain(
     task: JournalTask,
@@ -144,19 +164,24 @@ export class StartJournal {
   }
 
   /**
-   * Takes the permission back: this owner's request surely did not reach the service. The task may claim and send again,
-   * unless an earlier request is still undecided.
+   * Takes the permission back: this owner's request surely did not reach the service. The task may
+   * claim and send again, unless an earlier request is undecided.
    */
   async notSent(task: JournalTask, owner: string): Promise<void> {
     await notSentScript(this.#store, this.#keys(task), [owner, task.id]);
   }
 
-  /** Takes a start that has no outcome of its own out of flight, as the activation before a run; with `isOver` nothing happens to it any more. */
+  /**
+   * Takes a start without an outcome of its own out of flight, as the activation before a run.
+   * `isOver` settles it, too.
+   */
   async close(task: JournalTask, { isOver }: { readonly isOver: boolean }): Promise<void> {
     await closeScript(this.#store, this.#keys(task), [task.id, entryRetentionMs, isOver ? 1 : 0]);
   }
 
-  /** Decides whose these activities of the task's sync job are, once for all tasks: each is at most one start's. Oldest first. */
+  /**
+   * Attributes these activities of the task's sync job, oldest first, each to at most one start.
+   */
   attribute(task: JournalTask, activities: readonly Attributable[]): Promise<Attributed> {
     return attributeActivities(this.#store, task, activities);
   }
@@ -166,45 +191,62 @@ export class StartJournal {
     return toLoss(await noteScript(this.#store, [this.#key(taskId)], ["lost", JSON.stringify(loss)]));
   }
 
-  /** Notes that nothing stands in the way of the start any more; answers when that was so first. */
+  /** Notes that nothing blocks the start any more; answers since when. */
   async ready(taskId: string): Promise<number> {
     return Number(await noteScript(this.#store, [this.#key(taskId)], ["readyAtMs", ""]));
   }
 
-  /** Takes that back: so much time has passed that what was known then is of no use. */
+  /** Takes that note back: what was known then is too old to use. */
   async notReady(taskId: string): Promise<void> {
     await this.#store.redis.hdel(this.#key(taskId), "readyAtMs");
   }
 
-  /** Notes that the run was seen finished now; answers when that was seen first. */
-  async finishSeen(taskId: string): Promise<number> {
-    return Number(await noteScript(this.#store, [this.#key(taskId)], ["finishSeenAtMs", ""]));
+  /**
+   * Notes that these activities, as one text, are finished; answers since when the same ones are.
+   * Others begin anew; undefined, one of them goes on, removes the note.
+   */
+  async finishSeen(taskId: string, activities: string | undefined): Promise<number | undefined> {
+    const answer = await finishSeenScript(this.#store, [this.#key(taskId)], [activities ?? ""]);
+    return answer === null ? undefined : Number(answer);
   }
 
-  /** Notes that a look said nothing that could have said what became of the newest request; answers when the first such look was. */
+  /**
+   * Notes that an observation was unreadable, so that it says nothing of the newest request;
+   * answers when the first such one was.
+   */
   async unreadable(taskId: string, nowMs: number): Promise<number> {
     return Number(await noteScript(this.#store, [this.#key(taskId)], ["unreadableAtMs", nowMs]));
   }
 
-  /** Notes until when nobody may look whether the start happened. */
+  /** Notes until when limits block the verification of the start. */
   async heldUntil(taskId: string, untilMs: number): Promise<void> {
     await this.#store.redis.hset(this.#key(taskId), "heldUntilMs", untilMs);
   }
 
   /**
-   * Asks whether the tasks of these sync jobs (at most 1,000) may be queued in place of this one: yes, if it is still claimed by this owner.
-   * From then on whoever claims it finds them in its entry, and nobody who claimed it before can end it.
+   * Asks whether the tasks of these sync jobs (at most 1,000) may replace this one: only if this
+   * owner still has the claim. Later claimants find the sync jobs in the entry, earlier ones cannot
+   * end it. The same step notifies the policy's sinks, where `isTold`.
    */
-  async willExpand(taskId: string, owner: string, targets: readonly string[]): Promise<boolean> {
-    return (await willExpandScript(this.#store, [this.#key(taskId)], [owner, JSON.stringify(targets)])) === 1;
+  async planFanOut(
+    { id, policy, slotMs }: Pick<Task, "id" | "policy" | "slotMs">,
+    claim: { readonly owner: string; readonly isTold: boolean },
+    targets: readonly string[],
+  ): Promise<boolean> {
+    const keys = [this.#key(id), notifyStreamKey(this.#store)];
+    const { owner, isTold } = claim;
+    return (
+      (await planFanOutScript(this.#store, keys, [owner, JSON.stringify(targets), policy, slotMs, isTold ? 1 : 0])) ===
+      1
+    );
   }
 
-  /** Notes that other tasks stand for this one: nothing may happen to it any more. */
-  async expanded(taskId: string, into: readonly string[]): Promise<void> {
-    await expandedScript(this.#store, [this.#key(taskId)], [JSON.stringify(into), entryRetentionMs]);
+  /** Notes that other tasks replace this one and settles it. */
+  async fannedOut(taskId: string, into: readonly string[]): Promise<void> {
+    await fannedOutScript(this.#store, [this.#key(taskId)], [JSON.stringify(into), entryRetentionMs]);
   }
 
-  /** The ids of the tasks that stand for this one; undefined when there are none, or not yet. */
+  /** Returns the ids of the tasks that replace this one; undefined when there are none as yet. */
   async expandedInto(taskId: string): Promise<readonly string[] | undefined> {
     return toTexts(await this.#store.redis.hget(this.#key(taskId), "expanded"));
   }
@@ -213,7 +255,10 @@ export class StartJournal {
     return entryKey(this.#store, taskId);
   }
 
-  /** Asks the script, unless Redis cannot be trusted now; takes the permission back when no replica has the intent. */
+  /**
+   * Asks the script for a permission, unless Redis is unsafe. Takes it back when no replica has the
+   * intent.
+   */
   async #permit(
     task: JournalTask,
     { owner, slotMs }: { owner: string; slotMs: number },
@@ -222,25 +267,48 @@ export class StartJournal {
     const watch = this.#watch;
     if (watch?.mayAsk() === false) return "hold";
     const { keys, term } = watch?.fence() ?? { keys: [], term: "" };
-    const answer = await this.#orTakenBack(ask([...this.#keys(task), ...keys], [term, slotMs]), task, owner);
+    const answer = await this.#orTakenBack(
+      ask([...this.#keys(task), ...keys], [term, slotMs, randomUUID()]),
+      task,
+      owner,
+    );
     const [permission, count] = String(answer).split(" ");
     if (permission !== "permitted") return toPermission(permission);
     return (await this.#isKept(task, owner, Number(count))) ? "permitted" : "hold";
   }
 
-  /** Whether a permission holds: where Redis has replicas, one of them must have the intent. Otherwise it is taken back. */
+  /**
+   * Whether a permission holds: where Redis has replicas, one of them has the intent. Otherwise it
+   * is taken back.
+   */
   async #isKept(task: JournalTask, owner: string, intents: number): Promise<boolean> {
-    this.#watch?.noteIntents(intents);
     if (this.#watch === undefined) return true;
-    if (await this.#orTakenBack(this.#watch.reachReplica(intents), task, owner)) return true;
-    await this.notSent(task, owner);
-    return false;
+    const isKept = await this.#orTakenBack(this.#watch.reachReplica(intents), task, owner);
+    // No request goes out otherwise, so a Redis that forgets those intents loses no start.
+    if (isKept) this.#watch.noteIntents(intents);
+    else await this.notSent(task, owner);
+    return isKept;
   }
 
-  /** An answer that does not come may still mean a permission, as soon as Redis thaws: over the same connection it is taken back right after. */
+  /**
+   * A lost answer may still be a permission, as soon as Redis thaws. The worker takes it back right
+   * behind it, on the same connection or on later ones. A permission found before that, or after
+   * this process died, belongs to a start of unknown fate.
+   */
   #orTakenBack<T>(asked: Promise<T>, task: JournalTask, owner: string): Promise<T> {
-    asked.catch(() => this.notSent(task, owner)).catch(() => {});
+    asked.catch(() => this.#takeBack(task, owner));
     return asked;
+  }
+
+  async #takeBack(task: JournalTask, owner: string): Promise<void> {
+    for (let round = 1; round <= takeBackRoundsMax; round += 1) {
+      const error = await this.notSent(task, owner).then(
+        () => undefined,
+        (reason: unknown) => reason,
+      );
+      if (error === undefined || !isRedisOutage(error) || this.#store.redis.status === "end") return;
+      await systemClock.sleep(takeBackEveryMs);
+    }
   }
 
   #keys(task: JournalTask): string[] {

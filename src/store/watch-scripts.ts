@@ -1,51 +1,72 @@
-// The atomic steps that find out whether Redis has lost something, in Redis's own language. Used by redis-watch.ts and start-journal.ts.
+// The atomic steps that detect a loss in Redis, in Lua. Used by redis-watch.ts and
+// start-journal.ts.
 //
-// Two numbers only ever grow: the stamp (moved by every process once a second) and the count of intents (moved with each
-// permission to send). A term is a time in which Redis was one process with one memory:
+// Three numbers only grow: the stamp (each process moves it once a second), the count of intents
+// (each permission to send moves it) and the count of processes that ever began. A term is a time
+// in which Redis was one process with one memory:
 //
-//   (nothing) ──first beat──▶ settled ──another server process, or a smaller stamp──▶ held for 3 s ──▶ settled, a new term
+//   (nothing) ──first check──▶ settled ──another server process,
+//     or a smaller stamp──▶ no starts for 3 s ──▶ settled, a new term
 //
-// A new term notes what Redis had kept of both numbers (its base). Each process holds its own memory against that base at its first
-// beat in the term; what it remembers beyond is lost. Processes that lived then and do not come by while it is held may have
-// known more, so what they could have known counts as lost too.
+// A new term notes what Redis kept of these numbers: its base. At its first check in the term each
+// process compares its own memory with the base; what it remembers beyond is lost. Processes that
+// lived then and stay away for those 3 s may have known more: what they could have known counts as
+// lost, too.
+//
+// Where every request waits for a replica to have its intent, a smaller stamp proves no lost start.
+// A master that Sentinels replace as planned still moves the stamp for a second or two, but permits
+// nothing, since no replica answers it. There a start is lost only if a process remembers an intent
+// of its own beyond the base, or the new master does not know a process.
 import { createScript } from "./redis.ts";
 
-/** How long nothing starts in a new term, so that every process can say what it remembers. */
+/** How long nothing starts in a new term, so that every process can report what it remembers. */
 const holdMs = 3_000;
 
-/** Lua that sets `run`: the identity of this server process; empty where INFO is not allowed. */
+/** Lua: sets `run`, the identity of this server process; empty where INFO is not allowed. */
 const identityLua = `
 local info = redis.pcall('INFO', 'server')
 local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''`;
 
 /**
- * A beat. KEYS: watch, processes, losses. ARGV: this process, its remembered term, stamp and count of intents, the window.
- * Answers term, stamp, count of intents, 'changed' when this beat began a new term in place of another, then from, until and
- * kind of the losses that it found.
+ * One check.
+ * KEYS: watch, processes, losses.
+ * ARGV: this process, its term, stamp, count of intents and of processes, the window, '1' when a
+ * replica had every intent that it relied on.
+ * Answers term, stamp, count of intents, count of processes, 'changed' when this check began a new
+ * term; then from, until and kind of each loss. Kind 'writes': surely no start was lost.
  */
-export const beatScript = createScript(`
+export const checkScript = createScript(`
 local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)
 ${identityLua}
-local me, seenTerm, seenStamp, seenIntents, window = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local me, seenTerm, seenStamp, seenIntents, seenBegun = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local window, isReplicated = tonumber(ARGV[6]), ARGV[7] == '1'
 local function text(number) return string.format('%.0f', number) end
-local known = redis.call('HMGET', KEYS[1], 'runId', 'term', 'stamp', 'intents', 'base', 'baseIntents', 'since', 'settled')
+local known = redis.call('HMGET', KEYS[1], 'runId', 'term', 'stamp', 'intents', 'base', 'baseIntents', 'since', 'settled', 'begun', 'baseBegun')
 local term, stamp, intents = known[2], tonumber(known[3] or 0), tonumber(known[4] or 0)
 local base, baseIntents, since, settled = tonumber(known[5] or 0), tonumber(known[6] or 0), tonumber(known[7] or 0), known[8]
+local begun, baseBegun = tonumber(known[9] or 0), tonumber(known[10] or 0)
 local changed = known[1] and (known[1] ~= run or (term == seenTerm and stamp < seenStamp))
 if changed or not known[1] then
-  term, base, baseIntents, since = run .. '/' .. text(now), stamp, intents, now
+  term, base, baseIntents, baseBegun, since = run .. '/' .. text(now), stamp, intents, begun, now
   settled = changed and '0' or '1'
-  redis.call('HSET', KEYS[1], 'v', 1, 'runId', run, 'term', term, 'base', text(base), 'baseIntents', baseIntents, 'since', text(now), 'settled', settled)
+  redis.call('HSET', KEYS[1], 'v', 1, 'runId', run, 'term', term, 'base', text(base), 'baseIntents', baseIntents, 'baseBegun', baseBegun, 'since', text(now), 'settled', settled)
 end
-local answer = { term, '', '', changed and 'changed' or '' }
+if seenTerm == '' then begun = redis.call('HINCRBY', KEYS[1], 'begun', 1) end
+local answer = { term, '', '', text(begun), changed and 'changed' or '' }
 local function lose(from, untilMs, kind)
   local member = text(math.max(0, from)) .. ':' .. text(untilMs)
-  redis.call('ZADD', KEYS[3], text(untilMs), member)
-  redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -101)
+  if kind ~= 'writes' then
+    redis.call('ZADD', KEYS[3], text(untilMs), member)
+    redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -101)
+  end
   for _, value in ipairs({ text(math.max(0, from)), text(untilMs), kind }) do table.insert(answer, value) end
 end
-if seenTerm ~= '' and seenTerm ~= term and (seenStamp > base or seenIntents > baseIntents) then
-  lose(base - window, seenStamp + window, base == 0 and 'flushed' or 'went-back')
+if seenTerm ~= '' and seenTerm ~= term then
+  if seenIntents > baseIntents or seenBegun > baseBegun or (seenStamp > base and (base == 0 or not isReplicated)) then
+    lose(base - window, seenStamp + window, base == 0 and 'flushed' or 'went-back')
+  elseif seenStamp > base then
+    lose(base, seenStamp, 'writes')
+  end
 end
 if settled == '0' and now >= since + ${holdMs} then
   if redis.call('ZCOUNT', KEYS[2], text(base - 10000), text(base)) > 0 then
@@ -66,9 +87,11 @@ answer[2], answer[3] = text(stamp), intents
 return answer`);
 
 /**
- * Lua for the scripts that permit a request, which need `now`: why the fence of a task is shut, or nothing. `fence`: its keys, watch and
- * losses, or none for no such check; the remembered term; the task's slot and start-by time. 'hold' while Redis is not the one of
- * the last beat or its term is not settled, 'loss' when the task's intent may be among what was lost. INFO costs 3 µs here.
+ * Lua: checks the fence of a task, in a script that permits a request. Needs `now`. INFO costs 3
+ * µs. `fence`: its keys (watch and losses, or none for no check), the remembered term, the task's
+ * slot and start-by time.
+ * Answers 'hold' while Redis is not the one of the last check or its term is not settled, 'loss'
+ * when the task's intent may be lost, else nothing.
  */
 export const fenceLua = `
 local function shut(fence)
@@ -82,19 +105,27 @@ local function shut(fence)
   end
 end`;
 
-/** Lua that counts an intent in the step that writes it: the new count, or '' where nobody watches. */
+/** Lua: counts an intent in the step that writes it. Answers the count, or '' without a watch. */
 export const countIntentLua = `
 local function countIntent(watch) return watch and redis.call('HINCRBY', watch, 'intents', 1) or '' end`;
 
-/** Asks the fence alone. KEYS: watch, losses. ARGV: term, slot, start-by time. Answers 'hold', 'loss' or nothing. */
+/**
+ * Checks the fence alone.
+ * KEYS: watch, losses.
+ * ARGV: term, slot, start-by time.
+ * Answers 'hold', 'loss' or nothing.
+ */
 export const fenceScript = createScript(`
 local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)
 ${fenceLua}
 return shut({ watch = KEYS[1], losses = KEYS[2], term = ARGV[1], slot = ARGV[2], startBy = ARGV[3] })`);
 
 /**
- * What is known of this server's replicas. KEYS: watch. ARGV: '1' notes that it has some now. Answers how long ago (ms) that was noted last;
- * nothing when it never was of this server process: what was noted of the master before it came here by replication.
+ * Notes, or reads, when this server process last had replicas.
+ * KEYS: watch.
+ * ARGV: '1' to note that it has some now.
+ * Answers how long ago (ms) that was; nothing when it was another server process: what the master
+ * noted comes to a replica as well.
  */
 export const replicasScript = createScript(`
 local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -103,3 +134,13 @@ if ARGV[1] == '1' then redis.call('HSET', KEYS[1], 'replicasOf', run, 'replicasA
 local noted = redis.call('HMGET', KEYS[1], 'replicasOf', 'replicasAt')
 if run == '' or noted[1] ~= run then return false end
 return now - tonumber(noted[2])`);
+
+/**
+ * Lua, for a pipeline before WAIT.
+ * KEYS: watch.
+ * Answers the count of intents, and how many replicas are in step.
+ */
+export const replicatedLua = `
+local info = redis.pcall('INFO', 'replication')
+local _, inStep = string.gsub(type(info) == 'string' and info or '', 'state=online', '')
+return { tonumber(redis.call('HGET', KEYS[1], 'intents') or 0), inStep }`;

@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type RunningApp, startApp } from "../../src/app.ts";
+import { type RunningApp, startApp } from "../../src/app/app.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../src/config/load-policies.ts";
 import type { Policy, PolicySet } from "../../src/config/policy-set.ts";
@@ -18,7 +18,8 @@ export interface BenchAppOptions {
   readonly concurrency: number;
 }
 
-const variables = { BENCH_TOKEN: "bench" };
+/** All outcomes are kept: they are counted. */
+const variables = { BENCH_TOKEN: "bench", SYNCLINE_OUTCOMES_KEPT: "100000" };
 
 /** Starts a worker whose policies are those of `benchSet`. */
 export async function startBenchApp(options: BenchAppOptions): Promise<RunningApp> {

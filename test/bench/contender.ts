@@ -46,7 +46,7 @@ const contenders: Record<string, () => Promise<() => Promise<unknown>>> = {
       enqueue: (tasks) => producer.enqueue(tasks),
       log: silentLog,
     });
-    await scheduler.look();
+    await scheduler.runOnce();
     await scheduler.start();
     return async () => {
       await scheduler.stop();

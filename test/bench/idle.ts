@@ -38,7 +38,7 @@ const scheduler = new Scheduler({
   },
   log: silentLog,
 });
-await scheduler.look();
+await scheduler.runOnce();
 await scheduler.start();
 const startMs = Date.now() - startedAtMs;
 const redisBefore = await redisCpuSeconds();

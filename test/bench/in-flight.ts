@@ -40,7 +40,7 @@ await show("all started");
 await watch();
 await service.ask("configure", { runMs: 0 });
 const finishedAtMs = performance.now();
-await until("outcomes", () => redis.zcard(`${benchPrefix}:outcome-index`));
+await until("outcomes", () => redis.zcard(`${benchPrefix}:outcome-index:settled-main`));
 say(`all ${runs} outcomes ${since(finishedAtMs)} s after the service finished all runs at once`);
 say(`outcomes: ${JSON.stringify(await outcomes())}`);
 await show("all ended");
@@ -53,9 +53,9 @@ process.exit(0);
 
 async function enqueueAll(): Promise<void> {
   const policy = policyOf(set, "settled-main");
-  const portion = 1_000;
-  for (let from = 0; from < runs; from += portion) {
-    const count = Math.min(portion, runs - from);
+  const batch = 1_000;
+  for (let from = 0; from < runs; from += batch) {
+    const count = Math.min(batch, runs - from);
     const syncJobs = Array.from({ length: count }, (_, index) => from + index + 1);
     const slot = { slotMs: Date.now(), origin: "manual", covers: [] } as const;
     await producer.enqueue(tasksOf({ ...policy, action: { kind: "run", syncJobs } }, slot));
@@ -120,7 +120,7 @@ async function show(when: string): Promise<void> {
 
 async function outcomes(): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
-  for (const text of await redis.hvals(`${benchPrefix}:outcomes`)) {
+  for (const text of await redis.hvals(`${benchPrefix}:outcomes:settled-main`)) {
     const { status = "?" } = JSON.parse(text) as { status?: string };
     counts[status] = (counts[status] ?? 0) + 1;
   }

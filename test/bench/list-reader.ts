@@ -4,17 +4,17 @@ import got from "got";
 import { silentLog } from "../../src/core/event-log.ts";
 import { createItemReader } from "../../src/feeds/mapping.ts";
 import { walkFeed } from "../../src/feeds/walk-feed.ts";
+import type { FeedWalk } from "../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../src/service/client.ts";
-import { FeedBook } from "../../src/store/feed-book.ts";
+import { FeedStore } from "../../src/store/feed-store.ts";
 import { openStore } from "../../src/store/redis.ts";
-import type { FeedWalk } from "../../src/tasks/feed.ts";
 import { answerParent, type Figures } from "./child.ts";
 
 const [serviceUrl = "", redisUrl = "", name = ""] = process.argv.slice(2);
 const list: FeedWalk = { v: 1, kind: "feed-walk", service: name, repository: null, list: "activities" };
 const service = new SyncService({ baseUrl: serviceUrl, token: staticToken("bench") });
 const store = await openStore({ url: redisUrl, prefix: "bench-feeds" });
-const book = new FeedBook(store);
+const book = new FeedStore(store);
 const reader = createItemReader("activities", {
   id: "item.activityId",
   syncJobId: "item.syncJobId",
@@ -36,10 +36,10 @@ async function walk(): Promise<number> {
   await walkFeed(
     list,
     {
-      book,
+      feeds: book,
       nowMs: async () => nowMs,
       service: () => service,
-      held: async () => undefined,
+      deniedBy: async () => undefined,
       itemReader: () => reader,
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
       // No audit: what the cheap walks cost is the question.

@@ -1,4 +1,4 @@
-// What slot records cost in Redis: slot-memory.ts [REDIS_URL], a private Redis unless given. Prints the table of docs/day-to-day.md.
+// What slot records cost in Redis: slot-memory.ts [REDIS_URL], a private Redis unless given. Prints the table of docs/running.md.
 import { findRedis, startPrivateRedis } from "../../scripts/redis.mjs";
 import type { SlotPlan } from "../../src/schedule/plan-slots.ts";
 import { toRecords } from "../../src/schedule/slot-tasks.ts";
@@ -33,7 +33,7 @@ for (const [label, syncJobs, plan] of cases) {
   await ledger.marks([{ policy: name, schedule: "bench" }], startMs);
   const records = toRecords(policy, slots.map(plan));
   await ledger.record([
-    { policy: name, expectedMarkMs: startMs, newMarkMs: slots.at(-1) ?? startMs, records, tasks: [] },
+    { policy: name, expectedWatermarkMs: startMs, newWatermarkMs: slots.at(-1) ?? startMs, records, tasks: [] },
   ]);
   const bytes = async (key: string) => Number(await store.redis.memory("USAGE", store.key(key, name), "SAMPLES", 0));
   const [hash, index] = await Promise.all([bytes("slots"), bytes("slot-index")]);
@@ -52,7 +52,9 @@ for (const syncJobs of [1, 50, 1_000]) {
   );
   const [slotMs = 0] = slots;
   const records = toRecords(policy, [{ slotMs, state: "started", covers: [] }]);
-  await ledger.record([{ policy: name, expectedMarkMs: startMs, newMarkMs: slotMs, records, tasks: [], followers }]);
+  await ledger.record([
+    { policy: name, expectedWatermarkMs: startMs, newWatermarkMs: slotMs, records, tasks: [], followers },
+  ]);
   const tally = store.key("tally", name, String(slotMs));
   // As it is when all tasks have ended and none has been taken away yet: its largest.
   for (const job of jobs(syncJobs)) await store.redis.hset(tally, `=${job}`, "succeeded", `~${job}`, "1");

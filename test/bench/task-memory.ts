@@ -1,5 +1,5 @@
 // What a task costs in Redis, from its start to what is kept of it: task-memory.ts [--tasks 2000]. A private Redis, the real app, a
-// service that costs nothing. Prints the bytes of each family of keys, a task; the table of docs/operations.md is made of it.
+// service that costs nothing. Prints the bytes of each family of keys, a task; the table of docs/running.md is made of it.
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
@@ -33,7 +33,7 @@ async function measure(until: string): Promise<void> {
   await reached(async () => (await service.ask("counts"))["starts"] ?? 0);
   if (until === "settled") await weigh(redis, "follow until settled, in flight");
   await service.ask("configure", { runMs: 0 });
-  await reached(() => redis.zcard(`${benchPrefix}:outcome-index`));
+  await reached(() => redis.zcard(`${benchPrefix}:outcome-index:${until}-main`));
   await weigh(redis, `follow until ${until}, ended`);
   await worker.stop();
   await producer.close();

@@ -1,6 +1,6 @@
 // A Syncline worker whose every outcome goes to a webhook, in a process of its own:
 // told-app.ts REDIS_URL PREFIX SERVICE_URL HOOK_URL SECRET_FILE. Started by told-starts.ts, and killed by it.
-import { startApp } from "../../src/app.ts";
+import { startApp } from "../../src/app/app.ts";
 import { createLogger } from "../../src/ops/logger.ts";
 import { answerParent } from "./child.ts";
 import { toldSet } from "./told-set.ts";
@@ -10,7 +10,7 @@ const app = await startApp({
   set: await toldSet({ serviceUrl, hookUrl, secretFile }),
   redis: { url, prefix },
   roles: ["worker"],
-  variables: { BENCH_TOKEN: "bench" },
+  variables: { BENCH_TOKEN: "bench", SYNCLINE_OUTCOMES_KEPT: "100000" },
   log: createLogger("info", (line) => process.stdout.write(`${line}\n`)),
   takeOverAfterMs: 5_000,
   drainMs: 5_000,

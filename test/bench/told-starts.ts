@@ -125,10 +125,10 @@ async function fill(side: Side): Promise<void> {
 
 /** Waits until every start has its outcome. */
 async function over(side: Side): Promise<void> {
-  await until(
-    async () => (await redis.zcard(`${side.prefix}:outcome-index`)) >= side.asked,
-    `outcomes of ${side.name}`,
-  );
+  await until(async () => {
+    const indexes = set.policies.map(({ name }) => redis.zcard(`${side.prefix}:outcome-index:${name}`));
+    return (await Promise.all(indexes)).reduce((sum, count) => sum + count, 0) >= side.asked;
+  }, `outcomes of ${side.name}`);
 }
 
 /** Waits until what can be told is told. */

@@ -2,10 +2,12 @@
 //
 //   npm run chaos -- --schedules 2000                 seeds 1 to 2000 of each kind, one kind after the other
 //   npm run chaos -- --kind steps --schedules 40      kill -9 at each named step of a start
+//   npm run chaos -- --kind answers --schedules 30   odd answers of a service, 100 starts a seed, beside a healthy one
 //   npm run chaos -- --kind starts --seed 17          only this one, with its story whatever comes out
 import { Command, InvalidArgumentError, Option } from "commander";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { warmUp } from "./replica.ts";
+import { runAnswerChaos, tellHealthy } from "./run-answers.ts";
 import { runScheduleChaos } from "./run-schedules.ts";
 import { type ChaosResult, runSeeds } from "./run-seeds.ts";
 import { runStartChaos, runStepChaos } from "./run-starts.ts";
@@ -19,9 +21,9 @@ interface Options {
   readonly sideBySide: number;
 }
 
-const runs = { schedules: runScheduleChaos, starts: runStartChaos, steps: runStepChaos };
+const runs = { schedules: runScheduleChaos, starts: runStartChaos, steps: runStepChaos, answers: runAnswerChaos };
 type Kind = keyof typeof runs;
-const allKinds = ["schedules", "starts", "steps"] as const satisfies readonly Kind[];
+const allKinds = ["schedules", "starts", "steps", "answers"] as const satisfies readonly Kind[];
 
 const program = new Command("npm run chaos --")
   .description(
@@ -53,7 +55,7 @@ const slowMs = 30_000;
 const tellEvery = 100;
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
-const teller = (kind: Kind) => {
+const notifier = (kind: Kind) => {
   let done = 0;
   return ({ seed, findings, story }: ChaosResult, tookMs: number) => {
     done += 1;
@@ -75,11 +77,12 @@ try {
   for (const kind of kinds) {
     const startedAtMs = performance.now();
     const common = { seeds, redisUrl: redis.url, sideBySide };
-    const { failed, counts } = await runSeeds({ ...common, runSeed: runs[kind], onResult: teller(kind) });
+    const { failed, counts } = await runSeeds({ ...common, runSeed: runs[kind], onResult: notifier(kind) });
     const took = Math.round((performance.now() - startedAtMs) / 1_000);
     const sums = Object.entries(counts).map(([name, sum]) => `${sum} ${name}`);
     const ill = failed.map((seed) => ` ${seed}`);
     say(`${count} schedules of ${kind} in ${took} s: ${sums.join(", ")}; ${failed.length} failed${ill}`);
+    if (kind === "answers") say(`  ${tellHealthy()}`);
     if (counts["tasks under crash"]) say(`  ${tellUnknown(counts)}`);
     if (failed.length > 0) process.exitCode = 1;
   }

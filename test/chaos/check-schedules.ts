@@ -2,18 +2,18 @@
 // is off in one line each; an empty list means that promise P1 held. Looks only; changes nothing.
 import { Queue } from "bullmq";
 import type { Policy } from "../../src/config/policy-set.ts";
+import type { SlotRecord } from "../../src/model/slot-record.ts";
+import { parseTask, type Task } from "../../src/model/task.ts";
+import { taskId } from "../../src/model/task-id.ts";
 import { auditSlots } from "../../src/schedule/audit-slots.ts";
 import { onTimeMs } from "../../src/schedule/plan-slots.ts";
 import { History } from "../../src/store/history.ts";
 import type { RedisTarget } from "../../src/store/redis.ts";
 import { type LedgerHoldings, SlotLedger } from "../../src/store/slot-ledger.ts";
-import type { SlotRecord } from "../../src/tasks/slot-record.ts";
-import { parseTask, type Task } from "../../src/tasks/task.ts";
-import { taskId } from "../../src/tasks/task-id.ts";
-import type { ChaosHouse } from "./chaos-house.ts";
+import type { ChaosFixture } from "./chaos-fixture.ts";
 import type { ReplicaEvent } from "./replica.ts";
 
-/** What the checker has to be told beside the house. */
+/** What the checker has to be told beside the fixture. */
 export interface Evidence {
   /** Where each policy's memory began, before the first fault. */
   readonly beganMs: ReadonlyMap<string, number>;
@@ -31,8 +31,8 @@ export interface Verdict {
 }
 
 /** Checks one chaos of schedules, when everything stands still. */
-export async function checkSchedules(house: ChaosHouse, evidence: Evidence): Promise<Verdict> {
-  const { store, set, redis } = house.parts;
+export async function checkSchedules(fixture: ChaosFixture, evidence: Evidence): Promise<Verdict> {
+  const { store, set, redis } = fixture.parts;
   const ledger = new SlotLedger(store);
   const holdings = new Map<Policy, LedgerHoldings>();
   for (const policy of set.policies) holdings.set(policy, await ledger.holdings(policy.name));
@@ -44,10 +44,10 @@ export async function checkSchedules(house: ChaosHouse, evidence: Evidence): Pro
   return {
     findings: [
       ...audits.flatMap(({ findings }) => findings),
-      ...outbox.map(({ policy, newMarkMs }) => `${policy} ${at(newMarkMs)} is still in the outbox`),
+      ...outbox.map(({ policy, newWatermarkMs }) => `${policy} ${at(newWatermarkMs)} is still in the outbox`),
       ...compareTasks(started, { queued, ended }),
-      ...recordedTwice(house.events),
-      ...checkOutcomes(house, started, { ended, hasWorkers: evidence.hasWorkers }),
+      ...recordedTwice(fixture.events),
+      ...checkOutcomes(fixture, started, { ended, hasWorkers: evidence.hasWorkers }),
     ],
     slots: audits.reduce((sum, { slots }) => sum + slots, 0),
     tasks: started.size,
@@ -133,7 +133,7 @@ function recordedTwice(events: readonly ReplicaEvent[]): string[] {
 }
 
 function checkOutcomes(
-  { events, parts: { sandbox } }: ChaosHouse,
+  { events, parts: { sandbox } }: ChaosFixture,
   started: ReadonlyMap<string, unknown>,
   { ended, hasWorkers }: { ended: ReadonlySet<string>; hasWorkers: boolean },
 ): string[] {

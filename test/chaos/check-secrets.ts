@@ -3,10 +3,10 @@
 import type { Redis } from "ioredis";
 import { holdsSecret } from "../support/canaries.ts";
 import { readRedis } from "../support/redis-dump.ts";
-import type { ChaosHouse } from "./chaos-house.ts";
+import type { ChaosFixture } from "./chaos-fixture.ts";
 
 /** Where the token of the service is shown: nowhere, when all is well. */
-export async function findShownSecrets({ events, parts }: ChaosHouse): Promise<string[]> {
+export async function findShownSecrets({ events, parts }: ChaosFixture): Promise<string[]> {
   const { sandbox, store, redis } = parts;
   const kept = await readRedis(store.redis as Redis, `${redis.prefix}:*`);
   if (kept.length === 0) return ["Redis holds nothing that could be looked into for secrets"];

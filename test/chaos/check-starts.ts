@@ -1,15 +1,15 @@
 // The checker of a chaos of starts: holds every task's outcome against the book of what the service really did. Says everything that is off
 // in one line each; an empty list means that promise P2 held. Looks only; changes nothing.
 import type { Redis } from "ioredis";
+import type { Outcome } from "../../src/model/outcome.ts";
+import type { Task } from "../../src/model/task.ts";
 import { createChance } from "../../src/sandbox/chance.ts";
 import type { LedgerEntry } from "../../src/sandbox/ledger.ts";
 import { planRun } from "../../src/sandbox/runs.ts";
 import { History } from "../../src/store/history.ts";
 import type { StartEntry } from "../../src/store/start-entry.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
-import type { Outcome } from "../../src/tasks/outcome.ts";
-import type { Task } from "../../src/tasks/task.ts";
-import type { ChaosHouse } from "./chaos-house.ts";
+import type { ChaosFixture } from "./chaos-fixture.ts";
 import type { StartChaos } from "./plan-starts.ts";
 
 /** What came out. */
@@ -39,10 +39,10 @@ const neverStarted: ReadonlySet<string> = new Set(["not-started", "skipped", "mi
 
 /** Checks one chaos of starts, when everything stands still. */
 export async function checkStarts(
-  house: ChaosHouse,
+  fixture: ChaosFixture,
   { plan, tasks }: { plan: StartChaos; tasks: readonly Task[] },
 ): Promise<StartVerdict> {
-  const { store, sandbox } = house.parts;
+  const { store, sandbox } = fixture.parts;
   const history = await new History(store).newest(20_000);
   const outcomes = new Map(history.map((outcome) => [outcome.taskId, outcome]));
   const ledger = sandbox.ledger();
@@ -50,7 +50,7 @@ export async function checkStarts(
   const ids = new Set(tasks.map(({ id }) => id));
   const journal = new StartJournal(store);
   const entries = new Map(await Promise.all(tasks.map(async ({ id }) => [id, await journal.entry(id)] as const)));
-  const check = { house, plan, outcomes, entries, started };
+  const check = { fixture, plan, outcomes, entries, started };
   return {
     findings: [
       ...[...started].flatMap(([id, entries]) => checkAsked(id, entries.length, ids)),
@@ -58,7 +58,7 @@ export async function checkStarts(
       ...tasks.flatMap((task) => checkTask(task, check)),
       ...checkTold(tasks, check),
       ...checkJournal(tasks, check),
-      ...(await checkLeft(house, new Set(tasks.map(({ id }) => id).filter((id) => isForgotten(id, check))))),
+      ...(await checkLeft(fixture, new Set(tasks.map(({ id }) => id).filter((id) => isForgotten(id, check))))),
     ],
     tasks: tasks.length,
     starts: ledger.length,
@@ -74,7 +74,7 @@ function checkAsked(id: string, times: number, ids: ReadonlySet<string>): string
 }
 
 interface Check {
-  readonly house: ChaosHouse;
+  readonly fixture: ChaosFixture;
   readonly plan: StartChaos;
   readonly outcomes: ReadonlyMap<string, Outcome>;
   readonly entries: ReadonlyMap<string, StartEntry | undefined>;
@@ -85,18 +85,18 @@ function checkTask(task: Task, check: Check): string[] {
   const outcome = check.outcomes.get(task.id);
   if (outcome === undefined) return isForgotten(task.id, check) ? [] : [`${task.id} has no outcome`];
   const starts = check.started.get(task.id) ?? [];
-  const mayRepeat = check.house.parts.set.policies.find(({ name }) => name === task.policy)?.onUnknown === "retry";
+  const mayRepeat = check.fixture.parts.set.policies.find(({ name }) => name === task.policy)?.onUnknown === "retry";
   const findings = [...untrue(task, outcome, check), ...misjudged(outcome, check), ...mistaken(task, starts)];
   if (starts.length > (mayRepeat ? sendsMax : 1)) findings.push(`${task.id} was started ${starts.length} times`);
   return [...findings, ...late(task, check)];
 }
 
 /** Told, and lost with Redis's memory; the queue has learned since that the task is over. What held its sync job ends by itself. */
-function isForgotten(id: string, { house, plan, outcomes }: Check): boolean {
+function isForgotten(id: string, { fixture, plan, outcomes }: Check): boolean {
   return (
     forgets(plan) &&
     !outcomes.has(id) &&
-    house.events.some(({ event, taskId }) => event === "task.finished" && taskId === id)
+    fixture.events.some(({ event, taskId }) => event === "task.finished" && taskId === id)
   );
 }
 
@@ -131,8 +131,8 @@ function isActive({ target, finishedAt }: Outcome, started: Check["started"]): b
 }
 
 /** How a run is said to have ended has to be how it ended: the luck of each is known. Of several starts of one task any may be meant. */
-function misjudged({ kind, status, taskId, confidence }: Outcome, { house, started }: Check): string[] {
-  const { seed, runMs } = house.parts.sandbox.settings;
+function misjudged({ kind, status, taskId, confidence }: Outcome, { fixture, started }: Check): string[] {
+  const { seed, runMs } = fixture.parts.sandbox.settings;
   const starts = started.get(taskId) ?? [];
   if (kind !== "run" || starts.length === 0) return [];
   const ends = starts.map(({ key, runNumber }) => planRun(createChance(seed), Number(key), runNumber ?? 0, runMs));
@@ -161,8 +161,8 @@ function countUnknown(history: readonly Outcome[], check: Check): StartVerdict["
 }
 
 /** A run near another one of the same sync job leaves evidence that may be the other's. */
-function whyUnknown({ kind, policy, taskId, target }: Outcome, { house, started }: Check): WhyUnknown {
-  if (house.parts.set.policies.find(({ name }) => name === policy)?.onUnknown === "give-up") return "asked";
+function whyUnknown({ kind, policy, taskId, target }: Outcome, { fixture, started }: Check): WhyUnknown {
+  if (fixture.parts.set.policies.find(({ name }) => name === policy)?.onUnknown === "give-up") return "asked";
   if (kind === "activate") return "activation";
   const [start] = started.get(taskId) ?? [];
   if (start === undefined) return "unsent";
@@ -174,17 +174,17 @@ function whyUnknown({ kind, policy, taskId, target }: Outcome, { house, started 
 }
 
 /** A process that slept between permission and request must not send any more: by its own clock, which is Redis's here, at its last look. */
-function late({ id }: Task, { house, entries }: Check): string[] {
+function late({ id }: Task, { fixture, entries }: Check): string[] {
   const { sentAtMs, sends = 0 } = entries.get(id) ?? {};
-  const sent = house.events.findLast(({ event, taskId }) => event === "first-byte.let-out" && taskId === id);
+  const sent = fixture.events.findLast(({ event, taskId }) => event === "first-byte.let-out" && taskId === id);
   if (sent === undefined || sentAtMs === undefined || sends > 1) return [];
   const afterMs = Number(sent["atMs"]) - sentAtMs;
   return afterMs > permissionMsMax ? [`${id} was sent ${afterMs} ms after its permission`] : [];
 }
 
 /** Each outcome is told at least once, always the same. Where Redis forgot, what it forgot was told too, and may be unknown now. */
-function checkTold(tasks: readonly Task[], { house, plan, outcomes, started }: Check): string[] {
-  const lines = house.events.filter(({ event }) => event === "task.finished");
+function checkTold(tasks: readonly Task[], { fixture, plan, outcomes, started }: Check): string[] {
+  const lines = fixture.events.filter(({ event }) => event === "task.finished");
   const told = Map.groupBy(lines, ({ taskId }) => String(taskId));
   const hasForgotten = forgets(plan);
   return tasks.flatMap(({ id }) => {
@@ -215,7 +215,7 @@ function checkJournal(tasks: readonly Task[], check: Check): string[] {
 }
 
 /** Nothing is held and nothing is in flight when all is over, and nobody waits for a feed. */
-async function checkLeft({ parts: { store, redis } }: ChaosHouse, forgotten: ReadonlySet<string>): Promise<string[]> {
+async function checkLeft({ parts: { store, redis } }: ChaosFixture, forgotten: ReadonlySet<string>): Promise<string[]> {
   const findings: string[] = [];
   const client = store.redis as Redis;
   for await (const keys of client.scanStream({ match: `${redis.prefix}:*`, count: 1_000 })) {

@@ -8,11 +8,11 @@ if (!orders.isWarmUp && orders.clockShiftMs !== 0) shiftClock(orders.clockShiftM
 // The driver is gone: nobody is left to stop this process.
 process.on("disconnect", () => process.exit(1));
 
-const { startApp } = await import("../../src/app.ts");
+const { startApp } = await import("../../src/app/app.ts");
 const { policyChecks } = await import("../../src/cli/shared-options.ts");
 const { loadPolicies } = await import("../../src/config/load-policies.ts");
 const { createLogger } = await import("../../src/ops/logger.ts");
-const { blockLoop, setTraps, shiftSharedClock } = await import("./traps.ts");
+const { blockLoop, setTraps, shiftSharedClock, watchExchanges } = await import("./traps.ts");
 const { writeLine } = await import("./write-line.ts");
 if (orders.isWarmUp) process.exit(0);
 
@@ -22,6 +22,7 @@ process.on("message", ({ order, ms }: ReplicaOrder) => {
   else shiftSharedClock(ms);
 });
 setTraps(orders.traps);
+if (orders.exchangeMsMax !== undefined) watchExchanges(orders.exchangeMsMax);
 const variables = process.env;
 const loaded = await loadPolicies(orders.config, { variables, checks: policyChecks });
 if (!loaded.ok) throw new Error(loaded.problems.map(({ line, message }) => `${line}: ${message}`).join("\n"));

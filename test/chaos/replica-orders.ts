@@ -1,6 +1,6 @@
 // What a driver tells a replica process: at its start as JSON in CHAOS_REPLICA, later through the channel between them.
 import type { FeedPace } from "../../src/feeds/pace.ts";
-import type { WorkTiming } from "../../src/work/timing.ts";
+import type { TaskTiming } from "../../src/tasks/follow-pace.ts";
 import type { ReplicaScript, Trap } from "./fault-script.ts";
 
 /** Load everything, so that later starts find it compiled, and end. */
@@ -18,8 +18,10 @@ export interface ReplicaOrders {
   readonly traps: readonly Omit<Trap, "life">[];
   readonly takeOverAfterMs: number;
   readonly drainMs: number;
-  readonly timing: WorkTiming;
+  readonly timing: TaskTiming;
   readonly pace: FeedPace;
+  /** An exchange that takes longer is told. */
+  readonly exchangeMsMax?: number;
 }
 
 /** An order to a running replica: keep your event loop busy; your clock steps; the clock that all share steps, as far as this replica's scheduler sees. */

@@ -1,10 +1,10 @@
 // One chaos of starts from its seed to its findings: policies, workers, tasks put into the queue, what befalls them, the end, the checker.
 import { setTimeout as delay } from "node:timers/promises";
 import { silentLog } from "../../src/core/event-log.ts";
+import type { Task } from "../../src/model/task.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
-import type { Task } from "../../src/tasks/task.ts";
-import { type ChaosHouse, openHouse } from "./chaos-house.ts";
+import { type ChaosFixture, openFixture } from "./chaos-fixture.ts";
 import { ChaosRedis } from "./chaos-redis.ts";
 import { findShownSecrets } from "./check-secrets.ts";
 import { checkStarts, type StartVerdict, whysUnknown } from "./check-starts.ts";
@@ -38,7 +38,7 @@ export const runStepChaos: RunSeed = (seed, redisUrl) => runPlan(planStepChaos(s
 async function runPlan(plan: StartChaos, seed: number, redisUrl: string): Promise<ChaosResult> {
   const redis = plan.kind === "redis" ? await ChaosRedis.start(plan.redisTrouble) : undefined;
   try {
-    const house = await openHouse({
+    const fixture = await openFixture({
       redisUrl: redis?.url ?? redisUrl,
       name: `starts-${seed}`,
       policies: plan.policies,
@@ -48,9 +48,9 @@ async function runPlan(plan: StartChaos, seed: number, redisUrl: string): Promis
       takeOverAfterMs,
     });
     try {
-      return await passThrough(seed, { plan, house, redis });
+      return await passThrough(seed, { plan, fixture, redis });
     } finally {
-      await house.close();
+      await fixture.close();
     }
   } finally {
     await redis?.stop();
@@ -59,34 +59,34 @@ async function runPlan(plan: StartChaos, seed: number, redisUrl: string): Promis
 
 interface Scene {
   readonly plan: StartChaos;
-  readonly house: ChaosHouse;
+  readonly fixture: ChaosFixture;
   readonly redis: ChaosRedis | undefined;
 }
 
-async function passThrough(seed: number, { plan, house, redis }: Scene): Promise<ChaosResult> {
-  const producer = new Producer(house.parts.redis, silentLog);
+async function passThrough(seed: number, { plan, fixture, redis }: Scene): Promise<ChaosResult> {
+  const producer = new Producer(fixture.parts.redis, silentLog);
   const tasks: Task[] = [];
   const story: string[] = [];
   try {
-    const fleet = house.fleet(plan.script);
+    const fleet = fixture.fleet(plan.script);
     fleet.start();
-    await house.untilReady();
-    const queued = plan.batches.map((batch) => queue(batch, { house, producer, tasks }));
+    await fixture.untilReady();
+    const queued = plan.batches.map((batch) => queue(batch, { fixture, producer, tasks }));
     const troubled = plan.redisTrouble.map(async (trouble) => {
       await delay(trouble.atMs);
       await redis?.strike(trouble);
     });
     await fleet.storm();
     const { awaitsTrap } = plan;
-    const isSprung = awaitsTrap === undefined || (await house.untilSprung(awaitsTrap));
+    const isSprung = awaitsTrap === undefined || (await fixture.untilSprung(awaitsTrap));
     const report = await fleet.end(plan.endsWith);
     story.push(...report.story);
     await Promise.all([...queued, ...troubled]);
     // As a sweep does, or an operator: what is known already is dropped, what Redis lost comes again.
     await again(() => producer.enqueue(tasks));
-    await house.untilReachable();
-    await house.workOff();
-    const verdict = await checkStarts(house, { plan, tasks });
+    await fixture.untilReachable();
+    await fixture.workOff();
+    const verdict = await checkStarts(fixture, { plan, tasks });
     return {
       seed,
       // A process that starts while Redis is away says so and ends, as it should.
@@ -94,9 +94,9 @@ async function passThrough(seed: number, { plan, house, redis }: Scene): Promise
         ...(isSprung ? [] : [`nobody came to ${awaitsTrap}`]),
         ...report.unexpectedEnds.filter((end) => redis === undefined || !end.includes("OutOfReachError")),
         ...verdict.findings,
-        ...(await findShownSecrets(house)),
+        ...(await findShownSecrets(fixture)),
       ],
-      story: () => tell(plan, story, house),
+      story: () => tell(plan, story, fixture),
       counts: {
         processes: report.starts,
         strikes: report.strikes + plan.redisTrouble.length,
@@ -111,12 +111,12 @@ async function passThrough(seed: number, { plan, house, redis }: Scene): Promise
 /** Puts one task of each policy's sync jobs into the queue; for as long as it takes, since Redis may be away. */
 async function queue(
   { atMs, startWithinMs }: Batch,
-  { house, producer, tasks }: { house: ChaosHouse; producer: Producer; tasks: Task[] },
+  { fixture, producer, tasks }: { fixture: ChaosFixture; producer: Producer; tasks: Task[] },
 ): Promise<void> {
   await delay(atMs);
   // Names of its own, also when the machine is so busy that two batches come in one millisecond.
   const slotMs = Math.max(Date.now(), 1 + (tasks.at(-1)?.slotMs ?? 0));
-  const made = house.parts.set.policies
+  const made = fixture.parts.set.policies
     .flatMap((policy) => tasksOf(policy, { slotMs, origin: "manual", covers: [] }))
     .map((task) => (startWithinMs === undefined ? task : { ...task, startByMs: slotMs + startWithinMs }));
   tasks.push(...made);
@@ -139,7 +139,7 @@ function count({ kind }: StartChaos, { tasks, unknown, starts }: StartVerdict): 
   return { tasks, starts, [`tasks under ${kind}`]: tasks, ...Object.fromEntries(why) };
 }
 
-function tell(plan: StartChaos, story: readonly string[], house: ChaosHouse): string[] {
+function tell(plan: StartChaos, story: readonly string[], fixture: ChaosFixture): string[] {
   const { kind, showsActive, policies, batches, script, serviceFaults, redisTrouble } = plan;
   return [
     `trouble with: ${kind}; the mapping ${showsActive ? "says" : "does not say"} what an active sync job looks like`,
@@ -149,7 +149,7 @@ function tell(plan: StartChaos, story: readonly string[], house: ChaosHouse): st
     ...serviceFaults.map((fault) => `the service: ${JSON.stringify(fault)}`),
     ...redisTrouble.map((trouble) => `Redis: ${JSON.stringify(trouble)}`),
     ...story,
-    ...house.events.slice(-toldEventsMax).map((event) => JSON.stringify(event)),
-    ...house.parts.sandbox.ledger().map((entry) => JSON.stringify(entry)),
+    ...fixture.events.slice(-toldEventsMax).map((event) => JSON.stringify(event)),
+    ...fixture.parts.sandbox.ledger().map((entry) => JSON.stringify(entry)),
   ];
 }

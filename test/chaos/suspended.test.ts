@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, inject, it } from "vitest";
 import { queueConnection, queueName } from "../../src/queue/queues.ts";
 import type { RedisTarget } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
-import { type ChaosHouse, openHouse } from "./chaos-house.ts";
+import { type ChaosFixture, openFixture } from "./chaos-fixture.ts";
 import { checkSchedules } from "./check-schedules.ts";
 import type { Fault } from "./fault-script.ts";
 import { warmUp } from "./replica.ts";
@@ -29,49 +29,49 @@ interface HeldUpOptions {
 
 let houses = 0;
 
-// A house with one replica that plans and works; what befalls it, one after another; then the checker.
+// A fixture with one replica that plans and works; what befalls it, one after another; then the checker.
 async function heldUp(
   faults: readonly Fault[],
   { stormMs, plannedMs = stormMs, policies = everySecond, sleepsAhead = false }: HeldUpOptions,
 ) {
   houses += 1;
-  const house = await openHouse({ redisUrl: inject("redis").url, name: `held-up-${houses}`, policies });
+  const fixture = await openFixture({ redisUrl: inject("redis").url, name: `held-up-${houses}`, policies });
   const roles = ["scheduler", "worker"] as const;
-  const fleet = house.fleet({ replicas: [{ roles, clockShiftMs: 0, traps: [] }], faults, stormMs });
+  const fleet = fixture.fleet({ replicas: [{ roles, clockShiftMs: 0, traps: [] }], faults, stormMs });
   const story = () => {
     // Of these there is an hour's worth, all alike.
-    const told = house.events.filter(({ event }) => event !== "slot.coalesced" && event !== "slot.missed");
+    const told = fixture.events.filter(({ event }) => event !== "slot.coalesced" && event !== "slot.missed");
     return [...fleet.story, ...told.slice(-toldEventsMax).map((event) => JSON.stringify(event))].join("\n");
   };
   try {
     fleet.start();
-    const beganMs = await house.untilBegun();
+    const beganMs = await fixture.untilBegun();
     await fleet.storm();
-    const hasPlanned = await untilPlanned(house, Math.min(...beganMs.values()) + plannedMs);
+    const hasPlanned = await untilPlanned(fixture, Math.min(...beganMs.values()) + plannedMs);
     const report = await fleet.end("SIGTERM");
-    const ledger = new SlotLedger(house.parts.store);
-    const holdings = await Promise.all(house.parts.set.policies.map(({ name }) => ledger.holdings(name)));
+    const ledger = new SlotLedger(fixture.parts.store);
+    const holdings = await Promise.all(fixture.parts.set.policies.map(({ name }) => ledger.holdings(name)));
     // What the replica itself has planned by its end; whoever comes after it may not be what makes this good.
-    const endMs = Math.max(...holdings.map(({ markMs }) => markMs ?? 0));
-    await house.lookUntilQuiet();
-    if (sleepsAhead) await wake(house.parts.redis);
-    await house.workOff();
-    const verdict = await checkSchedules(house, { beganMs, endMs, hasWorkers: true });
-    const planned = house.events.filter(({ event, replica }) => event === "slot.queued" && replica === 0);
+    const endMs = Math.max(...holdings.map(({ watermarkMs }) => watermarkMs ?? 0));
+    await fixture.lookUntilQuiet();
+    if (sleepsAhead) await wake(fixture.parts.redis);
+    await fixture.workOff();
+    const verdict = await checkSchedules(fixture, { beganMs, endMs, hasWorkers: true });
+    const planned = fixture.events.filter(({ event, replica }) => event === "slot.queued" && replica === 0);
     const lateMs = Math.max(...planned.map(({ delayMs }) => Number(delayMs)));
     const stuck = hasPlanned ? [] : [`it planned no further than ${new Date(endMs).toISOString()}`];
     return { findings: [...stuck, ...report.unexpectedEnds, ...verdict.findings], story: story(), holdings, lateMs };
   } catch (cause) {
     throw new Error(`${String(cause)}\n${story()}`, { cause });
   } finally {
-    await house.close();
+    await fixture.close();
   }
 }
 
 /** Waits until slots are recorded up to this instant; false when nobody has done so a minute later. */
-async function untilPlanned({ parts: { store } }: ChaosHouse, atMs: number): Promise<boolean> {
+async function untilPlanned({ parts: { store } }: ChaosFixture, atMs: number): Promise<boolean> {
   for (const untilMs = performance.now() + planWithinMs; performance.now() < untilMs; await delay(50))
-    if ((await store.redis.hvals(store.key("marks"))).some((markMs) => Number(markMs) >= atMs)) return true;
+    if ((await store.redis.hvals(store.key("marks"))).some((watermarkMs) => Number(watermarkMs) >= atMs)) return true;
   return false;
 }
 

@@ -2,6 +2,7 @@
 // Used by replica-main.ts only. Wraps methods of the real classes; what they do stays as it is.
 import { isJsonObject } from "../../src/core/json.ts";
 import { Producer } from "../../src/queue/producer.ts";
+import { type Exchange, type ExchangeResult, Transport } from "../../src/service/transport.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import type { Point, Trap } from "./fault-script.ts";
 import { startSteps, type WatchedStep } from "./start-steps.ts";
@@ -40,6 +41,21 @@ export function shiftSharedClock(byMs: number): void {
   Reflect.set(SlotLedger.prototype, "nowMs", async function shifted(this: unknown) {
     return Number(await Reflect.apply(real, this, [])) + byMs;
   });
+}
+
+/** Tells of each exchange with a service that is not over after so long: it holds a worker's place. */
+export function watchExchanges(longestMs: number): void {
+  const send = Transport.prototype.send;
+  Transport.prototype.send = async function watchedSend(this: Transport, exchange: Exchange): Promise<ExchangeResult> {
+    const { method, url } = exchange;
+    const tell = () => writeLine(JSON.stringify({ event: "exchange.held", method, path: url.pathname, longestMs }));
+    const timer = setTimeout(tell, longestMs);
+    try {
+      return await send.call(this, exchange);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
 }
 
 function spring({ point, action, forMs }: Omit<Trap, "life">): void {

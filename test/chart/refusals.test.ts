@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { policyLimits } from "../../src/config/rules/policy-limits.ts";
 import { template, type Values } from "../support/chart/helm.ts";
 import { least } from "../support/chart/value-sets.ts";
 
@@ -25,7 +26,7 @@ const wrong: readonly (readonly [string, Values, readonly string[]])[] = [
   [
     "a policy file that is no YAML by name",
     { policies: { files: { "a.txt": "x" } } },
-    ["/policies/files", "'a.txt' not allowed"],
+    ['policies.files: "a.txt" cannot be a policy file', "the ending .yaml or .yml"],
   ],
   ["a secret whose name cannot be", { secrets: ["My Secret"] }, ["/secrets/0", "does not match pattern"]],
   ["the same secret twice", { secrets: ["a", "a"] }, ["/secrets", "items at 0 and 1 are equal"]],
@@ -87,8 +88,8 @@ const wrong: readonly (readonly [string, Values, readonly string[]])[] = [
     { extraEnv: [{ name: "REDIS_PASSWORD", value: "x" }] },
     ["extraEnv sets REDIS_PASSWORD", "keep passwords in files"],
   ],
-  ["no policies", { policies: {} }, ["policies.files or policies.existingConfigMap is needed"]],
-  ["policies twice", { policies: { files: { "a.yaml": "x" }, existingConfigMap: "b" } }, ["are both set: set one"]],
+  ["no policies", { policies: {} }, ["policies.files or policies.existingConfigMaps is needed"]],
+  ["policies twice", { policies: { files: { "a.yaml": "x" }, existingConfigMaps: ["b"] } }, ["are both set: set one"]],
   ["no Redis", { redis: {} }, ["redis.url or redis.existingSecret.name is needed"]],
   ["two Redis", { redis: { url: "redis://a", embedded: { enabled: true } } }, ["there can be one Redis only"]],
   [
@@ -108,9 +109,18 @@ const wrong: readonly (readonly [string, Values, readonly string[]])[] = [
     ["autoscaling.keda.prometheus is needed"],
   ],
   [
-    "too many policies",
-    { policies: { files: { "a.yaml": "x".repeat(1_000_001) } } },
-    ["policies.files is larger than 1 MB"],
+    "a policy file that Syncline would not read",
+    { policies: { files: { "a.yaml": "x".repeat(policyLimits.fileBytesMax + 1) } } },
+    [`policies.files: a.yaml holds ${policyLimits.fileBytesMax + 1} bytes`, "split it into several files"],
+  ],
+  [
+    "more policy files than Syncline reads",
+    {
+      policies: {
+        files: Object.fromEntries(Array.from({ length: policyLimits.filesMax + 1 }, (_, at) => [`${at}.yaml`, "x"])),
+      },
+    },
+    [`policies.files holds ${policyLimits.filesMax + 1} files`],
   ],
 ];
 

@@ -6,7 +6,7 @@ import { parse } from "yaml";
 import { startSandbox } from "../../src/sandbox/sandbox.ts";
 import { render, type Values } from "../support/chart/helm.ts";
 import { podSpecsOf } from "../support/chart/pod-specs.ts";
-import { Syncline } from "../support/processes.ts";
+import { Syncline, syncline } from "../support/processes.ts";
 import { freePort, ownFolder, startServer, until } from "../support/redis-servers.ts";
 
 /** The values in README's chapter. */
@@ -61,6 +61,16 @@ it("README's values, rendered, give a process that becomes ready and starts the 
     () => sandbox.ledger(),
     (entries) => entries.some(({ operation, key }) => operation === "RunSyncJob" && key === "42"),
   );
+  // As `kubectl exec` runs it: the pod's variables say which keys are this release's.
+  const told = async (more: Readonly<Record<string, string>>) => {
+    const { out } = await syncline(["history", "--json"], { ...variables, REDIS_URL: redis.url, ...more });
+    return out.includes(`"contracts"`);
+  };
+  await until(
+    () => told({}),
+    (some) => some,
+  );
+  expect(await told({ SYNCLINE_PREFIX: "{syncline.sync.other}" })).toBe(false);
   serve.kill("SIGTERM");
   expect(await serve.ended()).toMatchObject({ code: 0 });
 });

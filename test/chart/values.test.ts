@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { policyLimits } from "../../src/config/rules/policy-limits.ts";
 import { type KubeObject, render, type Values } from "../support/chart/helm.ts";
 import { podSpecsOf } from "../support/chart/pod-specs.ts";
 import { least } from "../support/chart/value-sets.ts";
@@ -89,6 +90,10 @@ describe("policies and secrets", () => {
         { name: "REDIS_CA_FILE", value: "/run/secrets/redis/ca.crt" },
         { name: "REDIS_CERT_FILE", value: "/run/secrets/redis/tls.crt" },
         { name: "REDIS_KEY_FILE", value: "/run/secrets/redis/tls.key" },
+        { name: "SYNCLINE_PREFIX", value: "{syncline.sync.demo}" },
+        { name: "SYNCLINE_OWNER", value: "sync/demo" },
+        { name: "SYNCLINE_OUTCOMES_KEPT", value: "1000" },
+        { name: "SYNCLINE_OUTCOMES_FOR", value: "31d" },
         { name: "SYNCLINE_LOG_LEVEL", value: "info" },
       ]);
       expect(spec.volumes).toContainEqual({
@@ -111,6 +116,102 @@ describe("policies and secrets", () => {
         },
       });
     }
+  });
+});
+
+describe("a set of policies for several ConfigMaps", () => {
+  const line = `  - { name: contracts-of-a-certain-department-N, service: main, repository: HR, run: { syncJobs: [42] }, schedule: { every: 1h } }\n`;
+  const manyFiles = (count: number, policiesOfFile: number) =>
+    Object.fromEntries(
+      Array.from({ length: count }, (_, at) => [
+        `${String(at).padStart(3, "0")}.yaml`,
+        `apiVersion: syncline/v1\npolicies:\n${line.repeat(policiesOfFile)}`,
+      ]),
+    );
+  const layOut = async (files: Readonly<Record<string, string>>) => {
+    const objects = await made({ policies: { files } });
+    const configs = objects.filter(({ kind }) => kind === "ConfigMap") as unknown as {
+      readonly metadata: { readonly name: string };
+      readonly data: Readonly<Record<string, string>>;
+    }[];
+    const names = configs.map(({ metadata }) => metadata.name).toSorted();
+    for (const { spec } of objects.flatMap(podSpecsOf))
+      expect(spec.volumes?.find(({ name }) => name === "policies")).toEqual({
+        name: "policies",
+        projected: { sources: names.map((name) => ({ configMap: { name } })) },
+      });
+    return { names, configs, mounted: Object.assign({}, ...configs.map(({ data }) => data)) as Record<string, string> };
+  };
+
+  it("of 10,000 are all there, in one folder, with the marks of a whole set", async () => {
+    const files = manyFiles(10, 1_000);
+    const { names, configs, mounted } = await layOut(files);
+    expect(names).toEqual(["demo-syncline-policies", "demo-syncline-policies-2"]);
+    for (const { data } of configs) expect(Object.values(data).join("").length).toBeLessThan(1_048_576);
+    const { ".part-1-of-2": one, ".part-2-of-2": two, ...rest } = mounted;
+    expect(rest).toEqual(files);
+    expect([one, one?.length]).toEqual([two, 64]);
+    const other = await layOut({ ...files, "009.yaml": "apiVersion: syncline/v1\n" });
+    expect(other.mounted[".part-1-of-2"] ?? other.mounted[".part-1-of-1"]).not.toBe(one);
+  });
+
+  it("of which each is as large as Syncline reads lie three by three", async () => {
+    const files = Object.fromEntries(
+      ["a", "b", "c", "d"].map((name) => [`${name}.yaml`, name.repeat(policyLimits.fileBytesMax)]),
+    );
+    const { configs } = await layOut(files);
+    expect(configs.map(({ data }) => Object.keys(data))).toEqual([
+      ["a.yaml", "b.yaml", "c.yaml", ".part-1-of-2"],
+      ["d.yaml", ".part-2-of-2"],
+    ]);
+  });
+});
+
+describe("the prefix", () => {
+  const prefixOf = async (release: string, namespace: string) => {
+    const found = (await render(least, { release, namespace })).flatMap(podSpecsOf);
+    const prefixes = found.map(
+      ({ spec }) => spec.containers[0]?.env?.find(({ name }) => name === "SYNCLINE_PREFIX")?.value ?? "",
+    );
+    expect(new Set(prefixes).size).toBe(1);
+    return prefixes[0] ?? "";
+  };
+
+  it("is one of each release's own, also where names join alike or are cut", async () => {
+    const long = "a".repeat(52);
+    const names = [
+      ["c", "a-b"],
+      ["b-c", "a"],
+      ["b.c", "a"],
+      [`${long}1`, "ns"],
+      [`${long}2`, "ns"],
+      [`${long}1`, "n".repeat(63)],
+    ] as const;
+    const prefixes: string[] = [];
+    for (const [release, namespace] of names) prefixes.push(await prefixOf(release, namespace));
+    expect(prefixes.slice(0, 3)).toEqual(["{syncline.a-b.c}", "{syncline.a.b-c}", "{syncline.a.b.c}"]);
+    expect(new Set(prefixes).size).toBe(names.length);
+    // What `--prefix` takes.
+    for (const prefix of prefixes) expect(prefix).toMatch(/^(?=.{1,64}$)\{[\w.-]+\}$/);
+  });
+
+  it("is the one that was said, in the pods and in the test", async () => {
+    for (const { spec } of await pods({ redis: { ...redis, prefix: "{team-a}" } }))
+      expect(spec.containers[0]?.env).toContainEqual({ name: "SYNCLINE_PREFIX", value: "{team-a}" });
+  });
+});
+
+describe("probes", () => {
+  it("ask for life and readiness, and each can be set and left out", async () => {
+    const container = async (probes: object) => (await pods({ probes }))[0]?.spec.containers[0];
+    expect(await container({})).toMatchObject({
+      startupProbe: { httpGet: { path: "/livez" }, periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 60 },
+      livenessProbe: { httpGet: { path: "/livez" }, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 },
+      readinessProbe: { httpGet: { path: "/readyz" }, periodSeconds: 5, timeoutSeconds: 3, failureThreshold: 2 },
+    });
+    const changed = await container({ liveness: { initialDelaySeconds: 9 }, readiness: { enabled: false } });
+    expect(changed).toMatchObject({ livenessProbe: { initialDelaySeconds: 9, periodSeconds: 10 } });
+    expect(changed).not.toHaveProperty("readinessProbe");
   });
 });
 
@@ -137,7 +238,10 @@ describe("sinks", () => {
 
   it("may write below that volume, to /tmp and to further volumes", async () => {
     const volume = { kind: "emptyDir", mountPath: "/srv" };
-    const extra = { extraVolumeMounts: [{ name: "more", mountPath: "/more" }] };
+    const extra = {
+      extraVolumes: [{ name: "more", emptyDir: {} }],
+      extraVolumeMounts: [{ name: "more", mountPath: "/more" }],
+    };
     for (const path of ["/srv/a.jsonl", "/tmp/a.jsonl", "/more/a/b.jsonl", `"$\{SOMEWHERE}"`])
       expect((await pods({ policies: { files: file(path) }, sinks: { volume }, ...extra })).length).toBe(2);
   });
@@ -205,7 +309,7 @@ describe("metrics", () => {
     });
     const alerts = (rule: KubeObject) =>
       (rule["spec"] as { groups: { rules: { alert?: string }[] }[] }).groups.flatMap(({ rules }) =>
-        rules.map(({ alert }) => alert ?? ""),
+        rules.flatMap(({ alert }) => alert ?? []),
       );
     const all = alerts(await one({ metrics }, "PrometheusRule"));
     const [first = expect.fail("no alerts")] = all;
@@ -228,7 +332,7 @@ describe("helm test", () => {
     const test = await one(values, "Pod");
     expect(test.metadata.annotations).toMatchObject({ "helm.sh/hook": "test" });
     const [worker, doctor] = (await pods(values)).map(({ spec }) => spec);
-    expect(doctor?.containers[0]?.args).toEqual(["doctor", "--config=/etc/syncline/policies", "--prefix={syncline}"]);
+    expect(doctor?.containers[0]?.args).toEqual(["doctor", "--config=/etc/syncline/policies"]);
     expect([doctor?.volumes, doctor?.containers[0]?.env]).toEqual([worker?.volumes, worker?.containers[0]?.env]);
   });
 });

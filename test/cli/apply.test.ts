@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createService } from "../../src/app/create-service.ts";
 import { applyCommand } from "../../src/cli/apply.ts";
 import type { CommandIo } from "../../src/cli/command-io.ts";
-import type { CreateService } from "../../src/cli/doctor.ts";
+import type { CreateService } from "../../src/cli/doctor/doctor-command.ts";
 import { importCommand } from "../../src/cli/import.ts";
 import { planCommand } from "../../src/cli/plan.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
@@ -157,7 +157,7 @@ describe("plan --state", () => {
     const drifted = await run(["plan", "--state", file], { colours: true });
     expect(drifted.code).toBe(2);
     expect(drifted.out).toContain('\u001b[31m"By hand"\u001b[39m');
-    expect(drifted.out).toContain("changed by somebody else");
+    expect(drifted.out).toContain("changed by hand");
     const missing = await run(["plan", "--state", await policies("{ docMasks: { 9: { name: X } } }")]);
     expect(missing.code).toBe(1);
     expect(missing.out).toContain("not there");

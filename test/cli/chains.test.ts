@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { commandHouse } from "../support/command-house.ts";
+import { commandFixture } from "../support/command-fixture.ts";
 import { commandHere } from "../support/simulate-command.ts";
 
-const house = commandHouse(`
+const fixture = commandFixture(`
   - { name: head, service: main, run: { syncJobs: [1] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
   - { name: tail, service: main, run: { syncJobs: [2] }, after: { policy: head, on: [accepted] }, overlap: allow, follow: { until: accepted } }
   - { name: never, service: main, poll: { list: triggers }, after: { policy: tail, on: [failed] } }
@@ -10,22 +10,22 @@ const house = commandHouse(`
 
 describe("the commands over a chain", () => {
   it("plan, audit and explain it; pause and run its policies", async () => {
-    const { prefix } = house.redis;
-    const command = (...args: string[]) => house.command(prefix, ...args, "--config", house.file());
-    const here = (...args: string[]) => house.here(prefix, ...args, "--config", house.file());
+    const { prefix } = fixture.redis;
+    const command = (...args: string[]) => fixture.command(prefix, ...args, "--config", fixture.file());
+    const here = (...args: string[]) => fixture.here(prefix, ...args, "--config", fixture.file());
     const story = async (...args: string[]) => JSON.parse((await here("explain", ...args, "--json")).out);
-    const plan = await commandHere(["plan", "--config", house.file()], { settings: house.settings() });
+    const plan = await commandHere(["plan", "--config", fixture.file()], { settings: fixture.settings() });
     expect(plan.text).toContain("after head (accepted), within 1d of its slot");
 
-    const one = await house.serve(prefix);
+    const one = await fixture.serve(prefix);
     const ended = await one.until(({ event, policy }) => event === "slot.skipped" && policy === "never");
-    await house.here(prefix, "pause", "tail", "--note", "release 14");
+    await fixture.here(prefix, "pause", "tail", "--note", "release 14");
     const paused = await one.until(
       ({ event, policy, reason }) => event === "slot.skipped" && policy === "tail" && reason === "paused",
     );
     one.kill("SIGTERM");
     await one.ended();
-    const worker = await house.serve(prefix, "--roles", "worker");
+    const worker = await fixture.serve(prefix, "--roles", "worker");
     const skipped = String(ended["slot"]);
     const tail = await story("tail", skipped);
     expect(tail).toMatchObject({
@@ -34,7 +34,7 @@ describe("the commands over a chain", () => {
     });
     expect(tail.tasks[0].taskId).toBe(`tail__run__2__${Date.parse(skipped) / 1_000}`);
     expect((await story("never", skipped)).verdict).toBe(
-      `not started: its predecessor did not end so that it may: ${tail.tasks[0].taskId} ended accepted`,
+      `not started: its predecessor did not end as after.on asks: ${tail.tasks[0].taskId} ended accepted`,
     );
     expect((await story("tail", String(paused["slot"]))).verdict).toMatch(/^not started: paused: release 14/);
 

@@ -44,7 +44,7 @@ function policies(): string {
   const policy = (
     name: string,
   ) => `  - { name: ${name}, service: ${name}, activate: { syncJobs: [1] }, schedule: { every: 1s }, notify: [{ sink: chat, on: [every] }, { sink: signed, on: [every] }],
-      heartbeat: { url: "${service.url}/beat/${canaries.heartbeatUrl}?key=${canaries.heartbeatUrl}" } }`;
+      heartbeat: { url: "${service.url}/tick/${canaries.heartbeatUrl}?key=${canaries.heartbeatUrl}" } }`;
   return `apiVersion: syncline/v1
 services:
 ${sources.map((name) => `  ${name}: { baseUrl: "${service.url}/ok", token: ${token[name]} }`).join("\n")}
@@ -69,7 +69,7 @@ describe("secrets", () => {
     for (const name of [...sources, "read"])
       await serve.until((event) => event["event"] === "task.finished" && event["policy"] === name);
     const isHeard = (path: string) => [...service.heard].some((one) => one.startsWith(path));
-    for (const path of [`/hook/${canaries.webhookUrl}`, "/hook/signed", "/beat/"])
+    for (const path of [`/hook/${canaries.webhookUrl}`, "/hook/signed", "/tick/"])
       await expect.poll(() => isHeard(path), { timeout: 30_000 }).toBe(true);
     serve.kill("SIGTERM");
     const ended = await serve.ended();

@@ -1,8 +1,8 @@
 // `syncline delete` as real processes: the look without --yes, the deletion with it, and what `plan` and `doctor` say afterwards.
 import { describe, expect, it } from "vitest";
-import { commandHouse } from "../support/command-house.ts";
+import { commandFixture } from "../support/command-fixture.ts";
 
-const house = commandHouse(
+const fixture = commandFixture(
   `  - { name: nightly, service: main, repository: HR, run: { syncJobs: [3, 4] }, schedule: { once: 2020-01-01T06:00 } }
   - { name: retire, service: main, repository: HR, delete: { syncJob: 5, name: Wrong } }
   - { name: retire-right, service: main, repository: HR, delete: { syncJob: 6, name: "Quality 6" } }`,
@@ -10,11 +10,11 @@ const house = commandHouse(
 
 describe("syncline delete", () => {
   it("only looks without --yes, deletes with it, and the policies that name the sync job are told of it", async () => {
-    const prefix = `${house.redis.prefix}-delete`;
+    const prefix = `${fixture.redis.prefix}-delete`;
     const run = (name: string, ...more: string[]) =>
-      house.command(
+      fixture.command(
         prefix,
-        ...["delete", "main", "--config", house.file(), "--repository", "HR"],
+        ...["delete", "main", "--config", fixture.file(), "--repository", "HR"],
         ...["--sync-job", "3", "--name", name, ...more],
       );
     const look = await run("Board 3");
@@ -35,13 +35,13 @@ describe("syncline delete", () => {
     expect(JSON.parse(deleted.out)).toMatchObject([
       { status: "succeeded", reason: "deleted", policy: "by-hand.delete", kind: "delete", target: "3" },
     ]);
-    const plan = await house.command(prefix, "plan", "--config", house.file(), "--deleted");
+    const plan = await fixture.command(prefix, "plan", "--config", fixture.file(), "--deleted");
     expect(plan.code).toBe(0);
     expect(plan.out).toMatch(
       /\nnightly names sync job 3, which was deleted by hand at .*: remove the sync job from the policy, or the policy/,
     );
     expect(plan.out).toContain("never: its one time (2020-01-01T06:00:00) is over");
-    const doctor = await house.command(prefix, "doctor", "--config", house.file(), "--json");
+    const doctor = await fixture.command(prefix, "doctor", "--config", fixture.file(), "--json");
     expect(JSON.parse(doctor.out).checks).toContainEqual(
       expect.objectContaining({ check: "deleted", subject: "nightly", level: "warning" }),
     );
@@ -56,23 +56,25 @@ describe("syncline delete", () => {
   });
 
   it("says what is wrong with its arguments, and sends nothing", async () => {
-    const prefix = `${house.redis.prefix}-wrong`;
-    const args = ["--config", house.file(), "--name", "Board 3"];
-    const none = await house.command(prefix, "delete", "elsewhere", ...args, "--sync-job", "3");
+    const prefix = `${fixture.redis.prefix}-wrong`;
+    const args = ["--config", fixture.file(), "--name", "Board 3"];
+    const none = await fixture.command(prefix, "delete", "elsewhere", ...args, "--sync-job", "3");
     expect([none.code, none.err]).toEqual([2, expect.stringContaining("there is no service elsewhere")]);
-    const id = await house.command(prefix, "delete", "main", ...args, "--sync-job", "three", "--yes");
+    const id = await fixture.command(prefix, "delete", "main", ...args, "--sync-job", "three", "--yes");
     expect([id.code, id.err]).toEqual([2, expect.stringContaining("digits only")]);
-    expect((await house.command(prefix, "delete", "main", "--config", house.file(), "--sync-job", "3")).code).toBe(2);
+    expect((await fixture.command(prefix, "delete", "main", "--config", fixture.file(), "--sync-job", "3")).code).toBe(
+      2,
+    );
   });
 });
 
 describe("a deletion whose worker is killed between the DELETE and its answer", () => {
   it("is not sent again by the next one, which finds out that it happened (P2)", async () => {
-    const prefix = `${house.redis.prefix}-killed`;
-    const sandbox = house.sandbox();
+    const prefix = `${fixture.redis.prefix}-killed`;
+    const sandbox = fixture.sandbox();
     sandbox.setFaults([{ kind: "latency", operation: "DeleteSyncJobById", delayMs: 600 }]);
-    const victim = await house.serve(prefix, "--roles", "worker", "--take-over-after", "2s");
-    const queued = await house.command(prefix, "run", "retire-right", "--config", house.file(), "--json");
+    const victim = await fixture.serve(prefix, "--roles", "worker", "--take-over-after", "2s");
+    const queued = await fixture.command(prefix, "run", "retire-right", "--config", fixture.file(), "--json");
     const [task = ""] = JSON.parse(queued.out).tasks;
     for (let struck = 0; struck === 0; ) {
       const headers = { authorization: `Bearer ${sandbox.token}` };
@@ -82,7 +84,7 @@ describe("a deletion whose worker is killed between the DELETE and its answer", 
     }
     victim.kill("SIGKILL");
     await victim.ended();
-    const heir = await house.serve(prefix, "--roles", "worker", "--take-over-after", "2s");
+    const heir = await fixture.serve(prefix, "--roles", "worker", "--take-over-after", "2s");
     const finished = await heir.until(({ event, taskId }) => event === "task.finished" && taskId === task);
     // A missing sync job is answered with 400 here, so that it is gone is inferred.
     expect(finished).toMatchObject({ status: "succeeded", reason: "deletion-confirmed", evidence: "inferred" });

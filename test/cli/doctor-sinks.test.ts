@@ -4,11 +4,12 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { silentLog } from "../../src/core/event-log.ts";
+import type { Notice } from "../../src/model/notice.ts";
 import { NoticeQueues } from "../../src/queue/notice-queues.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { openStore } from "../../src/store/redis.ts";
-import { SinkBook } from "../../src/store/sink-book.ts";
-import type { Notice } from "../../src/tasks/notice.ts";
+import { RedisWatch } from "../../src/store/redis-watch.ts";
+import { SinkStore } from "../../src/store/sink-store.ts";
 import { syncline } from "../support/processes.ts";
 import { Receiver } from "../support/receiver.ts";
 import { freePort, ownFolder, startServer } from "../support/redis-servers.ts";
@@ -78,7 +79,7 @@ describe("syncline doctor", () => {
       ops: webhook(`http://127.0.0.1:${port}/hook?canary=query`),
       log: "file: { path: notices/a.jsonl }",
     };
-    const found = await ask("doctor", sinks, `, heartbeat: { url: "http://127.0.0.1:${port}/canary-beat" }`);
+    const found = await ask("doctor", sinks, `, heartbeat: { url: "http://127.0.0.1:${port}/canary-tick" }`);
     listener.close();
     expect(found.sinks).toMatchObject([
       { level: "ok", subject: "ops", what: `127.0.0.1:${port} can be reached; nothing was sent` },
@@ -141,12 +142,14 @@ describe("what waits for sinks", () => {
     const store = await openStore(target);
     const queues = new NoticeQueues(target, silentLog);
     try {
+      // Somewhere both roles are alive: without them, status would be 1 for that.
+      await new RedisWatch(store, { roles: ["scheduler", "worker"] }).check();
       const before = await store.redis.dbsize();
       const fresh = await ask("status", sinks());
       expect([fresh.code, fresh.report.sinks, await store.redis.dbsize()]).toEqual([0, [], before]);
-      await new SinkBook(store).seen(["ops"]);
+      await new SinkStore(store).seen(["ops"]);
       await queues.add("ops", [notice("a"), notice("b")], 10);
-      await new SinkBook(store).countDropped("ops", 4);
+      await new SinkStore(store).countDropped("ops", 4);
       const waiting = await ask("status", sinks());
       expect([waiting.code, waiting.report.sinks]).toEqual([
         0,

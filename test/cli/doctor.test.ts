@@ -314,6 +314,6 @@ describe("syncline doctor", () => {
       { check: "doctor" },
     ]);
     const unknown = await doctor({}, { args: ["--service", "other"] });
-    expect([unknown.code, unknown.err]).toEqual([2, "error: there is no service other; there are: main\n"]);
+    expect([unknown.code, unknown.err]).toEqual([2, "error: there is no service other; there is: main\n"]);
   });
 });

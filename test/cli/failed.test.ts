@@ -1,14 +1,15 @@
 import { describe, expect, it } from "vitest";
+import type { OutcomeLimits } from "../../src/config/settings.ts";
 import { silentLog } from "../../src/core/event-log.ts";
+import type { Outcome } from "../../src/model/outcome.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { History } from "../../src/store/history.ts";
-import { SinkBook } from "../../src/store/sink-book.ts";
-import type { Outcome } from "../../src/tasks/outcome.ts";
-import { commandHouse } from "../support/command-house.ts";
+import { SinkStore } from "../../src/store/sink-store.ts";
+import { commandFixture } from "../support/command-fixture.ts";
 import { noticeOf, Receiver } from "../support/receiver.ts";
-import { sinkOf, startSinks, webhookTo } from "../support/sink-house.ts";
+import { sinkOf, startSinks, webhookTo } from "../support/sink-fixture.ts";
 
-const house = commandHouse(`
+const fixture = commandFixture(`
   - { name: nightly, service: main, run: { syncJobs: [1, 2] } }
   - { name: masks, service: main, repository: HR, run: { fromMasks: { name: "*" } } }
 `);
@@ -16,7 +17,7 @@ const house = commandHouse(`
 let clockMs = Date.parse("2026-11-21T02:30:00Z");
 
 /** Writes an outcome, each a minute after the one before; answers its task's id. */
-async function ended(prefix: string, more: Partial<Outcome>): Promise<string> {
+async function ended(prefix: string, more: Partial<Outcome>, limits?: OutcomeLimits): Promise<string> {
   clockMs += 60_000;
   const at = new Date(clockMs).toISOString();
   const outcome: Outcome = {
@@ -27,18 +28,18 @@ async function ended(prefix: string, more: Partial<Outcome>): Promise<string> {
     ...more,
   };
   const taskId = `${outcome.policy}__run__${outcome.target}__${clockMs / 1_000}`;
-  await house.inStore(prefix, (store) => new History(store).record({ ...outcome, taskId }));
+  await fixture.inStore(prefix, (store) => new History(store, limits && { limits }).record({ ...outcome, taskId }));
   return taskId;
 }
 
 const json = async (prefix: string, ...args: string[]) => {
-  const { out, code, err } = await house.here(prefix, ...args, "--json");
+  const { out, code, err } = await fixture.here(prefix, ...args, "--json");
   return { code, err, ...(out === "" ? {} : { value: JSON.parse(out) }) };
 };
 const listed = async (prefix: string, ...more: string[]) =>
   (await json(prefix, "failed", "list", ...more)).value.map(({ id }: { id: string }) => id);
 const queued = async (prefix: string, id: string) => {
-  const producer = new Producer({ url: house.redis.url, prefix }, silentLog);
+  const producer = new Producer({ url: fixture.redis.url, prefix }, silentLog);
   try {
     return (await producer.find({ service: "main", kind: "run", id }))?.isInFlight;
   } finally {
@@ -48,20 +49,46 @@ const queued = async (prefix: string, id: string) => {
 
 describe("syncline failed, tasks", () => {
   it("lists what failed and is not mended since, and nothing that ran to its end", async () => {
-    const prefix = `${house.redis.prefix}-list`;
+    const prefix = `${fixture.redis.prefix}-list`;
     const mended = await ended(prefix, { target: "1" });
     await ended(prefix, { target: "1", status: "succeeded" });
     await ended(prefix, { target: "2", status: "conflicts" });
     const failed = await ended(prefix, { target: "2", status: "missed" });
     expect(await listed(prefix)).toEqual([failed]);
-    expect(await listed(prefix, "--mended")).toEqual([failed, mended]);
+    expect(await listed(prefix, "--corrected")).toEqual([failed, mended]);
+    await ended(prefix, { policy: "masks", status: "succeeded" });
     expect(await listed(prefix, "--policy", "masks")).toEqual([]);
   });
 
+  it("looks through many outcomes of a policy for what has mended a task, and leaves alone what others did", async () => {
+    const prefix = `${fixture.redis.prefix}-mended`;
+    const first = await ended(prefix, { target: "1" });
+    const other = await ended(prefix, { target: "2" });
+    await ended(prefix, { target: "1", status: "succeeded" });
+    const again = await ended(prefix, { target: "1" });
+    for (let index = 0; index < 120; index += 1) await ended(prefix, { target: "3", status: "succeeded" });
+    await ended(prefix, { target: "2", status: "skipped", reason: "overlap" });
+    await ended(prefix, { target: "2", status: "conflicts" });
+    expect(await listed(prefix)).toEqual([again, other]);
+    expect(await listed(prefix, "--corrected")).toEqual([again, other, first]);
+  });
+
+  it("lists no task whose outcome is no longer kept, and says so", async () => {
+    const prefix = `${fixture.redis.prefix}-dropped`;
+    const limits = { count: 100, forMs: 86_400_000 };
+    for (let index = 0; index < 11; index += 1) await ended(prefix, { target: "3", status: "succeeded" }, limits);
+    await ended(prefix, { target: "1" }, limits);
+    const kept = await ended(prefix, { target: "2" }, limits);
+    for (let index = 0; index < 99; index += 1) await ended(prefix, { target: "3", status: "succeeded" }, limits);
+    expect(await listed(prefix)).toEqual([kept]);
+    const { err } = await fixture.here(prefix, "failed", "list");
+    expect(err).toContain("older outcomes of one policy are no longer kept");
+  });
+
   it("does one over by a new task by hand, once, and records who did it and why", async () => {
-    const prefix = `${house.redis.prefix}-replay`;
+    const prefix = `${fixture.redis.prefix}-replay`;
     const failed = await ended(prefix, { target: "2" });
-    const args = ["failed", "replay", failed, "--config", house.file(), "--reason", "disk was full"];
+    const args = ["failed", "replay", failed, "--config", fixture.file(), "--reason", "disk was full"];
     const first = await json(prefix, ...args);
     const into: string = first.value.done[0].into;
     expect([first.code, into]).toEqual([0, expect.stringMatching(/^nightly__run__2__m\d{13}$/)]);
@@ -82,9 +109,9 @@ describe("syncline failed, tasks", () => {
   });
 
   it("asks for --force where the first start may be at work still", async () => {
-    const prefix = `${house.redis.prefix}-force`;
+    const prefix = `${fixture.redis.prefix}-force`;
     const unknown = await ended(prefix, { status: "unknown", reason: "no-evidence" });
-    const args = ["failed", "replay", unknown, "--config", house.file(), "--reason", "looked"];
+    const args = ["failed", "replay", unknown, "--config", fixture.file(), "--reason", "looked"];
     const refused = await json(prefix, ...args);
     expect([refused.code, refused.value.done]).toEqual([1, []]);
     expect(refused.value.left[0].why).toContain("--force");
@@ -93,13 +120,13 @@ describe("syncline failed, tasks", () => {
   });
 
   it("does many of one sync job over by one task, and takes a group only with --yes", async () => {
-    const prefix = `${house.redis.prefix}-group`;
+    const prefix = `${fixture.redis.prefix}-group`;
     await ended(prefix, { target: "1" });
     await ended(prefix, { target: "1", status: "missed" });
     await ended(prefix, { target: "7", policy: "masks" });
     await ended(prefix, { target: "3" });
-    const args = ["failed", "replay", "--all", "--config", house.file(), "--reason", "r"];
-    const asked = await house.here(prefix, ...args);
+    const args = ["failed", "replay", "--all", "--config", fixture.file(), "--reason", "r"];
+    const asked = await fixture.here(prefix, ...args);
     expect([asked.code, asked.err]).toEqual([2, expect.stringContaining("this would replay 4")]);
     const { code, value } = await json(prefix, ...args, "--yes");
     expect(code).toBe(1);
@@ -112,9 +139,9 @@ describe("syncline failed, tasks", () => {
   });
 
   it("says what is wrong with what was asked", async () => {
-    const prefix = `${house.redis.prefix}-wrong`;
+    const prefix = `${fixture.redis.prefix}-wrong`;
     const failed = await ended(prefix, {});
-    const code = async (...args: string[]) => (await house.here(prefix, "failed", ...args, "--reason", "r")).code;
+    const code = async (...args: string[]) => (await fixture.here(prefix, "failed", ...args, "--reason", "r")).code;
     expect(await code("replay")).toBe(2);
     expect(await code("replay", failed, "--all")).toBe(2);
     expect(await code("discard", "--all", "--policy", "nightly", "--yes")).toBe(2);
@@ -127,13 +154,13 @@ describe("syncline failed, tasks", () => {
 
 describe("syncline failed, deliveries", () => {
   it("gives them back to their sink, or takes them off", async () => {
-    const target = { url: house.redis.url, prefix: `${house.redis.prefix}-sink` };
+    const target = { url: fixture.redis.url, prefix: `${fixture.redis.prefix}-sink` };
     const hook = await new Receiver().start();
     hook.answer = () => ({ status: 422 });
     const { sinks, log } = await startSinks(target, [sinkOf("ops", webhookTo(hook.url))]);
     await sinks.deliver(["a", "b", "c"].map((id) => ({ sink: "ops", notice: noticeOf(id) })));
     await log.until(({ event, notice }) => event === "sink.gave-up" && notice === "c");
-    await house.inStore(target.prefix, (store) => new SinkBook(store).seen(["ops"]));
+    await fixture.inStore(target.prefix, (store) => new SinkStore(store).seen(["ops"]));
     expect((await listed(target.prefix, "--sink", "ops")).toSorted()).toEqual(["a", "b", "c"]);
     expect((await json(target.prefix, "failed", "discard", "b", "--reason", "old")).value.done).toEqual([{ id: "b" }]);
     hook.answer = () => ({ status: 200 });
@@ -142,7 +169,7 @@ describe("syncline failed, deliveries", () => {
     await hook.until(() => hook.accepted.length === 2);
     expect(hook.accepted).toEqual(["a", "c"]);
     expect(await listed(target.prefix)).toEqual([]);
-    const { out } = await house.here(target.prefix, "changes");
+    const { out } = await fixture.here(target.prefix, "changes");
     expect(out).toMatch(/failed replay .*mended/);
     await hook.stop();
   });
@@ -150,8 +177,8 @@ describe("syncline failed, deliveries", () => {
 
 describe("changes by hand", () => {
   it("are recorded for a run", async () => {
-    const prefix = `${house.redis.prefix}-run`;
-    const { out } = await house.command(prefix, "run", "nightly", "--config", house.file(), "--json");
+    const prefix = `${fixture.redis.prefix}-run`;
+    const { out } = await fixture.command(prefix, "run", "nightly", "--config", fixture.file(), "--json");
     const { value } = await json(prefix, "changes");
     expect(value).toMatchObject([
       { what: "run", subject: "policy nightly", reason: null, before: null, after: { tasks: JSON.parse(out).tasks } },
@@ -159,10 +186,10 @@ describe("changes by hand", () => {
   });
 
   it("are recorded for pause and resume", async () => {
-    const prefix = `${house.redis.prefix}-changes`;
-    await house.here(prefix, "pause", "--service", "main", "--note", "release 14");
-    await house.here(prefix, "resume", "--service", "main");
-    await house.here(prefix, "resume", "--service", "main");
+    const prefix = `${fixture.redis.prefix}-changes`;
+    await fixture.here(prefix, "pause", "--service", "main", "--note", "release 14");
+    await fixture.here(prefix, "resume", "--service", "main");
+    await fixture.here(prefix, "resume", "--service", "main");
     const { value } = await json(prefix, "changes");
     expect(value).toMatchObject([
       { what: "resume", subject: "service main", reason: null, before: [{ note: "release 14" }] },

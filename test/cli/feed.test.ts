@@ -2,11 +2,11 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { FeedBook } from "../../src/store/feed-book.ts";
-import { commandHouse } from "../support/command-house.ts";
+import { FeedStore } from "../../src/store/feed-store.ts";
+import { commandFixture } from "../support/command-fixture.ts";
 import { Syncline } from "../support/processes.ts";
 
-const house = commandHouse("  - { name: a, service: main, repository: HR, run: { syncJobs: [3] } }");
+const fixture = commandFixture("  - { name: a, service: main, repository: HR, run: { syncJobs: [3] } }");
 const feed = { service: "main", repository: "HR", list: "activities" } as const;
 
 function facts(id: string, label?: string) {
@@ -22,8 +22,8 @@ function facts(id: string, label?: string) {
 }
 
 async function takeIn(prefix: string, items: readonly ReturnType<typeof facts>[]): Promise<void> {
-  await house.inStore(prefix, async (store) => {
-    const book = new FeedBook(store);
+  await fixture.inStore(prefix, async (store) => {
+    const book = new FeedStore(store);
     await book.takeIn(feed, { generation: 0 }, { items, sinceSeq: 0 });
     await book.walked(feed, { startedAtMs: 1, count: items.length, whole: true });
   });
@@ -31,12 +31,12 @@ async function takeIn(prefix: string, items: readonly ReturnType<typeof facts>[]
 
 describe("syncline feed tail", () => {
   it("prints what was discovered last, in the order of discovery, with when", async () => {
-    const prefix = `${house.redis.prefix}-tail`;
+    const prefix = `${fixture.redis.prefix}-tail`;
     await takeIn(
       prefix,
       ["a1", "a2", "a3"].map((id) => facts(id)),
     );
-    const told = await house.command(
+    const told = await fixture.command(
       prefix,
       "feed",
       "tail",
@@ -61,15 +61,15 @@ describe("syncline feed tail", () => {
       { id: "a3", succeeded: true },
     ]);
     expect(Date.parse(rows[0].firstSeen)).toBeGreaterThan(1_700_000_000_000);
-    const people = await house.command(prefix, "feed", "tail", "main", "activities", "--repository", "HR");
+    const people = await fixture.command(prefix, "feed", "tail", "main", "activities", "--repository", "HR");
     expect(people.out).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}a1 {2}sync job 3 {2}succeeded$/m);
   });
 
   it("goes on with what is discovered until it is stopped", async () => {
-    const prefix = `${house.redis.prefix}-follow`;
+    const prefix = `${fixture.redis.prefix}-follow`;
     await takeIn(prefix, [facts("b1")]);
     const args = ["feed", "tail", "main", "activities", "--repository", "HR", "--follow", "--json", "--prefix", prefix];
-    const tail = new Syncline(args, { REDIS_URL: house.redis.url });
+    const tail = new Syncline(args, { REDIS_URL: fixture.redis.url });
     await tail.until(({ id }) => id === "b1");
     await takeIn(prefix, [facts("b1"), facts("b2")]);
     await tail.until(({ id }) => id === "b2");
@@ -80,22 +80,22 @@ describe("syncline feed tail", () => {
   });
 
   it("says why there is nothing, and which lists there are", async () => {
-    const prefix = `${house.redis.prefix}-none`;
-    expect(await house.command(prefix, "feed", "tail", "main", "activities")).toMatchObject({
+    const prefix = `${fixture.redis.prefix}-none`;
+    expect(await fixture.command(prefix, "feed", "tail", "main", "activities")).toMatchObject({
       code: 0,
       out: "",
       err: expect.stringContaining("not read yet"),
     });
-    const wrong = await house.command(prefix, "feed", "tail", "main", "activity");
+    const wrong = await fixture.command(prefix, "feed", "tail", "main", "activity");
     expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining("the lists are activities, conflictDetails") });
   });
 });
 
 describe("syncline feed export", () => {
   it("writes facts as CSV in which no cell is a formula", async () => {
-    const prefix = `${house.redis.prefix}-csv`;
+    const prefix = `${fixture.redis.prefix}-csv`;
     await takeIn(prefix, [facts("=1+1", 'He said "no", twice'), facts("c2", "-2")]);
-    const { out } = await house.command(
+    const { out } = await fixture.command(
       prefix,
       "feed",
       "export",
@@ -115,28 +115,28 @@ describe("syncline feed export", () => {
   });
 
   it("reads the service's own list with --live, page by page and no more than asked for", async () => {
-    const prefix = `${house.redis.prefix}-live`;
+    const prefix = `${fixture.redis.prefix}-live`;
     const live = (...more: string[]) =>
-      house.command(prefix, "feed", "export", "main", "activities", "--repository", "HR", "--live", ...more);
-    const all = await live("--config", house.file());
+      fixture.command(prefix, "feed", "export", "main", "activities", "--repository", "HR", "--live", ...more);
+    const all = await live("--config", fixture.file());
     expect(all.out.split("\n").map((line) => JSON.parse(line).activityId)).toEqual(
       Array.from({ length: 20 }, (_, index) => index + 1),
     );
-    const three = await live("--config", house.file(), "--format", "csv", "-n", "3");
+    const three = await live("--config", fixture.file(), "--format", "csv", "-n", "3");
     expect(three.out.split("\n")).toHaveLength(4);
     expect(three.out).toMatch(/^activityId,syncJobId,state,/);
     expect(await live()).toMatchObject({ code: 2, err: expect.stringContaining("--live needs --config") });
   });
 
   it("ends well when its reader has gone", async () => {
-    const prefix = `${house.redis.prefix}-pipe`;
+    const prefix = `${fixture.redis.prefix}-pipe`;
     await takeIn(
       prefix,
       Array.from({ length: 5_000 }, (_, index) => facts(`d${index}`, "x".repeat(100))),
     );
     const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
     const args = ["feed", "export", "main", "activities", "--repository", "HR", "--prefix", prefix];
-    const child = spawn(process.execPath, [main, ...args], { env: { ...process.env, REDIS_URL: house.redis.url } });
+    const child = spawn(process.execPath, [main, ...args], { env: { ...process.env, REDIS_URL: fixture.redis.url } });
     let err = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       err += text;

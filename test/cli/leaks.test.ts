@@ -35,7 +35,7 @@ beforeAll(async () => {
     args: ["--requirepass", canaries.redisPassword],
   });
   redisUrl = `redis://:${canaries.redisPassword}@127.0.0.1:${redis.port}`;
-  const authority = await createAuthority("house");
+  const authority = await createAuthority("fixture");
   const client = await signedBy(authority, { name: "syncline", passphrase: canaries.keyPassphrase });
   plain = await startLeakyService();
   mutual = await startLeakyService({ ...(await signedBy(authority)), ca: authority.cert });
@@ -96,7 +96,7 @@ function policies(): string {
     activate: { syncJobs: [1] }
     schedule: { every: 1s }
     notify: [{ sink: chat, on: [every] }, { sink: signed, on: [every] }]
-    heartbeat: { url: "${plain.url}/beat/${canaries.heartbeatUrl}?key=${canaries.heartbeatUrl}" }`;
+    heartbeat: { url: "${plain.url}/tick/${canaries.heartbeatUrl}?key=${canaries.heartbeatUrl}" }`;
   const sinks = `  chat: { webhook: { url: "${plain.url}/hook/${canaries.webhookUrl}", format: slack } }
   signed: { webhook: { url: "${plain.url}/hook/signed?key=${canaries.webhookUrl}", secretFile: signing } }`;
   const well = `  well: { baseUrl: "${plain.url}/ok", token: { file: token } }`;
@@ -139,7 +139,7 @@ async function serveUntilCrash(crashAs: "exception" | "rejection"): Promise<Ende
   }
   await serve.until(() => [plain, mutual].every(({ given }) => given.size === 11));
   const isHeard = (path: string) => [...plain.heard].some((one) => one.startsWith(path));
-  await serve.until(() => ["/hook/canary", "/hook/signed", "/beat/"].every(isHeard));
+  await serve.until(() => ["/hook/canary", "/hook/signed", "/tick/"].every(isHeard));
   await serve.until(({ event }) => event === "sink.failing");
   if (crashAs === "exception") await serve.until(({ event }) => event === "heartbeat.failed");
   await writeFile(file("policies.yaml.new"), wrongPolicies());

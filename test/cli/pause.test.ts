@@ -1,20 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
-import { commandHouse } from "../support/command-house.ts";
+import { commandFixture } from "../support/command-fixture.ts";
 
-const house = commandHouse(`
+const fixture = commandFixture(`
   - { name: often, service: main, run: { syncJobs: [1] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
   - { name: other, service: main, run: { syncJobs: [2] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
 `);
 
 const records = (prefix: string, policy: string) =>
-  house.inStore(prefix, async (store) => (await new SlotLedger(store).holdings(policy)).records);
+  fixture.inStore(prefix, async (store) => (await new SlotLedger(store).holdings(policy)).records);
 
 describe("syncline pause and resume", () => {
   it("skips the slots of one policy, says so with the note, and goes on after resume", async () => {
-    const prefix = `${house.redis.prefix}-policy`;
-    const command = (...args: string[]) => house.command(prefix, ...args);
-    const one = await house.serve(prefix);
+    const prefix = `${fixture.redis.prefix}-policy`;
+    const command = (...args: string[]) => fixture.command(prefix, ...args);
+    const one = await fixture.serve(prefix);
     await one.until(({ event, policy }) => event === "slot.queued" && policy === "often");
     const paused = await command("pause", "often", "--note", "release 14", "--until", "+1h", "--json");
     expect(JSON.parse(paused.out)).toMatchObject({ scope: "policy", name: "often", note: "release 14", endedBy: null });
@@ -22,7 +22,7 @@ describe("syncline pause and resume", () => {
     expect(skipped).toMatchObject({ policy: "often", reason: "paused" });
     expect(skipped["note"]).toMatch(/^release 14 \(.+@.+\)$/);
     expect(one.events.find(({ event }) => event === "pause.set")).toMatchObject({ scope: "policy", name: "often" });
-    expect((await house.here(prefix, "pause", "--list")).out).toContain("release 14");
+    expect((await fixture.here(prefix, "pause", "--list")).out).toContain("release 14");
     const { out, code } = await command("resume", "often");
     expect([out, code]).toEqual(["policy often resumed", 0]);
     await one.until(({ event }) => event === "pause.cleared");
@@ -34,21 +34,21 @@ describe("syncline pause and resume", () => {
     const states = (await records(prefix, "often")).map(({ state }) => state).join(" ");
     expect(states).toMatch(/^(started )+(skipped )+(started ?)+$/);
     expect((await records(prefix, "other")).every(({ state }) => state === "started")).toBe(true);
-    expect((await house.here(prefix, "pause", "--list", "--json")).out).toBe("[]");
-  }, 30_000);
+    expect((await fixture.here(prefix, "pause", "--list", "--json")).out).toBe("[]");
+  });
 
   it("starts the newest skipped slot once for --catch-up, and its record says so", async () => {
-    const prefix = `${house.redis.prefix}-catch-up`;
-    const command = (...args: string[]) => house.command(prefix, ...args);
-    await house.here(prefix, "pause", "--all", "--note", "freeze");
-    const planner = await house.serve(prefix, "--roles", "scheduler");
+    const prefix = `${fixture.redis.prefix}-catch-up`;
+    const command = (...args: string[]) => fixture.command(prefix, ...args);
+    await fixture.here(prefix, "pause", "--all", "--note", "freeze");
+    const planner = await fixture.serve(prefix, "--roles", "scheduler");
     await planner.until(({ event, policy }) => event === "slot.skipped" && policy === "often");
     await planner.until(({ event, policy }) => event === "slot.skipped" && policy === "other");
     planner.kill("SIGTERM");
     await planner.ended();
     const before = await records(prefix, "often");
     const answers = await Promise.all(
-      [1, 2].map(() => command("resume", "--all", "--catch-up", "--config", house.file(), "--json")),
+      [1, 2].map(() => command("resume", "--all", "--catch-up", "--config", fixture.file(), "--json")),
     );
     const caughtUp = answers.flatMap(({ out }) => JSON.parse(out).caughtUp);
     const slotMs = before.at(-1)?.slotMs ?? 0;
@@ -57,18 +57,26 @@ describe("syncline pause and resume", () => {
     const after = await records(prefix, "often");
     expect(after.at(-1)).toMatchObject({ state: "started", detail: "caught-up", targets: ["1"] });
     expect(after.slice(0, -1)).toEqual(before.slice(0, -1));
-    const worker = await house.serve(prefix, "--roles", "worker");
+    const worker = await fixture.serve(prefix, "--roles", "worker");
     await worker.until(
       ({ event, taskId }) => event === "task.finished" && taskId === `often__run__1__${slotMs / 1_000}`,
     );
-  }, 30_000);
+  });
 
   it("refuses what would pause nothing, or everything by accident", async () => {
-    const command = (...args: string[]) => house.here(house.redis.prefix, ...args);
-    const slip = await house.command(house.redis.prefix, "pause", "oftne", "--note", "x", "--config", house.file());
+    const command = (...args: string[]) => fixture.here(fixture.redis.prefix, ...args);
+    const slip = await fixture.command(
+      fixture.redis.prefix,
+      "pause",
+      "oftne",
+      "--note",
+      "x",
+      "--config",
+      fixture.file(),
+    );
     expect(slip.code).toBe(2);
     expect(slip.err).toContain("did you mean often?");
-    expect((await command("pause", "--service", "man", "--note", "x", "--config", house.file())).err).toContain(
+    expect((await command("pause", "--service", "man", "--note", "x", "--config", fixture.file())).err).toContain(
       "did you mean main?",
     );
     expect((await command("pause", "--note", "x")).err).toContain("name one of POLICY, --service NAME and --all");
@@ -77,5 +85,5 @@ describe("syncline pause and resume", () => {
     expect((await command("pause", "--all", "--note", "x", "--until", "2026-01-01T00:00:00Z")).err).toContain("passed");
     expect((await command("resume", "--all", "--catch-up")).err).toContain("--config");
     expect((await command("pause", "--list", "--json")).out).toBe("[]");
-  }, 30_000);
+  });
 });

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
+import type { Outcome } from "../../src/model/outcome.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { History } from "../../src/store/history.ts";
 import { openStore } from "../../src/store/redis.ts";
-import type { Outcome } from "../../src/tasks/outcome.ts";
 import { often, Syncline, syncline } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 
@@ -193,8 +193,8 @@ describe("syncline serve", () => {
       const heir = await serve(prefix, "--roles", "worker");
       await heir.until(({ event, taskId }) => event === "task.stalled" && taskId === task);
       zombie.kill("SIGCONT");
-      await expect.poll(() => new History(store).outcome(task), often).toBeDefined();
-      const outcome = await new History(store).outcome(task);
+      await expect.poll(() => new History(store).outcome({ policy: "by-hand", id: task }), often).toBeDefined();
+      const outcome = await new History(store).outcome({ policy: "by-hand", id: task });
       const sent = starts().filter((key) => key === task);
       expect(sent.length).toBeLessThanOrEqual(1);
       if (outcome?.status === "succeeded") expect(sent).toEqual([task]);

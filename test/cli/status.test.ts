@@ -1,36 +1,40 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { silentLog } from "../../src/core/event-log.ts";
-import { isHold } from "../../src/core/gate.ts";
+import { isDenied } from "../../src/core/limiter.ts";
+import { readKnowledge } from "../../src/feeds/strategy/knowledge.ts";
+import type { WholeReason } from "../../src/model/feed.ts";
+import { FeedStore } from "../../src/store/feed-store.ts";
 import { Quarantines } from "../../src/store/quarantines.ts";
-import { ServiceGate } from "../../src/store/service-gate.ts";
-import { commandHouse } from "../support/command-house.ts";
+import { RedisWatch } from "../../src/store/redis-watch.ts";
+import { ServiceLimiter } from "../../src/store/service-limiter.ts";
+import { commandFixture } from "../support/command-fixture.ts";
 
-const house = commandHouse(`
+const fixture = commandFixture(`
   - { name: often, service: main, run: { syncJobs: [1] }, schedule: { every: 1h } }
 `);
 
 describe("syncline status", () => {
   it("shows breaker, throttle, requests under way and quarantine, with exit code 1, and resume ends the quarantine", async () => {
-    const prefix = `${house.redis.prefix}-status`;
-    const command = (...args: string[]) => house.command(prefix, ...args, "--config", house.file());
+    const prefix = `${fixture.redis.prefix}-status`;
+    const command = (...args: string[]) => fixture.command(prefix, ...args, "--config", fixture.file());
     const well = await command("status");
     expect([well.code, well.out]).toEqual([
-      0,
-      "service  breaker  asked for patience  in flight\nmain     closed   no                  0\n\nalive: 0 with the role scheduler, 0 with the role worker",
+      1,
+      "service  breaker  asked for patience  in flight\nmain     closed   no                  0\n\nalive: 0 with the role scheduler, 0 with the role worker\nno scheduler is alive: no slot is planned until one starts\nno worker is alive: nothing that is queued or in flight goes on until one starts",
     ]);
-    await house.inStore(prefix, async (store) => {
+    await fixture.inStore(prefix, async (store) => {
       const limits = { concurrencyMax: 4, requestsPerSecond: undefined, failuresMax: 1, probeEveryMs: 3_600_000 };
       const parts = { store, clock: systemClock, log: silentLog };
-      const gate = new ServiceGate({ ...limits, service: "main", leaseMs: 60_000 }, parts);
+      const limiter = new ServiceLimiter({ ...limits, service: "main", leaseMs: 60_000 }, parts);
       const passes = [
-        await gate.enter({ isRead: true }),
-        await gate.enter({ isRead: true }),
-        await gate.enter({ isRead: true }),
+        await limiter.acquire({ isRead: true }),
+        await limiter.acquire({ isRead: true }),
+        await limiter.acquire({ isRead: true }),
       ];
       for (const [index, kind] of (["throttled", "unreachable"] as const).entries()) {
         const pass = passes[index];
-        if (pass !== undefined && !isHold(pass)) await pass.leave({ kind, retryAfterMs: 600_000 });
+        if (pass !== undefined && !isDenied(pass)) await pass.release({ kind, retryAfterMs: 600_000 });
       }
       const failed = { policy: "often", slotMs: 1_000, isGood: false, note: "the last ended failed" };
       await new Quarantines(store).count(failed, { after: 1, forMs: 3_600_000 });
@@ -47,5 +51,43 @@ describe("syncline status", () => {
     expect((await command("pause", "--list")).out).toContain("policy often (quarantine)");
     expect((await command("resume", "often")).out).toBe("policy often resumed");
     expect(JSON.parse((await command("status", "--json")).out).quarantined).toEqual([]);
+  });
+
+  it("shows which lists are read whole walk after walk, and why, as the doctor does", async () => {
+    const prefix = `${fixture.redis.prefix}-feeds`;
+    const command = (...args: string[]) => fixture.command(prefix, ...args, "--config", fixture.file());
+    const feed = { service: "main", repository: null, list: "activities" } as const;
+    const known = { ...readKnowledge(null), order: "tail", wholeAtMs: 1, pages: 50, items: 5_000, notKept: "sig" };
+    const walked = (book: FeedStore, because: WholeReason | undefined) =>
+      book.walked(feed, { startedAtMs: 1_000, count: 5_000, whole: because !== undefined, because });
+    await fixture.inStore(prefix, async (store) => {
+      const book = new FeedStore(store);
+      await book.keepKnowledge(feed, JSON.stringify(known));
+      for (const because of ["first", "links-not-kept", "links-not-kept"] as const) await walked(book, because);
+    });
+    expect((await command("status")).out).not.toContain("activities");
+    await fixture.inStore(prefix, async (store) => {
+      const book = new FeedStore(store);
+      // An audit in between says nothing of the cost.
+      for (const because of ["audit", "links-not-kept"] as const) await walked(book, because);
+      await book.failed({ ...feed, list: "conflictDetails" }, "server: it answered 500");
+      await new RedisWatch(store, { roles: ["scheduler", "worker"] }).check();
+    });
+    const status = await command("status");
+    expect(status.code).toBe(0);
+    expect(status.out).toMatch(
+      /activities of main +all 50 pages are read at each walk since \S+ \S+, 3 times in a row: its links carry a credential, so Syncline stores none to resume from \(sig\)/,
+    );
+    expect(status.out).toMatch(/conflictDetails of main +cannot be read since \S+ \S+: server: it answered 500/);
+    const { feeds } = JSON.parse((await command("status", "--json")).out);
+    expect(feeds).toMatchObject([{ reason: "links-not-kept", walks: 3 }, { reason: "unreadable" }]);
+    const { checks } = JSON.parse((await command("doctor", "--json")).out);
+    const found = checks.filter(({ check }: { check: string }) => check === "feeds");
+    expect(found).toMatchObject([
+      { level: "warning", subject: "activities of main", what: expect.stringContaining("(sig)") },
+      { level: "warning", subject: "conflictDetails of main" },
+    ]);
+    await fixture.inStore(prefix, (store) => walked(new FeedStore(store), undefined));
+    expect((await command("status")).out).not.toContain("activities");
   });
 });

@@ -9,7 +9,7 @@ import { startSandbox } from "../../src/sandbox/sandbox.ts";
 import { Syncline } from "../support/processes.ts";
 import { Receiver } from "../support/receiver.ts";
 import { redisForTest } from "../support/redis.ts";
-import { signingSecret } from "../support/sink-house.ts";
+import { signingSecret } from "../support/sink-fixture.ts";
 
 const redis = redisForTest();
 const folder = await mkdtemp(join(tmpdir(), "syncline-"));

@@ -165,7 +165,7 @@ describe("lists (§8)", () => {
     });
   }
 
-  for (const nextLinks of ["absolute", "relative", "wrong-scheme"] as const) {
+  for (const nextLinks of ["absolute", "relative", "wrong-host"] as const) {
     it(`with ${nextLinks} next links are followed to the last item`, async () => {
       const other = await startSandbox({
         activities: 250,

@@ -24,15 +24,15 @@ const effects = ({ sandbox }: World) => sandbox.ledger().map(({ operation }) => 
 
 describe("a run with an activation before it", () => {
   it("activates once and then runs once, and is verified and followed as any other run", async () => {
-    const house = await start({});
-    expect(await house.run("story")).toMatchObject({ status: "succeeded", kind: "run", evidence: "direct" });
-    expect(effects(house)).toEqual(["EnableSyncJobById", "RunSyncJob"]);
+    const fixture = await start({});
+    expect(await fixture.run("story")).toMatchObject({ status: "succeeded", kind: "run", evidence: "direct" });
+    expect(effects(fixture)).toEqual(["EnableSyncJobById", "RunSyncJob"]);
   });
 
   it("does so also where the answer is the end", async () => {
-    const house = await start({ more: ", follow: { until: accepted }" });
-    expect(await house.run("story")).toMatchObject({ status: "accepted" });
-    expect(effects(house)).toEqual(["EnableSyncJobById", "RunSyncJob"]);
+    const fixture = await start({ more: ", follow: { until: accepted }" });
+    expect(await fixture.run("story")).toMatchObject({ status: "accepted" });
+    expect(effects(fixture)).toEqual(["EnableSyncJobById", "RunSyncJob"]);
   });
 
   it("is not started when the activation is refused or fails on the server", async () => {
@@ -41,48 +41,48 @@ describe("a run with an activation before it", () => {
       ["500-before", "server-error"],
       ["500-after", "server-error"],
     ] as const) {
-      const house = await start({ faults: [`${fault},op=EnableSyncJobById`] });
-      const outcome = await house.run("story");
+      const fixture = await start({ faults: [`${fault},op=EnableSyncJobById`] });
+      const outcome = await fixture.run("story");
       expect(outcome).toMatchObject({ status: "not-started", reason, startedAt: null });
       expect(outcome.detail).toMatch(/^the activation before the run: /);
-      expect(house.starts(3)).toBe(0);
-      await house.stop();
+      expect(fixture.starts(3)).toBe(0);
+      await fixture.stop();
     }
     world = undefined;
   });
 
   it("starts when the answer to the activation got lost, which nothing can look into", async () => {
-    const house = await start({ faults: ["lost-answer,op=EnableSyncJobById"] });
-    expect(await house.run("story")).toMatchObject({ status: "succeeded", answerLost: false });
-    expect(effects(house)).toEqual(["EnableSyncJobById", "RunSyncJob"]);
-    expect(house.log.named("run.activation-unknown")).toHaveLength(1);
+    const fixture = await start({ faults: ["lost-answer,op=EnableSyncJobById"] });
+    expect(await fixture.run("story")).toMatchObject({ status: "succeeded", answerLost: false });
+    expect(effects(fixture)).toEqual(["EnableSyncJobById", "RunSyncJob"]);
+    expect(fixture.log.named("run.activation-unknown")).toHaveLength(1);
   });
 
   it("does not start then with onUnknown: give-up", async () => {
-    const house = await start({ faults: ["reset,op=EnableSyncJobById"], more: ", onUnknown: give-up" });
-    expect(await house.run("story")).toMatchObject({ status: "not-started", reason: "answer-lost" });
-    expect(effects(house)).toEqual([]);
+    const fixture = await start({ faults: ["reset,op=EnableSyncJobById"], more: ", onUnknown: give-up" });
+    expect(await fixture.run("story")).toMatchObject({ status: "not-started", reason: "answer-lost" });
+    expect(effects(fixture)).toEqual([]);
   });
 
   it("activates again with onUnknown: retry, three times in all", async () => {
-    const house = await start({ faults: ["reset,op=EnableSyncJobById,first=2"], more: ", onUnknown: retry" });
-    expect(await house.run("story")).toMatchObject({ status: "succeeded" });
-    expect(house.sandbox.requests()["EnableSyncJobById"]).toEqual({ cut: 2, 200: 1 });
-    expect(house.starts(3)).toBe(1);
+    const fixture = await start({ faults: ["reset,op=EnableSyncJobById,first=2"], more: ", onUnknown: retry" });
+    expect(await fixture.run("story")).toMatchObject({ status: "succeeded" });
+    expect(fixture.sandbox.requests()["EnableSyncJobById"]).toEqual({ cut: 2, 200: 1 });
+    expect(fixture.starts(3)).toBe(1);
   });
 
   it("leaves nothing in flight, however its activation ended", async () => {
-    const house = await start({ faults: ["500-before,op=EnableSyncJobById,first=1"] });
-    await house.run("story");
-    await house.run("story");
-    const store = await openStore(house.target);
+    const fixture = await start({ faults: ["500-before,op=EnableSyncJobById,first=1"] });
+    await fixture.run("story");
+    await fixture.run("story");
+    const store = await openStore(fixture.target);
     expect(await store.redis.exists(inFlightKey(store, { ...subject, kind: "activate" }))).toBe(0);
     await store.close();
   });
 
   it("verifies a lost start of the run as ever, without another activation", async () => {
-    const house = await start({ faults: ["lost-answer,op=RunSyncJob,first=1"] });
-    expect(await house.run("story")).toMatchObject({ status: "succeeded", answerLost: true });
-    expect(effects(house)).toEqual(["EnableSyncJobById", "RunSyncJob"]);
+    const fixture = await start({ faults: ["lost-answer,op=RunSyncJob,first=1"] });
+    expect(await fixture.run("story")).toMatchObject({ status: "succeeded", answerLost: true });
+    expect(effects(fixture)).toEqual(["EnableSyncJobById", "RunSyncJob"]);
   });
 });

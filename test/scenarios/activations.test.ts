@@ -25,21 +25,21 @@ const requests = ({ sandbox }: World) => sandbox.requests()["EnableSyncJobById"]
 
 describe("an activation where the mapping says what an active sync job looks like", () => {
   it("succeeds although its answer got lost: the sync job is active", async () => {
-    const house = await start(["lost-answer,op=EnableSyncJobById"], "item.enabled");
-    const outcome = await house.run("wake");
+    const fixture = await start(["lost-answer,op=EnableSyncJobById"], "item.enabled");
+    const outcome = await fixture.run("wake");
     expect(outcome).toMatchObject({ status: "succeeded", evidence: "direct", reason: "seen-active", answerLost: true });
-    expect(requests(house)).toEqual({ cut: 1 });
+    expect(requests(fixture)).toEqual({ cut: 1 });
   });
 
   it("fails although the service answered 200: the sync job is not active", async () => {
-    const house = await start(["200-before,op=EnableSyncJobById"], "item.enabled");
-    const outcome = await house.run("wake");
+    const fixture = await start(["200-before,op=EnableSyncJobById"], "item.enabled");
+    const outcome = await fixture.run("wake");
     expect(outcome).toMatchObject({ status: "failed", evidence: "direct", reason: "not-active", answerLost: false });
-    expect(requests(house)).toEqual({ 200: 1 });
+    expect(requests(fixture)).toEqual({ 200: 1 });
   });
 
   it("stays unknown without such a mapping", async () => {
-    const house = await start(["lost-answer,op=EnableSyncJobById"]);
-    expect(await house.run("wake")).toMatchObject({ status: "unknown", evidence: "none", reason: "answer-lost" });
+    const fixture = await start(["lost-answer,op=EnableSyncJobById"]);
+    expect(await fixture.run("wake")).toMatchObject({ status: "unknown", evidence: "none", reason: "answer-lost" });
   });
 });

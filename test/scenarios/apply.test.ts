@@ -62,10 +62,8 @@ describe("an apply policy", () => {
     expect(await now.run("story")).toMatchObject({ reason: "applied" });
     await renameByHand(now, 4, "Old contracts");
     const mended = await now.run("story");
-    expect(mended).toMatchObject({ status: "succeeded", reason: "drift-mended" });
-    expect(mended.detail).toBe(
-      'sync job 4: changed by somebody else and set again: name: "Old contracts" → "Contracts"',
-    );
+    expect(mended).toMatchObject({ status: "succeeded", reason: "drift-corrected" });
+    expect(mended.detail).toBe('sync job 4: changed by hand and set again: name: "Old contracts" → "Contracts"');
     expect(await now.run("story")).toMatchObject({ reason: "nothing-to-do" });
     expect(putsOf(now)).toHaveLength(3);
   });

@@ -33,31 +33,31 @@ const sent = ({ sandbox }: World) => sandbox.requests()["DeleteSyncJobById"] ?? 
 
 describe("a delete policy", () => {
   it("deletes once; the next time there is nothing to delete", async () => {
-    const house = await start({ policies: retire(name) });
-    expect(await house.run("retire")).toMatchObject({ status: "succeeded", reason: "deleted", evidence: "direct" });
-    expect(await house.run("retire")).toMatchObject({ status: "skipped", reason: "already-gone", startedAt: null });
-    expect(sent(house)).toEqual({ 200: 1 });
+    const fixture = await start({ policies: retire(name) });
+    expect(await fixture.run("retire")).toMatchObject({ status: "succeeded", reason: "deleted", evidence: "direct" });
+    expect(await fixture.run("retire")).toMatchObject({ status: "skipped", reason: "already-gone", startedAt: null });
+    expect(sent(fixture)).toEqual({ 200: 1 });
   });
 
   it("deletes nothing under a wrong name", async () => {
-    const house = await start({ policies: retire("Somebody else's") });
-    expect(await house.run("retire")).toMatchObject({
+    const fixture = await start({ policies: retire("Somebody else's") });
+    expect(await fixture.run("retire")).toMatchObject({
       status: "not-started",
       reason: "guard-mismatch",
       startedAt: null,
     });
-    expect(sent(house)).toEqual({});
+    expect(sent(fixture)).toEqual({});
   });
 
   it("finds out that it did happen when the answer got lost, and sends nothing more", async () => {
     for (const fault of ["lost-answer", "500-after"]) {
-      const house = await start({
+      const fixture = await start({
         policies: retire(name, ", onUnknown: retry"),
         faults: [`${fault},op=DeleteSyncJobById`],
       });
-      expect(await house.run("retire")).toMatchObject({ status: "succeeded", reason: "deletion-confirmed" });
-      expect(deletions(house)).toHaveLength(1);
-      expect(Object.values(sent(house))).toEqual([1]);
+      expect(await fixture.run("retire")).toMatchObject({ status: "succeeded", reason: "deletion-confirmed" });
+      expect(deletions(fixture)).toHaveLength(1);
+      expect(Object.values(sent(fixture))).toEqual([1]);
     }
   });
 
@@ -73,40 +73,40 @@ describe("a delete policy", () => {
   });
 
   it("is called unknown when nobody can say", async () => {
-    const house = await start({
+    const fixture = await start({
       policies: retire(name),
       requestTimeout: "2s",
       timing: { ...shortTiming, unreadableForMs: 500 },
       faults: ["lost-answer,op=DeleteSyncJobById", "500-before,op=GetSyncJobById,after=1"],
     });
-    expect(await house.run("retire")).toMatchObject({ status: "unknown", reason: "answer-lost", evidence: "none" });
-    expect(deletions(house)).toHaveLength(1);
+    expect(await fixture.run("retire")).toMatchObject({ status: "unknown", reason: "answer-lost", evidence: "none" });
+    expect(deletions(fixture)).toHaveLength(1);
   });
 
   it("leaves a sync job alone that runs, or waits for its run with overlap: queue", async () => {
     const nightly = "  - { name: nightly, service: main, repository: HR, run: { syncJobs: [3] } }";
-    const house = await start({
+    const fixture = await start({
       policies: `${nightly}\n${retire(name)}\n${retire(name, ", overlap: queue").replace("retire", "retire-later")}`,
       sandbox: { ...missing404, runMs: [4_000, 4_000] },
     });
-    const run = house.run("nightly");
-    await house.log.until(({ event }) => event === "task.started");
-    expect(await house.run("retire")).toMatchObject({ status: "skipped", reason: "overlap" });
-    expect(await house.run("retire-later")).toMatchObject({ status: "succeeded", reason: "deleted" });
+    const run = fixture.run("nightly");
+    await fixture.log.until(({ event }) => event === "task.started");
+    expect(await fixture.run("retire")).toMatchObject({ status: "skipped", reason: "overlap" });
+    expect(await fixture.run("retire-later")).toMatchObject({ status: "succeeded", reason: "deleted" });
     expect(await run).toMatchObject({ status: "succeeded" });
-    expect(deletions(house)).toHaveLength(1);
+    expect(deletions(fixture)).toHaveLength(1);
   });
 
   it("is remembered, and the policies that still name the sync job are found", async () => {
-    const house = await start({ policies: retire(name) });
-    await house.run("retire");
+    const fixture = await start({ policies: retire(name) });
+    await fixture.run("retire");
     const policies = [
       testPolicy({ name: "nightly", action: { kind: "run", syncJobs: [2, 3] } }),
       testPolicy({ name: "other", action: { kind: "run", syncJobs: [2] } }),
       testPolicy({ name: "elsewhere", repository: "Finance", action: { kind: "run", syncJobs: [3] } }),
       testPolicy({ name: "retire", action: { kind: "delete", syncJob: 3, name } }),
     ];
-    const store = await openStore(house.target);
+    const store = await openStore(fixture.target);
     // The note follows the log line that `run` waits for.
     const found = async () =>
       (await findDeletedTargets({ policies }, store)).map(({ policy, syncJob, by }) => [policy.name, syncJob, by]);

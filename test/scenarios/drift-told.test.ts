@@ -6,7 +6,7 @@ import { SyncService, staticToken } from "../../src/service/client.ts";
 import { often } from "../support/processes.ts";
 import { Receiver } from "../support/receiver.ts";
 import { redisForTest } from "../support/redis.ts";
-import { folderForTest, signingSecret } from "../support/sink-house.ts";
+import { folderForTest, signingSecret } from "../support/sink-fixture.ts";
 import { startWorld } from "../support/world.ts";
 
 const redis = redisForTest();
@@ -38,26 +38,26 @@ sinks:
   await service.updateSyncJobById(4, { name: "Old contracts" });
   const changedAt = new Date().toISOString();
   service.close();
-  await log.until(() => reasons("syncJob-4").includes("drift-mended"));
-  await log.until(() => reasons("syncJob-4").slice(reasons("syncJob-4").indexOf("drift-mended")).length > 2);
+  await log.until(() => reasons("syncJob-4").includes("drift-corrected"));
+  await log.until(() => reasons("syncJob-4").slice(reasons("syncJob-4").indexOf("drift-corrected")).length > 2);
   await hook.until(() => hook.accepted.length > 0);
 
-  const mended = of("syncJob-4").filter(({ reason }) => reason === "drift-mended");
+  const mended = of("syncJob-4").filter(({ reason }) => reason === "drift-corrected");
   expect(mended).toHaveLength(1);
   // No slot that came due after the change went by without it.
   const { finishedAt = "" } = mended[0] ?? {};
   const later = of("syncJob-4").filter((one) => one.slot >= changedAt && one.finishedAt < finishedAt);
   expect(later).toEqual([]);
-  expect(reasons("syncJob-5")).not.toContain("drift-mended");
+  expect(reasons("syncJob-5")).not.toContain("drift-corrected");
   const told = hook.received.map(({ body }) => JSON.parse(body));
   expect(told).toMatchObject([
     {
       type: "syncline.drift",
       subject: "names",
       data: {
-        title: "names: drift mended, syncJob-4",
+        title: "names: drift corrected, syncJob-4",
         task: mended[0]?.taskId,
-        detail: 'sync job 4: changed by somebody else and set again: name: "Old contracts" → "Contracts"',
+        detail: 'sync job 4: changed by hand and set again: name: "Old contracts" → "Contracts"',
       },
     },
   ]);

@@ -1,8 +1,8 @@
 // Redis forgets that a start has ended, while the queue is told that it is over: its lease is left to nobody. Whoever comes for the sync job
 // goes on all the same, long before the lease would end by itself.
 import { afterEach, expect, it, vi } from "vitest";
-import { RecentOutcomes } from "../../src/outcome/recent-outcomes.ts";
 import { History } from "../../src/store/history.ts";
+import { RecentOutcomes } from "../../src/tasks/recent-outcomes.ts";
 import { clientOf, startForgetfulServer, until } from "../support/redis-servers.ts";
 import { startWorld, type World } from "../support/world.ts";
 

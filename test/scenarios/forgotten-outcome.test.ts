@@ -45,7 +45,7 @@ it("an outcome that Redis has forgotten while the queue keeps its end is written
       ({ active, delayed }) => active + delayed === 0,
     );
     const kept = await until(
-      () => history.outcome(String(told["taskId"])),
+      () => history.outcome({ policy: String(told["policy"]), id: String(told["taskId"]) }),
       (outcome) => outcome !== undefined,
       5_000,
     );

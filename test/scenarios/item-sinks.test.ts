@@ -1,6 +1,6 @@
 // New items of followed lists go to the sinks that want them, each once over all replicas, and to no other.
 import { afterEach, expect, it } from "vitest";
-import type { Notice } from "../../src/tasks/notice.ts";
+import type { Notice } from "../../src/model/notice.ts";
 import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 import { startWorld, type World } from "../support/world.ts";

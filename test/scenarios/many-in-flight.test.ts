@@ -1,11 +1,11 @@
 // Runs in flight cost next to nothing while nothing appears: they sleep, and the walk that sees the end of one wakes that one alone.
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, it } from "vitest";
+import type { Task } from "../../src/model/task.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
-import type { Task } from "../../src/tasks/task.ts";
-import { writeBaseline } from "../../src/work/evidence.ts";
+import { writeBaseline } from "../../src/tasks/evidence.ts";
 import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 import { TestLog } from "../support/test-log.ts";

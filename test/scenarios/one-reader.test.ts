@@ -1,13 +1,13 @@
 // A thousand runs in flight in one repository, over two replicas, all of which watch three lists: each list is asked for by one reader.
 import { Redis } from "ioredis";
 import { afterEach, expect, it } from "vitest";
+import { feedId } from "../../src/model/feed.ts";
+import type { Task } from "../../src/model/task.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
-import { feedId } from "../../src/tasks/feed.ts";
-import type { Task } from "../../src/tasks/task.ts";
-import { writeBaseline } from "../../src/work/evidence.ts";
+import { writeBaseline } from "../../src/tasks/evidence.ts";
 import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 import { TestLog } from "../support/test-log.ts";

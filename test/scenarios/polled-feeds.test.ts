@@ -1,8 +1,8 @@
 // What a poll reads whole is walked as a feed, too, without another request: its new items are told once, as those of lists that runs follow.
 import { afterEach, expect, it } from "vitest";
-import { FeedBook } from "../../src/store/feed-book.ts";
+import type { Notice } from "../../src/model/notice.ts";
+import { FeedStore } from "../../src/store/feed-store.ts";
 import { openStore } from "../../src/store/redis.ts";
-import type { Notice } from "../../src/tasks/notice.ts";
 import { type ListServer, startListServer } from "../support/list-server.ts";
 import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
@@ -37,7 +37,7 @@ sinks:
   });
   world = here;
   const store = await openStore(here.target);
-  const book = new FeedBook(store);
+  const book = new FeedStore(store);
   const feed = { service: "lists", repository: null, list: "triggers" } as const;
   const walked = async (times: number) => expect.poll(async () => (await book.status(feed)).walks, often).toBe(times);
   expect(await here.run("inactive")).toMatchObject({ status: "succeeded", count: 2 });

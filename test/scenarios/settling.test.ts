@@ -32,10 +32,10 @@ describe("conflicts before and after a run", () => {
   });
 
   it("are gone when the list does not show them after its end", async () => {
-    const house = await start({ policies: story(5), sandbox: { runMs: [4_000, 4_000] } });
-    const ended = house.run("story");
-    await house.log.until(({ event }) => event === "task.started");
-    await tellSandbox(house, "conflicts/clear");
+    const fixture = await start({ policies: story(5), sandbox: { runMs: [4_000, 4_000] } });
+    const ended = fixture.run("story");
+    await fixture.log.until(({ event }) => event === "task.started");
+    await tellSandbox(fixture, "conflicts/clear");
     expect(await ended).toMatchObject({ status: "conflicts", newConflicts: 1, goneConflicts: 1, stillConflicts: 0 });
   });
 
@@ -67,10 +67,10 @@ describe("a run that waits for an approval", () => {
 
   it("goes on when it is approved before, and ends as it ends", async () => {
     const policies = story(11, "blockedAfter: 5s");
-    const house = await start({ policies, sandbox: { jobs: 22, runMs: [8_000, 8_000] } });
-    const ended = house.run("story");
-    await house.log.until((one) => one.event === "feed.item" && one["list"] === "approvals");
-    await tellSandbox(house, "approvals/clear");
+    const fixture = await start({ policies, sandbox: { jobs: 22, runMs: [8_000, 8_000] } });
+    const ended = fixture.run("story");
+    await fixture.log.until((one) => one.event === "feed.item" && one["list"] === "approvals");
+    await tellSandbox(fixture, "approvals/clear");
     expect(await ended).toMatchObject({ status: "succeeded", evidence: "direct" });
   });
 

@@ -5,9 +5,9 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { PolicySet } from "../../src/config/policy-set.ts";
 import { silentLog } from "../../src/core/event-log.ts";
+import type { Notice } from "../../src/model/notice.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
-import type { Notice } from "../../src/tasks/notice.ts";
 import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -51,13 +51,13 @@ const policiesAt = (port: number) => `${names
     service: main
     poll: { list: approvals, expect: count }
     schedule: { every: 1s }
-    notify: [{ sink: ops, on: [silence] }]
+    notify: [{ sink: ops, on: [stale] }]
   - name: beating
     service: away
     activate: { syncJobs: [9999] }
-    heartbeat: { url: "http://127.0.0.1:${port}/beat" }
+    heartbeat: { url: "http://127.0.0.1:${port}/tick" }
 sinks: { ops: { file: { path: outcomes.jsonl } } }
-telling: { groupFor: 2s }`;
+notifications: { groupWait: 2s }`;
 
 describe("a service that is down", () => {
   it("is one message for all of its policies, and one when it is back; others are told as ever", async () => {
@@ -98,8 +98,8 @@ describe("a service that is down", () => {
     await enqueue();
     await ended(2 * total);
     await log.until(({ event, kind }) => event === "notice.told" && kind === "service-up");
-    await log.until(({ event, kind }) => event === "notice.told" && kind === "silent");
-    await vi.waitUntil(() => asked.includes("/beat"), often);
+    await log.until(({ event, kind }) => event === "notice.told" && kind === "stale");
+    await vi.waitUntil(() => asked.includes("/tick"), often);
     const [down, up] = ["service-down", "service-up"].map((kind) => delivered.filter((notice) => notice.kind === kind));
     expect(new Set(down?.map(({ id }) => id)).size).toBe(1);
     expect(new Set(up?.map(({ id }) => id)).size).toBe(1);
@@ -108,7 +108,7 @@ describe("a service that is down", () => {
     const others = delivered.filter(({ kind }) => !kind.startsWith("service-"));
     expect(others.map(({ kind, policy }) => `${kind} ${policy}`).toSorted()).toEqual([
       "failing elsewhere",
-      "silent quiet",
+      "stale quiet",
     ]);
   });
 });

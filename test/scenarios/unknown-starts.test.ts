@@ -99,7 +99,20 @@ describe("a start whose answer is its end (follow.until: accepted)", () => {
       mapping: "timed",
       faults: ["lost-answer,op=RunSyncJob,first=1"],
     });
-    expect(await run("story")).toMatchObject({ status: "accepted", answerLost: true });
+    const confirmed = { status: "accepted", reason: "start-confirmed", confidence: "likely" };
+    expect(await run("story")).toMatchObject({ ...confirmed, answerLost: true });
+    expect(starts(3)).toBe(1);
+  });
+
+  it("is not told as answered well when the answer was an error and an activity confirms it", async () => {
+    const { run, starts } = await start({
+      policies: accepted,
+      mapping: "timed",
+      faults: ["500-after,op=RunSyncJob,first=1"],
+    });
+    const outcome = await run("story");
+    expect(outcome).toMatchObject({ status: "accepted", reason: "start-confirmed", confidence: "likely" });
+    expect(outcome.detail).toMatch(/status 500.*; an activity of it confirms the start$/);
     expect(starts(3)).toBe(1);
   });
 

@@ -3,7 +3,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
-import { type Gate, SyncService, staticToken } from "../../src/service/client.ts";
+import { type Limiter, SyncService, staticToken } from "../../src/service/client.ts";
 
 /** What is done with one request. */
 export type Answer = (response: ServerResponse) => void;
@@ -21,11 +21,11 @@ export const reset: Answer = (response) => response.socket?.resetAndDestroy();
 interface Answers {
   readonly reads: readonly Answer[];
   readonly writes: readonly Answer[];
-  readonly gate?: Gate | undefined;
+  readonly limiter?: Limiter | undefined;
 }
 
 /** Starts it. `asked`: the methods of what came, oldest first; `urls`: their paths. */
-export async function answeringService({ reads, writes, gate }: Answers) {
+export async function answeringService({ reads, writes, limiter }: Answers) {
   const asked: string[] = [];
   const urls: string[] = [];
   const server = createServer(({ method = "", url = "" }, response) => {
@@ -41,7 +41,7 @@ export async function answeringService({ reads, writes, gate }: Answers) {
     token: staticToken("secret"),
     timeouts: { requestMs: 400, connectMs: 300, secureConnectMs: 300 },
     retries: 0,
-    gate,
+    limiter,
   });
   onTestFinished(() => {
     service.close();

@@ -1,8 +1,9 @@
-// The error table of `apply` as the code has it, in Markdown: the third table of docs/errors.md. Printed by error-table.ts.
+// The error table of `apply` as the code has it, in Markdown: the second table of docs/outcomes.md. Printed by error-table.ts.
+
+import { type PutFailure, readPutFailure } from "../../src/apply/apply-object.ts";
 import type { ErrorKind } from "../../src/core/error-kind.ts";
-import { type PutFailure, readPutFailure } from "../../src/declared/put-refusal.ts";
 import { ServiceError } from "../../src/service/service-error.ts";
-import { judge, reasonOf } from "../../src/work/judge.ts";
+import { judge, reasonOf } from "../../src/tasks/judge.ts";
 
 /** One row of the table of failures. */
 export interface FailureRow {
@@ -23,21 +24,21 @@ const verdicts = {
   "give-up": "give up",
   retry: "later again, after a look",
   verify: "later again, after a look",
-  wait: "wait, no attempt spent",
-  again: "go on where it was",
+  defer: "wait, no attempt spent",
+  resume: "go on where it was",
 } as const;
 
 /** The head and the rows. */
 export function applyRows(rows: readonly FailureRow[]): readonly [readonly string[], readonly (readonly string[])[]] {
   const shown = rows.map((row) => {
     const verdict = judge(row, "apply");
-    const isWait = verdict === "wait" || verdict === "again";
+    const isWait = verdict === "defer" || verdict === "resume";
     const missing = row.kind === "not-found" ? "failed (no-target)" : `failed (${reasonOf[row.kind]})`;
     const read = [verdicts[verdict], isWait ? "missed (throttled)" : missing];
     const put = putCells(row, isWait);
     return [
       row.what,
-      ...read.map((cell) => (verdict === "again" ? cell.replace("throttled", "too-late") : cell)),
+      ...read.map((cell) => (verdict === "resume" ? cell.replace("throttled", "too-late") : cell)),
       ...put,
     ];
   });
@@ -49,7 +50,7 @@ function putCells(row: FailureRow, isWait: boolean): readonly string[] {
   const failure = readPutFailure(error);
   if (failure !== "not-done" && failure !== "unknown") return putMeaning[failure];
   const verdict = judge(row, "apply");
-  if (isWait) return [verdicts[verdict], verdict === "again" ? "missed (too-late)" : "missed (throttled)"];
+  if (isWait) return [verdicts[verdict], verdict === "resume" ? "missed (too-late)" : "missed (throttled)"];
   const first = row.kind === "contract" ? "look and PUT once more; then give up" : verdicts[verdict];
   return [first, `${failure === "unknown" ? "unknown" : "failed"} (${reasonOf[row.kind]})`];
 }

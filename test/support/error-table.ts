@@ -1,14 +1,15 @@
-// The error table as the code has it, in Markdown: what docs/errors.md must hold. `node test/support/error-table.ts` prints it.
+// The error table as the code has it, in Markdown: what docs/outcomes.md must hold. `node test/support/error-table.ts` prints it.
 
 import type { ErrorKind } from "../../src/core/error-kind.ts";
+import type { TaskKind } from "../../src/model/task.ts";
 import { statusKind } from "../../src/service/failure-kind.ts";
-import { documentedStatus, factsOf, type Operation, operationNames } from "../../src/service/operations.ts";
+import { factsOf, type Operation } from "../../src/service/operations.ts";
 import { retryWaitMs } from "../../src/service/retry.ts";
 import { ServiceError } from "../../src/service/service-error.ts";
-import type { TaskKind } from "../../src/tasks/task.ts";
-import { goneMeanwhile } from "../../src/work/delete-endings.ts";
-import { judge, reasonOf } from "../../src/work/judge.ts";
+import { judge, lossOf, reasonOf } from "../../src/tasks/judge.ts";
+import { goneMeanwhile } from "../../src/tasks/send-start.ts";
 
+import { endingOf } from "../../src/tasks/verify.ts";
 import { applyRows } from "./apply-table.ts";
 
 /** One row: what happens to an exchange, and the kind of failure it is. */
@@ -21,8 +22,8 @@ interface Row {
 }
 
 const statuses = [
-  300, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 422, 428, 429, 500, 501, 502,
-  503, 504, 507,
+  101, 300, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 422, 428, 429, 500, 501,
+  502, 503, 504, 507, 600,
 ];
 
 const rows: readonly Row[] = [
@@ -41,17 +42,17 @@ const rows: readonly Row[] = [
 const meaning = {
   "give-up": "give up",
   retry: "later again",
-  wait: "wait, no attempt spent",
+  defer: "wait, no attempt spent",
   verify: "verify, never repeat",
-  again: "go on where it was",
+  resume: "go on where it was",
 } as const;
 
 /** What a run or activation ends as when this is the last word. */
 function lastWord(row: Row, task: TaskKind): string {
   const verdict = judge(row, task);
   if (verdict === "verify")
-    return `unknown (${reasonOf[row.kind] === "crashed" ? "answer-lost" : reasonOf[row.kind]}) unless confirmed`;
-  if (verdict === "wait" || verdict === "again") return "missed (too-late)";
+    return `unknown (${endingOf({ kind: lossOf[row.kind], detail: "", atMs: 0 }).reason}) unless confirmed`;
+  if (verdict === "defer" || verdict === "resume") return "missed (too-late)";
   return `not-started (${reasonOf[row.kind]})`;
 }
 
@@ -70,7 +71,7 @@ function insideCall(row: Row, operation: Operation): string {
   return retryWaitMs(error, { tries: 1, retriesMax: 2, random: () => 0 }) === undefined ? "–" : "2 more tries";
 }
 
-/** The three tables: every failure by what becomes of it in a start and a read, and in `apply`; and every operation's documented statuses. */
+/** The two tables: what becomes of every failure in a start, a read and a deletion; and in `apply`. */
 export function errorTable(): string {
   const failures = rows.map((row) => [
     row.what,
@@ -82,12 +83,7 @@ export function errorTable(): string {
     meaning[judge(row, "poll")],
     deletion(row),
   ]);
-  const documented = operationNames.map((operation) => [
-    `${operation} (${factsOf(operation).method})`,
-    ...[400, 401, 404, 500].map(
-      (status) => documentedStatus(operation, status)?.replace(" (service-interface §7)", "") ?? "not documented",
-    ),
-  ]);
+  const [applyHead, apply] = applyRows(rows);
   return [
     table(
       [
@@ -100,11 +96,21 @@ export function errorTable(): string {
         "read: verdict",
         "deletion: last word",
       ],
-      failures,
+      grouped(failures),
     ),
-    table(...applyRows(rows)),
-    table(["operation", "400", "401", "404", "500"], documented),
+    table(applyHead, grouped(apply)),
   ].join("\n\n");
+}
+
+/** One row for all that come to the same, in the order of the first of each. */
+function grouped(body: readonly (readonly string[])[]): readonly (readonly string[])[] {
+  const groups = new Map<string, { readonly what: string[]; readonly rest: readonly string[] }>();
+  for (const [what = "", ...rest] of body) {
+    const group = groups.get(rest.join("|")) ?? { what: [], rest };
+    group.what.push(what);
+    groups.set(rest.join("|"), group);
+  }
+  return [...groups.values()].map(({ what, rest }) => [what.join(" · "), ...rest]);
 }
 
 function table(head: readonly string[], body: readonly (readonly string[])[]): string {

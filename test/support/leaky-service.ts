@@ -58,13 +58,13 @@ export async function startLeakyService(tls?: TestCertificate & { readonly ca: s
       return;
     }
     request.resume();
-    if (/^\/(hook|beat)\//.test(request.url ?? "")) heard.add(request.url ?? "");
+    if (/^\/(hook|tick)\//.test(request.url ?? "")) heard.add(request.url ?? "");
     // What lies below /ok is well: somebody must be told, and a heartbeat follows a success.
     if (request.url?.startsWith("/ok/") === true) {
       response.writeHead(200).end();
       return;
     }
-    if (request.url?.startsWith("/beat/") === true) {
+    if (request.url?.startsWith("/tick/") === true) {
       json(response, 500, { error: { message: `no heartbeat for ${request.url}` } });
       return;
     }

@@ -1,11 +1,12 @@
 // The slot ledger and the chain book in memory, for tests that run the real Scheduler and the real Chains on a clock of their own.
 // Keeps what store/ keeps in Redis, without its time, its retention and its second replica.
-import type { Ledger } from "../../src/schedule/ledger-port.ts";
-import type { OutcomeStatus } from "../../src/tasks/outcome.ts";
-import type { SlotRecord } from "../../src/tasks/slot-record.ts";
-import type { SlotStep } from "../../src/tasks/slot-step.ts";
-import type { Task } from "../../src/tasks/task.ts";
-import type { FollowStep, PredecessorState, WaitingSlot } from "../../src/tasks/waiting-slot.ts";
+
+import type { OutcomeStatus } from "../../src/model/outcome.ts";
+import type { SlotRecord } from "../../src/model/slot-record.ts";
+import type { SlotStep } from "../../src/model/slot-step.ts";
+import type { Task } from "../../src/model/task.ts";
+import type { FollowStep, PredecessorState, WaitingSlot } from "../../src/model/waiting-slot.ts";
+import type { SlotLedgerPort } from "../../src/schedule/contracts.ts";
 
 interface Tally {
   open: number;
@@ -14,7 +15,7 @@ interface Tally {
 }
 
 /** Marks, records, waiting slots and tallies. */
-export class MemoryChains implements Ledger {
+export class MemoryChains implements SlotLedgerPort {
   nowAtMs = 0;
   /** Every record, by policy and instant. */
   readonly records = new Map<string, SlotRecord>();
@@ -34,8 +35,8 @@ export class MemoryChains implements Ledger {
   };
 
   record = async (steps: readonly SlotStep[]) =>
-    steps.map(({ policy, newMarkMs, records, followers = [], plannedAtMs = 0 }) => {
-      this.#marks.set(policy, newMarkMs);
+    steps.map(({ policy, newWatermarkMs, records, followers = [], plannedAtMs = 0 }) => {
+      this.#marks.set(policy, newWatermarkMs);
       for (const record of records) {
         this.#note(policy, record);
         for (const follower of followers) {
@@ -43,7 +44,7 @@ export class MemoryChains implements Ledger {
           this.#waiting.set(keyOf(slot), slot);
         }
       }
-      return { recorded: true, markMs: newMarkMs };
+      return { recorded: true, watermarkMs: newWatermarkMs };
     });
 
   /** Notes how a task ended. */

@@ -2,8 +2,8 @@
 // offset or by key, and forgets its links. With it a book that counts how often each item was reported. For tests of the strategies.
 import { type ItemBook, LinkExpired, type ListPage, type PagedList } from "../../src/feeds/strategy/abstract-list.ts";
 import { type ListKnowledge, readKnowledge } from "../../src/feeds/strategy/knowledge.ts";
+import type { ItemFacts } from "../../src/model/feed.ts";
 import type { Novelty } from "../../src/store/known-items.ts";
-import type { ItemFacts } from "../../src/tasks/feed.ts";
 
 /** How a model list pages and orders. */
 export interface ModelOptions {

@@ -39,11 +39,11 @@ export function findMismatch(asked: OracleCase): string | undefined {
     return `slot ${index + 1}: expected ${show(expected[index])}, found ${show(found[index])}`;
   }
   for (const seconds of asked.marksSeconds) {
-    const markMs = aroundMs + seconds * 1_000;
-    const next = calendar.next(markMs);
-    const wanted = expected.find((slotMs) => slotMs > markMs);
+    const watermarkMs = aroundMs + seconds * 1_000;
+    const next = calendar.next(watermarkMs);
+    const wanted = expected.find((slotMs) => slotMs > watermarkMs);
     if (wanted === undefined ? (next ?? Number.POSITIVE_INFINITY) <= untilMs : next !== wanted)
-      return `next after ${show(markMs)}: expected ${show(wanted)}, found ${show(next)}`;
+      return `next after ${show(watermarkMs)}: expected ${show(wanted)}, found ${show(next)}`;
   }
   return undefined;
 }

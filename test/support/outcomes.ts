@@ -1,5 +1,5 @@
 // Outcomes for tests, complete and plain; a test changes what it is about.
-import type { Outcome } from "../../src/tasks/outcome.ts";
+import type { Outcome } from "../../src/model/outcome.ts";
 
 /** A run of sync job 42 that succeeded. */
 export function testOutcome(changes: Partial<Outcome> = {}): Outcome {

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Notice } from "../../src/tasks/notice.ts";
+import type { Notice } from "../../src/model/notice.ts";
 
 /** One request that came, and how it was answered. */
 export interface Received {

@@ -1,6 +1,9 @@
 // Everything that Syncline does with a Redis, once: store, scripts, queue, worker, guard. For tests of ways to set Redis up.
 
 import { RedisGuard } from "../../src/app/redis-guard.ts";
+import type { Delivery, DeliveryVerdict } from "../../src/model/delivery.ts";
+import { parseTask } from "../../src/model/task.ts";
+import { done, snooze } from "../../src/model/verdict.ts";
 import { createConsumer } from "../../src/queue/consumer.ts";
 import { createNoticeConsumer } from "../../src/queue/notice-consumer.ts";
 import { NoticeQueues } from "../../src/queue/notice-queues.ts";
@@ -9,17 +12,14 @@ import { queueName } from "../../src/queue/queues.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import { Changes } from "../../src/store/changes.ts";
 import { FailedTasks } from "../../src/store/failed-tasks.ts";
-import { FeedBook } from "../../src/store/feed-book.ts";
+import { FeedStore } from "../../src/store/feed-store.ts";
 import { History } from "../../src/store/history.ts";
 import { Leases } from "../../src/store/leases.ts";
 import { Pauses } from "../../src/store/pauses.ts";
 import { openStore, type RedisTarget, redisTimeMs, type Store } from "../../src/store/redis.ts";
-import { SinkBook } from "../../src/store/sink-book.ts";
+import { SinkStore } from "../../src/store/sink-store.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
-import type { Delivery, DeliveryVerdict } from "../../src/tasks/delivery.ts";
-import { parseTask } from "../../src/tasks/task.ts";
-import { done, snooze } from "../../src/tasks/verdict.ts";
 import { journalTask } from "./journal-task.ts";
 import { testOutcome } from "./outcomes.ts";
 import { testPolicy } from "./policies.ts";
@@ -28,7 +28,7 @@ import { until } from "./redis-servers.ts";
 import { TestLog } from "./test-log.ts";
 
 /** What lives on a Redis until `stop`. */
-export interface House {
+export interface Fixture {
   readonly target: RedisTarget;
   readonly store: Store;
   readonly guard: RedisGuard;
@@ -41,7 +41,7 @@ export interface House {
 }
 
 /** Opens the store, starts the guard and a worker. */
-export async function openHouse(target: RedisTarget): Promise<House> {
+export async function openFixture(target: RedisTarget): Promise<Fixture> {
   const log = new TestLog();
   const store = await openStore(target);
   const guard = new RedisGuard({ store, log, checkEveryMs: 500 });
@@ -91,8 +91,8 @@ export async function openHouse(target: RedisTarget): Promise<House> {
 }
 
 /** Does everything once; throws when anything of it is refused. */
-export async function useEverything(house: House): Promise<void> {
-  const { store, journal, producer, work } = house;
+export async function useEverything(fixture: Fixture): Promise<void> {
+  const { store, journal, producer, work } = fixture;
   const nowMs = await redisTimeMs(store);
   const id = await work();
   const find = () => producer.find({ service: "main", kind: "run", id });
@@ -113,7 +113,7 @@ export async function useEverything(house: House): Promise<void> {
   const policy = { policy: "nightly", schedule: "every 5 s" };
   const mark = (await ledger.marks([policy], nowMs)).get("nightly") ?? 0;
   const records = [{ slotMs: nowMs, state: "skipped", detail: "paused" } as const];
-  const step = { policy: "nightly", expectedMarkMs: mark, newMarkMs: mark + 1, records, tasks: [] };
+  const step = { policy: "nightly", expectedWatermarkMs: mark, newWatermarkMs: mark + 1, records, tasks: [] };
   await ledger.record([step]);
   await ledger.confirmQueued([step]);
   await ledger.unqueued(nowMs);
@@ -122,7 +122,7 @@ export async function useEverything(house: House): Promise<void> {
   await ledger.policies();
   await ledger.drop(["nightly"]);
   const feed = { service: "main", repository: null, list: "activities" } as const;
-  const book = new FeedBook(store);
+  const book = new FeedStore(store);
   const facts = { syncJobId: "42", startedAtMs: undefined, finished: true, succeeded: true, label: undefined };
   await book.takeIn(feed, { generation: 0 }, { items: [{ id: "a", fingerprint: "f", ...facts }], sinceSeq: 0 });
   await book.walked(feed, { startedAtMs: nowMs, count: 1, whole: true });
@@ -133,10 +133,12 @@ export async function useEverything(house: House): Promise<void> {
   await book.waiting(feed, nowMs);
   await book.leave(feed, id);
   const history = new History(store);
-  await history.record(testOutcome({ taskId: id }));
-  await history.outcomes([id]);
+  const failure = testOutcome({ taskId: id, status: "failed" });
+  await history.record(failure);
+  await history.outcomes(failure.policy, [id]);
   await history.newest(10);
-  await history.keptSinceMs();
+  await history.keptSinceMs(failure.policy);
+  await history.tidy(new Set());
   const leases = new Leases(store);
   await leases.acquire({ id, service: "main", repository: null, target: "42" }, id, 1_000);
   await leases.release({ service: "main", repository: null, target: "42" }, id);
@@ -144,11 +146,11 @@ export async function useEverything(house: House): Promise<void> {
   await pauses.set({ scope: "all", name: "", note: "test", actor: "me", untilMs: null });
   await pauses.end({ scope: "all", name: "" }, "me");
   await pauses.all();
-  await useSinks(house);
+  await useSinks(fixture);
 }
 
 /** What sinks, the failed list and the record of changes do. */
-export async function useSinks({ store, target, log }: House): Promise<void> {
+export async function useSinks({ store, target, log }: Fixture): Promise<void> {
   const queues = new NoticeQueues(target, log);
   const process = async ({ notice }: Delivery): Promise<DeliveryVerdict> =>
     notice.id === "bad" ? { verdict: "failed", reason: "no" } : { verdict: "later", reason: "full", afterMs: 50 };
@@ -168,15 +170,16 @@ export async function useSinks({ store, target, log }: House): Promise<void> {
   await queues.discard("ops", "bad");
   await queues.forget("ops");
   await queues.close();
-  const sinks = new SinkBook(store);
+  const sinks = new SinkStore(store);
   await sinks.seen(["ops"]);
   await sinks.countDropped("ops", 1);
   await sinks.unseenFor(1_000);
   await sinks.forget("ops");
   const failed = new FailedTasks(store);
-  await failed.claim("task");
+  const failure = testOutcome({ taskId: "nightly__run__42__1", status: "failed" });
+  await failed.claim(failure);
   await failed.all();
-  await failed.release(["task"]);
+  await failed.release(failure);
   const changes = new Changes(store);
   await changes.add({ actor: "me", what: "pause", subject: "all policies", reason: null, before: null, after: null });
   await changes.newest(1);

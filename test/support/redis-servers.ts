@@ -151,6 +151,10 @@ export interface TcpProxy {
   readonly port: number;
   /** From now on everything is swallowed without a word, as by a broken network. */
   swallow(): void;
+  /** The same for the connections that stand; new ones work. */
+  swallowStanding(): void;
+  /** From now on what the port says is swallowed, and what it is told arrives. */
+  swallowAnswers(): void;
   /** Ends all connections; new ones work, and go to this port if one is given. */
   heal(target?: number): void;
   /** New connections go to this port; those that stand go on, as after a change of a name or of a service's endpoints. */
@@ -159,17 +163,22 @@ export interface TcpProxy {
 
 /** Starts a proxy. */
 export async function startProxy(firstTarget: number): Promise<TcpProxy> {
-  let swallowing = false;
+  let swallowing: "all" | "answers" | undefined;
+  let generation = 0;
   let target = firstTarget;
   const sockets = new Set<Socket>();
   const server = createServer((near) => {
     const far = connect({ port: target, host: "127.0.0.1" });
+    const born = generation;
     for (const [from, to] of [
       [near, far],
       [far, near],
     ] as const) {
       sockets.add(from);
-      from.on("data", (bytes) => swallowing || to.write(bytes));
+      from.on("data", (bytes) => {
+        const isSwallowed = swallowing === "all" || (swallowing === "answers" && from === far) || born < generation;
+        if (!isSwallowed) to.write(bytes);
+      });
       from.on("close", () => {
         sockets.delete(from);
         to.destroy();
@@ -188,10 +197,16 @@ export async function startProxy(firstTarget: number): Promise<TcpProxy> {
   return {
     port: (server.address() as AddressInfo).port,
     swallow: () => {
-      swallowing = true;
+      swallowing = "all";
+    },
+    swallowAnswers: () => {
+      swallowing = "answers";
+    },
+    swallowStanding: () => {
+      generation += 1;
     },
     heal: (other = target) => {
-      swallowing = false;
+      swallowing = undefined;
       target = other;
       cut();
     },

@@ -8,13 +8,13 @@ import { policyChecks } from "../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../src/config/load-policies.ts";
 import type { Policy } from "../../src/config/policy-set.ts";
 import { silentLog } from "../../src/core/event-log.ts";
+import { taskId } from "../../src/model/task-id.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import { History } from "../../src/store/history.ts";
 import { openStore, type RedisTarget } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
-import { taskId } from "../../src/tasks/task-id.ts";
 import { Syncline } from "./processes.ts";
 
 /** What to do. */
@@ -73,21 +73,21 @@ export async function checkSigterm(options: SigtermOptions): Promise<SigtermRepo
       { kind: "latency", operation: "GetActivities", delayMs: 40 },
     ],
   });
-  const house = new House(options, sandbox, folder);
+  const fixture = new Fixture(options, sandbox, folder);
   try {
-    await house.open();
+    await fixture.open();
     const { lanes = 2, seed } = options;
     const randoms = Array.from({ length: lanes }, (_, lane) => seeded(seed * lanes + lane));
-    await Promise.all(randoms.map((random) => house.work(random)));
-    return await house.judge();
+    await Promise.all(randoms.map((random) => fixture.work(random)));
+    return await fixture.judge();
   } finally {
-    await house.close();
+    await fixture.close();
     await sandbox.stop();
     await rm(folder, { recursive: true });
   }
 }
 
-class House {
+class Fixture {
   readonly #options: SigtermOptions;
   readonly #sandbox: Sandbox;
   readonly #file: string;
@@ -157,11 +157,16 @@ class House {
       await heir.until(({ event }) => event === "serve.ready");
       const tasks = [...new Set([...this.#queued, ...(await this.#scheduled(new SlotLedger(store)))])];
       const history = new History(store);
+      const ended = async () => {
+        const kept = [...Map.groupBy(tasks, (id) => id.split("__")[0] ?? "")];
+        const found = await Promise.all(kept.map(([policy, ids]) => history.outcomes(policy, ids)));
+        return new Map(found.flatMap((some) => [...some]));
+      };
       const untilMs = performance.now() + endsWithinMs;
-      let outcomes = await history.outcomes(tasks);
+      let outcomes = await ended();
       while (outcomes.size < tasks.length && performance.now() < untilMs) {
         await delay(200);
-        outcomes = await history.outcomes(tasks);
+        outcomes = await ended();
       }
       heir.kill("SIGTERM");
       await heir.ended();
@@ -198,6 +203,7 @@ class House {
     const times = ["--take-over-after", "2s", "--drain", `${drainMs / 1_000}s`];
     const one = new Syncline(["serve", "--config", this.#file, "--prefix", redis.prefix, "--roles", roles, ...times], {
       REDIS_URL: redis.url,
+      SYNCLINE_OUTCOMES_KEPT: "100000",
       TEST_TOKEN: this.#sandbox.token,
       NODE_COMPILE_CACHE: join(tmpdir(), "syncline-compiled"),
     });

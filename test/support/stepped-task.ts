@@ -1,28 +1,28 @@
 // One task of a service whose answers stand in line, step by step over a real journal, with a clock that jumps to wherever the task waits
 // for. For tests of what becomes of one request.
-import type { Gate, HeldBy, Hold } from "../../src/core/gate.ts";
+import type { Denied, DeniedBy, Limiter } from "../../src/core/limiter.ts";
+import type { Task } from "../../src/model/task.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
-import type { Task } from "../../src/tasks/task.ts";
-import type { WorkParts } from "../../src/work/parts.ts";
-import type { Claim, Step } from "../../src/work/step.ts";
+import type { TaskDependencies } from "../../src/tasks/contracts.ts";
+import type { Claim, TaskStep } from "../../src/tasks/step.ts";
 import { type Answer, answeringService } from "./answering-service.ts";
 import { testParts } from "./work-parts.ts";
 
 /** What is stepped through; what is given of `parts` takes the place of those without anything behind them. */
 interface Stepped {
   readonly task: Pick<Task, "kind"> & Partial<Task>;
-  readonly by: (task: Task, parts: WorkParts, claim: Claim) => Promise<Step>;
-  readonly parts: Partial<WorkParts>;
+  readonly by: (task: Task, parts: TaskDependencies, claim: Claim) => Promise<TaskStep>;
+  readonly parts: Partial<TaskDependencies>;
   /** What the service does: to each read in turn (the last for all further ones), and to each other request. */
   readonly reads: readonly Answer[];
   readonly writes: readonly Answer[];
   /** What holds reads back, from the first one on, for so long; nothing unless set. */
-  readonly held?: { readonly by: HeldBy; readonly forMs: number } | undefined;
+  readonly held?: { readonly by: DeniedBy; readonly forMs: number } | undefined;
 }
 
 const stepsMax = 80;
-/** When whoever is held back asks again: longer than a call waits in place, and no later than store/service-gate.ts says. */
+/** When whoever is held back asks again: longer than a call waits in place, and no later than store/service-limiter.ts says. */
 const turnMs = [5_000, 60_000] as const;
 let tasks = 0;
 
@@ -31,18 +31,18 @@ export async function steppedTask(store: Store, { task: given, by, parts: more, 
   let aheadMs = 0;
   const nowMs = async () => (await redisTimeMs(store)) + aheadMs;
   let heldUntilMs: number | undefined;
-  const hold = async (): Promise<Hold | undefined> => {
+  const hold = async (): Promise<Denied | undefined> => {
     if (held === undefined) return undefined;
     heldUntilMs ??= (await nowMs()) + held.forMs;
     const restMs = heldUntilMs - (await nowMs());
     const waitMs = Math.min(Math.max(restMs, turnMs[0]), turnMs[1]);
-    return restMs > 0 ? { heldBy: held.by, waitMs } : undefined;
+    return restMs > 0 ? { deniedBy: held.by, waitMs } : undefined;
   };
-  const gate: Gate = {
-    enter: async ({ isRead }) => (isRead ? await hold() : undefined) ?? { leave: async () => {} },
+  const limiter: Limiter = {
+    acquire: async ({ isRead }) => (isRead ? await hold() : undefined) ?? { release: async () => {} },
   };
   const isOfAll = held?.by === "throttle" || held?.by === "breaker";
-  const { asked, urls, service } = await answeringService({ reads, writes, gate });
+  const { asked, urls, service } = await answeringService({ reads, writes, limiter });
   const journal = new StartJournal(store);
   tasks += 1;
   const task: Task = {
@@ -56,7 +56,7 @@ export async function steppedTask(store: Store, { task: given, by, parts: more, 
     },
     ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999, ...given },
   };
-  const own = { service: () => service, journal, nowMs, held: async () => (isOfAll ? hold() : undefined) };
+  const own = { service: () => service, journal, nowMs, deniedBy: async () => (isOfAll ? hold() : undefined) };
   const parts = testParts(store, { ...own, ...more });
   let owners = 0;
   const step = async () => {
@@ -94,5 +94,5 @@ export async function steppedTask(store: Store, { task: given, by, parts: more, 
 }
 
 /** A step in short: how the task ended, or what it does. */
-export const told = (step: Step) =>
+export const told = (step: TaskStep) =>
   "ending" in step ? `${step.ending.status} ${step.ending.evidence} ${step.ending.reason}` : step.step;

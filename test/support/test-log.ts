@@ -1,6 +1,6 @@
 // A log that tests wait on.
 import type { EventFields, EventLog } from "../../src/core/event-log.ts";
-import type { Outcome } from "../../src/tasks/outcome.ts";
+import type { Outcome } from "../../src/model/outcome.ts";
 
 /** One event of the log. */
 export type LoggedEvent = EventFields & { readonly event: string; readonly level: "info" | "warn" | "error" };

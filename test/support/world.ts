@@ -4,22 +4,22 @@ import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Queue } from "bullmq";
-import { type AppOptions, type RunningApp, startApp } from "../../src/app.ts";
+import { type AppOptions, type RunningApp, startApp } from "../../src/app/app.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../src/config/load-policies.ts";
 import type { PolicySet } from "../../src/config/policy-set.ts";
+import type { Outcome } from "../../src/model/outcome.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { queueConnection, queueName } from "../../src/queue/queues.ts";
 import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import type { RedisTarget } from "../../src/store/redis.ts";
-import type { Outcome } from "../../src/tasks/outcome.ts";
-import { defaultTiming, type WorkTiming } from "../../src/work/timing.ts";
+import { defaultTiming, type TaskTiming } from "../../src/tasks/follow-pace.ts";
 import { type LoggedEvent, TestLog } from "./test-log.ts";
 
 /** Short waits for scenarios; what only ends where something is out of reach leaves a busy machine time to reach it. */
-export const shortTiming: WorkTiming = {
+export const shortTiming: TaskTiming = {
   ...defaultTiming,
   baselineWithinMs: 6_000,
   verifyForMs: 3_000,
@@ -57,7 +57,7 @@ export interface WorldOptions {
   readonly moreToken?: string;
   /** How many apps work side by side; 1 unless set. All write to one log. */
   readonly replicas?: number;
-  readonly timing?: WorkTiming;
+  readonly timing?: TaskTiming;
   /** How fast lists are read; at least a third of a second apart unless set. */
   readonly pace?: NonNullable<AppOptions["pace"]>;
   /** Where notices go; nothing is told unless set. */

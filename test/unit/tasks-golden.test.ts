@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { feedId } from "../../src/tasks/feed.ts";
-import { parseTask } from "../../src/tasks/task.ts";
-import { taskId } from "../../src/tasks/task-id.ts";
+import { feedId } from "../../src/model/feed.ts";
+import { parseTask } from "../../src/model/task.ts";
+import { taskId } from "../../src/model/task-id.ts";
 
 // What stands in Redis must mean the same to every replica and version: these values never change.
 describe("names in Redis", () => {

@@ -17,7 +17,7 @@ spec:
   {{- include "syncline.podBasics" $root | nindent 2 }}
   terminationGracePeriodSeconds: {{ include "syncline.graceSeconds" $root }}
   {{- with $values.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
   topologySpreadConstraints:
     {{- if $values.topologySpreadConstraints }}
@@ -44,37 +44,41 @@ spec:
         - serve
         - --config=/etc/syncline/policies
         - --roles={{ .roles }}
-        - {{ printf "--prefix=%s" $values.redis.prefix | quote }}
         - --drain={{ int $values.drainSeconds }}s
         - --take-over-after={{ int $values.takeOverAfterSeconds }}s
         - --health-port={{ int $values.health.port }}
       {{- include "syncline.env" $root | nindent 6 }}
       ports:
         - { name: health, containerPort: {{ int $values.health.port }}, protocol: TCP }
-      startupProbe:
-        httpGet: { path: /livez, port: health }
-        periodSeconds: 2
-        timeoutSeconds: 5
-        failureThreshold: 60
-      # Whether the event loop turns, and nothing more: a pod that waits for Redis must not be killed for it.
-      livenessProbe:
-        httpGet: { path: /livez, port: health }
-        periodSeconds: 10
-        timeoutSeconds: 5
-        failureThreshold: 3
-      readinessProbe:
-        httpGet: { path: /readyz, port: health }
-        periodSeconds: 5
-        timeoutSeconds: 3
-        failureThreshold: 2
+      {{- range $kind := list "startup" "liveness" "readiness" }}
+      {{- $probe := index $values.probes $kind }}
+      {{- if $probe.enabled }}
+      {{ $kind }}Probe:
+        httpGet: { path: {{ ternary "/readyz" "/livez" (eq $kind "readiness") }}, port: health }
+        {{- range $key, $value := omit $probe "enabled" }}
+        {{ $key }}: {{ int $value }}
+        {{- end }}
+      {{- end }}
+      {{- end }}
+      {{- with default $values.resources .resources }}
       resources:
-        {{- toYaml (default $values.resources .resources) | nindent 8 }}
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $values.securityContext }}
       securityContext:
-        {{- include "syncline.securityContext" $root | nindent 8 }}
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       {{- include "syncline.mounts" $root | nindent 6 }}
       {{- if contains "worker" .roles }}
       {{- include "syncline.sinkMount" $root | nindent 8 }}
       {{- end }}
+    {{- with $values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with $values.initContainers }}
+  initContainers:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   {{- include "syncline.volumes" $root | nindent 2 }}
   {{- if contains "worker" .roles }}
   {{- include "syncline.sinkVolume" $root | nindent 4 }}
@@ -83,17 +87,31 @@ spec:
 
 {{/* What every pod with the image has in common: who it is, what it may, where it may run. */}}
 {{- define "syncline.podBasics" -}}
-serviceAccountName: {{ include "syncline.serviceAccountName" . }}
+serviceAccountName: {{ include "syncline.serviceAccountName" . | quote }}
 automountServiceAccountToken: false
 enableServiceLinks: false
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
-  {{- range . }}
-  - name: {{ . }}
-  {{- end }}
+  {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .Values.podSecurityContext }}
 securityContext:
-  {{- include "syncline.podSecurityContext" . | nindent 2 }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.runtimeClassName }}
+runtimeClassName: {{ . | quote }}
+{{- end }}
+{{- with .Values.dnsPolicy }}
+dnsPolicy: {{ . }}
+{{- end }}
+{{- with .Values.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.hostAliases }}
+hostAliases:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
@@ -111,11 +129,20 @@ affinity:
 {{- define "syncline.env" -}}
 env:
   {{- include "syncline.redisEnv" . | nindent 2 }}
+  # Variables, not arguments: so `kubectl exec … syncline status` reads the same keys.
+  - name: SYNCLINE_PREFIX
+    value: {{ include "syncline.prefix" . | quote }}
+  - name: SYNCLINE_OWNER
+    value: {{ printf "%s/%s" .Release.Namespace .Release.Name | quote }}
+  - name: SYNCLINE_OUTCOMES_KEPT
+    value: {{ int .Values.outcomes.kept | quote }}
+  - name: SYNCLINE_OUTCOMES_FOR
+    value: {{ .Values.outcomes.keptFor | quote }}
   - name: SYNCLINE_LOG_LEVEL
     value: {{ .Values.log.level }}
   {{- range .Values.sinks.urls }}
-  - name: {{ .name }}
-    valueFrom: { secretKeyRef: { name: {{ .secret }}, key: {{ .key | quote }} } }
+  - name: {{ .name | quote }}
+    valueFrom: { secretKeyRef: { name: {{ .secret | quote }}, key: {{ .key | quote }} } }
   {{- end }}
   {{- with .Values.extraEnv }}
   {{- toYaml . | nindent 2 }}
@@ -131,7 +158,7 @@ volumeMounts:
   # A whole folder, never subPath: only so do changed policies arrive in a running pod.
   - { name: policies, mountPath: /etc/syncline/policies, readOnly: true }
   {{- range $index, $name := .Values.secrets }}
-  - { name: secret-{{ $index }}, mountPath: {{ printf "/run/secrets/syncline/%s" $name }}, readOnly: true }
+  - { name: secret-{{ $index }}, mountPath: {{ printf "/run/secrets/syncline/%s" $name | quote }}, readOnly: true }
   {{- end }}
   {{- if include "syncline.redisSources" . }}
   - { name: redis, mountPath: /run/secrets/redis, readOnly: true }
@@ -146,10 +173,15 @@ volumeMounts:
 {{- define "syncline.volumes" -}}
 volumes:
   - name: policies
-    configMap: { name: {{ include "syncline.policiesConfigMap" . }} }
+    # One volume of all ConfigMaps: their changes arrive together, by one swap of a link.
+    projected:
+      sources:
+        {{- range include "syncline.policiesConfigMaps" . | fromJsonArray }}
+        - configMap: { name: {{ . | quote }} }
+        {{- end }}
   {{- range $index, $name := .Values.secrets }}
   - name: secret-{{ $index }}
-    secret: { secretName: {{ $name }}, defaultMode: 288 }
+    secret: { secretName: {{ $name | quote }}, defaultMode: 288 }
   {{- end }}
   {{- with include "syncline.redisSources" . }}
   - name: redis

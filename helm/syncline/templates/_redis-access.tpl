@@ -11,8 +11,8 @@
 {{- else if $redis.existingSecret.name }}
   valueFrom:
     secretKeyRef:
-      name: {{ $redis.existingSecret.name }}
-      key: {{ $redis.existingSecret.key }}
+      name: {{ $redis.existingSecret.name | quote }}
+      key: {{ $redis.existingSecret.key | quote }}
 {{- else }}
   value: {{ required "redis.url or redis.existingSecret.name is needed (or redis.embedded.enabled=true for trying out)" $redis.url | quote }}
 {{- end }}
@@ -36,21 +36,34 @@
 {{- end }}
 {{- end -}}
 
+{{/*
+The start of all keys: what was said, or the release's own, `{syncline.NAMESPACE.RELEASE}`. A namespace
+holds no dot, so no two releases share it. Syncline takes 64 characters: a longer prefix is cut, and
+ends in a hash of the whole.
+*/}}
+{{- define "syncline.prefix" -}}
+{{- $own := printf "%s.%s" .Release.Namespace .Release.Name -}}
+{{- if gt (len $own) 53 -}}
+{{- $own = printf "%s-%s" (trunc 44 $own) (sha256sum $own | trunc 8) -}}
+{{- end -}}
+{{- default (printf "{syncline.%s}" $own) .Values.redis.prefix -}}
+{{- end -}}
+
 {{/* The sources of the volume, or nothing. */}}
 {{- define "syncline.redisSources" -}}
 {{- $redis := .Values.redis -}}
 {{- with $redis.passwordSecret }}{{ if .name }}
-- secret: { name: {{ .name }}, items: [{ key: {{ .key | quote }}, path: password }] }
+- secret: { name: {{ .name | quote }}, items: [{ key: {{ .key | quote }}, path: password }] }
 {{- end }}{{ end }}
 {{- with $redis.sentinelPasswordSecret }}{{ if .name }}
-- secret: { name: {{ .name }}, items: [{ key: {{ .key | quote }}, path: sentinel-password }] }
+- secret: { name: {{ .name | quote }}, items: [{ key: {{ .key | quote }}, path: sentinel-password }] }
 {{- end }}{{ end }}
 {{- with $redis.tls.caSecret }}{{ if .name }}
-- secret: { name: {{ .name }}, items: [{ key: {{ .key | quote }}, path: ca.crt }] }
+- secret: { name: {{ .name | quote }}, items: [{ key: {{ .key | quote }}, path: ca.crt }] }
 {{- end }}{{ end }}
 {{- with $redis.tls.clientSecret }}{{ if .name }}
 - secret:
-    name: {{ .name }}
+    name: {{ .name | quote }}
     items: [{ key: {{ .certKey | quote }}, path: tls.crt }, { key: {{ .keyKey | quote }}, path: tls.key }]
 {{- end }}{{ end }}
 {{- end -}}
@@ -65,7 +78,11 @@
 {{- $hosts := regexReplaceAll "^[a-z+]*://([^/@]*@)?([^/]*).*$" $url "${2}" -}}
 {{- range splitList "," $hosts -}}
 {{- $said := regexFind ":[0-9]+$" . | trimPrefix ":" -}}
-{{- $ports = append $ports (int (default (ternary 26379 6379 (contains "+sentinel" $url)) $said)) -}}
+{{- $port := int (default (ternary 26379 6379 (contains "+sentinel" $url)) $said) -}}
+{{- if or (lt $port 1) (gt $port 65535) -}}
+{{- fail (printf "redis.url names port %d: a port is a number from 1 to 65535" $port) -}}
+{{- end -}}
+{{- $ports = append $ports $port -}}
 {{- end -}}
 {{- if contains "+sentinel" $url -}}{{- $ports = append $ports 6379 -}}{{- end -}}
 {{- toJson (uniq $ports) -}}

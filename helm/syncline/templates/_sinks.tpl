@@ -2,7 +2,7 @@
 
 {{- define "syncline.sinkMount" -}}
 {{- if ne .Values.sinks.volume.kind "none" }}
-- { name: sinks, mountPath: {{ .Values.sinks.volume.mountPath }} }
+- { name: sinks, mountPath: {{ .Values.sinks.volume.mountPath | quote }} }
 {{- end }}
 {{- end -}}
 
@@ -13,7 +13,7 @@
   emptyDir: { sizeLimit: {{ .sizeLimit }} }
 {{- else if eq .kind "claim" }}
 - name: sinks
-  persistentVolumeClaim: { claimName: {{ required "sinks.volume.kind is claim, and so sinks.volume.claimName is needed: the PersistentVolumeClaim that file sinks write to" .claimName }} }
+  persistentVolumeClaim: { claimName: {{ required "sinks.volume.kind is claim, and so sinks.volume.claimName is needed: the PersistentVolumeClaim that file sinks write to" .claimName | quote }} }
 {{- end }}
 {{- end }}
 {{- end -}}

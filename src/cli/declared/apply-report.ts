@@ -1,19 +1,21 @@
-// What `syncline apply` did, object by object, and its exit code. Pure; called by apply.ts.
+// Reports what `syncline apply` did, object by object, and its exit code. Pure; called by apply.ts.
+
+import type { Applied } from "../../apply/apply-object.ts";
+import { describeBlock, describeChanges, describePrecondition } from "../../apply/describe.ts";
 import { objectName, showObject } from "../../core/declared-object.ts";
-import type { Applied } from "../../declared/apply-object.ts";
-import { tellBlock, tellChanges, tellPrecondition } from "../../declared/tell.ts";
 import { escapeControls } from "../../service/error-body.ts";
 import { explainServiceError } from "../api-error.ts";
 import type { ExitCode } from "../command-io.ts";
-import { toTable } from "../table.ts";
-import { paint } from "./paint.ts";
+import { paint, toTable } from "../table.ts";
 import type { ItemLook } from "./session.ts";
 import type { ObjectState } from "./state-text.ts";
 
-/** One object: how the look found it, and what applying came to; undefined when nothing was to be sent. */
+/**
+ * One object: its inspection, and the result of applying it; undefined when nothing had to be sent.
+ */
 export type ItemReport = ItemLook & { readonly state: ObjectState; readonly applied: Applied | undefined };
 
-/** Whether the object is as declared now. */
+/** Whether the object is now as declared. */
 export function isWell(applied: Applied): boolean {
   return applied.end === "done" && applied.blocked.length === 0;
 }
@@ -41,7 +43,7 @@ export function reportToJson(reports: readonly ItemReport[]): object[] {
   }));
 }
 
-/** 3 when the service was out of reach for any object, else 1 unless all are as declared. */
+/** 3 when the service was unreachable for any object, else 1 unless all are as declared. */
 export function exitCodeOf(reports: readonly ItemReport[]): ExitCode {
   const errors = reports.flatMap(({ error, applied }) => [
     ...(error === undefined ? [] : [error]),
@@ -56,20 +58,21 @@ function outcomeOf({ object, state, look, error, applied }: ItemReport): { outco
     if (state === "same") return { outcome: "nothing-to-do", detail: "" };
     if (state === "differs") return { outcome: "not-tried", detail: "stopped before its turn" };
     if (look?.state === "missing") return { outcome: "missing", detail: look.detail };
-    if (look?.state === "found") return { outcome: "not-taken", detail: look.differences.map(tellBlock).join("; ") };
+    if (look?.state === "found")
+      return { outcome: "not-taken", detail: look.differences.map(describeBlock).join("; ") };
     return { outcome: "failed", detail: error?.message ?? "" };
   }
-  const changed = tellChanges(applied.changes);
+  const changed = describeChanges(applied.changes);
   const but = (why: string) => (changed === "" ? why : `${why}; but ${changed}`);
   switch (applied.end) {
     case "done":
       return applied.blocked.length === 0
         ? { outcome: changed === "" ? "nothing-to-do" : "applied", detail: changed }
-        : { outcome: "not-taken", detail: but(applied.blocked.map(tellBlock).join("; ")) };
+        : { outcome: "not-taken", detail: but(applied.blocked.map(describeBlock).join("; ")) };
     case "missing":
       return { outcome: "missing", detail: but(applied.detail) };
     case "precondition":
-      return { outcome: "failed", detail: but(tellPrecondition(object, applied.detail)) };
+      return { outcome: "failed", detail: but(describePrecondition(object, applied.detail)) };
     case "busy":
       return { outcome: "busy", detail: but(`${applied.holder} is running: apply again when it is over`) };
     case "failed":

@@ -1,10 +1,11 @@
-// Writes what exists as the declaration of it: a policy file to start from. Pure; called by import.ts.
-import { policyLimits } from "../../config/policy-limits.ts";
+// Renders existing objects as a policy file that declares them. Pure; called by import.ts.
+
 import type { ServiceSettings } from "../../config/policy-set.ts";
+import { policyLimits } from "../../config/rules/policy-limits.ts";
 import type { DeclaredKind } from "../../core/declared-object.ts";
 import { escapeControls } from "../../service/error-body.ts";
 
-/** One object that exists; `name`: undefined where the service shows none. */
+/** One existing object; `name`: undefined where the service shows none. */
 export interface Existing {
   readonly kind: Extract<DeclaredKind, "syncJob" | "docMask">;
   readonly id: string;
@@ -22,7 +23,7 @@ export interface ImportText {
   readonly withService: boolean;
 }
 
-/** Two kinds under one policy; each policy has at most so many objects. */
+/** One policy holds two kinds, and at most this many objects. */
 const objectsOfPolicy = policyLimits.objectsMax;
 
 /** The file, line by line. */
@@ -42,7 +43,7 @@ export function importToYaml({ settings, repository, existing, problems, withSer
     "apiVersion: syncline/v1",
     ...(withService ? ["services:", `  ${settings.name}: ${flow(serviceOf(settings))}`] : []),
     usable.length === 0 ? "policies: []" : "policies:",
-    ...portions(usable).flatMap((portion, index) => policyLines(portion, { settings, repository, number: index + 1 })),
+    ...batches(usable).flatMap((batch, index) => policyLines(batch, { settings, repository, number: index + 1 })),
   ];
 }
 
@@ -73,7 +74,7 @@ function kindLines(key: string, objects: readonly Existing[]): string[] {
   return [`      ${key}:`, ...objects.map(({ id, name }) => `        ${id}: { name: ${quoted(name ?? "")} }`)];
 }
 
-function portions(objects: readonly Existing[]): Existing[][] {
+function batches(objects: readonly Existing[]): Existing[][] {
   const found: Existing[][] = [];
   for (let start = 0; start < objects.length; start += objectsOfPolicy)
     found.push(objects.slice(start, start + objectsOfPolicy));
@@ -101,7 +102,7 @@ function loginOf(token: ServiceSettings["token"]): object {
   return { oauth2 };
 }
 
-/** JSON is YAML; a text with `${` would be taken for a variable. */
+/** JSON is YAML; a text with `${` would be read as a variable. */
 function flow(value: object): string {
   return JSON.stringify(value, (_, item: unknown) => (typeof item === "string" ? withoutVariables(item) : item));
 }

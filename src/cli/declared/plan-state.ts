@@ -1,4 +1,5 @@
-// `syncline plan --state`: what is declared against what is live and what was applied last. Called by plan.ts. Reads only.
+// `syncline plan --state`: compares the declared state with the live and the last applied one.
+// Reads only. Called by plan.ts.
 import { declaredKinds } from "../../core/declared-object.ts";
 import type { DeclaredMemory } from "../../store/declared-memory.ts";
 import { explainServiceError } from "../api-error.ts";
@@ -6,7 +7,10 @@ import type { ExitCode } from "../command-io.ts";
 import { type DeclaredItem, type ItemLook, lookAtAll, type SessionOptions, withDeclared } from "./session.ts";
 import { stateOf, stateToJson, stateToText } from "./state-text.ts";
 
-/** Shows the state, and sets the exit code: 0 nothing to do, 2 something differs, 1 an object is missing or cannot be read, 3 the service is out of reach. */
+/**
+ * Prints the state and sets the exit code: 0 nothing to do, 2 something differs, 1 an object is
+ * missing or unreadable, 3 the service is unreachable.
+ */
 export async function showState(
   options: Omit<SessionOptions, "isForgetting">,
   { isJson }: { readonly isJson: boolean },
@@ -25,7 +29,7 @@ export async function showState(
   });
 }
 
-/** The code of all looks together: what could not be looked at comes before what differs. */
+/** The exit code of all inspections: what could not be inspected comes before what differs. */
 function exitCodeOf(looks: readonly ItemLook[]): ExitCode {
   const codes = looks.flatMap(({ error }) => (error === undefined ? [] : [explainServiceError(error).exitCode]));
   if (codes.includes(3)) return 3;

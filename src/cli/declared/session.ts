@@ -1,28 +1,35 @@
-// What `plan --state` and `apply` share: the declared objects of some policies, each with the service and the memory that a look at it needs.
+// Shared by `plan --state` and `apply`: the declared objects of some policies, with the service and
+// memory to inspect them.
+
+import type { InspectDependencies } from "../../apply/contracts.ts";
+import { type Inspection, inspect } from "../../apply/inspect.ts";
+import { MaskCache } from "../../apply/mask-cache.ts";
 import type { Policy, PolicySet } from "../../config/policy-set.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { DeclaredObject } from "../../core/declared-object.ts";
 import { showObject } from "../../core/declared-object.ts";
 import { UsageError } from "../../core/errors.ts";
 import { silentLog } from "../../core/event-log.ts";
-import { type Look, lookAt } from "../../declared/look.ts";
-import { MaskShelf } from "../../declared/mask-shelf.ts";
-import type { LookParts } from "../../declared/ports.ts";
+import { someNames } from "../../core/plain-text.ts";
 import { ServiceError, type SyncService } from "../../service/client.ts";
 import { DeclaredMemory } from "../../store/declared-memory.ts";
 import { openStore, type RedisTarget, type Store } from "../../store/redis.ts";
 import type { CommandIo } from "../command-io.ts";
-import type { CreateService } from "../doctor.ts";
+import type { CreateService } from "../doctor/doctor-command.ts";
+import { findPolicy } from "../shared-options.ts";
 
-/** One declared object and what a look at it needs. */
+/** One declared object and what inspecting it needs. */
 export interface DeclaredItem {
   readonly policy: Policy;
   readonly object: DeclaredObject;
-  readonly parts: LookParts;
+  readonly parts: InspectDependencies;
 }
 
-/** What one look came to; `error`: it could not be looked at. */
-export type ItemLook = DeclaredItem & { readonly look: Look | undefined; readonly error: ServiceError | undefined };
+/** The result of one inspection; `error`: it failed. */
+export type ItemLook = DeclaredItem & {
+  readonly look: Inspection | undefined;
+  readonly error: ServiceError | undefined;
+};
 
 /** What a session is opened with. */
 export interface SessionOptions {
@@ -32,13 +39,15 @@ export interface SessionOptions {
   readonly redis: RedisTarget;
   readonly io: CommandIo;
   readonly createService: CreateService;
-  /** What was refused before counts no more. */
+  /** Ignores earlier refusals. */
   readonly isForgetting: boolean;
 }
 
 /**
- * Opens Redis and the services, hands over the declared objects in the order of the files, and closes everything afterwards.
- * @throws UsageError when a named policy is not there or declares nothing; OutOfReachError without a Redis.
+ * Opens Redis and the services, passes the declared objects in the order of the files, and closes
+ * everything afterwards.
+ * @throws UsageError when a named policy does not exist or declares nothing; OutOfReachError
+ * without Redis.
  */
 export async function withDeclared(
   options: SessionOptions,
@@ -48,7 +57,7 @@ export async function withDeclared(
   const policies = declaring(options);
   const store = await openStore(options.redis);
   const clients = new Map<string, SyncService>();
-  const masks = new MaskShelf();
+  const masks = new MaskCache();
   const memory = new DeclaredMemory(store);
   const sinceMs = systemClock.monotonicMs();
   try {
@@ -70,13 +79,13 @@ export async function withDeclared(
   }
 }
 
-/** Looks at every object, one after the other. Changes nothing. */
+/** Inspects every object, one after the other. Changes nothing. */
 export async function lookAtAll(items: readonly DeclaredItem[], io: CommandIo): Promise<ItemLook[]> {
   const looks: ItemLook[] = [];
   for (const item of items) {
     io.progress?.(`${looks.length + 1} of ${items.length}: ${showObject(item.object)}`);
     try {
-      looks.push({ ...item, look: await lookAt(item.object, item.parts, fresh), error: undefined });
+      looks.push({ ...item, look: await inspect(item.object, item.parts, fresh), error: undefined });
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       looks.push({ ...item, look: undefined, error });
@@ -92,9 +101,10 @@ function declaring({ set, names }: Pick<SessionOptions, "set" | "names">): reado
   const all = set.policies.filter(({ action }) => action.kind === "apply");
   for (const name of names) {
     if (all.some((policy) => policy.name === name)) continue;
-    const known = all.map((policy) => policy.name).slice(0, 20);
+    findPolicy(set, name);
+    const known = all.map((policy) => policy.name);
     throw new UsageError(
-      `there is no policy ${name} that declares anything (apply); there ${known.length === 1 ? "is" : "are"}: ${known.join(", ") || "none"}`,
+      `policy ${name} declares nothing (apply); ${known.length === 0 ? "no policy does" : `those that do: ${someNames(known)}`}`,
     );
   }
   return names.length === 0 ? all : all.filter(({ name }) => names.includes(name));

@@ -1,13 +1,17 @@
-// Shows what is declared, what is live and what was applied last, object by object: for people with colours, and for machines. Pure.
+// Renders declared, live and last applied state, object by object: for people with colours, and for
+// machines. Pure.
+
+import { describeBlock, showValue } from "../../apply/describe.ts";
+import { type FieldDifference, knownValue } from "../../apply/differences.ts";
 import { objectName, showObject } from "../../core/declared-object.ts";
-import { type Difference, knownValue } from "../../declared/differences.ts";
-import { showValue, tellBlock } from "../../declared/tell.ts";
 import { escapeControls } from "../../service/error-body.ts";
-import { toTable } from "../table.ts";
-import { paint } from "./paint.ts";
+import { paint, toTable } from "../table.ts";
 import type { ItemLook } from "./session.ts";
 
-/** How an object fares. `differs`: `apply` would send something. `blocked`: it differs, and the service does not take it. */
+/**
+ * The state of an object. `differs`: `apply` would send something. `blocked`: it differs, and the
+ * service refuses or ignores the change.
+ */
 export type ObjectState = "same" | "differs" | "blocked" | "missing" | "unreadable";
 
 const colourOf = {
@@ -26,7 +30,7 @@ const wordOf: Readonly<Record<ObjectState, string>> = {
   unreadable: "not readable",
 };
 
-/** Says how an object fares. */
+/** The state of an inspected object. */
 export function stateOf({ look }: ItemLook): ObjectState {
   if (look === undefined) return "unreadable";
   if (look.state === "missing") return "missing";
@@ -34,7 +38,7 @@ export function stateOf({ look }: ItemLook): ObjectState {
   return look.differences.length > 0 ? "blocked" : "same";
 }
 
-/** The tables, one a policy, and a line that counts. */
+/** One table a policy, and a line with the counts. */
 export function stateToText(looks: readonly ItemLook[], colours: boolean): string {
   if (looks.length === 0) return "No policy declares anything (apply).";
   const policies = [...new Set(looks.map(({ policy }) => policy))];
@@ -90,9 +94,9 @@ function appliedText({ look }: ItemLook, field: string): string {
   return applied === undefined ? "never" : showValue(applied);
 }
 
-function noteOf(difference: Difference): string {
-  if (difference.block !== undefined) return escapeControls(tellBlock(difference));
-  return difference.isDrift ? "changed by somebody else" : "";
+function noteOf(difference: FieldDifference): string {
+  if (difference.block !== undefined) return escapeControls(describeBlock(difference));
+  return difference.isDrift ? "changed by hand" : "";
 }
 
 /** The same for machines: one object for each declared object. */
@@ -120,6 +124,6 @@ function fieldToJson({ look }: ItemLook, field: string, declared: string): objec
     lastApplied: look.record.applied[field] ?? null,
     differs: difference !== undefined,
     isDrift: difference?.isDrift ?? false,
-    notTaken: difference?.block === undefined ? null : tellBlock(difference),
+    notTaken: difference?.block === undefined ? null : describeBlock(difference),
   };
 }

@@ -1,8 +1,9 @@
-// What an exchange with a service that failed means for the person who installs Syncline: which step failed, and what to do. Pure.
+// Explains a failed exchange with a service to the person who installs Syncline: which step failed,
+// and what to do. Pure.
 import type { ServiceError } from "../../service/client.ts";
 import type { Finding } from "./finding.ts";
 
-/** How far the way to a service goes. */
+/** The steps of connecting to a service. */
 type Stage = "DNS" | "TCP" | "TLS";
 
 const lookupCodes = /^(ENOTFOUND|EAI_|EDNS|ENODATA|ESERVFAIL|ETIMEDOUT \(lookup\))/;
@@ -14,14 +15,14 @@ const stageCure: Readonly<Record<Stage, string>> = {
   TLS: "check tls.caFile, the service's certificate and tls.serverName; docs/security.md",
 };
 
-/** Which step to the service failed, by the code of an error of kind `unreachable`. */
+/** The step that failed, by the code of an error of kind `unreachable`. */
 export function stageOf(code: string): Stage {
   if (lookupCodes.test(code)) return "DNS";
   if (/secureConnect/.test(code)) return "TLS";
   return socketCodes.test(code) ? "TCP" : "TLS";
 }
 
-/** What a failed first exchange says of a service. */
+/** The finding for a failed first exchange with a service. */
 export function tellFailure(subject: string, error: ServiceError): Finding {
   const { kind, code, status } = error;
   const finding = { subject, level: "problem", what: shortOf(error) } as const;
@@ -39,7 +40,7 @@ export function tellFailure(subject: string, error: ServiceError): Finding {
   if (kind === "cancelled")
     return { ...finding, check: "service", what: "it did not answer in time", cure: "take longer with --within" };
   if (kind === "server" || kind === "unknown" || kind === "throttled")
-    return { ...finding, check: "service", cure: "it is there but does not answer as it should: ask those who run it" };
+    return { ...finding, check: "service", cure: "it answers, but not as documented: ask its operators" };
   return {
     ...finding,
     check: "service",

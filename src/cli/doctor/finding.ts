@@ -1,6 +1,7 @@
-// What `syncline doctor` finds: one line each. Made by the check files beside this one, shown by report.ts.
+// A finding of `syncline doctor`, one line each. The files beside this one make them,
+// doctor-command.ts shows them.
 
-/** Everything that is looked at, in the order in which it is shown. */
+/** All checks, in the order in which they are shown. */
 export const checkNames = [
   "redis",
   "replicas",
@@ -17,17 +18,21 @@ export const checkNames = [
   "chains",
   "pauses",
   "breakers",
+  "feeds",
   "sinks",
   "doctor",
 ] as const;
 
-/** One of the things that are looked at. */
+/** The name of a check. */
 type CheckName = (typeof checkNames)[number];
 
 /** How bad it is. Only a problem changes the exit code. */
 export type Level = "ok" | "warning" | "problem";
 
-/** One finding. `subject`: the service, repository, sync job or policy it is about; empty for the whole. */
+/**
+ * One finding. `subject`: the service, repository, sync job or policy it is about; empty for the
+ * whole.
+ */
 export interface Finding {
   readonly check: CheckName;
   readonly subject: string;
@@ -38,10 +43,10 @@ export interface Finding {
   readonly cure?: string;
 }
 
-/** At most so many findings of one kind are shown one by one. */
+/** How many findings of one kind are shown one by one. */
 const linesMax = 20;
 
-/** The first findings as they are, and one line in place of the rest. */
+/** The first findings, and one line for the rest. */
 export function withinLines(findings: readonly Finding[]): readonly Finding[] {
   const rest = findings.slice(linesMax);
   const [first] = rest;

@@ -1,52 +1,64 @@
-// The part of `syncline doctor` about what goes on: who is alive, what is paused or in quarantine, which breakers are open. Called by
-// doctor.ts with a store that answers. Reads only.
+// The checks of `syncline doctor` about the running installation: processes alive, pauses,
+// quarantines, open breakers, expensive lists. Reads only. Called by doctor-command.ts with a
+// connected store.
 import type { PolicySet } from "../../config/policy-set.ts";
-import { readGateStatus } from "../../store/gate-status.ts";
+import { isAbout, isInForce, type Pause } from "../../model/pause.ts";
+import { readLimiterStatus } from "../../store/limiter-status.ts";
+import { foreignOwner, type Owners, readOwners } from "../../store/owners.ts";
 import { Pauses } from "../../store/pauses.ts";
-import { type Presence, readPresence } from "../../store/presence.ts";
 import { Quarantines } from "../../store/quarantines.ts";
-import { redisTimeMs, type Store } from "../../store/redis.ts";
-import { isAbout, isInForce, type Pause } from "../../tasks/pause.ts";
+import { type Presence, readPresence, redisTimeMs, type Store } from "../../store/redis.ts";
+import { readDearFeeds, tellFeed } from "../dear-feeds.ts";
 import { cureOf, findDeletedTargets, tellDeleted } from "../deleted-targets.ts";
 import { showSubject } from "../pause-subject.ts";
 import { showInstant } from "../table.ts";
 import { type Finding, withinLines } from "./finding.ts";
 
-/** Looks at what goes on with these services and policies. */
+/** Checks the running installation for these services and policies. */
 export async function checkPresence(set: PolicySet, store: Store): Promise<readonly Finding[]> {
   return [
     ...judgePresence(await readPresence(store)),
+    ...judgeOwners(await readOwners(store)),
     ...(await checkPauses(set, store)),
     ...(await checkBreakers(set, store)),
+    ...(await checkFeeds(set, store)),
     ...(await checkDeleted(set, store)),
   ];
 }
 
-/** Who is missing. Nobody at all is how it is before the installation, so that alone is no problem. */
-export function judgePresence({ schedulers, workers, unnamed }: Presence): readonly Finding[] {
+/**
+ * Roles without a process. No process at all is normal before the installation, so that is no
+ * problem.
+ */
+export function judgePresence({ schedulers, workers }: Presence): readonly Finding[] {
   const counted = `${schedulers} with the role scheduler, ${workers} with the role worker`;
-  const more = unnamed === 0 ? "" : `, ${unnamed} of an older version`;
   const base = { check: "replicas", subject: "" } as const;
-  if (schedulers + workers + unnamed === 0) {
+  if (schedulers + workers === 0) {
     const what = "no process of Syncline is alive on this Redis with this prefix";
     return [{ ...base, level: "warning", what, cure: "start `syncline serve`, or check --prefix and --redis-url" }];
   }
   const findings: Finding[] = [];
-  if (schedulers === 0 && unnamed === 0)
+  if (schedulers === 0)
     findings.push({
       ...base,
       level: "problem",
       what: "no scheduler is alive: no slot is planned",
       cure: "start `syncline serve` with the role scheduler; what was due meanwhile is caught up as the policies say",
     });
-  if (workers === 0 && unnamed === 0)
+  if (workers === 0)
     findings.push({
       ...base,
       level: "problem",
-      what: "no worker is alive: nothing that is planned starts",
+      what: "no worker is alive: no planned slot starts",
       cure: "start `syncline serve` with the role worker",
     });
-  return findings.length > 0 ? findings : [{ ...base, level: "ok", what: `${counted}${more}` }];
+  return findings.length > 0 ? findings : [{ ...base, level: "ok", what: counted }];
+}
+
+function judgeOwners({ holder, others }: Owners): readonly Finding[] {
+  if (holder === undefined || others.length === 0) return [];
+  const [what, cure] = foreignOwner([holder, ...others]).split("; ");
+  return [{ check: "replicas", subject: "owner", level: "problem", what: what ?? "", cure: cure ?? "" }];
 }
 
 async function checkPauses({ policies }: PolicySet, store: Store): Promise<readonly Finding[]> {
@@ -71,7 +83,15 @@ function tellPause(pause: Pause): Finding {
   };
 }
 
-/** Whose sync jobs Syncline has deleted; nothing is said when there are none. */
+/** Lists that are read whole again and again, or not readable; no finding when there are none. */
+async function checkFeeds(set: PolicySet, store: Store): Promise<readonly Finding[]> {
+  const dear = await readDearFeeds(set, store);
+  return withinLines(
+    dear.map(({ feed, what, cure }) => ({ check: "feeds", subject: tellFeed(feed), level: "warning", what, cure })),
+  );
+}
+
+/** Policies whose sync jobs Syncline has deleted; no finding when there are none. */
 async function checkDeleted(set: PolicySet, store: Store): Promise<readonly Finding[]> {
   const found = await findDeletedTargets(set, store);
   const findings = found.map(
@@ -89,7 +109,7 @@ async function checkDeleted(set: PolicySet, store: Store): Promise<readonly Find
 async function checkBreakers({ services }: PolicySet, store: Store): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
   for (const service of services.keys()) {
-    const { breaker, lastFailure, throttledUntilMs } = await readGateStatus(store, service);
+    const { breaker, lastFailure, throttledUntilMs } = await readLimiterStatus(store, service);
     const base = { check: "breakers", subject: service, level: "warning" } as const;
     if (breaker === "open") {
       const what = `its breaker is open (${lastFailure ?? "unknown"}): tasks sleep until it answers a probe`;

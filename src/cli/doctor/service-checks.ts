@@ -1,5 +1,6 @@
-// The part of `syncline doctor` that asks one service: reachable, token, identity, triggers, masks, sync jobs. Called by doctor.ts.
-// Sends reads only. A service that fails the first of them is not asked any more.
+// The checks of `syncline doctor` that ask one service: reachable, token, identity, triggers,
+// masks, sync jobs. Sends reads only, and stops after a failed first one. Called by
+// doctor-command.ts.
 import { matchesMask } from "../../config/match-mask.ts";
 import type { Policy } from "../../config/policy-set.ts";
 import { systemClock } from "../../core/clock.ts";
@@ -12,7 +13,7 @@ import { checkSyncJobs } from "./sync-job-checks.ts";
 const itemsMax = 20_000;
 const syncJobsOfPolicyMax = 1_000;
 
-/** Looks at one service. */
+/** Checks one service. */
 export async function checkService(look: ServiceLook): Promise<readonly Finding[]> {
   const { settings, policies } = look;
   const subject = settings.name;
@@ -65,7 +66,10 @@ async function checkIdentity({ settings, client, signal }: ServiceLook): Promise
   );
 }
 
-/** Triggers say no more than whether they are active (service-interface §2): which sync job one starts cannot be known. */
+/**
+ * A trigger only shows whether it is active (service-interface §2): which sync job it starts is not
+ * known.
+ */
 async function checkTriggers(
   { settings, client, signal, progress }: ServiceLook,
   repository: string | undefined,
@@ -74,7 +78,7 @@ async function checkTriggers(
   progress(`${subject}: triggers`);
   const base = { check: "triggers", subject, level: "warning" } as const;
   const [finding] = await attempt(
-    { ...base, cure: "without them nobody knows whether the service starts runs by itself" },
+    { ...base, cure: "without the triggers it is not known whether the service starts runs by itself" },
     async () => {
       let [count, active] = [0, 0];
       for await (const { items } of client.pages("GetTriggers", queryOf(repository), { signal, itemsMax })) {
@@ -84,7 +88,7 @@ async function checkTriggers(
       if (active === 0) return { ...base, level: "ok", what: `none of ${count} is active` };
       return {
         ...base,
-        what: `${active} of ${count} are active: the service may start runs by itself, and whose an activity is may be ambiguous`,
+        what: `${active} of ${count} are active: the service may start runs by itself, so activities may be ambiguous`,
         cure: "a trigger does not say which sync job it starts: make sure that none starts one that a policy names",
       };
     },
@@ -139,7 +143,7 @@ async function checkMasks(
   return withinLines(findings);
 }
 
-/** Runs one look; an exchange that fails is a finding, too. */
+/** Runs one check; a failed exchange is a finding, too. */
 async function attempt(
   onFailure: Omit<Finding, "what">,
   look: () => Promise<Finding | undefined>,

@@ -1,31 +1,32 @@
-// The part of `syncline doctor` about sinks and heartbeats: can receivers be reached, secrets read, files written, and does anything wait.
-// Called by doctor.ts. Sends nothing: a connection is opened and closed again. Whether `outbound.hosts` allows them is checked at load.
+// The checks of `syncline doctor` about sinks and heartbeats: receivers reachable, secrets
+// readable, files writable, nothing stuck. Sends nothing: it only opens and closes connections.
+// Loading checks `outbound.hosts`. Called by doctor-command.ts.
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { FileSinkSettings, PolicySet, SinkSettings, WebhookSettings } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
+import { readSigningKeys } from "../../notify/webhook.ts";
 import { reachHost } from "../../service/reach.ts";
-import { readSigningKeys } from "../../sinks/webhook.ts";
 import { isStuck, type SinkState } from "../sink-states.ts";
 import { stageOf } from "./failure-words.ts";
 import { type Finding, withinLines } from "./finding.ts";
 
 const atOnce = 4;
-const beatsMax = 50;
+const heartbeatsMax = 50;
 
-/** Looks at each sink, and at each host that heartbeats go to. */
+/** Checks each sink, and each host of a heartbeat. */
 export async function checkSinks(
   { sinks, policies }: Pick<PolicySet, "sinks" | "policies">,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
-  const beats = Map.groupBy(
+  const heartbeats = Map.groupBy(
     policies.flatMap(({ name, heartbeat }) => (heartbeat === undefined ? [] : [{ name, url: heartbeat.url }])),
     ({ url }) => new URL(url).origin,
   );
   const looks = [
     ...[...sinks.values()].map((sink) => () => checkSink(sink, signal)),
-    ...[...beats.values()].slice(0, beatsMax).map((group) => () => checkBeat(group, signal)),
+    ...[...heartbeats.values()].slice(0, heartbeatsMax).map((group) => () => checkHeartbeat(group, signal)),
   ];
   const found: (readonly Finding[])[] = looks.map(() => []);
   const left = [...looks.entries()];
@@ -37,7 +38,7 @@ export async function checkSinks(
   return found.flat();
 }
 
-/** What waits and what failed, of the sinks that a worker has had. */
+/** What waits and what failed, of sinks that a worker has run. */
 export function judgeSinkStates(states: readonly SinkState[], nowMs: number): readonly Finding[] {
   return states.flatMap((state): Finding[] => {
     const { sink, waiting, failed, dropped, oldestMs } = state;
@@ -75,7 +76,7 @@ async function checkWebhook(subject: string, to: WebhookSettings, signal: AbortS
     findings.push({
       ...found,
       what: keys.reason,
-      cure: "mount the secret that holds it (docs/sinks.md says how to make one)",
+      cure: "mount the secret that holds it (docs/notifications.md says how to make one)",
     });
   const failure = await connect(to.url, signal);
   if (failure !== undefined)
@@ -87,7 +88,7 @@ async function checkWebhook(subject: string, to: WebhookSettings, signal: AbortS
   return findings;
 }
 
-async function checkBeat(group: readonly { readonly name: string; readonly url: string }[], signal: AbortSignal) {
+async function checkHeartbeat(group: readonly { readonly name: string; readonly url: string }[], signal: AbortSignal) {
   const [first = { name: "", url: "" }, ...more] = group;
   const subject = more.length === 0 ? first.name : `${first.name} and ${more.length} more`;
   const failure = await connect(first.url, signal);
@@ -99,7 +100,9 @@ async function checkBeat(group: readonly { readonly name: string; readonly url: 
   return withinLines([{ check: "sinks", subject, level: "problem", what: `heartbeat: ${failure}`, cure }]);
 }
 
-/** What is wrong on the way to the host of a URL; of the URL itself only the host is named, since the rest may be a secret. */
+/**
+ * What is wrong on the way to a URL's host. Only the host is named, since the rest may be a secret.
+ */
 async function connect(url: string, signal: AbortSignal): Promise<string | undefined> {
   const failure = await reachHost(url, signal);
   if (failure === undefined) return undefined;

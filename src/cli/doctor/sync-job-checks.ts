@@ -1,4 +1,5 @@
-// The part of `syncline doctor` that asks for every sync job that a policy names. Called by service-checks.ts. Sends reads only.
+// The check of `syncline doctor` for every sync job that a policy names. Sends reads only. Called
+// by service-checks.ts.
 import type { Policy } from "../../config/policy-set.ts";
 import { showName } from "../../core/show-name.ts";
 import { type ActiveSign, createActiveSign } from "../../feeds/mapping.ts";
@@ -10,7 +11,7 @@ import type { ServiceLook } from "./service-look.ts";
 
 const checkedMax = 5_000;
 const atOnceMax = 4;
-/** After so many failures in a row that say nothing of the sync job, the service is left alone. */
+/** After this many failures in a row that say nothing about the sync job, the check stops. */
 const silentMax = 5;
 
 interface Named {
@@ -19,7 +20,7 @@ interface Named {
   readonly policies: readonly Policy[];
 }
 
-/** Asks for each sync job once, a few at a time. Those that are missing are named with their policies. */
+/** Reads each sync job once, a few at a time. Names missing ones with their policies. */
 export async function checkSyncJobs(look: ServiceLook): Promise<readonly Finding[]> {
   const { settings, client, signal, progress } = look;
   const all = namedSyncJobs(look.policies);
@@ -57,7 +58,7 @@ export async function checkSyncJobs(look: ServiceLook): Promise<readonly Finding
       subject,
       level: "problem",
       what: `${wanted.length - found - bad} of ${wanted.length} were not asked for: ${silentMax} in a row could not be read`,
-      cure: "look at the first of them below",
+      cure: "see the first of them below",
     });
   const ok: Finding = {
     check: "sync jobs",
@@ -92,7 +93,7 @@ function namedSyncJobs(policies: readonly Policy[]): readonly Named[] {
   return [...named.values()];
 }
 
-/** Delete policies whose guard is not the name that the sync job has: they would delete nothing. */
+/** Delete policies whose guard is not the name of the sync job: they would delete nothing. */
 function wrongGuards({ id, policies }: Named, name: string | null | undefined): readonly Finding[] {
   return policies.flatMap(({ action, service, name: policy, where }): readonly Finding[] => {
     if (action.kind !== "delete" || action.name === name) return [];
@@ -107,7 +108,10 @@ function selectOf(sign: ActiveSign | undefined): { readonly select?: readonly st
   return { select: [...new Set(["syncJobId", "name", ...sign.select])] };
 }
 
-/** Whether it is active cannot be told of a sync job that a policy activates: each activation would wait for nothing. */
+/**
+ * The configured sign of being active does not work for a sync job that a policy activates: each
+ * activation would wait in vain.
+ */
 function wrongSign({ id, policies }: Named, syncJob: SyncJob, sign: ActiveSign | undefined): readonly Finding[] {
   const policy = policies.find(({ action }) => action.kind === "activate");
   if (sign === undefined || policy === undefined) return [];
@@ -118,7 +122,10 @@ function wrongSign({ id, policies }: Named, syncJob: SyncJob, sign: ActiveSign |
   return [{ check: "sync jobs", subject: `${policy.service}, ${id}`, level: "problem", what, cure }];
 }
 
-/** 404 is not documented for this read (service-interface §7), so a 400 may mean the same; or the service knows none of what it was asked for. */
+/**
+ * 404 is not documented for this read (service-interface §7), so a 400 may mean the same, or the
+ * service knows none of the selected properties.
+ */
 function tellMissing({ id, repository, policies }: Named, error: ServiceError, select?: readonly string[]): Finding {
   const subject = `${policies[0]?.service ?? ""}, ${repository === undefined ? "" : `${repository}, `}${id}`;
   const [first] = policies;
@@ -157,7 +164,7 @@ function tellMissing({ id, repository, policies }: Named, error: ServiceError, s
       return {
         ...base,
         what: `cannot be read: ${shortOf(error)}${who}`,
-        cure: "ask again; when it stays so, ask those who run the service",
+        cure: "try again; if it stays so, ask the service's operators",
       };
   }
 }

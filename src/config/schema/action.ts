@@ -1,5 +1,5 @@
-// What a policy does: run, activate, apply, delete or poll. Part of policy-file.ts, which wants exactly one of them.
-// Source: service-interface §4.1 (operations), §4.3 (what a PUT may change).
+// What a policy does: run, activate, apply, delete or poll. Part of policy-file.ts, which wants
+// exactly one of them. Source: service-interface §4.1 (operations), §4.3 (what a PUT may change).
 import { z } from "zod";
 import { expressionSchema, idSchema, syncJobsSchema, textSchema } from "./primitives.ts";
 
@@ -30,7 +30,7 @@ const runSchema = z
       .boolean()
       .meta({
         description:
-          "Activate each sync job before its run, once a task. When the service refuses that or fails, the run is not started; when its answer gets lost, the run starts all the same unless onUnknown is give-up.",
+          "Activates each sync job before its run, once a task. When the service refuses or fails, the run is not started. When its answer is lost, the run starts anyway, unless onUnknown is give-up. Default: no activation.",
         default: false,
         examples: [true],
       })
@@ -57,14 +57,14 @@ const pollSchema = z
     expect: expressionSchema
       .meta({
         description:
-          "A CEL expression that must be true, over `count`, `items`, `new` and `modified` (items since this policy's last poll) and `previous` (`count` and `at` of that poll, null at the first). Without it and without `offending` a poll only reports. docs/polls.md",
+          "A CEL expression that must be true. It sees `count`, `items`, `new` and `modified` (items since this policy's last poll) and `previous` (`count` and `at` of that poll, null at the first). Without it and without `offending`, a poll only reports (docs/policy-kinds.md#polls).",
         examples: ["count <= 20", "previous == null || count <= previous.count"],
       })
       .exactOptional(),
     offending: expressionSchema
       .meta({
         description:
-          "A CEL expression over `item`, true for an item that offends: the outcome names up to 10 of them. Without `expect`, no item may offend.",
+          "A CEL expression over `item`, true for an offending item. The outcome names up to 10 of them. Without `expect`, one offending item fails the expectation.",
         examples: ["!item.isActive"],
       })
       .exactOptional(),
@@ -72,13 +72,16 @@ const pollSchema = z
       .enum(["change", "always"])
       .meta({
         description:
-          "Which outcomes the sinks in `notify` get: `change` for those that differ from the poll before (also a recovery), `always` for each.",
+          "Which outcomes notify the sinks in `notify`: `change` those that differ from the poll before (also a recovery), `always` each.",
         default: "change",
         examples: ["always"],
       })
       .exactOptional(),
   })
-  .meta({ description: "Reads a list and judges it.", examples: [{ list: "approvals", expect: "count <= 20" }] });
+  .meta({
+    description: "Reads a list and checks it against an expectation.",
+    examples: [{ list: "approvals", expect: "count <= 20" }],
+  });
 
 const byId = <Value extends z.ZodType>(value: Value) =>
   z.record(z.string().regex(/^(0|[1-9]\d{0,14})$/, "the key is an id: digits only, without zeros in front"), value);
@@ -110,7 +113,7 @@ const applySchema = z
       .exactOptional(),
   })
   .meta({
-    description: "Declared state: changes only what differs.",
+    description: "Applies a declared state: reads each object and changes only the fields that differ.",
     examples: [{ syncJobs: { 42: { name: "Contracts" } } }],
   });
 
@@ -120,7 +123,7 @@ const deleteSchema = z
     name: textSchema.meta({ description: "Its exact name, as a guard against the wrong id.", examples: ["Contracts"] }),
   })
   .meta({
-    description: "Deletes a sync job, if it has this very name then (docs/delete.md).",
+    description: "Deletes a sync job, if it still has exactly this name (docs/policy-kinds.md#delete).",
     examples: [{ syncJob: 42, name: "Contracts" }],
   });
 

@@ -1,9 +1,9 @@
-// The `after` of a policy: which policy it follows, and after which endings. Part of policy-file.ts.
-// What may stand beside it and whether the chain leads anywhere is checked by rules.ts and chain-rules.ts.
+// The `after` of a policy: which policy it follows, and after which endings. policy-rules.ts and
+// chain-rules.ts check what may stand beside it. Part of policy-file.ts.
 import { z } from "zod";
 import { durationSchema, nameSchema } from "./primitives.ts";
 
-/** The endings of a task, as in tasks/outcome.ts, which config does not know; a test keeps the two alike. */
+/** The endings of a task, the same as in model/outcome.ts; a test compares them. */
 const endings = [
   "succeeded",
   "conflicts",
@@ -21,7 +21,7 @@ const endings = [
 export const afterSchema = z
   .strictObject({
     policy: nameSchema.meta({
-      description: "The policy that this one follows; it stands in the same file.",
+      description: "The policy that this one follows; it must be in the same file.",
       examples: ["masks-nightly"],
     }),
     on: z
@@ -29,14 +29,15 @@ export const afterSchema = z
       .min(1)
       .max(endings.length)
       .meta({
-        description: "The endings that every task of the predecessor's slot must have; else the slot is skipped.",
+        description:
+          "The endings that every task of the predecessor's slot must have. Otherwise this policy's slot is skipped.",
         default: ["succeeded"],
         examples: [["succeeded", "conflicts"]],
       })
       .exactOptional(),
     within: durationSchema("1s", "31d")
       .meta({
-        description: "How long after the predecessor's slot this one may still begin; later it is missed.",
+        description: "How long after the predecessor's slot this one may begin. After that its slot is missed.",
         default: "1d",
         examples: ["2h"],
       })
@@ -44,7 +45,7 @@ export const afterSchema = z
   })
   .meta({
     description:
-      "Starts the policy when a slot of another policy has ended, instead of a schedule of its own (docs/chains.md).",
+      "Starts the policy when a slot of another policy has ended, instead of a schedule of its own (docs/policy-kinds.md#chains).",
     examples: [{ policy: "masks-nightly", on: ["succeeded", "conflicts"], within: "2h" }],
   });
 

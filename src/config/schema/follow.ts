@@ -1,28 +1,32 @@
-// What holds between a slot and its outcome: catch-up, overlap, following, lost answers. Part of policy-file.ts;
-// the same keys stand in a policy and under `defaults`.
+// The behaviour between a slot and its outcome: catch-up, overlap, following, lost answers. The
+// same keys stand in a policy and under `defaults`. Part of policy-file.ts.
 import { z } from "zod";
 import { notifySchema } from "./notify.ts";
 import { durationSchema } from "./primitives.ts";
 
-/** How long and how strictly a started run is watched. */
+/** How a started run is followed. */
 const followSchema = z
   .strictObject({
     until: z
       .enum(["accepted", "settled", "quiet"])
       .meta({
         description:
-          "`accepted`: the service took the start. `settled`: an activity says that the run has ended (without a mapping of `finished`: as quiet). `quiet`: no new activity for a while.",
+          "When a run counts as ended. `accepted`: the service took the start. `settled`: an activity shows its end (without a mapping of `finished`: as quiet). `quiet`: no new activity for `quietFor`.",
         default: "settled",
         examples: ["accepted"],
       })
       .exactOptional(),
     deadline: durationSchema("1s", "7d")
-      .meta({ description: "How long to watch before the run is called timed-out.", default: "2h", examples: ["4h"] })
+      .meta({
+        description: "How long a run is followed. After that its outcome is `timed-out`.",
+        default: "2h",
+        examples: ["4h"],
+      })
       .exactOptional(),
     quietFor: durationSchema("1s", "1d")
       .meta({
         description:
-          "How long the activities must stay quiet after they grew, to settle a run that no mapping, or `until: quiet`, lets settle directly.",
+          "How long the activities must show nothing new to settle a run without a mapping of `finished`, or with `until: quiet`.",
         default: "30s",
         examples: ["2m"],
       })
@@ -30,7 +34,7 @@ const followSchema = z
     unreadableFor: durationSchema("1s", "1d")
       .meta({
         description:
-          "Activities or conflict details that cannot be read for so long leave the run `unknown`, never `failed`; a start without an answer, too. Approvals do not count.",
+          "When activities or conflict details cannot be read for this long, the run ends as `unknown`, never as `failed`; so does a start without an answer. Approvals do not count.",
         default: "5m",
         examples: ["15m"],
       })
@@ -39,7 +43,7 @@ const followSchema = z
       .union([z.literal("off"), durationSchema("1s", "7d")])
       .meta({
         description:
-          "When an approval that appeared since the start still waits, and nothing has finished for so long, the run is `blocked` (docs/settling.md). `off`, or not shorter than `deadline`: approvals are not read.",
+          "The run is `blocked` when an approval from after its start still waits, and nothing has finished for this long (docs/outcomes.md). With `off`, or a time not shorter than `deadline`, approvals are not read.",
         default: "5m",
         examples: ["30m"],
       })
@@ -47,7 +51,7 @@ const followSchema = z
     appearsWithin: durationSchema("1s", "1d")
       .meta({
         description:
-          "You vouch for it: an activity of every start stands in the list so soon after the service has it. Then a start without an answer, of which nothing appeared by then, is `not-started` instead of unknown, and with `onUnknown: verify` it is sent once more before that (docs/errors.md). Without it nothing shows that a start did not happen.",
+          "Longest time until a started run shows up in the activities. A start without an answer that has not shown up by then counts as `not-started`; with `onUnknown: verify` it is sent once more first (docs/outcomes.md). If the time is too short, a sync job may run twice. Default: not known, so such a start ends as `unknown`.",
         examples: ["2m"],
       })
       .exactOptional(),
@@ -63,11 +67,11 @@ const followSchema = z
       .exactOptional(),
   })
   .meta({
-    description: "How a started run is watched; for run only.",
+    description: "How a started run is followed; for `run` only.",
     examples: [{ until: "settled", deadline: "2h", conflictsMax: 0 }],
   });
 
-/** When a policy that fails again and again is left out for a while. */
+/** When a policy that keeps failing is left out for a while. */
 const quarantineSchema = z
   .union(
     [
@@ -78,13 +82,13 @@ const quarantineSchema = z
           .min(1)
           .max(100)
           .meta({
-            description: "Slots in a row that must fail; a slot of which one task went well has not failed.",
+            description: "How many slots in a row must fail. A slot with one good task has not failed.",
             examples: [5],
           }),
         for: durationSchema("1m", "31d")
           .meta({
             description:
-              "How long its slots are skipped; then the next slot is a trial, whose failure quarantines again.",
+              "How long its slots are skipped. The next slot is a trial: if it fails, the quarantine begins again.",
             default: "6h",
             examples: ["1d"],
           })
@@ -100,7 +104,7 @@ const quarantineSchema = z
   )
   .meta({
     description:
-      "After so many failures in a row its slots end as skipped (quarantine), until its time (`for`, 6h unless said) is up, a run by hand succeeds, its file has no `quarantine` any more, or `syncline resume`. `off` unless said. A failure is failed, timed-out, unknown or not-started, but not an expectation that is not met.",
+      "After this many failed slots in a row, the policy's slots are skipped (quarantine). It ends after `for` (default 6h), after a good run by hand, when the file has no `quarantine` any more, or with `syncline resume`. Failures are failed, timed-out, unknown and not-started, but not a poll's unmet expectation. Default: `off`.",
     default: "off",
     examples: [{ after: 5, for: "6h" }],
   });
@@ -111,7 +115,7 @@ export const behaviourFields = {
     .enum(["latest", "none", "all"])
     .meta({
       description:
-        "Slots missed while nothing was running: `latest` starts one task for all of them, `none` starts nothing, `all` starts each.",
+        "What happens to slots that came due while no scheduler ran: `latest` starts one task for all of them, `none` starts nothing, `all` starts each.",
       default: "latest",
       examples: ["none"],
     })
@@ -119,7 +123,7 @@ export const behaviourFields = {
   catchUpWindow: durationSchema("1s", "31d")
     .meta({
       description:
-        "How old a missed slot may be to be caught up. Unless said: 1h, or the interval of `every` when that is shorter.",
+        "How late a slot may start. An older slot is missed. Default: 1h, or the interval of `every` when that is shorter.",
       default: "1h",
       examples: ["6h"],
     })
@@ -128,7 +132,7 @@ export const behaviourFields = {
     .enum(["skip", "queue", "allow"])
     .meta({
       description:
-        "When the sync job is still running, whoever started it: `skip` the slot, `queue` behind it (any number wait, one runs at a time), or `allow` both.",
+        "What happens while a run of the sync job is not over, whichever policy started it: `skip` the slot, `queue` behind the run (any number wait, one runs at a time), or `allow` both.",
       default: "skip",
       examples: ["queue"],
     })
@@ -138,7 +142,7 @@ export const behaviourFields = {
     .enum(["verify", "retry", "give-up"])
     .meta({
       description:
-        "When the answer to a start got lost: `verify` looks for the run in the service, `give-up` ends as unknown at once, `retry` looks as verify does and, when it finds nothing, sends the start again, 3 times in all at most: the sync job may then run more than once.",
+        "What happens when the answer to a start is lost: `verify` looks for the run in the service; `give-up` ends as unknown at once; `retry` looks as well and, when it finds nothing, sends the start again, at most 3 times in all. With `retry` the sync job may run more than once.",
       default: "verify",
       examples: ["give-up"],
     })

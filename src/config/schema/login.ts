@@ -1,5 +1,5 @@
-// How Syncline logs in at a service: the `token` and `tls` of a service in a policy file. Part of service.ts.
-// Source: service-interface §5 (token); how tokens are obtained is not shown there.
+// How Syncline logs in at a service: the `token` and `tls` of a service. Part of service.ts.
+// Source: service-interface §5; how tokens are obtained is not shown there.
 import { z } from "zod";
 import { textSchema } from "./primitives.ts";
 
@@ -7,22 +7,22 @@ const oauth2Schema = z
   .strictObject({
     tokenUrl: textSchema.meta({
       description:
-        "Where the token comes from: https, or http to this machine. The public authorities are trusted there, and those of tls.caFile.",
+        "The token endpoint: https, or http to this machine. Its certificate may come from a public authority or from those in tls.caFile.",
       examples: ["https://login.example.com/oauth2/token"],
     }),
-    clientId: textSchema.meta({ description: "Who asks for it.", examples: ["syncline"] }),
+    clientId: textSchema.meta({ description: "The client id.", examples: ["syncline"] }),
     clientSecretFile: textSchema.meta({
       description:
-        "The file that holds the client's secret, relative to the policy file. Read again whenever a token is asked for.",
+        "The file with the client secret, relative to the policy file. It is read for each token request, so a rotated secret applies at once.",
       examples: ["/run/secrets/syncline/client"],
     }),
     scope: textSchema
-      .meta({ description: "The scope to ask for; none unless said.", examples: ["sync.run"] })
+      .meta({ description: "The scope to ask for. Default: none.", examples: ["sync.run"] })
       .exactOptional(),
     auth: z
       .enum(["basic", "post"])
       .meta({
-        description: "Where id and secret stand: `basic` in the header, `post` in the body.",
+        description: "How id and secret are sent: `basic` in the header, `post` in the body.",
         default: "basic",
         examples: ["post"],
       })
@@ -30,7 +30,7 @@ const oauth2Schema = z
     allowHttp: z
       .boolean()
       .meta({
-        description: "Let the secret go over plain http to a host other than this machine.",
+        description: "Allows plain http to a host other than this machine. The secret can then be read on the way.",
         default: false,
         examples: [false],
       })
@@ -44,7 +44,8 @@ export const tokenSchema = z
     {
       file: textSchema
         .meta({
-          description: "The file that holds the token, relative to the policy file. Read again when it changes.",
+          description:
+            "The file with the token, relative to the policy file. It is read again within 30 s of a change.",
           examples: ["/run/secrets/syncline/token"],
         })
         .exactOptional(),
@@ -64,7 +65,7 @@ export const tokenSchema = z
   )
   .meta({
     description:
-      "Where the bearer token comes from: exactly one of file, env, oauth2. The token itself never stands here.",
+      "Where the bearer token comes from: exactly one of file, env, oauth2. Never put the token itself here.",
     examples: [{ file: "/run/secrets/syncline/token" }],
     minProperties: 1,
     maxProperties: 1,
@@ -76,13 +77,13 @@ export const tlsSchema = z
     caFile: textSchema
       .meta({
         description:
-          "The authorities that may have signed the service's certificate, in PEM, in place of the public ones; relative to the policy file.",
+          "The authorities that may have signed the service's certificate, in PEM; relative to the policy file. They replace the public ones.",
         examples: ["/run/secrets/syncline/ca.crt"],
       })
       .exactOptional(),
     certFile: textSchema
       .meta({
-        description: "The certificate that Syncline shows the service, in PEM; with keyFile.",
+        description: "Syncline's client certificate, in PEM; requires keyFile.",
         examples: ["/run/secrets/syncline/tls.crt"],
       })
       .exactOptional(),
@@ -91,7 +92,7 @@ export const tlsSchema = z
       .exactOptional(),
     keyPassphraseFile: textSchema
       .meta({
-        description: "The file that holds the passphrase of keyFile.",
+        description: "The file with the passphrase of keyFile.",
         examples: ["/run/secrets/syncline/passphrase"],
       })
       .exactOptional(),
@@ -102,14 +103,14 @@ export const tlsSchema = z
         "write a host name, such as sync.example.com",
       )
       .meta({
-        description: "The host name that the service's certificate is for, where it is not that of baseUrl.",
+        description: "The host name in the service's certificate. Default: the one of baseUrl.",
         examples: ["sync.example.com"],
       })
       .exactOptional(),
   })
   .meta({
     description:
-      "A private authority and a client certificate. Files are read again within 30 s of a change. Checking of certificates cannot be switched off.",
+      "A private authority and a client certificate. Files are read again within 30 s of a change. The check of certificates cannot be switched off.",
     examples: [{ caFile: "/run/secrets/syncline/ca.crt" }],
     minProperties: 1,
   });

@@ -1,5 +1,5 @@
-// Whom to tell what: the `notify` and `heartbeat` of a policy, and `telling` of a file. Part of policy-file.ts; what the words mean
-// for a policy's fate is in telling/, and the table of rules and messages in docs/telling.md.
+// Notifications: `notify` and `heartbeat` of a policy, and `notifications` of a file.
+// docs/notifications.md has the table of rules and notices. Part of policy-file.ts.
 import { z } from "zod";
 import { noticeKinds } from "../notice-kinds.ts";
 import { durationSchema, nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
@@ -15,7 +15,7 @@ export const ruleWords = [
   "unknown",
   "missed",
   "drift",
-  "silence",
+  "stale",
   "token-expiring",
 ] as const;
 
@@ -27,14 +27,14 @@ const ruleSchema = z.union(
         .int()
         .min(1)
         .max(100)
-        .meta({ description: "So many slots in a row in which a task failed.", examples: [3] }),
+        .meta({ description: "After this many slots in a row with a failed task.", examples: [3] }),
     }),
     z.strictObject({
       conflicts: z
         .int()
         .min(0)
         .max(1_000_000)
-        .meta({ description: "A run brought more new conflicts than this.", examples: [10] }),
+        .meta({ description: "When a run brings more new conflicts than this.", examples: [10] }),
     }),
   ],
   { error: () => `a rule is ${ruleWords.join(", ")}, { failure: 3 } or { conflicts: 10 }` },
@@ -50,7 +50,7 @@ const notifyItemSchema = z.union(
         .min(1)
         .max(ruleWords.length)
         .meta({
-          description: "What it is told.",
+          description: "What notifies it.",
           examples: [[{ failure: 3 }, "recovery"]],
         })
         .exactOptional(),
@@ -64,13 +64,13 @@ const notifyItemSchema = z.union(
   },
 );
 
-/** Whom a policy tells what. The same key stands under `defaults`. */
+/** Which sinks are told what. The same key stands under `defaults`. */
 export const notifySchema = z
   .array(notifyItemSchema)
   .max(20)
   .meta({
     description:
-      "Who is told what (docs/telling.md): names of sinks, or `{ sink, on }` with rules. Rules are `change` (what a bare name means: every change between good, failing, conflicts, blocked, unknown and missed, and `drift`), `every` (each outcome), `failure` or `{ failure: 3 }` (slots in a row), `recovery`, `conflicts` or `{ conflicts: 10 }` (more than so many), `blocked`, `unknown`, `missed`, `drift` (an `apply` policy found what somebody had changed by hand, and set it again), `silence` (no success for two intervals), `token-expiring`. [] for nobody, whatever `defaults` says.",
+      "Which sinks are notified of what (docs/notifications.md): names of sinks, or `{ sink, on }` with rules. A bare name means `change`: every change between good, failing, conflicts, blocked, unknown and missed, and `drift`. Other rules: `every` (each outcome), `failure` or `{ failure: 3 }` (slots in a row), `recovery`, `conflicts` or `{ conflicts: 10 }` (more than this), `blocked`, `unknown`, `missed`, `drift` (an `apply` policy set back a change by hand), `stale` (no success for two intervals), `token-expiring`. [] for no sink, whatever `defaults` says. Default: no sink.",
     examples: [["ops"], [{ sink: "ops", on: [{ failure: 3 }, "recovery"] }]],
   });
 
@@ -78,13 +78,13 @@ export const notifySchema = z
 export const heartbeatSchema = z
   .strictObject({
     url: textSchema.meta({
-      description: "What is asked (GET) after each success. Never shown in a log: it may be a secret.",
+      description: "The URL to request (GET) after each success. It may be a secret, so no log shows it.",
       examples: ["https://beats.example.com/ping/contracts"],
     }),
   })
   .meta({
     description:
-      "A dead man's switch: a URL that is asked after each success, so that somebody else notices when it stops. Three tries, then not until the next success.",
+      "A dead man's switch: Syncline requests a URL after each success, and its owner raises an alert when the requests stop. Three tries, then not until the next success. Default: none.",
     examples: [{ url: "https://beats.example.com/ping/contracts" }],
   });
 
@@ -92,42 +92,42 @@ const clockTimeSchema = z
   .string({ error: (issue) => (issue.input === undefined ? undefined : 'a time of day is text, such as "22:00"') })
   .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'a time of day is written "22:00"');
 
-const quietHoursSchema = z
+const muteTimingSchema = z
   .strictObject({
-    from: clockTimeSchema.meta({ description: "When they begin, on the wall clock.", examples: ["22:00"] }),
+    from: clockTimeSchema.meta({ description: "When mute timing begins, in local time.", examples: ["22:00"] }),
     to: clockTimeSchema.meta({
-      description: "When they end; the next day, when that is earlier.",
+      description: "When mute timing ends; on the next day, if earlier than `from`.",
       examples: ["06:00"],
     }),
     timezone: timezoneSchema
-      .meta({ description: "Their IANA time zone; that of `defaults` unless said.", examples: ["Europe/Vienna"] })
+      .meta({ description: "The IANA time zone of both. Default: the one in `defaults`.", examples: ["Europe/Vienna"] })
       .exactOptional(),
     except: z
       .array(z.enum(noticeKinds))
       .max(noticeKinds.length)
-      .meta({ description: "Kinds of messages that are told all the same.", examples: [["service-down"]] })
+      .meta({ description: "Kinds of notices that are sent in spite of mute timing.", examples: [["service-down"]] })
       .exactOptional(),
   })
   .meta({
     description:
-      "Hours in which messages wait. At their end each policy and service has one: its latest state, with how many it stands for.",
+      "Hours in which notices wait. At their end each policy and service sends one: its latest state, with how many it stands for. Default: none.",
     examples: [{ from: "22:00", to: "06:00", timezone: "Europe/Vienna", except: ["service-down"] }],
   });
 
-/** How messages are gathered, for all policies. */
-export const tellingSchema = z
+/** Grouping and mute timing of notices, for all policies. */
+export const notificationsSchema = z
   .strictObject({
-    quietHours: quietHoursSchema.exactOptional(),
-    groupFor: durationSchema("1s", "1h")
+    muteTiming: muteTimingSchema.exactOptional(),
+    groupWait: durationSchema("1s", "1h")
       .meta({
         description:
-          "How long failures that may be the service's are held back, so that an outage is one message; also how long a service must be well before its outage is over.",
+          "How long failures that may be the service's wait, so that an outage is one notice. Also how long a service must be healthy before its outage is over.",
         default: "30s",
         examples: ["1m"],
       })
       .exactOptional(),
   })
   .meta({
-    description: "How messages are gathered (docs/telling.md); in one file of a folder.",
-    examples: [{ quietHours: { from: "22:00", to: "06:00" }, groupFor: "30s" }],
+    description: "Grouping and muting of notices (docs/notifications.md); in one file of a folder.",
+    examples: [{ muteTiming: { from: "22:00", to: "06:00" }, groupWait: "30s" }],
   });

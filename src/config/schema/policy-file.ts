@@ -1,16 +1,56 @@
-// The whole of a policy file (design §5). Read by load-policies.ts; policies.schema.json and docs/policies.md are made from it.
-// Says what each key may hold; what keys may stand together is in rules.ts.
+// The whole of a policy file: what each key may hold. policy-rules.ts checks which keys
+// go together. Read by load-policies.ts; policies.schema.json and docs/policies.md are made from
+// it.
+
 import { z } from "zod";
-import { policyLimits } from "../policy-limits.ts";
+import { policyLimits } from "../rules/policy-limits.ts";
 import { actionFields } from "./action.ts";
 import { afterSchema } from "./after.ts";
-import { closedFields } from "./closed.ts";
 import { behaviourFields } from "./follow.ts";
-import { heartbeatSchema, tellingSchema } from "./notify.ts";
-import { nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
+import { heartbeatSchema, notificationsSchema } from "./notify.ts";
+import { durationSchema, nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
 import { dstSchema, scheduleSchema } from "./schedule.ts";
 import { servicesSchema } from "./service.ts";
 import { outboundSchema, sinksSchema } from "./sink.ts";
+
+const blackoutSchema = z.strictObject({
+  cron: z
+    .string()
+    .min(1)
+    .max(200)
+    .meta({
+      description:
+        "When the window opens, in the policy's time zone: a cron expression of 5 fields, or 6 with seconds first.",
+      examples: ["0 22 * * 5"],
+    }),
+  for: durationSchema("1m", "31d").meta({ description: "How long it stays open, in elapsed time.", examples: ["8h"] }),
+});
+
+const dateSchema = z
+  .string({ error: (issue) => (issue.input === undefined ? undefined : "a holiday is a date, such as 2026-12-25") })
+  .refine(isDate, "a holiday is a date that exists, such as 2026-12-25");
+
+/** The keys that a policy and `defaults` share. */
+const closedFields = {
+  blackout: z
+    .array(blackoutSchema)
+    .max(policyLimits.blackoutsMax)
+    .meta({
+      description:
+        "Windows in which no slot starts. Their slots are skipped (blackout) and not caught up. [] for none, whatever `defaults` says.",
+      examples: [[{ cron: "0 22 * * 5", for: "8h" }]],
+    })
+    .exactOptional(),
+  holidays: z
+    .array(dateSchema)
+    .max(policyLimits.holidaysMax)
+    .meta({
+      description:
+        "Dates in the policy's time zone on which no slot starts. Their slots are skipped (holiday) and not caught up. [] for none, whatever `defaults` says.",
+      examples: [["2026-12-25", "2026-12-26"]],
+    })
+    .exactOptional(),
+} as const;
 
 const defaultsSchema = z
   .strictObject({
@@ -22,20 +62,19 @@ const defaultsSchema = z
     ...behaviourFields,
   })
   .meta({
-    description: "What holds for every policy that does not say otherwise, over all files of a folder.",
+    description: "Settings for every policy without its own, over all files of a folder.",
     examples: [{ timezone: "Europe/Vienna", catchUp: "latest", overlap: "skip" }],
   });
 
 const policySchema = z.strictObject({
   name: nameSchema.meta({
-    description:
-      "The policy's own name, unique over all files: 1 to 63 small letters, digits and hyphens, not all digits.",
+    description: "The policy's name, unique over all files: 1 to 63 small letters, digits and hyphens, not all digits.",
     examples: ["contracts-nightly"],
   }),
   service: nameSchema.meta({ description: "The service, by its name under `services`.", examples: ["main"] }),
   repository: textSchema
     .meta({
-      description: "The key of the destination repository; the service's own choice unless said.",
+      description: "The key of the destination repository. Default: the service chooses.",
       examples: ["HR"],
     })
     .exactOptional(),
@@ -58,11 +97,11 @@ export const policyFileSchema = z
     policies: z
       .array(policySchema)
       .max(policyLimits.policiesMax)
-      .meta({ description: "What to do, to which sync jobs, when, and how to judge it." })
+      .meta({ description: "The policies: what to do with which sync jobs, when, and how to follow it." })
       .exactOptional(),
     sinks: sinksSchema.exactOptional(),
     outbound: outboundSchema.exactOptional(),
-    telling: tellingSchema.exactOptional(),
+    notifications: notificationsSchema.exactOptional(),
   })
   .meta({ title: "Syncline policies", description: "A policy file of Syncline (syncline/v1)." });
 
@@ -72,3 +111,10 @@ export type PolicyFileInput = z.infer<typeof policyFileSchema>;
 export type PolicyInput = z.infer<typeof policySchema>;
 /** The defaults as written. */
 export type DefaultsInput = z.infer<typeof defaultsSchema>;
+
+/** Whether a text is a date of the calendar. */
+function isDate(text: string): boolean {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
+  const instantMs = Date.parse(`${text}T00:00:00Z`);
+  return !Number.isNaN(instantMs) && new Date(instantMs).toISOString().startsWith(text);
+}

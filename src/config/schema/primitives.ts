@@ -1,17 +1,17 @@
-// The small parts that the policy schema is made of: names, durations, time zones, expressions. Imported by schema/ only.
-// A part says in its own words what it wants; "is missing" is said by schema-problems.ts.
+// The parts of the policy schema: names, durations, time zones, expressions. Each has its own
+// message; schema-problems.ts has the one for missing values. Used in schema/ only.
 import { z } from "zod";
 import { durationPattern, formatDuration, parseDuration } from "../../core/duration.ts";
 import { parseWallText } from "../../core/wall-text.ts";
-import { policyLimits } from "../policy-limits.ts";
+import { policyLimits } from "../rules/policy-limits.ts";
 
 const wallTimeForm =
   "a local date and time such as 2026-12-01T06:00, without an offset: say the zone with schedule.timezone";
 
-/** Names of policies, services and sinks: they stand in task ids, metric labels and URLs. */
+/** Names of policies, services and sinks: they become parts of task ids, metric labels and URLs. */
 const namePattern = /^(?!\d+$)[a-z0-9][a-z0-9-]{0,62}$/;
 
-/** Says the same about every wrong value, and nothing about a missing one. */
+/** One message for every wrong value, none for a missing one. */
 function unlessMissing(message: string): { error: (issue: { readonly input?: unknown }) => string | undefined } {
   return { error: (issue) => (issue.input === undefined ? undefined : message) };
 }
@@ -52,7 +52,10 @@ export const timezoneSchema = z
   .string(unlessMissing("a time zone is text, such as Europe/Vienna"))
   .refine(isTimezone, "this is no IANA time zone, such as Europe/Vienna or UTC");
 
-/** Tells whether this Node's time zone database knows a zone by name. Offsets such as "+01:00" are none: they know no DST. */
+/**
+ * Whether this Node's time zone database knows a zone by name. Offsets such as "+01:00" are
+ * refused: they have no DST.
+ */
 export function isTimezone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false;
   try {

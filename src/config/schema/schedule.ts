@@ -1,7 +1,7 @@
-// The `schedule` of a policy: cron with a time zone and a DST rule, an interval, or one time. Part of policy-file.ts.
-// Whether a cron expression is right is checked by the loader, with the calendar it is given.
+// The `schedule` of a policy: cron with a time zone and a DST rule, an interval, or one time. The
+// loader checks cron expressions. Part of policy-file.ts.
 import { z } from "zod";
-import { policyLimits } from "../policy-limits.ts";
+import { policyLimits } from "../rules/policy-limits.ts";
 import { durationSchema, timezoneSchema, wallTimeSchema } from "./primitives.ts";
 
 /** The DST rule, also under `defaults`. */
@@ -11,7 +11,7 @@ export const dstSchema = z
       .enum(["next", "skip"])
       .meta({
         description:
-          "A local time that the clocks leave out: `next` moves it to the first instant after the gap, `skip` drops it.",
+          "What happens to a local time that the clocks skip: `next` moves it to the first instant after the gap, `skip` drops it.",
         default: "next",
         examples: ["skip"],
       })
@@ -19,7 +19,7 @@ export const dstSchema = z
     overlap: z
       .enum(["first", "second", "both"])
       .meta({
-        description: "A local time that the clocks show twice: which of the two.",
+        description: "Which of the two counts when the clocks show a local time twice.",
         default: "first",
         examples: ["both"],
       })
@@ -27,7 +27,7 @@ export const dstSchema = z
   })
   .meta({
     description:
-      "What a clock change does to `once`, and to a cron slot whose hours are numbers, such as `30 2 * * *`. All other expressions keep elapsed time, whatever this says (docs/time.md).",
+      "What a clock change does to `once`, and to a cron slot whose hours are numbers, such as `30 2 * * *`. All other expressions follow elapsed time (docs/time.md).",
     examples: [{ gap: "skip", overlap: "both" }],
   });
 
@@ -45,23 +45,23 @@ export const scheduleSchema = z
       })
       .meta({
         description:
-          "When: a cron expression of 5 fields, or 6 with seconds first, a macro such as @daily, or a list of them (docs/time.md).",
+          "A cron expression of 5 fields, or 6 with seconds first, a macro such as @daily, or a list of them (docs/time.md).",
         examples: ["30 2 * * 1-5", ["0 6 * * *", "0 18 * * *"]],
       })
       .exactOptional(),
     every: durationSchema("1s", "366d")
-      .meta({ description: "How often: an interval of elapsed time, 1s to 366d.", examples: ["10m"] })
+      .meta({ description: "An interval of elapsed time, 1s to 366d.", examples: ["10m"] })
       .exactOptional(),
     once: wallTimeSchema
       .meta({
         description:
-          "One time and never again: a local date and time in `timezone`, without an offset. In the past when the policy is first seen, it is never due (docs/time.md).",
+          "A single time: a local date and time in `timezone`, without an offset. If it is over when the scheduler first sees the policy, it never comes due (docs/time.md).",
         examples: ["2026-12-01T06:00"],
       })
       .exactOptional(),
     timezone: timezoneSchema
       .meta({
-        description: "The IANA time zone of cron and once; that of `defaults` unless said.",
+        description: "The IANA time zone of cron and once. Default: the one in `defaults`.",
         default: "UTC",
         examples: ["Europe/Vienna"],
       })
@@ -69,7 +69,7 @@ export const scheduleSchema = z
     spread: durationSchema("0s", "1d")
       .meta({
         description:
-          "Moves every slot by a fixed part of this time that follows from the policy's name, the same on every replica.",
+          "Delays every slot by a fixed part of this time, so that policies do not start at once. The part depends on the policy's name and is the same on every replica. Default: no delay.",
         default: "0s",
         examples: ["10m"],
       })
@@ -78,7 +78,7 @@ export const scheduleSchema = z
   })
   .meta({
     description:
-      "When the policy is due: exactly one of cron, every and once. Without a schedule it runs by `syncline run POLICY` only.",
+      "When the policy is due: exactly one of cron, every and once. Without a schedule only `syncline run POLICY` starts it.",
     examples: [{ cron: "30 2 * * 1-5", timezone: "Europe/Vienna" }, { every: "10m" }, { once: "2026-12-01T06:00" }],
   });
 

@@ -1,39 +1,57 @@
-// The `services` part of a policy file: where a service is, how to log in, how much to ask of it, what its items mean.
-// Part of policy-file.ts. Source: service-interface §4 (paths), §5 (token), §2 (items).
+// The `services` of a policy file: where a service is, how to log in, its limits, what its items
+// mean. Part of policy-file.ts. Source: service-interface §4 (paths), §5 (token), §2 (items).
+
 import { z } from "zod";
-import { identitySchema } from "./identity.ts";
 import { tlsSchema, tokenSchema } from "./login.ts";
 import { durationSchema, expressionSchema, nameSchema, textSchema } from "./primitives.ts";
+
+/** The user or group that `syncline doctor` loads. */
+const identitySchema = z
+  .strictObject({
+    id: z
+      .uuid({ error: (issue) => (issue.input === undefined ? undefined : "the id of an identity is a UUID") })
+      .meta({ description: "Its id, a UUID.", examples: ["6f1c2a34-5b67-4c89-9d01-23456789abcd"] }),
+    repository: textSchema.meta({ description: "The repository that has it.", examples: ["HR"] }),
+    administrator: z
+      .boolean()
+      .meta({ description: "Whether `syncline doctor` expects an administrator.", default: false, examples: [true] })
+      .exactOptional(),
+  })
+  .meta({
+    description:
+      "The user or group behind the token. Only `syncline doctor` uses it, to check that it can be loaded and what rights it has.",
+    examples: [{ id: "6f1c2a34-5b67-4c89-9d01-23456789abcd", repository: "HR", administrator: true }],
+  });
 
 const itemMappingSchema = z.strictObject({
   id: expressionSchema
     .meta({
-      description: "What tells the item from all others. Without it: a fingerprint of the whole item.",
+      description: "The item's unique id. Default: a fingerprint of the whole item.",
       examples: ["item.activityId"],
     })
     .exactOptional(),
   syncJobId: expressionSchema
-    .meta({ description: "The sync job that the item belongs to. Without it: unknown.", examples: ["item.syncJobId"] })
+    .meta({ description: "The sync job that the item belongs to. Default: unknown.", examples: ["item.syncJobId"] })
     .exactOptional(),
   startedAt: expressionSchema
-    .meta({ description: "When it started. Without it: when Syncline first saw it.", examples: ["item.startedAt"] })
+    .meta({ description: "When it started. Default: when Syncline first saw it.", examples: ["item.startedAt"] })
     .exactOptional(),
   finished: expressionSchema
     .meta({
-      description: "True when it has ended. Without it: inferred from the list growing quiet.",
+      description: "True when it has ended. Default: inferred when the list grows quiet.",
       examples: ['item.state in ["Finished", "Failed"]'],
     })
     .exactOptional(),
   succeeded: expressionSchema
-    .meta({ description: "True when it has ended well. Without it: unknown.", examples: ['item.state == "Finished"'] })
+    .meta({ description: "True when it has ended well. Default: unknown.", examples: ['item.state == "Finished"'] })
     .exactOptional(),
   label: expressionSchema
-    .meta({ description: "What people call it. Without it: its id.", examples: ["item.name"] })
+    .meta({ description: "Its name for people. Default: its id.", examples: ["item.name"] })
     .exactOptional(),
   sample: textSchema
     .meta({
       description:
-        "A JSON file beside the policy file: one item, a list of items, or an answer of the service with `value`. When policies are loaded, each expression is tried on its items.",
+        "A JSON file beside the policy file: one item, a list of items, or an answer of the service with `value`. Loading tries each expression on its items. Default: none.",
       examples: ["samples/activities.json"],
     })
     .exactOptional(),
@@ -51,7 +69,7 @@ const nameOfPropertySchema = z
 const syncJobMappingSchema = z.strictObject({
   active: expressionSchema.meta({
     description:
-      "True when the sync job is active. Then an activation ends as what is seen: each is looked at, also one whose answer got lost.",
+      "True when the sync job is active. Then each activation is verified by reading the sync job, also when its answer was lost. Default: the answer decides.",
     examples: ['item.state == "Active"'],
   }),
   select: z
@@ -59,7 +77,7 @@ const syncJobMappingSchema = z.strictObject({
     .min(1)
     .max(20)
     .meta({
-      description: "The properties to ask for (`$select`), where the service does not show it unasked.",
+      description: "The properties to request (`$select`), if the service does not return them by default.",
       examples: [["state"]],
     })
     .exactOptional(),
@@ -79,14 +97,14 @@ const mappingSchema = z
   })
   .meta({
     description:
-      "What the service's items mean, since their fields are not promised. Without it runs are settled by inference.",
+      "What the fields of the service's items mean, since the interface does not document them. Without it runs are settled by inference.",
     examples: [{ activity: { id: "item.activityId", syncJobId: "item.syncJobId" } }],
   });
 
 /** One service. */
 const serviceSchema = z.strictObject({
   baseUrl: textSchema.meta({
-    description: "The address of the service, http or https, without query, fragment and credentials.",
+    description: "The URL of the service, http or https, without query, fragment and credentials.",
     examples: ["https://sync.example.com"],
   }),
   token: tokenSchema,
@@ -94,7 +112,7 @@ const serviceSchema = z.strictObject({
   pathForm: z
     .enum(["parentheses", "segment"])
     .meta({
-      description: "How keys stand in paths: `run(42)` or `run/42`.",
+      description: "How paths hold keys: `run(42)` or `run/42`.",
       default: "parentheses",
       examples: ["segment"],
     })
@@ -107,7 +125,7 @@ const serviceSchema = z.strictObject({
         .max(100)
         .meta({
           description:
-            "Requests to the service at a time, all replicas together, 1 to 100; also how many actions one replica works on at a time. Unless said: no limit over the replicas, and 4 actions each.",
+            "How many requests all replicas together send at a time, 1 to 100; also how many actions one replica works on at a time. Default: no limit over the replicas, and 4 actions each.",
           examples: [8],
         })
         .exactOptional(),
@@ -117,14 +135,13 @@ const serviceSchema = z.strictObject({
         .max(1_000)
         .meta({
           description:
-            "Requests to the service a second, all replicas together: never more than that in any second, and below 1 one in 1/rate seconds. Unlimited unless said.",
+            "How many requests all replicas together send in any second; below 1, one in 1/rate seconds. Default: no limit.",
           examples: [5, 0.2],
         })
         .exactOptional(),
     })
     .meta({
-      description:
-        "How much to ask of the service, all replicas together. What finds no place sleeps without a worker.",
+      description: "Limits over all replicas. A task that they block waits in the queue and takes no worker's slot.",
       examples: [{ concurrency: 4, requestsPerSecond: 5 }],
     })
     .exactOptional(),
@@ -136,31 +153,32 @@ const serviceSchema = z.strictObject({
         .max(1_000)
         .meta({
           description:
-            "Failures in a row, over all replicas, that open the breaker: server errors, no answer, out of reach, no token, 401 and 403.",
+            "How many failures in a row, over all replicas, open the breaker: server errors, no answer, unreachable, no token, 401 and 403.",
           default: 5,
           examples: [10],
         })
         .exactOptional(),
       probe: durationSchema("1s", "1h")
         .meta({
-          description: "How often a service whose breaker is open is asked again, by one read over all replicas.",
+          description: "How often all replicas together probe the service with one read while the breaker is open.",
           default: "30s",
           examples: ["1m"],
         })
         .exactOptional(),
     })
     .meta({
-      description: "When a service counts as down. Until it answers again, tasks sleep and nothing else is sent.",
+      description:
+        "The circuit breaker: when the service counts as down. Until it answers a probe, tasks wait and no other request is sent.",
       examples: [{ after: 5, probe: "30s" }],
     })
     .exactOptional(),
   timeouts: z
     .strictObject({
       request: durationSchema("100ms", "10m")
-        .meta({ description: "How long one request may take in all.", default: "30s", examples: ["1m"] })
+        .meta({ description: "The time-out of one whole request.", default: "30s", examples: ["1m"] })
         .exactOptional(),
     })
-    .meta({ description: "How long to wait for the service.", examples: [{ request: "1m" }] })
+    .meta({ description: "Time-outs of the service.", examples: [{ request: "1m" }] })
     .exactOptional(),
   mapping: mappingSchema.exactOptional(),
   identity: identitySchema.exactOptional(),

@@ -1,20 +1,20 @@
-// The `sinks` and `outbound` parts of a policy file: where people and machines are told, and which hosts may be spoken to. Part of
-// policy-file.ts; what may stand together is in sink-rules.ts.
+// The `sinks` and `outbound` of a policy file: where notices go, and which hosts are allowed.
+// sink-rules.ts checks what goes together. Part of policy-file.ts.
 import { z } from "zod";
 import { listNames } from "../../core/list-name.ts";
-import { policyLimits } from "../policy-limits.ts";
+import { policyLimits } from "../rules/policy-limits.ts";
 import { durationSchema, nameSchema, textSchema } from "./primitives.ts";
 
 const webhookSchema = z
   .strictObject({
     url: textSchema.meta({
-      description: "Where notices are sent: https, or http to this machine.",
+      description: "Where notices are posted: https, or http to this machine.",
       examples: ["https://hooks.example.com/syncline"],
     }),
     allowHttp: z
       .boolean()
       .meta({
-        description: "Let notices go over plain http to a host other than this machine.",
+        description: "Allows plain http to a host other than this machine. Notices can then be read on the way.",
         default: false,
         examples: [false],
       })
@@ -22,14 +22,14 @@ const webhookSchema = z
     secretFile: textSchema
       .meta({
         description:
-          "The file that holds the signing secret, whsec_ and base64, relative to the policy file; read again for each delivery. Needed unless format is slack or teams.",
+          "The file with the signing secret (`whsec_` and base64), relative to the policy file. It is read for each delivery, so a rotated secret applies at once. Required unless format is slack or teams.",
         examples: ["/run/secrets/syncline/webhook"],
       })
       .exactOptional(),
     previousSecretFile: textSchema
       .meta({
         description:
-          "While a secret is changed: the file with the one before. Both sign, so a receiver may know either.",
+          "The file with the previous secret during a rotation. Both secrets sign, so the receiver may know either.",
         examples: ["/run/secrets/syncline/webhook-before"],
       })
       .exactOptional(),
@@ -42,7 +42,7 @@ const webhookSchema = z
       })
       .exactOptional(),
     timeout: durationSchema("1s", "60s")
-      .meta({ description: "How long one delivery may take.", default: "10s", examples: ["5s"] })
+      .meta({ description: "The time-out of one delivery.", default: "10s", examples: ["5s"] })
       .exactOptional(),
   })
   .meta({
@@ -53,14 +53,14 @@ const webhookSchema = z
 const fileSchema = z
   .strictObject({
     path: textSchema.meta({
-      description: "The file to append to, relative to the policy file; of each worker its own.",
+      description: "The file to append to, relative to the policy file. Give each worker its own.",
       examples: ["/var/log/syncline/notices.jsonl"],
     }),
     maxSize: z
       .string()
       .regex(/^[1-9]\d{0,6}(KB|MB|GB)$/, 'a size is a whole number and KB, MB or GB, such as "10MB"')
       .meta({
-        description: "At this size the file is put aside as `path.1` and a new one begun.",
+        description: "At this size the file is renamed to `path.1`, and a new one begins.",
         default: "10MB",
         examples: ["100MB"],
       })
@@ -69,7 +69,11 @@ const fileSchema = z
       .int()
       .min(1)
       .max(100)
-      .meta({ description: "How many files are kept, with the one written to.", default: 5, examples: [10] })
+      .meta({
+        description: "How many files are kept, including the current one. The oldest is removed.",
+        default: 5,
+        examples: [10],
+      })
       .exactOptional(),
   })
   .meta({ description: "A line of JSON for each notice.", examples: [{ path: "/var/log/syncline/notices.jsonl" }] });
@@ -79,7 +83,7 @@ const sinkSchema = z.strictObject({
   file: fileSchema.exactOptional(),
   giveUpAfter: durationSchema("1m", "30d")
     .meta({
-      description: "How long a notice is tried, from when it was handed over, before it goes to the failed list.",
+      description: "How long delivery of a notice is tried. After that it goes to the failed list (`syncline failed`).",
       default: "24h",
       examples: ["72h"],
     })
@@ -89,7 +93,7 @@ const sinkSchema = z.strictObject({
     .min(1)
     .max(policyLimits.sinkQueueMax)
     .meta({
-      description: "How many notices may wait; more are dropped, and counted.",
+      description: "How many notices may wait. Further ones are dropped and counted.",
       default: policyLimits.sinkQueueMax,
       examples: [10_000],
     })
@@ -100,7 +104,7 @@ const sinkSchema = z.strictObject({
     .max(listNames.length)
     .meta({
       description:
-        "Lists whose new items come here as notices of kind `items`, each once, from every service and repository, while runs follow the list or a poll reads it.",
+        "Lists whose new items are sent here as notices of kind `items`, each once, from every service and repository, while runs follow the list or a poll reads it. Default: none.",
       default: "none",
       examples: [["activities", "conflictDetails"]],
     })
@@ -109,15 +113,15 @@ const sinkSchema = z.strictObject({
 
 /** The sinks of a file, by name. */
 export const sinksSchema = z.record(nameSchema, sinkSchema).meta({
-  description: "Where notices go, by name; exactly one of webhook and file each.",
+  description: "Where notices go, by name; each sink has exactly one of webhook and file.",
   examples: [{ ops: { file: { path: "notices.jsonl" } } }],
 });
 
-/** A host as it stands in `outbound.hosts`: exact, or everything below a domain. */
+/** A host in `outbound.hosts`: exact, or everything below a domain. */
 const outboundHostPattern =
   /^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$|^\[[0-9a-f:]+\]$/;
 
-/** Which hosts sinks and heartbeats may be on. */
+/** Which hosts sinks and heartbeats may call. */
 export const outboundSchema = z
   .strictObject({
     hosts: z
@@ -131,13 +135,12 @@ export const outboundSchema = z
       .max(policyLimits.outboundHostsMax)
       .meta({
         description:
-          "Hosts that sinks may send to and heartbeats may ask: exact names, or `*.example.com` for every host below that domain.",
+          "Hosts that sinks and heartbeats may call: exact names, or `*.example.com` for every host below that domain.",
         examples: [["hooks.example.com", "*.slack.com"]],
       }),
   })
   .meta({
-    description:
-      "Restricts where sinks may send to and heartbeats may ask, over all files of a folder; anywhere unless said.",
+    description: "Restricts the hosts of sinks and heartbeats, over all files of a folder. Default: any host.",
     examples: [{ hosts: ["hooks.example.com"] }],
   });
 

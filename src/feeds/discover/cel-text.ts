@@ -1,4 +1,5 @@
-// Writes CEL over fields whose names nobody chose. Pure; called by the proposers. That it compiles is checked afterwards, by verify.ts.
+// Writes CEL over fields with any names. Pure; called by the proposers, which compile the result
+// afterwards.
 import type { FieldFacts } from "./field-facts.ts";
 
 const reserved = new Set(
@@ -7,13 +8,13 @@ const reserved = new Set(
   ),
 );
 
-/** The expression for a field: plain where it stands in every item, else null where it is missing. */
+/** The expression for a field: plain where every item has it, else null where it is missing. */
 export function access(field: FieldFacts, { mayBeMissing = !field.isAlwaysThere } = {}): string {
   const steps = field.path.map((name) => step(name, mayBeMissing)).join("");
   return `item${steps}${mayBeMissing ? ".orValue(null)" : ""}`;
 }
 
-/** That a field has one of these values. */
+/** The expression that a field has one of these values. */
 export function isOneOf(field: FieldFacts, values: readonly (string | number | boolean)[]): string {
   const texts = values.map((value) => JSON.stringify(value));
   return texts.length === 1 ? `${access(field)} == ${texts[0]}` : `${access(field)} in [${texts.join(", ")}]`;

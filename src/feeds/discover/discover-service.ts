@@ -1,5 +1,5 @@
-// Samples the lists of a service, tries its query options, and proposes a mapping. Called by cli/discover.ts. Reads only: every request
-// is a GET, and each list costs a few pages and at most five probes.
+// Samples the lists of a service, tries its query options, and proposes a mapping. Every request is
+// a GET; each list costs a few pages and at most five probes. Called by cli/discover.ts.
 import type { ListName } from "../../core/list-name.ts";
 import { ServiceError } from "../../service/service-error.ts";
 import { shapeFingerprint, shapeOf } from "../list-shape.ts";
@@ -7,7 +7,7 @@ import { type Probes, probeOptions } from "./probe-options.ts";
 import { type ListProposal, proposeMapping } from "./propose.ts";
 import { type ListSample, pagesOf, type SampleParts, sampleList } from "./sample-list.ts";
 
-/** What was found out about one list. */
+/** What was found about one list. */
 export interface DiscoveredList {
   readonly list: ListName;
   readonly sample: Pick<ListSample, "count" | "pageSize" | "seen"> & { readonly items: number };
@@ -23,15 +23,15 @@ export interface UnreadableList {
   readonly error: ServiceError;
 }
 
-/** How the service is looked at. */
+/** How to examine the service. */
 export interface DiscoverOptions extends SampleParts {
   readonly lists: readonly ListName[];
-  /** Sync jobs that are known already, of the policies. */
+  /** Sync jobs that the policies name. */
   readonly syncJobIds: readonly string[];
   readonly probe: boolean;
 }
 
-/** Looks at the lists one after another; a list that cannot be read does not keep the others from it. */
+/** Examines the lists one after another; an unreadable list does not stop the others. */
 export async function discoverService(options: DiscoverOptions): Promise<{
   readonly found: readonly DiscoveredList[];
   readonly unreadable: readonly UnreadableList[];
@@ -49,7 +49,8 @@ export async function discoverService(options: DiscoverOptions): Promise<{
     }
   }
   const found: DiscoveredList[] = [];
-  // The longest sample says best which field is the sync job's; the others probably call it the same.
+  // The longest sample shows best which field holds the sync job's id; the other lists probably use
+  // the same name.
   const joins = samples
     .toSorted((a, b) => b.sample.items.length - a.sample.items.length)
     .map(({ list, sample }) => proposeMapping(list, sample.items, { syncJobIds, joinElsewhere: undefined }).join);
@@ -71,7 +72,9 @@ export async function discoverService(options: DiscoverOptions): Promise<{
   return { found, unreadable, syncJobIds: syncJobIds.size };
 }
 
-/** Masks carry the id of their sync job; there is no list of sync jobs. Source: service-interface §2 */
+/**
+ * Masks carry the id of their sync job; there is no list of sync jobs. Source: service-interface §2
+ */
 async function idsFromMasks(parts: SampleParts): Promise<string[]> {
   const ids: string[] = [];
   try {

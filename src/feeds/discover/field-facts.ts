@@ -1,8 +1,8 @@
-// What the fields of a sample of items look like: types, empty ones, few values, times, order. Pure; says nothing about meaning, which is
-// propose.ts. Takes any JSON whatever, since nobody knows what a service sends, and never throws on it.
+// Describes the fields of a sample: types, empty values, few values, times, order. propose.ts
+// decides what they mean. Accepts any JSON and never throws on it. Pure.
 import { isJsonObject } from "../../core/json.ts";
 
-/** A JSON type, as people call it. */
+/** A JSON type in people's words. */
 type FieldType = "text" | "number" | "flag" | "object" | "list" | "empty";
 
 /** How an instant is written; `iso-local`: without a zone. */
@@ -10,22 +10,22 @@ type TimeForm = "iso" | "iso-local" | "seconds" | "milliseconds";
 
 /** One field over all items of a sample. */
 export interface FieldFacts {
-  /** The names that lead to it, from the item on. */
+  /** The names that lead to it from the item. */
   readonly path: readonly string[];
   /** Its value in each item, in the order of the list; undefined where it is missing. */
   readonly values: readonly unknown[];
   readonly types: readonly FieldType[];
-  /** Share of items in which it is missing or null, 0 to 1. */
+  /** Share of items without a value (missing or null), 0 to 1. */
   readonly emptyShare: number;
-  /** True when it stands in every item, be it null. */
+  /** True when every item has it, even as null. */
   readonly isAlwaysThere: boolean;
-  /** Its different values with their counts, when they are few; null is not among them. */
+  /** Its distinct values with their counts, when they are few; without null. */
   readonly few: ReadonlyMap<string | number | boolean, number> | undefined;
   readonly distinct: number;
-  /** A text or whole number in every item, and never the same twice. */
+  /** A text or whole number in every item, and never repeated. */
   readonly isUnique: boolean;
   readonly time: TimeForm | undefined;
-  /** How its values go along the list: almost never against this direction. */
+  /** The order of its values along the list, with few exceptions. */
   readonly order: "ascending" | "descending" | "none";
 }
 
@@ -36,7 +36,10 @@ const orderedShareMin = 0.95;
 /** From 1973 to 5138 in seconds or in milliseconds, as in mapping.ts. */
 const [secondsMin, millisecondsMin, millisecondsMax] = [1e8, 1e11, 1e14];
 
-/** Describes the fields of these items, at most 200, three levels deep. Annotations (`@odata.…`) are left out. */
+/**
+ * Describes the fields of these items, at most 200, three levels deep. Leaves out annotations
+ * (`@odata.…`).
+ */
 export function describeFields(items: readonly unknown[]): FieldFacts[] {
   const columns = new Map<string, { path: string[]; values: unknown[] }>();
   items.forEach((item, index) => {
@@ -54,7 +57,7 @@ export function describeFields(items: readonly unknown[]): FieldFacts[] {
   return [...columns.values()].map(({ path, values }) => describe(path, values));
 }
 
-/** The instant that a value says in one of the known forms, in milliseconds; undefined when it says none. */
+/** The instant in a value, in milliseconds, if it has one of the known forms. */
 export function instantOf(value: unknown): number | undefined {
   const form = timeForm(value);
   if (form === undefined) return undefined;
@@ -101,7 +104,7 @@ function describe(path: string[], values: readonly unknown[]): FieldFacts {
   };
 }
 
-/** As many values as items is no enumeration. */
+/** Almost as many values as items: no enumeration. */
 function isMostlyOnce(different: ReadonlyMap<unknown, number>, given: number): boolean {
   return different.size > 1 && different.size * 2 > given;
 }

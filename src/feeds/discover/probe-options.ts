@@ -1,5 +1,6 @@
-// Asks a list which query options it honours, beside the `$select` and `$expand` that are promised (service-interface §4.2, Gaps).
-// One GET of one page for each; the answer is compared with the first page. Called by discover-service.ts.
+// Probes which query options a list honours beyond the promised `$select` and `$expand`
+// (service-interface §4.2, Gaps). One GET of one page per option, compared with the first page.
+// Called by discover-service.ts.
 import type { ListName } from "../../core/list-name.ts";
 import { ServiceError } from "../../service/service-error.ts";
 import { type FieldFacts, instantOf } from "./field-facts.ts";
@@ -8,10 +9,13 @@ import { type ListSample, pagesOf, type SampleParts, withOption } from "./sample
 /** The options that are tried. */
 const probedOptions = ["$top", "$skip", "$orderby", "$filter", "maxpagesize", "$count"] as const;
 
-/** `honoured`; `ignored`: answered as if it were not there; `refused`: an error; `untried`: the list holds too little to tell. */
+/**
+ * `honoured`; `ignored`: the answer is the same as without it; `refused`: an error; `untried`: the
+ * list is too short to tell.
+ */
 type ProbeResult = "honoured" | "ignored" | "refused" | "untried";
 
-/** What came of each option. */
+/** The result for each option. */
 export type Probes = Readonly<Record<(typeof probedOptions)[number], ProbeResult>>;
 
 type Judge = (items: readonly unknown[]) => boolean;
@@ -75,7 +79,7 @@ async function probe(
   }
 }
 
-/** Turns the order of a field round that shows one. */
+/** Reverses the order of a field that has one. */
 function orderProbe(fields: readonly FieldFacts[], pageItems: number): { option: string; judge: Judge } | undefined {
   const field = fields.find(({ order, values }) => order !== "none" && new Set(values.slice(0, pageItems)).size > 1);
   const [name] = field?.path ?? [];
@@ -89,7 +93,7 @@ function orderProbe(fields: readonly FieldFacts[], pageItems: number): { option:
   return { option: `${name} ${isTurned ? "desc" : "asc"}`, judge };
 }
 
-/** Asks for one of the values that not all items of the page have. */
+/** Filters for a value that only some items of the page have. */
 function filterProbe(fields: readonly FieldFacts[], pageItems: number): { option: string; judge: Judge } | undefined {
   for (const { path, values, time, types } of fields) {
     const [name] = path;

@@ -1,4 +1,5 @@
-// The words of `discover`: what is proposed, how sure it is, and why. Types only, shared by the proposers and the printers.
+// The types of a proposal: what is proposed, how certain it is, and why. Shared by the proposers
+// and the printers.
 import type { ItemMapping } from "../../config/policy-set.ts";
 
 /** `none`: nothing is proposed. */
@@ -12,7 +13,7 @@ export interface Line {
   readonly certainty: Certainty;
   /** One sentence. */
   readonly why: string;
-  /** CEL that may be meant instead; for a person to judge. */
+  /** CEL that may be meant instead; a person must decide. */
   readonly instead?: string;
 }
 

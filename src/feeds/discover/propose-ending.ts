@@ -1,11 +1,12 @@
-// When an item began, whether it is over, and how it went: from times and from words for states. Pure; called by propose.ts.
+// Proposes when an item began, whether it is over, and how it went, from times and from words for
+// states. Pure; called by propose.ts.
 import { access, isOneOf } from "./cel-text.ts";
 import { type FieldFacts, instantOf } from "./field-facts.ts";
 import { type Line, nothing } from "./proposal.ts";
 import { nameOf } from "./propose-identity.ts";
 import { type StateMeaning, stateMeaning, wordsOf } from "./state-words.ts";
 
-/** The times of an item: when it began, and when it ended; either may not be known. */
+/** The times of an item: its start and its end, where known. */
 export interface Times {
   readonly start: FieldFacts | undefined;
   readonly end: FieldFacts | undefined;
@@ -21,13 +22,13 @@ interface State {
   readonly failed: readonly Value[];
   readonly ended: readonly Value[];
   readonly unclear: readonly Value[];
-  /** The end times tell the same: empty with every open value, there with every final one, and both were seen. */
+  /** The end times agree: empty with every open value, set with every final one, and both occur. */
   readonly isSeenInTimes: boolean;
 }
 
 const almost = 0.99;
 
-/** Finds the time that all others follow, and the one that is empty while an item is open. */
+/** Finds the earliest time of all, and the time that is empty while an item is open. */
 export function findTimes(fields: readonly FieldFacts[]): Times {
   const times = fields.filter(
     (field) => field.time !== undefined && !hasWord(field, ["updated", "modified", "changed", "update"]),
@@ -91,13 +92,15 @@ function finishedByState(state: State, { end }: Times): Line {
       ? ""
       : `; what ${state.unclear.map((value) => JSON.stringify(value)).join(", ")} means is not clear`;
   if (final.length === 0) return nothing("finished", `${nameOf(state.field)} has only values of items that go on`);
+  const isOnlyValue = state.field.few?.size === 1;
   const open =
-    state.open.length === 0
-      ? "none that goes on was seen"
-      : `${state.open.map((value) => JSON.stringify(value)).join(", ")} goes on`;
+    state.open.length > 0
+      ? `${state.open.map((value) => JSON.stringify(value)).join(", ")} goes on`
+      : `none that goes on was seen${isOnlyValue ? ", nor any other value: what else ends an item is a guess" : ""}`;
   const why = `${isByWords ? "by its words" : "by its values"}${state.isSeenInTimes ? " and by the end times" : ""}; ${open}${unclear}`;
   const isSure = state.isSeenInTimes || (isByWords && (end === undefined || end.emptyShare === 0));
-  const certainty = unclear !== "" ? "low" : isSure && isByWords ? "high" : "medium";
+  const certainty =
+    unclear !== "" || isOnlyValue ? "low" : isSure && isByWords && state.open.length > 0 ? "high" : "medium";
   const instead = end === undefined ? {} : { instead: `${access(end, { mayBeMissing: true })} != null` };
   return { fact: "finished", expression: isOneOf(state.field, final), certainty, why, ...instead };
 }
@@ -114,7 +117,7 @@ function succeededByState(state: State): Line {
   return {
     fact: "succeeded",
     expression: isOneOf(state.field, state.succeeded),
-    certainty: isBothSeen ? "high" : "medium",
+    certainty: isBothSeen ? "high" : state.field.few?.size === 1 ? "low" : "medium",
     why,
   };
 }
@@ -133,7 +136,7 @@ function readState(field: FieldFacts, end: FieldFacts | undefined): State[] {
           ? flagMeaning(field, value)
           : undefined;
     const seen: StateMeaning | undefined = areSplit ? (byTime.get(value) === true ? "ended" : "open") : undefined;
-    // What words and times say differently is not clear.
+    // Words and times disagree: the meaning is not clear.
     const isOdds = said !== undefined && seen !== undefined && (said === "open") !== (seen === "open");
     meanings.set(value, isOdds ? undefined : (said ?? seen));
   }
@@ -158,7 +161,7 @@ function readState(field: FieldFacts, end: FieldFacts | undefined): State[] {
   ];
 }
 
-/** Of a flag its name tells: `isFinished`, `failed`. */
+/** The meaning of a boolean by its field's name: `isFinished`, `failed`. */
 function flagMeaning(field: FieldFacts, value: boolean): StateMeaning | undefined {
   const meaning = stateMeaning(wordsOf(field.path.at(-1) ?? "").join(" "));
   if (meaning === undefined) return undefined;
@@ -167,7 +170,9 @@ function flagMeaning(field: FieldFacts, value: boolean): StateMeaning | undefine
   return value ? meaning : "open";
 }
 
-/** Whether items with this value have an end time: all of them, none (false), or some (undefined). */
+/**
+ * Whether items with this value have an end time: all (true), none (false), or some (undefined).
+ */
 function endOf(field: FieldFacts, value: Value, end: FieldFacts | undefined): boolean | undefined {
   if (end === undefined) return undefined;
   const ends = field.values.flatMap((one, index) => (one === value ? [end.values[index] ?? null] : []));

@@ -1,10 +1,11 @@
-// Which field identifies an item, which says whose it is, and what a person would call it. Pure; called by propose.ts.
+// Proposes which field identifies an item, which one holds its sync job, and which one names it.
+// Pure; called by propose.ts.
 import { access } from "./cel-text.ts";
 import type { FieldFacts } from "./field-facts.ts";
 import { type Line, nothing } from "./proposal.ts";
 import { wordsOf } from "./state-words.ts";
 
-/** A field and how much speaks for it. */
+/** A field and its score. */
 interface Scored {
   readonly field: FieldFacts;
   readonly score: number;
@@ -19,15 +20,15 @@ export interface IdentityClues {
 }
 
 const guid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
-/** With fewer items anything may be unique. */
+/** In fewer items, any field may be unique or in order by chance. */
 const itemsForSure = 20;
 
-/** The name of a field as people write it. */
+/** The path of a field as people write it. */
 export function nameOf(field: FieldFacts): string {
   return field.path.join(".");
 }
 
-/** The field that identifies an item. */
+/** Proposes the field that identifies an item. */
 export function proposeId(fields: readonly FieldFacts[], join: FieldFacts | undefined): Line {
   const unique = fields.filter((field) => field.isUnique && field.time === undefined && field !== join);
   const [best, second] = sorted(unique.map((field) => ({ field, score: idScore(field) })));
@@ -42,8 +43,8 @@ export function proposeId(fields: readonly FieldFacts[], join: FieldFacts | unde
   }
   const items = best.field.values.length;
   const isClear = best.score - (second?.score ?? 0) >= 1;
-  const certainty = items < itemsForSure || !isClear ? "low" : best.score >= 4 ? "high" : "medium";
-  const why = `different in all ${items} items${best.field.order === "none" ? "" : `, ${best.field.order}`}${items < itemsForSure ? ", which are few" : ""}`;
+  const certainty = !isClear ? "low" : best.score >= 4 ? "high" : "medium";
+  const why = `different in all ${items} items${best.field.order === "none" ? "" : `, ${best.field.order}`}`;
   return { fact: "id", expression: access(best.field), certainty, why, ...other(second, best) };
 }
 
@@ -63,7 +64,7 @@ function idScore(field: FieldFacts): number {
   return score;
 }
 
-/** The field whose values are ids of sync jobs, where there is one. */
+/** The field whose values are ids of sync jobs, if any. */
 export function findJoin(fields: readonly FieldFacts[], clues: IdentityClues): Scored | undefined {
   const scored = fields.flatMap((field) => {
     if (
@@ -84,7 +85,7 @@ export function findJoin(fields: readonly FieldFacts[], clues: IdentityClues): S
   return sorted(scored)[0];
 }
 
-/** The line for the field that joins the list to the sync job. */
+/** Proposes the field that holds the item's sync job. */
 export function proposeJoin(fields: readonly FieldFacts[], clues: IdentityClues): Line {
   const best = findJoin(fields, clues);
   const known = clues.syncJobIds.size;
@@ -107,15 +108,20 @@ export function proposeJoin(fields: readonly FieldFacts[], clues: IdentityClues)
       certainty: "low",
       why: "by its name alone: no sync job is known to compare with",
     };
-  const items = best.field.values.length;
   const isClear = best.score - (second?.score ?? 0) >= 0.5;
   const isMuch = best.field.distinct >= Math.min(3, known) && (best.score >= 2.2 || best.field.distinct * 2 >= known);
-  const certainty = !isClear || !isMuch ? "low" : items >= itemsForSure && best.score >= 1.9 ? "high" : "medium";
+  const certainty = !isClear || !isMuch ? "low" : best.score >= 1.9 ? "high" : "medium";
   const why = `its ${best.field.distinct} values are ids of the ${known} known sync jobs${isMuch ? "" : ", which may be chance"}${isClear ? "" : "; another field fits as well"}`;
   return { fact: "syncJobId", expression, certainty, why, ...(isClear ? {} : other(second, best)) };
 }
 
-/** The text that a person would call an item by. */
+/** Lowers the certainty: with so few items it may be chance. */
+export function withDoubt(line: Line, items: number): Line {
+  if (items >= itemsForSure || line.expression === undefined) return line;
+  return { ...line, certainty: "low", why: `${line.why}; from ${items} item${items === 1 ? "" : "s"} only` };
+}
+
+/** Proposes the text that names an item for people. */
 export function proposeLabel(
   fields: readonly FieldFacts[],
   taken: readonly (FieldFacts | undefined)[],

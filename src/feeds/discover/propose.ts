@@ -1,5 +1,6 @@
-// From a sample of a list to a proposed mapping: which field means what, how sure that is, and what cannot be known. Pure.
-// Called by discover-service.ts. Every proposed line has compiled and has been run over the sample.
+// Proposes a mapping from a sample of a list: which field means what, how certain that is, and what
+// cannot be known. Every proposed line compiles and has run on the sample. Pure; called by
+// discover-service.ts.
 import type { ItemMapping } from "../../config/policy-set.ts";
 import { checkExpression } from "../../core/expression.ts";
 import type { ListName } from "../../core/list-name.ts";
@@ -8,25 +9,33 @@ import { access } from "./cel-text.ts";
 import { describeFields, type FieldFacts } from "./field-facts.ts";
 import { type Line, nothing } from "./proposal.ts";
 import { findTimes, proposeEnding, proposeStart, type Times } from "./propose-ending.ts";
-import { findJoin, type IdentityClues, nameOf, proposeId, proposeJoin, proposeLabel } from "./propose-identity.ts";
+import {
+  findJoin,
+  type IdentityClues,
+  nameOf,
+  proposeId,
+  proposeJoin,
+  proposeLabel,
+  withDoubt,
+} from "./propose-identity.ts";
 
 /** What is proposed for one list. */
 export interface ListProposal {
   readonly list: ListName;
   readonly fields: readonly FieldFacts[];
   readonly lines: readonly Line[];
-  /** The field that joins it to the sync job, for the other lists. */
+  /** The field that holds the sync job, as a clue for the other lists. */
   readonly join: string | undefined;
   /** Where new items appear, as far as the sample shows. */
   readonly grows: "at its end" | "at its front" | "unknown";
-  /** What cannot be done with this list, one sentence each. */
+  /** What this list cannot give, one sentence each. */
   readonly limits: readonly string[];
 }
 
-/** Lists whose items belong to a sync job. Of the others only the id and a label matter. */
+/** Lists whose items belong to a sync job. Others need only an id and a label. */
 const jobLists: readonly ListName[] = ["activities", "conflictDetails", "masks"];
 
-/** Proposes a mapping for the items of a list. Takes any items whatever. */
+/** Proposes a mapping for any items of a list. */
 export function proposeMapping(list: ListName, items: readonly unknown[], clues: IdentityClues): ListProposal {
   const fields = describeFields(items);
   const join = jobLists.includes(list) ? findJoin(fields, clues)?.field : undefined;
@@ -40,7 +49,7 @@ export function proposeMapping(list: ListName, items: readonly unknown[], clues:
     ...(jobLists.includes(list) ? [proposeJoin(fields, clues)] : []),
     ...(list === "activities" ? [proposeStart(times), ...withoutId(id, finished, succeeded)] : []),
     ...(label === undefined ? [] : [label]),
-  ].map((line) => tried(line, list, items));
+  ].map((line) => withDoubt(tried(line, list, items), items.length));
   return {
     list,
     fields,
@@ -51,7 +60,10 @@ export function proposeMapping(list: ListName, items: readonly unknown[], clues:
   };
 }
 
-/** Without a field of its own, an item may still be told by two that never change. A person must say whether they do. */
+/**
+ * Without an id field, two fields that never change may identify an item. A person must confirm
+ * that they do not.
+ */
 function withPair(id: Line, join: FieldFacts | undefined, { start }: Times): Line {
   if (
     id.expression !== undefined ||
@@ -66,7 +78,10 @@ function withPair(id: Line, join: FieldFacts | undefined, { start }: Times): Lin
   return nothing("id", id.why, `string(${access(join)}) + "/" + string(${access(start)})`);
 }
 
-/** What changes and cannot be recognised afterwards looks like a second item: the first one would stay open for ever. */
+/**
+ * An item that changes without an id looks like a second item, and the first one would stay open
+ * for ever.
+ */
 function withoutId(id: Line, finished: Line, succeeded: Line): Line[] {
   if (id.expression !== undefined) return [finished, succeeded];
   return [finished, succeeded].map((line) =>
@@ -98,7 +113,7 @@ function limitsOf(list: ListName, lines: readonly Line[]): string[] {
   return limits;
 }
 
-/** A line that does not compile, or fails on more than a few items, is not proposed. */
+/** Drops a line that does not compile, or fails on more than a few items. */
 function tried(line: Line, list: ListName, items: readonly unknown[]): Line {
   if (line.expression === undefined) return line;
   const problem = checkExpression(line.expression, "item");

@@ -1,42 +1,46 @@
-// Reads a few pages from the front and the end of a list. Called by discover-service.ts. GET only, every read bounded, one page in
-// memory at a time and at most 5,000 items in all. Never repeats a link's query to anybody: it may hold what opens it.
+// Reads a few pages from the front and the end of a list. GET only, bounded: one page in memory at
+// a time, at most 5,000 items. Never shows a link's query: it may open the list without a token.
+// Called by discover-service.ts.
 import type { ListName } from "../../core/list-name.ts";
 import type { SyncService } from "../../service/client.ts";
 import type { Page } from "../../service/pages.ts";
 import { ServiceError } from "../../service/service-error.ts";
 import { operationOf } from "../service-lists.ts";
 
-/** What a list is sampled with. `pages`: from each end. */
+/** How to sample a list. `pages`: from each end. */
 export interface SampleParts {
   readonly service: SyncService;
   readonly repository: string | undefined;
   readonly pages: number;
   readonly signal: AbortSignal;
-  /** Told of each request: what was asked, and what came of it. */
+  /** Called for each request with what was asked, and the result. */
   readonly note: (what: string, outcome: string) => void;
 }
 
 /** A part of a list, in its order. */
 export interface ListSample {
   readonly items: readonly unknown[];
-  /** How many items the service says there are; undefined when it does not say. */
+  /** How many items the service counts; undefined when it does not say. */
   readonly count: number | undefined;
-  /** Items on the first page, when another one follows. */
+  /** Items on the first page, if another one follows. */
   readonly pageSize: number | undefined;
-  /** `whole`: all of it; `ends`: the front and the end; `front`: the end was too far. */
+  /** `whole`: all of it; `ends`: front and end; `front`: the end was too far. */
   readonly seen: "whole" | "ends" | "front";
-  /** Where the first page was read from, and its items: for the probes. */
+  /** The first page's URL and items, for the probes. */
   readonly first: { readonly url: string; readonly items: readonly unknown[] };
 }
 
-/** The most items of one sample; what comes then is left out. */
+/** The most items of one sample; the rest is left out. */
 const itemsMax = 5_000;
-/** Pages that are walked to find the end where no offset leads there. */
+/** How many pages are walked to reach the end where no offset leads there. */
 const pagesToTheEndMax = 30;
-/** For one request of a sample or a probe. */
+/** The time-out of one request of a sample or a probe. */
 const requestTimeoutMs = 15_000;
 
-/** Samples a list. @throws ServiceError when its first page cannot be read. */
+/**
+ * Samples a list.
+ * @throws ServiceError when its first page cannot be read.
+ */
 export async function sampleList(list: ListName, parts: SampleParts): Promise<ListSample> {
   const count = await countOf(list, parts);
   const front: unknown[] = [];
@@ -75,7 +79,7 @@ function isFar(count: number | undefined, frontItems: number): boolean {
   return count !== undefined && count > frontItems * (1 + pagesToTheEndMax);
 }
 
-/** The last pages by `$skip`, which a service need not know; undefined when it does not. */
+/** The last pages by `$skip`; undefined when the service does not support it. */
 async function endByOffset(
   list: ListName,
   parts: SampleParts,
@@ -108,7 +112,7 @@ export function withOption(url: string, name: string, value: string): string {
   return `${url}${url.includes("?") ? "&" : "?"}${name}=${encodeURIComponent(value)}`;
 }
 
-/** The pages of a list, each asked for when it is wanted. */
+/** The pages of a list, each requested when needed. */
 export function pagesOf(
   list: ListName,
   { service, repository, signal }: Pick<SampleParts, "service" | "repository" | "signal">,

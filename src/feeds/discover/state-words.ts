@@ -1,6 +1,7 @@
-// What the words for a state usually mean. Pure; called by propose-ending.ts. A word that is not here means nothing.
+// What words for a state usually mean; unknown words mean nothing. Pure; called by
+// propose-ending.ts.
 
-/** What a value of a state says: still going on, ended well, ended badly, or ended somehow. */
+/** The meaning of a state: not over, ended well, ended badly, or ended somehow. */
 export type StateMeaning = "open" | "succeeded" | "failed" | "ended";
 
 const meanings: readonly (readonly [StateMeaning, readonly string[]])[] = [
@@ -32,14 +33,17 @@ export function wordsOf(text: string): string[] {
     .filter((word) => word !== "");
 }
 
-/** What a value says about a state; undefined when it has no such word, or words that do not agree: `NotStarted` is open, `not ok` nothing. */
+/**
+ * The meaning of a state's text; undefined without a known word, or with contradicting ones:
+ * `NotStarted` is open, `not ok` nothing.
+ */
 export function stateMeaning(text: string): StateMeaning | undefined {
   const words = wordsOf(text);
   const found = new Set(
     meanings.filter(([, known]) => words.some((word) => known.includes(word))).map(([meaning]) => meaning),
   );
   if (words.some((word) => negations.has(word))) return found.has("open") ? "open" : undefined;
-  // "Completed with errors" did not go well; "waiting for completion" goes on.
+  // "Completed with errors" did not end well; "waiting for completion" is not over.
   for (const meaning of ["open", "failed", "succeeded", "ended"] as const) if (found.has(meaning)) return meaning;
   return undefined;
 }

@@ -1,10 +1,10 @@
-// A list as the reading strategies see it: pages in the service's order, and a book that knows what was seen before.
-// The seam of this folder: walk-feed.ts puts the service and Redis behind it, tests a list in memory. Knows nothing of HTTP.
+// A list as the walking strategies see it: pages in the service's order, and a store of seen items.
+// walk-feed.ts puts the service and Redis behind it, tests a list in memory. Knows nothing of HTTP.
 
+import type { ItemFacts } from "../../model/feed.ts";
 import type { Novelty } from "../../store/known-items.ts";
-import type { ItemFacts } from "../../tasks/feed.ts";
 
-/** One page. `url` can be handed back to begin there again; no `nextLink`: the last page. */
+/** One page. `url` reads it again; no `nextLink`: the last page. */
 export interface ListPage {
   readonly items: readonly ItemFacts[];
   readonly url: string;
@@ -14,11 +14,11 @@ export interface ListPage {
 /** A list of the service, read page by page. */
 export interface PagedList {
   /**
-   * Pages from this link on, or from the beginning; with `readAhead` the next one is asked for while one is worked on. Throws
-   * LinkExpired when the service does not know the link any more.
+   * Pages from this link on, or from the beginning. `readAhead`: requests the next page while one
+   * is processed. Throws LinkExpired when the service does not know the link any more.
    */
   pages(from: string | undefined, options?: { readonly readAhead?: boolean }): AsyncIterable<ListPage>;
-  /** How many items the service says there are; undefined when it does not say. */
+  /** How many items the service counts; undefined when it does not say. */
   count(): Promise<number | undefined>;
 }
 
@@ -27,12 +27,18 @@ export class LinkExpired extends Error {
   override readonly name = "LinkExpired";
 }
 
-/** What remembers the items of one list. */
+/** The store of one list's seen items. */
 export interface ItemBook {
-  /** The number of the newest discovery. */
+  /** The sequence of the newest discovery. */
   seq(): Promise<number>;
-  /** Takes a page in, whole or not at all, and says for each item whether it was known when the number stood at `sinceSeq`. A second time changes nothing. */
+  /**
+   * Stores a page, whole or not at all. Says for each item whether it was known at `sinceSeq`. A
+   * repetition changes nothing.
+   */
   takeIn(items: readonly ItemFacts[], sinceSeq: number): Promise<readonly Novelty[]>;
-  /** The same for a page that walking goes on from: when its first item is not known, or it has none, takes nothing in and answers undefined. */
+  /**
+   * The same for the page that a walk continues from. If its first item is not known, or it has
+   * none, stores nothing and returns undefined.
+   */
   takeInFrom(items: readonly ItemFacts[], sinceSeq: number): Promise<readonly Novelty[] | undefined>;
 }

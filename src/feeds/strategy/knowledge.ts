@@ -1,15 +1,19 @@
-// What is known of a list's order, and how far a long walk has come: all that the next walk needs, kept in Redis as JSON.
-// Pure. Read and written by walk.ts, page by page, so that a crash costs one page.
+// What is known of a list's order, and the progress of a whole walk: all that the next walk needs,
+// stored in Redis as JSON. walk.ts saves it page by page, so that a crash costs one page. Pure.
 import * as z from "zod";
+import type { WholeReason } from "../../model/feed.ts";
 import { type Trail, trailShapes } from "./order-trail.ts";
 
 const linkSchema = z.string().nullable();
 
 const walkSchema = z.object({
   startedAtMs: z.number(),
-  /** The newest discovery when it began: what was found later is found by it. */
+  /** The newest discovery when the walk began; later ones are its own. */
   sinceSeq: z.int(),
-  /** The page it stands on, which is read once more; null: before the first. What is counted below is from before this page. */
+  /**
+   * The page to continue from, which is read again; null: before the first. The counts below do not
+   * include it.
+   */
   next: linkSchema,
   pages: z.int(),
   items: z.int(),
@@ -23,31 +27,47 @@ const walkSchema = z.object({
 const knowledgeSchema = z.object({
   v: z.literal(1),
   order: z.enum(["undecided", "tail", "head", "scan"]),
-  /** Since when the order stands. */
+  /** Since when the order is known. */
   orderSinceMs: z.number(),
-  /** How many walks spoke for growth at the end, and at the front. */
+  /** How many walks showed growth at the end, and at the front. */
   forTail: z.int(),
   forHead: z.int(),
-  /** Of the last whole walk: when it began, its pages, and the items there were by the end of the latest walk. */
+  /** The last whole walk: its start, its pages, and the items known after the latest walk. */
   wholeAtMs: z.number().nullable(),
   pages: z.int(),
   items: z.int(),
-  /** The last page with items on it. */
+  /** The last page with items. */
   lastPage: linkSchema,
-  /** The earliest page with an item that is not final yet, and how many pages lie from there to the end (`tail`) or the front (`head`). */
+  /**
+   * The earliest page with an item that is not final, and the number of pages from there to the end
+   * (`tail`) or the front (`head`).
+   */
   openFrom: linkSchema,
   openPages: z.int(),
-  /** A whole walk that is not over yet; also what follows when a cheap one breaks off, since pages may have been taken in by it. */
+  /**
+   * The credential in the list's links (core/link-credential.ts), because of which none is stored;
+   * null: links are stored.
+   */
+  notKept: z.string().nullable().default(null),
+  /**
+   * Why items that are gone from the list cannot be counted (feeds/list-totals.ts); null: they can,
+   * or need not be.
+   */
+  uncounted: z.string().nullable().default(null),
+  /**
+   * A whole walk in progress. Also set before a cheap walk, which may break off after it has stored
+   * pages.
+   */
   underway: walkSchema.nullable(),
 });
 
-/** A whole walk that is not over yet. */
+/** A whole walk in progress. */
 export type UnderwayWalk = Readonly<z.infer<typeof walkSchema>>;
 
 /** What is known of a list's order (version 1). */
 export type ListKnowledge = Readonly<z.infer<typeof knowledgeSchema>>;
 
-/** A list that nobody has read yet. */
+/** A list that was never read. */
 const nothingKnown: ListKnowledge = {
   v: 1,
   order: "undecided",
@@ -60,10 +80,15 @@ const nothingKnown: ListKnowledge = {
   lastPage: null,
   openFrom: null,
   openPages: 0,
+  notKept: null,
+  uncounted: null,
   underway: null,
 };
 
-/** Reads it from Redis; what this version cannot read counts as nothing, which costs a whole walk and no item. */
+/**
+ * Parses stored knowledge. One that this version cannot read counts as none: that costs a whole
+ * walk and no item.
+ */
 export function readKnowledge(text: string | null | undefined): ListKnowledge {
   if (text === null || text === undefined) return nothingKnown;
   try {
@@ -73,39 +98,65 @@ export function readKnowledge(text: string | null | undefined): ListKnowledge {
   }
 }
 
-/** How a list is read this time: from its first page to its last, from its end, from its front, or a look at both ends. */
+/** How a list is read: all of it, from its end, from its front, or both ends. */
 export type WalkKind = "whole" | "tail" | "head" | "ends";
 
-/** When a list is read whole although it has an order, and when an order is given another chance. */
+/** How a list is read, and why where it is read whole. */
+export type WalkChoice = { readonly kind: "whole"; readonly because: WholeReason } | { readonly kind: CheapKind };
+
+/** The kinds that do not read the whole list. */
+type CheapKind = Exclude<WalkKind, "whole">;
+
+/**
+ * When a list with a known order is read whole, and when a lost order is tried again. `whole`: read
+ * it whole this time, and why.
+ */
 export interface StrategyLimits {
   readonly auditEveryMs: number;
   readonly scanForMs: number;
+  readonly whole?: WholeReason | undefined;
 }
 
-/** An order that missed something is found out within an hour; one that was given up is tried again after a day. */
+/** An hourly audit finds what an order missed; a lost order is tried again after a day. */
 export const defaultLimits: StrategyLimits = { auditEveryMs: 3_600_000, scanForMs: 86_400_000 };
 
-/** A list of so few pages is always read whole: nothing is cheaper. */
+/** A list with this many pages is always read whole: nothing is cheaper. */
 const shortListPages = 2;
-/** So many walks must speak for an order, and none against it. */
+/** How many walks must support an order, with none against it. */
 const evidenceMin = 2;
 
-/** Pages that are read again at each walk for items that are not final; where there are more, whole walks come more often. */
+/**
+ * How many pages are read again at each walk for items that are not final. With more of them, whole
+ * walks come more often.
+ */
 export const openPagesMax = 10;
-/** With so many open pages a whole walk may take two pages a second, on average: as many as open pages cost at the fastest pace. */
+/**
+ * With too many open pages, whole walks may take two pages a second on average: the cost of the
+ * open pages at the fastest pace.
+ */
 const msPerPage = 500;
 
-/** How to read the list now. */
-export function chooseWalk(known: ListKnowledge, nowMs: number, limits: StrategyLimits): WalkKind {
-  if (known.underway !== null || known.wholeAtMs === null) return "whole";
-  const wholeEveryMs = known.openPages > openPagesMax ? known.pages * msPerPage : limits.auditEveryMs;
-  if (known.pages <= shortListPages || nowMs - known.wholeAtMs >= Math.min(wholeEveryMs, limits.auditEveryMs))
-    return "whole";
-  if (known.order === "scan") return nowMs - known.orderSinceMs >= limits.scanForMs ? "ends" : "whole";
-  return known.order === "undecided" ? "ends" : known.order;
+/** Chooses how to read the list now. */
+export function chooseWalk(known: ListKnowledge, nowMs: number, limits: StrategyLimits): WalkChoice {
+  const because = whyWhole(known, nowMs, limits);
+  if (because !== undefined) return { kind: "whole", because };
+  return { kind: known.order === "tail" || known.order === "head" ? known.order : "ends" };
 }
 
-/** Counts a walk's trail as evidence, and decides an order when there is enough. */
+function whyWhole(known: ListKnowledge, nowMs: number, limits: StrategyLimits): WholeReason | undefined {
+  const { underway, wholeAtMs, pages, order, openPages, notKept } = known;
+  if (underway !== null) return "resumed";
+  if (wholeAtMs === null) return "first";
+  if (limits.whole !== undefined) return limits.whole;
+  if (pages <= shortListPages) return "short";
+  if (order === "scan" && nowMs - known.orderSinceMs < limits.scanForMs) return "no-order";
+  // Only a walk from the front needs no stored link.
+  if (order !== "head" && notKept !== null) return "links-not-kept";
+  if (nowMs - wholeAtMs >= limits.auditEveryMs) return "audit";
+  return openPages > openPagesMax && nowMs - wholeAtMs >= pages * msPerPage ? "open-items" : undefined;
+}
+
+/** Counts a walk's trail as evidence, and decides on an order when there is enough. */
 export function learn(known: ListKnowledge, trail: Trail, nowMs: number, limits: StrategyLimits): ListKnowledge {
   if (trail === "scattered") return giveUp(known, nowMs);
   if (known.order === "scan" && nowMs - known.orderSinceMs < limits.scanForMs) return known;
@@ -118,7 +169,7 @@ export function learn(known: ListKnowledge, trail: Trail, nowMs: number, limits:
   return order === known.order ? counted : { ...counted, order, orderSinceMs: nowMs };
 }
 
-/** Gives an order up: from now on the list is read whole, for a while. */
+/** Gives an order up: the list is read whole for a while. */
 export function giveUp(known: ListKnowledge, nowMs: number): ListKnowledge {
   return { ...known, order: "scan", orderSinceMs: nowMs, forTail: 0, forHead: 0 };
 }

@@ -1,8 +1,8 @@
-// Where in a list are the items that are new? The trail is the shape of one walk, front to back: known items, new ones, or one run
-// of each. It is all the evidence there is for an order that nobody documents. Pure.
+// Where new items appear in a list. The trail is the shape of one walk, front to back: known items,
+// new ones, or one run of each. It is the only evidence of an undocumented order. Pure.
 import type { Novelty } from "../../store/known-items.ts";
 
-/** The shape so far: `known-new` is a list that grew at its end, `new-known` one that grew at its front, `scattered` neither. */
+/** The shape so far: `known-new` grew at its end, `new-known` at its front, `scattered` neither. */
 export const trailShapes = ["empty", "known", "new", "known-new", "new-known", "scattered"] as const;
 
 /** One of the six shapes. */
@@ -17,7 +17,10 @@ const after: Readonly<Record<Trail, Readonly<Record<"known" | "new", Trail>>>> =
   scattered: { known: "scattered", new: "scattered" },
 };
 
-/** The trail after these items. One that came again in the same walk tells nothing: paging by offset shifts while a list changes. */
+/**
+ * The trail after these items. A repeated item counts for nothing: paging by offset shifts while a
+ * list changes.
+ */
 export function follow(trail: Trail, novelties: readonly Novelty[]): Trail {
   return novelties.reduce<Trail>((shape, novelty) => (novelty === "again" ? shape : after[shape][novelty]), trail);
 }

@@ -1,45 +1,84 @@
-// Reads what is new of a list, at the least cost that its order allows, and learns about the order from what it sees.
+// Finds the new items of a list at the least cost that its order allows, and learns the order
+// meanwhile.
 //
 //   undecided: a look at both ends ──two walks agree──▶ tail (from the last page) or head (from the first) ──missed something──▶ scan
 //       ▲                                                         │ whole walk each hour: did it miss anything?                   │
 //       └──────────────────────────────────────── after a day ────┴───────────────────────────────────────────────────────────────┘
 //
-// Called by walk-feed.ts, once a walk. Nothing here knows the service or Redis.
-import { type EndWalk, walkEnds, walkHead, walkTail } from "./end-walks.ts";
-import { chooseWalk, giveUp, type ListKnowledge, learn, type UnderwayWalk, type WalkKind } from "./knowledge.ts";
-import { fits, type Trail } from "./order-trail.ts";
-import type { WalkParts } from "./walk-parts.ts";
+// Called by walk-feed.ts once a walk. Knows neither the service nor Redis.
+
+import { dearReasons, type ItemFacts, type WholeReason } from "../../model/feed.ts";
+import type { Novelty } from "../../store/known-items.ts";
+import { LinkExpired } from "./abstract-list.ts";
+import type { WalkParts } from "./contracts.ts";
+import {
+  chooseWalk,
+  giveUp,
+  type ListKnowledge,
+  learn,
+  openPagesMax,
+  type UnderwayWalk,
+  type WalkKind,
+} from "./knowledge.ts";
+import { fits, follow, type Trail } from "./order-trail.ts";
 import { freshWalk, walkWhole } from "./whole-walk.ts";
 
-/** What a walk did. `sinceMs`: all that it says of the list was read after that instant, also where it went on from a page. `demoted`: why the order was given up in it; `fallback`: why a cheap walk was followed by a whole one. */
+const nothingSeen: EndWalk = { trail: "empty", pages: 0, fresh: 0, lastPage: null, openFrom: null, openPages: 0 };
+
+/**
+ * What a walk did. `sinceMs`: all its statements about the list are from reads after this instant.
+ * `because`: why the whole list was read; `demoted`: why the order was given up.
+ */
 export interface WalkReport {
   readonly kind: WalkKind;
   readonly known: ListKnowledge;
   readonly sinceMs: number;
-  readonly fallback?: string;
+  readonly because?: WholeReason;
   readonly demoted?: string;
 }
 
 const cheapWalks = { tail: walkTail, head: walkHead, ends: walkEnds } as const;
 
 /**
- * Does one walk. What it found stands in the book, what it learned is saved.
- * @throws whatever the list throws; all that was read before is kept.
+ * Does one walk: stores the items it finds, and saves what it learns.
+ * @throws the list's errors; everything read before is kept.
  */
 export async function walkList(known: ListKnowledge, parts: WalkParts): Promise<WalkReport> {
-  const kind = chooseWalk(known, parts.nowMs, parts.limits);
+  const choice = chooseWalk(known, parts.nowMs, parts.limits);
   const begun = known.underway ?? freshWalk(parts.nowMs, await parts.seq());
-  if (kind === "whole") return whole(known, begun, parts);
+  if (choice.kind === "whole") return { ...(await whole(known, begun, parts)), because: choice.because };
+  const { kind } = choice;
   const noteWholeDue = () => parts.save({ ...known, underway: begun });
-  const seen = await cheapWalks[kind](known, { ...parts, sinceSeq: begun.sinceSeq, noteWholeDue });
+  const found = new Set<string>();
+  const noting = withNovelties(parts, (novelty, id) => {
+    if (novelty === "new") found.add(id);
+    return novelty;
+  });
+  const seen = await cheapWalks[kind](known, { ...noting, sinceSeq: begun.sinceSeq, noteWholeDue });
   if (seen.broken !== undefined) {
     const before = seen.disproved ? giveUp(known, parts.nowMs) : known;
-    const report = await whole(before, begun, parts);
-    return { ...report, fallback: seen.broken, ...(seen.disproved ? { demoted: seen.broken } : {}) };
+    // Items that the cheap walk found count as new in the whole walk, too.
+    const counting = withNovelties(parts, (novelty, id) => (novelty === "again" && found.delete(id) ? "new" : novelty));
+    const report = await whole(before, begun, counting);
+    return { ...report, because: seen.broken, ...(seen.disproved ? { demoted: dearReasons[seen.broken] } : {}) };
   }
   const learned = learn(settle(known, seen, kind), seen.trail, parts.nowMs, parts.limits);
   await parts.save(learned);
   return { kind, known: learned, sinceMs: parts.nowMs };
+}
+
+/** The same parts with another view of each item's novelty. */
+function withNovelties(parts: WalkParts, see: (novelty: Novelty, id: string) => Novelty): WalkParts {
+  const seeAll = (items: readonly ItemFacts[], novelties: readonly Novelty[]) =>
+    novelties.map((novelty, index) => see(novelty, items[index]?.id ?? ""));
+  return {
+    ...parts,
+    takeIn: async (items, sinceSeq) => seeAll(items, await parts.takeIn(items, sinceSeq)),
+    takeInFrom: async (items, sinceSeq) => {
+      const novelties = await parts.takeInFrom(items, sinceSeq);
+      return novelties === undefined ? undefined : seeAll(items, novelties);
+    },
+  };
 }
 
 function settle(known: ListKnowledge, seen: EndWalk, kind: WalkKind): ListKnowledge {
@@ -60,13 +99,116 @@ async function whole(before: ListKnowledge, begun: UnderwayWalk, parts: WalkPart
   const missed = whatWasMissed(before, trail);
   const known = missed === undefined ? learn(read, trail, parts.nowMs, parts.limits) : giveUp(read, parts.nowMs);
   await parts.save(known);
-  // The pages before the one that it went on from may have changed since they were read.
+  // Pages before the one that the walk continued from may have changed since.
   const sinceMs = begun.next === null ? parts.nowMs : begun.startedAtMs;
   return { kind: "whole", known, sinceMs, ...(missed === undefined ? {} : { demoted: missed }) };
 }
 
-/** What a whole walk says about the order that had been relied on. */
+/** Why a whole walk disproves the order in use. */
 function whatWasMissed({ order }: ListKnowledge, trail: Trail): string | undefined {
   if ((order !== "tail" && order !== "head") || fits(order, trail)) return undefined;
   return `it was read from its ${order === "tail" ? "end" : "front"}, but something new stood elsewhere`;
+}
+
+/**
+ * Before a walk from the front begins, it notes that a whole one is due. If it breaks off, the
+ * items behind its pages would otherwise be missed.
+ */
+type Parts = WalkParts & { readonly sinceSeq: number; readonly noteWholeDue: () => Promise<void> };
+
+/**
+ * The result of a cheap walk. `broken`: why it proves nothing, so that the list must be read whole.
+ */
+interface EndWalk {
+  readonly trail: Trail;
+  readonly pages: number;
+  readonly fresh: number;
+  readonly lastPage: string | null;
+  readonly openFrom: string | null;
+  readonly openPages: number;
+  readonly broken?: WholeReason;
+  /** The result contradicts the order in use. */
+  readonly disproved?: true;
+}
+
+/**
+ * Reads a list that grows at its end: from the earliest page with an open item, or the last page,
+ * to the end.
+ */
+async function walkTail(known: ListKnowledge, parts: Parts): Promise<EndWalk> {
+  // Too many to read each time: whole walks read them.
+  const isLeft = known.openPages > openPagesMax;
+  const from = isLeft ? known.lastPage : (known.openFrom ?? known.lastPage);
+  if (from === null) return { ...nothingSeen, broken: "last-page-unknown" };
+  let seen: EndWalk = { ...nothingSeen, lastPage: known.lastPage };
+  try {
+    for await (const page of parts.list.pages(from)) {
+      // The page continues known items only if its first item is known: a deletion may have moved
+      // new items before this page.
+      const takeIn = seen.pages === 0 ? parts.takeInFrom : parts.takeIn;
+      const novelties = await takeIn(page.items, parts.sinceSeq);
+      if (novelties === undefined) return { ...seen, broken: "last-page-moved" };
+      const isOpen = page.items.some((item) => item.finished === false);
+      const openFrom = seen.openFrom ?? (isOpen ? page.url : null);
+      seen = {
+        ...pass(seen, novelties),
+        lastPage: page.items.length > 0 ? page.url : seen.lastPage,
+        openFrom,
+        openPages: openFrom === null ? 0 : seen.openPages + 1,
+      };
+    }
+  } catch (error) {
+    if (!(error instanceof LinkExpired)) throw error;
+    return { ...seen, broken: "link-expired" };
+  }
+  if (isLeft) seen = { ...seen, openFrom: known.openFrom, openPages: known.openPages + Math.max(seen.pages - 1, 0) };
+  return fits("tail", seen.trail) ? seen : { ...seen, broken: "order-lost", disproved: true };
+}
+
+/**
+ * Reads a list that grows at its front: up to the first page that ends with a known item, and as
+ * far as items are open.
+ */
+async function walkHead(known: ListKnowledge, parts: Parts): Promise<EndWalk> {
+  const pagesMin = Math.min(known.openPages + 1, openPagesMax);
+  let seen = nothingSeen;
+  for await (const page of parts.list.pages(undefined)) {
+    if (seen.pages === 0) await parts.noteWholeDue();
+    const novelties = await parts.takeIn(page.items, parts.sinceSeq);
+    const isOpen = page.items.some((item) => item.finished === false);
+    seen = pass(seen, novelties);
+    if (isOpen) seen = { ...seen, openFrom: page.url, openPages: seen.pages };
+    const endsKnown = novelties.length === 0 || novelties.at(-1) === "known";
+    if (endsKnown && (known.openPages === 0 || seen.pages >= pagesMin)) break;
+  }
+  if (known.openPages > openPagesMax) seen = { ...seen, openPages: Math.max(seen.openPages, known.openPages) };
+  const { trail } = seen;
+  return fits("head", trail) ? seen : { ...seen, broken: "order-lost", disproved: true };
+}
+
+/** Reads the first page and from the last page on, and requests the count. */
+async function walkEnds(known: ListKnowledge, parts: Parts): Promise<EndWalk> {
+  const head = await firstPage(parts);
+  const tail = await walkTail(known, parts);
+  const fresh = head.fresh + tail.fresh;
+  const both: EndWalk = { ...tail, pages: head.pages + tail.pages, fresh };
+  if (tail.broken !== undefined) return both;
+  if (head.fresh > 0 && head.trail !== "new-known") return { ...both, broken: "first-page-new" };
+  if (head.fresh > 0 && tail.fresh > 0) return { ...both, broken: "both-ends-grew", disproved: true };
+  const count = await parts.list.count();
+  if (count !== undefined && count !== known.items + fresh) return { ...both, broken: "count-differs" };
+  return head.fresh > 0 ? { ...both, trail: head.trail } : both;
+}
+
+async function firstPage(parts: Parts): Promise<EndWalk> {
+  for await (const page of parts.list.pages(undefined)) {
+    await parts.noteWholeDue();
+    return pass(nothingSeen, await parts.takeIn(page.items, parts.sinceSeq));
+  }
+  return nothingSeen;
+}
+
+function pass(seen: EndWalk, novelties: Parameters<typeof follow>[1]): EndWalk {
+  const fresh = novelties.filter((novelty) => novelty === "new").length;
+  return { ...seen, pages: seen.pages + 1, fresh: seen.fresh + fresh, trail: follow(seen.trail, novelties) };
 }

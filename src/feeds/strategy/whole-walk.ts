@@ -1,15 +1,16 @@
-// Reads a list from its first page to its last, and saves after each page where it is: whoever comes after a crash goes on there.
-// The only walk that proves anything: the cheap ones rest on what it found out about the order.
+// Reads a list from first page to last, and saves its position after each page, so that the next
+// walk continues after a crash. Only a whole walk proves anything; cheap walks rely on the order
+// that it found.
 import type { Novelty } from "../../store/known-items.ts";
 import { LinkExpired, type ListPage } from "./abstract-list.ts";
+import type { WalkParts } from "./contracts.ts";
 import type { ListKnowledge, UnderwayWalk } from "./knowledge.ts";
 import { follow } from "./order-trail.ts";
-import type { WalkParts } from "./walk-parts.ts";
 
-/** How often a walk begins again because its links are not known any more. */
+/** How often a walk restarts because its links have expired. */
 const restartsMax = 3;
 
-/** The walk that began at this instant, not yet a page far. */
+/** A walk that began at this instant, before its first page. */
 export function freshWalk(startedAtMs: number, sinceSeq: number): UnderwayWalk {
   const nothing = {
     next: null,
@@ -24,9 +25,9 @@ export function freshWalk(startedAtMs: number, sinceSeq: number): UnderwayWalk {
 }
 
 /**
- * Reads on from where the walk stands to the end of the list; answers the finished walk. The page it stands on is read once more,
- * so that a deletion in between, which moves everything forward, is noticed: then it begins anew.
- * @throws LinkExpired when its links went stale too often; the next walk begins anew.
+ * Reads on from the saved position to the end; returns the finished walk. The saved page is read
+ * again: a deletion would have moved all items forward, and then the walk restarts.
+ * @throws LinkExpired when its links expired too often; the next walk restarts.
  */
 export async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, parts: WalkParts): Promise<UnderwayWalk> {
   let walk = begun;
@@ -46,7 +47,7 @@ export async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, parts
   }
 }
 
-/** Undefined: the page it stands on has moved. */
+/** Undefined: the saved page has moved. */
 async function readOn(known: ListKnowledge, from: UnderwayWalk, parts: WalkParts): Promise<UnderwayWalk | undefined> {
   let walk = from;
   let isResumed = walk.next !== null && walk.restarts < restartsMax;
@@ -61,7 +62,7 @@ async function readOn(known: ListKnowledge, from: UnderwayWalk, parts: WalkParts
   return walk;
 }
 
-/** What comes twice counts once; but where pages are read once more, what they show again was not counted yet. */
+/** Counts distinct items. On a page that is read again, its items were not counted yet. */
 function countOf(novelties: readonly Novelty[], isReread: boolean): number {
   return isReread ? novelties.length : novelties.filter((novelty) => novelty !== "again").length;
 }

@@ -45,14 +45,14 @@ describe("a Redis that may throw away what it holds", () => {
     const mayPlan = () => guard.isSafe();
     const policies = [testPolicy()];
     const scheduler = new Scheduler({ policies, ledger, enqueue: async () => {}, mayPlan, log });
-    await scheduler.look();
+    await scheduler.runOnce();
     expect(await ledger.policies()).toEqual([]);
 
     await admin.config("SET", "maxmemory-policy", "noeviction");
     await log.until(({ event }) => event === "redis.safe");
     expect(guard.reasons()).toEqual([]);
     expect(await journal.beginSending(journalTask("task"), "me", intent)).toBe("permitted");
-    await scheduler.look();
+    await scheduler.runOnce();
     expect(await ledger.policies()).toEqual(["nightly"]);
     expect(log.named("redis.unsafe")).toHaveLength(1);
   });
@@ -89,11 +89,11 @@ describe("a Redis that is as it should be", () => {
   it("makes the process ready, with advice about the append-only file", async () => {
     await guard.start();
     expect(guard.reasons()).toEqual([]);
-    expect(log.named("redis.advised")[0]?.["advice"]).toContain("appendonly is off");
+    expect(log.named("redis.warning")[0]?.["advice"]).toContain("appendonly is off");
     expect(log.named("redis.unsafe")).toEqual([]);
   });
 
-  it("is not left with the beat of a process that was told to stop during its first look: it would count as one that died", async () => {
+  it("is not left with the tick of a process that was told to stop during its first look: it would count as one that died", async () => {
     const starting = guard.start();
     await guard.stop();
     await starting;

@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findLostTasks } from "../../../src/cli/open-tasks.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
+import type { Task } from "../../../src/model/task.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
 import { History } from "../../../src/store/history.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
-import type { Task } from "../../../src/tasks/task.ts";
+import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 
@@ -35,10 +36,10 @@ function tasks(name: string, syncJobs: number[]): Task[] {
 }
 
 const end = (taskId: string) =>
-  places.history.record({
+  new History(store).record({
     v: 1,
     taskId,
-    policy: "p",
+    policy: taskId.split("__")[0] ?? "",
     service: "main",
     repository: "HR",
     kind: "run",
@@ -75,8 +76,8 @@ describe("the tasks of started slots", () => {
     await places.ledger.record([
       {
         policy: "mixed",
-        expectedMarkMs: 0,
-        newMarkMs: 5_000,
+        expectedWatermarkMs: 0,
+        newWatermarkMs: 5_000,
         records: [],
         tasks: [recorded],
       },
@@ -90,12 +91,43 @@ describe("the tasks of started slots", () => {
     const [masks, ...into] = tasks("masked", [10, 11, 12, 13]);
     const [ended, queued, lost] = into;
     if (!masks || !ended || !queued || !lost) throw new Error("four tasks");
-    await places.journal.expanded(
+    await places.journal.fannedOut(
       masks.id,
       into.map(({ id }) => id),
     );
     await end(ended.id);
     await places.producer.enqueue([queued]);
     expect(await lostOf([masks])).toEqual({ lost: [lost.id], inFlight: 1 });
+  });
+
+  it("are not lost where newer outcomes have pushed theirs out while they were looked for", async () => {
+    const [task] = tasks("pushed-out", [1]);
+    if (!task) throw new Error("one task");
+    await end(task.id);
+    const { history } = places;
+    const few = new History(store, { limits: { count: 1, forMs: 86_400_000 } });
+    const pushing: typeof history = {
+      outcome: (name) => history.outcome(name),
+      outcomes: async (policy, ids) => {
+        for (let second = 10; second < 25; second += 1) {
+          const slot = `1970-01-01T00:00:${second}.000Z`;
+          await few.record(testOutcome({ taskId: `${policy}__run__1__${second}`, policy, slot }));
+        }
+        return history.outcomes(policy, ids);
+      },
+      keptSinceMs: (policy) => history.keptSinceMs(policy),
+    };
+    expect(await findLostTasks([task], { ...places, history: pushing })).toEqual({ lost: [], inFlight: 0 });
+    expect(await history.outcome(task)).toBeUndefined();
+  });
+
+  it("over masks are not lost when the journal has forgotten what they became", async () => {
+    const policy = testPolicy({ name: "old-masks", action: { kind: "run", syncJobs: [1] } });
+    const [known] = tasksOf(policy, { slotMs: 5_000, origin: "schedule", covers: [] });
+    if (!known) throw new Error("one task");
+    const nowMs = await places.ledger.nowMs();
+    const overMasks = (days: number) => ({ ...known, target: "masks", slotMs: nowMs - days * 86_400_000 });
+    expect((await findLostTasks([overMasks(31)], places)).lost).toEqual([]);
+    expect((await findLostTasks([overMasks(29)], places)).lost).toHaveLength(1);
   });
 });

@@ -1,15 +1,16 @@
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PrivateRedis } from "../../../scripts/redis.mjs";
-import { isRedisOutage, openStore, redisTimeMs } from "../../../src/store/redis.ts";
+import { isRedisOutage } from "../../../src/core/redis-outage.ts";
+import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import { aclCommands } from "../../support/redis-acl.ts";
-import { type House, openHouse, useEverything, useSinks } from "../../support/redis-round-trip.ts";
+import { type Fixture, openFixture, useEverything, useSinks } from "../../support/redis-round-trip.ts";
 import { clientOf, ownFolder, startServer, until } from "../../support/redis-servers.ts";
 
 const ranges = ["0 5460", "5461 10922", "10923 16383"];
 let masters: PrivateRedis[];
 let url: string;
-let house: House;
+let fixture: Fixture;
 let clients: readonly Redis[];
 
 async function startNode(): Promise<PrivateRedis> {
@@ -55,15 +56,15 @@ beforeAll(async () => {
       await client.call("ACL", "SETUSER", user, "on", ">secret", "resetchannels", "~{syncline}*", ...rights);
   masters = [masters[owner] as PrivateRedis];
   url = `redis+cluster://syncline:secret@${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
-  house = await openHouse({ url, prefix: "{syncline}" });
+  fixture = await openFixture({ url, prefix: "{syncline}" });
 }, 60_000);
-afterAll(() => house.stop());
+afterAll(() => fixture.stop());
 
 describe("a Redis Cluster", () => {
   it("does everything that Syncline needs, with all keys in one slot", async () => {
-    await useEverything(house);
-    expect(house.guard.reasons()).toEqual([]);
-    expect(await house.guard.watch.reachReplica(0)).toBe(true);
+    await useEverything(fixture);
+    expect(fixture.guard.reasons()).toEqual([]);
+    expect(await fixture.guard.watch.reachReplica(0)).toBe(true);
   });
 
   it("keeps no connection of what has stopped", async () => {
@@ -71,7 +72,7 @@ describe("a Redis Cluster", () => {
       const lists = await Promise.all(clients.map((client) => client.call("CLIENT", "LIST")));
       return lists.join("").split("user=leaving").length - 1;
     };
-    const leaving = await openHouse({ url: url.replace("//syncline:", "//leaving:"), prefix: "{syncline}" });
+    const leaving = await openFixture({ url: url.replace("//syncline:", "//leaving:"), prefix: "{syncline}" });
     expect(await connections()).toBeGreaterThan(0);
     // The worker of a sink comes and goes, too.
     await useSinks(leaving);
@@ -88,20 +89,20 @@ describe("a Redis Cluster", () => {
     // Whatever fails meanwhile is an outage of Redis, which a task sleeps through, and no bug.
     const failures = new Set<string>();
     const ask = () =>
-      house.journal.claim("meanwhile", "me").catch((error: unknown) => {
+      fixture.journal.claim("meanwhile", "me").catch((error: unknown) => {
         failures.add(`${isRedisOutage(error)}: ${error}`);
         return undefined;
       });
     await until(ask, (entry) => entry !== undefined);
     expect([...failures].filter((failure) => failure.startsWith("false"))).toEqual([]);
     expect(failures.size).toBeGreaterThan(0);
-    await house.log.until(({ event }) => event === "redis.changed");
+    await fixture.log.until(({ event }) => event === "redis.changed");
     await until(
-      () => house.guard.reasons(),
+      () => fixture.guard.reasons(),
       (reasons) => reasons.length === 0,
     );
-    expect(await redisTimeMs(house.store)).toBeGreaterThan(0);
-    await house.work();
+    expect(await redisTimeMs(fixture.store)).toBeGreaterThan(0);
+    await fixture.work();
   });
 
   it("that is gone altogether is an error within seconds, never a wait without end", async () => {

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PrivateRedis } from "../../../scripts/redis.mjs";
-import { type House, openHouse } from "../../support/redis-round-trip.ts";
+import { type Fixture, openFixture } from "../../support/redis-round-trip.ts";
 import { clientOf, startProxy, startServer, type TcpProxy, until } from "../../support/redis-servers.ts";
 
 let master: PrivateRedis;
 let replica: PrivateRedis;
 /** One address for whichever is the master, as a managed Redis has. */
 let front: TcpProxy;
-let house: House;
+let fixture: Fixture;
 
 beforeAll(async () => {
   master = await startServer();
@@ -17,24 +17,24 @@ beforeAll(async () => {
     (text) => text.includes("master_link_status:up"),
   );
   front = await startProxy(master.port);
-  house = await openHouse({ url: `redis://127.0.0.1:${front.port}`, prefix: "{syncline}" });
+  fixture = await openFixture({ url: `redis://127.0.0.1:${front.port}`, prefix: "{syncline}" });
 }, 60_000);
-afterAll(() => house.stop());
+afterAll(() => fixture.stop());
 
 describe("a master that becomes a replica and keeps its connections", () => {
   it("is left for the new one: store, queue and worker go on", async () => {
-    await house.work();
+    await fixture.work();
     await clientOf(replica.port).call("REPLICAOF", "NO", "ONE");
     await clientOf(master.port).call("REPLICAOF", "127.0.0.1", `${replica.port}`);
     front.turn(replica.port);
-    await house.log.until(({ event }) => event === "redis.changed");
+    await fixture.log.until(({ event }) => event === "redis.changed");
     await until(
-      () => house.guard.reasons(),
+      () => fixture.guard.reasons(),
       (reasons) => reasons.length === 0,
     );
     // The queue's connection learns of it by its first refusal; whoever adds tasks adds them again.
     await until(
-      () => house.work().catch(() => ""),
+      () => fixture.work().catch(() => ""),
       (id) => id !== "",
     );
     const [, newRunId] = /run_id:(\w+)/.exec(await clientOf(replica.port).info("server")) ?? [];

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PrivateRedis } from "../../../scripts/redis.mjs";
-import { isRedisOutage, openStore, redisTimeMs } from "../../../src/store/redis.ts";
+import { isRedisOutage } from "../../../src/core/redis-outage.ts";
+import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import type { Permission } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { journalTask } from "../../support/journal-task.ts";
-import { type House, openHouse } from "../../support/redis-round-trip.ts";
+import { type Fixture, openFixture } from "../../support/redis-round-trip.ts";
 import { clientOf, startProxy, startServer, type TcpProxy, until } from "../../support/redis-servers.ts";
 
 const prefix = "{syncline}";
@@ -14,10 +15,10 @@ let replica: PrivateRedis;
 /** In front of the master for us, and between master and replica. */
 let front: TcpProxy;
 let link: TcpProxy;
-let house: House;
+let fixture: Fixture;
 
 async function ask(journal: StartJournal, task: string): Promise<Permission> {
-  const nowMs = await redisTimeMs(house.store);
+  const nowMs = await redisTimeMs(fixture.store);
   await journal.claim(task, "me");
   return journal.beginSending(journalTask(task), "me", { startByMs: nowMs + 3_600_000, slotMs: nowMs, baseline: "" });
 }
@@ -31,7 +32,7 @@ const inStep = () =>
 /** After a wait in vain nothing is asked for two seconds. */
 const mayAskAgain = () =>
   until(
-    () => house.guard.watch.mayAsk(),
+    () => fixture.guard.watch.mayAsk(),
     (may) => may,
   );
 
@@ -41,25 +42,25 @@ beforeAll(async () => {
   link = await startProxy(master.port);
   replica = await startServer({ args: ["--replicaof", "127.0.0.1", `${link.port}`] });
   await inStep();
-  house = await openHouse({ url: `redis://127.0.0.1:${front.port}`, prefix });
+  fixture = await openFixture({ url: `redis://127.0.0.1:${front.port}`, prefix });
   await until(
-    () => house.guard.watch.needsReplica,
+    () => fixture.guard.watch.needsReplica,
     (needs) => needs,
   );
 }, 60_000);
-afterAll(() => house.stop());
+afterAll(() => fixture.stop());
 
 describe("a replica that lags behind without anybody noticing", () => {
   it("keeps starts back until it has caught up; the task is not lost", async () => {
     link.swallow();
-    expect(await ask(house.journal, "waiting")).toBe("hold");
-    expect((await house.journal.entry("waiting"))?.state).toBe("claimed");
-    expect(house.log.named("redis.not-replicated")).toHaveLength(1);
+    expect(await ask(fixture.journal, "waiting")).toBe("hold");
+    expect((await fixture.journal.entry("waiting"))?.state).toBe("claimed");
+    expect(fixture.log.named("redis.not-replicated")).toHaveLength(1);
     link.heal();
     await inStep();
     expect(
       await until(
-        () => ask(house.journal, "waiting"),
+        () => ask(fixture.journal, "waiting"),
         (answer) => answer !== "hold",
       ),
     ).toBe("permitted");
@@ -69,32 +70,32 @@ describe("a replica that lags behind without anybody noticing", () => {
     await mayAskAgain();
     link.swallow();
     const tasks = Array.from({ length: 20 }, (_, index) => `crowd-${index}`);
-    const answers = await Promise.all(tasks.map((task) => ask(house.journal, task).catch(String)));
+    const answers = await Promise.all(tasks.map((task) => ask(fixture.journal, task).catch(String)));
     expect(new Set(answers)).toEqual(new Set(["hold"]));
-    for (const task of tasks) expect((await house.journal.entry(task))?.state).toBe("claimed");
-    expect(house.guard.reasons()).toEqual([]);
+    for (const task of tasks) expect((await fixture.journal.entry(task))?.state).toBe("claimed");
+    expect(fixture.guard.reasons()).toEqual([]);
     link.heal();
     await inStep();
   });
 
   it("counts for nothing where Redis itself has no such intent, as behind a connection to another master", async () => {
     await mayAskAgain();
-    const known = Number(await house.store.redis.hget(`${prefix}:watch`, "intents"));
-    expect(await house.guard.watch.reachReplica(known)).toBe(true);
-    expect(await house.guard.watch.reachReplica(known + 1)).toBe(false);
+    const known = Number(await fixture.store.redis.hget(`${prefix}:watch`, "intents"));
+    expect(await fixture.guard.watch.reachReplica(known)).toBe(true);
+    expect(await fixture.guard.watch.reachReplica(known + 1)).toBe(false);
   });
 
   it("keeps a start back also when the connection breaks while it is waited for", async () => {
     await mayAskAgain();
     link.swallow();
-    const asked = ask(house.journal, "cut-off").catch((error: unknown) => error);
+    const asked = ask(fixture.journal, "cut-off").catch((error: unknown) => error);
     await until(
       () => clientOf(master.port).hget(`${prefix}:start:cut-off`, "state"),
       (state) => state === "sending",
     );
     front.heal();
     expect(isRedisOutage(await asked)).toBe(true);
-    expect((await house.journal.entry("cut-off"))?.state).toBe("claimed");
+    expect((await fixture.journal.entry("cut-off"))?.state).toBe("claimed");
     link.heal();
     await inStep();
   });
@@ -106,7 +107,7 @@ describe("a replica that lags behind without anybody noticing", () => {
       const watch = new RedisWatch(store);
       watch.isOpen = true;
       const journal = new StartJournal(store, watch);
-      await watch.beat();
+      await watch.check();
       await until(
         () => clientOf(replica.port).hget(`${prefix}:watch`, "stamp"),
         (stamp) => stamp !== null,
@@ -122,11 +123,11 @@ describe("a replica that lags behind without anybody noticing", () => {
 
       // Delivered again, to a worker that knows nothing of it.
       const again = async () => {
-        await house.journal.claim("sent", "me");
-        return house.journal.beginSending(journalTask("sent"), "me", intent);
+        await fixture.journal.claim("sent", "me");
+        return fixture.journal.beginSending(journalTask("sent"), "me", intent);
       };
       const beating = async () => {
-        await watch.beat().catch(() => {});
+        await watch.check().catch(() => {});
         return again().catch(() => "hold");
       };
       expect(await until(beating, (answer) => answer !== "hold")).toBe("loss");

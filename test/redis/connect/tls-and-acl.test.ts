@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { openStore } from "../../../src/store/redis.ts";
 import { aclCommands } from "../../support/redis-acl.ts";
-import { openHouse, useEverything } from "../../support/redis-round-trip.ts";
+import { openFixture, useEverything } from "../../support/redis-round-trip.ts";
 import { clientOf, freePort, makeCertificate, startServer } from "../../support/redis-servers.ts";
 
 const prefix = "{syncline}";
@@ -21,17 +21,17 @@ const url = `rediss://127.0.0.1:${tlsPort}`;
 const withUser = `rediss://syncline@127.0.0.1:${tlsPort}`;
 
 describe("Redis over TLS, with a user that may touch Syncline's keys only", () => {
-  it("does everything that Syncline needs, with the rights that docs/redis.md names", async () => {
+  it("does everything that Syncline needs, with the rights that docs/running.md names", async () => {
     const access = { password: "secret", ca: own.cert, cert: own.cert, key: own.key };
-    const house = await openHouse({ url: withUser, prefix, access });
+    const fixture = await openFixture({ url: withUser, prefix, access });
     try {
-      await useEverything(house);
-      expect(house.guard.reasons()).toEqual([]);
-      expect(house.log.named("queue.unreachable")).toEqual([]);
-      await expect(house.store.redis.get("foreign")).rejects.toThrow("NOPERM");
-      await expect(house.store.redis.flushall()).rejects.toThrow("NOPERM");
+      await useEverything(fixture);
+      expect(fixture.guard.reasons()).toEqual([]);
+      expect(fixture.log.named("queue.unreachable")).toEqual([]);
+      await expect(fixture.store.redis.get("foreign")).rejects.toThrow("NOPERM");
+      await expect(fixture.store.redis.flushall()).rejects.toThrow("NOPERM");
     } finally {
-      await house.stop();
+      await fixture.stop();
     }
   });
 

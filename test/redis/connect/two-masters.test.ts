@@ -136,7 +136,7 @@ describe("a replica that was made the master because the old one died", () => {
 });
 
 describe("a Redis that is another one and does not say yet what it is", () => {
-  it("is asked again at each beat, and needs a replica meanwhile as the one before did", async () => {
+  it("is asked again at each tick, and needs a replica meanwhile as the one before did", async () => {
     const { master } = await startPair();
     const admin = clientOf(master.port);
     await until(

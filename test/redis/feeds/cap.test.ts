@@ -5,7 +5,7 @@ import type { ListName } from "../../../src/core/list-name.ts";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { type WalkParts, walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
-import { FeedBook } from "../../../src/store/feed-book.ts";
+import { FeedStore } from "../../../src/store/feed-store.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { type CapServer, startCapServer } from "../../support/cap-server.ts";
 import { redisForTest } from "../../support/redis.ts";
@@ -36,9 +36,10 @@ async function write(method: "POST" | "DELETE", path: string, body?: object): Pr
 /** Follows a list of CAP under a repository of its own. `read` does one walk and answers its kind and how many requests it took. */
 function follow(list: keyof typeof paths & ListName, repository: string) {
   const log = new TestLog();
-  const book = new FeedBook(store);
+  const book = new FeedStore(store);
   const feed = { service: "cap", repository, list } as const;
   let requests = 0;
+  let walks = 0;
   const onRequest = () => {
     requests += 1;
   };
@@ -49,11 +50,12 @@ function follow(list: keyof typeof paths & ListName, repository: string) {
   const read = async () => {
     await book.waitFor(feed, "test", { nowMs: 1, untilMs: 9e15 });
     requests = 0;
+    walks += 1;
     let page = 0;
-    const interrupted: WalkParts["book"] = new Proxy(book, {
+    const interrupted: WalkParts["feeds"] = new Proxy(book, {
       get: (real, name) => {
         if (name !== "takeIn") return Reflect.get(real, name).bind(real);
-        return async (...args: Parameters<FeedBook["takeIn"]>) => {
+        return async (...args: Parameters<FeedStore["takeIn"]>) => {
           page += 1;
           await beforePage(page);
           return real.takeIn(...args);
@@ -61,10 +63,11 @@ function follow(list: keyof typeof paths & ListName, repository: string) {
       },
     });
     const parts: WalkParts = {
-      book: interrupted,
-      nowMs: async () => (await redisTimeMs(store)) + 1_000,
+      feeds: interrupted,
+      // A minute later each time: after a walk that took long the next one would wait for its turn.
+      nowMs: async () => (await redisTimeMs(store)) + walks * 60_000,
       service: () => service,
-      held: async () => undefined,
+      deniedBy: async () => undefined,
       itemReader: () => createItemReader(list, { id: `item.${ids[list]}` }),
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
       readings: {
@@ -121,7 +124,7 @@ describe("a feed over SAP CAP", () => {
 
   it("takes the empty page after exactly 200 items for the end, and finds what comes to stand on it", async () => {
     const { read, known, reported, status, close } = follow("conflictDetails", "full pages");
-    // Three pages, and the count that a census of several pages is held against.
+    // Three pages, and the count that a totals of several pages is held against.
     expect(await read()).toBe(4);
     expect(await status()).toMatchObject({ count: 200, failure: undefined });
     await read();

@@ -4,11 +4,11 @@ import type { ItemAnnouncer } from "../../../src/feeds/announce-items.ts";
 import { ItemSampling } from "../../../src/feeds/item-sampling.ts";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { type WalkParts, walkFeed } from "../../../src/feeds/walk-feed.ts";
+import { feedId } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { ServiceError } from "../../../src/service/service-error.ts";
-import { FeedBook } from "../../../src/store/feed-book.ts";
+import { FeedStore } from "../../../src/store/feed-store.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
-import { feedId } from "../../../src/tasks/feed.ts";
 import { type ListServer, startListServer } from "../../support/list-server.ts";
 import { redisForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
@@ -38,14 +38,14 @@ const lines = () => log.named("feed.item").map(({ id }) => Number(id));
 const fresh = () => log.named("feed.walked").map((event) => event["fresh"]);
 
 /** A reader of the feed of one repository, at this instant; `around` stands in for parts of the book. */
-function createReader(repository: string, around: Partial<WalkParts["book"]> = {}, announcer?: ItemAnnouncer) {
-  const book = new FeedBook(store);
+function createReader(repository: string, around: Partial<WalkParts["feeds"]> = {}, announcer?: ItemAnnouncer) {
+  const book = new FeedStore(store);
   const sampling = new ItemSampling();
   return async (count: number, nowMs?: number) => {
     server.lists["synchronizationactivities"] = activities(count);
     const feed = { service: "main", repository, list: "activities" } as const;
     await book.waitFor(feed, "test", { nowMs: 1, untilMs: 9_999_999_999_999 });
-    const bound: WalkParts["book"] = {
+    const bound: WalkParts["feeds"] = {
       waiting: (...args) => book.waiting(...args),
       status: (...args) => book.status(...args),
       takeIn: (...args) => book.takeIn(...args),
@@ -60,10 +60,10 @@ function createReader(repository: string, around: Partial<WalkParts["book"]> = {
     await walkFeed(
       { v: 1, kind: "feed-walk", ...feed },
       {
-        book: bound,
+        feeds: bound,
         nowMs: async () => nowMs ?? (await redisTimeMs(store)) + 1_000,
         service: () => service,
-        held: async () => undefined,
+        deniedBy: async () => undefined,
         itemReader: () => createItemReader("activities", mapping),
         pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
         sampling,
@@ -100,7 +100,7 @@ it("is written for 20 items a minute; all of them are counted", async () => {
 });
 
 it("is written by the next reader when one dies after it has taken a page in", async () => {
-  const book = new FeedBook(store);
+  const book = new FeedStore(store);
   const dying = createReader("dies", {
     takeIn: async (...args) => {
       await book.takeIn(...args);
@@ -122,11 +122,11 @@ it("is not written again for what a replica of an older version, which notes not
   await read(2);
   await read(3);
   const key = store.key("feed", feedId({ service: "main", repository: "older", list: "activities" }));
-  const [told = "", taken = ""] = await store.redis.hmget(key, "toldSeq", "takenSeq");
+  const [told = "", taken = ""] = await store.redis.hmget(key, "loggedSeq", "takenSeq");
   expect([told, taken]).toEqual(["3", "3"]);
   const older = createReader("older");
   await older(5);
-  await store.redis.hset(key, { toldSeq: told ?? "", takenSeq: taken ?? "" });
+  await store.redis.hset(key, { loggedSeq: told ?? "", takenSeq: taken ?? "" });
   await read(6);
   expect(lines()).toEqual([3, 4, 5, 6]);
   expect(fresh()).toEqual([2, 1, 2, 1]);

@@ -2,10 +2,10 @@
 import { Queue } from "bullmq";
 import { expect, it, onTestFinished } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
+import { done } from "../../../src/model/verdict.ts";
 import { createConsumer } from "../../../src/queue/consumer.ts";
 import { queueConnection, taskOptions } from "../../../src/queue/queues.ts";
 import { openStore } from "../../../src/store/redis.ts";
-import { done } from "../../../src/tasks/verdict.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
@@ -49,5 +49,5 @@ it("a task over which too many workers died is not worked on, and comes back unt
   await expect.poll(() => doomed.getState(), { timeout: 20_000 }).toBe("completed");
   await expect.poll(() => dying.getState(), { timeout: 20_000 }).toBe("completed");
   expect(worked).toBe(1);
-  expect(reasons).toEqual(Array(3).fill("4 workers died over it"));
+  expect(reasons).toEqual(Array(3).fill("4 workers crashed on it"));
 });

@@ -1,11 +1,11 @@
 // What the queue will do with a task, as whoever waits for its lease asks.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
+import { parseTask } from "../../../src/model/task.ts";
+import { done, giveUp, retry, skipped, snooze, type Verdict } from "../../../src/model/verdict.ts";
 import { type Consumer, createConsumer } from "../../../src/queue/consumer.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
-import { parseTask } from "../../../src/tasks/task.ts";
-import { done, giveUp, retry, skipped, snooze, type Verdict } from "../../../src/tasks/verdict.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 

@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
+import type { Task } from "../../../src/model/task.ts";
 import { type AuditInput, auditSlots } from "../../../src/schedule/audit-slots.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
-import type { Task } from "../../../src/tasks/task.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 
@@ -40,30 +40,30 @@ function replica(policies: readonly Policy[]) {
     queued.push(...tasks.map(({ policy, slotMs }) => `${policy} ${(slotMs - start) / 1_000}`));
   };
   const scheduler = new Scheduler({ policies, ledger: onTestTime, enqueue, log: silentLog });
-  const lookAt = async (...seconds: number[]) => {
+  const inspect = async (...seconds: number[]) => {
     for (const second of seconds) {
       clock.second = second;
-      await scheduler.look();
+      await scheduler.runOnce();
     }
   };
-  return { scheduler, queued, lookAt };
+  return { scheduler, queued, inspect };
 }
 
 describe("a scheduler with new policies", () => {
   it("begins a new policy now and leaves the others where they are", async () => {
     const old = testPolicy({ name: "old", schedule: every(10) });
-    const { scheduler, queued, lookAt } = replica([old]);
-    await lookAt(0, 10);
+    const { scheduler, queued, inspect } = replica([old]);
+    await inspect(0, 10);
     scheduler.replace([old, testPolicy({ name: "young", schedule: every(4) })]);
-    await lookAt(17, 20, 24);
+    await inspect(17, 20, 24);
     expect(queued).toEqual(["old 10", "old 20", "young 20", "young 24"]);
   });
 
   it("fires what was due under the old schedule and nothing of the new one from before the change", async () => {
-    const { scheduler, queued, lookAt } = replica([testPolicy({ name: "changed", schedule: every(10) })]);
-    await lookAt(0, 10);
+    const { scheduler, queued, inspect } = replica([testPolicy({ name: "changed", schedule: every(10) })]);
+    await inspect(0, 10);
     scheduler.replace([testPolicy({ name: "changed", schedule: every(1), catchUp: "all", catchUpWindowMs: 60_000 })]);
-    await lookAt(25, 26, 27);
+    await inspect(25, 26, 27);
     expect(queued).toEqual(["changed 10", "changed 20", "changed 26", "changed 27"]);
     expect((await ledger.slots("changed", 100)).map(({ slotMs }) => (slotMs - start) / 1_000)).toEqual([
       27, 26, 20, 10,
@@ -71,37 +71,37 @@ describe("a scheduler with new policies", () => {
   });
 
   it("does not repeat a slot that both schedules share", async () => {
-    const { scheduler, queued, lookAt } = replica([testPolicy({ name: "shared", schedule: every(10) })]);
-    await lookAt(0, 10);
+    const { scheduler, queued, inspect } = replica([testPolicy({ name: "shared", schedule: every(10) })]);
+    await inspect(0, 10);
     scheduler.replace([testPolicy({ name: "shared", schedule: every(5) })]);
-    await lookAt(10);
+    await inspect(10);
     scheduler.replace([testPolicy({ name: "shared", schedule: every(10) })]);
-    await lookAt(10, 15, 20);
+    await inspect(10, 15, 20);
     expect(queued).toEqual(["shared 10", "shared 20"]);
   });
 
   it("works with the newest sync jobs at once when only they have changed, and makes up for what was late", async () => {
-    const { scheduler, queued, lookAt } = replica([testPolicy({ name: "moved", schedule: every(10) })]);
-    await lookAt(0);
+    const { scheduler, queued, inspect } = replica([testPolicy({ name: "moved", schedule: every(10) })]);
+    await inspect(0);
     scheduler.replace([testPolicy({ name: "moved", schedule: every(10), action: { kind: "run", syncJobs: [1, 2] } })]);
-    await lookAt(9, 10);
+    await inspect(9, 10);
     expect(queued).toEqual(["moved 10", "moved 10"]);
   });
 
   it("never fires old slots of a schedule that was changed while nothing ran", async () => {
     const before = replica([testPolicy({ name: "restarted", schedule: every(3_600) })]);
-    await before.lookAt(0);
+    await before.inspect(0);
     const after = replica([testPolicy({ name: "restarted", schedule: every(60), catchUpWindowMs: 3_600_000 })]);
-    await after.lookAt(1_830, 1_860);
+    await after.inspect(1_830, 1_860);
     expect(after.queued).toEqual(["restarted 1860"]);
   });
 
   it("records a backlog of thousands of slots before a changed schedule moves the mark", async () => {
     const old = testPolicy({ name: "backlog", schedule: every(1), catchUp: "none" });
-    const { scheduler, lookAt } = replica([old]);
-    await lookAt(0);
+    const { scheduler, inspect } = replica([old]);
+    await inspect(0);
     scheduler.replace([testPolicy({ name: "backlog", schedule: every(60), catchUp: "none" })]);
-    await lookAt(3_601);
+    await inspect(3_601);
     const { records, keptSinceMs } = await ledger.holdings("backlog");
     expect(records).toHaveLength(1_000);
     expect(records[0]?.slotMs).toBe(start + 2_602_000);
@@ -112,13 +112,13 @@ describe("a scheduler with new policies", () => {
   it("forgets a removed policy: back again, it begins anew", async () => {
     const other = testPolicy({ name: "stays", schedule: every(100) });
     const gone = testPolicy({ name: "gone", schedule: every(10), catchUp: "all", catchUpWindowMs: 3_600_000 });
-    const { scheduler, queued, lookAt } = replica([other, gone]);
-    await lookAt(0, 10);
+    const { scheduler, queued, inspect } = replica([other, gone]);
+    await inspect(0, 10);
     scheduler.replace([other]);
-    await lookAt(20, 30, 40);
+    await inspect(20, 30, 40);
     expect(await store.redis.hexists(store.key("marks"), "gone")).toBe(0);
     scheduler.replace([other, gone]);
-    await lookAt(55, 60);
+    await inspect(55, 60);
     expect(queued).toEqual(["gone 10", "gone 20", "gone 60"]);
   });
 
@@ -126,36 +126,36 @@ describe("a scheduler with new policies", () => {
     const other = testPolicy({ name: "audited-other", schedule: every(100) });
     const slow = testPolicy({ name: "audited", schedule: every(10) });
     const quick = testPolicy({ name: "audited", schedule: every(2) });
-    const { scheduler, lookAt } = replica([other, slow]);
+    const { scheduler, inspect } = replica([other, slow]);
     const audit = async (policy: Policy, second: number) => {
       const nowMs = start + second * 1_000;
       const input: AuditInput = { ...(await ledger.holdings("audited")), fromMs: undefined, toMs: nowMs, nowMs };
       const found = auditSlots(policy, input);
       return { slots: found?.slots, findings: found?.findings };
     };
-    await lookAt(0, 10);
+    await inspect(0, 10);
     expect(await audit(slow, 10)).toEqual({ slots: 1, findings: [] });
     scheduler.replace([other, quick]);
-    await lookAt(25, 26, 28);
+    await inspect(25, 26, 28);
     expect(await audit(quick, 28)).toEqual({ slots: 2, findings: [] });
     scheduler.replace([other]);
-    await lookAt(30);
+    await inspect(30);
     scheduler.replace([other, quick]);
-    await lookAt(45, 46);
+    await inspect(45, 46);
     expect(await audit(quick, 46)).toEqual({ slots: 1, findings: [] });
   });
 
   it("keeps what it has until Redis can tell the marks of the new list", async () => {
     const old = testPolicy({ name: "steady", schedule: every(10) });
-    const { scheduler, queued, lookAt } = replica([old]);
-    await lookAt(0);
+    const { scheduler, queued, inspect } = replica([old]);
+    await inspect(0);
     const { redis } = store;
     await redis.rename(store.key("schedules"), store.key("schedules-away"));
     await redis.set(store.key("schedules"), "not a hash");
     scheduler.replace([old, testPolicy({ name: "next", schedule: every(10) })]);
-    await expect(lookAt(10)).rejects.toThrow("WRONGTYPE");
+    await expect(inspect(10)).rejects.toThrow("WRONGTYPE");
     await redis.rename(store.key("schedules-away"), store.key("schedules"));
-    await lookAt(12, 20);
+    await inspect(12, 20);
     expect(queued).toEqual(["steady 10", "steady 20", "next 20"]);
   });
 });

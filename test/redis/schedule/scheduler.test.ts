@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
-import type { Ledger } from "../../../src/schedule/ledger-port.ts";
-import type { ReadPauses } from "../../../src/schedule/pause-watch.ts";
+import type { Task } from "../../../src/model/task.ts";
+import type { SlotLedgerPort } from "../../../src/schedule/contracts.ts";
+import type { ReadPauses } from "../../../src/schedule/scheduler.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
-import type { Task } from "../../../src/tasks/task.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 
@@ -28,7 +28,7 @@ function replica(
   enqueue: (tasks: readonly Task[]) => Promise<void>,
   { pauses = async () => [], losses }: { readonly pauses?: ReadPauses; readonly losses?: () => number } = {},
 ) {
-  const onTestTime: Ledger = {
+  const onTestTime: SlotLedgerPort = {
     nowMs: async () => clock.nowMs,
     marks: (policies, nowMs) => ledger.marks(policies, nowMs),
     record: (steps) => ledger.record(steps),
@@ -57,7 +57,7 @@ describe("the scheduler", () => {
     );
     for (let second = 0; second <= 60; second += 1) {
       clock.nowMs = start + second * 1_000;
-      await Promise.all(replicas.map((one) => one.look()));
+      await Promise.all(replicas.map((one) => one.runOnce()));
     }
     expect(queued).toHaveLength(12);
     expect(new Set(queued).size).toBe(12);
@@ -77,9 +77,9 @@ describe("the scheduler", () => {
       schedule: { kind: "every", everyMs: 300_000, spreadMs: 0 },
       catchUpWindowMs: 300_000,
     });
-    await replica(policy, clock, enqueue).look();
+    await replica(policy, clock, enqueue).runOnce();
     clock.nowMs = start + 36 * 300_000 + 4_000;
-    await replica(policy, clock, enqueue).look();
+    await replica(policy, clock, enqueue).runOnce();
     expect(tasks).toHaveLength(1);
     expect(tasks[0]).toMatchObject({ target: "42", slotMs: start + 36 * 300_000 });
     expect(tasks[0]?.covers).toHaveLength(35);
@@ -100,17 +100,17 @@ describe("the scheduler", () => {
     const action = { kind: "activate", syncJobs: [42] } as const;
     const late = testPolicy({ name: "once", action, schedule: onceAt(60), catchUpWindowMs: 3_600_000 });
     const over = testPolicy({ name: "over", action, schedule: onceAt(-60), catchUpWindowMs: 3_600_000 });
-    for (const policy of [late, over]) await replica(policy, clock, enqueue).look();
+    for (const policy of [late, over]) await replica(policy, clock, enqueue).runOnce();
     clock.nowMs = start + 600_000;
-    for (const policy of [late, over, late, over]) await replica(policy, clock, enqueue).look();
+    for (const policy of [late, over, late, over]) await replica(policy, clock, enqueue).runOnce();
     clock.nowMs = start + 400 * 86_400_000;
-    for (const policy of [late, over]) await replica(policy, clock, enqueue).look();
+    for (const policy of [late, over]) await replica(policy, clock, enqueue).runOnce();
     expect(queued).toEqual([`once__activate__42__${start / 1_000 + 60}`]);
     expect(await ledger.slots("once", 100)).toMatchObject([{ state: "started" }]);
     expect(await ledger.slots("over", 100)).toEqual([]);
   });
 
-  it("starts the newest 100 slots of a backlog for `all`, though it is planned in portions", async () => {
+  it("starts the newest 100 slots of a backlog for `all`, though it is planned in batches", async () => {
     const clock = { nowMs: start };
     const queued: number[] = [];
     const enqueue = async (tasks: readonly Task[]) => {
@@ -118,10 +118,10 @@ describe("the scheduler", () => {
     };
     const schedule = { kind: "every", everyMs: 1_000, spreadMs: 0 } as const;
     const policy = testPolicy({ name: "flood", schedule, catchUp: "all", catchUpWindowMs: 3_600_000 });
-    await replica(policy, clock, enqueue).look();
+    await replica(policy, clock, enqueue).runOnce();
     clock.nowMs = start + 1_500_000;
     const late = replica(policy, clock, enqueue);
-    for (const _ of [1, 2, 3]) await late.look();
+    for (const _ of [1, 2, 3]) await late.runOnce();
     expect(queued).toEqual(Array.from({ length: 100 }, (_, index) => 1_401 + index));
     const { records } = await ledger.holdings("flood");
     expect(records.filter(({ detail }) => detail === "catch-up-cap")).toHaveLength(900);
@@ -130,16 +130,16 @@ describe("the scheduler", () => {
   it("queues what a dead scheduler had recorded but not queued", async () => {
     const clock = { nowMs: start };
     const policy = testPolicy({ name: "orphaned" });
-    const dying = replica(policy, clock, () => Promise.reject(new Error("killed here")));
-    await dying.look();
+    const dying = replica(policy, clock, () => Promise.reject(new Error("Connection is closed.")));
+    await dying.runOnce();
     clock.nowMs = start + 5_000;
-    await expect(dying.look()).rejects.toThrow("killed here");
+    await expect(dying.runOnce()).rejects.toThrow("Connection is closed.");
     const repaired: string[] = [];
     const heir = replica(policy, clock, async (tasks) => {
       repaired.push(...tasks.map(({ id }) => id));
     });
     clock.nowMs = start + 20_000;
-    await heir.look();
+    await heir.runOnce();
     expect(repaired).toContain(`orphaned__run__42__${(start + 5_000) / 1_000}`);
     expect(new Set(repaired).size).toBe(repaired.length);
   });
@@ -152,7 +152,7 @@ describe("the scheduler", () => {
     });
     for (const second of [0, 5, 10, 2, 5, 9, 10, 15]) {
       clock.nowMs = start + second * 1_000;
-      await one.look();
+      await one.runOnce();
     }
     expect(queued).toEqual([5, 10, 15]);
   });
@@ -178,7 +178,7 @@ describe("the scheduler", () => {
     );
     for (const second of [0, 5, 10, 23]) {
       clock.nowMs = start + second * 1_000;
-      await one.look();
+      await one.runOnce();
     }
     expect(queued).toEqual([5, 20]);
     expect(reads).toBe(4);
@@ -198,11 +198,11 @@ describe("the scheduler", () => {
     const one = replica(testPolicy({ name: "flushed" }), clock, async (tasks) => {
       queued.push(...tasks.map(({ slotMs }) => (slotMs - start) / 1_000));
     });
-    await one.look();
+    await one.runOnce();
     await store.redis.del(store.key("marks"));
     for (const second of [5, 6, 10, 15]) {
       clock.nowMs = start + second * 1_000;
-      await one.look();
+      await one.runOnce();
     }
     expect(queued).toEqual([5, 10, 15]);
   });
@@ -222,12 +222,12 @@ describe("the scheduler", () => {
       queued.push(...tasks.map(({ policy: name, slotMs }) => `${name} ${(slotMs - start) / 1_000}`));
     };
     const one = replica(policy, clock, enqueue, { losses: () => losses });
-    await one.look();
+    await one.runOnce();
     await store.redis.del(store.key("marks"), store.key("schedules"), store.key("kept-since"));
     if (isTold) losses += 1;
     for (const second of [1, 299, 300, 301, 600]) {
       clock.nowMs = start + second * 1_000;
-      await one.look();
+      await one.runOnce();
     }
     expect(queued).toEqual([`${policy.name} 300`, `${policy.name} 600`, `${policy.name}-too 600`]);
   });

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { FeedBook, type FeedPage } from "../../../src/store/feed-book.ts";
+import type { ItemFacts } from "../../../src/model/feed.ts";
+import { type Feed, feedId } from "../../../src/model/feed.ts";
+import { type FeedPage, FeedStore } from "../../../src/store/feed-store.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import type { ItemFacts } from "../../../src/tasks/feed.ts";
-import { type Feed, feedId } from "../../../src/tasks/feed.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
 let store: Store;
-let book: FeedBook;
+let book: FeedStore;
 
 beforeAll(async () => {
   store = await openStore(target);
-  book = new FeedBook(store);
+  book = new FeedStore(store);
 });
 afterAll(() => store.close());
 

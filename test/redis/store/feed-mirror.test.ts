@@ -1,8 +1,8 @@
 // What a process remembers of a feed must be what Redis holds, whoever writes there.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { FeedBook } from "../../../src/store/feed-book.ts";
+import { type Feed, feedId, type ItemFacts } from "../../../src/model/feed.ts";
+import { FeedStore } from "../../../src/store/feed-store.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import { type Feed, feedId, type ItemFacts } from "../../../src/tasks/feed.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
@@ -23,13 +23,13 @@ const item = (id: string, fingerprint = "x"): ItemFacts => ({
   succeeded: undefined,
   label: undefined,
 });
-const takeIn = (book: FeedBook, one: Feed, items: readonly ItemFacts[]) =>
+const takeIn = (book: FeedStore, one: Feed, items: readonly ItemFacts[]) =>
   book.takeIn(one, { generation: 0 }, { items, sinceSeq: 0 });
 const numbered = (from: number, count: number) => Array.from({ length: count }, (_, index) => item(`i${from + index}`));
 
 describe("what a process remembers of a feed", () => {
   it("follows what another process writes: new items, changed items, in the order of discovery", async () => {
-    const [reader, writer] = [new FeedBook(store), new FeedBook(store)];
+    const [reader, writer] = [new FeedStore(store), new FeedStore(store)];
     const one = feed("follows");
     const seen = async (seq: number) =>
       (await reader.discoveredSince(one, seq)).map(({ id, fingerprint }) => `${id}${fingerprint}`);
@@ -43,7 +43,7 @@ describe("what a process remembers of a feed", () => {
   });
 
   it("holds more items than one reading brings", async () => {
-    const [reader, writer] = [new FeedBook(store), new FeedBook(store)];
+    const [reader, writer] = [new FeedStore(store), new FeedStore(store)];
     const one = feed("many");
     await takeIn(writer, one, numbered(0, 1_500));
     await takeIn(writer, one, numbered(1_500, 1_000));
@@ -55,7 +55,7 @@ describe("what a process remembers of a feed", () => {
   });
 
   it("shows what was written before somebody asked, also when another one is just reading", async () => {
-    const [reader, writer] = [new FeedBook(store), new FeedBook(store)];
+    const [reader, writer] = [new FeedStore(store), new FeedStore(store)];
     const one = feed("at-once");
     await takeIn(writer, one, [item("a")]);
     await reader.discoveredSince(one, 0);
@@ -69,7 +69,7 @@ describe("what a process remembers of a feed", () => {
   });
 
   it("is forgotten when Redis lost what it held", async () => {
-    const [reader, writer] = [new FeedBook(store), new FeedBook(store)];
+    const [reader, writer] = [new FeedStore(store), new FeedStore(store)];
     const one = feed("lost");
     await takeIn(writer, one, numbered(0, 5));
     expect(await reader.discoveredSince(one, 0)).toHaveLength(5);

@@ -22,7 +22,7 @@ beforeEach(async () => {
   await store.redis.del(store.key("watch"), store.key("losses"), store.key("processes"));
   watch = new RedisWatch(store);
   watch.isOpen = true;
-  await watch.beat();
+  await watch.check();
   // As if it had been the same Redis for long.
   await note({ since: 1 });
   journal = new StartJournal(store, watch);
@@ -42,13 +42,17 @@ async function permission(slotMs: number, startBy = startByMs): Promise<Permissi
   await unwatched.claim(again, "me");
   await unwatched.beginSending(task(again), "me", { startByMs, baseline: "" });
   const second = await journal.sendAgain(task(again), "me", { ...intent, sends: 1, sender: "me" });
-  const atOnce = await journal.sendAtOnce(task(short), "me", { ...intent, leaseMs: undefined, notesFeed: false });
+  const atOnce = await journal.tryAcquireAndSend(task(short), "me", {
+    ...intent,
+    leaseMs: undefined,
+    notesFeed: false,
+  });
   const isSame = second === answer && (atOnce !== undefined) === (answer === "permitted");
   return isSame ? answer : "disagree";
 }
 
 describe("a start", () => {
-  it("is permitted where all is as it was at the last beat", async () => {
+  it("is permitted where all is as it was at the last tick", async () => {
     expect(await permission(startByMs)).toBe("permitted");
   });
 
@@ -105,7 +109,7 @@ it("a server process that went back to what it knew a minute ago is another Redi
   await expect.poll(() => redisTimeMs(store)).toBeGreaterThan(begunMs);
   const nowMs = await redisTimeMs(store);
   await note({ stamp: nowMs - 60_000 });
-  const { isAnother, losses } = await watch.beat();
+  const { isAnother, losses } = await watch.check();
   expect(isAnother).toBe(true);
   expect(losses).toEqual([{ kind: "went-back", fromMs: nowMs - 65_000, untilMs: expect.any(Number) }]);
   expect(losses[0]?.untilMs).toBeGreaterThan(nowMs - 60_000);

@@ -2,9 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
-import { type Hold, isHold, type Pass } from "../../../src/core/gate.ts";
+import { type Denied, isDenied, type Permit } from "../../../src/core/limiter.ts";
 import { openStore } from "../../../src/store/redis.ts";
-import { type GateLimits, ServiceGate } from "../../../src/store/service-gate.ts";
+import { type LimiterLimits, ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
@@ -17,33 +17,33 @@ const none = {
 };
 
 /** A replica with its own connection and its own idea of the limits; closed by `close`. */
-async function replica(service: string, limits: Partial<GateLimits>) {
+async function replica(service: string, limits: Partial<LimiterLimits>) {
   const store = await openStore(target);
   const parts = { store, clock: systemClock, log: silentLog, random: () => 0 };
-  const gate = new ServiceGate({ ...none, ...limits, service }, parts);
-  /** For how long Redis keeps what stands under this key of the gate. */
-  const keptMs = async (name: "gate-inside" | "gate-sent") => store.redis.pttl(store.key(name, service));
-  return { gate, keptMs, close: () => store.close() };
+  const limiter = new ServiceLimiter({ ...none, ...limits, service }, parts);
+  /** For how long Redis keeps what stands under this key of the limiter. */
+  const keptMs = async (name: "limiter-inside" | "limiter-sent") => store.redis.pttl(store.key(name, service));
+  return { limiter, keptMs, close: () => store.close() };
 }
 
-const isPass = (answer: Pass | Hold): answer is Pass => !isHold(answer);
+const isPass = (answer: Permit | Denied): answer is Permit => !isDenied(answer);
 const read = { isRead: true } as const;
 
 describe("a replica that dies while it probes", () => {
   it("takes one period with it and no more: the next probe comes, also where it had the only place", async () => {
     const limits = { failuresMax: 1, probeEveryMs: 400, concurrencyMax: 1, leaseMs: 1_000 };
     const [dying, living] = await Promise.all([replica("orphan", limits), replica("orphan", limits)]);
-    const first = await dying.gate.enter(read);
-    if (isHold(first)) throw new Error("held");
-    await first.leave({ kind: "server", retryAfterMs: undefined });
-    let probe = await dying.gate.enter(read);
-    while (isHold(probe)) probe = await dying.gate.enter(read);
+    const first = await dying.limiter.acquire(read);
+    if (isDenied(first)) throw new Error("held");
+    await first.release({ kind: "server", retryAfterMs: undefined });
+    let probe = await dying.limiter.acquire(read);
+    while (isDenied(probe)) probe = await dying.limiter.acquire(read);
     await dying.close();
-    expect(await living.gate.enter(read)).toMatchObject({ heldBy: "breaker" });
-    let second = await living.gate.enter(read);
-    while (isHold(second)) second = await living.gate.enter(read);
-    await second.leave({ kind: undefined, retryAfterMs: undefined });
-    expect(await living.gate.held()).toBeUndefined();
+    expect(await living.limiter.acquire(read)).toMatchObject({ deniedBy: "breaker" });
+    let second = await living.limiter.acquire(read);
+    while (isDenied(second)) second = await living.limiter.acquire(read);
+    await second.release({ kind: undefined, retryAfterMs: undefined });
+    expect(await living.limiter.held()).toBeUndefined();
     await living.close();
   });
 });
@@ -52,20 +52,20 @@ describe("replicas whose policies differ", () => {
   it("do not forget each other's passes when one of them takes less time for a request", async () => {
     const patient = await replica("two-leases", { concurrencyMax: 1, leaseMs: 60_000 });
     const hasty = await replica("two-leases", { concurrencyMax: 2, leaseMs: 200 });
-    expect(isPass(await patient.gate.enter(read))).toBe(true);
-    expect(isPass(await hasty.gate.enter(read))).toBe(true);
-    expect(await patient.keptMs("gate-inside")).toBeGreaterThan(59_000);
-    expect(await patient.gate.enter(read)).toMatchObject({ heldBy: "concurrency" });
+    expect(isPass(await patient.limiter.acquire(read))).toBe(true);
+    expect(isPass(await hasty.limiter.acquire(read))).toBe(true);
+    expect(await patient.keptMs("limiter-inside")).toBeGreaterThan(59_000);
+    expect(await patient.limiter.acquire(read)).toMatchObject({ deniedBy: "concurrency" });
     await Promise.all([patient.close(), hasty.close()]);
   });
 
   it("keep the slower rate of the one that has it, whatever the other sends", async () => {
     const slow = await replica("two-rates", { requestsPerSecond: 0.01 });
     const fast = await replica("two-rates", { requestsPerSecond: 50 });
-    expect(isPass(await slow.gate.enter(read))).toBe(true);
-    expect(isPass(await fast.gate.enter(read))).toBe(true);
-    expect(await slow.keptMs("gate-sent")).toBeGreaterThan(99_000);
-    expect(await slow.gate.enter(read)).toMatchObject({ heldBy: "rate" });
+    expect(isPass(await slow.limiter.acquire(read))).toBe(true);
+    expect(isPass(await fast.limiter.acquire(read))).toBe(true);
+    expect(await slow.keptMs("limiter-sent")).toBeGreaterThan(99_000);
+    expect(await slow.limiter.acquire(read)).toMatchObject({ deniedBy: "rate" });
     await Promise.all([slow.close(), fast.close()]);
   });
 
@@ -73,10 +73,10 @@ describe("replicas whose policies differ", () => {
     const strict = await replica("two-breakers", { failuresMax: 2 });
     const lax = await replica("two-breakers", { failuresMax: 100, concurrencyMax: 5 });
     for (let failure = 0; failure < 2; failure += 1) {
-      const pass = await (failure === 0 ? lax : strict).gate.enter(read);
-      if (isPass(pass)) await pass.leave({ kind: "unreachable", retryAfterMs: undefined });
+      const pass = await (failure === 0 ? lax : strict).limiter.acquire(read);
+      if (isPass(pass)) await pass.release({ kind: "unreachable", retryAfterMs: undefined });
     }
-    expect(await lax.gate.enter(read)).toMatchObject({ heldBy: "breaker" });
+    expect(await lax.limiter.acquire(read)).toMatchObject({ deniedBy: "breaker" });
     await Promise.all([strict.close(), lax.close()]);
   });
 });

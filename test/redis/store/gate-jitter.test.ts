@@ -1,11 +1,11 @@
-// What a gate adds to a wait, so that not all who wait wake at once: never less than was asked for, and not much more.
+// What a limiter adds to a wait, so that not all who wait wake at once: never less than was asked for, and not much more.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { ErrorKind } from "../../../src/core/error-kind.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
-import { type Hold, isHold } from "../../../src/core/gate.ts";
+import { type Denied, isDenied } from "../../../src/core/limiter.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import { ServiceGate } from "../../../src/store/service-gate.ts";
+import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
@@ -15,8 +15,8 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-/** A gate that draws this number. */
-function gateOf(service: string, random: number, concurrencyMax?: number): ServiceGate {
+/** A limiter that draws this number. */
+function limiterOf(service: string, random: number, concurrencyMax?: number): ServiceLimiter {
   const limits = {
     concurrencyMax,
     requestsPerSecond: undefined,
@@ -24,26 +24,32 @@ function gateOf(service: string, random: number, concurrencyMax?: number): Servi
     probeEveryMs: 600_000,
     leaseMs: 1_000,
   };
-  return new ServiceGate({ ...limits, service }, { store, clock: systemClock, log: silentLog, random: () => random });
+  return new ServiceLimiter(
+    { ...limits, service },
+    { store, clock: systemClock, log: silentLog, random: () => random },
+  );
 }
 
 /** What it is held by after a request that ended so. */
-async function heldAfter(gate: ServiceGate, ending?: { kind: ErrorKind; retryAfterMs?: number }): Promise<Hold> {
-  const pass = await gate.enter({ isRead: true });
-  if (isHold(pass)) return expect.fail("held");
-  if (ending !== undefined) await pass.leave({ retryAfterMs: undefined, ...ending });
-  const hold = await gate.enter({ isRead: true });
-  return isHold(hold) ? hold : expect.fail("not held");
+async function heldAfter(
+  limiter: ServiceLimiter,
+  ending?: { kind: ErrorKind; retryAfterMs?: number },
+): Promise<Denied> {
+  const pass = await limiter.acquire({ isRead: true });
+  if (isDenied(pass)) return expect.fail("held");
+  if (ending !== undefined) await pass.release({ retryAfterMs: undefined, ...ending });
+  const hold = await limiter.acquire({ isRead: true });
+  return isDenied(hold) ? hold : expect.fail("not held");
 }
 
 it.each([
   [0, 98_000, 100_000],
   [0.999, 103_000, 105_000],
 ])("a twentieth to what the service asked for, never less (%d)", async (random, least, most) => {
-  const { heldBy, waitMs } = await heldAfter(gateOf(`asked-${random}`, random), {
+  const { deniedBy, waitMs } = await heldAfter(limiterOf(`asked-${random}`, random), {
     ...{ kind: "throttled", retryAfterMs: 100_000 },
   });
-  expect(heldBy).toBe("throttle");
+  expect(deniedBy).toBe("throttle");
   expect(waitMs).toBeGreaterThan(least);
   expect(waitMs).toBeLessThanOrEqual(most);
 });
@@ -52,8 +58,8 @@ it.each([
   [0, 598_000, 600_000],
   [0.999, 628_000, 630_000],
 ])("half a minute at most to the wait for the next probe (%d)", async (random, least, most) => {
-  const { heldBy, waitMs } = await heldAfter(gateOf(`down-${random}`, random), { kind: "server" });
-  expect(heldBy).toBe("breaker");
+  const { deniedBy, waitMs } = await heldAfter(limiterOf(`down-${random}`, random), { kind: "server" });
+  expect(deniedBy).toBe("breaker");
   expect(waitMs).toBeGreaterThan(least);
   expect(waitMs).toBeLessThanOrEqual(most);
 });
@@ -62,5 +68,5 @@ it.each([
   [0, 20],
   [0.999, 40],
 ])("twenty milliseconds at least to a turn, however short the wait for it is (%d)", async (random, waitMs) => {
-  expect(await heldAfter(gateOf(`turn-${random}`, random, 1))).toEqual({ heldBy: "concurrency", waitMs });
+  expect(await heldAfter(limiterOf(`turn-${random}`, random, 1))).toEqual({ deniedBy: "concurrency", waitMs });
 });

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
-import { isHold } from "../../../src/core/gate.ts";
+import { isDenied } from "../../../src/core/limiter.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import { ServiceGate } from "../../../src/store/service-gate.ts";
+import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
@@ -14,30 +14,33 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-function gateOf(service: string, requestsPerSecond: number, random: number): ServiceGate {
+function limiterOf(service: string, requestsPerSecond: number, random: number): ServiceLimiter {
   const limits = { concurrencyMax: undefined, requestsPerSecond, failuresMax: 5, probeEveryMs: 1_000, leaseMs: 1_000 };
-  return new ServiceGate({ ...limits, service }, { store, clock: systemClock, log: silentLog, random: () => random });
+  return new ServiceLimiter(
+    { ...limits, service },
+    { store, clock: systemClock, log: silentLog, random: () => random },
+  );
 }
 
 /** How long a start that asks now has to wait; 0 when it is let in. */
-async function waitOf(gate: ServiceGate): Promise<number> {
-  const answer = await gate.enter({ isRead: false });
-  return isHold(answer) ? answer.waitMs : 0;
+async function waitOf(limiter: ServiceLimiter): Promise<number> {
+  const answer = await limiter.acquire({ isRead: false });
+  return isDenied(answer) ? answer.waitMs : 0;
 }
 
 it("are not missed by more than a moment, however long the wait", async () => {
-  const gate = gateOf("exact", 0.02, 0.999);
-  expect(await waitOf(gate)).toBe(0);
-  const waitMs = await waitOf(gate);
+  const limiter = limiterOf("exact", 0.02, 0.999);
+  expect(await waitOf(limiter)).toBe(0);
+  const waitMs = await waitOf(limiter);
   expect(waitMs).toBeGreaterThan(40_000);
   expect(waitMs).toBeLessThanOrEqual(50_050);
 });
 
 it("are kept by who comes a moment too early, instead of going behind all others", async () => {
-  const gate = gateOf("early", 1, 0);
-  expect(await waitOf(gate)).toBe(0);
+  const limiter = limiterOf("early", 1, 0);
+  expect(await waitOf(limiter)).toBe(0);
   const sinceMs = systemClock.monotonicMs();
-  for (const turn of [1, 2, 3]) expect(await waitOf(gate)).toBeLessThanOrEqual(turn * 1_000);
+  for (const turn of [1, 2, 3]) expect(await waitOf(limiter)).toBeLessThanOrEqual(turn * 1_000);
   while (systemClock.monotonicMs() - sinceMs < 850) await store.redis.ping();
-  expect(await waitOf(gate)).toBeLessThanOrEqual(250);
+  expect(await waitOf(limiter)).toBeLessThanOrEqual(250);
 });

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Outcome } from "../../../src/model/outcome.ts";
 import { History } from "../../../src/store/history.ts";
 import { LastSuccesses } from "../../../src/store/last-successes.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import type { Outcome } from "../../../src/tasks/outcome.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { redisForTest } from "../../support/redis.ts";
 

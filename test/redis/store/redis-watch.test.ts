@@ -26,11 +26,11 @@ async function ask(journal: StartJournal, task: string, slotMs = startMs): Promi
   return journal.beginSending(journalTask(task), "me", { startByMs: startMs + 3_600_000, slotMs, baseline: "" });
 }
 
-/** Asks and beats, as a process does, until the answer is one. */
+/** Asks and ticks, as a process does, until the answer is one. */
 const askUntilNotHeld = ({ watch, journal }: { watch: RedisWatch; journal: StartJournal }, task: string) =>
   until(
     async () => {
-      await watch.beat();
+      await watch.check();
       return ask(journal, task);
     },
     (answer) => answer !== "hold",
@@ -38,9 +38,9 @@ const askUntilNotHeld = ({ watch, journal }: { watch: RedisWatch; journal: Start
 
 beforeEach(async () => {
   await admin.flushall();
-  // Somebody was here before: tasks that were due before the very first beat wait a little.
+  // Somebody was here before: tasks that were due before the very first tick wait a little.
   const { watch, store } = await newProcess();
-  await watch.beat();
+  await watch.check();
   await watch.leave();
   startMs = (await redisTimeMs(store)) + 1;
 });
@@ -51,14 +51,14 @@ afterEach(async () => {
 describe("a Redis that stays the one it was", () => {
   it("holds nobody up, and is no other one when it is restarted and has lost nothing", async () => {
     const one = await newProcess();
-    expect(await one.watch.beat()).toEqual({ isAnother: false, isNewHere: false, losses: [] });
+    expect(await one.watch.check()).toEqual({ isAnother: false, isNewHere: false, losses: [] });
     expect(await ask(one.journal, "a")).toBe("permitted");
-    await one.watch.beat();
+    await one.watch.check();
     await server.restart();
     expect(
       await until(
-        () => one.watch.beat().catch(() => undefined),
-        (beat) => beat !== undefined,
+        () => one.watch.check().catch(() => undefined),
+        (tick) => tick !== undefined,
       ),
     ).toEqual({
       isAnother: true,
@@ -70,12 +70,12 @@ describe("a Redis that stays the one it was", () => {
     expect((await one.journal.claim("a", "other")).state).toBe("sending");
   });
 
-  it("permits nothing before the first beat of anybody, nor while its memory is not the one that is remembered", async () => {
+  it("permits nothing before the first tick of anybody, nor while its memory is not the one that is remembered", async () => {
     await admin.flushall();
     const one = await newProcess();
     startMs = (await redisTimeMs(one.store)) + 1_000;
     expect(await ask(one.journal, "a")).toBe("hold");
-    await one.watch.beat();
+    await one.watch.check();
     expect(await ask(one.journal, "a")).toBe("permitted");
     await admin.hset("{watch}:watch", "term", "another");
     expect(await ask(one.journal, "b")).toBe("hold");
@@ -86,44 +86,44 @@ describe("a Redis that lost the newest writes", () => {
   it("is found out by whoever remembers them, and nobody starts again what may have been started", async () => {
     const one = await newProcess();
     const two = await newProcess();
-    await one.watch.beat();
-    await two.watch.beat();
+    await one.watch.check();
+    await two.watch.check();
     const writtenThen = server.written();
     expect(await ask(one.journal, "sent")).toBe("permitted");
-    await one.watch.beat();
+    await one.watch.check();
     await server.restart(writtenThen);
 
     // The task is delivered again, to somebody who does not know that it was sent.
     expect((await two.journal.claim("sent", "me")).state).toBe("claimed");
     expect(await ask(two.journal, "sent")).toBe("hold");
-    await two.watch.beat();
+    await two.watch.check();
     expect(await ask(two.journal, "sent")).toBe("hold");
-    const [loss] = (await one.watch.beat()).losses;
+    const [loss] = (await one.watch.check()).losses;
     expect(loss?.kind).toBe("went-back");
     expect((loss?.untilMs ?? 0) - (loss?.fromMs ?? 0)).toBeLessThan(30_000);
     expect(await askUntilNotHeld(two, "sent")).toBe("loss");
     // One that came later knows it from Redis.
     const three = await newProcess();
-    await three.watch.beat();
+    await three.watch.check();
     expect(await ask(three.journal, "sent")).toBe("loss");
     expect(await ask(three.journal, "later", (loss?.untilMs ?? 0) + 1)).toBe("permitted");
-    expect((await three.watch.beat()).losses).toEqual([]);
+    expect((await three.watch.check()).losses).toEqual([]);
   });
 
   it("is not trusted by a process that remembers nothing, when others died with it", async () => {
     const dead = await newProcess();
-    await dead.watch.beat();
+    await dead.watch.check();
     const writtenThen = server.written();
     expect(await ask(dead.journal, "sent")).toBe("permitted");
     await server.restart(writtenThen);
     const fresh = await newProcess();
-    const first = await fresh.watch.beat();
+    const first = await fresh.watch.check();
     expect(first).toEqual({ isAnother: true, isNewHere: false, losses: [] });
     expect(await ask(fresh.journal, "sent")).toBe("hold");
     // Time is given to the others to come by; they do not.
     const { losses } = await until(
-      () => fresh.watch.beat(),
-      (beat) => beat.losses.length > 0,
+      () => fresh.watch.check(),
+      (tick) => tick.losses.length > 0,
     );
     expect(losses.map(({ kind }) => kind)).toEqual(["unwitnessed"]);
     expect(await ask(fresh.journal, "sent")).toBe("loss");
@@ -131,15 +131,15 @@ describe("a Redis that lost the newest writes", () => {
 
   it("is trusted when all had ended in order before", async () => {
     const ended = await newProcess();
-    await ended.watch.beat();
+    await ended.watch.check();
     await ended.watch.leave();
     await server.restart();
     const fresh = await newProcess();
-    const beat = await fresh.watch.beat();
-    expect(beat.losses).toEqual([]);
+    const tick = await fresh.watch.check();
+    expect(tick.losses).toEqual([]);
     const answer = await until(
       async () => {
-        expect((await fresh.watch.beat()).losses).toEqual([]);
+        expect((await fresh.watch.check()).losses).toEqual([]);
         return ask(fresh.journal, "queued");
       },
       (one) => one !== "hold",
@@ -150,38 +150,80 @@ describe("a Redis that lost the newest writes", () => {
   it("has lost as much as the process that remembers most", async () => {
     const one = await newProcess();
     const two = await newProcess();
-    await one.watch.beat();
+    await one.watch.check();
     const writtenThen = server.written();
-    await one.watch.beat();
-    await two.watch.beat();
+    await one.watch.check();
+    await two.watch.check();
     await server.restart(writtenThen);
-    const [first] = (await one.watch.beat()).losses;
-    const [second] = (await two.watch.beat()).losses;
+    const [first] = (await one.watch.check()).losses;
+    const [second] = (await two.watch.check()).losses;
     expect([first?.kind, second?.kind]).toEqual(["went-back", "went-back"]);
     expect(second?.fromMs).toBe(first?.fromMs);
     expect(second?.untilMs).toBeGreaterThan(first?.untilMs ?? 0);
-    expect((await one.watch.beat()).losses).toEqual([]);
+    expect((await one.watch.check()).losses).toEqual([]);
   });
 
-  it("has lost what nobody had seen yet when only the intent is gone and no beat", async () => {
+  it("has lost what nobody had seen yet when only the intent is gone and no tick", async () => {
     const one = await newProcess();
-    await one.watch.beat();
+    await one.watch.check();
     const writtenThen = server.written();
     expect(await ask(one.journal, "sent")).toBe("permitted");
     await server.restart(writtenThen);
-    const { losses } = await one.watch.beat();
+    const { losses } = await one.watch.check();
     expect(losses.map(({ kind }) => kind)).toEqual(["went-back"]);
+  });
+});
+
+describe("a Redis with replicas that went back to before ticks, and lacks no start", () => {
+  it("has lost writes and no start: what was due meanwhile is started", async () => {
+    const one = await newProcess();
+    one.watch.needsReplica = true;
+    await one.watch.check();
+    const writtenThen = server.written();
+    // Noted, and not permitted: no replica answers.
+    expect(await ask(one.journal, "held")).toBe("hold");
+    await one.watch.check();
+    await server.restart(writtenThen);
+    const { losses } = await one.watch.check();
+    expect(losses.map(({ kind }) => kind)).toEqual(["writes"]);
+    one.watch.needsReplica = false;
+    const another = await newProcess();
+    expect(await askUntilNotHeld(another, "held")).toBe("permitted");
+  });
+
+  it("may have lost starts of a process that it has forgotten", async () => {
+    const one = await newProcess();
+    one.watch.needsReplica = true;
+    await one.watch.check();
+    const writtenThen = server.written();
+    const forgotten = await newProcess();
+    await forgotten.watch.check();
+    await one.watch.check();
+    await server.restart(writtenThen);
+    expect((await one.watch.check()).losses.map(({ kind }) => kind)).toEqual(["went-back"]);
+  });
+
+  it("may have lost what was started while no replica was needed", async () => {
+    const one = await newProcess();
+    one.watch.needsReplica = true;
+    await one.watch.check();
+    const writtenThen = server.written();
+    one.watch.needsReplica = false;
+    expect(await ask(one.journal, "sent")).toBe("permitted");
+    await one.watch.check();
+    await server.restart(writtenThen);
+    expect((await one.watch.check()).losses.map(({ kind }) => kind)).toEqual(["went-back"]);
   });
 });
 
 describe("a Redis that was emptied", () => {
   it("starts nothing again that was due before, and goes on with what is due after", async () => {
     const one = await newProcess();
-    await one.watch.beat();
+    await one.watch.check();
     expect(await ask(one.journal, "sent")).toBe("permitted");
     await admin.flushall();
     expect(await ask(one.journal, "sent")).toBe("hold");
-    const [loss] = (await one.watch.beat()).losses;
+    const [loss] = (await one.watch.check()).losses;
     expect([loss?.kind, loss?.fromMs]).toEqual(["flushed", 0]);
     expect(await askUntilNotHeld(one, "sent")).toBe("loss");
     expect(await ask(one.journal, "later", (loss?.untilMs ?? 0) + 1)).toBe("permitted");
@@ -189,12 +231,12 @@ describe("a Redis that was emptied", () => {
 
   it("is found out also when a process without memory came first", async () => {
     const one = await newProcess();
-    await one.watch.beat();
+    await one.watch.check();
     expect(await ask(one.journal, "sent")).toBe("permitted");
     await admin.flushall();
     const fresh = await newProcess();
-    await fresh.watch.beat();
-    expect((await one.watch.beat()).losses).toMatchObject([{ kind: "flushed", fromMs: 0 }]);
+    await fresh.watch.check();
+    expect((await one.watch.check()).losses).toMatchObject([{ kind: "flushed", fromMs: 0 }]);
     expect(await askUntilNotHeld(fresh, "sent")).toBe("loss");
     expect(await redisTimeMs(fresh.store)).toBeGreaterThan(startMs);
   });

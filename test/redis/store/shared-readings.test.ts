@@ -1,8 +1,8 @@
 // Who reads a list for the polls of all replicas, and what a poll may be given.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Feed, feedId } from "../../../src/model/feed.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { type ReadingLimits, type ReadingTurn, SharedReadings } from "../../../src/store/shared-readings.ts";
-import { type Feed, feedId } from "../../../src/tasks/feed.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
@@ -66,7 +66,7 @@ describe("a shared reading", () => {
     expect(JSON.stringify(reading)).not.toContain("canary");
     const [first, second] = reading.pages ?? [];
     expect(first).toMatchObject({ url: "https://x/odata/approvals", nextLink: second?.url, items: [1] });
-    expect(second?.url).toMatch(/^not-kept:[0-9a-f]{32}$/);
+    expect(second?.url).toMatch(/^not-kept:sig:[0-9a-f]{32}$/);
     expect(second?.nextLink).not.toBe(second?.url);
   });
 

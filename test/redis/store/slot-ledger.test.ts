@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Task } from "../../../src/model/task.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { SlotLedger, slotRecordsForMs, slotRecordsMax } from "../../../src/store/slot-ledger.ts";
-import type { Task } from "../../../src/tasks/task.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
@@ -32,8 +32,8 @@ const scheduled = (policy: string, schedule = "daily") => ({ policy, schedule })
 
 const step = (policy: string, from: number, to: number) => ({
   policy,
-  expectedMarkMs: from,
-  newMarkMs: to,
+  expectedWatermarkMs: from,
+  newWatermarkMs: to,
   records: [{ slotMs: to, state: "started" as const, detail: "" }],
   tasks: [task(policy, to)],
 });
@@ -48,14 +48,14 @@ describe("the slot ledger", () => {
     await ledger.marks([scheduled("raced")], 0);
     const answers = await Promise.all(Array.from({ length: 20 }, () => ledger.record([step("raced", 0, 1_000)])));
     expect(answers.flat().filter(({ recorded }) => recorded)).toHaveLength(1);
-    expect(answers.flat().every(({ markMs }) => markMs === 1_000)).toBe(true);
+    expect(answers.flat().every(({ watermarkMs }) => watermarkMs === 1_000)).toBe(true);
     expect(await ledger.slots("raced", 10)).toEqual([{ slotMs: 1_000, state: "started", detail: "" }]);
   });
 
   it("tells a late planner where the mark stands instead of moving it back", async () => {
     await ledger.marks([scheduled("late")], 0);
     await ledger.record([step("late", 0, 3_000)]);
-    expect(await ledger.record([step("late", 0, 1_000)])).toEqual([{ recorded: false, markMs: 3_000 }]);
+    expect(await ledger.record([step("late", 0, 1_000)])).toEqual([{ recorded: false, watermarkMs: 3_000 }]);
     expect(await ledger.slots("late", 10)).toHaveLength(1);
   });
 
@@ -67,11 +67,11 @@ describe("the slot ledger", () => {
     );
     await ledger.record([step("many-7", 0, 9_000)]);
     const answers = await ledger.record(names.map((name) => step(name, 0, 1_000)));
-    expect(answers[7]).toEqual({ recorded: false, markMs: 9_000 });
+    expect(answers[7]).toEqual({ recorded: false, watermarkMs: 9_000 });
     expect(answers.filter(({ recorded }) => recorded)).toHaveLength(449);
     expect(await ledger.slots("many-449", 10)).toEqual([{ slotMs: 1_000, state: "started", detail: "" }]);
     expect(await ledger.slots("many-7", 10)).toEqual([{ slotMs: 9_000, state: "started", detail: "" }]);
-    await ledger.confirmQueued([...names.map((policy) => ({ policy, newMarkMs: 1_000 }))]);
+    await ledger.confirmQueued([...names.map((policy) => ({ policy, newWatermarkMs: 1_000 }))]);
     expect((await ledger.unqueued(9_000)).filter(({ policy }) => policy.startsWith("many-"))).toEqual([]);
   });
 
@@ -99,8 +99,10 @@ describe("the slot ledger", () => {
     const ofCrashed = async (olderThanMs: number) =>
       (await ledger.unqueued(olderThanMs)).filter(({ policy }) => policy === "crashed");
     expect(await ofCrashed(2_000)).toEqual([]);
-    expect(await ofCrashed(2_001)).toEqual([{ policy: "crashed", newMarkMs: 2_000, tasks: [task("crashed", 2_000)] }]);
-    await ledger.confirmQueued([{ policy: "crashed", newMarkMs: 2_000 }]);
+    expect(await ofCrashed(2_001)).toEqual([
+      { policy: "crashed", newWatermarkMs: 2_000, tasks: [task("crashed", 2_000)] },
+    ]);
+    await ledger.confirmQueued([{ policy: "crashed", newWatermarkMs: 2_000 }]);
     expect(await ofCrashed(9_000)).toEqual([]);
   });
 
@@ -129,7 +131,9 @@ describe("the slot ledger", () => {
       state: "missed" as const,
       detail: "outside-window",
     }));
-    await ledger.record([{ policy: "long", expectedMarkMs: 0, newMarkMs: slotRecordsMax + 5, records, tasks: [] }]);
+    await ledger.record([
+      { policy: "long", expectedWatermarkMs: 0, newWatermarkMs: slotRecordsMax + 5, records, tasks: [] },
+    ]);
     const kept = await ledger.slots("long", 5_000);
     expect(kept).toHaveLength(slotRecordsMax);
     expect(kept.at(-1)?.slotMs).toBe(6);
@@ -138,18 +142,18 @@ describe("the slot ledger", () => {
 
   it("remembers since when its records are whole: the first look, then the newest that was dropped", async () => {
     await ledger.marks([scheduled("whole")], 0);
-    expect(await ledger.holdings("whole")).toEqual({ markMs: 0, keptSinceMs: 0, records: [] });
+    expect(await ledger.holdings("whole")).toEqual({ watermarkMs: 0, keptSinceMs: 0, records: [] });
     const records = Array.from({ length: slotRecordsMax + 3 }, (_, index) => ({
       slotMs: (index + 1) * 1_000,
       state: "started" as const,
       detail: "",
     }));
-    await ledger.record([{ policy: "whole", expectedMarkMs: 0, newMarkMs: 2_000_000, records, tasks: [] }]);
+    await ledger.record([{ policy: "whole", expectedWatermarkMs: 0, newWatermarkMs: 2_000_000, records, tasks: [] }]);
     const holdings = await ledger.holdings("whole");
-    expect(holdings).toMatchObject({ markMs: 2_000_000, keptSinceMs: 3_000 });
+    expect(holdings).toMatchObject({ watermarkMs: 2_000_000, keptSinceMs: 3_000 });
     expect(holdings.records).toHaveLength(slotRecordsMax);
     expect(holdings.records[0]?.slotMs).toBe(4_000);
-    expect(await ledger.holdings("nobody")).toEqual({ markMs: undefined, keptSinceMs: undefined, records: [] });
+    expect(await ledger.holdings("nobody")).toEqual({ watermarkMs: undefined, keptSinceMs: undefined, records: [] });
   });
 
   it("counts its records as whole from where another schedule, or a policy that came back, begins", async () => {
@@ -176,7 +180,7 @@ describe("the slot ledger", () => {
       state: "started" as const,
       detail: "",
     }));
-    await ledger.record([{ policy: "grown", expectedMarkMs: 5_000, newMarkMs: 9_000, records, tasks: [] }]);
+    await ledger.record([{ policy: "grown", expectedWatermarkMs: 5_000, newWatermarkMs: 9_000, records, tasks: [] }]);
     const holdings = await ledger.holdings("grown");
     expect(holdings.records[0]?.slotMs).toBe(6_000);
     expect(holdings.keptSinceMs).toBe(5_000);
@@ -187,16 +191,16 @@ describe("the slot ledger", () => {
     const skipped = { slotMs: 1_000, state: "skipped" as const, detail: "paused", note: "release" };
     const blackout = { slotMs: 2_000, state: "skipped" as const, detail: "blackout" };
     const records = [skipped, blackout];
-    await ledger.record([{ policy: "resumed", expectedMarkMs: 0, newMarkMs: 2_000, records, tasks: [] }]);
+    await ledger.record([{ policy: "resumed", expectedWatermarkMs: 0, newWatermarkMs: 2_000, records, tasks: [] }]);
     const started = { ...skipped, state: "started" as const, detail: "caught-up" };
-    const start = { newMarkMs: 9_000, tasks: [task("resumed", 1_000)] };
+    const start = { newWatermarkMs: 9_000, tasks: [task("resumed", 1_000)] };
     const answers = await Promise.all([1, 2, 3].map(() => ledger.startSkipped("resumed", started, start)));
     expect(answers.filter(Boolean)).toHaveLength(1);
     expect(await ledger.startSkipped("resumed", { ...started, slotMs: 2_000 }, start)).toBe(false);
     expect(await ledger.startSkipped("resumed", { ...started, slotMs: 3_000 }, start)).toBe(false);
     expect((await ledger.holdings("resumed")).records).toEqual([started, blackout]);
     expect(await ledger.unqueued(9_001)).toContainEqual({ policy: "resumed", ...start });
-    await ledger.confirmQueued([{ policy: "resumed", newMarkMs: 9_000 }]);
+    await ledger.confirmQueued([{ policy: "resumed", newWatermarkMs: 9_000 }]);
   });
 
   it("drops records that lie more than 31 days before the newest slot, and says since when they are whole", async () => {

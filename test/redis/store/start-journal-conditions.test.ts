@@ -41,14 +41,14 @@ describe("sending again", () => {
     expect(await journal.entry("same-owner")).toMatchObject({ owner: "me", sends: 2 });
   });
 
-  it("is refused while Redis is not the one of the last beat, and where it lost what was written then", async () => {
+  it("is refused while Redis is not the one of the last tick, and where it lost what was written then", async () => {
     const watch = new RedisWatch(store);
     watch.isOpen = true;
     await sent("careful");
     const careful = new StartJournal(store, watch);
     const again = { startByMs, sends: 1, sender: "me" };
     expect(await careful.sendAgain(task("careful"), "me", { ...again, slotMs: startByMs })).toBe("hold");
-    await watch.beat();
+    await watch.check();
     // As if that had been long ago: what was due before waits for a moment first.
     await store.redis.hset(store.key("watch"), "since", 1);
     await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
@@ -108,13 +108,13 @@ describe("an entry", () => {
       await store.redis.hset(entryKey(id), "claimedAtMs", 1_000);
     }
     expect(await journal.claim("early", "another")).toMatchObject({ owner: "another", claimedAtMs: 1_000 });
-    expect(await journal.sendAtOnce(task("early-at-once"), "me", atOnce)).toBeDefined();
+    expect(await journal.tryAcquireAndSend(task("early-at-once"), "me", atOnce)).toBeDefined();
     expect((await journal.entry("early-at-once"))?.claimedAtMs).toBe(1_000);
   });
 
   it("says how far the feed was known only where somebody said so", async () => {
     await sent("unknown-feed");
-    await journal.sendAtOnce(task("unknown-at-once"), "me", atOnce);
+    await journal.tryAcquireAndSend(task("unknown-at-once"), "me", atOnce);
     for (const id of ["unknown-feed", "unknown-at-once"]) expect((await journal.entry(id))?.knownSeq).toBeUndefined();
     await journal.claim("known-feed", "me");
     await journal.beginSending(task("known-feed"), "me", { ...intent, knownSeq: 7 });
@@ -124,7 +124,7 @@ describe("an entry", () => {
   it("is forgotten a month after its last step, and those in flight a week after", async () => {
     await journal.claim("only-claimed", "me");
     await sent("kept");
-    await journal.sendAtOnce(task("kept-at-once"), "me", atOnce);
+    await journal.tryAcquireAndSend(task("kept-at-once"), "me", atOnce);
     for (const id of ["only-claimed", "kept", "kept-at-once"]) {
       expect(await keptMs(entryKey(id))).toBeGreaterThan(4 * weekMs);
       expect(await keptMs(entryKey(id))).toBeLessThan(5 * weekMs);

@@ -120,7 +120,7 @@ describe("the start journal", () => {
 
   it("names the tasks that stand for an expanded one", async () => {
     expect(await journal.expandedInto("masks")).toBeUndefined();
-    await journal.expanded("masks", ["a", "b"]);
+    await journal.fannedOut("masks", ["a", "b"]);
     expect(await journal.expandedInto("masks")).toEqual(["a", "b"]);
   });
 
@@ -135,6 +135,7 @@ describe("the start journal", () => {
       lastSentAtMs: 1_795_228_200_400,
       sends: 1,
       answeredAtMs: undefined,
+      shownBy: "answer",
       baseline: '{"activities":120,"conflictDetails":0}',
       knownSeq: undefined,
       lost: { kind: "unknown", detail: "reset", atMs: undefined },
@@ -289,7 +290,7 @@ describe("a permission whose answer does not come, since Redis is frozen", () =>
         await slow.claim("frozen", "me");
         const ask = () =>
           way === "at once"
-            ? slow.sendAtOnce(task("frozen"), "me", { startByMs, leaseMs: undefined, notesFeed: false })
+            ? slow.tryAcquireAndSend(task("frozen"), "me", { startByMs, leaseMs: undefined, notesFeed: false })
             : slow.beginSending(task("frozen"), "me", { startByMs, baseline: "" });
         // Redis must know the scripts before: else the first it hears of them is their hash.
         await slow.notSent(task("frozen"), "me");

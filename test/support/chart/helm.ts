@@ -49,9 +49,15 @@ export function helm(args: readonly string[], env: Readonly<Record<string, strin
   });
 }
 
-/** `helm template` with these values, release `demo` in the namespace `sync`. */
-export function template(values: Values, ...more: readonly string[]): Promise<HelmEnd> {
-  return helm(["template", "demo", chartFolder, "--namespace", "sync", "--values", valuesFile(values), ...more]);
+/** How a release is called, and where it is. */
+export interface ReleaseName {
+  readonly release?: string;
+  readonly namespace?: string;
+}
+
+/** `helm template` with these values, release `demo` in the namespace `sync` unless said. */
+export function template(values: Values, { release = "demo", namespace = "sync" }: ReleaseName = {}): Promise<HelmEnd> {
+  return helm(["template", release, chartFolder, "--namespace", namespace, "--values", valuesFile(values)]);
 }
 
 /** `helm lint --strict` with these values. */
@@ -63,8 +69,8 @@ export function lint(values: Values): Promise<HelmEnd> {
  * The objects that these values give.
  * @throws Error with helm's words when it refuses them.
  */
-export async function render(values: Values): Promise<KubeObject[]> {
-  const { code, out, err } = await template(values);
+export async function render(values: Values, name?: ReleaseName): Promise<KubeObject[]> {
+  const { code, out, err } = await template(values, name);
   if (code !== 0) throw new Error(err);
   return parseObjects(out);
 }

@@ -9,6 +9,13 @@ const policies = { files: { "policies.yaml": 'apiVersion: syncline/v1\nservices:
 /** The least that the chart takes. */
 export const least: Values = { policies, redis: { url: "redis://redis.data:6379" } };
 
+const restricted = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  runAsNonRoot: true,
+  capabilities: { drop: ["ALL"] },
+  seccompProfile: { type: "RuntimeDefault" },
+};
 const keda = { enabled: true, keda: { prometheus: "http://prometheus.monitoring:9090" } };
 const peer = { ipBlock: { cidr: "10.1.0.0/16" } };
 const apart = { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "data" } } };
@@ -38,8 +45,8 @@ const own: Readonly<Record<string, Values>> = {
     autoscaling: { enabled: true, kind: "hpa", hpa: { metric: "waiting", matchLabels: { release: "demo" } } },
   },
   "an image by digest": { image: { repository: "sync/syncline", digest: `sha256:${"ab".repeat(32)}` } },
-  "an image by tag, pulled with a secret": { image: { tag: "1.2.3" }, imagePullSecrets: ["pull-me"] },
-  "policies of somebody else": { policies: { files: null, existingConfigMap: "policies-from-git" } },
+  "an image by tag, pulled with a secret": { image: { tag: "1.2.3" }, imagePullSecrets: [{ name: "pull-me" }] },
+  "policies out of git": { policies: { files: null, existingConfigMaps: ["policies-from-git", "more-policies"] } },
   "many policy files": { policies: { files: { "a.yml": "  indented: first\n", "b.yaml": "x: |\n  y\n" } } },
   "secrets, also with dots": { secrets: ["token", "hooks.example.com"] },
   "Redis by a secret": { redis: { url: "", existingSecret: { name: "redis-url" } } },
@@ -144,6 +151,22 @@ const own: Readonly<Record<string, Values>> = {
       'apiVersion: v1\nkind: Secret\nmetadata: { name: "text" }\nstringData: { a: b }\n',
     ],
   },
+  "what other charts have, too": {
+    extraContainers: [{ name: "proxy", image: "example.com/proxy:1", securityContext: restricted }],
+    initContainers: [{ name: "wait", image: "example.com/wait:1", args: ["10"], securityContext: restricted }],
+    strategy: { rollingUpdate: { maxUnavailable: "25%", maxSurge: 0 } },
+    probes: { liveness: { initialDelaySeconds: 30, failureThreshold: 6 }, startup: { enabled: false } },
+    dnsPolicy: "None",
+    dnsConfig: { nameservers: ["192.0.2.53"], searches: ["example.com"], options: [{ name: "ndots", value: "2" }] },
+    hostAliases: [{ ip: "192.0.2.1", hostnames: ["sync.example.com"] }],
+    runtimeClassName: "gvisor",
+    deploymentAnnotations: { "reloader/auto": "true" },
+    serviceAnnotations: { "dns/name": "syncline.example.com" },
+    podSecurityContext: { fsGroupChangePolicy: "OnRootMismatch", supplementalGroups: [2000], runAsUser: 1_000_680_000 },
+    securityContext: { runAsNonRoot: true, seLinuxOptions: { level: "s0:c1,c2" } },
+    outcomes: { kept: 100_000, keptFor: "400d" },
+  },
+  "pods that are recreated": { strategy: { type: "Recreate" } },
   "no numbers for users": { podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: null } },
   "names that are too long": { fullnameOverride: "n".repeat(80), nameOverride: "m".repeat(80) },
   "long drains": { drainSeconds: 300, terminationGracePeriodSeconds: 400, takeOverAfterSeconds: 600 },

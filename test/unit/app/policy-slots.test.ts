@@ -19,9 +19,9 @@ describe("where a policy stands", () => {
     const { first, manual } = policies();
     const slots = new PolicySlots();
     // Friday's slot went well: Monday and Tuesday may fail, Wednesday's slot finds it stale.
-    expect(slots.staleFromMs(first, at("2026-11-20T02:35:00Z"))).toBe(at("2026-11-25T02:30:00Z"));
-    expect(slots.staleFromMs(first, at("2026-11-23T02:35:00Z"))).toBe(at("2026-11-26T02:30:00Z"));
-    expect(slots.staleFromMs(manual, at("2026-11-20T02:35:00Z"))).toBeUndefined();
+    expect(slots.thirdSlotMs(first, "stale", at("2026-11-20T02:35:00Z"))).toBe(at("2026-11-25T02:30:00Z"));
+    expect(slots.thirdSlotMs(first, "stale", at("2026-11-23T02:35:00Z"))).toBe(at("2026-11-26T02:30:00Z"));
+    expect(slots.thirdSlotMs(manual, "stale", at("2026-11-20T02:35:00Z"))).toBeUndefined();
   });
 });
 

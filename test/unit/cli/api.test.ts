@@ -289,7 +289,7 @@ describe("syncline api, when the service fails", () => {
     for (const args of [["--all"], ["--json"]]) {
       const result = await run(["GetActivities", "--base-url", server.url, ...args]);
       expect(result.out.join("")).toContain('{"a":1}');
-      expect(result.err.join("\n")).toContain("kind: paging, reason: link-other-collection");
+      expect(result.err.join("\n")).toContain("kind: paging, reason: link-other-origin");
       expect(result.exitCode).toBe(1);
     }
   });

@@ -21,19 +21,14 @@ describe("the step to a service that failed", () => {
 });
 
 describe("who is alive", () => {
-  const levels = (schedulers: number, workers: number, unnamed = 0) =>
-    judgePresence({ schedulers, workers, unnamed }).map(({ level }) => level);
+  const levels = (schedulers: number, workers: number) =>
+    judgePresence({ schedulers, workers }).map(({ level }) => level);
 
   it("is a problem when one role is there without the other, and a warning when nobody is", () => {
     expect(levels(2, 2)).toEqual(["ok"]);
     expect(levels(1, 0)).toEqual(["problem"]);
     expect(levels(0, 3)).toEqual(["problem"]);
     expect(levels(0, 0)).toEqual(["warning"]);
-  });
-
-  it("does not judge processes of an older version, which do not say what they do", () => {
-    expect(levels(0, 0, 2)).toEqual(["ok"]);
-    expect(levels(0, 1, 2)).toEqual(["ok"]);
   });
 });
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { storyText } from "../../../src/cli/explain-text.ts";
-import { tellHeld } from "../../../src/cli/service-words.ts";
+import { storyText } from "../../../src/cli/explain.ts";
+import { describeDeniedBy } from "../../../src/cli/service-words.ts";
 import type { TaskStory } from "../../../src/cli/slot-story.ts";
 
-function textOf(changes: Partial<TaskStory>): string {
+function textOf(changes: Partial<TaskStory>, processes = { schedulers: 1, workers: 1 }, colours = false): string {
   const task: TaskStory = {
     taskId: "nightly__run__42__1795296877",
     target: "42",
@@ -13,8 +13,11 @@ function textOf(changes: Partial<TaskStory>): string {
     queued: null,
     sent: "2026-11-21T08:00:00.100Z",
     answered: null,
+    confirmed: null,
     finished: "2026-11-21T08:00:31.000Z",
     outcome: null,
+    isInFlight: false,
+    droppedUpTo: null,
     waitsFor: null,
     lost: null,
     ...changes,
@@ -29,8 +32,9 @@ function textOf(changes: Partial<TaskStory>): string {
     tasks: [task],
     pauses: [],
     held: null,
+    processes,
   };
-  return storyText(story, "UTC");
+  return storyText(story, "UTC", colours);
 }
 
 describe("what is said of a service", () => {
@@ -45,9 +49,9 @@ describe("what is said of a service", () => {
 
   it("is why its tasks wait: it counts as down, or asked for patience", () => {
     const calm = { ...well, throttledUntilMs: undefined, inFlight: 0 };
-    expect(tellHeld("main", calm, nowMs)).toBeUndefined();
+    expect(describeDeniedBy("main", calm, nowMs)).toBeUndefined();
     const throttledUntilMs = nowMs + 864_000;
-    expect(tellHeld("main", { ...calm, throttledUntilMs }, nowMs)).toBe(
+    expect(describeDeniedBy("main", { ...calm, throttledUntilMs }, nowMs)).toBe(
       "service main asked for patience until 2026-11-21 08:14:24Z, for 15m",
     );
     const down = {
@@ -56,7 +60,7 @@ describe("what is said of a service", () => {
       nextProbeMs: nowMs + 9_500,
       lastFailure: "unreachable",
     } as const;
-    expect(tellHeld("main", { ...calm, ...down, throttledUntilMs }, nowMs)).toBe(
+    expect(describeDeniedBy("main", { ...calm, ...down, throttledUntilMs }, nowMs)).toBe(
       "service main counts as down: breaker open since 2026-11-21 07:59:00Z (unreachable), next probe in 10s",
     );
   });
@@ -73,6 +77,20 @@ describe("the story of a task", () => {
   it("says that no good answer came, and why: it need not have got lost", () => {
     const text = textOf({ lost: "server: the service answered with status 500" });
     expect(text).toContain("    no good answer to its start: the service answered with status 500\n");
+  });
+
+  it("calls a start confirmed that an activity showed, and not answered", () => {
+    const text = textOf({ lost: "unknown: no answer", confirmed: "2026-11-21T08:00:01.824Z" });
+    expect(text).toContain("sent +100ms, confirmed +1824ms, finished +31s");
+    expect(text).not.toContain("answered");
+  });
+
+  it("says which role no process has, in red on a terminal", () => {
+    const told = "no worker is alive: nothing that is queued or in flight goes on until one starts";
+    expect(textOf({}, { schedulers: 1, workers: 0 })).toContain(`  ${told}\n`);
+    expect(textOf({}, { schedulers: 1, workers: 0 }, true)).toContain(`\u001b[31m${told}`);
+    expect(textOf({}, { schedulers: 0, workers: 1 })).toContain("no scheduler is alive");
+    expect(textOf({})).not.toContain("is alive");
   });
 
   it("says how sure it is whose the activities are, and how many requests went out", () => {

@@ -59,7 +59,8 @@ describe("syncline sandbox", () => {
     const { stop, done, ready } = start([
       ...["--port", "0", "--host", "127.0.0.1", "--limited-token", "lim", "--activities", "8", "--run-time", "1h..2h"],
       ...["--repositories", "A,B", "--page-size", "5", "--shape", "opaque", "--fields", "state=status"],
-      ...["--next-links", "relative", "--approvals-block", "--missing-status", "404"],
+      ...["--next-links", "relative", "--next-tokens", "key", "--order", "descending", "--empty-last-page"],
+      ...["--approvals-block", "--missing-status", "404"],
       ...["--fault", "429,op=GetTriggers", "--fault", "reset,op=GetApprovals"],
     ]);
     const { baseUrl, token } = await ready;
@@ -67,8 +68,10 @@ describe("syncline sandbox", () => {
     const page = JSON.parse(await (await get("/odata/synchronizationactivities?repository=B")).text());
     expect(page.value).toEqual([]);
     const all = JSON.parse(await (await get("/odata/synchronizationactivities")).text());
-    expect(all["@odata.nextLink"]).toBe("synchronizationactivities?$skip=5");
-    expect(all.value[0]).toMatchObject({ f1: 1, status: "Finished" });
+    expect(all["@odata.nextLink"]).toBe("synchronizationactivities?$skiptoken=Id-4");
+    expect(all.value[0]).toMatchObject({ f1: 8, status: "Finished" });
+    const rest = JSON.parse(await (await get("/odata/synchronizationactivities?$skiptoken=Id-4")).text());
+    expect([rest.value.length, rest["@odata.nextLink"]]).toEqual([3, undefined]);
     expect((await get("/odata/syncjobs(99)")).status).toBe(404);
     expect((await get("/odata/trigger")).status).toBe(429);
     await expect(get("/odata/approvals")).rejects.toThrow();
@@ -91,6 +94,9 @@ describe("syncline sandbox", () => {
     [["--run-time", "1s..2s..3s"], "is not a range of durations"],
     [["--shape", "plane"], 'did you mean "plain"?'],
     [["--next-links", "abs"], 'did you mean "absolute"?'],
+    [["--next-links", "wrong-scheme"], "Allowed: absolute, relative, path, query, opaque, wrong-host, mixed"],
+    [["--next-tokens", "guids"], 'did you mean "guid"?'],
+    [["--order", "asc"], 'did you mean "ascending"?'],
     [["--fields", "stat=x"], 'did you mean "state"?'],
     [["--missing-status", "500"], "is neither 400 nor 404"],
     [["--fault", "lost"], 'did you mean "lost-answer"?'],

@@ -6,6 +6,21 @@ const baseMs = Date.parse("2027-03-01T00:00:00Z");
 const context = { nowMs, baseMs, timezone: "Europe/Vienna" };
 const read = (text: string) => new Date(parseTime(text, "--from", context)).toISOString();
 
+describe("a zone that is not known", () => {
+  it.each([
+    ["Europe/Viena", "did you mean Europe/Vienna?"],
+    ["Vienna", "did you mean Europe/Vienna?"],
+    ["Amerca/New_Yrok", "did you mean America/New_York?"],
+    ["Europe/Lissabon", "did you mean Europe/Lisbon?"],
+    ["Europe/Wien", "write its English name in the tz database"],
+    ["Europe/Munich", "write its English name in the tz database"],
+    ["Asia/Delhi", "write its English name in the tz database"],
+    ["CEST", "write its English name in the tz database"],
+  ])("%s gets the zone of almost that city, or how zones are called", (zone, hint) => {
+    expect(() => checkTimezone(zone)).toThrow(hint);
+  });
+});
+
 describe("a time on the command line", () => {
   it("is an instant, a time or a date on the wall, now, or relative to what it counts from", () => {
     expect(read("now")).toBe("2026-11-21T08:00:00.000Z");

@@ -99,6 +99,14 @@ describe("syncline validate", () => {
     expect(warnings[3]).toMatchObject({ file: "a.yaml", line: 7, policy: "at-once" });
   });
 
+  it("names only what a mapping really lacks", async () => {
+    const policies = "  - { name: a, service: main, repository: HR, run: { syncJobs: [1] } }";
+    const text = fileWith(policies).replace(/main: \{/, "main: { mapping: { activity: { syncJobId: item.job } },");
+    const { text: said } = await validate({ "a.yaml": text });
+    expect(said).toContain("since services.main.mapping.activity does not say finished\n");
+    expect(said).not.toContain("syncJobId");
+  });
+
   it("warns of one time that is over, or that the clocks leave out", async () => {
     const policy = (name: string, schedule: string) =>
       `  - { name: ${name}, service: main, activate: { syncJobs: [1] }, schedule: { ${schedule}, timezone: Europe/Vienna } }`;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadPolicies } from "../../../src/config/load-policies.ts";
-import { outcomeStatuses } from "../../../src/tasks/outcome.ts";
+import { outcomeStatuses } from "../../../src/model/outcome.ts";
 import { checks, fileWith, folderOf, loadText, problemsOf, variables } from "./policy-fixture.ts";
 
 const run = "service: main, run: { syncJobs: [1] }";

@@ -9,7 +9,7 @@ import { loadPolicies } from "../../../src/config/load-policies.ts";
 import { policyReference } from "../../../src/config/policy-reference.ts";
 import { formatProblem } from "../../../src/config/problem.ts";
 import { checkSchema } from "../../../src/config/schema-problems.ts";
-import { readYamlFile } from "../../../src/config/yaml-file.ts";
+import { readYamlFile } from "../../../src/config/yaml/yaml-file.ts";
 import { isJsonObject } from "../../../src/core/json.ts";
 import { checks, folderOf, variables } from "./policy-fixture.ts";
 

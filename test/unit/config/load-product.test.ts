@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { multipliers, toLoadProduct } from "../../../src/config/load-product.ts";
+import { multipliers, toLoadProduct } from "../../../src/config/rules/load-product.ts";
 import { taskOptions } from "../../../src/queue/queues.ts";
 import { defaultRetries } from "../../../src/service/service-options.ts";
 import { problemsOf } from "./policy-fixture.ts";
@@ -28,9 +28,9 @@ describe("the load product", () => {
   it("multiplies what the code really does", () => {
     expect(multipliers.attempts).toBe(taskOptions.attempts);
     expect(multipliers.tries).toBe(defaultRetries + 1);
-    expect(src("work/read-together.ts")).toContain("const pollItemsMax = 10_000;");
-    expect(src("work/expand-masks.ts")).toContain("const masksMax = 20_000;");
-    expect(src("work/expand-masks.ts")).toContain("const syncJobsMax = 1_000;");
+    expect(src("tasks/read-together.ts")).toContain("const pollItemsMax = 10_000;");
+    expect(src("tasks/process-task.ts")).toContain("const masksMax = 20_000;");
+    expect(src("tasks/process-task.ts")).toContain("const syncJobsMax = 1_000;");
   });
 
   it("refuses at load, where the policy names its service, what could go on for longer than a week", async () => {

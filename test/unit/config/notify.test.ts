@@ -5,7 +5,7 @@ import { loadPolicies } from "../../../src/config/load-policies.ts";
 import { noticeKinds } from "../../../src/config/notice-kinds.ts";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
 import { ruleWords } from "../../../src/config/schema/notify.ts";
-import { noticeKinds as kindsOfNotices } from "../../../src/tasks/notice.ts";
+import { noticeKinds as kindsOfNotices } from "../../../src/model/notice.ts";
 import { checks, fileWith, folderOf, loadText, problemsOf, variables } from "./policy-fixture.ts";
 
 const sinks = "sinks: { ops: { file: { path: x } }, boss: { file: { path: y } } }\n";
@@ -21,13 +21,11 @@ async function setOf(text: string): Promise<PolicySet> {
 describe("notify", () => {
   it("means every change for a bare name, and what is said for a list", async () => {
     const { policies } = await setOf(
-      file(
-        ", notify: [ops, { sink: boss, on: [{ failure: 3 }, recovery, { conflicts: 10 }, silence, token-expiring] }]",
-      ),
+      file(", notify: [ops, { sink: boss, on: [{ failure: 3 }, recovery, { conflicts: 10 }, stale, token-expiring] }]"),
     );
     const change = { every: false, blocked: true, unknown: true, missed: true, drift: true, recovery: true };
     expect(policies[0]?.notify).toEqual([
-      { sink: "ops", ...change, failuresInRow: 1, conflicts: "judged", silence: false, tokenExpiring: false },
+      { sink: "ops", ...change, failuresInRow: 1, conflicts: "judged", stale: false, tokenExpiring: false },
       {
         ...{
           sink: "boss",
@@ -39,7 +37,7 @@ describe("notify", () => {
           missed: false,
           drift: false,
         },
-        ...{ recovery: true, silence: true, tokenExpiring: true },
+        ...{ recovery: true, stale: true, tokenExpiring: true },
       },
     ]);
   });
@@ -64,7 +62,7 @@ describe("notify", () => {
     [", notify: [{ sink: ops, on: [] }]", "5:77 notify.0.on: needs at least 1"],
     [
       ", notify: [{ sink: ops, on: [failures] }]",
-      "5:82 notify.0.on.0: a rule is every, change, failure, recovery, conflicts, blocked, unknown, missed, drift, silence, token-expiring, { failure: 3 } or { conflicts: 10 }",
+      "5:82 notify.0.on.0: a rule is every, change, failure, recovery, conflicts, blocked, unknown, missed, drift, stale, token-expiring, { failure: 3 } or { conflicts: 10 }",
     ],
     [", heartbeat: { url: 'ftp://x' }", "5:73 heartbeat.url: must start with https:// or http://"],
     [", heartbeat: { url: 'https://u:p@x' }", "5:73 heartbeat.url: must not hold credentials"],
@@ -84,9 +82,9 @@ describe("notify", () => {
   });
 });
 
-describe("docs/telling.md", () => {
+describe("docs/notifications.md", () => {
   it("shows examples that are right, and names every rule and every kind of message", async () => {
-    const page = await readFile(join(import.meta.dirname, "../../../docs/telling.md"), "utf8");
+    const page = await readFile(join(import.meta.dirname, "../../../docs/notifications.md"), "utf8");
     const examples = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text = ""]) => text);
     expect(examples).toHaveLength(1);
     for (const text of examples) expect(await problemsOf(text)).toEqual([]);
@@ -95,33 +93,37 @@ describe("docs/telling.md", () => {
   });
 });
 
-describe("telling", () => {
+describe("notifications", () => {
   it("has defaults", async () => {
-    expect((await setOf(file(""))).telling).toEqual({ groupForMs: 30_000, quietHours: undefined });
+    expect((await setOf(file(""))).notifications).toEqual({ groupWaitMs: 30_000, muteTiming: undefined });
   });
 
-  it("takes quiet hours in the zone of defaults, unless it names one", async () => {
-    const hours = (more: string) => `telling: { groupFor: 1m, quietHours: { from: "22:00", to: "06:30"${more} } }\n`;
+  it("takes mute timing in the zone of defaults, unless it names one", async () => {
+    const hours = (more: string) =>
+      `notifications: { groupWait: 1m, muteTiming: { from: "22:00", to: "06:30"${more} } }\n`;
     const defaults = "defaults: { timezone: Europe/Vienna }\n";
-    const quietHours = { fromMinute: 1_320, toMinute: 390, timezone: "Europe/Vienna", except: [] };
-    expect((await setOf(file("", defaults + hours("")))).telling).toEqual({ groupForMs: 60_000, quietHours });
+    const muteTiming = { fromMinute: 1_320, toMinute: 390, timezone: "Europe/Vienna", except: [] };
+    expect((await setOf(file("", defaults + hours("")))).notifications).toEqual({ groupWaitMs: 60_000, muteTiming });
     const own = ", timezone: Asia/Tokyo, except: [service-down]";
-    expect((await setOf(file("", defaults + hours(own)))).telling.quietHours).toEqual({
-      ...quietHours,
+    expect((await setOf(file("", defaults + hours(own)))).notifications.muteTiming).toEqual({
+      ...muteTiming,
       timezone: "Asia/Tokyo",
       except: ["service-down"],
     });
   });
 
   it.each([
-    ['telling: { quietHours: { from: "22:00", to: "22:00" } }', "telling.quietHours: from and to are the same time"],
     [
-      'telling: { quietHours: { from: "24:00", to: "06:00" } }',
-      'telling.quietHours.from: a time of day is written "22:00"',
+      'notifications: { muteTiming: { from: "22:00", to: "22:00" } }',
+      "notifications.muteTiming: from and to are the same time",
     ],
     [
-      "telling: { quietHours: { from: 2200, to: '06:00' } }",
-      'telling.quietHours.from: a time of day is text, such as "22:00"',
+      'notifications: { muteTiming: { from: "24:00", to: "06:00" } }',
+      'notifications.muteTiming.from: a time of day is written "22:00"',
+    ],
+    [
+      "notifications: { muteTiming: { from: 2200, to: '06:00' } }",
+      'notifications.muteTiming.from: a time of day is text, such as "22:00"',
     ],
   ])("%s is refused", async (text, problem) => {
     const problems = await problemsOf(file("", `${text}\n`));
@@ -130,12 +132,12 @@ describe("telling", () => {
 
   it("stands in one file only", async () => {
     const folder = await folderOf({
-      "a.yaml": file("", "telling: { groupFor: 1m }\n"),
-      "b.yaml": "apiVersion: syncline/v1\ntelling: { groupFor: 2m }\n",
+      "a.yaml": file("", "notifications: { groupWait: 1m }\n"),
+      "b.yaml": "apiVersion: syncline/v1\nnotifications: { groupWait: 2m }\n",
     });
     const loaded = await loadPolicies(folder, { variables, checks });
     expect(loaded.ok ? [] : loaded.problems.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/^telling is there twice: first in .*a\.yaml$/),
+      expect.stringMatching(/^notifications is there twice: first in .*a\.yaml$/),
     ]);
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { formatProblem, problemOfFile, sortProblems } from "../../../src/config/problem.ts";
-import { createSourceText } from "../../../src/config/source-text.ts";
+import { createSourceText } from "../../../src/config/yaml/source-text.ts";
 
 const source = createSourceText("p.yaml", "one: 1\r\n\ttwo: 22\nthree: 3");
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { readRedisAccess } from "../../../src/config/redis-access.ts";
+import { readRedisAccess } from "../../../src/config/redis-address.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "syncline-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { policyChecks } from "../../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../../src/config/load-policies.ts";
-import { maskSecrets } from "../../../src/config/mask-secrets.ts";
 import { formatProblem } from "../../../src/config/problem.ts";
+import { maskSecrets } from "../../../src/config/yaml/source-text.ts";
 import { folderOf } from "./policy-fixture.ts";
 
 const C = "canary-slip-9Kw3";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadPolicies } from "../../../src/config/load-policies.ts";
-import { isAllowedHost } from "../../../src/config/sink-rules.ts";
+import { isAllowedHost } from "../../../src/config/rules/sink-rules.ts";
 import { checks, folderOf, loadText, problemsOf, variables } from "./policy-fixture.ts";
 
 const sinks = (text: string, rest = "") => `apiVersion: syncline/v1\nsinks: { ${text} }\n${rest}`;
@@ -121,7 +121,7 @@ describe("sinks", () => {
       "a.yaml": `apiVersion: syncline/v1
 services: { main: { baseUrl: "https://s.example", token: { file: t } } }
 policies:
-${policy("good", "https://beats.h.example/ping/hidden")}
+${policy("good", "https://ticks.h.example/ping/hidden")}
 ${policy("bad", "https://elsewhere.example/ping/hidden")}
 ${policy("named", `\${BEAT_URL}`)}
 `,

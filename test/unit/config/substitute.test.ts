@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { substitute } from "../../../src/config/substitute.ts";
+import { substitute } from "../../../src/config/yaml/yaml-file.ts";
 import { fileWith, loadText } from "./policy-fixture.ts";
 
 const variables = { HOST: "a.example", EMPTY: "", NESTED: `\${HOST}` };

@@ -6,8 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { policyChecks } from "../../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../../src/config/load-policies.ts";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
-import { readUnmoved } from "../../../src/config/unmoved-read.ts";
-import { watchPolicies } from "../../../src/config/watch-policies.ts";
+import { readUnmoved, watchPolicies } from "../../../src/config/watch-policies.ts";
 import type { Component } from "../../../src/core/component.ts";
 import type { EventFields } from "../../../src/core/event-log.ts";
 
@@ -187,6 +186,39 @@ describe("a watched folder", () => {
     await writeFile(join(path, "a.yaml"), fileOf("yet-another"));
     await until("config.reloaded", 4);
     expect(adopted.map(namesOf)).toEqual([["a", "b"], ["a"], ["another"], ["yet-another"]]);
+  });
+
+  it("of several ConfigMaps is read when all are there and of one set", async () => {
+    const first = { "a.yaml": fileOf("a", "moves"), ".part-1-of-2": "one", ".part-2-of-2": "one" };
+    const second = { "a.yaml": fileOf("a"), "b.yaml": `apiVersion: syncline/v1\npolicies:\n${policy("moves")}` };
+    await swapConfigMap(folder, 0, { ...first, "b.yaml": "apiVersion: syncline/v1\n" });
+    for (const name of ["a.yaml", "b.yaml", ".part-1-of-2", ".part-2-of-2"])
+      await symlink(`..data/${name}`, join(folder, name));
+    const { adopted, events, until } = await start(folder);
+    // The kubelet has the first ConfigMap of the new set, without the policy, and the second one of the old.
+    await swapConfigMap(folder, 1, {
+      ...first,
+      ...second,
+      "b.yaml": "apiVersion: syncline/v1\n",
+      ".part-1-of-2": "two",
+    });
+    expect(await until("config.rejected")).toMatchObject({
+      message: "holds parts of different sets of policies, or not all of one: .part-1-of-2, .part-2-of-2",
+    });
+    // A third ConfigMap, which pods of before do not mount.
+    await swapConfigMap(folder, 2, {
+      ...first,
+      ...second,
+      ".part-1-of-2": "two",
+      ".part-2-of-2": "two",
+      ".part-1-of-3": "x",
+    });
+    await symlink("..data/.part-1-of-3", join(folder, ".part-1-of-3"));
+    await until("config.rejected", 2);
+    await rm(join(folder, ".part-1-of-3"));
+    await swapConfigMap(folder, 3, { ...first, ...second, ".part-1-of-2": "two", ".part-2-of-2": "two" });
+    await until("config.recovered");
+    expect([adopted, events.length]).toEqual([[], 3]);
   });
 
   it("swapped 200 times by its ..data link is never taken half old and half new, and the last one is taken", async () => {

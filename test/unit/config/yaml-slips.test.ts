@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { didYouMean } from "../../../src/config/yaml-hints.ts";
+import { didYouMean } from "../../../src/config/yaml/yaml-hints.ts";
 import { nearestWord } from "../../../src/core/nearest-word.ts";
 import { fileWith, loadText } from "./policy-fixture.ts";
 

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
-import { createSparingLog } from "../../../src/core/sparing-log.ts";
+import { createRateLimitedLog } from "../../../src/core/rate-limited-log.ts";
 
 describe("a sparing log", () => {
   it("repeats a warning about the same subject once a minute, with how many were left out", () => {
     let nowMs = 0;
     const lines: unknown[] = [];
     const log = { info: () => {}, warn: (...line: unknown[]) => lines.push(line), error: () => {} };
-    const sparing = createSparingLog(log, { ...systemClock, monotonicMs: () => nowMs }, "queue");
+    const sparing = createRateLimitedLog(log, { ...systemClock, monotonicMs: () => nowMs }, "queue");
     for (const seconds of [0, 1, 30, 59, 60, 61]) {
       nowMs = seconds * 1_000;
       sparing.warn("queue.unreachable", { queue: "a" });

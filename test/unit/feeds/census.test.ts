@@ -2,14 +2,14 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { silentLog } from "../../../src/core/event-log.ts";
 import type { ListName } from "../../../src/core/list-name.ts";
-import { beginCensus } from "../../../src/feeds/census.ts";
+import { beginTotals } from "../../../src/feeds/list-totals.ts";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
+import type { ItemFacts } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
-import type { EndedWalk, FeedStatus } from "../../../src/store/feed-book.ts";
-import type { ItemFacts } from "../../../src/tasks/feed.ts";
+import type { EndedWalk, FeedStatus } from "../../../src/store/feed-store.ts";
+import { TestLog } from "../../support/test-log.ts";
 
 /** What the list holds, page by page, and what its `$count` says. */
 let pages: readonly (readonly unknown[])[] = [];
@@ -55,6 +55,9 @@ const nothing: FeedStatus = {
   failure: undefined,
 };
 
+let kept: string | undefined;
+let log = new TestLog();
+
 /** What the walk of a list tells the feed book at its end. */
 async function walked(
   list: ListName,
@@ -66,9 +69,11 @@ async function walked(
   await walkFeed(
     { v: 1, kind: "feed-walk", service: "main", repository: null, list },
     {
-      book: {
+      feeds: {
         takeIn: async (_feed, _status, { items }) => items.map(() => "known"),
-        keepKnowledge: async () => {},
+        keepKnowledge: async (_feed, text) => {
+          kept = text;
+        },
         told: async () => {},
         discoveredSince: async () => [],
         keepShape: async () => {},
@@ -81,34 +86,34 @@ async function walked(
       },
       nowMs: async () => nowMs,
       service: () => service,
-      held: async () => undefined,
+      deniedBy: async () => undefined,
       startsWait: async () => startsWait,
       itemReader: () => createItemReader(list, mapping),
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
-      log: silentLog,
+      log,
     },
     new AbortController().signal,
   );
   return ended;
 }
 
-const censusOf = async (list: ListName) => Object.fromEntries((await walked(list))?.census ?? []);
+const totalsOf = async (list: ListName) => Object.fromEntries((await walked(list))?.totals ?? []);
 const conflict = (id: number, job: number | null) => ({ id, job });
 
 describe("a walk of the whole list", () => {
   it("counts conflicts by sync job", async () => {
     pages = [[conflict(1, 42), conflict(2, 42), conflict(3, 43), conflict(4, null)]];
-    expect(await censusOf("conflictDetails")).toEqual({ all: 4, "job 42": 2, "job 43": 1 });
+    expect(await totalsOf("conflictDetails")).toEqual({ all: 4, "job 42": 2, "job 43": 1 });
   });
 
   it("notes which approvals are there", async () => {
     pages = [[conflict(7, 42), conflict(8, 42)]];
-    expect(await censusOf("approvals")).toEqual({ all: 2, "item 7": 1, "item 8": 1 });
+    expect(await totalsOf("approvals")).toEqual({ all: 2, "item 7": 1, "item 8": 1 });
   });
 
   it("counts an empty list as empty", async () => {
     pages = [[]];
-    expect(await censusOf("conflictDetails")).toEqual({ all: 0 });
+    expect(await totalsOf("conflictDetails")).toEqual({ all: 0 });
   });
 
   it("counts what pages show twice once, if the service's own count agrees", async () => {
@@ -117,13 +122,29 @@ describe("a walk of the whole list", () => {
       [conflict(2, 42), conflict(3, 42)],
     ];
     saidCount = 3;
-    expect(await censusOf("conflictDetails")).toEqual({ all: 3, "job 42": 3 });
+    expect(await totalsOf("conflictDetails")).toEqual({ all: 3, "job 42": 3 });
   });
 
   it("counts nothing where the service's own count differs: something was between the pages", async () => {
     pages = [[conflict(1, 42), conflict(2, 42)], [conflict(3, 42)]];
     saidCount = 4;
-    expect((await walked("conflictDetails"))?.census).toBeUndefined();
+    expect((await walked("conflictDetails"))?.totals).toBeUndefined();
+  });
+
+  it("says once when the service does not count, and when the list is too long", async () => {
+    log = new TestLog();
+    pages = [[conflict(1, 42), conflict(2, 42)], [conflict(3, 42)]];
+    saidCount = Number.NaN;
+    expect((await walked("conflictDetails"))?.totals).toBeUndefined();
+    expect((await walked("conflictDetails", kept))?.totals).toBeUndefined();
+    expect(log.named("feed.not-counted")).toMatchObject([{ reason: "count-unreadable" }]);
+    pages = [Array.from({ length: 1_001 }, (_, id) => conflict(id, 42))];
+    await walked("approvals");
+    expect(log.named("feed.not-counted").at(-1)).toMatchObject({ list: "approvals", reason: "too-long" });
+    pages = [[conflict(1, 42), conflict(2, 42)], [conflict(3, 42)]];
+    saidCount = 3;
+    await walked("conflictDetails", kept);
+    expect(JSON.parse(kept ?? "")).toMatchObject({ uncounted: null });
   });
 
   it("counts nothing where it went on from a page on which another walk had stopped", async () => {
@@ -143,22 +164,22 @@ describe("a walk of the whole list", () => {
       underway,
     };
     const ended = await walked("conflictDetails", JSON.stringify(known));
-    expect([ended?.whole, ended?.census]).toEqual([true, undefined]);
+    expect([ended?.whole, ended?.totals]).toEqual([true, undefined]);
     // Begun anew it has seen all of it.
     saidCount = 3;
     const anew = await walked("conflictDetails", JSON.stringify({ ...known, underway: { ...underway, next: null } }));
-    expect(anew?.census?.get("all")).toBe(3);
+    expect(anew?.totals?.get("all")).toBe(3);
   });
 
   it("counts nothing in lists of which nobody asks what is gone", async () => {
     pages = [[conflict(1, 42)]];
-    expect((await walked("activities"))?.census).toBeUndefined();
+    expect((await walked("activities"))?.totals).toBeUndefined();
   });
 });
 
 describe("a list that is too long to count", () => {
   it("is not counted, and costs no more memory", () => {
-    const census = beginCensus("approvals");
+    const totals = beginTotals("approvals");
     const item = (id: number): ItemFacts => ({
       id: String(id),
       fingerprint: "",
@@ -168,11 +189,11 @@ describe("a list that is too long to count", () => {
       succeeded: undefined,
       label: undefined,
     });
-    census?.add(Array.from({ length: 1_000 }, (_, id) => item(id)));
-    expect(census?.counts()?.size).toBe(1_001);
-    census?.add(Array.from({ length: 5_000 }, (_, id) => item(id + 1_000)));
-    expect(census?.counts()).toBeUndefined();
-    expect(census?.seen().items).toBe(1_001);
+    totals?.add(Array.from({ length: 1_000 }, (_, id) => item(id)));
+    expect(totals?.counts()?.size).toBe(1_001);
+    totals?.add(Array.from({ length: 5_000 }, (_, id) => item(id + 1_000)));
+    expect(totals?.counts()).toBeUndefined();
+    expect(totals?.seen().items).toBe(1_001);
   });
 });
 

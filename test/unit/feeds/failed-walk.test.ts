@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
+import type { Verdict } from "../../../src/model/verdict.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
-import type { FeedStatus } from "../../../src/store/feed-book.ts";
-import type { Verdict } from "../../../src/tasks/verdict.ts";
+import type { FeedStatus } from "../../../src/store/feed-store.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 const nothingRead: FeedStatus = {
@@ -41,10 +41,10 @@ async function walkAfter(failedAtMs: number | undefined): Promise<{ verdict: Ver
   const verdict = await walkFeed(
     { v: 1, kind: "feed-walk", service: "main", repository: null, list: "activities" },
     {
-      book,
+      feeds: book,
       nowMs: async () => 10_000_000,
       service: () => service,
-      held: async () => undefined,
+      deniedBy: async () => undefined,
       itemReader: () => createItemReader("activities"),
       pace: { gapMs: 1_000, fastestMs: 5_000, slowestMs: 60_000 },
       log: new TestLog(),

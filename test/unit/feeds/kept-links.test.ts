@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { withoutCredentials } from "../../../src/feeds/kept-links.ts";
 import { type ListKnowledge, readKnowledge } from "../../../src/feeds/strategy/knowledge.ts";
 import { freshWalk } from "../../../src/feeds/strategy/whole-walk.ts";
+import { withoutCredentials } from "../../../src/feeds/walk-feed.ts";
 
+const path = "/odata/approvals";
 const plain = "https://a.example/odata/approvals?$skip=100";
 const signed = "https://a.example/odata/approvals?$skip=100&sig=canary-link";
 const known: ListKnowledge = { ...readKnowledge(null), order: "tail", pages: 9, lastPage: plain, openFrom: plain };
@@ -10,18 +11,22 @@ const underway = { ...freshWalk(7, 3), restarts: 1, pages: 4, items: 400, next: 
 
 describe("the knowledge of a list", () => {
   it("is kept as it is when its links only say where to go on", () => {
-    expect(withoutCredentials({ ...known, underway })).toEqual({ ...known, underway });
+    expect(withoutCredentials({ ...known, underway }, path)).toEqual({ ...known, underway });
   });
 
   it("loses both of its links when one carries a credential: going on from the other would leave pages out", () => {
     for (const links of [{ lastPage: signed }, { openFrom: signed }]) {
-      expect(withoutCredentials({ ...known, ...links })).toEqual({ ...known, lastPage: null, openFrom: null });
+      const kept = withoutCredentials({ ...known, ...links }, path);
+      expect(kept).toEqual({ ...known, lastPage: null, openFrom: null, notKept: "sig" });
+      // So it stays until a link that may be kept stands there.
+      expect(withoutCredentials(kept, path)).toEqual(kept);
+      expect(withoutCredentials({ ...kept, lastPage: plain }, path)).toMatchObject({ lastPage: plain, notKept: null });
     }
   });
 
   it("begins a walk anew that stands on such a link, with what it had counted", () => {
     for (const links of [{ next: signed }, { lastPage: signed }, { openFrom: signed }]) {
-      const kept = withoutCredentials({ ...known, underway: { ...underway, ...links } });
+      const kept = withoutCredentials({ ...known, underway: { ...underway, ...links } }, path);
       expect(kept.underway).toEqual({ ...freshWalk(7, 3), restarts: 1 });
       expect(JSON.stringify(kept)).not.toContain("canary");
     }

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
-import type { FeedStatus } from "../../../src/store/feed-book.ts";
+import type { FeedStatus } from "../../../src/store/feed-store.ts";
 import type { Novelty } from "../../../src/store/known-items.ts";
 import { TestLog } from "../../support/test-log.ts";
 
@@ -86,7 +86,7 @@ describe("a walk of a list on which the mapping fails", () => {
       await walkFeed(
         { v: 1, kind: "feed-walk", service: "main", repository: null, list: "activities" },
         {
-          book: {
+          feeds: {
             takeIn: async (_feed, _status, { items: taken }) => taken.map(() => novelty),
             keepKnowledge: async () => {},
             told: async () => {},
@@ -101,7 +101,7 @@ describe("a walk of a list on which the mapping fails", () => {
           },
           nowMs: async () => 10_000_000,
           service: () => service,
-          held: async () => undefined,
+          deniedBy: async () => undefined,
           itemReader: () => reader,
           pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
           log,

@@ -6,9 +6,9 @@ import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { readKnowledge } from "../../../src/feeds/strategy/knowledge.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
+import type { FeedWalk } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
-import type { EndedWalk, FeedStatus } from "../../../src/store/feed-book.ts";
-import type { FeedWalk } from "../../../src/tasks/feed.ts";
+import type { EndedWalk, FeedStatus } from "../../../src/store/feed-store.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 const walk: FeedWalk = { v: 1, kind: "feed-walk", service: "main", repository: null, list: "activities" };
@@ -52,7 +52,7 @@ async function openWalks(kept: { knowledge?: string } = {}) {
     walkFeed(
       walk,
       {
-        book: {
+        feeds: {
           takeIn: async (_feed, _status, { items }) => items.map(() => "known"),
           keepKnowledge: async (_feed, text) => {
             knowledge = text;
@@ -67,7 +67,7 @@ async function openWalks(kept: { knowledge?: string } = {}) {
         },
         nowMs: async () => nowMs,
         service: () => service,
-        held: async () => undefined,
+        deniedBy: async () => undefined,
         itemReader: () => createItemReader("activities"),
         pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
         log: new TestLog(),
@@ -95,7 +95,7 @@ describe("a walk that stopped at a page since the service asked for patience", (
 
 describe("a list of which an older version keeps what stands for a link that nobody may keep", () => {
   it("is read from its first page: nobody can go on there", async () => {
-    const lastPage = "not-kept:0123456789abcdef0123456789abcdef";
+    const lastPage = "not-kept:sig:0123456789abcdef0123456789abcdef";
     const known = { ...readKnowledge(null), order: "tail", wholeAtMs: 1_000, pages: 9, items: 900, lastPage } as const;
     const { walkAt, ended } = await openWalks({ knowledge: JSON.stringify(known) });
     await walkAt(2_000);

@@ -4,9 +4,9 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
+import type { FeedWalk } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
-import type { FeedStatus } from "../../../src/store/feed-book.ts";
-import type { FeedWalk } from "../../../src/tasks/feed.ts";
+import type { FeedStatus } from "../../../src/store/feed-store.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 let value: readonly unknown[] = [];
@@ -45,7 +45,7 @@ describe("a feed whose items change their shape", () => {
       await walkFeed(
         walk,
         {
-          book: {
+          feeds: {
             takeIn: async (_feed, _status, { items: taken }) => taken.map(() => "known"),
             keepKnowledge: async (_feed, knowledge) => void Object.assign(kept, { knowledge }),
             keepShape: async (_feed, shape) => void Object.assign(kept, { shape }),
@@ -58,7 +58,7 @@ describe("a feed whose items change their shape", () => {
           },
           nowMs: async () => 10_000_000,
           service: () => service,
-          held: async () => undefined,
+          deniedBy: async () => undefined,
           itemReader: () => createItemReader("activities"),
           pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
           log,

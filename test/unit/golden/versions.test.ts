@@ -2,17 +2,17 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NewerVersionError } from "../../../src/core/newer-version.ts";
-import { parseAppliedRecord } from "../../../src/tasks/applied-record.ts";
-import { parseChange } from "../../../src/tasks/change.ts";
-import { parseDelivery } from "../../../src/tasks/delivery.ts";
-import { parseFeedWalk } from "../../../src/tasks/feed.ts";
-import { parseOutcome } from "../../../src/tasks/outcome.ts";
-import { parsePause } from "../../../src/tasks/pause.ts";
-import { readSlotRecord } from "../../../src/tasks/slot-record.ts";
-import { parseTask, taskKinds, taskVersion } from "../../../src/tasks/task.ts";
-import { parseHeld } from "../../../src/telling/quiet.ts";
-import { parsePolicyStanding, parseServiceStanding } from "../../../src/telling/standing.ts";
-import { parseBaseline } from "../../../src/work/evidence.ts";
+import { parseAppliedRecord } from "../../../src/model/applied-record.ts";
+import { parseChange } from "../../../src/model/change.ts";
+import { parseDelivery } from "../../../src/model/delivery.ts";
+import { parseFeedWalk } from "../../../src/model/feed.ts";
+import { parseOutcome } from "../../../src/model/outcome.ts";
+import { parsePause } from "../../../src/model/pause.ts";
+import { readSlotRecord } from "../../../src/model/slot-record.ts";
+import { parseTask, taskKinds, taskVersion } from "../../../src/model/task.ts";
+import { parsePolicyState, parseServiceState } from "../../../src/notify/alert-state.ts";
+import { parseMuted } from "../../../src/notify/mute.ts";
+import { parseBaseline } from "../../../src/tasks/evidence.ts";
 
 // What version 1 wrote must be read by every later version. These files never change; a new version gets a folder of its own.
 // The journal entry of version 1 is read in test/redis/store/start-journal.test.ts, since Redis holds it as a hash.
@@ -33,9 +33,9 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   "outcome-with-conflicts": parseOutcome,
   delivery: parseDelivery,
   change: parseChange,
-  "policy-standing": (value) => parsePolicyStanding(JSON.stringify(value)),
-  "service-standing": (value) => parseServiceStanding(JSON.stringify(value)),
-  "held-notice": (value) => parseHeld(JSON.stringify(value)),
+  "policy-standing": (value) => parsePolicyState(JSON.stringify(value)),
+  "service-standing": (value) => parseServiceState(JSON.stringify(value)),
+  "held-notice": (value) => parseMuted(JSON.stringify(value)),
   baseline: (value) => parseBaseline(JSON.stringify(value)),
   "baseline-with-counts": (value) => parseBaseline(JSON.stringify(value)),
 };

@@ -8,6 +8,8 @@ afterEach(() => server?.stop());
 
 const ready: Readiness = { ready: true, reasons: [], facts: { roles: ["worker"] } };
 
+const long = 'syncline_slots_total{policy="nightly",outcome="missed"} 0\n'.repeat(1_000);
+
 async function start(readiness: () => Readiness = () => ready): Promise<string> {
   server = await startHealthServer({
     port: 0,
@@ -15,6 +17,7 @@ async function start(readiness: () => Readiness = () => ready): Promise<string> 
     readiness,
     routes: {
       "/metrics": () => ({ status: 200, contentType: "text/plain", body: "up 1\n" }),
+      "/long": () => ({ status: 200, contentType: "text/plain", body: long }),
       "/broken": () => Promise.reject(new Error("canary")),
     },
   });
@@ -59,6 +62,25 @@ describe("the health server", () => {
     const head = await fetch(`${base}/readyz`, { method: "HEAD" });
     expect([head.status, await head.text()]).toEqual([200, ""]);
     expect(await (await fetch(`${base}/metrics`)).text()).toBe("up 1\n");
+  });
+
+  it("compresses what is long for clients that take gzip, and for no others", async () => {
+    const base = await start();
+    const get = (path: string, accepted: string, method = "GET") =>
+      fetch(base + path, { method, headers: { "accept-encoding": accepted } });
+    for (const accepted of ["gzip", "deflate, gzip;q=0.8", "*"]) {
+      const answer = await get("/long", accepted);
+      expect([answer.headers.get("content-encoding"), answer.headers.get("vary")]).toEqual(["gzip", "accept-encoding"]);
+      expect(Number(answer.headers.get("content-length"))).toBeLessThan(long.length / 20);
+      expect(await answer.text()).toBe(long);
+    }
+    for (const accepted of ["identity", "deflate", "gzip;q=0", "gzip;q=0.0, br"]) {
+      const answer = await get("/long", accepted);
+      expect([accepted, answer.headers.get("content-encoding")]).toEqual([accepted, null]);
+      expect(await answer.text()).toBe(long);
+    }
+    expect((await get("/metrics", "gzip")).headers.get("content-encoding")).toBeNull();
+    expect(await (await get("/long", "gzip", "HEAD")).text()).toBe("");
   });
 
   it("refuses other methods and other paths", async () => {

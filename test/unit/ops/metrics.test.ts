@@ -4,7 +4,13 @@ import { describe, expect, it } from "vitest";
 import { version } from "../../../src/core/version.ts";
 import { countedEvents, createMeteredLog } from "../../../src/ops/metered-log.ts";
 import { createRequestCounter } from "../../../src/ops/metered-requests.ts";
-import { closedLabels, isNameLabel, namesMax } from "../../../src/ops/metric-labels.ts";
+import {
+  closedLabels,
+  isNameLabel,
+  type LabelName,
+  namesMax,
+  worstPoliciesMax,
+} from "../../../src/ops/metric-labels.ts";
 import { metricReference } from "../../../src/ops/metric-page.ts";
 import { type MetricFacts, metricTable } from "../../../src/ops/metric-table.ts";
 import { type GaugeSource, Metrics } from "../../../src/ops/metrics.ts";
@@ -27,7 +33,9 @@ describe("the table of metrics", () => {
       expect(help).toMatch(/\.$/);
       // Names count as two of themselves: policies × services would be no bound at all.
       expect(labels.filter(isNameLabel).length).toBeLessThanOrEqual(1);
-      const perName = labels.reduce((count, label) => count * (isNameLabel(label) ? 1 : closedLabels[label].length), 1);
+      const valuesOf = (label: LabelName) =>
+        label === "worstPolicy" ? worstPoliciesMax : isNameLabel(label) ? 1 : closedLabels[label].length;
+      const perName = labels.reduce((count, label) => count * valuesOf(label), 1);
       const names = labels.includes("policy") ? namesMax.policy : labels.includes("service") ? namesMax.service : 1;
       expect(names * perName * ((buckets?.length ?? 0) + 1)).toBeLessThanOrEqual(20_000);
     },
@@ -74,6 +82,17 @@ describe("the metrics", () => {
     ]);
   });
 
+  it("begin at 0 for those without series of their own, too", async () => {
+    const metrics = new Metrics();
+    metrics.takeIn("sink", ["a"]);
+    expect(sumOf(await scrape(metrics), "syncline_sink_dropped_total", { sink: "other" })).toBeUndefined();
+    metrics.takeIn(
+      "sink",
+      Array.from({ length: 51 }, (_, index) => `s${index}`),
+    );
+    expect(sumOf(await scrape(metrics), "syncline_sink_dropped_total", { sink: "other" })).toBe(0);
+  });
+
   it("begin at 0 for a new policy, and show no gauge of which nothing is known", async () => {
     const metrics = new Metrics();
     metrics.takeIn("policy", ["nightly"]);
@@ -103,7 +122,7 @@ describe("the metrics", () => {
   it("go on without what is shared when Redis does not answer, and with it when it does again", async () => {
     const metrics = new Metrics({ readEveryMs: 0, readWithinMs: 50 });
     metrics.takeIn("service", ["main"]);
-    const apply = () => metrics.set("syncline_breaker_open", { service: "main" }, 1);
+    const apply = () => metrics.set("syncline_breaker_open", { service: "main", breakerCause: "server" }, 1);
     const answers: GaugeSource["readShared"][] = [
       async () => apply,
       async () => Promise.reject(new Error("Connection is closed.")),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { WalkRequests } from "../../../src/queue/walk-requests.ts";
-import type { FeedWalk } from "../../../src/tasks/feed.ts";
+import type { FeedWalk } from "../../../src/model/feed.ts";
+import { WalkDebouncer } from "../../../src/queue/producer.ts";
 
 const activities: FeedWalk = { v: 1, kind: "feed-walk", service: "main", repository: "HR", list: "activities" };
 const approvals: FeedWalk = { ...activities, list: "approvals" };
@@ -9,7 +9,7 @@ function setUp(fails: () => boolean = () => false) {
   const asked: string[] = [];
   const failures: unknown[] = [];
   const sleeping: (() => void)[] = [];
-  const requests = new WalkRequests({
+  const requests = new WalkDebouncer({
     ask: async (walk, { hurry }) => {
       if (fails()) throw new Error("Redis is away");
       asked.push(`${walk.list}${hurry ? " in a hurry" : ""}`);

@@ -1,21 +1,21 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { type Beat, startBeat } from "../../../src/schedule/beat.ts";
+import { startTicker, type Ticker } from "../../../src/schedule/tick.ts";
 import { restoreClock, shiftClock } from "../../support/shifted-clock.ts";
 
 const hour = 3_600_000;
-let beat: Beat | undefined;
+let tick: Ticker | undefined;
 afterEach(() => {
-  beat?.stop();
+  tick?.stop();
   restoreClock();
 });
 
-// Beats until told otherwise; `next` waits for so many more, as long as the test may take.
+// Ticks until told otherwise; `next` waits for so many more, as long as the test may take.
 function beating() {
-  const counts = { beats: 0, renewed: 0 };
+  const counts = { ticks: 0, renewed: 0 };
   let wake = () => {};
-  beat = startBeat(
+  tick = startTicker(
     () => {
-      counts.beats += 1;
+      counts.ticks += 1;
       wake();
     },
     () => {
@@ -23,13 +23,13 @@ function beating() {
     },
   );
   const next = async (more: number) => {
-    const wanted = counts.beats + more;
-    while (counts.beats < wanted) await new Promise<void>((resolve) => (wake = resolve));
+    const wanted = counts.ticks + more;
+    while (counts.ticks < wanted) await new Promise<void>((resolve) => (wake = resolve));
   };
   return { counts, next };
 }
 
-describe("the beat", () => {
+describe("the tick", () => {
   it("goes on at once when the clock is put forward, by a year too", async () => {
     const { counts, next } = beating();
     await next(1);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Schedule } from "../../../src/config/policy-set.ts";
 import { createCalendar } from "../../../src/schedule/calendar.ts";
-import { createSlotSource, dueSlots, slotsPerLookMax, spreadOffsetMs } from "../../../src/schedule/slots.ts";
+import { createSlotSource, dueSlots, slotsPerRunMax, spreadOffsetMs } from "../../../src/schedule/slots.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const cron = (expression: string, timezone = "UTC"): Schedule => ({
@@ -67,14 +67,14 @@ describe("the calendar", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 90_000 }), { minLength: 1, maxLength: 20 }), (steps) => {
         const start = Date.parse("2026-11-21T00:00:00Z");
-        let markMs = start;
+        let watermarkMs = start;
         let nowMs = start;
         const found: number[] = [];
         for (const stepMs of steps) {
           nowMs += stepMs;
-          const due = dueSlots(calendar, markMs, nowMs);
+          const due = dueSlots(calendar, watermarkMs, nowMs);
           found.push(...due);
-          markMs = due.at(-1) ?? markMs;
+          watermarkMs = due.at(-1) ?? watermarkMs;
         }
         expect(found).toEqual(dueSlots(calendar, start, nowMs));
       }),
@@ -84,7 +84,7 @@ describe("the calendar", () => {
 
   it("bounds what one look yields", () => {
     expect(dueSlots(createCalendar({ kind: "every", everyMs: 1_000, spreadMs: 0 }), 0, 10_000_000)).toHaveLength(
-      slotsPerLookMax,
+      slotsPerRunMax,
     );
   });
 });

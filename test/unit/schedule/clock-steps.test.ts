@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
-import type { Ledger } from "../../../src/schedule/ledger-port.ts";
+import type { SlotRecord } from "../../../src/model/slot-record.ts";
+import type { SlotLedgerPort } from "../../../src/schedule/contracts.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
-import type { SlotRecord } from "../../../src/tasks/slot-record.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const second = 1_000;
@@ -12,23 +12,23 @@ const day = 24 * hour;
 const start = Date.parse("2026-11-21T00:00:00Z");
 
 // The ledger's rules in memory, on a clock that the test sets: compare-and-set on the mark, one record a slot.
-class LedgerInMemory implements Ledger {
+class LedgerInMemory implements SlotLedgerPort {
   clockMs = start;
   readonly records: SlotRecord[] = [];
   readonly queued: string[] = [];
   #mark: number | undefined;
 
   nowMs = async () => this.clockMs;
-  marks: Ledger["marks"] = async (policies, nowMs) => {
+  marks: SlotLedgerPort["marks"] = async (policies, nowMs) => {
     this.#mark ??= nowMs;
     return new Map(policies.map(({ policy }) => [policy, this.#mark ?? nowMs]));
   };
-  record: Ledger["record"] = async (steps) =>
-    steps.map(({ expectedMarkMs, newMarkMs, records }) => {
-      if (expectedMarkMs !== this.#mark) return { recorded: false, markMs: this.#mark };
-      this.#mark = newMarkMs;
+  record: SlotLedgerPort["record"] = async (steps) =>
+    steps.map(({ expectedWatermarkMs, newWatermarkMs, records }) => {
+      if (expectedWatermarkMs !== this.#mark) return { recorded: false, watermarkMs: this.#mark };
+      this.#mark = newWatermarkMs;
       this.records.push(...records);
-      return { recorded: true, markMs: newMarkMs };
+      return { recorded: true, watermarkMs: newWatermarkMs };
     });
   confirmQueued = async () => {};
   unqueued = async () => [];
@@ -61,14 +61,14 @@ describe("a clock that steps, as all replicas see it", () => {
           };
           // Two replicas, one of which is new at every step.
           const old = new Scheduler({ policies: [policy], ledger, enqueue, log: silentLog });
-          await old.look();
+          await old.runOnce();
           let latestMs = start;
           for (const byMs of steps) {
             ledger.clockMs += byMs;
             latestMs = Math.max(latestMs, ledger.clockMs);
             const young = new Scheduler({ policies: [policy], ledger, enqueue, log: silentLog });
             // A year has more slots than one look plans: the rest comes with the next ones.
-            for (let look = 0; look < 6; look += 1) for (const one of [old, young]) await one.look();
+            for (let look = 0; look < 6; look += 1) for (const one of [old, young]) await one.runOnce();
           }
           const slots = ledger.records.map(({ slotMs }) => slotMs);
           expect(slots).toEqual(slotsBetween(everyMs, latestMs));
@@ -90,10 +90,10 @@ describe("a clock that steps, as all replicas see it", () => {
     const policy = testPolicy({ schedule: { kind: "every", everyMs: hour, spreadMs: 0 }, catchUpWindowMs: hour });
     const ledger = new LedgerInMemory();
     const scheduler = new Scheduler({ policies: [policy], ledger, enqueue: async () => {}, log: silentLog });
-    await scheduler.look();
+    await scheduler.runOnce();
     for (const clockMs of [start + hour, start + hour - 365 * day, start + hour, start + 2 * hour]) {
       ledger.clockMs = clockMs;
-      await scheduler.look();
+      await scheduler.runOnce();
     }
     expect(ledger.records.map(({ slotMs, state }) => [(slotMs - start) / hour, state])).toEqual([
       [1, "started"],

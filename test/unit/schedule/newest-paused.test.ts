@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { newestPaused } from "../../../src/schedule/newest-paused.ts";
-import type { SlotRecord } from "../../../src/tasks/slot-record.ts";
+import type { SlotRecord } from "../../../src/model/slot-record.ts";
+import { newestPaused } from "../../../src/schedule/plan-slots.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const policy = testPolicy({ catchUpWindowMs: 60_000 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { EventFields } from "../../../src/core/event-log.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
-import { createPauseWatch } from "../../../src/schedule/pause-watch.ts";
-import type { Pause } from "../../../src/tasks/pause.ts";
+import type { Pause } from "../../../src/model/pause.ts";
+import { createPauseWatch } from "../../../src/schedule/scheduler.ts";
 
 const pause = (name: string, sinceMs: number, untilMs: number | null): Pause => ({
   v: 1,
@@ -37,7 +37,7 @@ describe("the pause watch", () => {
     expect(events.slice(1)).toEqual(["pause.set new by undefined", "pause.cleared running by ben@desk"]);
   });
 
-  it("tells the end of a pause that ends by itself, and of one that was set and ended between two beats", async () => {
+  it("tells the end of a pause that ends by itself, and of one that was set and ended between two ticks", async () => {
     const pauses = [pause("timed", 1, 20)];
     const { events, read } = watch(pauses);
     await read(19);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
+import type { PredecessorState } from "../../../src/model/waiting-slot.ts";
 import { type FollowerInput, planFollower } from "../../../src/schedule/plan-follower.ts";
-import type { PredecessorState } from "../../../src/tasks/waiting-slot.ts";
-import { followerPolicy } from "../../support/chain-house.ts";
+import { followerPolicy } from "../../support/chain-fixture.ts";
 
 const minute = 60_000;
 const slotMs = 100 * minute;

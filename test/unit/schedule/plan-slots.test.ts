@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { Pause } from "../../../src/model/pause.ts";
 import { onTimeMs, planSlots } from "../../../src/schedule/plan-slots.ts";
-import type { Pause } from "../../../src/tasks/pause.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const minute = 60_000;

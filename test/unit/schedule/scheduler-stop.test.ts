@@ -1,24 +1,24 @@
 import { expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
-import type { Ledger } from "../../../src/schedule/ledger-port.ts";
+import type { SlotLedgerPort } from "../../../src/schedule/contracts.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { testPolicy } from "../../support/policies.ts";
 
-it("a scheduler that is told to stop ends the portions in work, begins no other, and moves the mark of no changed schedule", async () => {
+it("a scheduler that is told to stop ends the batches in work, begins no other, and moves the mark of no changed schedule", async () => {
   const recorded = new Set<string>();
   const confirmed = new Set<string>();
   const adopted: string[] = [];
   let nowMs = 0;
-  const ledger: Ledger = {
+  const ledger: SlotLedgerPort = {
     nowMs: async () => nowMs,
     marks: async (policies) => {
       adopted.push(...policies.map(({ policy }) => policy));
       return new Map(policies.map(({ policy }) => [policy, 0]));
     },
     record: async (steps) =>
-      steps.map(({ policy, newMarkMs }) => {
+      steps.map(({ policy, newWatermarkMs }) => {
         recorded.add(policy);
-        return { recorded: true, markMs: newMarkMs };
+        return { recorded: true, watermarkMs: newWatermarkMs };
       }),
     confirmQueued: async (steps) => {
       for (const { policy } of steps) confirmed.add(policy);
@@ -33,14 +33,14 @@ it("a scheduler that is told to stop ends the portions in work, begins no other,
     stopped ??= scheduler.stop();
   };
   const scheduler: Scheduler = new Scheduler({ policies, ledger, enqueue, log: silentLog });
-  await scheduler.look();
+  await scheduler.runOnce();
   expect(adopted).toHaveLength(2_000);
 
   scheduler.replace([testPolicy({ name: "new" })]);
   nowMs = 5_000;
-  await scheduler.look();
+  await scheduler.runOnce();
   await stopped;
-  // Three portions of 200 are under way at once.
+  // Three batches of 200 are under way at once.
   expect(recorded.size).toBe(600);
   expect(confirmed).toEqual(recorded);
   expect(adopted).not.toContain("new");

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { tellNoRecord, tellRecord } from "../../../src/schedule/tell-record.ts";
+import { describeNoRecord, describeRecord } from "../../../src/schedule/describe-record.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const tell = (state: "started" | "skipped" | "missed" | "coalesced", detail: string, note?: string) =>
-  tellRecord(testPolicy(), { slotMs: 0, state, detail, ...(note === undefined ? {} : { note }) });
+  describeRecord(testPolicy(), { slotMs: 0, state, detail, ...(note === undefined ? {} : { note }) });
 
 describe("what a record means", () => {
   it("is said in one sentence", () => {
@@ -21,16 +21,31 @@ describe("what a record means", () => {
 
 describe("a slot without a record", () => {
   const minute = 60_000;
-  const known = { slotMs: 100 * minute, nowMs: 200 * minute, markMs: 150 * minute, keptSinceMs: 0 };
+  const known = {
+    slotMs: 100 * minute,
+    nowMs: 200 * minute,
+    watermarkMs: 150 * minute,
+    keptSinceMs: 0,
+    isPlanned: true,
+  };
 
   it("is not due, not known, not planned or lost", () => {
-    expect(tellNoRecord({ ...known, nowMs: 0 })).toBe("not due yet: in 100m");
-    expect(tellNoRecord({ ...known, nowMs: 99.5 * minute })).toBe("not due yet: in 30s");
-    expect(tellNoRecord({ ...known, slotMs: 200 * 86_400_000 })).toBe("not due yet: in 200d");
-    expect(tellNoRecord({ ...known, markMs: undefined })).toContain("no scheduler plans this policy");
-    expect(tellNoRecord({ ...known, keptSinceMs: 100 * minute })).toContain("kept since 1970-01-01T01:40:00.000Z");
-    expect(tellNoRecord({ ...known, markMs: 99 * minute })).toContain("no scheduler has looked since");
-    expect(tellNoRecord({ ...known, markMs: 99 * minute, nowMs: 100.5 * minute })).toContain("within seconds");
-    expect(tellNoRecord(known)).toContain("lost or deleted");
+    expect(describeNoRecord({ ...known, nowMs: 0 })).toBe("not due yet: in 100m");
+    expect(describeNoRecord({ ...known, nowMs: 99.5 * minute })).toBe("not due yet: in 30s");
+    expect(describeNoRecord({ ...known, slotMs: 200 * 86_400_000 })).toBe("not due yet: in 200d");
+    expect(describeNoRecord({ ...known, watermarkMs: undefined })).toContain("no scheduler plans this policy");
+    expect(describeNoRecord({ ...known, keptSinceMs: 100 * minute })).toContain("kept since 1970-01-01T01:40:00.000Z");
+    expect(describeNoRecord({ ...known, watermarkMs: 99 * minute })).toContain("no scheduler has planned since");
+    expect(describeNoRecord({ ...known, watermarkMs: 99 * minute, nowMs: 100.5 * minute })).toContain("within seconds");
+    expect(describeNoRecord(known)).toContain("lost or deleted");
+  });
+
+  it("promises nothing while no scheduler is alive", () => {
+    const alone = { ...known, watermarkMs: 99 * minute, isPlanned: false };
+    expect(describeNoRecord({ ...alone, nowMs: 100.5 * minute })).toBe("due, and not planned: no scheduler is alive");
+    expect(describeNoRecord(alone)).toBe("due, and not planned: no scheduler is alive");
+    expect(describeNoRecord({ ...alone, nowMs: 99.5 * minute })).toBe(
+      "not due yet: in 30s, if a scheduler is alive then: none is now",
+    );
   });
 });

@@ -43,7 +43,7 @@ describe("the connection of a start", () => {
   });
 
   it("resumes the TLS session of the one before, and names the host", async () => {
-    const authority = await createAuthority("house authority");
+    const authority = await createAuthority("fixture authority");
     const reused: boolean[] = [];
     const names: unknown[] = [];
     const server = createSecureServer({ ...(await signedBy(authority)) }, (request, response) => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseCount } from "../../../src/service/count.ts";
+import { parseCount } from "../../../src/service/answer.ts";
 import { connect, errorOf, raw, startServer } from "./test-server.ts";
 
 const good: readonly (readonly [string, number])[] = [

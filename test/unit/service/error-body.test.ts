@@ -20,6 +20,14 @@ describe("what is quoted of an error answer", () => {
     expect(errorExcerpt(body, token)).toBe(excerpt);
   });
 
+  it("hides a token as short as a word where it stands as one, and not inside of words", () => {
+    const said = (message: string, short: string) => errorExcerpt(JSON.stringify({ error: { message } }), short);
+    expect(said("a bad token: a", "a")).toBe("[…] bad token: […]");
+    expect(said("the demonstration of demo failed", "demo")).toBe("the demonstration of […] failed");
+    expect(said("token=x.y+z, x1y", "x.y+z")).toBe("token=[…], x1y");
+    expect(said("xlonger-tokenx", "longer-token")).toBe("x[…]x");
+  });
+
   it("never holds twelve characters of the token in a row, wherever it stands in the text", () => {
     const part = fc
       .tuple(fc.nat(18), fc.integer({ min: 12, max: 30 }))

@@ -84,7 +84,7 @@ describe("a start that waits for a token when it is told to stop", () => {
     const told: (string | undefined)[] = [];
     const stop = new AbortController();
     const leave = async ({ kind }: { readonly kind: string | undefined }) => void told.push(kind);
-    const service = connect(server.url, { token, gate: { enter: async () => ({ leave }) } });
+    const service = connect(server.url, { token, limiter: { acquire: async () => ({ release: leave }) } });
     const start = errorOf(service.runSyncJob(42, {}, { untilSent: stop.signal }));
     await expect.poll(() => server.seen.length).toBe(requests);
     stop.abort();

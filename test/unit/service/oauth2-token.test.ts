@@ -5,7 +5,7 @@ import { inspect } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { EventFields, EventLog } from "../../../src/core/event-log.ts";
-import type { Gate } from "../../../src/core/gate.ts";
+import type { Limiter } from "../../../src/core/limiter.ts";
 import { type OAuth2TokenOptions, oauth2Token } from "../../../src/service/oauth2-token.ts";
 import { ServiceError } from "../../../src/service/service-error.ts";
 import type { TokenSource } from "../../../src/service/token.ts";
@@ -25,7 +25,7 @@ function movableClock(): Clock & { move(durationMs: number): void } {
   };
 }
 
-interface House {
+interface Fixture {
   readonly endpoint: TestServer;
   readonly token: TokenSource;
   readonly clock: ReturnType<typeof movableClock>;
@@ -34,14 +34,14 @@ interface House {
 }
 
 /** A token endpoint that answers so, and a client of it. */
-async function house(answer: Answering, options: Partial<OAuth2TokenOptions> = {}): Promise<House> {
+async function fixture(answer: Answering, options: Partial<OAuth2TokenOptions> = {}): Promise<Fixture> {
   const endpoint = await startServer(answer);
   const folder = await mkdtemp(join(tmpdir(), "syncline-oauth2-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const secretFile = join(folder, "client");
   await writeFile(secretFile, `${secret}\n`);
   const clock = movableClock();
-  const warned: House["warned"] = [];
+  const warned: Fixture["warned"] = [];
   const log: EventLog = {
     info: () => {},
     warn: (event, fields) => warned.push({ ...fields, event }),
@@ -77,7 +77,7 @@ async function until(holds: () => boolean): Promise<void> {
 
 describe("a token by client credentials", () => {
   it("is asked for with id and secret in the header, form-encoded, and with the scope in the body", async () => {
-    const { endpoint, token } = await house(granting(3_600), { scope: "sync.run sync.read" });
+    const { endpoint, token } = await fixture(granting(3_600), { scope: "sync.run sync.read" });
     expect(await token.get()).toBe("token-number-1");
     const [request] = endpoint.seen;
     expect(request).toMatchObject({ method: "POST", url: "/oauth2/token?tenant=7" });
@@ -91,7 +91,7 @@ describe("a token by client credentials", () => {
   });
 
   it("is asked for with id and secret in the body, where the endpoint wants them there", async () => {
-    const { endpoint, token } = await house(granting(3_600), { auth: "post" });
+    const { endpoint, token } = await fixture(granting(3_600), { auth: "post" });
     await token.get();
     expect(endpoint.seen[0]?.headers.authorization).toBeUndefined();
     expect(Object.fromEntries(new URLSearchParams(endpoint.seen[0]?.body))).toEqual({
@@ -102,7 +102,7 @@ describe("a token by client credentials", () => {
   });
 
   it("is asked for once, however many calls want it at a time, and kept", async () => {
-    const { endpoint, token } = await house(granting(3_600));
+    const { endpoint, token } = await fixture(granting(3_600));
     const tokens = await Promise.all(Array.from({ length: 50 }, () => token.get()));
     expect(new Set(tokens)).toEqual(new Set(["token-number-1"]));
     expect(await token.get()).toBe("token-number-1");
@@ -110,7 +110,7 @@ describe("a token by client credentials", () => {
   });
 
   it("is renewed from 80 % of its life on, while the old one is still given out", async () => {
-    const { endpoint, token, clock } = await house(granting("100"));
+    const { endpoint, token, clock } = await fixture(granting("100"));
     expect(token.expiresAtMs).toBeUndefined();
     await token.get();
     expect(token.expiresAtMs).toBe(Date.UTC(2026, 0, 1) + 100_000);
@@ -127,7 +127,7 @@ describe("a token by client credentials", () => {
   it("outlives an early renewal that fails, with one warning; at its end the failure shows", async () => {
     let isDown = false;
     const grant = granting(100);
-    const { token, clock, warned } = await house((request, response, raw) => {
+    const { token, clock, warned } = await fixture((request, response, raw) => {
       if (isDown) json(response, { secret }, 503);
       else grant(request, response, raw);
     });
@@ -148,7 +148,7 @@ describe("a token by client credentials", () => {
 
   it("with a life of a second, or of none, does not keep the endpoint busy", async () => {
     for (const lifeS of [1, 0.001]) {
-      const { endpoint, token, clock } = await house(granting(lifeS));
+      const { endpoint, token, clock } = await fixture(granting(lifeS));
       await token.get();
       clock.move(4_999);
       await token.get();
@@ -161,7 +161,7 @@ describe("a token by client credentials", () => {
 
   it("whose life is not said, or without end, is renewed after an hour", async () => {
     for (const lifeS of [undefined, 1e15]) {
-      const { endpoint, token, clock } = await house(granting(lifeS));
+      const { endpoint, token, clock } = await fixture(granting(lifeS));
       await token.get();
       clock.move(3_599_999);
       await token.get();
@@ -173,7 +173,7 @@ describe("a token by client credentials", () => {
   });
 
   it("is asked for with the secret that stands in the file then", async () => {
-    const { endpoint, token, clock, secretFile } = await house(granting(10), { auth: "post" });
+    const { endpoint, token, clock, secretFile } = await fixture(granting(10), { auth: "post" });
     await token.get();
     await writeFile(secretFile, "rotated secret");
     clock.move(10_000);
@@ -193,7 +193,7 @@ describe("a token that the service refuses", () => {
     });
 
   it("is renewed once, and the start goes out with the new one; the endpoint never sees it, the service never the secret", async () => {
-    const { endpoint, token } = await house(granting(3_600));
+    const { endpoint, token } = await fixture(granting(3_600));
     const service = await refusing("token-number-2");
     const client = connect(service.url, { token });
     await client.runSyncJob(7);
@@ -207,7 +207,7 @@ describe("a token that the service refuses", () => {
   });
 
   it("by a hundred calls at once is renewed once, and each of them goes out once more", async () => {
-    const { endpoint, token } = await house(granting(3_600));
+    const { endpoint, token } = await fixture(granting(3_600));
     const service = await refusing("token-number-2");
     const client = connect(service.url, { token });
     await Promise.all(Array.from({ length: 100 }, (_, key) => client.runSyncJob(key)));
@@ -221,7 +221,7 @@ describe("a token that the service refuses", () => {
   it("is no refusal as long as no new one could be had: every start until then is tried again later", async () => {
     let isDown = false;
     const grant = granting(3_600);
-    const { endpoint, token, clock } = await house((request, response, raw) => {
+    const { endpoint, token, clock } = await fixture((request, response, raw) => {
       if (isDown) json(response, {}, 503);
       else grant(request, response, raw);
     });
@@ -241,7 +241,7 @@ describe("a token that the service refuses", () => {
   });
 
   it("long after it was renewed by another call gives the new one without asking", async () => {
-    const { endpoint, token, clock } = await house(granting(3_600));
+    const { endpoint, token, clock } = await fixture(granting(3_600));
     expect(await token.get()).toBe("token-number-1");
     expect(await token.renew("token-number-1")).toBe("token-number-2");
     clock.move(60_000);
@@ -250,7 +250,7 @@ describe("a token that the service refuses", () => {
   });
 
   it("again and again is no reason to ask on: one renewal in 10 s", async () => {
-    const { endpoint, token, clock } = await house(granting(3_600));
+    const { endpoint, token, clock } = await fixture(granting(3_600));
     const service = await refusing("none is good");
     const client = connect(service.url, { token });
     for (let call = 0; call < 5; call += 1) {
@@ -265,7 +265,7 @@ describe("a token that the service refuses", () => {
   it("while the endpoint is down is unreachable, so that the start is tried again later: the 401 did nothing", async () => {
     let isDown = false;
     const grant = granting(3_600);
-    const { token } = await house((request, response, raw) => {
+    const { token } = await fixture((request, response, raw) => {
       if (isDown) response.destroy();
       else grant(request, response, raw);
     });
@@ -325,7 +325,7 @@ describe("a token endpoint that fails", () => {
   ];
 
   it.each(cases)("because it %s: says so without a secret", async (_, answer, temporary, text) => {
-    const { endpoint, token } = await house(answer, { timeouts: { requestMs: 300 } });
+    const { endpoint, token } = await fixture(answer, { timeouts: { requestMs: 300 } });
     const error = await errorOf(token.get());
     expect(error).toMatchObject({ name: "TokenError", temporary });
     const shown = [inspect(error, { depth: 20, showHidden: true }), JSON.stringify(error)].join("\n");
@@ -337,7 +337,7 @@ describe("a token endpoint that fails", () => {
   });
 
   it("is left alone for a while: 1 s, then longer, at most 30 s or what it asks for", async () => {
-    const { endpoint, token, clock } = await house((request, response) => {
+    const { endpoint, token, clock } = await fixture((request, response) => {
       response.writeHead(429, endpointSaw(request.url) ? { "retry-after": "120" } : {});
       response.end();
     });
@@ -358,7 +358,7 @@ describe("a token endpoint that fails", () => {
   });
 
   it("is not reached when the secret file is missing or empty", async () => {
-    const { endpoint, token, clock, secretFile } = await house(granting(10));
+    const { endpoint, token, clock, secretFile } = await fixture(granting(10));
     await rm(secretFile);
     expect(await errorOf(token.get())).toMatchObject({ temporary: true, message: expect.stringContaining("ENOENT") });
     await writeFile(secretFile, "\n");
@@ -371,7 +371,7 @@ describe("a token endpoint that fails", () => {
 describe("asking for a token", () => {
   it("goes on for the others when one of them is stopped, and ends when the client is closed", async () => {
     let release = () => {};
-    const { endpoint, token } = await house((_, response) => {
+    const { endpoint, token } = await fixture((_, response) => {
       release = () => json(response, { access_token: "token-late", token_type: "bearer" });
     });
     const stop = new AbortController();
@@ -382,7 +382,7 @@ describe("asking for a token", () => {
     expect(await stopped).toBeInstanceOf(Error);
     release();
     expect(await other).toBe("token-late");
-    const second = await house(() => {});
+    const second = await fixture(() => {});
     const hanging = errorOf(second.token.get());
     await until(() => second.endpoint.seen.length === 1);
     second.token.close?.();
@@ -417,16 +417,16 @@ function half(response: Parameters<Answering>[1]): void {
 
 describe("what a token endpoint that fails costs the breaker of its service", () => {
   /** Lets everything in, and notes what it was told; `hold`: what it answers instead. */
-  function notingGate() {
+  function notingLimiter() {
     const told: string[] = [];
-    const gate: Gate & { hold: "rate" | undefined } = {
+    const limiter: Limiter & { hold: "rate" | undefined } = {
       hold: undefined,
-      enter: async () =>
-        gate.hold === undefined
-          ? { leave: async ({ kind }) => void told.push(kind ?? "well") }
-          : { heldBy: gate.hold, waitMs: 10 },
+      acquire: async () =>
+        limiter.hold === undefined
+          ? { release: async ({ kind }) => void told.push(kind ?? "well") }
+          : { deniedBy: limiter.hold, waitMs: 10 },
     };
-    return { gate, told };
+    return { limiter, told };
   }
 
   it.each([
@@ -435,17 +435,17 @@ describe("what a token endpoint that fails costs the breaker of its service", ()
   ])(
     "is one failure for each time that it is asked (%d), whoever asks; all others wait until it is asked again",
     async (status, kind) => {
-      const { endpoint, token, clock } = await house((_, response) => json(response, {}, status));
-      const { gate, told } = notingGate();
-      const client = connect("http://127.0.0.1:1", { token, gate, retries: 2, clock });
+      const { endpoint, token, clock } = await fixture((_, response) => json(response, {}, status));
+      const { limiter, told } = notingLimiter();
+      const client = connect("http://127.0.0.1:1", { token, limiter, retries: 2, clock });
       const together = await Promise.all(Array.from({ length: 10 }, (_, key) => errorOf(client.runSyncJob(key))));
       const kinds = together.map((error) => (error instanceof ServiceError ? error.kind : "bug"));
       expect(kinds.toSorted()).toEqual([...Array.from({ length: 9 }, () => "throttled"), kind].toSorted());
       clock.move(400);
       const later = await errorOf(client.getSyncJobById(7));
-      expect(later).toMatchObject({ kind: "throttled", heldBy: "token", sent: "no", retryAfterMs: 600 });
+      expect(later).toMatchObject({ kind: "throttled", deniedBy: "token", sent: "no", retryAfterMs: 600 });
       expect(String(later)).toContain(
-        "held back for 600ms: there is no token, and it is not asked for again before that",
+        "blocked for 600ms: there is no token, and the next try to get one comes after that",
       );
       expect(told).toEqual([kind]);
       expect(endpoint.seen).toHaveLength(1);
@@ -459,16 +459,16 @@ describe("what a token endpoint that fails costs the breaker of its service", ()
   );
 
   it("is counted by the next one when a limit held back the first, and gives back the place that a start brings along", async () => {
-    const { token } = await house((_, response) => json(response, {}, 503));
-    const { gate, told } = notingGate();
-    const client = connect("http://127.0.0.1:1", { token, gate });
-    gate.hold = "rate";
-    expect(await errorOf(client.runSyncJob(1))).toMatchObject({ heldBy: "rate" });
-    gate.hold = undefined;
+    const { token } = await fixture((_, response) => json(response, {}, 503));
+    const { limiter, told } = notingLimiter();
+    const client = connect("http://127.0.0.1:1", { token, limiter });
+    limiter.hold = "rate";
+    expect(await errorOf(client.runSyncJob(1))).toMatchObject({ deniedBy: "rate" });
+    limiter.hold = undefined;
     expect(await errorOf(client.runSyncJob(2))).toMatchObject({ kind: "unreachable" });
     expect(told).toEqual(["unreachable"]);
-    const pass = { leave: async ({ kind }: { kind: string | undefined }) => void told.push(`given: ${kind}`) };
-    expect(await errorOf(client.runSyncJob(3, {}, { pass }))).toMatchObject({ heldBy: "token" });
+    const pass = { release: async ({ kind }: { kind: string | undefined }) => void told.push(`given: ${kind}`) };
+    expect(await errorOf(client.runSyncJob(3, {}, { pass }))).toMatchObject({ deniedBy: "token" });
     expect(told).toEqual(["unreachable", "given: cancelled"]);
   });
 });

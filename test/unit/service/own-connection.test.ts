@@ -4,7 +4,7 @@ import { createServer as createHttpsServer, Agent as HttpsAgent } from "node:htt
 import { connect as connectPlain, createServer, Socket, type SocketConnectOpts } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { freshWay } from "../../../src/service/connection.ts";
+import { dedicatedConnection } from "../../../src/service/connection.ts";
 import { defaultTimeouts } from "../../../src/service/service-options.ts";
 import { TlsFiles } from "../../../src/service/tls-files.ts";
 import { createAuthority, signedBy, type TestCertificate } from "../../support/certificates.ts";
@@ -14,7 +14,7 @@ import { connect, errorOf, listen } from "./test-server.ts";
 let authority: TestCertificate;
 let certificate: TestCertificate;
 beforeAll(async () => {
-  authority = await createAuthority("house authority");
+  authority = await createAuthority("fixture authority");
   certificate = await signedBy(authority);
 });
 
@@ -111,7 +111,7 @@ describe("a connection that a request waits for", () => {
     const wantsClient = { requestCert: true, rejectUnauthorized: true, ca: authority.cert };
     const port = await listen(createTlsServer({ ...certificate, ...wantsClient }, () => {}));
     const wanted = { url: new URL(`https://localhost:${port}`), timeouts: defaultTimeouts, leftMs: () => 5_000 };
-    const way = await freshWay(new HttpsAgent({ ca: authority.cert }), wanted, new AbortController());
+    const way = await dedicatedConnection(new HttpsAgent({ ca: authority.cert }), wanted, new AbortController());
     await new Promise((resolve) => way.socket?.once("close", resolve));
     const take = () => "createConnection" in way.options && way.options.createConnection();
     expect(take).toThrow(expect.objectContaining({ code: "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED" }));

@@ -67,8 +67,10 @@ describe("a walk over pages", () => {
       const { pages } = await collect(connect(server.url).pages("GetActivities", {}, { from }));
       expect(pages.map((page) => page.items)).toEqual([[{ n: 3 }]]);
     }
-    const { error } = await collect(connect(server.url).pages("GetActivities", {}, { from: "/odata/trigger" }));
-    expect(error).toMatchObject({ kind: "paging", reason: "link-other-collection", sent: "no" });
+    const { error } = await collect(
+      connect(server.url).pages("GetActivities", {}, { from: "http://old-host/odata/$next/T1" }),
+    );
+    expect(error).toMatchObject({ kind: "paging", reason: "link-other-origin", sent: "no" });
     expect(server.seen).toHaveLength(3);
   });
 

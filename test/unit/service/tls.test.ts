@@ -16,7 +16,7 @@ let other: TestCertificate;
 let serverCertificate: TestCertificate;
 let client: TestCertificate;
 beforeAll(async () => {
-  authority = await createAuthority("house authority");
+  authority = await createAuthority("fixture authority");
   other = await createAuthority("another authority");
   serverCertificate = await signedBy(authority);
   client = await signedBy(authority, { name: "syncline" });
@@ -249,7 +249,7 @@ describe("a client certificate", () => {
 });
 
 describe("a token endpoint", () => {
-  it("of the house is trusted by the service's caFile, and is not shown the client certificate", async () => {
+  it("of the fixture is trusted by the service's caFile, and is not shown the client certificate", async () => {
     const grant = JSON.stringify({ access_token: "a-token", token_type: "bearer" });
     const endpoint = await startSecure(serverCertificate, { answer: grant });
     const mount = await mountSecrets({ ca: authority.cert, secret: "client secret" });
@@ -262,7 +262,7 @@ describe("a token endpoint", () => {
     expect(error).toMatchObject({ temporary: true, message: expect.stringContaining("tls.caFile") });
   });
 
-  it("still trusts the public authorities beside that of the house", async () => {
+  it("still trusts the public authorities beside that of the fixture", async () => {
     const mount = await mountSecrets({ ca: authority.cert });
     const both = await new TlsFiles({ caFile: mount.path("ca") }, { trustPublic: true }).current();
     const own = await new TlsFiles({ caFile: mount.path("ca") }).current();

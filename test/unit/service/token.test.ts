@@ -7,7 +7,8 @@ import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import { type EventFields, silentLog } from "../../../src/core/event-log.ts";
 import { fileToken, staticToken } from "../../../src/service/token.ts";
 import { mountSecrets } from "../../support/secret-mount.ts";
-import { connect, errorOf, startServer } from "./test-server.ts";
+import { TestLog } from "../../support/test-log.ts";
+import { connect, errorOf, json, startServer } from "./test-server.ts";
 
 async function scratchFile(text: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "syncline-token-"));
@@ -55,6 +56,19 @@ describe("a static token", () => {
     expect(message).toContain(problem);
     expect(message).not.toContain("secret");
     expect(message.length).toBeLessThan(200);
+  });
+});
+
+describe("a token as short as a word", () => {
+  it("is told of once, since it is not taken out of logs", async () => {
+    const { url } = await startServer((_, response) => json(response, { value: [] }));
+    const log = new TestLog();
+    for (const text of ["demo-token", "demo"]) {
+      const client = connect(url, { token: staticToken(text), log });
+      await client.getTriggers();
+      await client.getTriggers();
+    }
+    expect(log.named("token.too-short")).toMatchObject([{ level: "warn", characters: 4, charactersMin: 8 }]);
   });
 });
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { FeedWalks } from "../../../src/simulate/feed-walks.ts";
-import { RequestMeter } from "../../../src/simulate/request-meter.ts";
+import { FeedWalks, RequestMeter } from "../../../src/simulate/request-meter.ts";
 import { followWaits } from "../../support/policies.ts";
 import { everyMinutes, simulateMinutes } from "../../support/simulation.ts";
 

@@ -4,13 +4,13 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
+import type { Pause } from "../../../src/model/pause.ts";
+import type { Task } from "../../../src/model/task.ts";
 import { Chains } from "../../../src/schedule/chains.ts";
 import { createFollowerMap } from "../../../src/schedule/followers.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { type Assumptions, isFailing, valueFor } from "../../../src/simulate/assumptions.ts";
 import { simulate } from "../../../src/simulate/simulation.ts";
-import type { Pause } from "../../../src/tasks/pause.ts";
-import type { Task } from "../../../src/tasks/task.ts";
 import { MemoryChains } from "../../support/memory-chains.ts";
 import { followWaits, testPolicy } from "../../support/policies.ts";
 
@@ -87,9 +87,9 @@ it("gives followers the same records at the same slots as scheduler and chains d
       intervals,
       intervals,
       fc.constantFrom(0, 0.3),
-      async (house, silences, paused, failing) => {
-        const { policies } = house;
-        const byPolicy = new Map([...house.durations].map(([name, ms]) => [name, { leastMs: ms, mostMs: ms }]));
+      async (fixture, silences, paused, failing) => {
+        const { policies } = fixture;
+        const byPolicy = new Map([...fixture.durations].map(([name, ms]) => [name, { leastMs: ms, mostMs: ms }]));
         const assumptions: Assumptions = {
           durations: { otherwise: { leastMs: 0, mostMs: 0 }, byPolicy },
           maskJobs: { otherwise: 1, byPolicy: new Map() },
@@ -131,7 +131,7 @@ it("gives followers the same records at the same slots as scheduler and chains d
   );
 }, 60_000);
 
-interface House {
+interface Fixture {
   readonly policies: readonly Policy[];
   readonly assumptions: Assumptions;
   readonly outages: readonly { readonly fromMs: number; readonly toMs: number }[];
@@ -139,8 +139,8 @@ interface House {
 }
 
 /** What the real scheduler and the real chains record, until nothing goes on any more. */
-async function recorded({ policies, assumptions, outages, pauses }: House): Promise<ReadonlyMap<string, string>> {
-  const house = new MemoryChains();
+async function recorded({ policies, assumptions, outages, pauses }: Fixture): Promise<ReadonlyMap<string, string>> {
+  const fixture = new MemoryChains();
   const policyOf = (name: string) => policies.find((one) => one.name === name);
   const running: {
     readonly task: Task;
@@ -154,33 +154,33 @@ async function recorded({ policies, assumptions, outages, pauses }: House): Prom
       const durationMs = valueFor(assumptions.durations, policy).leastMs;
       const late = durationMs > policy.follow.deadlineMs;
       const status = isFailing(assumptions, policy, task) ? "failed" : late ? "timed-out" : "succeeded";
-      running.push({ task, status, endsAtMs: house.nowAtMs + Math.min(durationMs, policy.follow.deadlineMs) });
+      running.push({ task, status, endsAtMs: fixture.nowAtMs + Math.min(durationMs, policy.follow.deadlineMs) });
     }
   };
-  const parts = { ledger: house, enqueue, pauses: async () => pauses, log: silentLog };
+  const parts = { ledger: fixture, enqueue, pauses: async () => pauses, log: silentLog };
   const followers = createFollowerMap(policies).direct;
-  const chains = new Chains({ ...parts, policy: policyOf, followers, book: house });
+  const chains = new Chains({ ...parts, policy: policyOf, followers, chainStore: fixture });
   const scheduler = new Scheduler({ ...parts, policies, chains });
   const endDue = async () => {
-    for (let due = takeDue(running, house.nowAtMs); due.length > 0; due = takeDue(running, house.nowAtMs)) {
+    for (let due = takeDue(running, fixture.nowAtMs); due.length > 0; due = takeDue(running, fixture.nowAtMs)) {
       for (const { task, status } of due) {
-        house.end(task, status);
+        fixture.end(task, status);
         await chains.released(task);
       }
     }
   };
   for (let passed = 0; passed <= seconds + 1_000; passed += 1) {
-    house.nowAtMs = fromMs + passed * second;
+    fixture.nowAtMs = fromMs + passed * second;
     // What is too late is missed before anything ends at this second; the real sweep comes every 10 s.
     await chains.sweep();
     await endDue();
-    const isOut = outages.some((one) => one.fromMs <= house.nowAtMs && house.nowAtMs < one.toMs);
+    const isOut = outages.some((one) => one.fromMs <= fixture.nowAtMs && fixture.nowAtMs < one.toMs);
     // The first look adopts the policies; before it nothing is planned.
-    if (passed === 0 || (passed <= seconds && !isOut)) await scheduler.look();
+    if (passed === 0 || (passed <= seconds && !isOut)) await scheduler.runOnce();
     await endDue();
     await chains.sweep();
   }
-  const told = [...house.records].map(([key, { state, detail, note = "" }]) => {
+  const told = [...fixture.records].map(([key, { state, detail, note = "" }]) => {
     return [key, `${state} ${detail} ${state === "started" ? "" : note}`.trim()] as const;
   });
   return new Map(told);

@@ -4,20 +4,20 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Policy, Schedule } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
-import type { Ledger } from "../../../src/schedule/ledger-port.ts";
+import type { Pause } from "../../../src/model/pause.ts";
+import type { SlotRecord } from "../../../src/model/slot-record.ts";
+import type { SlotStep } from "../../../src/model/slot-step.ts";
+import type { Task } from "../../../src/model/task.ts";
+import type { SlotLedgerPort } from "../../../src/schedule/contracts.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { toRecords, toTasks } from "../../../src/schedule/slot-tasks.ts";
-import { virtualLooks } from "../../../src/simulate/virtual-looks.ts";
-import type { Pause } from "../../../src/tasks/pause.ts";
-import type { SlotRecord } from "../../../src/tasks/slot-record.ts";
-import type { SlotStep } from "../../../src/tasks/slot-step.ts";
-import type { Task } from "../../../src/tasks/task.ts";
+import { virtualTicks } from "../../../src/simulate/virtual-ticks.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 /** Records and task names of each policy. */
 type Book = Map<string, { readonly records: SlotRecord[]; readonly tasks: string[] }>;
 
-class MemoryLedger implements Ledger {
+class MemoryLedger implements SlotLedgerPort {
   nowAtMs = 0;
   readonly book: Book = new Map();
   readonly #marks = new Map<string, number>();
@@ -28,11 +28,11 @@ class MemoryLedger implements Ledger {
     return new Map(this.#marks);
   };
   record = async (steps: readonly SlotStep[]) =>
-    steps.map(({ policy, expectedMarkMs, newMarkMs, records, tasks }) => {
-      expect(this.#marks.get(policy)).toBe(expectedMarkMs);
-      this.#marks.set(policy, newMarkMs);
+    steps.map(({ policy, expectedWatermarkMs, newWatermarkMs, records, tasks }) => {
+      expect(this.#marks.get(policy)).toBe(expectedWatermarkMs);
+      this.#marks.set(policy, newWatermarkMs);
       note(this.book, policy, { records, tasks });
-      return { recorded: true, markMs: newMarkMs };
+      return { recorded: true, watermarkMs: newWatermarkMs };
     });
   confirmQueued = async () => {};
   unqueued = async () => [];
@@ -115,11 +115,11 @@ it("records the same slots with the same endings and tasks as the scheduler does
         ledger.nowAtMs = fromMs + passed * second;
         const isOut = outages.some((one) => one.fromMs <= ledger.nowAtMs && ledger.nowAtMs < one.toMs);
         // The first look adopts the policies; before it nothing is planned.
-        if (passed === 0 || !isOut) await scheduler.look();
+        if (passed === 0 || !isOut) await scheduler.runOnce();
       }
       const simulated: Book = new Map();
       const time = { fromMs, toMs: fromMs + seconds * second, outages, pauses };
-      for (const { policy, plans } of virtualLooks(some, time))
+      for (const { policy, plans } of virtualTicks(some, time))
         note(simulated, policy.name, { records: toRecords(policy, plans), tasks: toTasks(policy, plans) });
       expect(simulated).toEqual(ledger.book);
     }),

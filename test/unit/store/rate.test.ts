@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { toRate } from "../../../src/store/gate-rate.ts";
+import { toRate } from "../../../src/store/service-limiter.ts";
 
 describe("a rate", () => {
   it("is a count in a window: whole numbers a second, fractions one at a time", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createSharedClock } from "../../../src/store/shared-clock.ts";
+import { createSharedClock } from "../../../src/store/redis.ts";
 
 /** A clock of this machine that stands until it is moved, and how often Redis was asked. */
 function createClocks() {

@@ -1,5 +1,5 @@
 // The paths of the service's interface on SAP CAP: a server that nobody here wrote.
-@path: '/odata'  @cds.query.limit: 100
+@path: '/odata'
 service ecmsync {
   entity synchronizationactivities { key activityId : Integer64; state : String; }
   entity syncconflictdetails { key conflictId : Integer; }

@@ -46,6 +46,23 @@ describe("the proposal of a mapping", () => {
     expect(proposal.limits).toEqual([]);
   });
 
+  it("is not sure of a state of which it saw one value only, or none that goes on", () => {
+    const items = (states: readonly string[], count?: number) =>
+      many(
+        (n) => ({ activityId: n, syncJobId: 10 + (n % 4), state: states[n % states.length], startedAt: iso(n) }),
+        count,
+      );
+    const one = proposeMapping("activities", items(["Finished"]), clues);
+    expect(expressions(one)["finished"]).toBe('item.state == "Finished"');
+    expect(certainties(one)).toMatchObject({ finished: "low", succeeded: "low" });
+    expect(one.lines.find(({ fact }) => fact === "finished")?.why).toContain("nor any other value");
+    const two = proposeMapping("activities", items(["Finished", "Failed"]), clues);
+    expect(certainties(two)).toMatchObject({ finished: "medium", succeeded: "high" });
+    const few = proposeMapping("activities", items(["Running", "Finished", "Failed"], 19), clues);
+    expect(Object.values(certainties(few)).every((certainty) => certainty === "low")).toBe(true);
+    expect(few.lines[0]?.why).toContain("from 19 items only");
+  });
+
   it("tells by end times alone which codes are final, and says that it cannot tell which of them are good", () => {
     const items = many((n) => ({
       a: n,

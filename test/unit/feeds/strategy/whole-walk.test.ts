@@ -49,6 +49,24 @@ describe("a whole walk", () => {
     expect(known).toMatchObject({ pages: 4, underway: null });
   });
 
+  it("that follows a look at the ends counts what that one found, and learns from it where the list grows", async () => {
+    const list = modelList({ growsAt: "front" });
+    await walk(list);
+    for (const [nowMs, order] of [
+      [2, "undecided"],
+      [3, "head"],
+    ] as const) {
+      // More than its first page shows.
+      list.insert(15);
+      expect(await walk(list, nowMs)).toMatchObject({ kind: "whole", because: "first-page-new", known: { order } });
+      expect(list.known.items).toBe(list.items.length);
+      list.requests = 0;
+      await walk(list, nowMs);
+      expect(list.requests).toBeLessThanOrEqual(3);
+    }
+    expect(new Set(list.reports.values())).toEqual(new Set([1]));
+  });
+
   it("that goes on after a crash reads the page that it stands on once more, and no earlier one", async () => {
     const list = modelList();
     await crashAtPage(list, 4);
@@ -104,8 +122,8 @@ describe("the report of a walk", () => {
     const report = await walk(list);
     expect(report).toMatchObject({
       kind: "whole",
-      fallback: "something new stands before something known",
-      demoted: "something new stands before something known",
+      because: "order-lost",
+      demoted: "a new item stood at the end that does not grow",
       known: { order: "scan" },
     });
   });

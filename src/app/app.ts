@@ -1,0 +1,356 @@
+// The composition root: builds everything once, starts it in order, stops it in reverse. This file
+// is the wiring diagram.
+//
+//   scheduler ─▶ ledger (Redis) ─▶ producer ─▶ queues (Redis) ─▶ consumers ─▶ process task ─▶ recorder ─▶ history, log
+//                                                                   └──▶ walk feed ─▶ FeedStore ◀── run tasks
+//
+// A reload (watch policies ─▶ adopt) changes three things at once: the current set, the clients, the scheduler's list.
+
+import { MaskCache } from "../apply/mask-cache.ts";
+import type { Policy, PolicySet, ServiceSettings } from "../config/policy-set.ts";
+import type { PolicyChecks } from "../config/rules/policy-checks.ts";
+import { readOutcomeLimits } from "../config/settings.ts";
+import { watchPolicies } from "../config/watch-policies.ts";
+import { systemClock } from "../core/clock.ts";
+import { type Component, startInOrder, stopInReverse, together } from "../core/component.ts";
+import type { EventLog } from "../core/event-log.ts";
+import type { Denied, Limiter, LimiterRequest, Permit } from "../core/limiter.ts";
+import { createRateLimitedLog } from "../core/rate-limited-log.ts";
+import type { FeedPace } from "../feeds/pace.ts";
+import type { DeliverNotices } from "../model/notice.ts";
+import type { Pause } from "../model/pause.ts";
+import { createRequestCounter } from "../ops/metered-requests.ts";
+import type { Metrics } from "../ops/metrics.ts";
+import { Producer } from "../queue/producer.ts";
+import { Chains } from "../schedule/chains.ts";
+import { createPauseWatch, Scheduler } from "../schedule/scheduler.ts";
+import { ChainStore } from "../store/chain-store.ts";
+import { DeclaredMemory } from "../store/declared-memory.ts";
+import { FeedStore } from "../store/feed-store.ts";
+import { History } from "../store/history.ts";
+import { Leases } from "../store/leases.ts";
+import { Pauses } from "../store/pauses.ts";
+import { PollStore } from "../store/poll-store.ts";
+import { Quarantines } from "../store/quarantines.ts";
+import { createSharedClock, openStore, type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
+import { type ScriptedAcquire, ServiceLimiter } from "../store/service-limiter.ts";
+import { SharedReadings } from "../store/shared-readings.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
+import { StartJournal } from "../store/start-journal.ts";
+import type { TaskDependencies } from "../tasks/contracts.ts";
+import { defaultTiming, type TaskTiming } from "../tasks/follow-pace.ts";
+import { createConsumers } from "./create-consumers.ts";
+import { createNotifier } from "./create-notifier.ts";
+import { createService } from "./create-service.ts";
+import { CurrentSet } from "./current-set.ts";
+import { createItemAnnouncer } from "./item-announcer.ts";
+import { createGaugeSource } from "./metric-gauges.ts";
+import { RedisGuard } from "./redis-guard.ts";
+import { RunningServices } from "./running-services.ts";
+import { RunningSinks } from "./running-sinks.ts";
+
+/** Longer than any exchange takes. A permit that is older belongs to a process that died. */
+const leaseMarginMs = 5_000;
+
+/** Who lifts a quarantine that the policy file no longer asks for. */
+const byFile = "its file, which has no quarantine any more";
+
+/** What a process does: plan slots, or work on tasks. */
+type Role = "scheduler" | "worker";
+
+/** What `startApp` needs. */
+export interface AppOptions {
+  readonly set: PolicySet;
+  readonly redis: RedisTarget;
+  readonly roles: readonly Role[];
+  /** The owner of these policies, to find processes of other owners under the same prefix. */
+  readonly owner?: string | undefined;
+  /** For `token: { env: NAME }`. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  readonly log: EventLog;
+  /**
+   * Counts calls, feeds and gauges; nothing unless set. The log counts its own events
+   * (ops/metered-log.ts).
+   */
+  readonly metrics?: Metrics | undefined;
+  /** How long a worker may stay silent before another takes its tasks. */
+  readonly takeOverAfterMs: number;
+  /** How long stopping may take. */
+  readonly drainMs: number;
+  /**
+   * Aborts when the process is asked to stop. From then on nothing starts, not even the rest of the
+   * app.
+   */
+  readonly toldToStop?: AbortSignal;
+  /**
+   * Where `set` came from and how to check it, to follow changes. Without it the set stays as it
+   * is.
+   */
+  readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
+  /**
+   * How long the queues of a removed service must stay empty before its consumers stop; default 5
+   * min.
+   */
+  readonly retireAfterMs?: number;
+  /** How long steps of tasks wait; `defaultTiming` unless set. */
+  readonly timing?: TaskTiming;
+  /** Where notices go; default: to the sinks. */
+  readonly deliver?: DeliverNotices;
+  /** How often feeds are walked; `defaultPace` unless set. */
+  readonly pace?: FeedPace;
+}
+
+/** A started app. */
+export interface RunningApp {
+  /** Why this process does not do its work right now; empty when it does. */
+  unreadiness(): readonly { readonly part: string; readonly reason: string }[];
+  /** Stops within `drainMs`: nothing starts, running steps end, the rest stays in the queue. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Replicas see a change at different times: a ConfigMap reaches its nodes within about two minutes.
+ */
+const retireAfterMsDefault = 300_000;
+
+/**
+ * Builds and starts the app. When asked to stop meanwhile, it returns early, and `stop` stops what
+ * has started.
+ * @throws OutOfReachError when Redis does not answer; UsageError when a token is missing or a
+ * setting is invalid.
+ */
+export async function startApp(options: AppOptions): Promise<RunningApp> {
+  const { set, redis, log, metrics } = options;
+  const limits = readOutcomeLimits(options.variables);
+  const current = new CurrentSet(set);
+  const limiters = new ServiceLimiters(log);
+  const services = createServices(options, limiters);
+  const sparing = createRateLimitedLog(log, systemClock, "");
+  const store = await openStore(redis, (message) => sparing.warn("redis.unreachable", { message }));
+  limiters.connect(store);
+  const producer = new Producer(redis, log);
+  const stopping = new AbortController();
+  follow(stopping, options.toldToStop);
+  const guard = new RedisGuard({ store, log, roles: options.roles, owner: options.owner });
+  const ledger = new SlotLedger(store);
+  const chains = new Chains({
+    policy: (name) => current.policy(name),
+    followers: (name) => current.followers(name),
+    chainStore: new ChainStore(store),
+    ledger,
+    enqueue: (tasks) => producer.enqueue(tasks),
+    pauses: () => readPauses(store),
+    log,
+  });
+  const shared = { options, current, services, limiters, store, producer, guard, chains };
+  const parts = createParts({ ...shared, stopping: stopping.signal });
+  const sinks = new RunningSinks({ ...options, store });
+  const { deliver = sinks.deliver } = options;
+  if (options.roles.includes("worker")) {
+    const announcer = createItemAnnouncer({ sinks: () => current.set.sinks, deliver, log });
+    const create = createConsumers({ ...options, limits }, { parts, store, producer, announcer, guard });
+    services.consume({ createConsumers: create, pending: (service) => producer.pending(service) });
+  }
+  // The sinks stop after the services, which still hand over notices while they end.
+  const components: Component[] = [guard, sinks, together("work", [services, sinks.deliveries])];
+  components.push(...createNotifier({ ...shared, options, deliver, pauses: () => readPauses(store) }));
+  const scheduler = options.roles.includes("scheduler") ? createScheduler(shared, { ledger, parts }) : undefined;
+  if (scheduler !== undefined) components.push(scheduler);
+  const adopt = (next: PolicySet) => {
+    // The services first: only they can refuse. All three change synchronously, so no reader sees
+    // half.
+    services.adopt(next.services);
+    metrics?.takeInSet(next);
+    sinks.adopt(next.sinks);
+    current.adopt(next);
+    scheduler?.replace(next.policies);
+  };
+  const { watch, variables } = options;
+  if (watch !== undefined) components.push(watchPolicies({ ...watch, variables, current: set, adopt, log }));
+  const stop = async () => {
+    // From here on nothing starts. Connections close even when a component fails to stop.
+    stopping.abort();
+    try {
+      await stopInReverse(components);
+    } finally {
+      await producer.close();
+      await store.close();
+    }
+  };
+  await startInOrder(components, stopping.signal).catch(async (error: unknown) => {
+    await stop();
+    throw error;
+  });
+  const isWorking = () => options.roles.includes("worker") && !stopping.signal.aborted;
+  metrics?.readFrom(createGaugeSource(metrics, { ...shared, sinks, pauses: () => readPauses(store), isWorking }));
+  const unreadiness = () => guard.reasons().map((reason) => ({ part: "redis", reason }));
+  return { stop, unreadiness };
+}
+
+function createScheduler(
+  { options, current, store, guard, chains }: Pick<Built, "options" | "current" | "store" | "guard" | "chains">,
+  { ledger, parts: { policy, enqueue } }: { readonly ledger: SlotLedger; readonly parts: TaskDependencies },
+): Scheduler {
+  const { set, log, metrics } = options;
+  const kept = { pauses: new Pauses(store), quarantines: new Quarantines(store), policy };
+  return new Scheduler({
+    policies: set.policies,
+    ledger,
+    enqueue,
+    pauses: createPauseWatch(() => readKeptPauses(kept), log),
+    mayPlan: () => guard.isSafe(),
+    losses: () => guard.losses,
+    chains,
+    alsoTidy: () => new History(store).tidy(new Set(current.set.policies.map(({ name }) => name))),
+    onRun: () => metrics?.heartbeat("scheduler"),
+    log,
+  });
+}
+
+function follow(controller: AbortController, signal: AbortSignal | undefined): void {
+  signal?.addEventListener("abort", () => controller.abort(), { once: true });
+  if (signal?.aborted === true) controller.abort();
+}
+
+function createServices(options: AppOptions, limiters: ServiceLimiters): RunningServices {
+  const { set, log, metrics } = options;
+  return new RunningServices({
+    services: set.services,
+    createClient: (settings) =>
+      createService(settings, {
+        ...options,
+        limiter: limiters.of(settings),
+        onRequest: createRequestCounter(metrics, settings.name),
+      }),
+    log,
+    retireAfterMs: options.retireAfterMs ?? retireAfterMsDefault,
+  });
+}
+
+interface Built {
+  readonly options: AppOptions;
+  readonly current: CurrentSet;
+  readonly services: RunningServices;
+  readonly limiters: ServiceLimiters;
+  readonly store: Store;
+  readonly producer: Producer;
+  readonly guard: RedisGuard;
+  readonly chains: Chains;
+  readonly stopping: AbortSignal;
+}
+
+function createParts(built: Built): TaskDependencies {
+  const { options, current, services, limiters, store, producer, guard, chains, stopping } = built;
+  return {
+    policy: (name) => current.policy(name),
+    service: (name) => services.client(name),
+    deniedBy: (service) => limiters.held(service),
+    acquire: (service, request) => limiters.enter(service, request),
+    scriptedAcquire: (service, subject) => limiters.entrance(service, subject),
+    checkFence: (task) => guard.watch.checkFence(task),
+    itemReader: (feed) => current.itemReader(feed),
+    activeSign: (service) => current.activeSign(service),
+    journal: new StartJournal(store, guard.watch),
+    leases: new Leases(store),
+    feeds: new FeedStore(store),
+    polls: new PollStore(store),
+    sharedReadings: new SharedReadings(store),
+    isPolledTogether: (feed) => current.isPolledTogether(feed),
+    read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
+    enqueue: (tasks) => producer.enqueue(tasks),
+    jobStatus: (service, taskId) => producer.fate(service, taskId),
+    chains,
+    declared: { masks: new MaskCache(), memory: new DeclaredMemory(store) },
+    nowMs: createSharedClock(() => redisTimeMs(store)),
+    stopping,
+    timing: options.timing ?? defaultTiming,
+    log: options.log,
+  };
+}
+
+async function readPauses(store: Store): Promise<Pause[]> {
+  return (await Promise.all([new Pauses(store).all(), new Quarantines(store).all()])).flat();
+}
+
+/** `policy`: the policy as it is now, undefined where there is none of this name. */
+interface QuarantineKeeperParts {
+  readonly pauses: Pick<Pauses, "all">;
+  readonly quarantines: Pick<Quarantines, "all" | "release">;
+  readonly policy: (name: string) => Policy | undefined;
+}
+
+/**
+ * Reads every pause and quarantine; first lifts quarantines that the policy file no longer asks
+ * for.
+ */
+async function readKeptPauses({ pauses, quarantines, policy }: QuarantineKeeperParts): Promise<Pause[]> {
+  const [wanted, counted] = await Promise.all([pauses.all(), quarantines.all()]);
+  const nowMs = systemClock.nowMs();
+  const kept = counted.map(async (pause) => {
+    const known = policy(pause.name);
+    // An expired quarantine needs no lifting. A removed policy may come back with its rule.
+    if (known === undefined || known.quarantine !== undefined || (pause.untilMs ?? 0) <= nowMs) return pause;
+    return (await quarantines.release(pause.name, byFile)) ?? pause;
+  });
+  return [...wanted, ...(await Promise.all(kept))];
+}
+
+/** The limiters of the services. */
+class ServiceLimiters {
+  readonly #log: EventLog;
+  readonly #settings = new Map<string, ServiceSettings>();
+  readonly #limiters = new Map<string, ServiceLimiter>();
+  #store: Store | undefined;
+
+  constructor(log: EventLog) {
+    this.#log = log;
+  }
+
+  /** Connects the limiters to Redis. No limiter is asked before. */
+  connect(store: Store): void {
+    this.#store = store;
+  }
+
+  /** The limiter for a client with these settings; settings that come later take its place. */
+  of(settings: ServiceSettings): Limiter {
+    this.#settings.set(settings.name, settings);
+    this.#limiters.delete(settings.name);
+    return { acquire: (request) => this.enter(settings.name, request) };
+  }
+
+  /** Asks a service's limiter for one exchange. The service is or was configured. */
+  async enter(service: string, request: LimiterRequest): Promise<Permit | Denied> {
+    return this.#limiter(service).acquire(request);
+  }
+
+  /** What blocks every request to a service right now; undefined when nothing does. */
+  async held(service: string): Promise<Denied | undefined> {
+    return this.#settings.has(service) ? this.#limiter(service).held() : undefined;
+  }
+
+  /** Acquires a start's permit inside another script; undefined for a service without limits. */
+  entrance(service: string, subject: string): ScriptedAcquire | undefined {
+    return this.#settings.has(service) ? this.#limiter(service).scriptedAcquire(subject) : undefined;
+  }
+
+  #limiter(service: string): ServiceLimiter {
+    const known = this.#limiters.get(service);
+    if (known !== undefined) return known;
+    const settings = this.#settings.get(service);
+    if (settings === undefined || this.#store === undefined) throw new Error(`no limiter of service ${service} yet`);
+    const { limits, breaker, requestTimeoutMs } = settings;
+    const limiter = new ServiceLimiter(
+      {
+        service,
+        concurrencyMax: limits.concurrencyMax,
+        requestsPerSecond: limits.requestsPerSecond,
+        failuresMax: breaker.after,
+        probeEveryMs: breaker.probeMs,
+        leaseMs: requestTimeoutMs + leaseMarginMs,
+      },
+      { store: this.#store, clock: systemClock, log: this.#log },
+    );
+    this.#limiters.set(service, limiter);
+    return limiter;
+  }
+}

@@ -1,0 +1,367 @@
+// Brings one object to its declared state: inspect it, PUT what differs, inspect again, until
+// nothing is left that can be changed. A PUT may be repeated (Assumption A11). The record notes
+// each change before it is sent, so the next caller repeats an interrupted PUT. Called by
+// tasks/apply.ts and `syncline apply`.
+//
+//   inspect ─▶ nothing differs ─▶ done       PUT ─▶ taken ─▶ inspect (the service may have kept the old value)
+//     └──▶ PUT what differs ─┘                 ├─▶ 400: find the refused field; the others go on
+//                                              ├─▶ 412, 428: the version that was read, again, at most twice
+//                                              └─▶ no answer: the caller tries again later, and inspects first
+
+import type { DeclaredObject } from "../core/declared-object.ts";
+import { type AppliedRecord, type FieldChange, noRecord, type Refusal } from "../model/applied-record.ts";
+import { ServiceError } from "../service/client.ts";
+import type { ApplyDependencies } from "./contracts.ts";
+import { type FieldDifference, type Knowledge, knownValue } from "./differences.ts";
+import { type Inspection, inspect } from "./inspect.ts";
+import { etagOf, putFields } from "./live-object.ts";
+
+const byStatus: Readonly<Partial<Record<number, PutFailure>>> = {
+  400: "field",
+  404: "missing",
+  412: "changed",
+  422: "field",
+  428: "wants-etag",
+};
+
+const readOnlyWords = /read[\s-]?only|immutable|(not|cannot|can't)\s+(be\s+)?(updat|chang|modif|edit|writ|set\b)/i;
+
+/** The longest field value of the service that is remembered; declared values are shorter. */
+const textMax = 4_096;
+
+/**
+ * Each round settles at least one of four fields, repeats after a 412 (twice at most), or begins to
+ * send fields one by one.
+ */
+const roundsMax = 16;
+const staleMax = 2;
+
+/**
+ * How applying an object ended. `changes`: what this caller changed, also before an interruption.
+ * `blocked`: fields that still differ and were refused or ignored.
+ */
+export type Applied = { readonly changes: readonly FieldChange[] } & (
+  | { readonly end: "done"; readonly blocked: readonly FieldDifference[] }
+  | { readonly end: "missing" | "precondition"; readonly detail: string }
+  | { readonly end: "busy"; readonly holder: string }
+  | { readonly end: "failed"; readonly error: ServiceError; readonly isSent: boolean }
+);
+
+type Found = Extract<Inspection, { readonly state: "found" }>;
+
+/**
+ * Applies one object. A failure of the service becomes a result. Only a bug or an unreachable Redis
+ * throws.
+ */
+export async function applyObject(object: DeclaredObject, parts: ApplyDependencies): Promise<Applied> {
+  const run = new ApplyRun(object, parts);
+  try {
+    return await run.toTheEnd();
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return { end: "failed", error, isSent: false, changes: run.changes() };
+  }
+}
+
+class ApplyRun {
+  readonly #object: DeclaredObject;
+  readonly #parts: ApplyDependencies;
+  /** The fields whose change the service answered with a success in this run. */
+  readonly #taken = new Map<string, FieldChange>();
+  #record: AppliedRecord = noRecord;
+  #kept = "";
+  /** True after a 400 that did not name one of several fields: they go out one by one. */
+  #isSingly = false;
+  #staleCount = 0;
+  #isStale = false;
+  #isReadAgain = false;
+  /** Sent as If-Match instead of a version, for objects that cannot be read. */
+  #ifAny: "*" | undefined;
+
+  constructor(object: DeclaredObject, parts: ApplyDependencies) {
+    this.#object = object;
+    this.#parts = parts;
+  }
+
+  /** What this caller changed so far. */
+  changes(): readonly FieldChange[] {
+    return this.#record.by === this.#parts.by ? this.#record.changed : [];
+  }
+
+  /** @throws ServiceError when the object cannot be read. */
+  async toTheEnd(): Promise<Applied> {
+    for (let round = 1; round <= roundsMax; round += 1) {
+      const look = await inspect(this.#object, this.#parts, {
+        isFresh: round > 1,
+        isStale: this.#isStale,
+      });
+      this.#record = takeOver(look.record, this.#parts.by);
+      this.#kept = JSON.stringify(look.record);
+      if (look.state === "missing") return { end: "missing", detail: look.detail, changes: this.changes() };
+      this.#record = settleLook(this.#object, look.knowledge, this.#record);
+      const open = await this.#openOf(look);
+      if (open.length === 0) return await this.#done(look);
+      const holder = look.syncJobId === undefined ? undefined : await this.#parts.holder(look.syncJobId);
+      if (holder !== undefined) {
+        await this.#keep();
+        return { end: "busy", holder, changes: this.changes() };
+      }
+      const ended = await this.#put(this.#batchOf(open, look), look);
+      if (ended !== undefined) return ended;
+    }
+    throw new Error(`${roundsMax} rounds did not bring an object to an end`);
+  }
+
+  /**
+   * The fields that may still be sent. A field that got a success but did not change is noted as
+   * ignored.
+   */
+  async #openOf({ differences }: Found): Promise<readonly FieldDifference[]> {
+    for (const { field, before, after, block } of differences) {
+      const taken = this.#taken.get(field);
+      // The value differs from before the change: another client changed it meanwhile. The next
+      // slot decides.
+      if (taken === undefined || block !== undefined || (taken.isBeforeKnown && taken.before !== before)) continue;
+      const atMs = await this.#parts.memory.nowMs();
+      this.#record = noteRefused(this.#record, taken, { value: after, how: "ignored", before, said: "", atMs });
+    }
+    return differences.filter(({ field, block }) => block === undefined && !this.#taken.has(field));
+  }
+
+  async #done({ differences }: Found): Promise<Applied> {
+    await this.#keep();
+    const blocked = differences.map((one) => ({ ...one, block: one.block ?? { how: "ignored", said: "" } }) as const);
+    return { end: "done", blocked, changes: this.changes() };
+  }
+
+  /** The fields of the next PUT. Fields that were refused without a reason go last, one by one. */
+  #batchOf(open: readonly FieldDifference[], { readOnly }: Found): readonly FieldDifference[] {
+    const isSuspect = ({ field }: FieldDifference) => readOnly.some((known) => known.field === field);
+    const trusted = open.filter((one) => !isSuspect(one));
+    if (trusted.length > 0 && !this.#isSingly) return trusted;
+    return (trusted.length > 0 ? trusted : open).slice(0, 1);
+  }
+
+  async #put(batch: readonly FieldDifference[], look: Found): Promise<Applied | undefined> {
+    const changes = batch.map(({ block: _, ...change }) => change);
+    const ifMatch = this.#ifAny ?? look.etag;
+    this.#record = noteSent(this.#record, changes);
+    await this.#keep();
+    try {
+      const body = Object.fromEntries(changes.map(({ field, after }) => [field, after]));
+      const entity = await putFields(this.#object, body, { ...this.#parts, ifMatch });
+      this.#record = noteTaken(this.#record, changes, { fields: fieldsOf(entity), etag: etagOf(entity) });
+      for (const change of changes) this.#taken.set(change.field, change);
+      this.#ifAny = undefined;
+      this.#isStale = false;
+      await this.#keep();
+      await this.#unlearn(changes, look);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      return await this.#onFailure(error, changes, { ...look, isVersioned: ifMatch !== undefined });
+    }
+  }
+
+  async #onFailure(
+    error: ServiceError,
+    changes: readonly FieldChange[],
+    { isReadable, isVersioned }: { readonly isReadable: boolean; readonly isVersioned: boolean },
+  ): Promise<Applied | undefined> {
+    const failure = readPutFailure(error);
+    if (failure !== "unknown") this.#record = withoutSent(this.#record, changes);
+    if (failure === "field") await this.#blame(error, changes);
+    if (failure === "changed") this.#staleCount += 1;
+    const mayRepeat =
+      failure === "field" ||
+      (failure === "changed" && isVersioned && this.#staleCount <= staleMax) ||
+      (failure === "wants-etag" && !isVersioned && !isReadable);
+    if (mayRepeat && failure !== "field" && !isReadable) {
+      // A target's version cannot be read, so `*` overlooks no change that could have been seen.
+      this.#ifAny = "*";
+      this.#isStale = failure === "changed";
+    }
+    await this.#keep();
+    if (mayRepeat) return undefined;
+    if (failure === "unknown" && error.kind === "contract" && isReadable && !this.#isReadAgain) {
+      // A success of the wrong shape: read the object to see whether it worked.
+      this.#isReadAgain = true;
+      return undefined;
+    }
+    const told = { changes: this.changes() };
+    if (failure === "missing") return { end: "missing", detail: error.message, ...told };
+    if (failure === "changed" || failure === "wants-etag")
+      return { end: "precondition", detail: error.message, ...told };
+    return { end: "failed", error, isSent: failure === "unknown", ...told };
+  }
+
+  /** Finds and remembers the refused field, or has the fields sent one by one. */
+  async #blame({ answer }: ServiceError, changes: readonly FieldChange[]): Promise<void> {
+    const { field, isReadOnly, said } = findBlame(
+      changes.map((change) => change.field),
+      answer,
+    );
+    const change = changes.find((one) => one.field === field);
+    if (change === undefined) {
+      this.#isSingly = true;
+      return;
+    }
+    const { memory, owner } = this.#parts;
+    const atMs = await memory.nowMs();
+    const { before, after: value } = change;
+    this.#record = noteRefused(this.#record, change, { value, how: "refused", before, said, atMs });
+    if (isReadOnly || changes.length === 1)
+      await memory.learn(owner.service, this.#object.kind, { field: change.field, said, atMs, isCertain: isReadOnly });
+  }
+
+  /** A field that was changed is not read-only: forgets that it was. */
+  async #unlearn(changes: readonly FieldChange[], { readOnly }: Found): Promise<void> {
+    const { memory, owner, forgetBeforeMs } = this.#parts;
+    for (const { field } of changes) {
+      if (forgetBeforeMs !== undefined || readOnly.some((known) => known.field === field))
+        await memory.unlearn(owner.service, this.#object.kind, field);
+    }
+  }
+
+  async #keep(): Promise<void> {
+    const text = JSON.stringify(this.#record);
+    if (text === this.#kept) return;
+    await this.#parts.memory.remember(this.#parts.owner, this.#object, this.#record);
+    this.#kept = text;
+  }
+}
+
+/** The declarable fields that an entity shows. Source: service-interface §2 */
+function fieldsOf(entity: Readonly<Record<string, unknown>>): Readonly<Record<string, string | null>> {
+  const names = ["name", "siteName", "siteId", "folderName", "folderId"];
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = entity[name];
+      return typeof value === "string" || value === null ? [[name, value]] : [];
+    }),
+  );
+}
+
+/**
+ * The record as this caller continues it. Earlier changes were published already; those only sent
+ * were not.
+ */
+function takeOver(record: AppliedRecord, by: string): AppliedRecord {
+  return record.by === by ? record : { ...record, by, changed: [] };
+}
+
+/**
+ * Settles what an inspection shows: matching fields count as applied; a sent field that matches was
+ * changed.
+ */
+function settleLook(object: DeclaredObject, knowledge: Knowledge, record: AppliedRecord): AppliedRecord {
+  const applied = { ...record.applied };
+  const refused = { ...record.refused };
+  const changed = [...record.changed];
+  const sent: FieldChange[] = [];
+  for (const change of record.sent) {
+    const known = knownValue(change.field, knowledge);
+    // A field that cannot be read stays open until the service answers.
+    if (known.from !== "live") sent.push(change);
+    else if (known.value === change.after) changed.push(change);
+  }
+  for (const [field, value] of Object.entries(object.fields)) {
+    const known = knownValue(field, knowledge);
+    if (known.from === "unknown" || known.value !== value) continue;
+    applied[field] = value;
+    delete refused[field];
+  }
+  return { ...record, applied, refused, sent, changed: lastOfEach(changed) };
+}
+
+/** Notes that these fields are sent now. */
+function noteSent(record: AppliedRecord, changes: readonly FieldChange[]): AppliedRecord {
+  return { ...record, sent: lastOfEach([...record.sent, ...changes]) };
+}
+
+/** Notes that these fields were surely not changed. */
+function withoutSent(record: AppliedRecord, changes: readonly FieldChange[]): AppliedRecord {
+  return { ...record, sent: record.sent.filter(({ field }) => !isAmong(field, changes)) };
+}
+
+/** Notes a success: the values it shows count; where it shows none, the sent ones do. */
+function noteTaken(
+  record: AppliedRecord,
+  changes: readonly FieldChange[],
+  { fields, etag }: { readonly fields: Readonly<Record<string, string | null>>; readonly etag: string | undefined },
+): AppliedRecord {
+  const taken = changes.filter(({ field, after }) => !(field in fields) || fields[field] === after);
+  const applied = { ...record.applied };
+  for (const { field, after } of taken) applied[field] = after;
+  const cut = Object.entries(fields).map(([field, value]) => [field, value?.slice(0, textMax) ?? null] as const);
+  // A field missing in the answer: drop the older value that would contradict it.
+  const before = Object.entries(record.returned).filter(([field]) => !isAmong(field, changes));
+  return {
+    ...withoutSent(record, changes),
+    applied,
+    changed: lastOfEach([...record.changed, ...taken]),
+    returned: Object.fromEntries([...before, ...cut]),
+    etag: etag ?? null,
+  };
+}
+
+/** Notes that the service refused this field. */
+function noteRefused(record: AppliedRecord, { field }: FieldChange, refusal: Refusal): AppliedRecord {
+  const { [field]: _applied, ...applied } = record.applied;
+  const changed = record.changed.filter((change) => change.field !== field);
+  return {
+    ...record,
+    applied: refusal.how === "ignored" ? applied : record.applied,
+    changed: refusal.how === "ignored" ? changed : record.changed,
+    refused: { ...record.refused, [field]: refusal },
+  };
+}
+
+function isAmong(field: string, changes: readonly FieldChange[]): boolean {
+  return changes.some((change) => change.field === field);
+}
+
+function lastOfEach(changes: readonly FieldChange[]): FieldChange[] {
+  return [...new Map(changes.map((change) => [change.field, change])).values()];
+}
+
+/**
+ * What to do after a failed PUT. `field`: a field was refused. `changed`: the object changed since
+ * it was read (412). `wants-etag`: a change must name the version (428). `missing`: 404.
+ * `not-done`: refused or not sent. `unknown`: it may have happened.
+ */
+export type PutFailure = "field" | "changed" | "wants-etag" | "missing" | "not-done" | "unknown";
+
+/**
+ * Says what a failed PUT means. Source: service-interface §7; 412, 422 and 428 are not documented
+ * and mean what HTTP says.
+ */
+export function readPutFailure({ status, kind, sent }: ServiceError): PutFailure {
+  const known = status === undefined ? undefined : byStatus[status];
+  if (known !== undefined) return known;
+  if (sent === "no") return "not-done";
+  return kind === "server" || kind === "unknown" || kind === "contract" || kind === "cancelled"
+    ? "unknown"
+    : "not-done";
+}
+
+/** Which field a 400 is about, as far as one answer says. */
+interface Blame {
+  /** undefined: send the fields one by one to find out. */
+  readonly field: string | undefined;
+  /** The service says that the field can never be changed, whatever the value and the object. */
+  readonly isReadOnly: boolean;
+  readonly said: string;
+}
+
+/**
+ * Finds the field that a 400 is about: the only field sent (Assumption A12), or the only one that
+ * the answer names.
+ */
+export function findBlame(fields: readonly string[], answer: string | undefined): Blame {
+  const said = answer ?? "";
+  const named = fields.filter((field) => new RegExp(`(^|[^A-Za-z0-9_])${field}($|[^A-Za-z0-9_])`, "i").test(said));
+  const only = fields.length === 1 ? fields : named;
+  const field = only.length === 1 ? only[0] : undefined;
+  return { field, isReadOnly: field !== undefined && readOnlyWords.test(said), said };
+}

@@ -1,0 +1,45 @@
+// What applying an object needs from outside: the service, the memory, and the permission to send.
+// Filled in by app.ts and the commands.
+import type { DeclaredKind, DeclaredObject, ObjectOwner } from "../core/declared-object.ts";
+import type { AppliedRecord, ReadOnlyField } from "../model/applied-record.ts";
+import type { SyncService } from "../service/client.ts";
+import type { MaskCache } from "./mask-cache.ts";
+
+/** What is remembered of objects (store/declared-memory.ts). */
+export interface DeclaredMemoryPort {
+  nowMs(): Promise<number>;
+  record(owner: ObjectOwner, object: DeclaredObject): Promise<AppliedRecord>;
+  remember(owner: ObjectOwner, object: DeclaredObject, record: AppliedRecord): Promise<void>;
+  readOnly(service: string, kind: DeclaredKind): Promise<readonly ReadOnlyField[]>;
+  learn(service: string, kind: DeclaredKind, field: ReadOnlyField): Promise<void>;
+  unlearn(service: string, kind: DeclaredKind, field: string): Promise<void>;
+}
+
+/** What inspecting an object needs. */
+export interface InspectDependencies {
+  readonly owner: ObjectOwner;
+  readonly service: SyncService;
+  readonly masks: MaskCache;
+  readonly memory: DeclaredMemoryPort;
+  readonly signal: AbortSignal;
+  /**
+   * By the monotonic clock: a reading of the masks that began at or after this instant is fresh
+   * enough.
+   */
+  readonly sinceMs: number;
+  /** Refusals before this instant (Redis time) do not count: those fields are tried again. */
+  readonly forgetBeforeMs?: number;
+}
+
+/** What applying an object needs. */
+export interface ApplyDependencies extends InspectDependencies {
+  /**
+   * The id of the task that applies. It reports what it changed before an interruption as its own.
+   */
+  readonly by: string;
+  /**
+   * Which task or person works on a sync job right now, so that nothing may be sent; undefined when
+   * none does.
+   */
+  readonly holder: (syncJobId: string) => Promise<string | undefined>;
+}

@@ -1,0 +1,75 @@
+// Finds what differs between the declared and the known state of an object: the rule of `apply` and
+// of `plan --state`. Only declared fields are compared, so no other field is ever sent. Pure.
+import type { DeclaredObject } from "../core/declared-object.ts";
+import type { AppliedRecord, FieldChange, ReadOnlyField, Refusal } from "../model/applied-record.ts";
+
+/** What is known of one field. `live`: read just now. `remembered`: as last applied or returned. */
+export type KnownValue =
+  | { readonly from: "live" | "remembered"; readonly value: string | null }
+  | { readonly from: "unknown" };
+
+/** Why a differing field is not sent. */
+interface Block {
+  readonly how: "read-only" | Refusal["how"];
+  /** The service's own words; empty when it gave none. */
+  readonly said: string;
+}
+
+/** A declared field that differs, or may differ. */
+export interface FieldDifference extends FieldChange {
+  readonly block: Block | undefined;
+}
+
+/** `entity`: what was read; undefined for an object that cannot be read. */
+export interface Knowledge {
+  readonly entity: Readonly<Record<string, unknown>> | undefined;
+  readonly record: AppliedRecord;
+  readonly readOnly: readonly ReadOnlyField[];
+  /** The service reported a change since (412): remembered values are not valid any more. */
+  readonly isStale: boolean;
+}
+
+/**
+ * What is known of a field: the value that was read, or else the applied one, unless the returned
+ * entity contradicts it.
+ */
+export function knownValue(field: string, { entity, record, isStale }: Knowledge): KnownValue {
+  const live = entity?.[field];
+  if (live !== undefined) return { from: "live", value: toText(live) };
+  // A request without an answer may have changed the field.
+  if (isStale || record.sent.some((change) => change.field === field)) return { from: "unknown" };
+  const value = field in record.returned ? record.returned[field] : record.applied[field];
+  return value === undefined ? { from: "unknown" } : { from: "remembered", value };
+}
+
+/** The declared fields that differ, in the order of the declaration. */
+export function findDifferences({ fields }: DeclaredObject, knowledge: Knowledge): FieldDifference[] {
+  return Object.entries(fields).flatMap(([field, after]) => {
+    const known = knownValue(field, knowledge);
+    const isBeforeKnown = known.from !== "unknown";
+    const before = known.from === "unknown" ? null : known.value;
+    if (isBeforeKnown && before === after) return [];
+    // Sent before without an answer: report the value known at that time.
+    const open = knowledge.record.sent.find((change) => change.field === field && change.after === after);
+    if (!isBeforeKnown && open !== undefined) return [{ ...open, block: blockOf(open, knowledge) }];
+    const isDrift = (isBeforeKnown || knowledge.isStale) && knowledge.record.applied[field] === after;
+    const change = { field, before, isBeforeKnown, after, isDrift };
+    return [{ ...change, block: blockOf(change, knowledge) }];
+  });
+}
+
+function blockOf({ field, before, after }: FieldChange, { record, readOnly }: Knowledge): Block | undefined {
+  const certain = readOnly.find((known) => known.field === field && known.isCertain);
+  if (certain !== undefined) return { how: "read-only", said: certain.said };
+  const refusal = record.refused[field];
+  if (refusal === undefined || refusal.value !== after) return undefined;
+  // An ignored field that has changed since can be changed after all.
+  if (refusal.how === "ignored" && refusal.before !== before) return undefined;
+  return { how: refusal.how, said: refusal.said };
+}
+
+/** The service's value as text, where it can be compared with one. */
+function toText(value: unknown): string | null {
+  if (typeof value === "string") return value;
+  return value === null ? null : JSON.stringify(value);
+}

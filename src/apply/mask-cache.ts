@@ -1,0 +1,75 @@
+// Shares readings of the masks. The service cannot read one mask, so each caller reads the list,
+// and callers at the same time share one reading. One per process; used by live-object.ts.
+import { systemClock } from "../core/clock.ts";
+import type { ObjectOwner } from "../core/declared-object.ts";
+import type { Mask, SyncService } from "../service/client.ts";
+import { inRepository } from "../service/request-url.ts";
+
+/** The most masks that are read. */
+const masksMax = 20_000;
+/** How long a reading is kept. */
+export const readingKeptMs = 10_000;
+const readingsMax = 100;
+
+/** The masks of one repository by id, as text. */
+export type Masks = ReadonlyMap<string, Mask>;
+
+interface Reading {
+  readonly startedMs: number;
+  readonly masks: Promise<Masks>;
+}
+
+/**
+ * `sinceMs`: by the monotonic clock; a reading that began at or after it will do. Without it: a new
+ * one.
+ */
+export interface ReadingOf {
+  readonly owner: ObjectOwner;
+  readonly service: SyncService;
+  readonly signal: AbortSignal;
+  readonly sinceMs: number | undefined;
+}
+
+/** The latest reading of each repository. */
+export class MaskCache {
+  readonly #readings = new Map<string, Reading>();
+  readonly #nowMs: () => number;
+
+  constructor(nowMs: () => number = () => systemClock.monotonicMs()) {
+    this.#nowMs = nowMs;
+  }
+
+  /**
+   * The masks, from a reading that began late enough.
+   * @throws ServiceError when the list cannot be read.
+   */
+  async read({ owner, service, signal, sinceMs }: ReadingOf): Promise<Masks> {
+    const nowMs = this.#nowMs();
+    const key = JSON.stringify([owner.service, owner.repository]);
+    const known = this.#readings.get(key);
+    if (known !== undefined && known.startedMs >= (sinceMs ?? nowMs)) return known.masks;
+    for (const [other, { startedMs }] of this.#readings)
+      if (startedMs < nowMs - readingKeptMs || this.#readings.size >= readingsMax) this.#readings.delete(other);
+    const masks = walk(service, owner, { signal, goesOn: sinceMs === undefined });
+    const reading = { startedMs: nowMs, masks };
+    this.#readings.set(key, reading);
+    // The next caller after a failure reads anew.
+    masks.catch(() => {
+      if (this.#readings.get(key) === reading) this.#readings.delete(key);
+    });
+    return masks;
+  }
+}
+
+async function walk(
+  service: SyncService,
+  owner: ObjectOwner,
+  options: { readonly signal: AbortSignal; readonly goesOn: boolean },
+): Promise<Masks> {
+  const masks = new Map<string, Mask>();
+  for await (const page of service.pages("GetJobMasks", inRepository(owner), { ...options, itemsMax: masksMax })) {
+    for (const mask of page.items)
+      if (mask.maskId !== undefined && mask.maskId !== null) masks.set(String(mask.maskId), mask);
+  }
+  return masks;
+}

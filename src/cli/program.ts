@@ -1,0 +1,198 @@
+// Runs one command: from arguments to exit code. Only this file touches the streams. Called by
+// main.ts, which ends the process.
+import { createInterface } from "node:readline/promises";
+import { Command, CommanderError } from "commander";
+import { startApp } from "../app/app.ts";
+import { createService } from "../app/create-service.ts";
+import { readSettings } from "../config/settings.ts";
+import { systemClock } from "../core/clock.ts";
+import { OutOfReachError, UsageError } from "../core/errors.ts";
+import { silentLog } from "../core/event-log.ts";
+import { withoutCutSecrets, withoutKnownSecrets, withoutSecrets } from "../core/secrets.ts";
+import { version } from "../core/version.ts";
+import { apiCommand, type ConnectService } from "./api.ts";
+import { applyCommand } from "./apply.ts";
+import { auditCommand } from "./audit.ts";
+import { changesCommand } from "./changes.ts";
+import type { CommandIo } from "./command-io.ts";
+import { deleteCommand } from "./delete.ts";
+import { discoverCommand } from "./discover.ts";
+import { doctorCommand } from "./doctor/doctor-command.ts";
+import { explainCommand } from "./explain.ts";
+import { failedCommand } from "./failed.ts";
+import { feedCommand } from "./feed.ts";
+import { historyCommand } from "./history.ts";
+import { importCommand } from "./import.ts";
+import { pauseCommand } from "./pause.ts";
+import { planCommand } from "./plan.ts";
+import { resumeCommand } from "./resume.ts";
+import { runCommand } from "./run-policy.ts";
+import { sandboxCommand } from "./sandbox.ts";
+import { schemaCommand } from "./schema.ts";
+import { serveCommand } from "./serve.ts";
+import { findService, loadPoliciesOrThrow, policyChecks, refuseRepeats } from "./shared-options.ts";
+import { simulateCommand } from "./simulate.ts";
+import { statusCommand } from "./status.ts";
+import { validateCommand } from "./validate.ts";
+
+const inputBytesMax = 1_048_576;
+const takenWithinMs = 2_000;
+
+/**
+ * Runs the command in the arguments until it ends or `stop` aborts it; returns the exit code. Never
+ * throws.
+ */
+export async function main(args: string[], stop: AbortController): Promise<number> {
+  // False when the reader has gone, as behind `| head`: nothing more can be shown.
+  let hasReader = true;
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", () => {
+      hasReader = false;
+      stop.abort();
+    });
+  }
+  netUnder(process.stderr);
+  const io = createIo(stop.signal);
+  const exitCode = await createProgram(io)
+    .parseAsync(args, { from: "user" })
+    .then(
+      () => io.exitCode,
+      (error: unknown) => explain(error, io),
+    );
+  await Promise.all([process.stdout, process.stderr].map((stream) => takenBy(stream, stop.signal)));
+  return hasReader ? exitCode : 0;
+}
+
+/** Masks what libraries print: with DEBUG or NODE_DEBUG they print passwords and headers. */
+function netUnder(stream: NodeJS.WriteStream): void {
+  const write = stream.write.bind(stream);
+  type Written = (error?: Error | null) => void;
+  stream.write = (chunk: string | Uint8Array, encoding?: BufferEncoding | Written, written?: Written): boolean => {
+    const text = withoutCutSecrets(typeof chunk === "string" ? chunk : Buffer.from(chunk).toString());
+    return typeof encoding === "function" ? write(text, encoding) : write(text, encoding, written);
+  };
+}
+
+/**
+ * Waits until the reader has taken what was written: a pipe takes 64 KiB at once, and the exit
+ * would lose the rest.
+ */
+async function takenBy(stream: NodeJS.WriteStream, stop: AbortSignal): Promise<void> {
+  if (stream.writableLength === 0) return;
+  const taken = new Promise<void>((resolve) => stream.write("", () => resolve()));
+  const stopped = new Promise<void>((resolve) => {
+    if (stop.aborted) resolve();
+    stop.addEventListener("abort", () => resolve());
+  });
+  // A pager may take its time; after a stop signal the wait is limited.
+  await Promise.race([taken, stopped.then(() => systemClock.sleep(takenWithinMs))]);
+}
+
+function createProgram(io: CommandIo): Command {
+  const connect: ConnectService = async (target) => {
+    const set = await loadPoliciesOrThrow(target.config, io);
+    const settings = findService(set, target.service);
+    return createService(settings, { variables: io.settings.variables, log: target.log ?? silentLog });
+  };
+  const program = new Command("syncline")
+    .description("Starts and watches the sync jobs of a Synchronization Management Service on a schedule.")
+    .version(version)
+    .addHelpText(
+      "after",
+      "\nExit codes: 0 fine, 1 the outcome is not good, 2 wrong use or configuration, 3 Redis or the service is out of reach.",
+    );
+  const commands = [
+    serveCommand(io, startApp),
+    validateCommand(io, policyChecks),
+    planCommand(io, createService),
+    simulateCommand(io),
+    runCommand(io, startApp),
+    deleteCommand(io, { createService, startApp }),
+    applyCommand(io, createService),
+    importCommand(io, createService),
+    doctorCommand(io, createService),
+    statusCommand(io),
+    historyCommand(io),
+    failedCommand(io),
+    changesCommand(io),
+    auditCommand(io),
+    explainCommand(io),
+    pauseCommand(io),
+    resumeCommand(io),
+    discoverCommand(io, connect),
+    feedCommand(io, connect),
+    apiCommand(io, connect),
+    sandboxCommand(io),
+    schemaCommand(io),
+  ];
+  for (const command of commands) program.addCommand(command);
+  refuseRepeats(program);
+  for (const command of [program, ...commands, ...commands.flatMap((one) => one.commands)]) {
+    command
+      .exitOverride()
+      .showHelpAfterError("(--help shows what is possible)")
+      .configureOutput({
+        writeOut: (text) => io.out(text.trimEnd()),
+        writeErr: (text) => io.err(text.trimEnd()),
+      });
+  }
+  return program;
+}
+
+function explain(error: unknown, io: CommandIo): number {
+  // commander has printed its message already; help and version come this way too, with code 0.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof UsageError || error instanceof OutOfReachError) {
+    io.err(`error: ${error.message}`);
+    return error instanceof UsageError ? 2 : 3;
+  }
+  io.err(describeBug(error));
+  return 1;
+}
+
+/** Only the stack: libraries attach requests, commands and answers to errors. */
+export function describeBug(error: unknown): string {
+  return withoutSecrets(`bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+}
+
+function createIo(signal: AbortSignal): CommandIo {
+  const settings = readSettings();
+  return {
+    out: (line) => process.stdout.write(`${withoutKnownSecrets(line)}\n`),
+    err: (line) => process.stderr.write(`${line}\n`),
+    ...(process.stderr.isTTY === true ? { progress: (text) => process.stderr.write(`\r\u001b[K${text}`) } : {}),
+    colours: process.stdout.isTTY === true && !settings.noColor,
+    settings,
+    taken: () => takenBy(process.stdout, signal),
+    readInput,
+    ...(process.stdin.isTTY === true && process.stderr.isTTY === true
+      ? { ask: (question) => ask(question, signal) }
+      : {}),
+    signal,
+    exitCode: 0,
+  };
+}
+
+async function ask(question: string, signal: AbortSignal): Promise<string> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  // readline keeps Control-C and the end of the input to itself; both are no answer.
+  const left = new AbortController();
+  terminal.once("SIGINT", () => left.abort());
+  terminal.once("close", () => left.abort());
+  try {
+    return await terminal.question(question, { signal: AbortSignal.any([signal, left.signal]) });
+  } catch {
+    return "";
+  } finally {
+    terminal.close();
+  }
+}
+
+async function readInput(): Promise<string> {
+  let text = "";
+  for await (const chunk of process.stdin.setEncoding("utf8")) {
+    text += chunk;
+    if (text.length > inputBytesMax) throw new UsageError("standard input holds more than 1 MiB");
+  }
+  return text;
+}

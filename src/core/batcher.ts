@@ -1,0 +1,36 @@
+// Batches items: sends the first one at once and alone; items added during a batch go together in
+// the next one. For notes that many tasks send to Redis at the same time (store/service-limiter.ts,
+// tasks/recorder.ts).
+
+/** Sends items in batches, one batch after the other. */
+export class Batcher<T> {
+  readonly #send: (items: readonly T[]) => Promise<unknown>;
+  #waiting: T[] = [];
+  #batch: Promise<unknown> | undefined;
+  #next: Promise<unknown> | undefined;
+
+  constructor(send: (items: readonly T[]) => Promise<unknown>) {
+    this.#send = send;
+  }
+
+  /** Adds an item to the next batch. Settles as that batch does. */
+  add(item: T): Promise<unknown> {
+    this.#waiting.push(item);
+    if (this.#next !== undefined) return this.#next;
+    if (this.#batch === undefined) return this.#go();
+    const go = () => this.#go();
+    this.#next = this.#batch.then(go, go);
+    return this.#next;
+  }
+
+  #go(): Promise<unknown> {
+    const items = this.#waiting;
+    this.#waiting = [];
+    this.#next = undefined;
+    const batch = this.#send(items).finally(() => {
+      if (this.#batch === batch) this.#batch = undefined;
+    });
+    this.#batch = batch;
+    return batch;
+  }
+}

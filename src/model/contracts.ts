@@ -1,0 +1,38 @@
+// Function types between schedule/, queue/ and tasks/, so that schedule/ and tasks/ never see the
+// queue.
+import type { Task } from "./task.ts";
+import type { Verdict } from "./verdict.ts";
+
+/** One of a service's two queues: `actions` change something there, `polls` only read. */
+export type Urgency = "actions" | "polls";
+
+/** Puts tasks into the queue. It drops a task whose id it knows, so calling twice is safe. */
+export type EnqueueTasks = (tasks: readonly Task[]) => Promise<void>;
+
+/**
+ * The status of a task's job. `open`: a worker works on it, or will. `over`: its worker recorded
+ * the outcome. `gone`: it was given up, or the queue does not know it.
+ */
+export type JobStatus = "open" | "over" | "gone";
+
+/** Finds the status of a task among a service's actions. */
+export type FindJobStatus = (service: string, taskId: string) => Promise<JobStatus>;
+
+/** Reports to the chains how far the tasks of a slot have come. Every call may be repeated. */
+export interface FollowChains {
+  /** Other tasks replace this one. Call it once they are queued, before this one is released. */
+  fannedOut(task: Task, targets: readonly string[]): Promise<void>;
+  /** The task has its outcome, or other tasks replace it, and it holds no lease. */
+  released(task: Task): Promise<void>;
+}
+
+/** The number of a try: `attempt` starts at 1; `attemptsMax` is the last one. */
+export interface Attempt {
+  readonly attempt: number;
+  readonly attemptsMax: number;
+  /** Aborts when the process shuts down or the task is cancelled. */
+  readonly signal: AbortSignal;
+}
+
+/** Does one step of a task and says how to go on. Throws only on a bug. */
+export type ProcessTask = (task: Task, attempt: Attempt) => Promise<Verdict>;

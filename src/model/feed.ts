@@ -1,0 +1,94 @@
+// A feed: one list of one service that tasks follow. Its walk travels through the queue like a
+// task.
+import * as z from "zod";
+import { isJsonObject } from "../core/json.ts";
+import { listNames } from "../core/list-name.ts";
+import { parseVersioned } from "../core/newer-version.ts";
+import { hashText } from "../core/stable-hash.ts";
+
+const feedWalkSchema = z.strictObject({
+  v: z.literal(1),
+  kind: z.literal("feed-walk"),
+  service: z.string().min(1),
+  repository: z.string().nullable(),
+  list: z.enum(listNames),
+});
+
+/**
+ * The walk of a feed in the queue: one per feed, however many tasks wait. `repository` null: the
+ * service's default.
+ */
+export type FeedWalk = Readonly<z.infer<typeof feedWalkSchema>>;
+
+/** The name of a feed: service, repository and list. */
+export type Feed = Pick<FeedWalk, "service" | "repository" | "list">;
+
+/**
+ * Why a walk read the whole list. The first six are normal. After each of the others the list costs
+ * more than needed, so Syncline logs and counts them in a row.
+ */
+export const wholeReasons = [
+  "first",
+  "resumed",
+  "short",
+  "audit",
+  "wanted",
+  "polled",
+  "no-order",
+  "order-lost",
+  "links-not-kept",
+  "link-expired",
+  "last-page-unknown",
+  "last-page-moved",
+  "first-page-new",
+  "both-ends-grew",
+  "count-differs",
+  "open-items",
+] as const;
+
+/** One of these reasons. */
+export type WholeReason = (typeof wholeReasons)[number];
+
+/** The reasons of dear walks, in the words that operators read. */
+export const dearReasons: Readonly<Partial<Record<WholeReason, string>>> = {
+  "no-order": "new items may stand anywhere in it",
+  "order-lost": "a new item stood at the end that does not grow",
+  "links-not-kept": "its links carry a credential, so Syncline stores none to resume from",
+  "link-expired": "the service does not know the link of its last page any more",
+  "last-page-unknown": "no page with an item was known to resume from",
+  "last-page-moved": "its last page does not begin with a known item",
+  "first-page-new": "all of its first page is new",
+  "both-ends-grew": "it grew at both of its ends",
+  "count-differs": "the service's count shows more changes than its ends do",
+  "open-items": "more than ten pages hold items that the mapping does not call finished",
+};
+
+/** The facts of one item. Texts are the mapping's; `fingerprint` changes when any field changes. */
+export interface ItemFacts {
+  readonly id: string;
+  readonly fingerprint: string;
+  readonly syncJobId: string | undefined;
+  /** When it began, milliseconds UTC by the service's clock. */
+  readonly startedAtMs: number | undefined;
+  readonly finished: boolean | undefined;
+  readonly succeeded: boolean | undefined;
+  readonly label: string | undefined;
+}
+
+/** Tells a feed walk of any version from a task. */
+export function isFeedWalk(value: unknown): boolean {
+  return isJsonObject(value) && value["kind"] === "feed-walk";
+}
+
+/**
+ * Reads the walk of a feed from the queue.
+ * @throws NewerVersionError for one of a newer version; ZodError when it is none.
+ */
+export function parseFeedWalk(value: unknown): FeedWalk {
+  return parseVersioned("feed walk", feedWalkSchema, value);
+}
+
+/** A feed's name in Redis and in the queue: a readable start, then a hash of all three parts. */
+export function feedId(feed: Feed): string {
+  return `${feed.list}-${hashText(JSON.stringify([feed.service, feed.repository, feed.list]))}`;
+}

@@ -1,0 +1,40 @@
+// The notifier's events: an outcome, a missed slot, or the sync jobs of masks. The step that
+// records the outcome or slot writes the event (store/), so that no notice is lost. Only for
+// policies with sinks.
+import type { Outcome } from "./outcome.ts";
+
+/** One event, in the order of recording. `id`: its place in the stream. */
+export type NotifyEvent =
+  | { readonly id: string; readonly kind: "outcome"; readonly outcome: Outcome }
+  | {
+      readonly id: string;
+      readonly kind: "slot-missed";
+      readonly policy: string;
+      readonly slotMs: number;
+      readonly detail: string;
+    }
+  | {
+      readonly id: string;
+      readonly kind: "masks-read";
+      readonly policy: string;
+      readonly slotMs: number;
+      /** The sync jobs that the policy runs in this slot. */
+      readonly syncJobs: readonly string[];
+    };
+
+/**
+ * The most events that wait for the notifier, about 900 bytes each; the oldest go when it is away
+ * too long.
+ */
+export const notifyEventsMax = 100_000;
+
+/** The parts of a policy that decide whether its outcomes become events. */
+interface NotifiedPolicy {
+  readonly notify?: readonly unknown[];
+  readonly heartbeat?: unknown;
+}
+
+/** Whether a sink or a heartbeat wants a policy's outcomes; false for an unknown policy. */
+export function isNotified(policy: NotifiedPolicy | undefined): boolean {
+  return policy?.notify !== undefined || policy?.heartbeat !== undefined;
+}

@@ -1,0 +1,63 @@
+// A pause: the operator's wish that slots do not start for a while. Set and ended by cli/, kept by
+// store/, applied by schedule/. It is an interval, so every replica skips the same slots, also
+// later.
+import * as z from "zod";
+import { parseVersioned } from "../core/newer-version.ts";
+
+/** The longest note, in characters: it stands in the record of every skipped slot. */
+export const noteCharactersMax = 200;
+
+const pauseSchema = z.object({
+  v: z.literal(1),
+  scope: z.enum(["policy", "service", "all"]),
+  name: z.string(),
+  note: z.string().max(noteCharactersMax),
+  actor: z.string(),
+  sinceMs: z.int(),
+  untilMs: z.int().nullable(),
+  endedBy: z.string().nullable(),
+  cause: z.literal("quarantine").exactOptional(),
+});
+
+/**
+ * A pause (version 1) skips the slots from `sinceMs` up to, but not including, `untilMs`; null:
+ * until it is ended. `name`: of the policy or service; empty for `all`. `actor`, `endedBy`:
+ * `user@host`. Instants are milliseconds UTC by Redis. `cause`: `quarantine` for a policy that
+ * failed too often (store/quarantines.ts); absent for a pause by an operator.
+ */
+export type Pause = Readonly<z.infer<typeof pauseSchema>>;
+
+/** What is paused. */
+export type PauseSubject = Pick<Pause, "scope" | "name">;
+
+/**
+ * Reads a pause from Redis.
+ * @throws NewerVersionError or ZodError. The scheduler must not start what an unreadable pause
+ * forbids.
+ */
+export function parsePause(value: unknown): Pause {
+  return parseVersioned("pause", pauseSchema, value);
+}
+
+/**
+ * A pause's name in Redis. One scope and name has at most one pause that begins in the same
+ * millisecond.
+ */
+export function pauseId(pause: PauseSubject & Pick<Pause, "sinceMs">): string {
+  return `${subjectKey(pause)}@${pause.sinceMs}`;
+}
+
+/** The key of what is paused: `policy/nightly`, `service/main`, `all/`. */
+export function subjectKey({ scope, name }: PauseSubject): string {
+  return `${scope}/${name}`;
+}
+
+/** Whether a pause applies at an instant. */
+export function isInForce({ sinceMs, untilMs }: Pause, instantMs: number): boolean {
+  return sinceMs <= instantMs && (untilMs === null || instantMs < untilMs);
+}
+
+/** Whether a pause applies to a policy: to itself, its service, or all. */
+export function isAbout({ scope, name }: PauseSubject, policy: { readonly name: string; readonly service: string }) {
+  return scope === "all" || name === (scope === "policy" ? policy.name : policy.service);
+}

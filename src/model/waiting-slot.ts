@@ -1,0 +1,55 @@
+// A slot of a policy that follows another: it waits for the end of its predecessor's slot, then
+// gets its one record. The slot ledger opens it with the record of the chain's first policy;
+// schedule/chains.ts ends it.
+import * as z from "zod";
+import type { OutcomeStatus } from "./outcome.ts";
+import type { SlotRecord } from "./slot-record.ts";
+import type { Task, TaskKind } from "./task.ts";
+
+const waitingSlotSchema = z.object({
+  v: z.literal(1),
+  after: z.string().min(1),
+  followers: z.int(),
+  openedMs: z.int(),
+});
+
+/**
+ * A waiting slot (version 1). `after`: the predecessor when it was opened. `followers`: how many
+ * policies follow this one directly. Instants are milliseconds UTC.
+ */
+export type WaitingSlot = Readonly<z.infer<typeof waitingSlotSchema>> & {
+  readonly policy: string;
+  readonly slotMs: number;
+};
+
+/**
+ * Reads a waiting slot; undefined for one of a newer version, which waits for a replica that can
+ * read it.
+ */
+export function readWaitingSlot(policy: string, slotMs: number, text: string): WaitingSlot | undefined {
+  const fields = waitingSlotSchema.safeParse(JSON.parse(text)).data;
+  return fields === undefined ? undefined : { ...fields, policy, slotMs };
+}
+
+/** The state of the predecessor's slot. `nothing`: neither its record nor its tasks are known. */
+export type PredecessorState =
+  | { readonly state: "open" | "nothing" }
+  | { readonly state: "not-started"; readonly record: SlotRecord }
+  | {
+      readonly state: "ended";
+      readonly kind: TaskKind;
+      /** The latest end of its tasks. */
+      readonly endedMs: number;
+      /** Whether every task has released its lease. */
+      readonly isReleased: boolean;
+      readonly endings: readonly { readonly target: string; readonly status: OutcomeStatus }[];
+    };
+
+/** How a waiting slot ends: its record and its tasks. */
+export interface FollowStep {
+  readonly slot: WaitingSlot;
+  readonly record: SlotRecord;
+  readonly tasks: readonly Task[];
+  /** Whether the policy's sinks hear of it when it was missed. */
+  readonly isTold?: true;
+}

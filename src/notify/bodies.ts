@@ -1,0 +1,71 @@
+// Renders a notice: a CloudEvents 1.0 event, a line for Slack, a card for Teams. Pure: the same
+// notice gives the same text on every retry and replica. Documented in docs/notifications.md.
+import type { WebhookSettings } from "../config/policy-set.ts";
+import type { Notice } from "../model/notice.ts";
+
+/** A body and its media type. */
+export interface Body {
+  readonly contentType: string;
+  readonly text: string;
+}
+
+const slackCharactersMax = 3_000;
+
+/** Renders a notice in a format. */
+export function toBody(notice: Notice, format: WebhookSettings["format"]): Body {
+  switch (format) {
+    case "cloudevents":
+      return { contentType: "application/cloudevents+json; charset=utf-8", text: toCloudEvent(notice) };
+    case "slack":
+      return { contentType: "application/json; charset=utf-8", text: JSON.stringify({ text: slackText(notice) }) };
+    case "teams":
+      return { contentType: "application/json; charset=utf-8", text: JSON.stringify(teamsMessage(notice)) };
+  }
+}
+
+/** A notice as a CloudEvents 1.0 event, one line of JSON. The event has the notice's id. */
+export function toCloudEvent({ id, kind, at, orderKey, policy, service, title, data }: Notice): string {
+  return JSON.stringify({
+    specversion: "1.0",
+    id,
+    source: service === null ? "/syncline" : `/syncline/services/${service}`,
+    type: `syncline.${kind}`,
+    ...(policy === null ? {} : { subject: policy }),
+    time: at,
+    partitionkey: orderKey,
+    datacontenttype: "application/json",
+    data: { ...data, title, policy, service },
+  });
+}
+
+/** Slack reads `&`, `<` and `>` as markup. */
+function slackText({ title, policy, service, at }: Notice): string {
+  const about = [policy, service, at].filter((part) => part !== null).join(" · ");
+  const escaped = `${title}\n${about}`.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  return escaped.slice(0, slackCharactersMax);
+}
+
+/** The message that a Teams workflow ("when a webhook request is received") posts as a card. */
+function teamsMessage({ title, kind, policy, service, at }: Notice) {
+  const facts = Object.entries({ kind, policy, service, at }).flatMap(([name, value]) =>
+    value === null ? [] : [{ title: name, value }],
+  );
+  return {
+    type: "message",
+    attachments: [
+      {
+        contentType: "application/vnd.microsoft.card.adaptive",
+        contentUrl: null,
+        content: {
+          $schema: "http://adaptivecards.io/schemas/adaptive-card.json",
+          type: "AdaptiveCard",
+          version: "1.4",
+          body: [
+            { type: "TextBlock", text: title, wrap: true, weight: "Bolder" },
+            { type: "FactSet", facts },
+          ],
+        },
+      },
+    ],
+  };
+}

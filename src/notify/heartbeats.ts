@@ -1,0 +1,88 @@
+// Dead man's switches: asks a policy's heartbeat URL after its success. Redis holds what is due
+// (noted in the step that takes the success), so it survives a process. Only the latest success
+// counts. The replica with the notifier's lease runs it; it delays no other work.
+import { type Clock, systemClock } from "../core/clock.ts";
+import { errorText } from "../core/errors.ts";
+import type { EventLog } from "../core/event-log.ts";
+
+/** What heartbeats need of the notifier's store. */
+interface HeartbeatStore {
+  states(part: "heartbeats"): Promise<Map<string, string>>;
+  sent(policy: string, text: string): Promise<void>;
+}
+
+/**
+ * Asks a URL once. Returns undefined on 2xx, otherwise what went wrong, without the URL. Never
+ * throws.
+ */
+type Ping = (url: string, signal: AbortSignal) => Promise<string | undefined>;
+
+/** What heartbeats need. */
+export interface HeartbeatOptions {
+  readonly notifyStore: HeartbeatStore;
+  /** The URL of a policy; undefined when it has none any more. */
+  readonly urlOf: (policy: string) => string | undefined;
+  readonly ping: Ping;
+  readonly log: EventLog;
+  readonly clock?: Pick<Clock, "sleep">;
+}
+
+const atOnce = 8;
+const triesMax = 3;
+const triesApartMs = 5_000;
+
+/** Sends the heartbeats that are due. */
+export class Heartbeats {
+  readonly #options: HeartbeatOptions;
+  readonly #stopping = new AbortController();
+  #busy: Promise<void> | undefined;
+
+  constructor(options: HeartbeatOptions) {
+    this.#options = options;
+  }
+
+  /** Sends what is due, unless it is sending already. Resolves when that is done. */
+  look(): Promise<void> {
+    this.#busy ??= this.#sendAll()
+      .catch((error: unknown) => this.#warn("", errorText(error)))
+      .finally(() => {
+        this.#busy = undefined;
+      });
+    return this.#busy;
+  }
+
+  /** Stops sending; the next holder of the lease sends the rest. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#busy;
+  }
+
+  async #sendAll(): Promise<void> {
+    const due = [...(await this.#options.notifyStore.states("heartbeats"))].values();
+    const work = async () => {
+      for (const [policy, text] of due) if (!this.#stopping.signal.aborted) await this.#send(policy, text);
+    };
+    await Promise.all(Array.from({ length: atOnce }, work));
+  }
+
+  async #send(policy: string, text: string): Promise<void> {
+    const { urlOf, ping, notifyStore: book, clock = systemClock } = this.#options;
+    const { signal } = this.#stopping;
+    let problem: string | undefined;
+    for (let attempt = 1; attempt <= triesMax; attempt += 1) {
+      const url = urlOf(policy);
+      problem = url === undefined ? undefined : await ping(url, signal);
+      if (problem === undefined) break;
+      if (attempt < triesMax) await clock.sleep(triesApartMs, signal);
+      if (signal.aborted) return;
+    }
+    if (problem !== undefined) this.#warn(policy, problem);
+    // Removed after the last try, too: the next success asks again, and the receiver notices the
+    // silence.
+    await book.sent(policy, text);
+  }
+
+  #warn(policy: string, message: string): void {
+    this.#options.log.warn("heartbeat.failed", { policy, message });
+  }
+}

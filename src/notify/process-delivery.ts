@@ -1,0 +1,95 @@
+// One try of a delivery: from the sink's receipt to what the queue does next. It logs once that a
+// sink fails, and once that it works again. The consumers of the sinks' queues call it.
+import type { SinkSettings } from "../config/policy-set.ts";
+import { type Backoff, backoffMs } from "../core/backoff.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
+import type { EventLog } from "../core/event-log.ts";
+import type { Delivery, DeliveryTry, DeliveryVerdict } from "../model/delivery.ts";
+import type { Receipt, Sink } from "./sink.ts";
+
+/** How a try ended, for metrics. */
+type DeliveryResult = "delivered" | "refused" | "retried" | "given-up";
+
+/** A sink in force, with its settings. */
+export interface SinkInForce {
+  readonly settings: SinkSettings;
+  readonly sink: Sink;
+}
+
+/** What a try needs. */
+export interface DeliveryParts {
+  /**
+   * Asked at each try, so that changed settings apply at once; undefined while the sink is not
+   * configured.
+   */
+  readonly current: () => SinkInForce | undefined;
+  readonly name: string;
+  readonly log: EventLog;
+  readonly onDelivery?: ((result: DeliveryResult) => void) | undefined;
+  readonly clock?: Pick<Clock, "nowMs"> | undefined;
+}
+
+/**
+ * A receiver that comes back is noticed within a minute; one that does not gets 1,440 tries a day.
+ */
+const backoff: Backoff = { baseMs: 1_000, capMs: 60_000 };
+/** The shortest wait between two tries. */
+const waitMsMin = 250;
+const unconfiguredAgainMs = 10_000;
+
+/** Makes the function that does one try. */
+export function createDeliveryProcess(
+  parts: DeliveryParts,
+): (delivery: Delivery, attempt: DeliveryTry) => Promise<DeliveryVerdict> {
+  const { name, log, clock = systemClock } = parts;
+  let isFailing = false;
+  return async (delivery, { tries, signal }) => {
+    const inForce = parts.current();
+    if (inForce === undefined) return { verdict: "later", reason: "not configured", afterMs: unconfiguredAgainMs };
+    const receipt = await inForce.sink.deliver(delivery.notice, signal);
+    const ageMs = clock.nowMs() - delivery.sinceMs;
+    const verdict = judgeReceipt(receipt, { tries, ageMs, giveUpAfterMs: inForce.settings.giveUpAfterMs });
+    const result = resultOf(receipt, verdict);
+    if (result !== undefined) parts.onDelivery?.(result);
+    if (receipt.type === "later" && !isFailing) {
+      isFailing = true;
+      log.warn("sink.failing", { sink: name, reason: receipt.reason });
+    }
+    if (receipt.type === "taken" && isFailing) {
+      isFailing = false;
+      log.info("sink.recovered", { sink: name });
+    }
+    return verdict;
+  };
+}
+
+/** What is known of a delivery beside the receipt. `ageMs`: since it was handed over. */
+export interface DeliveryState {
+  readonly tries: number;
+  readonly ageMs: number;
+  readonly giveUpAfterMs: number;
+}
+
+/**
+ * Decides what the queue does after a receipt. The receiver's own wait is kept, never shortened.
+ * Without one the wait grows with the tries.
+ */
+export function judgeReceipt(
+  receipt: Receipt,
+  { tries, ageMs, giveUpAfterMs }: DeliveryState,
+  random?: () => number,
+): DeliveryVerdict {
+  if (receipt.type === "taken") return { verdict: "delivered" };
+  if (receipt.type === "cancelled") return { verdict: "back" };
+  if (receipt.type === "refused") return { verdict: "failed", reason: receipt.reason };
+  if (ageMs >= giveUpAfterMs) return { verdict: "failed", reason: `given up after ${tries} tries: ${receipt.reason}` };
+  const afterMs = Math.max(waitMsMin, receipt.afterMs ?? backoffMs(backoff, tries, random));
+  return { verdict: "later", reason: receipt.reason, afterMs };
+}
+
+function resultOf(receipt: Receipt, verdict: DeliveryVerdict): DeliveryResult | undefined {
+  if (verdict.verdict === "back") return undefined;
+  if (verdict.verdict === "later") return "retried";
+  if (verdict.verdict === "delivered") return "delivered";
+  return receipt.type === "refused" ? "refused" : "given-up";
+}

@@ -1,0 +1,21 @@
+// The interface of a sink: it takes one notice a call. Made by create-sink.ts, used by
+// process-delivery.ts.
+import type { Notice } from "../model/notice.ts";
+
+/**
+ * The result of one try. `taken`: delivered. `refused`: this notice will never be taken, others may
+ * be. `later`: no notice would be taken now; `afterMs` is the receiver's own wait. `cancelled`:
+ * this process stopped it.
+ */
+export type Receipt =
+  | { readonly type: "taken" }
+  | { readonly type: "refused"; readonly reason: string }
+  | { readonly type: "later"; readonly reason: string; readonly afterMs?: number | undefined }
+  | { readonly type: "cancelled" };
+
+/** One sink. Its reasons contain no secret and no path or query of a URL. */
+export interface Sink {
+  /** Makes one try. Throws only on a bug. */
+  deliver(notice: Notice, signal: AbortSignal): Promise<Receipt>;
+  close(): void;
+}

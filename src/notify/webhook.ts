@@ -1,0 +1,113 @@
+// The webhook sink: one signed POST per try, with a transport of its own, so no token or
+// certificate of a service gets near it. It follows no redirect. The answer decides what becomes of
+// the notice (docs/notifications.md).
+import type { WebhookSettings } from "../config/policy-set.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
+import { noteSecret } from "../core/secrets.ts";
+import type { Notice } from "../model/notice.ts";
+import { parseRetryAfter } from "../service/failure-kind.ts";
+import { readBounded } from "../service/secret-file.ts";
+import { defaultTimeouts } from "../service/service-options.ts";
+import { tlsHint } from "../service/tls-hint.ts";
+import { type ExchangeResult, Transport } from "../service/transport.ts";
+import { toBody } from "./bodies.ts";
+import { readSigningSecret, sign } from "./signature.ts";
+import type { Receipt, Sink } from "./sink.ts";
+
+const answerBytesMax = 64 * 1024;
+const secretBytesMax = 1_024;
+
+/**
+ * Statuses about this one notice: the receiver read it and will never take it. Every other status
+ * outside 2xx is about the receiver or the way to it, and would hit all notices: a proxy's 404, a
+ * 401 while a secret changes, a moved address.
+ */
+const refusals = new Set([400, 406, 413, 414, 415, 422, 431]);
+
+/** Makes a webhook sink. It opens nothing yet. */
+export function createWebhook(settings: WebhookSettings, clock: Pick<Clock, "nowMs"> = systemClock): Sink {
+  const url = new URL(settings.url);
+  // The path of a chat's URL is its password; the query of any URL may be one.
+  if (settings.format !== "cloudevents") noteSecret(url.pathname, "lasting");
+  noteSecret(url.search, "lasting");
+  const transport = new Transport(1);
+  return {
+    deliver: async (notice, signal) => {
+      const keys = await readSigningKeys(settings);
+      if ("reason" in keys) return { type: "later", reason: keys.reason };
+      const { contentType, text } = toBody(notice, settings.format);
+      const result = await transport.send({
+        method: "POST",
+        url,
+        headers: { ...headersOf(notice, { text, keys, nowMs: clock.nowMs() }), "content-type": contentType },
+        body: text,
+        isFresh: false,
+        timeouts: { ...defaultTimeouts, requestMs: settings.timeoutMs },
+        bodyBytesMax: answerBytesMax,
+        signal,
+      });
+      return toReceipt(result, clock.nowMs());
+    },
+    close: () => transport.close(),
+  };
+}
+
+function headersOf(
+  notice: Notice,
+  { text, keys, nowMs }: { readonly text: string; readonly keys: readonly Buffer[]; readonly nowMs: number },
+): Record<string, string> {
+  // A header allows fewer characters than an id; plain ids stay as they are.
+  const id = encodeURIComponent(notice.id.toWellFormed());
+  const timestamp = Math.floor(nowMs / 1_000);
+  return {
+    "user-agent": "syncline",
+    "webhook-id": id,
+    "webhook-timestamp": String(timestamp),
+    ...(keys.length === 0 ? {} : { "webhook-signature": sign({ id, timestamp, body: text }, keys) }),
+  };
+}
+
+/**
+ * The signing keys, or why there are none. Read for each try, so that a rotated secret applies at
+ * once. A missing previous secret was rotated away.
+ */
+export async function readSigningKeys({
+  secretFile,
+  previousSecretFile,
+}: Pick<WebhookSettings, "secretFile" | "previousSecretFile">): Promise<
+  readonly Buffer[] | { readonly reason: string }
+> {
+  if (secretFile === undefined) return [];
+  const key = await readKey(secretFile);
+  if ("reason" in key) return key;
+  const previous = previousSecretFile === undefined ? undefined : await readKey(previousSecretFile);
+  return previous === undefined || "reason" in previous ? [key.key] : [key.key, previous.key];
+}
+
+async function readKey(path: string): Promise<{ readonly key: Buffer } | { readonly reason: string }> {
+  const read = await readBounded(path, secretBytesMax);
+  if ("code" in read)
+    return { reason: `secret file ${path} cannot be read (${read.code}): check the path and its rights` };
+  noteSecret(read.text.trim());
+  noteSecret(read.text.trim().replace(/^whsec_/, ""));
+  const key = readSigningSecret(read.text);
+  return key === undefined
+    ? { reason: `secret file ${path} holds no secret: write whsec_ and 24 to 64 bytes in base64` }
+    : { key };
+}
+
+function toReceipt(result: ExchangeResult, nowMs: number): Receipt {
+  const { status, headers } = result;
+  // The status decides, even when the body fails.
+  if (status !== undefined && status >= 200 && status < 300) return { type: "taken" };
+  if (result.type === "failure" && status === undefined) {
+    if (result.failure === "aborted") return { type: "cancelled" };
+    const hint = tlsHint(result.code);
+    return { type: "later", reason: `no answer (${result.code})${hint === undefined ? "" : `: ${hint}`}` };
+  }
+  const reason = `answered with status ${status}`;
+  if (status !== undefined && refusals.has(status)) return { type: "refused", reason };
+  if (status !== undefined && status >= 300 && status < 400)
+    return { type: "later", reason: `${reason}, a redirect, which is never followed: check url` };
+  return { type: "later", reason, afterMs: parseRetryAfter(headers, nowMs) };
+}

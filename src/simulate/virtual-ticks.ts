@@ -1,0 +1,95 @@
+// The scheduler's ticks on a virtual clock: the same Agenda, calendar and planDue, without the
+// ledger and the waiting, since there is one scheduler and no time passes. Pure; called by
+// simulation.ts and by `plan`.
+//
+// Policies are planned separately: each has its own agenda, and a heap says which is next.
+import type { Policy } from "../config/policy-set.ts";
+import { MinHeap } from "../core/min-heap.ts";
+import type { Pause } from "../model/pause.ts";
+import { Agenda, type Entry } from "../schedule/agenda.ts";
+import { planDue } from "../schedule/plan-batches.ts";
+import type { SlotPlan } from "../schedule/plan-slots.ts";
+
+/** An interval of instants, milliseconds UTC: its start is inside, its end is not. */
+export interface Interval {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** The virtual time: slots after `fromMs`, up to and including `toMs`. */
+export interface VirtualTime extends Interval {
+  /** When no scheduler runs: slots due then are planned at the end. None may end after `toMs`. */
+  readonly outages: readonly Interval[];
+  readonly pauses: readonly Pause[];
+}
+
+/** One tick, with the plans of one policy. */
+export interface VirtualTick {
+  readonly nowMs: number;
+  readonly policy: Policy;
+  readonly plans: readonly SlotPlan[];
+}
+
+/**
+ * Every tick with due slots, in the order of time; at the same instant in the order of the
+ * policies.
+ */
+export function* virtualTicks(policies: readonly Policy[], time: VirtualTime): Generator<VirtualTick, void, void> {
+  const tickAt = tickTimes(time.outages);
+  const heap = new MinHeap<Planned>();
+  const wait = (planned: Planned) => {
+    const slotMs = planned.agenda.earliestMs();
+    if (slotMs !== undefined && slotMs <= time.toMs) heap.push(tickAt(slotMs), planned);
+  };
+  for (const [place, policy] of policies.entries()) wait({ place, agenda: agendaOf(policy, time.fromMs) });
+  for (;;) {
+    const nowMs = heap.leastRank;
+    if (nowMs === undefined) return;
+    // As the scheduler, in the order of the files: the first policy gets a sync job that several
+    // want.
+    for (const planned of takeAll(heap, nowMs)) {
+      for (const entry of planned.agenda.due(nowMs))
+        yield* planTick(entry, planned.agenda, { nowMs, pauses: time.pauses });
+      wait(planned);
+    }
+  }
+}
+
+/** One policy on its own agenda; `place`: its place in the files. */
+interface Planned {
+  readonly place: number;
+  readonly agenda: Agenda;
+}
+
+function takeAll(heap: MinHeap<Planned>, nowMs: number): Planned[] {
+  const taken: Planned[] = [];
+  while (heap.leastRank === nowMs) {
+    const next = heap.pop();
+    if (next !== undefined) taken.push(next);
+  }
+  return taken.sort((a, b) => a.place - b.place);
+}
+
+function* planTick(entry: Entry, agenda: Agenda, moment: { nowMs: number; pauses: readonly Pause[] }) {
+  const due = planDue(entry, moment);
+  if (due === undefined) return;
+  agenda.moveWatermark(entry, due.newWatermarkMs);
+  yield { nowMs: moment.nowMs, policy: entry.policy, plans: due.plans };
+}
+
+function agendaOf(policy: Policy, fromMs: number): Agenda {
+  const agenda = new Agenda();
+  agenda.adopt(agenda.compare([policy]), new Map(), fromMs);
+  return agenda;
+}
+
+/** The tick of a slot: its own instant, or the end of the outage that it falls into. */
+function tickTimes(outages: readonly Interval[]): (slotMs: number) => number {
+  const inOrder = outages.toSorted((a, b) => a.fromMs - b.fromMs);
+  return (slotMs) => {
+    let atMs = slotMs;
+    // In order: an outage that begins before another one ends prolongs it.
+    for (const { fromMs, toMs } of inOrder) if (fromMs <= atMs && atMs < toMs) atMs = toMs;
+    return atMs;
+  };
+}

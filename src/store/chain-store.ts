@@ -1,0 +1,136 @@
+// The chain store: slots that wait for the end of another policy's slot. The slot ledger opens them
+// together with the chain's first slot (slot-ledger.ts); schedule/chains.ts ends them here. `audit`
+// and `explain` read it, too.
+import { isJsonObject } from "../core/json.ts";
+import { outcomeStatuses } from "../model/outcome.ts";
+import { readSlotRecord } from "../model/slot-record.ts";
+import type { Task } from "../model/task.ts";
+import { taskKinds } from "../model/task.ts";
+import { type FollowStep, type PredecessorState, readWaitingSlot, type WaitingSlot } from "../model/waiting-slot.ts";
+import { expandScript, followScript, releaseScript, viewScript } from "./chain-scripts.ts";
+import { notifyStreamKey } from "./notify-store.ts";
+import type { Store } from "./redis.ts";
+import { slotRecordsForMs, slotRecordsMax, tallyKey } from "./slot-ledger.ts";
+import { troublesKey } from "./troubles.ts";
+
+const scanCount = 1_000;
+
+/** Waiting slots and join counters in Redis. */
+export class ChainStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Replaces a task by those that it fanned out into. Call it before `released`. Idempotent. */
+  async expanded(task: Task, targets: readonly string[]): Promise<void> {
+    if (task.origin === "manual") return;
+    await expandScript(this.#store, [tallyKey(this.#store, task.policy, task.slotMs)], [task.target, ...targets]);
+  }
+
+  /**
+   * Counts a task that has ended and released its lease. True: it was the last one of a slot with
+   * followers.
+   */
+  async released(task: Task): Promise<boolean> {
+    if (task.origin === "manual") return false;
+    const key = tallyKey(this.#store, task.policy, task.slotMs);
+    return (await releaseScript(this.#store, [key], [task.target])) === 1;
+  }
+
+  /** Returns those of these slots that wait. */
+  async find(slots: readonly Pick<WaitingSlot, "policy" | "slotMs">[]): Promise<WaitingSlot[]> {
+    if (slots.length === 0) return [];
+    const texts = await this.#store.redis.hmget(this.#waiting, ...slots.map(fieldOf));
+    return slots.flatMap((slot, index) => toWaiting(fieldOf(slot), texts[index] ?? null));
+  }
+
+  /** Reads about a thousand waiting slots, and the next cursor; "0" after the last ones. */
+  async scan(cursor: string): Promise<{ readonly slots: readonly WaitingSlot[]; readonly cursor: string }> {
+    const [next, found] = await this.#store.redis.hscan(this.#waiting, cursor, "COUNT", scanCount);
+    return { slots: pairsOf(found).flatMap(([field, text]) => toWaiting(field, text)), cursor: next };
+  }
+
+  /** Returns the waiting slots of one policy. */
+  async waitingOf(policy: string): Promise<WaitingSlot[]> {
+    const slots: WaitingSlot[] = [];
+    let cursor = "0";
+    do {
+      const page = await this.#store.redis.hscan(this.#waiting, cursor, "MATCH", `${policy}/*`, "COUNT", scanCount);
+      slots.push(...pairsOf(page[1]).flatMap(([field, text]) => toWaiting(field, text)));
+      cursor = page[0];
+    } while (cursor !== "0");
+    return slots;
+  }
+
+  /** Reads the state of the predecessor's slot. */
+  async look({ after, slotMs }: WaitingSlot): Promise<PredecessorState> {
+    const { key } = this.#store;
+    const keys = [tallyKey(this.#store, after, slotMs), key("slots", after), this.#waiting];
+    const answer = await viewScript(this.#store, keys, [slotMs, fieldOf({ policy: after, slotMs })]);
+    if (answer === "open" || answer === "nothing") return { state: answer };
+    if (Array.isArray(answer)) return toEnded(new Map(pairsOf(answer.map(String))));
+    const fields: unknown = JSON.parse(String(answer));
+    const record = isJsonObject(fields) ? readSlotRecord({ ...fields, slotMs }) : undefined;
+    // Started, but without a join counter: the slot ended so long ago that Redis has dropped it.
+    return record === undefined || record.state === "started" ? { state: "nothing" } : { state: "not-started", record };
+  }
+
+  /**
+   * Ends the waiting of a slot: writes its record and puts its tasks into the outbox, in one step.
+   * Answers their watermark for `SlotLedger.confirmQueued`; undefined, and no change, when the slot
+   * waits no more.
+   */
+  async follow({ slot, record, tasks, isTold }: FollowStep, nowMs: number): Promise<number | undefined> {
+    const { key } = this.#store;
+    const { policy, slotMs, after, followers } = slot;
+    const { slotMs: _, ...fields } = record;
+    const counters = [tallyKey(this.#store, policy, slotMs), tallyKey(this.#store, after, slotMs)];
+    const keys = [
+      key("outbox"),
+      key("kept-since"),
+      key("slots", policy),
+      key("slot-index", policy),
+      ...counters,
+      notifyStreamKey(this.#store),
+      troublesKey(this.#store),
+    ];
+    const kept = [slotRecordsMax, slotMs - slotRecordsForMs];
+    const written = [JSON.stringify(fields), nowMs, JSON.stringify(tasks), followers, isTold === true ? 1 : 0];
+    const args = [...kept, policy, fieldOf(slot), slotMs, ...written];
+    const answer = await followScript(this.#store, [this.#waiting, ...keys], args);
+    return answer === "" ? undefined : Number(answer);
+  }
+
+  get #waiting(): string {
+    return this.#store.key("waiting");
+  }
+}
+
+function fieldOf({ policy, slotMs }: Pick<WaitingSlot, "policy" | "slotMs">): string {
+  return `${policy}/${slotMs}`;
+}
+
+function toWaiting(field: string, text: string | null): WaitingSlot[] {
+  const [policy = "", slot = ""] = field.split("/");
+  const waiting = text === null ? undefined : readWaitingSlot(policy, Number(slot), text);
+  return waiting === undefined ? [] : [waiting];
+}
+
+function toEnded(counter: ReadonlyMap<string, string>): PredecessorState {
+  const kind = taskKinds.find((one) => one === counter.get("kind"));
+  if (kind === undefined) return { state: "open" };
+  const endings = [...counter].flatMap(([field, text]) => {
+    const status = outcomeStatuses.find((one) => one === text);
+    return field.startsWith("=") && status !== undefined ? [{ target: field.slice(1), status }] : [];
+  });
+  const isReleased = Number(counter.get("held")) <= 0;
+  return { state: "ended", kind, endedMs: Number(counter.get("ended")), isReleased, endings };
+}
+
+function pairsOf(flat: readonly string[]): [string, string][] {
+  const pairs: [string, string][] = [];
+  for (let index = 0; index + 1 < flat.length; index += 2) pairs.push([flat[index] ?? "", flat[index + 1] ?? ""]);
+  return pairs;
+}

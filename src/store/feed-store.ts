@@ -1,0 +1,433 @@
+// The feed store: the items seen of each followed list, and the tasks that wait for more. One
+// reader writes it (feeds/walk-feed.ts); every task that follows the feed reads it. Redis holds an
+// item as facts, not as the service sent it.
+import { dearReasons, type Feed, feedId, type ItemFacts, type WholeReason } from "../model/feed.ts";
+import { feedStatusKey, feedWaitersKey } from "./feed-keys.ts";
+import { FeedMirror, readChanges, type SeenItem } from "./feed-mirror.ts";
+import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
+import { createScript, type Store } from "./redis.ts";
+import { entryKey } from "./start-entry.ts";
+
+/**
+ * Lua: the part of `endScript` that writes the list totals, where the walk counted. Earlier totals
+ * stay otherwise; their `at` shows their age.
+ * KEYS[4]: list totals.
+ * ARGV[1]: when the walk began; from ARGV[9] on: fields and counts.
+ */
+const writeTotalsLua = `
+if ARGV[9] then
+  redis.call('DEL', KEYS[4])
+  redis.call('HSET', KEYS[4], 'at', ARGV[1], 'seq', redis.call('HGET', KEYS[1], 'seq') or 0)
+  for i = 9, #ARGV, 2 do redis.call('HSET', KEYS[4], ':' .. ARGV[i], ARGV[i + 1]) end
+end`;
+
+const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
+
+/** Lua: sets `loggedSeq`: a walk logs its findings before it ends. */
+const markLoggedLua = `redis.call('HSET', KEYS[1], 'loggedSeq', redis.call('HGET', KEYS[1], 'seq') or 0)`;
+
+/**
+ * Notes that all findings are logged.
+ * KEYS: status.
+ */
+const loggedScript = createScript(`${markLoggedLua} return 1`);
+
+/**
+ * Ends a walk.
+ * KEYS: status, items, order, list totals.
+ * ARGV: since when its reading is complete, number of items, retention, 1 for the whole list, whole
+ * walks that a generation lasts, when it began, its cost (dear, cheap, same as before), the reason,
+ * then the list totals.
+ * Answers 1 when the generation is due to end.
+ */
+const endScript = createScript(`${now}
+redis.call('HSET', KEYS[1], 'count', ARGV[2], 'walkStartedAtMs', ARGV[1], 'walkEndedAtMs', now, 'walkTookMs', now - ARGV[6])
+if ARGV[4] == '1' then redis.call('HSET', KEYS[1], 'wholeSinceMs', ARGV[1]) end
+redis.call('HINCRBY', KEYS[1], 'walks', 1)
+redis.call('HSETNX', KEYS[1], 'generationSinceMs', now)
+redis.call('HINCRBY', KEYS[1], 'wholeWalks', ARGV[4])
+redis.call('HDEL', KEYS[1], 'failingSinceMs', 'failedAtMs', 'failure')
+if ARGV[7] == 'cheap' then redis.call('HDEL', KEYS[1], 'dearWalks', 'dearSinceMs', 'dearReason') end
+if ARGV[7] == 'dear' then
+  redis.call('HSETNX', KEYS[1], 'dearSinceMs', ARGV[6])
+  redis.call('HSET', KEYS[1], 'dearReason', ARGV[8])
+  redis.call('HINCRBY', KEYS[1], 'dearWalks', 1)
+end
+${markLoggedLua}
+${writeTotalsLua}
+for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
+local since, wholes = redis.call('HGET', KEYS[1], 'generationSinceMs'), redis.call('HGET', KEYS[1], 'wholeWalks')
+if tonumber(wholes) < tonumber(ARGV[5]) or now - since < tonumber(ARGV[3]) then return 0 end
+return 1`);
+
+/**
+ * Begins a generation of seen items.
+ * KEYS: status.
+ * Answers its number.
+ */
+const nextGenerationScript = createScript(`${now}
+redis.call('HSET', KEYS[1], 'generationSinceMs', now, 'wholeWalks', 0)
+return redis.call('HINCRBY', KEYS[1], 'generation', 1)`);
+
+/**
+ * Notes a failed walk.
+ * KEYS: status.
+ * ARGV: the failure, retention.
+ */
+const failScript = createScript(`${now}
+redis.call('HSETNX', KEYS[1], 'failingSinceMs', now)
+redis.call('HSET', KEYS[1], 'failure', ARGV[1], 'failedAtMs', now)
+${markLoggedLua}
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1`);
+
+/**
+ * Adds a waiting task, unless its start is settled.
+ * KEYS: waiters, status, journal entry of the task.
+ * ARGV: task, until when, now.
+ */
+const waitScript = createScript(`
+if redis.call('HGET', KEYS[3], 'state') == 'settled' then return 0 end
+if redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1]) == 1 then redis.call('HSET', KEYS[2], 'wantedAtMs', ARGV[3]) end
+return 1`);
+
+/** A page of a walk. Items discovered after `sinceSeq` count as found by this walk. */
+export interface FeedPage {
+  readonly items: readonly ItemFacts[];
+  readonly sinceSeq: number;
+  /** Take nothing in, and answer undefined, unless the page's first item is known. */
+  readonly mustKnowFirst?: boolean;
+}
+
+/**
+ * An ended walk. `count`: items of the list. `whole`: it read all of them. `sinceMs`: earlier than
+ * `startedAtMs` where the walk resumed from a page. `because`: why it read the whole list.
+ */
+export interface EndedWalk {
+  readonly startedAtMs: number;
+  readonly sinceMs?: number;
+  readonly count: number;
+  readonly whole: boolean;
+  readonly because?: WholeReason | undefined;
+  readonly totals?: ReadonlyMap<string, number> | undefined;
+}
+
+/**
+ * How far the reader has read a feed. Instants are milliseconds UTC by Redis; undefined: not yet.
+ */
+export interface FeedStatus {
+  /** The latest sequence number of a discovery or change. */
+  readonly seq: number;
+  /** Everything discovered up to this number is in the log; undefined: no limit is known. */
+  readonly loggedSeq?: number | undefined;
+  /** The latest number for which the writer keeps `loggedSeq`. */
+  readonly takenSeq?: number | undefined;
+  /** The generation of seen items (known-items.ts). */
+  readonly generation: number;
+  /** What the reader learned about the list's order, as JSON of feeds/; undefined: nothing. */
+  readonly knowledge: string | undefined;
+  /** Names and types of the list's fields, as JSON of feeds/; undefined before the first walk. */
+  readonly shape: string | undefined;
+  /** How many items the list had at the last walk. */
+  readonly count: number;
+  readonly walks: number;
+  /** The last complete walk: from when its reading counts, and when it ended. */
+  readonly walkStartedAtMs: number | undefined;
+  readonly walkEndedAtMs: number | undefined;
+  /** How long that walk took, without the part that it resumed. */
+  readonly walkTookMs?: number | undefined;
+  /**
+   * From when the last walk of the whole list counts, and when a task last asked for such a walk to
+   * see what is missing.
+   */
+  readonly wholeSinceMs?: number | undefined;
+  readonly wholeWantedAtMs?: number | undefined;
+  /**
+   * Walks in a row that cost more than needed, since when, and why the last one did. Absent after a
+   * cheap one.
+   */
+  readonly dearWalks?: number | undefined;
+  readonly dearSinceMs?: number | undefined;
+  readonly dearReason?: string | undefined;
+  /** When a walk last found something new or changed. */
+  readonly grewAtMs: number | undefined;
+  /** When a task last began to wait. */
+  readonly wantedAtMs: number | undefined;
+  /** Since when walks fail, when the last one failed, and why; undefined while they work. */
+  readonly failingSinceMs: number | undefined;
+  readonly failedAtMs?: number | undefined;
+  readonly failure: string | undefined;
+}
+
+/**
+ * Items of one feed whose facts Redis holds, the latest changes first; about 300 bytes each. Of
+ * other items it holds only that they were seen.
+ */
+const factsMax = 100_000;
+/** Feeds mirrored in this process; with more, it drops the one unused for longest. */
+const mirrorsMax = 100;
+/**
+ * How long an unread feed stays in Redis, and how long a generation of seen items lasts at least.
+ */
+const forgetAfterMs = 7 * 86_400_000;
+/** Whole walks that a generation of seen items lasts at least. */
+const wholeWalksMin = 3;
+
+/** Dear walks in a row that count as a fault of the list. */
+export const dearWalksMin = 3;
+
+/** The feeds in Redis. */
+export class FeedStore {
+  readonly #store: Store;
+  readonly #mirrors = new Map<string, FeedMirror>();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Takes in one page of a walk; answers whether each item was known. Idempotent. */
+  async takeIn(feed: Feed, status: Pick<FeedStatus, "generation">, page: FeedPage): Promise<Novelty[] | undefined> {
+    const { items, sinceSeq, mustKnowFirst = false } = page;
+    const how = { sinceSeq, mustKnowFirst, factsMax, keepForMs: forgetAfterMs };
+    return takeInItems(this.#store, this.#place(feed, status.generation), items, how);
+  }
+
+  /**
+   * Ends a walk. After a whole walk, a generation that has lasted a week gives way to a new one.
+   */
+  async walked(feed: Feed, walk: EndedWalk): Promise<void> {
+    const counted = [...(walk.totals ?? [])].flat();
+    const { startedAtMs, sinceMs = startedAtMs, count, whole } = walk;
+    const args = [
+      sinceMs,
+      count,
+      forgetAfterMs,
+      whole ? 1 : 0,
+      wholeWalksMin,
+      startedAtMs,
+      ...costOf(walk),
+      ...counted,
+    ];
+    const isOld = (await endScript(this.#store, [...this.#keys(feed), this.#totals(feed)], args)) === 1;
+    if (!isOld || !walk.whole) return;
+    const { generation } = await this.status(feed);
+    await dropGeneration(this.#store, this.#place(feed, generation), generation - 1);
+    await nextGenerationScript(this.#store, this.#keys(feed).slice(0, 1), []);
+  }
+
+  /**
+   * Returns the list totals of the last whole walk that counted these fields
+   * (feeds/list-totals.ts).
+   */
+  async totals(feed: Feed, fields: readonly string[]): Promise<ListTotals | undefined> {
+    return readTotals(this.#store, this.#totals(feed), fields);
+  }
+
+  /** Keeps what the reader learned about the list's order. */
+  async keepKnowledge(feed: Feed, knowledge: string): Promise<void> {
+    const [statusKey = ""] = this.#keys(feed);
+    await this.#store.redis.hset(statusKey, "knowledge", knowledge);
+  }
+
+  /** Keeps the names and types of the list's fields. */
+  async keepShape(feed: Feed, shape: string): Promise<void> {
+    const [statusKey = ""] = this.#keys(feed);
+    await this.#store.redis.hset(statusKey, "shape", shape);
+  }
+
+  /** Notes that a walk failed. */
+  async failed(feed: Feed, failure: string): Promise<void> {
+    await failScript(this.#store, this.#keys(feed), [failure.slice(0, 500), forgetAfterMs]);
+  }
+
+  /** Notes that everything discovered so far is in the log. */
+  async told(feed: Feed): Promise<void> {
+    await loggedScript(this.#store, this.#keys(feed).slice(0, 1), []);
+  }
+
+  /** Reads the status of a feed. */
+  async status(feed: Feed): Promise<FeedStatus> {
+    const [statusKey = ""] = this.#keys(feed);
+    const fields = await this.#store.redis.hgetall(statusKey);
+    const instant = (name: string) => (fields[name] === undefined ? undefined : Number(fields[name]));
+    return {
+      seq: Number(fields["seq"] ?? 0),
+      loggedSeq: instant("loggedSeq"),
+      takenSeq: instant("takenSeq"),
+      generation: Number(fields["generation"] ?? 0),
+      knowledge: fields["knowledge"],
+      shape: fields["shape"],
+      count: Number(fields["count"] ?? 0),
+      walks: Number(fields["walks"] ?? 0),
+      walkStartedAtMs: instant("walkStartedAtMs"),
+      walkEndedAtMs: instant("walkEndedAtMs"),
+      walkTookMs: instant("walkTookMs"),
+      wholeSinceMs: instant("wholeSinceMs"),
+      wholeWantedAtMs: instant("wholeWantedAtMs"),
+      dearWalks: instant("dearWalks"),
+      dearSinceMs: instant("dearSinceMs"),
+      dearReason: fields["dearReason"],
+      grewAtMs: instant("grewAtMs"),
+      wantedAtMs: instant("wantedAtMs"),
+      failingSinceMs: instant("failingSinceMs"),
+      failedAtMs: instant("failedAtMs"),
+      failure: fields["failure"],
+    };
+  }
+
+  /**
+   * Returns the items discovered after this number, in their newest form, in the order of
+   * discovery.
+   */
+  async discoveredSince(feed: Feed, seq: number): Promise<SeenItem[]> {
+    const mirror = this.#mirror(feed, seq);
+    const items = await mirror.since(seq);
+    if (items !== undefined) return items;
+    // A new mirror starts from Redis, so it is never stale.
+    if (this.#mirrors.get(feedId(feed)) === mirror) this.#mirrors.delete(feedId(feed));
+    return (await this.#mirror(feed, seq).since(seq)) ?? [];
+  }
+
+  /**
+   * Returns the first `most` items discovered or changed after this number, in that order. Items
+   * without facts are left out.
+   */
+  async changedSince(feed: Feed, seq: number, most: number): Promise<SeenItem[]> {
+    const { redis } = this.#store;
+    const [, items = "", order = ""] = this.#keys(feed);
+    const found: SeenItem[] = [];
+    for (let from = seq; found.length < most; ) {
+      const batch = await readChanges(
+        redis,
+        { items, order },
+        { seq: from, most: Math.min(most - found.length, 1_000) },
+      );
+      found.push(...batch);
+      const last = batch.at(-1);
+      if (last === undefined) break;
+      from = last.seq;
+    }
+    return found;
+  }
+
+  /**
+   * Registers a task that waits for the feed until then; the reader goes on while a task waits. A
+   * task whose start is settled is not registered: it would keep the reader awake for nothing.
+   */
+  async waitFor(feed: Feed, taskId: string, { nowMs, untilMs }: { nowMs: number; untilMs: number }): Promise<void> {
+    const [statusKey = ""] = this.#keys(feed);
+    const keys = [feedWaitersKey(this.#store, feed), statusKey, entryKey(this.#store, taskId)];
+    await waitScript(this.#store, keys, [taskId, untilMs, nowMs]);
+  }
+
+  /** Asks for a walk of the whole list that begins no earlier than this instant. */
+  async wantWhole(feed: Feed, sinceMs: number): Promise<void> {
+    await this.#store.redis.hset(feedStatusKey(this.#store, feed), "wholeWantedAtMs", sinceMs);
+  }
+
+  /** Removes a waiting task. */
+  async leave(feed: Feed, waiter: string): Promise<void> {
+    await this.#store.redis.zrem(feedWaitersKey(this.#store, feed), waiter);
+  }
+
+  /** Counts the tasks that wait at this instant, and drops those whose time has passed. */
+  async waiting(feed: Feed, nowMs: number): Promise<number> {
+    const { redis } = this.#store;
+    await redis.zremrangebyscore(feedWaitersKey(this.#store, feed), "-inf", `(${nowMs}`);
+    return redis.zcard(feedWaitersKey(this.#store, feed));
+  }
+
+  /**
+   * Returns a mirror that goes back far enough. The map's first mirrors are the least recently
+   * used.
+   */
+  #mirror(feed: Feed, seq: number): FeedMirror {
+    const id = feedId(feed);
+    const known = this.#mirrors.get(id);
+    const [, items = "", order = ""] = this.#keys(feed);
+    const mirror =
+      known !== undefined && known.floor <= seq ? known : new FeedMirror(this.#store, { items, order }, seq);
+    this.#mirrors.delete(id);
+    this.#mirrors.set(id, mirror);
+    const [oldest] = this.#mirrors.keys();
+    if (this.#mirrors.size > mirrorsMax && oldest !== undefined) this.#mirrors.delete(oldest);
+    return mirror;
+  }
+
+  #keys(feed: Feed): string[] {
+    const id = feedId(feed);
+    return [feedStatusKey(this.#store, feed), this.#store.key("feed-items", id), this.#store.key("feed-order", id)];
+  }
+
+  #place(feed: Feed, generation: number): KnownPlace {
+    const id = feedId(feed);
+    const bucket = (of: number, number: number) => this.#store.key("feed-seen", id, String(of), number.toString(36));
+    return { keys: this.#keys(feed), generation, bucket };
+  }
+
+  #totals(feed: Feed): string {
+    return this.#store.key("feed-totals", feedId(feed));
+  }
+}
+
+/** The state of reading one list. */
+export interface FeedNote extends Pick<FeedStatus, "knowledge" | "failingSinceMs" | "failure"> {
+  readonly feed: Feed;
+  readonly dearWalks: number | undefined;
+  readonly dearSinceMs: number | undefined;
+  readonly dearReason: string | undefined;
+}
+
+/** Lists read at a time. */
+const notesAtOnce = 500;
+
+/** Returns the state of reading these lists, without those that were never read. */
+export async function readFeedNotes(store: Store, feeds: readonly Feed[]): Promise<readonly FeedNote[]> {
+  const notes: FeedNote[] = [];
+  const instant = (text: string | null | undefined) => (text === null || text === undefined ? undefined : Number(text));
+  for (let from = 0; from < feeds.length; from += notesAtOnce) {
+    const batch = feeds.slice(from, from + notesAtOnce);
+    const names = ["knowledge", "failingSinceMs", "failure", "dearWalks", "dearSinceMs", "dearReason"] as const;
+    const found = await Promise.all(batch.map((feed) => store.redis.hmget(feedStatusKey(store, feed), ...names)));
+    for (const [index, feed] of batch.entries()) {
+      const [knowledge, failingSinceMs, failure, dearWalks, dearSinceMs, dearReason] = found[index] ?? [];
+      if (typeof knowledge !== "string" && typeof failure !== "string") continue;
+      notes.push({
+        feed,
+        knowledge: knowledge ?? undefined,
+        failingSinceMs: instant(failingSinceMs),
+        failure: failure ?? undefined,
+        dearWalks: instant(dearWalks),
+        dearSinceMs: instant(dearSinceMs),
+        dearReason: dearReason ?? undefined,
+      });
+    }
+  }
+  return notes;
+}
+
+/**
+ * The cost of a walk, as `endScript` takes it. A whole walk for a good reason leaves the count of
+ * dear walks as it is.
+ */
+function costOf({ whole, because }: EndedWalk): [string, string] {
+  if (!whole || because === "short") return ["cheap", ""];
+  return because !== undefined && dearReasons[because] !== undefined ? ["dear", because] : ["same", ""];
+}
+
+/** The list totals of one whole walk. */
+interface ListTotals {
+  /** When that walk began, milliseconds UTC by Redis. */
+  readonly atMs: number;
+  /** The feed's latest sequence number when that walk ended. */
+  readonly seq: number;
+  /** One count for each field asked for, in that order; 0 for an absent one. */
+  readonly counts: readonly number[];
+}
+
+/** Reads the list totals of these fields; undefined when no walk has counted. */
+async function readTotals({ redis }: Store, key: string, fields: readonly string[]): Promise<ListTotals | undefined> {
+  const [at, seq, ...counts] = await redis.hmget(key, "at", "seq", ...fields.map((field) => `:${field}`));
+  if (at === null || at === undefined) return undefined;
+  return { atMs: Number(at), seq: Number(seq), counts: counts.map((count) => Number(count ?? 0)) };
+}

@@ -1,0 +1,175 @@
+// The notify store: a stream of events to publish, and how far the notifier has come. Used by
+// notify/notifier.ts; one replica at a time works on it, the one with the lease. Alert states are
+// texts here: notify/ knows their form.
+import * as z from "zod";
+import { isJsonObject } from "../core/json.ts";
+import type { NotifyEvent } from "../model/notify-event.ts";
+import { parseOutcome } from "../model/outcome.ts";
+import { readSlotRecord } from "../model/slot-record.ts";
+import { readScript, releaseScript, saveScript, sentScript, takeScript } from "./notify-scripts.ts";
+import { redisTimeMs, type Store } from "./redis.ts";
+
+/** Key of the event stream. */
+export function notifyStreamKey({ key }: Pick<Store, "key">): string {
+  return key("outcome-events");
+}
+
+/** The changes of a save: fields with new texts; undefined removes a field. */
+export interface NotifyChanges {
+  readonly policies: ReadonlyMap<string, string | undefined>;
+  readonly services: ReadonlyMap<string, string | undefined>;
+  readonly held: ReadonlyMap<string, string | undefined>;
+  readonly heartbeats: ReadonlyMap<string, string | undefined>;
+}
+
+/**
+ * A batch of events. `lost`: events ever dropped before the notifier saw them; negative when Redis
+ * has forgotten published ones.
+ */
+export interface NotifyBatch {
+  readonly events: readonly NotifyEvent[];
+  /** The stream id of the last event, read or not; '' without one. */
+  readonly cursor: string;
+  /** Events that the cursor passes. */
+  readonly passed: number;
+  readonly lost: number;
+  /** Of those, events that could not be read. */
+  readonly unreadable: number;
+}
+
+/** The four hashes of the notifier's state. */
+export type NotifyPart = "policies" | "services" | "held" | "heartbeats";
+
+const keyNumbers: Readonly<Record<NotifyPart, number>> = { policies: 4, services: 5, held: 6, heartbeats: 7 };
+
+/** How long an unreadable event blocks those after it: as long as a rolling upgrade may take. */
+const leftToNewerMs = 600_000;
+
+/** The notifier's events and states in Redis. */
+export class NotifyStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** The time of Redis. */
+  nowMs(): Promise<number> {
+    return redisTimeMs(this.#store);
+  }
+
+  /** Takes or prolongs the lease. Answers whether this owner has it. */
+  async take(owner: string, durationMs: number): Promise<boolean> {
+    return (await takeScript(this.#store, [this.#lease], [owner, durationMs])) === 1;
+  }
+
+  /** Releases the lease, if this owner has it. */
+  async leave(owner: string): Promise<void> {
+    await releaseScript(this.#store, [this.#lease], [owner]);
+  }
+
+  /**
+   * Reads the next events, oldest first, up to one that cannot be read: a notifier of a newer
+   * version may read it within ten minutes. After that it is passed over.
+   * @throws NewerVersionError, ZodError or SyntaxError when the first event is such a one.
+   */
+  async read(count: number): Promise<NotifyBatch> {
+    const answer = await readScript(this.#store, [notifyStreamKey(this.#store), this.#state], [count]);
+    const [entries, lost, nowMs] = Array.isArray(answer) ? answer : [];
+    const pairs: readonly (readonly [string, string[]])[] = Array.isArray(entries) ? entries : [];
+    return { ...readEvents(pairs, Number(nowMs)), lost: Number(lost) };
+  }
+
+  /** Reads these fields of a part, or all of it (at most 20,000). */
+  async states(part: NotifyPart, fields?: readonly string[]): Promise<Map<string, string>> {
+    const key = this.#part(part);
+    if (fields === undefined) return this.#all(key);
+    const found = new Map<string, string>();
+    for (let from = 0; from < fields.length; from += 500) {
+      const batch = fields.slice(from, from + 500);
+      const texts = await this.#store.redis.hmget(key, ...batch);
+      for (const [index, text] of texts.entries()) if (text !== null) found.set(batch[index] ?? "", text);
+    }
+    return found;
+  }
+
+  /**
+   * Saves changes and passes events, in one step. Answers false, and changes nothing, when another
+   * notifier has the lease.
+   */
+  async save(owner: string, batch: Pick<NotifyBatch, "cursor" | "passed">, changes: NotifyChanges): Promise<boolean> {
+    const parts = ["policies", "services", "held", "heartbeats"] as const;
+    const triples = parts.flatMap((part) =>
+      [...changes[part]].flatMap(([field, text]) => [keyNumbers[part], field, text ?? ""]),
+    );
+    const keys = [this.#lease, this.#state, notifyStreamKey(this.#store), ...parts.map((part) => this.#part(part))];
+    return (await saveScript(this.#store, keys, [owner, batch.cursor, batch.passed, ...triples])) === 1;
+  }
+
+  /** Adds lost events to the handled ones, so that the next read does not count them again. */
+  async noteLost(count: number): Promise<void> {
+    await this.#store.redis.hincrby(this.#state, "handled", count);
+  }
+
+  /** Removes a heartbeat that was sent or given up, unless a newer one is due. */
+  async sent(policy: string, text: string): Promise<void> {
+    await sentScript(this.#store, [this.#part("heartbeats")], [policy, text]);
+  }
+
+  async #all(key: string): Promise<Map<string, string>> {
+    const found = new Map<string, string>();
+    let cursor = "0";
+    do {
+      const [next, pairs] = await this.#store.redis.hscan(key, cursor, "COUNT", 1_000);
+      for (let index = 0; index + 1 < pairs.length; index += 2) found.set(pairs[index] ?? "", pairs[index + 1] ?? "");
+      cursor = next;
+    } while (cursor !== "0" && found.size < 20_000);
+    return found;
+  }
+
+  #part(part: NotifyPart): string {
+    return this.#store.key("notifications", part);
+  }
+
+  get #lease(): string {
+    return this.#store.key("notifications", "lease");
+  }
+
+  get #state(): string {
+    return this.#store.key("notifications", "state");
+  }
+}
+
+function readEvents(pairs: readonly (readonly [string, string[]])[], nowMs: number): Omit<NotifyBatch, "lost"> {
+  const events: NotifyEvent[] = [];
+  let [cursor, passed, unreadable] = ["", 0, 0];
+  for (const [id, fields] of pairs) {
+    try {
+      events.push(...toEvent(id, fields));
+    } catch (error) {
+      const isLeft = nowMs - Number(id.split("-")[0]) < leftToNewerMs;
+      if (isLeft && passed === 0) throw error;
+      if (isLeft) break;
+      unreadable += 1;
+    }
+    cursor = id;
+    passed += 1;
+  }
+  return { events, cursor, passed, unreadable };
+}
+
+function toEvent(id: string, flat: readonly string[]): NotifyEvent[] {
+  const fields = new Map<string, string>();
+  for (let index = 0; index + 1 < flat.length; index += 2) fields.set(flat[index] ?? "", flat[index + 1] ?? "");
+  const outcome = fields.get("o");
+  if (outcome !== undefined) return [{ id, kind: "outcome", outcome: parseOutcome(JSON.parse(outcome)) }];
+  const policy = fields.get("p") ?? "";
+  const slotMs = Number(fields.get("s"));
+  const masks = fields.get("m");
+  if (masks !== undefined)
+    return [{ id, kind: "masks-read", policy, slotMs, syncJobs: z.array(z.string()).parse(JSON.parse(masks)) }];
+  const record: unknown = JSON.parse(fields.get("r") ?? "null");
+  const read = isJsonObject(record) ? readSlotRecord({ ...record, slotMs }) : undefined;
+  if (read === undefined) return [];
+  return [{ id, kind: "slot-missed", policy, slotMs, detail: read.detail }];
+}

@@ -1,0 +1,112 @@
+// The memory of each policy's polls: how the last one ended, and what the last judged one observed.
+// tasks/poll.ts reads it; history.ts writes it in the step that records a poll's outcome, so that a
+// crash loses or repeats no finding. One hash a policy, kept for 400 days after the last poll.
+import type { Feed } from "../model/feed.ts";
+import { feedId } from "../model/feed.ts";
+import type { Task } from "../model/task.ts";
+import type { Store } from "./redis.ts";
+
+/** How a poll ended: its expectation held, did not hold, or is unknown. */
+export type PollState = "good" | "bad" | "unknown";
+
+/**
+ * The observation of a judged poll. `seen`: digests of its items, 12 bytes each
+ * (tasks/judge-list.ts); undefined where the expectation does not ask for new items.
+ */
+export interface PollObservation {
+  /** Items of the list. */
+  readonly count: number;
+  /** When it was read, milliseconds UTC by Redis. */
+  readonly atMs: number;
+  readonly seen: Buffer | undefined;
+}
+
+/** The memory of a policy's polls of one list. */
+export interface PollMemory {
+  /** Grows by one with each recorded poll; 0 before the first one. */
+  readonly revision: number;
+  /** How the last poll ended; undefined before the first one. */
+  readonly state: PollState | undefined;
+  /** The observation of the last judged poll; undefined before the first one. */
+  readonly sight: PollObservation | undefined;
+}
+
+/**
+ * What a poll's outcome changes in the memory. `revision`: the one it rests on. `sight`: only when
+ * it was judged.
+ */
+export interface PollNote {
+  readonly revision: number;
+  readonly feed: Feed;
+  readonly state: PollState;
+  readonly sight: PollObservation | undefined;
+}
+
+const keepForMs = 400 * 86_400_000;
+
+/** Key of a policy's poll memory. */
+export function pollMemoryKey({ key }: Pick<Store, "key">, policy: string): string {
+  return key("poll", policy);
+}
+
+/**
+ * Lua: `pollMoved(key, from)` tells whether another poll was recorded meanwhile; `notePoll(key,
+ * from)` saves the note. `from`: index in ARGV of the first of `pollNoteArgs`. Another list begins
+ * anew.
+ */
+export const pollMemoryLua = `
+local function pollMoved(pollKey, from)
+  return (redis.call('HGET', pollKey, 'revision') or '0') ~= ARGV[from]
+end
+local function notePoll(pollKey, from)
+  local of, state, count, at, hasSeen, seen = unpack(ARGV, from + 1)
+  if redis.call('HGET', pollKey, 'of') ~= of then redis.call('HDEL', pollKey, 'count', 'atMs', 'seen') end
+  redis.call('HINCRBY', pollKey, 'revision', 1)
+  redis.call('HSET', pollKey, 'of', of, 'state', state)
+  if count ~= '' then
+    redis.call('HSET', pollKey, 'count', count, 'atMs', at)
+    if hasSeen == '1' then redis.call('HSET', pollKey, 'seen', seen) else redis.call('HDEL', pollKey, 'seen') end
+  end
+  redis.call('PEXPIRE', pollKey, ${keepForMs})
+end`;
+
+/** The seven arguments of `notePoll`. */
+export function pollNoteArgs({ revision, feed, state, sight }: PollNote): (string | number | Buffer)[] {
+  const seen = sight?.seen;
+  const saw = sight === undefined ? ["", ""] : [sight.count, sight.atMs];
+  return [revision, feedId(feed), state, ...saw, seen === undefined ? 0 : 1, seen ?? ""];
+}
+
+/** The poll memories in Redis. */
+export class PollStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Reads the memory of a policy's polls of this list. */
+  async read(policy: string, feed: Feed): Promise<PollMemory> {
+    const names = ["revision", "of", "state", "count", "atMs", "seen"];
+    const fields = await this.#store.redis.hmgetBuffer(pollMemoryKey(this.#store, policy), ...names);
+    const [revision, of, state, count, atMs] = fields.map((field) => field?.toString());
+    const isSameList = of === feedId(feed);
+    return {
+      revision: Number(revision ?? 0),
+      state: isSameList ? toState(state) : undefined,
+      sight:
+        isSameList && count !== undefined
+          ? { count: Number(count), atMs: Number(atMs), seen: fields[5] ?? undefined }
+          : undefined,
+    };
+  }
+
+  /** Tells whether this task has an outcome. */
+  async isOver({ policy, id }: Pick<Task, "policy" | "id">): Promise<boolean> {
+    return (await this.#store.redis.hexists(this.#store.key("outcomes", policy), id)) === 1;
+  }
+}
+
+function toState(text: string | undefined): PollState | undefined {
+  return (["good", "bad", "unknown"] as const).find((state) => state === text);
+}

@@ -1,0 +1,100 @@
+// The activation before a run (`run: { activate: true }`). It has its own journal entry, so it is
+// sent at most once per task and leaves the run's baseline, start and verification alone. Called by
+// run.ts between lease and baseline.
+//
+//   accepted ─▶ the run     refused, or failed on the server ─▶ not-started     no answer ─▶ the run, whose outcome tells
+//
+// Whether a sync job is active is not documented (service-interface §2, §3; assumption A10): a lost
+// answer cannot be verified.
+import type { Policy } from "../config/policy-set.ts";
+import type { Task } from "../model/task.ts";
+import type { TaskDependencies } from "./contracts.ts";
+import { sendAgain, sendStart } from "./send-start.ts";
+import { type Claim, endUnsent, type TaskEnding, type TaskStep } from "./step.ts";
+import { endingOf, isLost, noteLoss } from "./verify.ts";
+
+/** Whether an activation goes before the runs of a policy. */
+export function activatesFirst({ action }: Policy): boolean {
+  return action.kind === "run" && action.activate === true;
+}
+
+interface Run {
+  readonly parts: TaskDependencies;
+  readonly policy: Policy;
+  /** The owner of the run's claim. */
+  readonly owner: string;
+}
+
+/** Activates the sync job of a run that is not started yet; undefined when the run may go on. */
+export async function activateFirst(task: Task, run: Run): Promise<TaskStep | undefined> {
+  const { parts, owner } = run;
+  const first: Task = { ...task, id: `${task.id}__activate`, kind: "activate" };
+  const claim = { owner, entry: await parts.journal.claim(first.id, owner) };
+  switch (claim.entry.state) {
+    case "settled":
+      return undefined;
+    case "answered":
+      return goOn(first, run);
+    case "sending":
+      return afterLoss(first, run, claim);
+    case "claimed":
+      return afterSend(first, run, await sendStart(first, { parts, claim, baseline: "", acceptedEnds: false }));
+  }
+}
+
+async function goOn(first: Task, { parts }: Run): Promise<undefined> {
+  await parts.journal.close(first, { isOver: true });
+  return undefined;
+}
+
+/** Turns the step of the activation into a step of the run; undefined when the run may go on. */
+async function afterSend(first: Task, run: Run, step: TaskStep): Promise<TaskStep | undefined> {
+  const { parts } = run;
+  switch (step.step) {
+    case "end": {
+      // An ending before the request is an ending of the run.
+      if (step.from?.state !== "sending") return step;
+      const { reason, detail } = step.ending;
+      // After a crash the next worker must not take the refusal for a lost answer.
+      await parts.journal.answerLost(first.id, { kind: "server", detail, atMs: await parts.nowMs() });
+      return endRun(first, run, { reason, detail });
+    }
+    case "retry":
+      return { ...step, ending: { ...step.ending, detail: describe(step.ending.detail) } };
+    default: {
+      const entry = await parts.journal.entry(first.id);
+      return entry?.state === "answered" ? goOn(first, run) : step;
+    }
+  }
+}
+
+async function afterLoss(first: Task, run: Run, claim: Claim): Promise<TaskStep | undefined> {
+  const { parts, policy } = run;
+  const lost = await noteLoss(first, parts);
+  const { reason } = endingOf(lost);
+  if (!isLost(lost)) return endRun(first, run, { reason, detail: lost.detail });
+  if (policy.onUnknown === "give-up")
+    return endRun(first, run, { reason, detail: `${lost.detail}; the policy says give-up` });
+  const again =
+    policy.onUnknown === "retry" ? await sendAgain(first, { parts, claim, acceptedEnds: false }) : undefined;
+  if (again !== undefined) return afterSend(first, run, again);
+  const { policy: name, target } = first;
+  parts.log.warn("run.activation-unknown", { policy: name, taskId: first.id, target, detail: lost.detail });
+  return goOn(first, run);
+}
+
+/**
+ * The run does not start. The journal keeps the activation's entry for the worker after a crash.
+ */
+async function endRun(
+  first: Task,
+  { parts, owner }: Run,
+  { reason, detail }: Pick<TaskEnding, "reason" | "detail">,
+): Promise<TaskStep> {
+  await parts.journal.close(first, { isOver: false });
+  return endUnsent(owner, "not-started", { reason, detail: describe(detail) });
+}
+
+function describe(detail: string): string {
+  return `the activation before the run: ${detail}`;
+}

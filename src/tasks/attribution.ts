@@ -1,0 +1,107 @@
+// Attribution: which activities of a sync job belong to a start. Pure. The journal knows the starts
+// in flight and gives each activity to one at most. A start by hand or by the service's own trigger
+// leaves activities that the journal does not know.
+
+import type { Confidence } from "../model/outcome.ts";
+import type { Attributed } from "../store/attributed.ts";
+import type { SeenItem } from "../store/feed-mirror.ts";
+import { sendWithinMs } from "./follow-pace.ts";
+
+/** A start, as the journal knows it. */
+export interface StartFacts {
+  readonly taskId: string;
+  readonly sentAtMs: number;
+  /** When it was answered, or when the worker noticed that no answer would come. */
+  readonly decidedAtMs: number;
+  /** The service said that it accepted the one request. */
+  readonly isAnswered: boolean;
+}
+
+/** The activities of a start, and how sure that is. */
+export interface Attribution {
+  readonly ours: readonly SeenItem[];
+  /** Given to another start, but possibly of this one: they count too where it is ambiguous. */
+  readonly mayBeOurs: readonly SeenItem[];
+  /** undefined when there are none. */
+  readonly confidence: Confidence | undefined;
+  /** Activities of the same sync job that began at another time or belong to another start. */
+  readonly others: number;
+  /** Other starts of the sync job that are in flight. */
+  readonly rivals: number;
+  /** Until when an activity of this start may still begin; 0 where there is one for each start. */
+  readonly mayBeginUntilMs: number;
+}
+
+/** The clock skew allowed between service and Redis. */
+const skewMs = 2_000;
+/** How long after its acceptance a run may begin in the service. */
+const beginsWithinMs = 15_000;
+/**
+ * Starts closer than this may swap activities: a request may leave late, and its run may begin
+ * late.
+ */
+const mixedWithinMs = sendWithinMs + beginsWithinMs;
+/**
+ * An activity without `startedAt` counts for a lost start if first seen within this: the longest
+ * throttle, and a walk.
+ */
+const timelessForMs = 1_200_000;
+/** An activity that began this long before the start is not its own, whatever the clocks say. */
+export const surelyBeforeMs = 300_000;
+
+/** Picks the activities of one start and says how sure that is. */
+export function attributeTo(
+  start: StartFacts,
+  activities: readonly SeenItem[],
+  { taskOf, inFlight, losses }: Attributed,
+): Attribution {
+  const isKnown = inFlight.has(start.taskId);
+  const mine = activities.filter(({ id }) => {
+    const task = taskOf.get(id);
+    // An unregistered start owns the activities without an owner.
+    return task === start.taskId || (task === undefined && !isKnown);
+  });
+  const isNear = ({ startedAtMs = Number.NaN }: SeenItem) =>
+    startedAtMs >= start.sentAtMs - skewMs && startedAtMs <= start.decidedAtMs + beginsWithinMs;
+  // Once one began right at the start, earlier ones are of others; until then the clocks may be
+  // apart.
+  const beforeMs = mine.some(isNear) ? skewMs : surelyBeforeMs;
+  const ours = mine.filter(({ startedAtMs }) => startedAtMs === undefined || startedAtMs >= start.sentAtMs - beforeMs);
+  const rivals = [...inFlight].filter(([task]) => task !== start.taskId);
+  // A rival's request may have gone out at the end of its time, and its run may have begun late.
+  const couldBeTheirs = ({ startedAtMs = Number.NaN }: SeenItem) =>
+    rivals.some(
+      ([, sentAtMs]) => startedAtMs >= sentAtMs - skewMs && startedAtMs <= sentAtMs + sendWithinMs + beginsWithinMs,
+    );
+  // Redis may have lost a rival, so that its activities look like this start's.
+  const mayHaveLostRival = losses.some(
+    ({ fromMs, untilMs }) => untilMs >= start.sentAtMs - mixedWithinMs && fromMs <= start.decidedAtMs + mixedWithinMs,
+  );
+  const confidence = (): Confidence => {
+    if (mayHaveLostRival) return "ambiguous";
+    if (ours.every(isNear) && !ours.some(couldBeTheirs))
+      return start.isAnswered && ours.length === 1 && rivals.length === 0 ? "certain" : "likely";
+    const [only] = ours;
+    const isOnlyOne = ours.length === 1 && only?.startedAtMs === undefined && rivals.length === 0;
+    const isSoon = start.isAnswered || (only?.seenAtMs ?? 0) <= start.sentAtMs + timelessForMs;
+    return isOnlyOne && isSoon ? "likely" : "ambiguous";
+  };
+  // Ignores activities first seen after the window: they belong to later starts, and a run would
+  // wait for all of them.
+  const isTimelessNear = ({ startedAtMs, seenAtMs = 0 }: SeenItem) =>
+    startedAtMs === undefined && seenAtMs <= start.sentAtMs + timelessForMs;
+  const isGivenAway = ({ id }: SeenItem) => (taskOf.get(id) ?? start.taskId) !== start.taskId;
+  const mayBeOurs = activities.filter((item) => isGivenAway(item) && (isNear(item) || isTimelessNear(item)));
+  const nearMs = rivals
+    .map(([, sentAtMs]) => sentAtMs)
+    .filter((atMs) => Math.abs(atMs - start.sentAtMs) <= mixedWithinMs);
+  const isOneMissing = ours.length + mayBeOurs.length <= nearMs.length;
+  return {
+    ours,
+    mayBeOurs,
+    mayBeginUntilMs: isOneMissing ? Math.max(start.sentAtMs, ...nearMs) + mixedWithinMs : 0,
+    confidence: ours.length === 0 ? undefined : confidence(),
+    others: activities.length - ours.length,
+    rivals: rivals.length,
+  };
+}

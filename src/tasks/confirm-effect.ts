@@ -1,0 +1,124 @@
+// confirmEffect: did a request have its effect on the task's sync job? Reads the sync job once a
+// step and sends nothing else. Called by activate.ts and delete.ts, which bring the predicate and
+// turn the result into an ending.
+//
+//   shows the effect ─▶ effect           does not, and could come no more ─▶ none
+//   does not yet     ─▶ again later      unreadable ─▶ again later, for 5 min ─▶ unreadable
+import { isOwnLimit } from "../core/limiter.ts";
+import type { Task } from "../model/task.ts";
+import type { SyncJob, SyncService } from "../service/client.ts";
+import { inRepository } from "../service/request-url.ts";
+import { ServiceError } from "../service/service-error.ts";
+import type { StartEntry } from "../store/start-entry.ts";
+import type { TaskDependencies } from "./contracts.ts";
+import { noteUnreadable, verifyLater } from "./defer.ts";
+import { sendWithinMs } from "./follow-pace.ts";
+import type { TaskStep } from "./step.ts";
+import { describeOther } from "./step.ts";
+
+/** How a sync job shows the effect. */
+export interface EffectPredicate {
+  /** The properties to select; none: the default ones. */
+  readonly select: readonly string[];
+  /**
+   * Whether a sync job shows it. `wrong`: why that cannot be read, in one line; the next read would
+   * say the same.
+   */
+  readonly isShown: (syncJob: SyncJob) => boolean | { readonly wrong: string };
+  /** Whether a read that is answered with this error status shows it. */
+  readonly isShownBy: (status: number) => boolean;
+}
+
+/**
+ * The result of a check. `none`: no effect `afterMs` after the request, when it could come no more.
+ * `again`: check again later.
+ */
+export type EffectCheck =
+  | { readonly is: "effect"; readonly status: number }
+  | { readonly is: "none"; readonly syncJob: SyncJob; readonly afterMs: number }
+  | { readonly is: "again"; readonly step: TaskStep }
+  | { readonly is: "unreadable"; readonly why: string };
+
+/**
+ * The observation of one read. `stopped`: this process broke it off. `isLasting`: the next read
+ * will say the same. `limitedForMs`: our limits let no read out for this long.
+ */
+type Observation =
+  | { readonly is: "effect"; readonly status: number }
+  | { readonly is: "none"; readonly syncJob: SyncJob }
+  | { readonly is: "stopped" }
+  | Unreadable;
+
+interface Unreadable {
+  readonly is: "unreadable";
+  readonly why: string;
+  readonly isLasting?: boolean;
+  readonly limitedForMs?: number | undefined;
+}
+
+interface EffectQuery {
+  readonly parts: TaskDependencies;
+  readonly entry: StartEntry;
+  readonly predicate: EffectPredicate;
+}
+
+/** The pause between two reads grows with the age of the request, within these bounds. */
+const checkAgainMs = [1_000, 10_000] as const;
+
+/** Reads the sync job of a task once, after its newest request may have been sent. */
+export async function confirmEffect(task: Task, { parts, entry, predicate }: EffectQuery): Promise<EffectCheck> {
+  const sentAtMs = entry.lastSentAtMs ?? entry.claimedAtMs;
+  const service = parts.service(task.service);
+  // From then on, no effect is final: the request may have left late, and a proxy may have delayed
+  // it.
+  const inTimeMs = sentAtMs + Math.max(parts.timing.verifyForMs, sendWithinMs + (service?.requestTimeoutMs ?? 0));
+  // Taken before the read, so that the observation is no older than this instant.
+  const nowMs = await parts.nowMs();
+  const againAtMs = nowMs + Math.min(Math.max(nowMs - sentAtMs, checkAgainMs[0]), checkAgainMs[1]);
+  const observation = await read(task, service, predicate);
+  switch (observation.is) {
+    case "effect":
+      return observation;
+    case "none":
+      if (nowMs >= inTimeMs) return { ...observation, afterMs: nowMs - sentAtMs };
+      return again({ step: "snooze", untilMs: Math.min(againAtMs, inTimeMs) });
+    case "stopped":
+      return again({ step: "snooze", untilMs: againAtMs });
+    case "unreadable": {
+      const { isLasting, limitedForMs } = observation;
+      const { unreadableForMs, heldForMs } = parts.timing;
+      const heldUntilMs = await noteUnreadable(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs, limitedForMs });
+      // Patience starts with the first read that could have been final: all workers may have been
+      // down for hours before it.
+      const sinceMs = nowMs < inTimeMs ? inTimeMs : await parts.journal.unreadable(task.id, nowMs);
+      const readableAtMs = Math.max(sinceMs, Math.min(heldUntilMs, sinceMs + heldForMs));
+      const patientUntilMs = isLasting === true ? inTimeMs : readableAtMs + unreadableForMs;
+      if (nowMs >= patientUntilMs) return observation;
+      return again(verifyLater(nowMs, Math.min(Math.max(heldUntilMs, againAtMs), patientUntilMs)));
+    }
+  }
+}
+
+function again(step: TaskStep): EffectCheck {
+  return { is: "again", step };
+}
+
+async function read(task: Task, service: SyncService | undefined, predicate: EffectPredicate): Promise<Observation> {
+  if (service === undefined) return { is: "unreadable", why: "the service was removed meanwhile", isLasting: true };
+  try {
+    const select = predicate.select.length === 0 ? {} : { select: predicate.select };
+    const syncJob = await service.getSyncJobById(Number(task.target), { ...inRepository(task), ...select });
+    const other = describeOther(task, syncJob);
+    if (other !== undefined) return { is: "unreadable", why: other };
+    const shown = predicate.isShown(syncJob);
+    if (typeof shown === "object") return { is: "unreadable", why: shown.wrong, isLasting: true };
+    return shown ? { is: "effect", status: 200 } : { is: "none", syncJob };
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const { kind, deniedBy, retryAfterMs = 0, status = 0, message: why } = error;
+    if (kind === "cancelled") return { is: "stopped" };
+    if (predicate.isShownBy(status)) return { is: "effect", status };
+    const limitedForMs = isOwnLimit(deniedBy) ? retryAfterMs : undefined;
+    return { is: "unreadable", why, limitedForMs };
+  }
+}

@@ -1,0 +1,41 @@
+// The fast path of a start that ends with the service's answer: no baseline, nothing to follow. One
+// script in Redis acquires the limiter and permits the start, one more ends it. Called by
+// process-task.ts before the ordinary steps, which follow the same rules and handle every obstacle
+// (a lease, a redelivery, an undecided fence).
+import { createDeadline } from "../core/clock.ts";
+import { resourceKey } from "../core/limiter.ts";
+import type { Task } from "../model/task.ts";
+import { activatesFirst } from "./activate-first.ts";
+import type { TaskDependencies } from "./contracts.ts";
+import { deferByLimiter } from "./defer.ts";
+import { sendWithinMs } from "./follow-pace.ts";
+import { acceptedEnds, sendPermitted } from "./send-start.ts";
+import type { TaskStep } from "./step.ts";
+import { leaseMs } from "./step.ts";
+
+/**
+ * Starts a run or an activation on the fast path; undefined, with nothing sent, when that is not
+ * possible now.
+ */
+export async function startFastPath(task: Task, parts: TaskDependencies, owner: string): Promise<TaskStep | undefined> {
+  const policy = parts.policy(task.policy);
+  const service = parts.service(task.service);
+  if (policy === undefined || service === undefined || !acceptedEnds(task, policy, parts)) return undefined;
+  if (activatesFirst(policy)) return undefined;
+  if (parts.stopping.aborted || (await parts.deniedBy(task.service)) !== undefined) return undefined;
+  const isTooLate = createDeadline(sendWithinMs);
+  const answer = await parts.journal.tryAcquireAndSend(task, owner, {
+    startByMs: task.startByMs,
+    slotMs: task.slotMs,
+    leaseMs: task.kind === "run" && policy.overlap !== "allow" ? leaseMs : undefined,
+    notesFeed: task.kind === "run",
+    entrance: parts.scriptedAcquire(task.service, resourceKey({ ...task, key: task.target })),
+  });
+  if (answer === undefined) return undefined;
+  if ("hold" in answer) {
+    return deferByLimiter(task, answer.hold, { nowMs: await parts.nowMs(), owner });
+  }
+  const { sentAtMs, pass: permit } = answer;
+  const permitted = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs, permit };
+  return sendPermitted(task, { parts, owner, acceptedEnds: true }, permitted);
+}

@@ -1,0 +1,88 @@
+// The pace of a start: the waits of its steps, and how long a followed run sleeps between two
+// checks of its feeds. Pure.
+
+/** The waits of a start and its following. */
+export interface TaskTiming {
+  /** How long a start waits for its baseline before it goes on without one. */
+  readonly baselineWithinMs: number;
+  /**
+   * How long after a lost answer an activity, or the effect on the sync job, may take to appear.
+   */
+  readonly verifyForMs: number;
+  /**
+   * How long the sync job of an unverified request may be unreadable. Time blocked by limits does
+   * not count.
+   */
+  readonly unreadableForMs: number;
+  /** The most time blocked by limits that does not count. */
+  readonly heldForMs: number;
+  /**
+   * How long after its slot a task waits for an unknown policy or service: this replica may not
+   * have read it yet.
+   */
+  readonly unknownPolicyForMs: number;
+  /** How often a task asks whether its sync job is free, with `overlap: queue`. */
+  readonly queueForLeaseMs: number;
+  /**
+   * The sleep of a followed run: from the first for a young one up to the second for an old one.
+   */
+  readonly followPaceMs: readonly [number, number];
+  /** The sleep of a run that a walk wakes: its own checks only replace a lost wake-up. */
+  readonly wokenPaceMs: number;
+}
+
+/** The default waits. */
+export const defaultTiming: TaskTiming = {
+  baselineWithinMs: 10_000,
+  verifyForMs: 30_000,
+  unreadableForMs: 300_000,
+  heldForMs: 7_200_000,
+  unknownPolicyForMs: 120_000,
+  queueForLeaseMs: 2_000,
+  followPaceMs: [1_000, 15_000],
+  wokenPaceMs: 60_000,
+};
+
+/**
+ * A process that slept longer than this after the permission does not send: another worker may
+ * count it as dead.
+ */
+export const sendWithinMs = 5_000;
+
+/** A followed run, as far as its sleep depends on it. Instants are milliseconds UTC by Redis. */
+export interface FollowedRun {
+  readonly nowMs: number;
+  readonly sentAtMs: number;
+  /** The latest instant at which it must be settled. */
+  readonly deadlineMs: number;
+  /** When it was first observed finished; undefined if never. */
+  readonly finishSeenAtMs: number | undefined;
+  /**
+   * Whether activities name their sync job and whether they are final: then a walk that sees its
+   * end wakes it.
+   */
+  readonly attributable: boolean;
+  /**
+   * The shortest time after which a lasting state (unreadable feeds, a waiting approval) settles
+   * the run.
+   */
+  readonly patienceMs: number;
+}
+
+/**
+ * When to check again: after a fifth of the run's age, or of the time since its end was seen,
+ * within `followPaceMs`. A run that a walk wakes sleeps longer. Never later than the deadline;
+ * after it, the pace starts anew.
+ */
+export function nextCheckMs(run: FollowedRun, timing: Pick<TaskTiming, "followPaceMs" | "wokenPaceMs">): number {
+  const { nowMs, sentAtMs, deadlineMs, finishSeenAtMs, attributable, patienceMs } = run;
+  const [leastMs, mostMs] = timing.followPaceMs;
+  const isOverdue = nowMs >= deadlineMs;
+  const sinceMs = isOverdue ? deadlineMs : (finishSeenAtMs ?? sentAtMs);
+  const paceMs = Math.min(mostMs, Math.max(leastMs, (nowMs - sinceMs) / 5));
+  const sleepMs =
+    attributable && finishSeenAtMs === undefined && !isOverdue
+      ? Math.min(timing.wokenPaceMs, Math.max(leastMs, patienceMs / 5))
+      : paceMs;
+  return isOverdue ? nowMs + sleepMs : Math.min(nowMs + sleepMs, deadlineMs);
+}

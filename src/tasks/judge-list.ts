@@ -1,0 +1,167 @@
+// Judges a list that a poll has read: does it meet the policy's expectation, and which items
+// offend? Pure. Called by poll.ts. The second half packs what a poll saw of each item, so that the
+// next one knows what is new or modified.
+import { hash } from "node:crypto";
+import { type Expression, firstLine } from "../core/expression.ts";
+import { toPlainText } from "../core/plain-text.ts";
+import type { PollExpectation } from "../feeds/poll-expectation.ts";
+import type { ItemFacts } from "../model/feed.ts";
+import { offendingItemsMax } from "../model/outcome.ts";
+import type { PollObservation } from "../store/poll-store.ts";
+import type { TaskEnding } from "./step.ts";
+
+/** An item as the service sent it, and its facts by the mapping. */
+export interface ReadItem {
+  readonly item: unknown;
+  readonly facts: ItemFacts;
+}
+
+/** A list as it was read; `items` is empty when only the count was read. */
+export interface ListRead {
+  readonly count: number;
+  readonly items: readonly ReadItem[];
+}
+
+/** The most characters of an item's label or id in an outcome. */
+const nameLengthMax = 100;
+
+/**
+ * Judges a list. `last`: the observation of the last judged poll. An expression that fails ends the
+ * poll as unknown.
+ */
+export function judgeList(expectation: PollExpectation, list: ListRead, last: PollObservation | undefined): TaskEnding {
+  const { count } = list;
+  const { expect, offending } = expectation;
+  if (expect === undefined && offending === undefined)
+    return { status: "succeeded", evidence: "direct", reason: "completed", detail: `${count} items`, count };
+  const compare = createComparison(last?.seen);
+  const novelties = list.items.map(({ facts }) => compare(facts));
+  const fresh = list.items.filter((_, index) => novelties[index] === "new");
+  const modified = list.items.filter((_, index) => novelties[index] === "modified");
+  try {
+    const suspects = expectation.blamesNew ? [...fresh, ...modified] : list.items;
+    if (expect === undefined) return judgeItems(suspects, offending, count);
+    const previous = last === undefined ? null : { count: BigInt(last.count), at: new Date(last.atMs) };
+    const isMet = expect.evaluate({
+      count: BigInt(count),
+      items: bare(list.items),
+      new: bare(fresh),
+      modified: bare(modified),
+      previous,
+    });
+    if (isMet === true) return met(`${expect.text} holds`, count);
+    if (isMet !== false) return unreadable(`${expect.text} is neither true nor false`, count);
+    const guilty = blame(suspects, expectation);
+    return { ...broken(`${expect.text} does not hold: count is ${count}`, count), ...guilty };
+  } catch (error) {
+    return unreadable(`${(expect ?? offending)?.text}: ${firstLine(error)}`, count);
+  }
+}
+
+/** Without `expect`: no item may offend, and each must be readable. */
+function judgeItems(items: readonly ReadItem[], offending: Expression | undefined, count: number): TaskEnding {
+  if (offending === undefined) return met(`${count} items`, count);
+  const guilty = items.filter(({ item, facts }) => {
+    const offends = evaluate(offending, item, facts);
+    if (typeof offends !== "boolean") throw new TypeError(`neither true nor false for item ${nameOf(facts)}`);
+    return offends;
+  });
+  if (guilty.length === 0) return met(`${offending.text}: true for none of ${count} items`, count);
+  const detail = `${offending.text}: true for ${guilty.length} of ${count} items`;
+  return { ...broken(detail, count), ...named(guilty) };
+}
+
+function evaluate(offending: Expression, item: unknown, facts: ItemFacts): unknown {
+  try {
+    return offending.evaluate({ item });
+  } catch (error) {
+    throw new TypeError(`${firstLine(error)}, for item ${nameOf(facts)}`);
+  }
+}
+
+/**
+ * The items that offend when the expectation does not hold. An item that `offending` cannot read
+ * does not.
+ */
+function blame(suspects: readonly ReadItem[], { offending, blamesNew }: PollExpectation): Partial<TaskEnding> {
+  if (offending === undefined) return blamesNew ? named(suspects) : {};
+  const offends = ({ item }: ReadItem) => {
+    try {
+      return offending.evaluate({ item }) === true;
+    } catch {
+      return false;
+    }
+  };
+  return named(suspects.filter(offends));
+}
+
+function named(guilty: readonly ReadItem[]): Pick<TaskEnding, "offending" | "offendingItems"> {
+  return {
+    offending: guilty.length,
+    offendingItems: guilty.slice(0, offendingItemsMax).map(({ facts }) => nameOf(facts)),
+  };
+}
+
+/**
+ * The name of an item in an outcome: only what the mapping says, never a secret, always one line.
+ */
+function nameOf({ label, id }: ItemFacts): string {
+  const short = (text: string) => toPlainText(text, nameLengthMax);
+  return label === undefined ? short(id) : `${short(label)} (${short(id)})`;
+}
+
+function bare(items: readonly ReadItem[]): readonly unknown[] {
+  return items.map(({ item }) => item);
+}
+
+function met(detail: string, count: number): TaskEnding {
+  return { status: "succeeded", evidence: "direct", reason: "expectation-met", detail, count };
+}
+
+function broken(detail: string, count: number): TaskEnding {
+  return { status: "failed", evidence: "direct", reason: "expectation-not-met", detail, count };
+}
+
+function unreadable(detail: string, count: number): TaskEnding {
+  return { status: "unknown", evidence: "none", reason: "expectation-unreadable", detail, count };
+}
+
+/** The part of an item that is packed; the fingerprint is hexadecimal. */
+type PackedItem = Pick<ItemFacts, "id" | "fingerprint">;
+
+/** An item compared with the last poll. */
+type Novelty = "new" | "modified" | "same";
+
+const idBytes = 8;
+const contentBytes = 4;
+const itemBytes = idBytes + contentBytes;
+
+/** Packs the items of a list for the note of a poll. */
+export function packSeen(items: readonly PackedItem[]): Buffer {
+  return Buffer.concat(items.flatMap(({ id, fingerprint }) => [idDigest(id), contentDigest(fingerprint)]));
+}
+
+/**
+ * Creates a function that compares an item with what was packed. Without a packed list (a first
+ * poll) all are the same.
+ */
+export function createComparison(packed: Buffer | undefined): (item: PackedItem) => Novelty {
+  if (packed === undefined) return () => "same";
+  const known = new Map<string, string>();
+  for (let at = 0; at + itemBytes <= packed.length; at += itemBytes) {
+    known.set(packed.toString("latin1", at, at + idBytes), packed.toString("latin1", at + idBytes, at + itemBytes));
+  }
+  return ({ id, fingerprint }) => {
+    const content = known.get(idDigest(id).toString("latin1"));
+    if (content === undefined) return "new";
+    return content === contentDigest(fingerprint).toString("latin1") ? "same" : "modified";
+  };
+}
+
+function idDigest(id: string): Buffer {
+  return hash("sha256", id, "buffer").subarray(0, idBytes);
+}
+
+function contentDigest(fingerprint: string): Buffer {
+  return Buffer.from(fingerprint.slice(0, 2 * contentBytes).padStart(2 * contentBytes, "0"), "hex");
+}

@@ -1,0 +1,218 @@
+// Settling: did the run end, and how? Pure: from what the feeds show now to an ending, or to "not
+// yet". Called by run.ts. Direct evidence needs a mapping that names an activity's sync job and
+// says whether it is final. Without one, a list that grew and then stayed quiet settles the run by
+// inference (docs/outcomes.md). A waiting approval ends it as blocked.
+import type { Follow, Policy } from "../config/policy-set.ts";
+import { canonicalJson, hashText } from "../core/stable-hash.ts";
+import type { SeenItem } from "../store/feed-mirror.ts";
+import type { WaitingApprovals } from "./baseline.ts";
+import type { Appeared } from "./evidence.ts";
+import type { TaskEnding } from "./step.ts";
+
+/** What the feeds show of one run. */
+export interface RunEvidence extends Appeared, BlockingEvidence {
+  readonly nowMs: number;
+  /** When the request was permitted. */
+  readonly sentAtMs: number;
+  /** When all of its activities were first observed finished; undefined while one is not. */
+  readonly finishSeenAtMs: number | undefined;
+}
+
+/** The evidence for `blocked`. `approvals` undefined: not read for this run, or not yet. */
+export interface BlockingEvidence extends Pick<Appeared, "activities" | "ours" | "attributable" | "newConflicts"> {
+  readonly sentAtMs: number;
+  readonly approvals: WaitingApprovals | undefined;
+}
+
+/**
+ * How many walks may pass until a list is surely read: the running one, its pause (feeds/pace.ts),
+ * the next one.
+ */
+const walksUntilRead = 7;
+
+/** A reading this shortly before the deadline is fresh; for a short deadline a quarter of it. */
+const freshForMs = 60_000;
+
+/** Settles a run whose start is answered or confirmed; undefined while it is too early. */
+export function settleRun(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+  const { ours, confidence } = evidence;
+  const ending = settle(follow, evidence);
+  return ending === undefined || ours.length === 0 ? ending : { ...ending, confidence };
+}
+
+function settle(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+  const ending =
+    follow.until === "settled"
+      ? (settleDirectly(follow, evidence) ?? settleByQuiet(follow, evidence))
+      : settleByQuiet(follow, evidence);
+  return ending ?? judgeBlocked(follow, evidence) ?? unreadable(follow, evidence) ?? overdue(follow, evidence);
+}
+
+type Activities = Pick<RunEvidence, "ours" | "mayBeOurs" | "confidence">;
+
+/** A hash of the activities that ended the run; undefined while one of them is not final. */
+export function finishedActivities(evidence: Activities & Pick<RunEvidence, "attributable">): string | undefined {
+  if (!isFinished(evidence)) return undefined;
+  const ids = judgedOf(evidence).map(({ id }) => id);
+  return hashText(canonicalJson(ids.toSorted()));
+}
+
+/** True when every activity that is or may be of the run is final. */
+function isFinished(evidence: Activities & Pick<RunEvidence, "attributable">): boolean {
+  const { attributable, ours } = evidence;
+  return attributable && ours.length > 0 && judgedOf(evidence).every(({ finished }) => finished === true);
+}
+
+/** The activities to judge by. When ambiguous, only what all candidates say is true of this run. */
+function judgedOf({ ours, mayBeOurs, confidence }: Activities): readonly SeenItem[] {
+  return confidence === "ambiguous" ? [...ours, ...mayBeOurs] : ours;
+}
+
+function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+  if (!isFinished(evidence) || evidence.finishSeenAtMs === undefined) return undefined;
+  const conflictsRead = (evidence.conflictDetails.walkStartedAtMs ?? 0) >= evidence.finishSeenAtMs;
+  if (!conflictsRead) return undefined;
+  const { newConflicts, confidence } = evidence;
+  const isSure = confidence !== "ambiguous";
+  if (mayYetBegin(evidence)) return undefined;
+  const judged = judgedOf(evidence);
+  const failed = judged.filter((item) => item.succeeded === false);
+  if (failed.length > 0 && (isSure || failed.length === judged.length)) {
+    const name = failed[0]?.label ?? failed[0]?.id;
+    const agree = failed.length === judged.length;
+    const detail = agree
+      ? `activity ${name} did not succeed`
+      : `${failed.length} of ${activities(judged.length)} did not succeed: ${name}`;
+    // A run may leave several activities: where they disagree, the failed one may be of a start by
+    // hand in the same second.
+    const kind = confidence === "certain" || (isSure && agree) ? "direct" : "inferred";
+    return { status: "failed", evidence: kind, reason: "run-failed", detail, newConflicts };
+  }
+  if (failed.length > 0) {
+    const detail = `${failed.length} of ${activities(judged.length)} did not succeed, and they may be of another start`;
+    return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
+  }
+  return judgeConflicts(follow, evidence, isSure ? "direct" : "inferred");
+}
+
+function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+  if (evidence.attributable && follow.until === "settled") return undefined;
+  const { activities, conflictDetails } = evidence;
+  if (!evidence.grew) return undefined;
+  const grewAtMs = Math.max(activities.grewAtMs ?? 0, conflictDetails.grewAtMs ?? 0, evidence.sentAtMs);
+  // Until the last walk of both, not until now: an unread list is not quiet.
+  const readUntilMs = Math.min(activities.walkStartedAtMs ?? 0, conflictDetails.walkStartedAtMs ?? 0);
+  if (readUntilMs - grewAtMs < follow.quietForMs) return undefined;
+  return judgeConflicts(follow, evidence, "inferred");
+}
+
+function judgeConflicts(follow: Policy["follow"], evidence: RunEvidence, kind: TaskEnding["evidence"]): TaskEnding {
+  const { newConflicts } = evidence;
+  if (newConflicts !== undefined && newConflicts > (follow.conflictsMax ?? 0)) {
+    const detail = `finished with ${newConflicts} new conflict${newConflicts === 1 ? "" : "s"} (at most ${follow.conflictsMax ?? 0} allowed)`;
+    return { status: "conflicts", evidence: kind, reason: "new-conflicts", detail, newConflicts };
+  }
+  const { ours, others, confidence, perhapsNewConflicts } = evidence;
+  if (perhapsNewConflicts > (follow.conflictsMax ?? 0)) {
+    const detail = `finished; ${perhapsNewConflicts} conflict${perhapsNewConflicts === 1 ? "" : "s"} may be of it or older, since they could not be read right before the start`;
+    return { status: "unknown", evidence: "none", reason: "no-evidence", detail };
+  }
+  const whose =
+    confidence === "ambiguous" ? ", perhaps of another start too" : others > 0 ? `; ${others} more are of others` : "";
+  const detail = isFinished(evidence)
+    ? `${activities(ours.length)} finished${whose}`
+    : "the activities grew and then stayed quiet";
+  return { status: "succeeded", evidence: kind, reason: "completed", detail, newConflicts };
+}
+
+function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+  const { nowMs, activities, conflictDetails, newConflicts } = evidence;
+  const since = Math.min(activities.failingSinceMs ?? nowMs, conflictDetails.failingSinceMs ?? nowMs);
+  if (nowMs - since < unreadableForMs) return undefined;
+  const failure = activities.failure ?? conflictDetails.failure ?? "";
+  return {
+    status: "unknown",
+    evidence: "none",
+    reason: "no-evidence",
+    detail: `the feeds cannot be read: ${failure}`,
+    newConflicts,
+  };
+}
+
+/**
+ * Past the deadline. Without a reading right before it, the run may have ended in time: it waits
+ * for one more reading.
+ */
+function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
+  const { nowMs, sentAtMs, newConflicts } = evidence;
+  const deadlineMs = sentAtMs + follow.deadlineMs;
+  if (nowMs < deadlineMs) return undefined;
+  const lists = [evidence.activities, evidence.conflictDetails];
+  const readUntilMs = Math.min(...lists.map(({ walkStartedAtMs = 0 }) => walkStartedAtMs));
+  // A finished run is settled as soon as its conflicts are read; beside rivals that may be much
+  // later.
+  const isEnding = isFinished(evidence) && !mayYetBegin(evidence);
+  const freshFromMs = deadlineMs - Math.min(freshForMs, follow.deadlineMs / 4);
+  if (readUntilMs >= freshFromMs && !isEnding) {
+    const seen = [whatWasSeen(evidence), describeWaiting(evidence.approvals)].filter(Boolean).join("; ");
+    const detail = `not settled within its deadline: ${seen}`;
+    return { status: "timed-out", evidence: "none", reason: "deadline", detail, newConflicts };
+  }
+  const walkMs = Math.max(...lists.map(({ walkTookMs = 0 }) => walkTookMs));
+  if (nowMs < deadlineMs + follow.unreadableForMs + walkMs * walksUntilRead) return undefined;
+  const since = readUntilMs > 0 ? `not been read since ${new Date(readUntilMs).toISOString()}` : "never been read";
+  const detail = `not settled within its deadline, and the feeds have ${since}`;
+  return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
+}
+
+/** Whether an activity of this run may still appear, as far as the list was read. */
+function mayYetBegin({ confidence, activities, mayBeginUntilMs }: RunEvidence): boolean {
+  return confidence === "ambiguous" && (activities.walkStartedAtMs ?? 0) < mayBeginUntilMs;
+}
+
+function whatWasSeen(evidence: RunEvidence): string {
+  const { attributable, ours } = evidence;
+  if (!attributable) return "nothing in the feeds shows whether it ended";
+  if (isFinished(evidence)) return `${activities(ours.length)} finished, perhaps of another start of the same seconds`;
+  return ours.length > 0 ? `${activities(ours.length)} appeared, not all final` : "no activity of it was seen";
+}
+
+function activities(count: number): string {
+  return count === 1 ? "1 activity" : `${count} activities`;
+}
+
+/**
+ * The ending `blocked`, or undefined. Direct when approvals and activities both name their sync
+ * job: then only its own activities show progress. Otherwise any change in the repository's
+ * activities does, and the approval may be another's.
+ */
+export function judgeBlocked({ blockedAfterMs }: Follow, evidence: BlockingEvidence): TaskEnding | undefined {
+  const { approvals, activities, ours, sentAtMs, newConflicts } = evidence;
+  const [first] = approvals?.waiting ?? [];
+  if (blockedAfterMs === undefined || approvals === undefined || first === undefined) return undefined;
+  if (ours.some(({ finished }) => finished === true) || activities.failingSinceMs !== undefined) return undefined;
+  const isSure = approvals.ofSyncJob && evidence.attributable;
+  const progress = isSure ? ours.map(({ seenAtMs = 0 }) => seenAtMs) : [activities.grewAtMs ?? 0];
+  const sinceMs = Math.max(sentAtMs, first.seenAtMs ?? 0, ...progress);
+  const seenUntilMs = Math.min(approvals.readAtMs, activities.walkStartedAtMs ?? 0);
+  if (seenUntilMs - sinceMs < blockedAfterMs) return undefined;
+  const whose = isSure ? "" : "; it may be of another sync job";
+  return {
+    status: "blocked",
+    evidence: isSure ? "direct" : "inferred",
+    reason: "approval-waiting",
+    detail: `${describeWaiting(approvals)}, and nothing has finished since${whose}`,
+    newConflicts,
+  };
+}
+
+/** Describes the approvals that wait; empty when none does. */
+function describeWaiting(approvals: WaitingApprovals | undefined): string {
+  const [first, ...more] = approvals?.waiting ?? [];
+  if (first === undefined) return "";
+  return `approval ${nameOf(first)} waits${more.length === 0 ? "" : `, and ${more.length} more`}`;
+}
+
+function nameOf({ id, label }: SeenItem): string {
+  return label === undefined ? id : `${label} (${id})`;
+}

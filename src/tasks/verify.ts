@@ -1,0 +1,201 @@
+// Verification: did a start without an answer happen? Looks for its activities in the feeds. Called
+// by run.ts.
+//
+//   an activity of it ─▶ confirmed, followed on     nothing in time ─▶ unknown, with the evidence; sent again by onUnknown: retry alone
+//                                                   └─ follow.appearsWithin ─▶ shown absent ─▶ sent once more, then not-started
+//
+// Absence proves `not-started` only where the operator states how late an activity can be
+// (`follow.appearsWithin`). Otherwise only send-start.ts says `not-started`: for a request that
+// surely did not arrive, or was refused.
+import type { Policy } from "../config/policy-set.ts";
+import type { Task } from "../model/task.ts";
+import type { AnswerLoss, StartEntry } from "../store/start-entry.ts";
+import type { TaskDependencies } from "./contracts.ts";
+import { noteUnreadable, verifyLater } from "./defer.ts";
+import { type Appeared, appearedSince, feedOf, follow } from "./evidence.ts";
+import { sendWithinMs } from "./follow-pace.ts";
+import { sendAgain } from "./send-start.ts";
+import { type Claim, end, type TaskEnding, type TaskStep } from "./step.ts";
+
+/** The most requests of a start that is shown to be absent. */
+const absentSendsMax = 2;
+
+/** How a start without evidence ends. Never `failed`: a 500 may follow a start that happened. */
+export function endingOf(loss: AnswerLoss): Pick<TaskEnding, "status" | "evidence" | "reason" | "answerLost"> {
+  const reasons = {
+    server: "server-error",
+    contract: "bad-answer",
+    unknown: "answer-lost",
+    crash: "answer-lost",
+  } as const;
+  return { status: "unknown", evidence: "none", reason: reasons[loss.kind], answerLost: isLost(loss) };
+}
+
+/** Whether no answer came at all. */
+export function isLost({ kind }: AnswerLoss): boolean {
+  return kind === "unknown" || kind === "crash";
+}
+
+/**
+ * Whether a request of this start went out and no answer to it came, as far as the journal says.
+ */
+export function isAnswerLost({ state, lost }: Pick<StartEntry, "state" | "lost">): boolean {
+  return lost === undefined ? state === "sending" : isLost(lost);
+}
+
+/** Why there is no answer, as the journal notes it; else a crash of the worker. */
+export async function noteLoss(task: Task, parts: TaskDependencies): Promise<AnswerLoss> {
+  const detail = "the worker died between the request and its answer";
+  return parts.journal.answerLost(task.id, { kind: "crash", detail, atMs: await parts.nowMs() });
+}
+
+/**
+ * A sleep until the answer must have come, for a step that could only end the task as unknown.
+ * Without a noted loss the worker that sent it may be slow instead of dead. Undefined when the loss
+ * is noted or the time is over.
+ */
+export async function awaitAnswer(
+  { lost, lastSentAtMs, claimedAtMs }: StartEntry,
+  { timing, nowMs }: TaskDependencies,
+): Promise<TaskStep | undefined> {
+  const dueMs = lost === undefined ? (lastSentAtMs ?? claimedAtMs) + timing.verifyForMs : 0;
+  return (await nowMs()) < dueMs ? { step: "snooze", untilMs: dueMs } : undefined;
+}
+
+/** Verifies a start: confirmed, not yet, sent again, or ended with what is known. */
+export async function verifyStart(
+  task: Task,
+  policy: Policy,
+  { parts, claim }: { parts: TaskDependencies; claim: Claim },
+): Promise<TaskStep> {
+  const awaited = policy.onUnknown === "give-up" ? await awaitAnswer(claim.entry, parts) : undefined;
+  if (awaited !== undefined) return awaited;
+  const lost = claim.entry.lost ?? (await noteLoss(task, parts));
+  const entry = { ...claim.entry, lost };
+  const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
+  const unknown = { ...endingOf(lost), startedAtMs: sentAtMs, sends: entry.sends };
+  // Only of this request: a slow worker may take it back, and another may send anew, before the
+  // outcome is recorded.
+  const from = { state: "sending", owner: entry.owner } as const;
+  if (policy.onUnknown === "give-up")
+    return end({ ...unknown, detail: `${lost.detail}; the policy says give-up` }, from);
+  const nowMs = await parts.nowMs();
+  await follow(task, parts, { nowMs, hurry: true });
+  const appeared = await appearedSince(task, parts, entry);
+  if (isConfirmed(appeared)) {
+    await parts.journal.answered(task);
+    parts.log.info("task.start-confirmed", {
+      policy: task.policy,
+      taskId: task.id,
+      target: task.target,
+      activity: appeared.ours[0]?.id,
+      confidence: appeared.confidence,
+    });
+    return { step: "snooze", untilMs: nowMs };
+  }
+  const window = planWindow(task, policy, { parts, entry });
+  const heldUntilMs = await noteUnreadable(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs });
+  // Patience starts with the first check that could have been final: all workers may have been down
+  // for hours before it.
+  const sinceMs = nowMs < window.untilMs ? window.untilMs : await parts.journal.unreadable(task.id, nowMs);
+  const readableAtMs = Math.max(sinceMs, Math.min(heldUntilMs, sentAtMs + policy.follow.deadlineMs));
+  const patientUntilMs = readableAtMs + policy.follow.unreadableForMs;
+  if (mayYetAppear(appeared, window, { nowMs, patientUntilMs })) {
+    if (window.isWhole && nowMs >= window.untilMs)
+      await parts.feeds.wantWhole(feedOf(task, "activities"), window.untilMs);
+    return verifyLater(nowMs, Math.min(heldUntilMs, patientUntilMs));
+  }
+  const isAbsent = window.isWhole && wasWindowRead(appeared, window) && !appeared.syncJobSeen;
+  if (policy.onUnknown === "retry" || (isAbsent && entry.sends < absentSendsMax)) {
+    const acceptedEnds = policy.follow.until === "accepted";
+    const again = await sendAgain(task, { parts, claim, acceptedEnds });
+    if (again !== undefined) return again;
+  }
+  const { confidence } = appeared;
+  const detail = `${lost.detail}; ${whatWasSeen(task, appeared, window)}`;
+  if (isAbsent)
+    return end({ ...unknown, status: "not-started", evidence: "inferred", startedAtMs: undefined, detail }, from);
+  return end({ ...unknown, detail, confidence }, from);
+}
+
+/** The window in which an activity must appear, from the newest permission on. */
+interface AppearanceWindow {
+  /** The end of the window. */
+  readonly untilMs: number;
+  readonly forMs: number;
+  /**
+   * Whether absence proves that nothing was started: then a walk must read the whole list, whatever
+   * its order.
+   */
+  readonly isWhole: boolean;
+}
+
+/**
+ * With `follow.appearsWithin` the window starts when the service had the request at the latest: a
+ * request may leave late, and a proxy may delay it as long as its connection is open. After a crash
+ * the whole request timeout is added.
+ */
+function planWindow(
+  task: Task,
+  { follow: { appearsWithinMs } }: Policy,
+  { parts, entry }: { readonly parts: TaskDependencies; readonly entry: StartEntry },
+): AppearanceWindow {
+  const { lost, sends, lastSentAtMs = entry.claimedAtMs } = entry;
+  const { verifyForMs } = parts.timing;
+  if (appearsWithinMs === undefined) return { untilMs: lastSentAtMs + verifyForMs, forMs: verifyForMs, isWhole: false };
+  const leftAtMs = lastSentAtMs + sendWithinMs;
+  const isTold = lost?.atMs !== undefined && lost.kind !== "crash" && sends === 1;
+  const hadAtMs = isTold
+    ? Math.max(leftAtMs, lost.atMs)
+    : leftAtMs + (parts.service(task.service)?.requestTimeoutMs ?? 0);
+  const untilMs = Math.max(lastSentAtMs + verifyForMs, hadAtMs + appearsWithinMs);
+  return { untilMs, forMs: untilMs - lastSentAtMs, isWhole: true };
+}
+
+/** Whether a walk after the window could have shown an activity of the start. */
+function wasWindowRead({ activities, attributable }: Appeared, { untilMs, isWhole }: AppearanceWindow): boolean {
+  const { walkStartedAtMs = 0, wholeSinceMs = 0 } = activities;
+  return attributable && (isWhole ? wholeSinceMs : walkStartedAtMs) >= untilMs;
+}
+
+/** Only an activity that is hardly another start's confirms a start without an answer. */
+function isConfirmed({ ours, confidence }: Appeared): boolean {
+  return ours.length > 0 && confidence !== "ambiguous";
+}
+
+interface VerifyPatience {
+  readonly nowMs: number;
+  /**
+   * Until when the task waits for a walk that could show the activity. Time blocked by limits does
+   * not count.
+   */
+  readonly patientUntilMs: number;
+}
+
+/**
+ * Whether another check can show more. After the window the task waits for one whole walk: it may
+ * be late itself, its worker and the walk's may have died together, or limits blocked reading.
+ * Bounded, since walks can fail.
+ */
+function mayYetAppear(
+  appeared: Appeared,
+  window: AppearanceWindow,
+  { nowMs, patientUntilMs }: VerifyPatience,
+): boolean {
+  if (nowMs < window.untilMs) return true;
+  const isPatient = nowMs < patientUntilMs;
+  return appeared.attributable && appeared.ours.length === 0 && !wasWindowRead(appeared, window) && isPatient;
+}
+
+function whatWasSeen(task: Task, appeared: Appeared, window: AppearanceWindow): string {
+  const { ours } = appeared;
+  if (ours.length > 0) return `${ours.length} activities of sync job ${task.target} may be of it or of another start`;
+  if (!appeared.attributable)
+    return "the mapping does not say whose an activity is: map syncJobId, finished and startedAt of activities";
+  const { failure } = appeared.activities;
+  if (!wasWindowRead(appeared, window))
+    return `the activities could not be read in time${failure === undefined ? "" : `: ${failure}`}`;
+  if (appeared.syncJobSeen)
+    return `an activity of sync job ${task.target} appeared, but nothing says that it began after the start`;
+  return `no activity of it appeared within ${Math.round(window.forMs / 1_000)} s`;
+}

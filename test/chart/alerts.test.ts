@@ -1,0 +1,149 @@
+// The alerts, as Prometheus itself judges them: promtool checks the rules and plays a course of events for and against each.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { type AlertCase, alertCases, type Course } from "../support/alert-cases.ts";
+import { chartFolder } from "../support/chart/helm.ts";
+import {
+  type Played,
+  playAlert,
+  playRules,
+  promtool,
+  type Rule,
+  renderRules,
+  writeRules,
+} from "../support/chart/play-rules.ts";
+
+const file = join(chartFolder, "files/alerts.yaml");
+const rules: Rule[] = parse(readFileSync(file, "utf8")).groups.flatMap((group: { rules: Rule[] }) => group.rules);
+/** The release that the cases are about: its job is `s`, its namespace `a`. */
+const ofCases = { namespace: "a", job: "s" };
+
+const heartbeat = (role: string) => `syncline_heartbeat_timestamp_seconds{namespace="a",job="s",role="${role}"}`;
+const alive = {
+  'syncline_build_info{namespace="a",job="s",pod="p"}': "1x40",
+  [heartbeat("scheduler")]: "0+60x40",
+  [heartbeat("worker")]: "0+60x40",
+};
+
+function toTest(alert: string, { series, atMinute }: Course, isFiring: boolean, labels = ""): Played {
+  const selector = `alertname="${alert}",alertstate="firing"${labels === "" ? "" : `,${labels}`}`;
+  const samples = isFiring ? [{ labels: "{}", value: 1 }] : [];
+  // A release that lives: without it, SynclineDown would hold back what is to be seen.
+  const isBare = /^Syncline(Down|No)/.test(alert);
+  return {
+    name: alert,
+    series: { ...(isBare ? {} : alive), ...series },
+    expect: [{ expr: `count(ALERTS{job="s",${selector}})`, atMinute, samples }],
+  };
+}
+
+const fires = ([alert, { fires: course }]: [string, AlertCase]) => toTest(alert, course, true, course.labels);
+const staysSilent = ([alert, { silent }]: [string, AlertCase]) => toTest(alert, silent, false);
+
+/** Plays them side by side, each as a release of its own, by the file as it is. Only that nothing is scraped needs a release's own rules. */
+async function play(tests: readonly Played[]): Promise<string> {
+  const own = tests.map(({ series, expect: wanted }, index) => {
+    const inJob = (text: string) => text.replaceAll('job="s"', `job="s${index}"`);
+    return {
+      series: Object.entries(series).map(([name, values]) => [inJob(name), values] as const),
+      expect: wanted.map((one) => ({ ...one, expr: inJob(one.expr) })),
+    };
+  });
+  const down = `s${tests.findIndex(({ name }) => name === "SynclineDown")}`;
+  const all = {
+    name: "side by side",
+    series: Object.fromEntries(own.flatMap(({ series }) => series)),
+    expect: own.flatMap((one) => one.expect),
+  };
+  return playRules([file, writeRules(await renderRules("demo", { ...ofCases, job: down }))], [all]);
+}
+
+describe("the alerts", () => {
+  it("are rules that Prometheus takes, as they are and as the chart renders them", async () => {
+    expect(await promtool("check", "rules", file)).toContain(`SUCCESS: ${rules.length} rules found`);
+    const rendered = writeRules(await renderRules("demo"));
+    expect(await promtool("check", "rules", rendered)).toContain(`SUCCESS: ${rules.length} rules found`);
+  });
+
+  it("have each a course that fires and one that does not", () => {
+    const names = new Set(rules.flatMap(({ alert }) => alert ?? []));
+    expect(Object.keys(alertCases).toSorted()).toEqual([...names].toSorted());
+  });
+
+  it("ask for the series of one release only, by the names that its Prometheus has for it", async () => {
+    const expressions = async (values = {}) =>
+      (await renderRules("demo", values)).flatMap((group) =>
+        group.rules.flatMap(({ expr, annotations = {} }) => [expr, ...Object.values(annotations)]),
+      );
+    const selectors = (all: readonly string[]) =>
+      all.flatMap((text) =>
+        [...text.matchAll(/(?<!:)\b(?:syncline_\w+|ALERTS)(\{[^}]*\})?/g)].map(([, braces]) => braces),
+      );
+    for (const braces of selectors(await expressions()))
+      expect(braces).toMatch(/^\{namespace="sync",job="demo-syncline"/);
+    for (const braces of selectors(await expressions(ofCases))) expect(braces).toMatch(/^\{namespace="a",job="s"/);
+  });
+
+  it("lead to their runbooks, wherever these are", async () => {
+    const [group] = await renderRules("demo", { runbookBaseUrl: "https://wiki.example.com/syncline/" });
+    const urls = group?.rules.flatMap(({ annotations }) => annotations?.["runbook_url"] ?? []) ?? [];
+    expect(urls.length).toBeGreaterThan(20);
+    for (const url of urls) expect(url).toMatch(/^https:\/\/wiki\.example\.com\/syncline\/[a-z-]+\.md$/);
+  });
+
+  it("fire when they should", async () => {
+    expect(await play(Object.entries(alertCases).map(fires))).toContain("SUCCESS");
+  });
+
+  it("stay silent when they should", async () => {
+    expect(await play(Object.entries(alertCases).map(staysSilent))).toContain("SUCCESS");
+  });
+
+  it("name the policies that are worst, and count them all", async () => {
+    const since = (policy: string, service = "main") =>
+      `syncline_policy_trouble_timestamp_seconds{namespace="a",job="s",policy="${policy}",service="${service}",trouble="stale"}`;
+    const count = 'syncline_policies_in_trouble{namespace="a",job="s",service="main",trouble="stale"}';
+    const series = {
+      ...alive,
+      [count]: "200x30",
+      [since("second")]: "60x30",
+      [since("first")]: "30x30",
+      [since("x", "other")]: "1x30",
+    };
+    const text =
+      "Of 200 policies of service main three slots came due since they last succeeded, and they are not paused. For longest: first second.";
+    const test = {
+      interval: "1m",
+      input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+    };
+    const told = await playAlert([writeRules(await renderRules("demo", ofCases))], {
+      ...test,
+      alert_rule_test: [
+        {
+          eval_time: "20m",
+          alertname: "SynclinePolicyStale",
+          exp_alerts: [
+            {
+              exp_labels: { namespace: "a", job: "s", service: "main", severity: "critical" },
+              exp_annotations: {
+                summary: "Policies of main have not succeeded for two intervals",
+                description: text,
+                runbook_url: "docs/runbooks/policy-stale.md",
+              },
+            },
+          ],
+        },
+      ],
+    });
+    expect(told).toContain("SUCCESS");
+  });
+
+  it("would be found out: a course that does not fire is told by promtool", async () => {
+    const silent = Object.entries(alertCases).map(([alert, { silent: course }]) => toTest(alert, course, true));
+    const told = await play(silent);
+    expect(told).toContain("FAILED");
+    for (const alert of Object.keys(alertCases)) expect(told).toContain(`alertname=\\"${alert}\\"`);
+  });
+});

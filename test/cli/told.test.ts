@@ -1,0 +1,140 @@
+// What commands tell must be so: of starts without an answer, of what is inferred, of what is cut, not known or not there.
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { commandFixture } from "../support/command-fixture.ts";
+import { syncline } from "../support/processes.ts";
+
+describe("a start whose answer got lost", () => {
+  const activity =
+    'id: item.activityId, syncJobId: item.syncJobId, startedAt: item.startedAt, finished: \'item.state in ["Finished", "Failed"]\', succeeded: item.state == "Finished"';
+  const fixture = commandFixture(
+    `  - { name: lost, service: main, run: { syncJobs: [1] }, schedule: { every: 5s }, follow: { until: settled, deadline: 60s } }`,
+    `{ activity: { ${activity} } }`,
+  );
+
+  it("is confirmed in the words of explain, and never answered", async () => {
+    const prefix = `${fixture.redis.prefix}-lost`;
+    fixture.sandbox().setFaults([{ kind: "lost-answer", operation: "RunSyncJob", times: 1 }]);
+    const one = await fixture.serve(prefix);
+    const { taskId } = await one.until(({ event }) => event === "task.start-confirmed");
+    const { slot } = await one.until((event) => event["event"] === "task.finished" && event["taskId"] === taskId);
+    const explain = (...more: string[]) =>
+      fixture.here(prefix, "explain", "lost", String(slot), "--config", fixture.file(), ...more);
+    const [task] = JSON.parse((await explain("--json")).out).tasks;
+    expect(task).toMatchObject({
+      answered: null,
+      confirmed: expect.stringMatching(/Z$/),
+      outcome: { status: "succeeded" },
+    });
+    const { code, out } = await explain();
+    expect(out).toMatch(/sent \+\S+, confirmed \+\S+, finished \+/);
+    expect(out).not.toContain("answered");
+    expect(code).toBe(0);
+    one.kill("SIGTERM");
+    await one.ended();
+    const alone = await explain();
+    expect(alone.out).toContain("no scheduler is alive");
+    expect(alone.code).toBe(1);
+  });
+});
+
+describe("what commands tell", () => {
+  const fixture = commandFixture(`
+  - { name: quiet, service: main, run: { syncJobs: [2] }, follow: { until: settled, quietFor: 1s, deadline: 60s } }
+  - { name: hourly, service: main, run: { syncJobs: [3] }, schedule: { every: 1h } }`);
+
+  it("of a run by hand is that its end is inferred, where it is", async () => {
+    const prefix = `${fixture.redis.prefix}-inferred`;
+    const run = await fixture.command(prefix, "run", "quiet", "--config", fixture.file(), "--wait");
+    expect(run.out).toMatch(/run 2 +succeeded \(inferred\)/);
+    expect((await fixture.here(prefix, "history")).out).toMatch(/run 2 +succeeded \(inferred\)/);
+    expect((await fixture.here(prefix, "history", "--status", "failed")).err).toContain("none of those that are kept");
+  });
+
+  it("of a policy or sink that is not known here is not that all is quiet", async () => {
+    const prefix = `${fixture.redis.prefix}-nobody`;
+    for (const args of [
+      ["history", "nosuch"],
+      ["failed", "list", "--policy", "nosuch"],
+      ["failed", "replay", "--policy", "nosuch", "--reason", "slip", "--yes"],
+    ]) {
+      const { code, err } = await fixture.here(prefix, ...args);
+      expect([args.join(" "), code, err]).toEqual([
+        args.join(" "),
+        2,
+        expect.stringContaining("nothing is known of a policy nosuch"),
+      ]);
+    }
+    const sink = await fixture.here(prefix, "failed", "list", "--sink", "nosuch");
+    expect([sink.code, sink.err]).toEqual([2, expect.stringContaining("no worker has had a sink nosuch here")]);
+  });
+
+  it("of a server that is no Redis is not that it found a bug", async () => {
+    const server = createServer((socket) => socket.write("HTTP/1.1 400 Bad Request\r\n\r\n")).listen(0, "127.0.0.1");
+    onTestFinished(() => void server.close());
+    await once(server, "listening");
+    const address = server.address();
+    const port = typeof address === "object" ? address?.port : undefined;
+    const { code, err } = await syncline(["history", "--redis-url", `redis://127.0.0.1:${port}`]);
+    expect(code).toBe(3);
+    expect(err).toContain("answers in another protocol than that of Redis");
+    expect(err).not.toContain("report");
+  });
+});
+
+describe("wrong use", () => {
+  it("is refused with what is wrong, and never guessed or dropped", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "syncline-told-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const file = join(folder, "many.yaml");
+    const policies = Array.from(
+      { length: 200 },
+      (_, at) => `  - { name: p${at}, service: main, poll: { list: masks } }`,
+    );
+    const service = `services: { main: { baseUrl: "https://sync.example.com", token: { file: /run/token } } }`;
+    await writeFile(file, `apiVersion: syncline/v1\n${service}\npolicies:\n${policies.join("\n")}\n`);
+    const config = ["--config", file];
+    const cases: readonly (readonly [readonly string[], string])[] = [
+      [["plan", ...config, "--to", "+1h", "--to", "+2h"], "is given twice"],
+      [["plan", ...config, "--duration", "p1=1m", "--duration", "p1=2m"], "is given twice for p1"],
+      [["plan", ...config, "--pages", "3"], "--pages does nothing without --requests"],
+      [["plan", "--state", file, "--count", "3"], "--count does nothing with --state"],
+      [["run", "p1", ...config, "--timeout", "5s"], "--timeout does nothing without --wait"],
+      [["run", "nosuch", ...config], "p19 and 180 more (`syncline plan` shows all)"],
+      [["explain", "p1x", ...config], "did you mean p1?"],
+      [["status", ...config, "--prefix", "{oops"], "write {oops}"],
+      [["status", ...config, "--prefix", "a{}b"], "write {ab}"],
+      [["plan", ...config, "--timezone", "Europe/Wien"], "write its English name in the tz database"],
+      [["audit", ...config, "--from", "2026-12-02T00:00:00Z", "--to", "2026-12-01T00:00:00Z"], "--to is before --from"],
+    ];
+    const answers = await Promise.all(cases.map(([args]) => syncline(args)));
+    for (const [index, [args, said]] of cases.entries())
+      expect([args[0], answers[index]?.code, answers[index]?.err]).toEqual([args[0], 2, expect.stringContaining(said)]);
+  });
+
+  it("of --to is none: the slots up to then, and what is left out", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "syncline-told-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const file = join(folder, "two.yaml");
+    const policy = (name: string, every: string) =>
+      `  - { name: ${name}, service: main, poll: { list: masks }, schedule: { every: ${every} } }`;
+    const service = `services: { main: { baseUrl: "https://sync.example.com", token: { file: /run/token } } }`;
+    await writeFile(
+      file,
+      `apiVersion: syncline/v1\n${service}\npolicies:\n${policy("hourly", "1h")}\n${policy("daily", "24h")}\n`,
+    );
+    const plan = (...more: string[]) =>
+      syncline(["plan", "--config", file, "--from", "2026-12-01T00:30:00Z", "--to", "+6h", ...more]);
+    const [hourly, daily] = JSON.parse((await plan("--json")).out);
+    expect(hourly).toMatchObject({ isCut: false, until: "2026-12-01T06:30:00.000Z" });
+    expect(hourly.slots).toHaveLength(6);
+    expect(daily.slots).toEqual([]);
+    const { out } = await plan("--count", "2");
+    expect(out).toMatch(/and more: --count +until 2026-12-01 06:30:00Z/);
+    expect(out).toMatch(/daily +poll +none until 2026-12-01 06:30:00Z/);
+  });
+});

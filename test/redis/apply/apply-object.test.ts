@@ -1,0 +1,276 @@
+// Applying one object (src/apply/apply-object.ts) over real HTTP and a real Redis: one story each.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type Applied, applyObject } from "../../../src/apply/apply-object.ts";
+import type { ApplyDependencies } from "../../../src/apply/contracts.ts";
+import { MaskCache } from "../../../src/apply/mask-cache.ts";
+import type { DeclaredKind, DeclaredObject } from "../../../src/core/declared-object.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
+import { DeclaredMemory } from "../../../src/store/declared-memory.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { DeclaredService } from "../../support/declared-service.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const redis = redisForTest();
+const fake = new DeclaredService();
+let store: Store;
+let service: SyncService;
+let stories = 0;
+
+beforeAll(async () => {
+  store = await openStore(redis);
+  service = new SyncService({ baseUrl: await fake.start(), token: staticToken("secret"), retries: 0 });
+});
+beforeEach(() => {
+  stories += 1;
+});
+afterAll(async () => {
+  service.close();
+  fake.stop();
+  await store.close();
+});
+
+function declare(kind: DeclaredKind, id: number, fields: Record<string, string>): DeclaredObject {
+  return { kind, id, fields };
+}
+
+/** Each story has a service name of its own, so that it remembers nothing of the others. */
+function apply(object: DeclaredObject, more: Partial<ApplyDependencies> = {}): Promise<Applied> {
+  return applyObject(object, {
+    owner: { service: `story-${stories}`, repository: "HR" },
+    service,
+    masks: new MaskCache(),
+    memory: new DeclaredMemory(store),
+    signal: new AbortController().signal,
+    sinceMs: Number.POSITIVE_INFINITY,
+    by: `task-${crypto.randomUUID()}`,
+    holder: async () => undefined,
+    ...more,
+  });
+}
+
+const putsOf = () => fake.puts.map(({ object, fields, status }) => `${object} ${fields.join(",")} ${status}`);
+
+describe("what is sent", () => {
+  it("is what differs and nothing else, though more was read and more is declared", async () => {
+    fake.set({ "driveTarget-9": { fields: { siteName: "A", siteId: "1", folderName: "In", folderId: "f" } } });
+    await apply(declare("driveTarget", 9, { siteName: "A", folderName: "In" }));
+    const second = await apply(declare("driveTarget", 9, { siteName: "A", folderName: "Out" }));
+    expect(putsOf()).toEqual(["driveTarget-9 siteName,folderName 200", "driveTarget-9 folderName 200"]);
+    expect(second.changes).toEqual([
+      { field: "folderName", before: "In", isBeforeKnown: true, after: "Out", isDrift: false },
+    ]);
+  });
+
+  it("is nothing when a sync job has the name already, also the first time", async () => {
+    fake.set({ "syncJob-42": { fields: { name: "Contracts" } } });
+    expect(await apply(declare("syncJob", 42, { name: "Contracts" }))).toEqual({
+      end: "done",
+      changes: [],
+      blocked: [],
+    });
+    expect(putsOf()).toEqual([]);
+  });
+
+  it("waits while somebody works on the sync job, also on that of a mask", async () => {
+    fake.set({ "docMask-7": { fields: { name: "A" } } });
+    const asked: string[] = [];
+    const holder = async (syncJobId: string) => {
+      asked.push(syncJobId);
+      return "nightly__run__42__1";
+    };
+    expect(await apply(declare("docMask", 7, { name: "B" }), { holder })).toMatchObject({ end: "busy" });
+    expect(asked).toEqual(["42"]);
+    expect(putsOf()).toEqual([]);
+  });
+
+  it("says what is not there", async () => {
+    fake.set({});
+    expect(await apply(declare("syncJob", 1, { name: "A" }))).toMatchObject({ end: "missing" });
+    expect(await apply(declare("docMask", 1, { name: "A" }))).toMatchObject({ end: "missing" });
+    expect(await apply(declare("siteTarget", 1, { siteName: "A" }))).toMatchObject({ end: "missing" });
+    expect(putsOf()).toEqual(["siteTarget-1 siteName 404"]);
+  });
+});
+
+describe("an answer that got lost", () => {
+  const target = (siteName: string) => declare("siteTarget", 3, { siteName });
+
+  it("leaves a target open: what was declared before is sent again when it is declared again", async () => {
+    fake.set({ "siteTarget-3": { fields: { siteName: "old" } } });
+    await apply(target("A"));
+    fake.become({ fate: (method) => (method === "PUT" ? "lost-after" : "answered") });
+    expect(await apply(target("B"))).toMatchObject({ end: "failed", isSent: true });
+    fake.become({});
+    expect(await apply(target("A"))).toMatchObject({ end: "done" });
+    expect(fake.fieldsOf("siteTarget-3")).toEqual({ siteName: "A" });
+  });
+
+  it("is made good by reading: the change that took effect is told by the next one, as the drift that it mended", async () => {
+    fake.set({ "syncJob-42": { fields: { name: "A" } } });
+    const object = declare("syncJob", 42, { name: "A" });
+    await apply(object);
+    fake.changeByHand("syncJob-42", "name", "B");
+    fake.become({ fate: (method) => (method === "PUT" ? "lost-after" : "answered") });
+    expect(await apply(object)).toMatchObject({ end: "failed", isSent: true, changes: [] });
+    fake.become({});
+    const change = { field: "name", before: "B", isBeforeKnown: true, after: "A", isDrift: true };
+    expect(await apply(object)).toEqual({ end: "done", blocked: [], changes: [change] });
+    expect(putsOf()).toEqual(["syncJob-42 name 200"]);
+    expect(await apply(object)).toMatchObject({ changes: [] });
+  });
+
+  it("is looked for in a reading of the masks from afterwards, whoever else is content with an older one", async () => {
+    fake.set({ "docMask-7": { fields: { name: "A" } } });
+    const masks = new MaskCache();
+    fake.become({ fate: (method) => (method === "PUT" ? "lost-after" : "answered") });
+    await apply(declare("docMask", 7, { name: "B" }), { masks, sinceMs: 0 });
+    expect(await apply(declare("docMask", 7, { name: "B" }), { masks, sinceMs: 0 })).toMatchObject({ end: "done" });
+    expect(putsOf()).toEqual(["docMask-7 name 200"]);
+  });
+
+  it("to the mending of a target's drift is told as that when it is sent again", async () => {
+    fake.set({ "driveTarget-9": { fields: { siteName: "x", folderName: "x" }, etag: "body" } });
+    await apply(declare("driveTarget", 9, { siteName: "A" }));
+    fake.changeByHand("driveTarget-9", "siteName", "by hand");
+    let puts = 0;
+    const fate = (method: string) => {
+      puts += method === "PUT" ? 1 : 0;
+      return puts === 2 ? "lost-before" : "answered";
+    };
+    fake.become({ fate });
+    const both = declare("driveTarget", 9, { siteName: "A", folderName: "In" });
+    expect(await apply(both)).toMatchObject({ end: "failed", isSent: true });
+    expect((await apply(both)).changes.map(({ field, isDrift }) => [field, isDrift])).toEqual([
+      ["siteName", true],
+      ["folderName", false],
+    ]);
+  });
+
+  it("of another shape is settled by reading at once", async () => {
+    fake.set({ "syncJob-42": { fields: { name: "A" }, answers: "empty" } });
+    expect(await apply(declare("syncJob", 42, { name: "B" }))).toMatchObject({
+      end: "done",
+      changes: [{ after: "B" }],
+    });
+    expect(putsOf()).toEqual(["syncJob-42 name 200"]);
+  });
+
+  it("a task that is delivered again tells what it changed before", async () => {
+    fake.set({ "syncJob-42": { fields: { name: "A" } } });
+    const first = await apply(declare("syncJob", 42, { name: "B" }), { by: "task-1" });
+    expect(await apply(declare("syncJob", 42, { name: "B" }), { by: "task-1" })).toEqual(first);
+    expect(await apply(declare("syncJob", 42, { name: "B" }), { by: "task-2" })).toMatchObject({ changes: [] });
+  });
+});
+
+describe("a service that wants to know the version", () => {
+  it("gets the one that was read, and after a 412 the one of a second reading", async () => {
+    fake.set({ "syncJob-42": { fields: { name: "A" }, etag: "header" } });
+    let reads = 0;
+    // Somebody changes it right after the first reading.
+    const fate = (method: string) => {
+      if (method === "GET") reads += 1;
+      if (method === "PUT" && reads === 1) fake.changeByHand("syncJob-42", "name", "C");
+      return "answered" as const;
+    };
+    fake.become({ fate });
+    expect(await apply(declare("syncJob", 42, { name: "B" }))).toMatchObject({
+      end: "done",
+      changes: [{ before: "C", after: "B" }],
+    });
+    expect(putsOf()).toEqual(["syncJob-42 name 412", "syncJob-42 name 200"]);
+  });
+
+  it("is left alone after two repetitions", async () => {
+    fake.set({ "syncJob-42": { fields: { name: "A" }, etag: "body" } });
+    let count = 0;
+    const fate = (method: string) => {
+      count += 1;
+      if (method === "PUT") fake.changeByHand("syncJob-42", "name", `C${count}`);
+      return "answered" as const;
+    };
+    fake.become({ fate });
+    expect(await apply(declare("syncJob", 42, { name: "B" }))).toMatchObject({ end: "precondition" });
+    expect(putsOf()).toEqual(["syncJob-42 name 412", "syncJob-42 name 412", "syncJob-42 name 412"]);
+  });
+
+  it("and shows none is reported, where the object can be read", async () => {
+    fake.set({ "syncJob-42": { fields: { name: "A" }, etag: "hidden" } });
+    expect(await apply(declare("syncJob", 42, { name: "B" }))).toMatchObject({ end: "precondition" });
+    expect(putsOf()).toEqual(["syncJob-42 name 428"]);
+  });
+
+  it("gets any version of a target, and a 412 there means drift: every declared field is set again", async () => {
+    fake.set({ "driveTarget-9": { fields: { siteName: "x", folderName: "x" }, etag: "body" } });
+    await apply(declare("driveTarget", 9, { siteName: "A", folderName: "In" }));
+    fake.changeByHand("driveTarget-9", "siteName", "by hand");
+    const applied = await apply(declare("driveTarget", 9, { siteName: "A", folderName: "Out" }));
+    expect(fake.fieldsOf("driveTarget-9")).toEqual({ siteName: "A", folderName: "Out" });
+    expect(putsOf()).toEqual([
+      "driveTarget-9 siteName,folderName 428",
+      "driveTarget-9 siteName,folderName 200",
+      "driveTarget-9 folderName 412",
+      "driveTarget-9 siteName,folderName 200",
+    ]);
+    expect(applied.changes.map(({ field, isDrift }) => [field, isDrift])).toEqual([
+      ["siteName", true],
+      ["folderName", false],
+    ]);
+  });
+});
+
+describe("a field that the service does not take", () => {
+  const target = { fields: { siteName: "x", siteId: "x", folderName: "x" } };
+
+  it("is named by a 400, stays behind, and is not sent for any object of the kind any more", async () => {
+    fake.set({ "siteTarget-1": target, "siteTarget-2": target }, { readOnly: { "siteTarget.siteId": "named" } });
+    const fields = { siteName: "A", siteId: "1", folderName: "In" };
+    const first = await apply(declare("siteTarget", 1, fields));
+    await apply(declare("siteTarget", 2, { ...fields, siteId: "2" }));
+    expect(putsOf()).toEqual([
+      "siteTarget-1 siteName,siteId,folderName 400",
+      "siteTarget-1 siteName,folderName 200",
+      "siteTarget-2 siteName,folderName 200",
+    ]);
+    expect(first).toMatchObject({ end: "done", blocked: [{ field: "siteId", block: { how: "read-only" } }] });
+    expect(first.changes.map(({ field }) => field)).toEqual(["siteName", "folderName"]);
+  });
+
+  it("is found one by one when the 400 names none, and sent apart for other objects", async () => {
+    fake.set({ "siteTarget-1": target, "siteTarget-2": target }, { readOnly: { "siteTarget.siteId": "silent" } });
+    const fields = { siteName: "A", siteId: "1", folderName: "In" };
+    await apply(declare("siteTarget", 1, fields));
+    expect(await apply(declare("siteTarget", 1, fields))).toMatchObject({ blocked: [{ field: "siteId" }] });
+    await apply(declare("siteTarget", 2, fields));
+    expect(putsOf()).toEqual([
+      "siteTarget-1 siteName,siteId,folderName 400",
+      "siteTarget-1 siteName 200",
+      "siteTarget-1 siteId 400",
+      "siteTarget-1 folderName 200",
+      "siteTarget-2 siteName,folderName 200",
+      "siteTarget-2 siteId 400",
+    ]);
+  });
+
+  it("with one value is tried with another, and on request with the same; once taken it is not thought of any more", async () => {
+    fake.set({ "syncJob-42": { fields: { name: "x" } } }, { readOnly: { "syncJob.name": "named" } });
+    await apply(declare("syncJob", 42, { name: "A" }));
+    fake.become({});
+    expect(await apply(declare("syncJob", 42, { name: "A" }))).toMatchObject({ blocked: [{ field: "name" }] });
+    const forgetBeforeMs = (await new DeclaredMemory(store).nowMs()) + 1;
+    expect(await apply(declare("syncJob", 42, { name: "A" }), { forgetBeforeMs })).toMatchObject({ blocked: [] });
+    expect(await apply(declare("syncJob", 42, { name: "B" }))).toMatchObject({
+      blocked: [],
+      changes: [{ after: "B" }],
+    });
+    expect(putsOf()).toEqual(["syncJob-42 name 400", "syncJob-42 name 200", "syncJob-42 name 200"]);
+  });
+
+  it("is not called changed when the service says so and keeps the old value", async () => {
+    fake.set({ "syncJob-42": { fields: { name: "x" } } }, { ignored: ["syncJob.name"] });
+    const ignored = { end: "done", changes: [], blocked: [{ field: "name", block: { how: "ignored" } }] };
+    expect(await apply(declare("syncJob", 42, { name: "A" }))).toMatchObject(ignored);
+    expect(await apply(declare("syncJob", 42, { name: "A" }))).toMatchObject(ignored);
+    expect(putsOf()).toEqual(["syncJob-42 name 200"]);
+  });
+});

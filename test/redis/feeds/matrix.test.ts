@@ -1,0 +1,48 @@
+// Lists of 50 pages, paged in the ways of many services: what a walk costs, and that each item is told once. All cells there are:
+// npm run matrix.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import {
+  allCells,
+  type Cell,
+  nameOf,
+  nameOfCap,
+  pairedCells,
+  someCapCells,
+  walkCap,
+  walkSandbox,
+} from "../../support/paging-matrix.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const target = redisForTest();
+let store: Store;
+
+beforeAll(async () => {
+  store = await openStore(target);
+});
+afterAll(() => store.close());
+
+describe("a walk of 50 pages", () => {
+  it("meets each two of a token style, a link style and an order, and each page size with both ends", () => {
+    const pairsOf = (cells: readonly Cell[]) =>
+      new Set(
+        cells.flatMap(({ tokenStyle, nextLinkStyle, order, pageSize, emptyLastPage }) => [
+          `${tokenStyle} ${nextLinkStyle}`,
+          `${tokenStyle} ${order}`,
+          `${nextLinkStyle} ${order}`,
+          `${pageSize} ${emptyLastPage}`,
+        ]),
+      );
+    expect(pairsOf(allCells).difference(pairsOf(pairedCells))).toEqual(new Set());
+  });
+
+  it.each(pairedCells.map((cell) => [nameOf(cell), cell] as const))("%s", async (_name, cell) => {
+    const { findings, requests } = await walkSandbox(cell, store);
+    expect(findings, requests.join("; ")).toEqual([]);
+  });
+
+  it.each(someCapCells.map((cell) => [nameOfCap(cell), cell] as const))("%s", async (_name, cell) => {
+    const { findings, requests } = await walkCap(cell, store);
+    expect(findings, requests.join("; ")).toEqual([]);
+  });
+});

@@ -1,0 +1,321 @@
+// The notifier on a real Redis: what is recorded is told, whoever dies, and however many tell at once.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { PolicySet } from "../../../src/config/policy-set.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { NewerVersionError } from "../../../src/core/newer-version.ts";
+import type { DeliverNotices, Notice } from "../../../src/model/notice.ts";
+import type { NotifyStorePort } from "../../../src/notify/contracts.ts";
+import { Notifier } from "../../../src/notify/notifier.ts";
+import { ChainStore } from "../../../src/store/chain-store.ts";
+import { History } from "../../../src/store/history.ts";
+import { NotifyStore } from "../../../src/store/notify-store.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import { changeRule, silentRule, toldPolicy } from "../../support/notify-fixture.ts";
+import { testOutcome } from "../../support/outcomes.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { TestLog } from "../../support/test-log.ts";
+
+const target = redisForTest();
+let store: Store;
+let round = 0;
+let history: History;
+let log: TestLog;
+let delivered: { owner: string; sink: string; notice: Notice }[] = [];
+
+beforeAll(async () => {
+  const opened = await openStore(target);
+  store = { ...opened, key: (...parts) => opened.key(`round-${round}`, ...parts) };
+});
+afterAll(() => store.close());
+beforeEach(() => {
+  round += 1;
+  history = new History(store, { isTold: (policy) => policy !== "untold" });
+  log = new TestLog();
+  delivered = [];
+});
+
+const policies = [
+  toldPolicy("a"),
+  toldPolicy("b", [
+    { ...silentRule, every: true },
+    { ...changeRule, sink: "boss" },
+  ]),
+];
+const set: PolicySet = {
+  services: new Map(),
+  sinks: new Map(),
+  policies,
+  notifications: { groupWaitMs: 30_000, muteTiming: undefined },
+  contentHash: "",
+  files: [],
+};
+
+interface Changes {
+  readonly deliver?: DeliverNotices;
+  readonly book?: Partial<NotifyStorePort>;
+}
+
+function notifierOf(owner: string, changes: Changes = {}): Notifier {
+  const book = new NotifyStore(store);
+  const wrapped: NotifyStorePort = {
+    nowMs: () => book.nowMs(),
+    take: (...args) => book.take(...args),
+    leave: (one) => book.leave(one),
+    read: (count) => book.read(count),
+    states: (...args) => book.states(...args),
+    save: (...args) => book.save(...args),
+    noteLost: (count) => book.noteLost(count),
+    ...changes.book,
+  };
+  return new Notifier({
+    notifyStore: wrapped,
+    owner,
+    set: () => set,
+    policy: (name) => policies.find((policy) => policy.name === name),
+    deliver: async (deliveries) => {
+      await changes.deliver?.(deliveries);
+      delivered.push(...deliveries.map((delivery) => ({ owner, ...delivery })));
+    },
+    breaker: async () => undefined,
+    silences: async () => new Map(),
+    tokens: () => new Map(),
+    clock: systemClock,
+    log,
+  });
+}
+
+/** Looks until there is nothing more to do at once; answers how long it would wait then. */
+async function look(notifier: Notifier): Promise<number> {
+  for (;;) {
+    const waitMs = await notifier.runOnce();
+    if (waitMs > 0) return waitMs;
+  }
+}
+
+let ended = 0;
+async function end(policy: string, changes: Parameters<typeof testOutcome>[0] = {}): Promise<void> {
+  ended += 1;
+  await history.record(testOutcome({ taskId: `${policy}-${ended}`, policy, ...changes }));
+}
+const failed = { status: "failed", reason: "run-failed" } as const;
+const keys = () => delivered.map(({ sink, notice }) => `${sink} ${notice.kind} ${notice.orderKey}`);
+const streamLength = () => store.redis.xlen(store.key("outcome-events"));
+
+describe("what is recorded", () => {
+  it("is an event in the same step, once, and only of policies that somebody is told of", async () => {
+    const outcome = testOutcome({ taskId: "once", policy: "a" });
+    await Promise.all([history.record(outcome), history.record(outcome), history.record(outcome)]);
+    await end("untold");
+    await new History(store).record(testOutcome({ taskId: "stale", policy: "a" }));
+    const { events } = await new NotifyStore(store).read(10);
+    expect(events).toMatchObject([{ kind: "outcome", outcome }]);
+  });
+
+  it("is an event when a slot is missed, in the step that records it", async () => {
+    const ledger = new SlotLedger(store);
+    const marks = await ledger.marks([{ policy: "a", schedule: "s" }], 1_000);
+    const records = [
+      { slotMs: 2_000, state: "missed", detail: "catch-up-window" },
+      { slotMs: 3_000, state: "started", detail: "" },
+    ] as const;
+    const step = {
+      policy: "a",
+      expectedWatermarkMs: marks.get("a") ?? 0,
+      newWatermarkMs: 3_000,
+      records,
+      tasks: [],
+      isTold: true,
+    } as const;
+    await ledger.record([step]);
+    // Another replica that comes too late tells nothing again.
+    await ledger.record([step]);
+    const { events } = await new NotifyStore(store).read(10);
+    expect(events).toMatchObject([{ kind: "slot-missed", policy: "a", slotMs: 2_000, detail: "catch-up-window" }]);
+    await look(notifierOf("one"));
+    expect(keys()).toEqual(["ops failing a"]);
+  });
+
+  it("is an event when a slot that waited for another policy is missed", async () => {
+    const slot = { v: 1, policy: "b", slotMs: 5_000, after: "a", followers: 0, openedMs: 4_000 } as const;
+    const { policy: _policy, slotMs: _slotMs, ...fields } = slot;
+    await store.redis.hset(store.key("waiting"), "b/5000", JSON.stringify(fields));
+    const record = { slotMs: 5_000, state: "missed", detail: "after-within" } as const;
+    const step = { slot, record, tasks: [], isTold: true } as const;
+    await new ChainStore(store).follow(step, 6_000);
+    await new ChainStore(store).follow(step, 6_000);
+    const { events } = await new NotifyStore(store).read(10);
+    expect(events).toMatchObject([{ kind: "slot-missed", policy: "b", slotMs: 5_000, detail: "after-within" }]);
+  });
+
+  it("is told in its order, and gone from the stream when that is saved", async () => {
+    await end("a", failed);
+    await end("b");
+    await end("b", failed);
+    await end("a");
+    expect(await streamLength()).toBe(4);
+    await look(notifierOf("one"));
+    expect(keys()).toEqual(["ops failing a", "ops outcome b", "ops outcome b", "boss failing b", "ops recovered a"]);
+    expect(await streamLength()).toBe(0);
+    await look(notifierOf("one"));
+    expect(delivered).toHaveLength(5);
+  });
+
+  it("is counted where it was dropped before anybody told it", async () => {
+    const notifier = notifierOf("one");
+    for (let count = 0; count < 3; count += 1) await end("a");
+    await look(notifier);
+    for (let count = 0; count < 10; count += 1) await end("a");
+    await store.redis.xtrim(store.key("outcome-events"), "MAXLEN", 4);
+    await look(notifier);
+    await end("a");
+    await look(notifier);
+    expect(log.named("notifier.dropped")).toMatchObject([{ count: 6 }]);
+  });
+
+  it("is told from the beginning again when Redis has forgotten, without a count of losses", async () => {
+    await end("a", failed);
+    await look(notifierOf("one"));
+    await store.redis.del(store.key("outcome-events"));
+    await store.redis.del(store.key("notifications", "policies"));
+    await end("a", failed);
+    await look(notifierOf("one"));
+    expect(keys()).toEqual(["ops failing a", "ops failing a"]);
+    expect(log.named("notifier.dropped")).toEqual([]);
+  });
+});
+
+describe("an event that only a newer version can read", () => {
+  const stream = () => store.key("outcome-events");
+  const newer = (taskId: string) => JSON.stringify({ ...testOutcome({ taskId, policy: "a" }), v: 9 });
+
+  it("stays for a notifier of that version, and what came before it is told", async () => {
+    await end("a", failed);
+    await store.redis.xadd(stream(), "*", "o", newer("from-tomorrow"));
+    await end("b");
+    const notifier = notifierOf("older");
+    await look(notifier);
+    await expect(look(notifier)).rejects.toThrow(NewerVersionError);
+    expect(keys()).toEqual(["ops failing a"]);
+    expect(await streamLength()).toBe(2);
+    expect(log.named("notifier.dropped")).toEqual([]);
+  });
+
+  it("stays for ten minutes: a rolling upgrade may take as long", async () => {
+    const [seconds] = await store.redis.time();
+    await store.redis.xadd(stream(), `${(Number(seconds) - 570) * 1_000}-0`, "o", newer("from-tomorrow"));
+    await expect(look(notifierOf("older"))).rejects.toThrow(NewerVersionError);
+    expect(await streamLength()).toBe(1);
+  });
+
+  it("is left to another replica at once: whoever cannot read it lets go of the lease", async () => {
+    await store.redis.xadd(stream(), "*", "o", newer("from-tomorrow"));
+    const older = notifierOf("older");
+    await older.start();
+    const book = new NotifyStore(store);
+    try {
+      await log.until(({ event }) => event === "notifier.failing");
+      await expect.poll(() => book.take("newer", 60_000), { timeout: 4_000 }).toBe(true);
+    } finally {
+      await older.stop();
+    }
+  });
+
+  it("is passed over after ten minutes, and counted: else nobody would be told of anything any more after a way back", async () => {
+    const [seconds] = await store.redis.time();
+    await store.redis.xadd(stream(), `${(Number(seconds) - 601) * 1_000}-0`, "o", newer("from-tomorrow"));
+    await store.redis.xadd(stream(), `${(Number(seconds) - 601) * 1_000}-1`, "o", "{no outcome at all");
+    await end("a", failed);
+    await look(notifierOf("older"));
+    expect(keys()).toEqual(["ops failing a"]);
+    expect(await streamLength()).toBe(0);
+    expect(log.named("notifier.dropped")).toMatchObject([{ count: 2 }]);
+  });
+
+  it("is told where only its reason is new: the word is told as it is", async () => {
+    await store.redis.xadd(
+      stream(),
+      "*",
+      "o",
+      JSON.stringify({ ...testOutcome({ taskId: "t", policy: "a", ...failed }), reason: "seen-from-tomorrow" }),
+    );
+    await look(notifierOf("older"));
+    expect(delivered).toMatchObject([
+      { sink: "ops", notice: { kind: "failing", data: { reason: "seen-from-tomorrow" } } },
+    ]);
+  });
+});
+
+describe("a notifier that dies", () => {
+  it("after handing over and before saving leaves the same notices with the same ids to the next one", async () => {
+    await end("a", failed);
+    await end("b");
+    const dying = notifierOf("dying", { book: { save: async () => Promise.reject(new Error("killed")) } });
+    await expect(look(dying)).rejects.toThrow("killed");
+    // What comes meanwhile changes nothing about what was told.
+    await end("a");
+    await new NotifyStore(store).leave("dying");
+    await look(notifierOf("next"));
+    const [first, second] = ["dying", "next"].map((name) =>
+      delivered.filter(({ owner }) => owner === name).map(({ sink, notice }) => ({ sink, notice })),
+    );
+    expect(first).toHaveLength(2);
+    expect(second?.slice(0, 2)).toEqual(first);
+    expect(second?.slice(2).map(({ notice }) => notice.kind)).toEqual(["recovered"]);
+  });
+
+  it("before handing over has told nothing, and the next one tells it", async () => {
+    await end("a", failed);
+    const dying = notifierOf("dying", { deliver: async () => Promise.reject(new Error("no queue")) });
+    await expect(look(dying)).rejects.toThrow("no queue");
+    await new NotifyStore(store).leave("dying");
+    await look(notifierOf("next"));
+    expect(keys()).toEqual(["ops failing a"]);
+  });
+});
+
+describe("several notifiers", () => {
+  it("take turns: whoever has no lease tells nothing", async () => {
+    await end("a", failed);
+    const book = new NotifyStore(store);
+    expect(await book.take("other", 60_000)).toBe(true);
+    expect(await look(notifierOf("one"))).toBeGreaterThan(1_000);
+    expect(delivered).toEqual([]);
+    await book.leave("other");
+    await look(notifierOf("one"));
+    expect(keys()).toEqual(["ops failing a"]);
+  });
+
+  it("save nothing without the lease: neither standings nor how far they have come", async () => {
+    await end("a", failed);
+    const book = new NotifyStore(store);
+    await book.take("slow", 60_000);
+    const batch = await book.read(10);
+    await book.leave("slow");
+    await book.take("other", 60_000);
+    const none = { services: new Map(), held: new Map(), heartbeats: new Map() };
+    expect(await book.save("slow", batch, { ...none, policies: new Map([["a", "stale"]]) })).toBe(false);
+    expect(await book.states("policies")).toEqual(new Map());
+    expect((await book.read(10)).passed).toBe(1);
+    expect(await book.save("other", batch, { ...none, policies: new Map([["a", "new"]]) })).toBe(true);
+    expect(await book.states("policies", ["a"])).toEqual(new Map([["a", "new"]]));
+    expect((await book.read(10)).passed).toBe(0);
+  });
+
+  it("at once, with leases that run out in mid-pass, tell each thing with one id and save once", async () => {
+    for (let count = 0; count < 40; count += 1) await end("b", count % 2 === 0 ? failed : {});
+    const loseLease: DeliverNotices = async () => void (await store.redis.del(store.key("notifications", "lease")));
+    const notifiers = ["one", "two", "three"].map((owner) => notifierOf(owner, { deliver: loseLease }));
+    await Promise.all(notifiers.map((notifier) => look(notifier)));
+    for (const notifier of notifiers) await look(notifier);
+    expect(delivered.length).toBeGreaterThanOrEqual(80);
+    await new NotifyStore(store).leave("three");
+    await look(notifierOf("last"));
+    // 40 outcomes for one sink, 40 changes for the other.
+    expect(new Set(delivered.map(({ sink, notice }) => `${sink} ${notice.id}`)).size).toBe(80);
+    expect(await streamLength()).toBe(0);
+    const told = delivered.length;
+    await look(notifierOf("last"));
+    expect(delivered).toHaveLength(told);
+  });
+});

@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Outcome } from "../../../src/model/outcome.ts";
+import { History } from "../../../src/store/history.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import { readTroubles, troublesKey } from "../../../src/store/troubles.ts";
+import { testOutcome } from "../../support/outcomes.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+let store: Store;
+let ended = 0;
+
+beforeAll(async () => {
+  store = await openStore(redisForTest());
+});
+afterAll(() => store.close());
+
+/** One more task ends at this instant. */
+async function end(policy: string, changes: Partial<Outcome>, atMs = Date.now()): Promise<void> {
+  ended += 1;
+  const finishedAt = new Date(atMs).toISOString();
+  await new History(store).record(testOutcome({ taskId: `task-${ended}`, policy, finishedAt, ...changes }));
+}
+
+async function troublesOf(policy: string): Promise<string[]> {
+  return (await readTroubles(store)).flatMap((one) => (one.policy === policy ? [one.trouble] : [])).toSorted();
+}
+
+describe("the troubles of policies in Redis", () => {
+  it("are a sync job that failed last, until it ends well; others of its policy count on their own", async () => {
+    await end("two", { target: "11", status: "failed", reason: "run-failed" });
+    await end("two", { target: "4", status: "succeeded", reason: "completed" });
+    expect(await troublesOf("two")).toEqual(["failing"]);
+    await end("two", { target: "11", status: "skipped", reason: "overlap" });
+    expect(await troublesOf("two")).toEqual(["failing"]);
+    await end("two", { target: "11", status: "succeeded", reason: "completed" });
+    expect(await troublesOf("two")).toEqual([]);
+  });
+
+  it("are conflicts until a run leaves none, and a start of which nothing is known", async () => {
+    await end("found", { status: "conflicts", reason: "new-conflicts", newConflicts: 2 });
+    expect(await troublesOf("found")).toEqual(["conflicts"]);
+    await end("found", { status: "succeeded", reason: "completed", stillConflicts: 1 });
+    expect(await troublesOf("found")).toEqual(["conflicts"]);
+    await end("found", { status: "succeeded", reason: "completed", stillConflicts: 0 });
+    expect(await troublesOf("found")).toEqual([]);
+    await end("lost", { status: "unknown", reason: "answer-lost" });
+    expect(await troublesOf("lost")).toEqual(["failing", "unknown"]);
+  });
+
+  it("are no failure of a run by hand, whose success ends one all the same", async () => {
+    await end("hand", { origin: "manual", status: "failed", reason: "run-failed" });
+    expect(await troublesOf("hand")).toEqual([]);
+    await end("hand", { status: "timed-out", reason: "deadline" });
+    await end("hand", { origin: "manual", status: "succeeded", reason: "completed" });
+    expect(await troublesOf("hand")).toEqual([]);
+  });
+
+  it("are slots that are missed, noted in the step that records them, whichever process begins afterwards", async () => {
+    const ledger = new SlotLedger(store);
+    await ledger.marks([{ policy: "late", schedule: "s" }], 1_000);
+    const nowMs = Date.now();
+    const records = [{ slotMs: 2_000, state: "missed", detail: "catch-up-none" } as const];
+    const step = { policy: "late", expectedWatermarkMs: 1_000, newWatermarkMs: nowMs, tasks: [], records };
+    expect(await ledger.record([step])).toEqual([{ recorded: true, watermarkMs: nowMs }]);
+    expect((await readTroubles(store)).filter(({ policy }) => policy === "late")).toEqual([
+      { trouble: "missed", policy: "late", atMs: nowMs },
+    ]);
+    await end("late", { status: "missed", reason: "too-late" });
+    expect(await troublesOf("late")).toEqual(["missed", "missed"]);
+  });
+
+  it("are let go of after 31 days, and are never more than 20,000", async () => {
+    await end("old", { status: "failed", reason: "run-failed" }, Date.now() - 32 * 86_400_000);
+    await end("newer", { status: "failed", reason: "run-failed" });
+    expect(await troublesOf("old")).toEqual([]);
+    const many = Array.from({ length: 20_000 }, (_, index) => [index - 30_000 + Date.now(), `failing/p${index}/1`]);
+    await store.redis.zadd(troublesKey(store), ...many.flat());
+    await end("newest", { status: "failed", reason: "run-failed" });
+    expect(await store.redis.zcard(troublesKey(store))).toBe(20_000);
+    expect(await troublesOf("newest")).toEqual(["failing"]);
+  });
+});

@@ -1,0 +1,36 @@
+// The activation before a run (src/tasks/activate-first.ts) over real HTTP and a real journal, whose worker dies before it has written what became of it.
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { stepRun } from "../../../src/tasks/run.ts";
+import { reset, status } from "../../support/answering-service.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { steppedTask, told } from "../../support/stepped-task.ts";
+
+const target = redisForTest();
+let store: Store;
+beforeAll(async () => {
+  store = await openStore(target);
+});
+afterAll(() => store.close());
+
+it.each([
+  ["was refused", status(400), "verify", "refused"],
+  ["failed on the server", status(500), "verify", "server-error"],
+  ["got no answer, with onUnknown: give-up", reset, "give-up", "answer-lost"],
+] as const)("a run whose activation %s is not started by whoever comes after a crash either", async (...row) => {
+  const [, answer, onUnknown, reason] = row;
+  const policy = testPolicy({ action: { kind: "run", syncJobs: [42], activate: true }, onUnknown });
+  const { step, asked } = await steppedTask(store, {
+    ...{ task: { kind: "run" }, by: stepRun, reads: [], writes: [answer, status(200)] },
+    parts: { policy: () => policy },
+  });
+  const toEnd = async () => {
+    let done = await step();
+    while (done.step === "snooze") done = await step();
+    return told(done);
+  };
+  expect(await toEnd()).toBe(`not-started direct ${reason}`);
+  for (const _worker of ["second", "third"]) expect(await toEnd()).toMatch(/^not-started direct /);
+  expect(asked).toEqual(["POST"]);
+});

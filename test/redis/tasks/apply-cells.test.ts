@@ -1,0 +1,175 @@
+// The table of declared state in docs/outcomes.md, walked over real HTTP: what the server does to the look or to the PUT, what becomes of the task.
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import type { DeclaredObject } from "../../../src/core/declared-object.ts";
+import type { Task } from "../../../src/model/task.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
+import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { stepApply } from "../../../src/tasks/apply.ts";
+import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { testParts } from "../../support/work-parts.ts";
+
+const target = redisForTest();
+let store: Store;
+
+beforeAll(async () => {
+  store = await openStore(target);
+});
+afterAll(() => store.close());
+
+type Answer = (response: ServerResponse) => void;
+
+const object: DeclaredObject = { kind: "syncJob", id: 42, fields: { name: "Contracts" } };
+let cells = 0;
+
+/** A server where one method fails in one way; the others work on a sync job that is called something else. */
+async function step(method: "GET" | "PUT", answer: Answer, stopping = new AbortController().signal) {
+  cells += 1;
+  let puts = 0;
+  const server = createServer((request, response) => {
+    if (request.method === "PUT") puts += 1;
+    if (request.method === method) answer(response);
+    else response.end(`{"syncJobId":42,"name":"${request.method === "PUT" ? "Contracts" : "Old"}"}`);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const timeouts = { requestMs: 400, connectMs: 300 };
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const service = new SyncService({ baseUrl, token: staticToken("secret"), timeouts, retries: 0 });
+  onTestFinished(() => {
+    service.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  const nowMs = await redisTimeMs(store);
+  const task: Task = {
+    v: 1,
+    id: `cell-${cells}`,
+    kind: "apply",
+    policy: "names",
+    service: `main-${cells}`,
+    repository: "HR",
+    target: "syncJob-42",
+    slotMs: nowMs,
+    origin: "schedule",
+    covers: [],
+    startByMs: nowMs + 60_000,
+  };
+  const result = await stepApply(task, partsOver(service, stopping), { attempt: 1, attemptsMax: 8, signal: stopping });
+  /** The same task once more, at its next attempt, after its start-by time or not. */
+  const again = (isTooLate: boolean) =>
+    stepApply(isTooLate ? { ...task, startByMs: 0 } : task, partsOver(service, stopping), {
+      attempt: 2,
+      attemptsMax: 8,
+      signal: stopping,
+    });
+  return { result, puts, again };
+}
+
+function partsOver(service: SyncService, stopping: AbortSignal): TaskDependencies {
+  return testParts(store, {
+    policy: () => testPolicy({ name: "names", action: { kind: "apply", objects: [object] } }),
+    service: () => service,
+    stopping,
+  });
+}
+
+const status = (code: number, headers: Record<string, string> = {}): Answer => {
+  return (response) => response.writeHead(code, headers).end();
+};
+
+/** A short name for what becomes of a task. */
+function told({ result, puts }: Pick<Awaited<ReturnType<typeof step>>, "result" | "puts">): string {
+  const sent = `, ${puts} PUT`;
+  if (result.step === "snooze") return `snooze${sent}`;
+  if (result.step !== "end" && result.step !== "retry") return result.step;
+  const { status: how, reason } = result.ending;
+  return `${result.step} ${how} ${reason}${sent}`;
+}
+
+const rows: readonly (readonly [what: string, answer: Answer, look: string, put: string])[] = [
+  ["302", status(302, { location: "/login" }), "end failed bad-answer, 0 PUT", "end unknown bad-answer, 2 PUT"],
+  ["400", status(400), "end failed refused, 0 PUT", "end failed read-only-field, 1 PUT"],
+  ["401", status(401), "end failed refused, 0 PUT", "end failed refused, 1 PUT"],
+  ["403", status(403), "end failed refused, 0 PUT", "end failed refused, 1 PUT"],
+  ["404", status(404), "end failed no-target, 0 PUT", "end failed no-target, 1 PUT"],
+  ["409", status(409), "end failed refused, 0 PUT", "end failed refused, 1 PUT"],
+  ["412", status(412), "end failed refused, 0 PUT", "end failed refused, 1 PUT"],
+  ["422", status(422), "end failed refused, 0 PUT", "end failed read-only-field, 1 PUT"],
+  ["428", status(428), "end failed refused, 0 PUT", "end failed refused, 1 PUT"],
+  ["429", status(429), "snooze, 0 PUT", "snooze, 1 PUT"],
+  ["503 with Retry-After", status(503, { "retry-after": "7" }), "snooze, 0 PUT", "snooze, 1 PUT"],
+  ["408", status(408), "retry failed answer-lost, 0 PUT", "retry unknown answer-lost, 1 PUT"],
+  ["500", status(500), "retry failed server-error, 0 PUT", "retry unknown server-error, 1 PUT"],
+  ["502", status(502), "retry failed answer-lost, 0 PUT", "retry unknown answer-lost, 1 PUT"],
+  [
+    "a reset",
+    (response) => response.socket?.resetAndDestroy(),
+    "retry failed answer-lost, 0 PUT",
+    "retry unknown answer-lost, 1 PUT",
+  ],
+  ["no answer in time", () => {}, "retry failed answer-lost, 0 PUT", "retry unknown answer-lost, 1 PUT"],
+  [
+    "a login page",
+    (response) => response.end("<html>"),
+    "end failed bad-answer, 0 PUT",
+    "end unknown bad-answer, 2 PUT",
+  ],
+];
+
+describe("what becomes of an apply task", () => {
+  it.each(rows)("when the look is answered by %s", async (_, answer, look) => {
+    expect(told(await step("GET", answer))).toBe(look);
+  });
+
+  it.each(rows)("when the PUT is answered by %s", async (_, answer, _look, put) => {
+    expect(told(await step("PUT", answer))).toBe(put);
+  });
+
+  it("when the process stops meanwhile: it goes on where it was", async () => {
+    const stop = new AbortController();
+    const stopped = await step("PUT", () => stop.abort(), stop.signal);
+    expect(told(stopped)).toBe("snooze, 1 PUT");
+  });
+
+  it("when its start-by time passes after it has changed something, or may have: it is not called missed", async () => {
+    let isTaken = false;
+    const taken = await step("GET", (response) => {
+      if (isTaken) response.writeHead(429, { "retry-after": "900" }).end();
+      else response.end('{"syncJobId":42,"name":"Old"}');
+      isTaken = true;
+    });
+    expect(taken.result).toMatchObject({
+      step: "end",
+      ending: {
+        status: "failed",
+        reason: "throttled",
+        detail: expect.stringMatching(/while it waits: .*; but .*Old.*Contracts/),
+      },
+    });
+    const lost = await step("PUT", (response) => response.socket?.resetAndDestroy());
+    expect(told(lost)).toBe("retry unknown answer-lost, 1 PUT");
+    expect(await lost.again(true)).toMatchObject({
+      ending: { status: "unknown", evidence: "none", reason: "too-late", answerLost: true },
+    });
+    const refused = await step("PUT", status(429, { "retry-after": "900" }));
+    expect(told(refused)).toBe("end missed throttled, 1 PUT");
+    expect(told({ result: await refused.again(true), puts: refused.puts })).toBe("end missed too-late, 1 PUT");
+  });
+
+  it("when it has a cure: it says which field, and what to do", async () => {
+    const { result } = await step("PUT", (response) =>
+      response.writeHead(400).end('{"error":{"code":"","message":"The property \'name\' is read-only."}}'),
+    );
+    expect(result).toMatchObject({
+      ending: {
+        detail:
+          "sync job 42: name cannot be changed at this service, which says: The property 'name' is read-only; take it out of the policy, or change it in the service",
+      },
+    });
+    const precondition = await step("PUT", status(428));
+    expect(precondition.result).toMatchObject({ ending: { detail: expect.stringContaining("If-Match") } });
+  });
+});

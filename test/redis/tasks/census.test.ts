@@ -1,0 +1,200 @@
+// What is gone, and what still waits, on a real feed book: src/tasks/baseline.ts, src/tasks/baseline.ts, src/tasks/baseline.ts.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beginTotals } from "../../../src/feeds/list-totals.ts";
+import type { ItemReader } from "../../../src/feeds/mapping.ts";
+import type { ItemFacts } from "../../../src/model/feed.ts";
+import type { Task } from "../../../src/model/task.ts";
+import { FeedStore } from "../../../src/store/feed-store.ts";
+import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import type { StartEntry } from "../../../src/store/start-entry.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import { approvalsSince, conflictChange, takeBaseline } from "../../../src/tasks/baseline.ts";
+import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
+import { appearedSince, feedOf, writeBaseline } from "../../../src/tasks/evidence.ts";
+import type { TaskEnding } from "../../../src/tasks/step.ts";
+import { followWaits, testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { testParts } from "../../support/work-parts.ts";
+
+const target = redisForTest();
+let store: Store;
+let journal: StartJournal;
+let book: FeedStore;
+
+beforeAll(async () => {
+  store = await openStore(target);
+  journal = new StartJournal(store);
+  book = new FeedStore(store);
+});
+afterAll(() => store.close());
+
+const taskOf = (id: string): Task => ({
+  v: 1,
+  id,
+  kind: "run",
+  policy: "nightly",
+  service: id,
+  repository: null,
+  target: "42",
+  slotMs: 0,
+  origin: "manual",
+  covers: [],
+  startByMs: 9_999_999_999_999,
+});
+
+function partsFor({ unknown }: { unknown?: string } = {}): TaskDependencies {
+  const reader: ItemReader = {
+    read: () => item("none"),
+    knows: (fact) => fact !== unknown,
+    failures: () => ({ count: 0, last: "", item: "" }),
+  };
+  return testParts(store, {
+    itemReader: () => reader,
+    journal,
+    feeds: book,
+  });
+}
+
+const item = (id: string, syncJobId = "42"): ItemFacts => ({
+  id,
+  fingerprint: "f",
+  syncJobId,
+  startedAtMs: undefined,
+  finished: undefined,
+  succeeded: undefined,
+  label: `name of ${id}`,
+});
+
+type List = "activities" | "conflictDetails" | "approvals";
+
+/** A walk that shows these items: of the whole list unless said otherwise. */
+async function walk(task: Task, list: List, items: readonly ItemFacts[], whole = true): Promise<void> {
+  const startedAtMs = await redisTimeMs(store);
+  const feed = feedOf(task, list);
+  const status = await book.status(feed);
+  await book.takeIn(feed, status, { items, sinceSeq: status.seq });
+  const counting = beginTotals(list);
+  counting?.add(items);
+  await book.walked(feed, { startedAtMs, count: items.length, whole, totals: whole ? counting?.counts() : undefined });
+}
+
+const follow = { ...testPolicy().follow, ...followWaits, blockedAfterMs: 5 };
+
+/** A start after a baseline of these lists; `entry` as the journal would hold it. */
+async function startAfter(task: Task, lists: Readonly<Record<List, readonly ItemFacts[]>>, parts = partsFor()) {
+  const readyAtMs = await redisTimeMs(store);
+  for (const list of ["activities", "conflictDetails", "approvals"] as const) await walk(task, list, lists[list]);
+  const { baseline, isReady, isComplete } = await takeBaseline(task, parts, { readyAtMs, follow });
+  expect([isReady, isComplete]).toEqual([true, true]);
+  await journal.claim(task.id, "me");
+  await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline: writeBaseline(baseline) });
+  return journal.claim(task.id, "me");
+}
+
+const nothing = { activities: [], conflictDetails: [], approvals: [] };
+const over: TaskEnding = { status: "succeeded", evidence: "direct", reason: "completed", detail: "" };
+
+async function changeOf(task: Task, entry: StartEntry, { ending = over, parts = partsFor() } = {}) {
+  return conflictChange(task, parts, { entry, appeared: await appearedSince(task, parts, entry), ending });
+}
+
+describe("conflicts from before a run", () => {
+  const before = [item("1"), item("2"), item("3"), item("9", "43")];
+
+  it("are gone or still there, of this sync job alone", async () => {
+    const task = taskOf("job");
+    const entry = await startAfter(task, { ...nothing, conflictDetails: before });
+    await walk(task, "conflictDetails", [item("3"), item("4")]);
+    expect(await changeOf(task, entry)).toEqual({ goneConflicts: 2, stillConflicts: 1 });
+  });
+
+  it("are those of the repository where the mapping does not say whose a conflict is", async () => {
+    const task = taskOf("repository");
+    const parts = partsFor({ unknown: "syncJobId" });
+    const entry = await startAfter(task, { ...nothing, conflictDetails: before }, parts);
+    await walk(task, "conflictDetails", [item("3"), item("4")]);
+    expect(await changeOf(task, entry, { parts })).toEqual({ goneConflicts: 3, stillConflicts: 1 });
+    // The mapping has changed meanwhile: the two counts speak of different things.
+    expect(await changeOf(task, entry)).toEqual({});
+  });
+
+  it("are not spoken of after a walk of one end, nor of a run that is not over", async () => {
+    const task = taskOf("end");
+    const entry = await startAfter(task, { ...nothing, conflictDetails: before });
+    await walk(task, "conflictDetails", [item("4")], false);
+    expect(await changeOf(task, entry)).toEqual({});
+    await walk(task, "conflictDetails", before);
+    expect(await changeOf(task, entry)).toEqual({ goneConflicts: 1, stillConflicts: 2 });
+    await walk(task, "conflictDetails", [], false);
+    expect(await changeOf(task, entry)).toEqual({});
+    await walk(task, "conflictDetails", before);
+    expect(await changeOf(task, entry, { ending: { ...over, status: "timed-out" } })).toEqual({});
+  });
+
+  it("are not spoken of when the last walk before the start was one of an end", async () => {
+    const task = taskOf("end-before");
+    await walk(task, "conflictDetails", before);
+    const readyAtMs = (await redisTimeMs(store)) + 1;
+    await expect.poll(() => redisTimeMs(store)).toBeGreaterThan(readyAtMs);
+    await walk(task, "activities", []);
+    await walk(task, "conflictDetails", [item("4")], false);
+    const { baseline } = await takeBaseline(task, partsFor(), { readyAtMs, follow });
+    expect(baseline).not.toHaveProperty("conflictsBefore");
+  });
+
+  it("are not spoken of when they come back: the numbers contradict each other", async () => {
+    const task = taskOf("back");
+    await walk(task, "conflictDetails", before);
+    const entry = await startAfter(task, nothing);
+    await walk(task, "conflictDetails", [item("1")]);
+    expect(await changeOf(task, entry)).toEqual({});
+  });
+});
+
+describe("approvals that appeared since a start", () => {
+  const waitingFor = async (task: Task, entry: StartEntry, parts = partsFor()) => {
+    const nowMs = (entry.sentAtMs ?? 0) + 60_000;
+    const found = await approvalsSince(task, parts, { entry, follow, nowMs });
+    return found === undefined ? undefined : { ...found, waiting: found.waiting.map(({ id }) => id) };
+  };
+
+  it("wait until a walk of the whole list does not show them any more", async () => {
+    const task = taskOf("approvals");
+    const entry = await startAfter(task, { ...nothing, approvals: [item("1")] });
+    expect(await waitingFor(task, entry)).toMatchObject({ waiting: [], ofSyncJob: true });
+    await walk(task, "approvals", [item("1"), item("2"), item("3", "43"), item("4")]);
+    expect(await waitingFor(task, entry)).toMatchObject({ waiting: ["2", "4"], ofSyncJob: true });
+    await walk(task, "approvals", [item("1"), item("4")]);
+    expect(await waitingFor(task, entry)).toMatchObject({ waiting: ["4"] });
+    await walk(task, "approvals", [item("1")]);
+    expect(await waitingFor(task, entry)).toMatchObject({ waiting: [] });
+  });
+
+  it("are all of the repository where nobody knows whose they are", async () => {
+    const task = taskOf("unjoined");
+    const entry = await startAfter(task, nothing);
+    await walk(task, "approvals", [item("2"), item("3", "43")]);
+    const parts = partsFor({ unknown: "syncJobId" });
+    expect(await waitingFor(task, entry, parts)).toMatchObject({ waiting: ["2", "3"], ofSyncJob: false });
+  });
+
+  it("are not looked for when the start of the run is not long ago", async () => {
+    const task = taskOf("young");
+    const entry = await startAfter(task, nothing);
+    await walk(task, "approvals", [item("2")]);
+    const nowMs = entry.sentAtMs ?? 0;
+    expect(await approvalsSince(task, partsFor(), { entry, follow, nowMs })).toBeUndefined();
+  });
+
+  it("are not known, and hold up no start, when the approvals cannot be read", async () => {
+    const task = taskOf("unreadable");
+    const readyAtMs = await redisTimeMs(store);
+    for (const list of ["activities", "conflictDetails"] as const) await walk(task, list, []);
+    expect((await takeBaseline(task, partsFor(), { readyAtMs, follow })).isReady).toBe(false);
+    await book.failed(feedOf(task, "approvals"), "server: 500");
+    const { baseline, isReady, isComplete } = await takeBaseline(task, partsFor(), { readyAtMs, follow });
+    expect([isReady, isComplete, baseline.approvals]).toEqual([true, true, undefined]);
+    // Somebody reads them all the same, or nobody would notice when they can be read again.
+    expect(await book.waiting(feedOf(task, "approvals"), await redisTimeMs(store))).toBe(1);
+  });
+});

@@ -1,0 +1,250 @@
+// A deletion over real HTTP and a real journal: what the service does to the read of its name and to the DELETE, and what becomes of it.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Policy } from "../../../src/config/policy-set.ts";
+import { deletionByHand, type Task } from "../../../src/model/task.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { stepDelete } from "../../../src/tasks/delete.ts";
+import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
+import { type Answer, reset, status } from "../../support/answering-service.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { steppedTask, told } from "../../support/stepped-task.ts";
+
+const target = redisForTest();
+let store: Store;
+
+beforeAll(async () => {
+  store = await openStore(target);
+});
+afterAll(() => store.close());
+
+const named = (name: unknown, syncJobId: number | undefined = 42) => status(200, JSON.stringify({ syncJobId, name }));
+
+/** What the service does: to each read of the sync job in turn (the last for all further ones), and to each DELETE. */
+interface Behaviour {
+  readonly reads: readonly Answer[];
+  readonly deletes: readonly Answer[];
+  readonly policy?: Partial<Policy> | undefined;
+  readonly task?: Partial<Task>;
+}
+
+function fixture({ reads, deletes, policy, task }: Behaviour) {
+  const known = testPolicy({ action: { kind: "delete", syncJob: 42, name: "Contracts" }, ...policy });
+  return steppedTask(store, {
+    ...{ task: { kind: "delete", ...task }, by: stepDelete, reads, writes: deletes },
+    parts: {
+      policy: () => (task?.guard === undefined ? known : undefined),
+      timing: { ...defaultTiming, verifyForMs: 10_000, unreadableForMs: 20_000 },
+    },
+  });
+}
+
+const deletesOf = (asked: readonly string[]) => asked.filter((method) => method === "DELETE").length;
+
+describe("a deletion whose answer is", () => {
+  it.each([
+    ["true", status(200, "true"), "succeeded direct deleted"],
+    ["true in an object", status(200, '{"value":true}'), "succeeded direct deleted"],
+    ["false", status(200, "false"), "failed direct not-deleted"],
+    ["204", status(204), "succeeded inferred deleted-no-content"],
+    ["404", status(404), "succeeded direct gone-meanwhile"],
+    ["400", status(400), "not-started direct refused"],
+    ["401", status(401), "not-started direct refused"],
+    ["403", status(403), "not-started direct refused"],
+  ])("%s", async (_what, answer, becomes) => {
+    const { asked, step } = await fixture({ reads: [named("Contracts")], deletes: [answer] });
+    expect(told(await step())).toBe(becomes);
+    expect(asked).toEqual(["GET", "DELETE"]);
+  });
+});
+
+describe("a guard", () => {
+  it.each([
+    ["another name", named("Contract"), "not-started direct guard-mismatch"],
+    ["a blank more", named("Contracts "), "not-started direct guard-mismatch"],
+    ["another case", named("contracts"), "not-started direct guard-mismatch"],
+    ["no name", status(200, '{"syncJobId":42}'), "not-started direct guard-mismatch"],
+    ["another sync job", named("Contracts", 43), "not-started direct guard-mismatch"],
+    ["404", status(404), "skipped direct already-gone"],
+    ["400", status(400), "not-started direct refused"],
+    ["401", status(401), "not-started direct refused"],
+    ["500", status(500), "not-started direct server-error"],
+    ["no answer", reset, "not-started direct answer-lost"],
+    ["429", status(429, "", { "retry-after": "7" }), "snooze"],
+  ])("that reads %s sends nothing", async (_what, answer, becomes) => {
+    const { asked, step, task, journal } = await fixture({ reads: [answer], deletes: [status(200, "true")] });
+    expect(told(await step())).toBe(becomes);
+    expect(asked).toEqual(["GET"]);
+    expect(await journal.entry(task.id)).toMatchObject({ state: "claimed", sends: 0 });
+  });
+
+  it("names both names, cut where they are long, and shows which characters they are made of", async () => {
+    const detail = async (name: string) => {
+      const step = await (await fixture({ reads: [named(name)], deletes: [] })).step();
+      return "ending" in step ? step.ending.detail : "";
+    };
+    expect(await detail("Other\n")).toBe('the guard says "Contracts", the sync job has "Other\\n"; nothing was sent');
+    expect(await detail("x".repeat(5_000))).toContain(`"${"x".repeat(100)}" and 4900 more characters`);
+  });
+
+  it("is read anew when the DELETE had to wait", async () => {
+    const { asked, step } = await fixture({
+      reads: [named("Contracts"), named("Renamed")],
+      deletes: [status(429, "", { "retry-after": "1" })],
+    });
+    expect(told(await step())).toBe("snooze");
+    expect(told(await step())).toBe("not-started direct guard-mismatch");
+    expect(asked).toEqual(["GET", "DELETE", "GET"]);
+  });
+
+  it("comes with the task when somebody deletes by hand", async () => {
+    const task = { policy: deletionByHand, guard: "Contracts" };
+    const right = await fixture({ reads: [named("Contracts")], deletes: [status(200, "true")], task });
+    expect(told(await right.step())).toBe("succeeded direct deleted");
+    const wrong = await fixture({ reads: [named("Contract")], deletes: [], task });
+    expect(told(await wrong.step())).toBe("not-started direct guard-mismatch");
+  });
+
+  it("of a policy that names another sync job meanwhile does not hold for this task", async () => {
+    const policy = { action: { kind: "delete", syncJob: 43, name: "Contracts" } } as const;
+    const { asked, step } = await fixture({ reads: [named("Contracts")], deletes: [], policy });
+    expect(told(await step())).toBe("skipped direct policy-removed");
+    expect(asked).toEqual([]);
+  });
+});
+
+describe("a deletion whose answer got lost", () => {
+  const there = named("Contracts");
+
+  it.each([405, 409, 422])("and stood as status %i, which the interface does not name, is read again", async (code) => {
+    const { asked, through } = await fixture({ reads: [there, status(404)], deletes: [status(code)] });
+    expect(told(await through())).toBe("succeeded direct deletion-confirmed");
+    expect(asked).toEqual(["GET", "DELETE", "GET"]);
+  });
+
+  it.each([
+    ["gone (404)", status(404), "succeeded direct deletion-confirmed"],
+    ["refused (400) where it could be read before", status(400), "succeeded inferred deletion-confirmed"],
+  ])("is %s at the first look", async (_what, read, becomes) => {
+    const { asked, through } = await fixture({ reads: [there, read], deletes: [reset] });
+    const step = await through();
+    expect(told(step)).toBe(becomes);
+    expect("ending" in step && step.ending.answerLost).toBe(true);
+    expect(asked).toEqual(["GET", "DELETE", "GET"]);
+  });
+
+  it.each([
+    ["still there", there, "failed direct still-there", /; it is still there 1\d s later$/],
+    ["still there under another name", named("Renamed"), "failed direct still-there", /, and has "Renamed" now$/],
+    ["unreadable", status(500), "unknown none answer-lost", /; whether it is there cannot be read: .* status 500/],
+  ])("is %s in the end", async (_what, read, becomes, tells) => {
+    const { asked, through } = await fixture({ reads: [there, read], deletes: [reset] });
+    const step = await through();
+    expect(told(step)).toBe(becomes);
+    expect("ending" in step && step.ending).toMatchObject({ answerLost: true, detail: expect.stringMatching(tells) });
+    expect(deletesOf(asked)).toBe(1);
+  });
+
+  it.each([
+    ["500", status(500)],
+    ["an answer that makes no sense", status(200, '"yes"')],
+    ["a redirect", status(302, "", { location: "/login" })],
+    ["no answer in time", () => {}],
+  ])("is looked into as well after %s", async (_what, answer: Answer) => {
+    const { asked, through } = await fixture({ reads: [there], deletes: [answer] });
+    expect(told(await through())).toBe("failed direct still-there");
+    expect(deletesOf(asked)).toBe(1);
+    // The guard; then after about 1, 2, 4 and 8 s, and when it could not go any more.
+    expect(asked.length - 1).toBeLessThanOrEqual(7);
+  });
+
+  it("is looked at again and again before it is called not deleted: the service may be slow", async () => {
+    const { asked, through } = await fixture({ reads: [there, there, there, status(404)], deletes: [reset] });
+    expect(told(await through())).toBe("succeeded direct deletion-confirmed");
+    expect(asked).toEqual(["GET", "DELETE", "GET", "GET", "GET"]);
+  });
+
+  it("is found by whoever comes after a crash between the request and its answer, and not sent again", async () => {
+    for (const [read, becomes] of [
+      [status(404), "succeeded direct deletion-confirmed"],
+      [there, "failed direct still-there"],
+    ] as const) {
+      const { asked, sentBy, through } = await fixture({ reads: [read], deletes: [status(200, "true")] });
+      await sentBy("dead");
+      expect(told(await through())).toBe(becomes);
+      expect(deletesOf(asked)).toBe(0);
+    }
+  });
+
+  it("is sent again by onUnknown: retry while it is there with the same name, three times in all", async () => {
+    const policy = { onUnknown: "retry" } as const;
+    const always = await fixture({ reads: [there], deletes: [reset], policy });
+    expect(told(await always.through())).toBe("failed direct still-there");
+    expect(deletesOf(always.asked)).toBe(3);
+    const second = await fixture({ reads: [there], deletes: [reset, status(200, "true")], policy });
+    const step = await second.through();
+    expect(told(step)).toBe("succeeded direct deleted");
+    expect("ending" in step && step.ending).toMatchObject({ sends: 2, answerLost: true });
+  });
+
+  it("is not sent again by onUnknown: retry when it has another name, is gone, or cannot be read", async () => {
+    for (const read of [named("Renamed"), status(404), status(500)]) {
+      const policy = { onUnknown: "retry" } as const;
+      const { asked, through } = await fixture({ reads: [there, read], deletes: [reset], policy });
+      await through();
+      expect(deletesOf(asked)).toBe(1);
+    }
+  });
+
+  it("is looked at with the same patience after it was sent again", async () => {
+    const reads = [status(500), there, status(500), status(404)];
+    const policy = { onUnknown: "retry" } as const;
+    const { sentBy, step, through, later, asked } = await fixture({ reads, deletes: [reset], policy });
+    await sentBy("lost");
+    later(15_000);
+    expect(told(await step())).toBe("snooze");
+    expect(told(await step())).toBe("snooze");
+    expect(asked).toEqual(["GET", "GET", "DELETE"]);
+    later(3_600_000);
+    expect(told(await through())).toBe("succeeded direct deletion-confirmed");
+  });
+
+  it("is unknown where its service is not configured any more, once its worker is surely dead", async () => {
+    const { sentBy, task, parts, journal, later, asked } = await fixture({ reads: [there], deletes: [] });
+    await sentBy("dead");
+    const removed = { ...parts, service: () => undefined };
+    const step = async () => stepDelete(task, removed, { owner: "me", entry: await journal.claim(task.id, "me") });
+    const { lastSentAtMs = 0 } = (await journal.entry(task.id)) ?? {};
+    expect(await step()).toEqual({ step: "snooze", untilMs: lastSentAtMs + 10_000 });
+    later(11_000);
+    expect(told(await step())).toBe("unknown none policy-removed");
+    expect(asked).toEqual([]);
+  });
+
+  it("is not looked into with onUnknown: give-up", async () => {
+    const { asked, through } = await fixture({ reads: [there], deletes: [reset], policy: { onUnknown: "give-up" } });
+    expect(told(await through())).toBe("unknown none answer-lost");
+    expect(asked).toEqual(["GET", "DELETE"]);
+  });
+});
+
+describe("a sync job that a run holds", () => {
+  it("is not deleted, whatever the defaults say of overlaps", async () => {
+    for (const [overlap, becomes] of [
+      ["skip", "skipped direct overlap"],
+      ["allow", "skipped direct overlap"],
+      ["queue", "snooze"],
+    ] as const) {
+      const { asked, parts, task, step } = await fixture({
+        reads: [named("Contracts")],
+        deletes: [],
+        policy: { overlap },
+      });
+      const run = { ...task, id: "nightly__run__42__1" };
+      await parts.journal.claim(run.id, "its worker");
+      await parts.leases.acquire(run, "its worker", 60_000);
+      expect(told(await step())).toBe(becomes);
+      expect(asked).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,428 @@
+// What the feeds show of a start (src/tasks/evidence.ts), on a real feed book: also when a walk ends right between two of its reads.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ItemReader } from "../../../src/feeds/mapping.ts";
+import type { ItemFacts } from "../../../src/model/feed.ts";
+import type { Task } from "../../../src/model/task.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
+import { FeedStore } from "../../../src/store/feed-store.ts";
+import { History } from "../../../src/store/history.ts";
+import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import { stepActivate } from "../../../src/tasks/activate.ts";
+import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
+import { appearedSince, baselineSince, feedOf, writeBaseline } from "../../../src/tasks/evidence.ts";
+import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
+import { stepRun } from "../../../src/tasks/run.ts";
+import { verifyStart } from "../../../src/tasks/verify.ts";
+import { testOutcome } from "../../support/outcomes.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { testParts } from "../../support/work-parts.ts";
+
+const target = redisForTest();
+let store: Store;
+let journal: StartJournal;
+let book: FeedStore;
+
+beforeAll(async () => {
+  store = await openStore(target);
+  journal = new StartJournal(store);
+  book = new FeedStore(store);
+});
+afterAll(() => store.close());
+
+const taskOf = (id: string): Task => ({
+  v: 1,
+  id,
+  kind: "run",
+  policy: "nightly",
+  service: id,
+  repository: null,
+  target: "42",
+  slotMs: 0,
+  origin: "manual",
+  covers: [],
+  startByMs: 9_999_999_999_999,
+});
+
+/** A mapping that says all but `unknown`. */
+function partsFor({ unknown, readsFrom = book }: { unknown?: string; readsFrom?: FeedStore } = {}): TaskDependencies {
+  const reader: ItemReader = {
+    read: () => item("none", undefined),
+    knows: (fact) => fact !== unknown,
+    failures: () => ({ count: 0, last: "", item: "" }),
+  };
+  return testParts(store, {
+    itemReader: () => reader,
+    journal,
+    feeds: readsFrom,
+    timing: { ...defaultTiming, verifyForMs: 0 },
+  });
+}
+
+const item = (id: string, startedAtMs: number | undefined): ItemFacts => ({
+  id,
+  fingerprint: "f",
+  syncJobId: "42",
+  startedAtMs,
+  finished: true,
+  succeeded: true,
+  label: undefined,
+});
+
+const walk = async (task: Task, list: "activities" | "conflictDetails", items: readonly ItemFacts[], whole = true) => {
+  const startedAtMs = await redisTimeMs(store);
+  const status = await book.status(feedOf(task, list));
+  await book.takeIn(feedOf(task, list), status, { items, sinceSeq: status.seq });
+  await book.walked(feedOf(task, list), { startedAtMs, count: items.length, whole });
+};
+
+/** A start that waited for no walk, of whose answer nobody says anything. */
+async function startSilently(task: Task) {
+  const intent = { startByMs: task.startByMs, leaseMs: 60_000, notesFeed: true };
+  const answer = await journal.tryAcquireAndSend(task, "me", intent);
+  const sentAtMs = answer !== undefined && "sentAtMs" in answer ? answer.sentAtMs : Number.NaN;
+  return { sentAtMs, entry: await journal.claim(task.id, "me") };
+}
+
+/** A start that waited for no walk, and whose answer got lost. */
+async function startUnread(task: Task) {
+  const { sentAtMs } = await startSilently(task);
+  await journal.answerLost(task.id, { kind: "unknown", detail: "reset", atMs: sentAtMs + 50 });
+  return { sentAtMs, entry: await journal.claim(task.id, "me") };
+}
+
+const verify = (task: Task, parts: TaskDependencies, entry: Awaited<ReturnType<typeof startUnread>>["entry"]) =>
+  verifyStart(task, testPolicy(), { parts, claim: { owner: "me", entry } });
+
+describe("a start that another worker has sent and says nothing of", () => {
+  const giveUp = testPolicy({ onUnknown: "give-up" });
+  const patience = { ...defaultTiming, verifyForMs: 60_000 };
+
+  it("is left to that worker for a while where nothing could be looked for, since it may only be held up", async () => {
+    const [task, patient] = [taskOf("held-up"), { ...partsFor(), timing: patience }];
+    const { entry } = await startSilently(task);
+    const untilMs = (entry.lastSentAtMs ?? 0) + 60_000;
+    const claim = { owner: "another", entry };
+    expect(await stepActivate(task, patient, claim)).toEqual({ step: "snooze", untilMs });
+    expect(await verifyStart(task, giveUp, { parts: patient, claim })).toEqual({ step: "snooze", untilMs });
+    expect((await journal.entry(task.id))?.lost).toBeUndefined();
+  });
+
+  it("ends as unknown after that, and at once when that worker has noted that no answer came", async () => {
+    const [task, parts] = [taskOf("gone"), partsFor()];
+    const patient = { ...parts, timing: patience };
+    const { entry } = await startSilently(task);
+    const unknown = { step: "end", ending: { status: "unknown", reason: "answer-lost" } };
+    expect(await stepActivate(task, parts, { owner: "another", entry })).toMatchObject(unknown);
+    const noted = { owner: "another", entry: await journal.claim(task.id, "another") };
+    expect(noted.entry.lost).toMatchObject({ kind: "crash" });
+    expect(await stepActivate(task, patient, noted)).toMatchObject(unknown);
+    expect(await verifyStart(task, giveUp, { parts: patient, claim: noted })).toMatchObject(unknown);
+  });
+});
+
+describe("a lost answer of a start for which nothing was read before", () => {
+  it("is not confirmed by what is older than the start, in a feed that nobody has read for long", async () => {
+    const task = taskOf("older");
+    await walk(task, "activities", [item("known", 1_000)]);
+    const { sentAtMs, entry } = await startUnread(task);
+    expect(entry.knownSeq).toBe(1);
+    await walk(task, "activities", [item("days ago", sentAtMs - 86_400_000), item("just before", sentAtMs - 1)]);
+    const parts = partsFor();
+    expect(await appearedSince(task, parts, entry)).toMatchObject({ ours: [], confidence: undefined, grew: false });
+    expect(await verify(task, parts, entry)).toMatchObject({ step: "end", ending: { status: "unknown" } });
+    expect((await journal.entry(task.id))?.state).toBe("sending");
+  });
+
+  it("is not confirmed by what was known before, whatever it says of its begin", async () => {
+    const task = taskOf("known");
+    await walk(task, "activities", [item("from tomorrow", 9_999_999_999_999)]);
+    const { entry } = await startUnread(task);
+    await walk(task, "activities", [item("from tomorrow", 9_999_999_999_999)]);
+    expect((await appearedSince(task, partsFor(), entry)).ours).toEqual([]);
+  });
+
+  it("is not confirmed where the mapping does not say when activities began", async () => {
+    const task = taskOf("timeless");
+    const { entry } = await startUnread(task);
+    await walk(task, "activities", [item("whenever", undefined)]);
+    const parts = partsFor({ unknown: "startedAt" });
+    expect(await appearedSince(task, parts, entry)).toMatchObject({ ours: [], attributable: false });
+    const step = await verify(task, parts, entry);
+    const detail =
+      "reset; the mapping does not say whose an activity is: map syncJobId, finished and startedAt of activities";
+    expect(step).toMatchObject({ ending: { status: "unknown", detail } });
+  });
+
+  it("is looked for by a whole walk of its own before it is given up, also when the task itself comes late", async () => {
+    const task = taskOf("late-look");
+    const { sentAtMs, entry } = await startUnread(task);
+    await expect.poll(async () => (await redisTimeMs(store)) > sentAtMs).toBe(true);
+    const parts = partsFor();
+    expect(await verify(task, parts, entry)).toMatchObject({ step: "snooze" });
+    // A walk that fails all the time is not waited for without end.
+    const { follow } = testPolicy();
+    const impatient = testPolicy({ follow: { ...follow, unreadableForMs: 0 } });
+    await expect
+      .poll(() => verifyStart(task, impatient, { parts, claim: { owner: "me", entry } }))
+      .toMatchObject({
+        ending: { status: "unknown", detail: "reset; the activities could not be read in time" },
+      });
+    await walk(task, "activities", [item("its own", sentAtMs + 1)]);
+    await verify(task, parts, entry);
+    expect((await journal.entry(task.id))?.state).toBe("answered");
+  });
+
+  it("is waited for as long where all workers were down for an hour after it was noted", async () => {
+    const task = taskOf("outage");
+    const { sentAtMs, entry } = await startUnread(task);
+    const later = (ms: number) => ({ ...partsFor(), nowMs: async () => sentAtMs + 3_600_000 + ms });
+    expect(await verify(task, later(0), entry)).toMatchObject({ step: "snooze" });
+    expect(await verify(task, later(299_000), entry)).toMatchObject({ step: "snooze" });
+    expect(await verify(task, later(301_000), entry)).toMatchObject({ ending: { status: "unknown" } });
+  });
+
+  it("is not surely shown by an activity that began much later", async () => {
+    const task = taskOf("later");
+    const { sentAtMs, entry } = await startUnread(task);
+    await walk(task, "activities", [item("an hour later", sentAtMs + 3_600_000)]);
+    expect(await verify(task, partsFor(), entry)).toMatchObject({ ending: { status: "unknown" } });
+  });
+
+  it("is not surely shown by an activity that began between the death of its worker and the moment it was noticed, an hour later", async () => {
+    const task = taskOf("late-notice");
+    const { sentAtMs } = await startSilently(task);
+    await journal.answerLost(task.id, { kind: "crash", detail: "died", atMs: sentAtMs + 3_600_000 });
+    const entry = await journal.claim(task.id, "me");
+    await walk(task, "activities", [item("somebody's", sentAtMs + 1_800_000)]);
+    expect(await verify(task, partsFor(), entry)).toMatchObject({
+      ending: { status: "unknown", confidence: "ambiguous" },
+    });
+  });
+
+  it("is confirmed by an activity that began right after the permission", async () => {
+    const task = taskOf("ours");
+    const { sentAtMs, entry } = await startUnread(task);
+    await walk(task, "activities", [item("old", sentAtMs - 5_000), item("ours", sentAtMs + 20)]);
+    const { ours, confidence } = await appearedSince(task, partsFor(), entry);
+    expect(ours.map(({ id }) => id)).toEqual(["ours"]);
+    expect(confidence).toBe("likely");
+    expect(await verify(task, partsFor(), entry)).toMatchObject({ step: "snooze" });
+    expect((await journal.entry(task.id))?.state).toBe("answered");
+  });
+});
+
+describe("a start whose request was taken back, and sent anew by another worker, while it was looked for", () => {
+  it("does not end by what was found out of the first request", async () => {
+    const [task, history] = [taskOf("anew"), new History(store)];
+    const { entry } = await startSilently(task);
+    const step = await verifyStart(task, testPolicy({ onUnknown: "give-up" }), {
+      parts: partsFor(),
+      claim: { owner: "frozen", entry },
+    });
+    await journal.notSent(task, "me");
+    await journal.claim(task.id, "heir");
+    await journal.beginSending(task, "heir", { startByMs: task.startByMs, baseline: "" });
+    expect(step).toMatchObject({ step: "end", ending: { status: "unknown" } });
+    const from = step.step === "end" ? step.from : undefined;
+    expect(await history.record(testOutcome({ taskId: task.id }), from)).toBe("superseded");
+    expect((await journal.entry(task.id))?.state).toBe("sending");
+  });
+});
+
+describe("a start that was sent once more", () => {
+  const timing = { ...defaultTiming, verifyForMs: 30_000 };
+  /** Lost a minute ago, and sent again now. */
+  const sendTwice = async (task: Task) => {
+    const { sentAtMs } = await startSilently(task);
+    const firstAtMs = sentAtMs - 60_000;
+    await store.redis.hset(store.key("start", task.id), "sentAtMs", firstAtMs, "lastSentAtMs", firstAtMs);
+    await journal.answerLost(task.id, { kind: "unknown", detail: "reset", atMs: firstAtMs + 50 });
+    const again = { startByMs: task.startByMs, sends: 1, sender: "me" };
+    expect(await journal.sendAgain(task, "heir", again)).toBe("permitted");
+    return (await journal.entry(task.id))?.lastSentAtMs ?? Number.NaN;
+  };
+  const judged = async (task: Task) => {
+    const entry = await journal.claim(task.id, "heir");
+    return (await appearedSince(task, { ...partsFor(), timing }, entry)).confidence;
+  };
+
+  it("is shown by an activity that began right after the second request, answered or not", async () => {
+    const task = taskOf("second");
+    const lastSentAtMs = await sendTwice(task);
+    await walk(task, "activities", [item("of the second", lastSentAtMs + 1_000)]);
+    expect(await judged(task)).toBe("likely");
+    await journal.answered(task, "answer");
+    expect(await judged(task)).toBe("likely");
+  });
+
+  it("is not surely shown by what began long after both, however late it is confirmed", async () => {
+    const task = taskOf("after-second");
+    const lastSentAtMs = await sendTwice(task);
+    await walk(task, "activities", [item("somebody's", lastSentAtMs + 3_600_000)]);
+    await journal.answered(task);
+    await store.redis.hset(store.key("start", task.id), "answeredAtMs", lastSentAtMs + 3_600_000);
+    expect(await judged(task)).toBe("ambiguous");
+  });
+});
+
+describe("a start that the operator says must show within no time (follow.appearsWithin)", () => {
+  const vouched = testPolicy({ follow: { ...testPolicy().follow, appearsWithinMs: 0 } });
+  /** Permitted ten seconds ago: what left in time has arrived. */
+  const permittedBefore = async (task: Task, lost: { kind: "unknown" | "crash"; afterMs: number }) => {
+    await startSilently(task);
+    const sentAtMs = (await redisTimeMs(store)) - 10_000;
+    await store.redis.hset(store.key("start", task.id), "sentAtMs", sentAtMs, "lastSentAtMs", sentAtMs);
+    await journal.answerLost(task.id, { kind: lost.kind, detail: "lost", atMs: sentAtMs + lost.afterMs });
+    return { owner: "me", entry: await journal.claim(task.id, "me") };
+  };
+  /** Without a service nothing can be sent again. */
+  const judged = (task: Task, claim: Parameters<typeof verifyStart>[2]["claim"], parts = partsFor()) =>
+    verifyStart(task, vouched, { parts, claim });
+  const absent = { step: "end", ending: { status: "not-started", evidence: "inferred" } };
+
+  it("is shown to be absent by a walk of the whole list only, which is asked for", async () => {
+    const task = taskOf("absent");
+    const claim = await permittedBefore(task, { kind: "unknown", afterMs: 50 });
+    await walk(task, "activities", [], false);
+    expect(await judged(task, claim)).toMatchObject({ step: "snooze" });
+    const { wholeWantedAtMs } = await book.status(feedOf(task, "activities"));
+    expect(wholeWantedAtMs).toBe((claim.entry.sentAtMs ?? 0) + 5_000);
+    await walk(task, "activities", []);
+    expect(await judged(task, claim)).toMatchObject(absent);
+  });
+
+  it("may have reached the service as late as its connection stood", async () => {
+    const task = taskOf("late-arrival");
+    const claim = await permittedBefore(task, { kind: "unknown", afterMs: 20_000 });
+    await walk(task, "activities", []);
+    expect(await judged(task, claim)).toMatchObject({ step: "snooze" });
+  });
+
+  it("may still be under way where its worker has gone silent, for as long as a request may take", async () => {
+    const task = taskOf("silent");
+    const claim = await permittedBefore(task, { kind: "crash", afterMs: 100 });
+    const service = new SyncService({
+      baseUrl: "http://127.0.0.1:1",
+      token: staticToken("x"),
+      timeouts: { requestMs: 60_000 },
+    });
+    await walk(task, "activities", []);
+    expect(await judged(task, claim, { ...partsFor(), service: () => service })).toMatchObject({ step: "snooze" });
+    service.close();
+    expect((await journal.entry(task.id))?.lastSentAtMs).toBe(claim.entry.lastSentAtMs);
+    expect(await judged(task, claim)).toMatchObject(absent);
+  });
+});
+
+describe("a walk that ends while the feeds are looked at", () => {
+  /** A book in which the walk of the conflicts ends right after their status or their items were read. */
+  const bookThatMovesOn = (task: Task, read: "status" | "discoveredSince") => {
+    const moving = new FeedStore(store);
+    let isOver = false;
+    const real = moving[read].bind(moving) as (...args: unknown[]) => Promise<unknown>;
+    const moved = async (...args: unknown[]) => {
+      const answer = await real(...args);
+      if (JSON.stringify(args[0]) !== JSON.stringify(feedOf(task, "conflictDetails")) || isOver) return answer;
+      isOver = true;
+      await walk(task, "conflictDetails", [item("conflict", undefined)]);
+      return answer;
+    };
+    return Object.assign(moving, { [read]: moved });
+  };
+
+  it.each(["status", "discoveredSince"] as const)(
+    "is never known as ended without what it found (in between: after %s)",
+    async (read) => {
+      const task = taskOf(`moves-${read}`);
+      await walk(task, "activities", []);
+      await walk(task, "conflictDetails", []);
+      await journal.claim(task.id, "me");
+      const baseline = '{"v":1,"activities":0,"conflictDetails":0}';
+      await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
+      const entry = await journal.claim(task.id, "me");
+      const before = await book.status(feedOf(task, "conflictDetails"));
+      const parts = partsFor({ readsFrom: bookThatMovesOn(task, read) });
+      const first = await appearedSince(task, parts, entry);
+      expect([first.conflictDetails.walks, first.newConflicts]).toEqual([before.walks, 0]);
+      const second = await appearedSince(task, parts, entry);
+      expect([second.conflictDetails.walks, second.newConflicts]).toEqual([before.walks + 1, 1]);
+    },
+  );
+});
+
+describe("a run before which the conflicts were not read in time", () => {
+  const started = async (task: Task) => {
+    const baseline = writeBaseline(await baselineSince(task, partsFor(), (await redisTimeMs(store)) + 60_000));
+    const { entry } = await startSilently(task);
+    return { ...entry, baseline };
+  };
+
+  it("left none where none was seen since they had last been read, however long ago that was", async () => {
+    const task = taskOf("none-since");
+    await walk(task, "conflictDetails", [item("old", undefined)]);
+    const entry = await started(task);
+    await walk(task, "conflictDetails", [item("old", undefined)]);
+    expect(await appearedSince(task, partsFor(), entry)).toMatchObject({ newConflicts: 0, perhapsNewConflicts: 0 });
+  });
+
+  it("may have left those that were seen since then, and they may be older", async () => {
+    const task = taskOf("some-since");
+    const entry = await started(task);
+    await walk(task, "conflictDetails", [item("whose", undefined)]);
+    const appeared = await appearedSince(task, partsFor(), entry);
+    expect(appeared).toMatchObject({ newConflicts: undefined, perhapsNewConflicts: 1 });
+  });
+});
+
+describe("a run whose end is seen more than once", () => {
+  const anyService = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("x") });
+  afterAll(() => anyService.close());
+
+  /** A run that was answered, with a baseline of both lists; the walks of the test show what it left. */
+  async function answered(id: string) {
+    const task = taskOf(id);
+    const parts: TaskDependencies = { ...partsFor(), service: () => anyService };
+    await walk(task, "activities", []);
+    await walk(task, "conflictDetails", []);
+    await journal.claim(task.id, "me");
+    const baseline = writeBaseline(await baselineSince(task, parts, 0));
+    await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
+    await journal.answered(task, "answer");
+    const step = async () => stepRun(task, parts, { owner: "me", entry: await journal.claim(task.id, "me") });
+    return { task, step, sentAtMs: (await journal.entry(task.id))?.sentAtMs ?? 0 };
+  }
+
+  const running = (activity: ItemFacts): ItemFacts => ({ ...activity, fingerprint: "r", finished: false });
+  const conflict: ItemFacts = { ...item("conflict", undefined), finished: undefined, succeeded: undefined };
+
+  it("counts the conflicts after the last of its activities has ended", async () => {
+    const { task, step, sentAtMs } = await answered("second-activity");
+    const [first, second] = [item("first", sentAtMs), item("second", sentAtMs)];
+    await walk(task, "activities", [first]);
+    expect(await step()).toMatchObject({ step: "snooze" });
+    // Read after the end of the first activity and before that of the second, which leaves a conflict.
+    await walk(task, "activities", [first, running(second)]);
+    await walk(task, "conflictDetails", []);
+    expect(await step()).toMatchObject({ step: "snooze" });
+    await walk(task, "activities", [first, second]);
+    expect(await step()).toMatchObject({ step: "snooze" });
+    await walk(task, "conflictDetails", [conflict]);
+    expect(await step()).toMatchObject({ step: "end", ending: { status: "conflicts", newConflicts: 1 } });
+  });
+
+  it("counts them after the newer end of an activity that was set back to running", async () => {
+    const { task, step, sentAtMs } = await answered("set-back");
+    const only = item("only", sentAtMs);
+    await walk(task, "activities", [only]);
+    expect(await step()).toMatchObject({ step: "snooze" });
+    await walk(task, "activities", [running(only)]);
+    await walk(task, "conflictDetails", []);
+    expect(await step()).toMatchObject({ step: "snooze" });
+    await walk(task, "activities", [only]);
+    expect(await step()).toMatchObject({ step: "snooze" });
+    await walk(task, "conflictDetails", [conflict]);
+    expect(await step()).toMatchObject({ step: "end", ending: { status: "conflicts", newConflicts: 1 } });
+  });
+});

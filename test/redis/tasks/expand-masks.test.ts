@@ -1,0 +1,212 @@
+// A run over the sync jobs that masks name, done by two workers at once: whoever is held up, what is told of it is true, and both queue the same tasks.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { silentLog } from "../../../src/core/event-log.ts";
+import type { Attempt } from "../../../src/model/contracts.ts";
+import { type Task, targetFromMasks } from "../../../src/model/task.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
+import { History } from "../../../src/store/history.ts";
+import { NotifyStore } from "../../../src/store/notify-store.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
+import { createProcessTask, endAbandoned } from "../../../src/tasks/process-task.ts";
+import { createRecorder } from "../../../src/tasks/recorder.ts";
+import { type ListServer, startListServer } from "../../support/list-server.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { testParts } from "../../support/work-parts.ts";
+
+const target = redisForTest();
+let store: Store;
+let journal: StartJournal;
+let history: History;
+let server: ListServer;
+let service: SyncService;
+
+beforeAll(async () => {
+  store = await openStore(target);
+  journal = new StartJournal(store);
+  history = new History(store);
+});
+afterAll(() => store.close());
+beforeEach(async () => {
+  server = await startListServer({ syncjobsmasks: masksOf(7, 8) });
+  service = new SyncService({ baseUrl: server.url, token: staticToken("secret"), retries: 0 });
+});
+afterEach(async () => {
+  service.close();
+  await server.stop();
+});
+
+const masksOf = (...jobs: number[]) => jobs.map((syncJobId, index) => ({ maskId: index + 1, syncJobId }));
+const lastAttempt: Attempt = { attempt: 8, attemptsMax: 8, signal: new AbortController().signal };
+const policy = testPolicy({ action: { kind: "run", fromMasks: {} } });
+
+const taskOf = (slotMs: number): Task => ({
+  v: 1,
+  id: `nightly__run__masks__${slotMs / 1_000}`,
+  kind: "run",
+  policy: "nightly",
+  service: "main",
+  repository: "HR",
+  target: targetFromMasks,
+  slotMs,
+  origin: "schedule",
+  covers: [],
+  startByMs: 9_999_999_999_999,
+});
+const childrenOf = (slotMs: number) => [7, 8].map((job) => `nightly__run__${job}__${slotMs / 1_000}`);
+
+/** One worker: its step, what it put into the queue, and which sync jobs it told the chains of. */
+function newWorker(given: Partial<TaskDependencies> = {}) {
+  const queued: string[] = [];
+  const chained: (readonly string[])[] = [];
+  const parts = testParts(store, {
+    policy: () => policy,
+    service: () => service,
+    journal,
+    enqueue: async (tasks) => void queued.push(...tasks.map(({ id }) => id)),
+    chains: { fannedOut: async (_, targets) => void chained.push(targets), released: async () => {} },
+    ...given,
+  });
+  const step = createProcessTask(parts, createRecorder(history, silentLog));
+  return { queued, chained, step: (task: Task) => step(task, lastAttempt) };
+}
+
+it("a run over masks lets go of what waits for it once its tasks are queued: they may all be over by then", async () => {
+  const events: string[] = [];
+  const worker = newWorker({
+    enqueue: async () => void events.push("queued"),
+    chains: {
+      fannedOut: async () => void events.push("expanded"),
+      released: async ({ id }) => void events.push(`released ${id}`),
+    },
+  });
+  const task = taskOf(90_000);
+  expect(await worker.step(task)).toEqual({ verdict: "done" });
+  expect(events).toEqual(["queued", "expanded", `released ${task.id}`]);
+});
+
+it("a run over masks tells the notifier which sync jobs it has, once, in the step that fixes them", async () => {
+  const told = { ...policy, notify: [] };
+  const task = taskOf(95_000);
+  const dying = newWorker({ policy: () => told, enqueue: async () => Promise.reject(new Error("died")) });
+  await dying.step(task).catch(() => {});
+  await newWorker({ policy: () => told }).step(task);
+  await newWorker().step(taskOf(96_000));
+  const { events } = await new NotifyStore(store).read(10);
+  expect(events).toMatchObject([{ kind: "masks-read", policy: "nightly", slotMs: 95_000, syncJobs: ["7", "8"] }]);
+});
+
+describe("a run over masks whose worker is held up", () => {
+  it("starts nothing any more when another one has ended it meanwhile as not started", async () => {
+    const task = taskOf(1_000);
+    const [slow, other] = [newWorker(), newWorker()];
+    const arrived = server.hold();
+    const slowStep = slow.step(task);
+    await arrived;
+    server.status = 500;
+    expect(await other.step(task)).toEqual({ verdict: "give-up" });
+    expect(await history.outcome(task)).toMatchObject({ status: "not-started", reason: "server-error" });
+    server.status = 200;
+    server.release();
+    expect(await slowStep).toMatchObject({ verdict: "snooze" });
+    expect(slow.queued).toEqual([]);
+    expect(await slow.step(task)).toEqual({ verdict: "done" });
+    expect(slow.queued).toEqual([]);
+    expect(await journal.expandedInto(task.id)).toBeUndefined();
+  });
+
+  it("starts nothing while another one has claimed it, which knows nothing of its masks", async () => {
+    const task = taskOf(2_000);
+    const slow = newWorker();
+    const arrived = server.hold();
+    const slowStep = slow.step(task);
+    await arrived;
+    await journal.claim(task.id, "another");
+    server.release();
+    expect(await slowStep).toMatchObject({ verdict: "snooze" });
+    expect(slow.queued).toEqual([]);
+    expect(await slow.step(task)).toEqual({ verdict: "done" });
+    expect(slow.queued).toEqual(childrenOf(2_000));
+  });
+
+  it("starts nothing any more when it was given up meanwhile, and told as unknown", async () => {
+    const task = taskOf(7_000);
+    const slow = newWorker();
+    const arrived = server.hold();
+    const slowStep = slow.step(task);
+    await arrived;
+    const recorder = createRecorder(history, silentLog);
+    expect(await endAbandoned(task, testParts(store, { journal }), { recorder, why: "workers died" })).toBe(true);
+    server.release();
+    expect(await slowStep).toMatchObject({ verdict: "snooze" });
+    expect(slow.queued).toEqual([]);
+    expect(await slow.step(task)).toEqual({ verdict: "done" });
+    expect(await history.outcome(task)).toMatchObject({ status: "unknown" });
+  });
+
+  it.each([
+    ["before its tasks are in the queue", 3_000, "enqueue"],
+    ["when they are, and nobody knows yet", 4_000, "journal"],
+  ] as const)("%s: who comes next goes on with its sync jobs, whatever the masks say now", async (_, slotMs, where) => {
+    const task = taskOf(slotMs);
+    let goOn = () => {};
+    let isHeld = () => {};
+    const held = new Promise<void>((resolve) => {
+      isHeld = resolve;
+    });
+    const pause = () => {
+      isHeld();
+      return new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+    };
+    const queued: string[] = [];
+    const slow = newWorker({
+      enqueue: async (tasks) => {
+        if (where === "enqueue") await pause();
+        queued.push(...tasks.map(({ id }) => id));
+      },
+      chains: { fannedOut: where === "journal" ? pause : async () => {}, released: async () => {} },
+    });
+    const slowStep = slow.step(task);
+    await held;
+    server.status = 500;
+    const other = newWorker();
+    expect(await journal.expandedInto(task.id)).toBeUndefined();
+    expect(await other.step(task)).toEqual({ verdict: "done" });
+    expect(await history.outcome(task)).toBeUndefined();
+    expect(other.queued).toEqual(childrenOf(slotMs));
+    expect(other.chained).toEqual([["7", "8"]]);
+    goOn();
+    expect(await slowStep).toEqual({ verdict: "done" });
+    expect(queued).toEqual(childrenOf(slotMs));
+    expect(await journal.expandedInto(task.id)).toEqual(childrenOf(slotMs));
+    expect((await journal.entry(task.id))?.state).toBe("settled");
+  });
+
+  it("also when its policy and its service are gone by then", async () => {
+    const task = taskOf(5_000);
+    const died = newWorker({
+      enqueue: async () => {
+        throw new Error("Command timed out");
+      },
+    });
+    expect(await died.step(task)).toMatchObject({ verdict: "snooze" });
+    const next = newWorker({ policy: () => undefined, service: () => undefined });
+    expect(await next.step(task)).toEqual({ verdict: "done" });
+    expect(next.queued).toEqual(childrenOf(5_000));
+    expect(await history.outcome(task)).toBeUndefined();
+  });
+
+  it("names a thousand sync jobs in one entry, which forgets them when their tasks stand for it", async () => {
+    const task = taskOf(6_000);
+    server.lists["syncjobsmasks"] = masksOf(...Array.from({ length: 1_000 }, (_, index) => 9_000_000_000_000 + index));
+    const worker = newWorker();
+    expect(await worker.step(task)).toEqual({ verdict: "done" });
+    expect(worker.queued).toHaveLength(1_000);
+    expect(await journal.expandedInto(task.id)).toEqual(worker.queued);
+    expect(await store.redis.hkeys(store.key("start", task.id))).not.toContain("targets");
+  });
+});

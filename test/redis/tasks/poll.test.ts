@@ -1,0 +1,210 @@
+// What polls remember, on a real Redis: when a worker dies around the recording of an outcome, and when two are at work at once.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createItemReader } from "../../../src/feeds/mapping.ts";
+import type { Outcome } from "../../../src/model/outcome.ts";
+import type { Task } from "../../../src/model/task.ts";
+import type { Verdict } from "../../../src/model/verdict.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
+import { History } from "../../../src/store/history.ts";
+import { PollStore } from "../../../src/store/poll-store.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { createProcessTask, endAbandoned } from "../../../src/tasks/process-task.ts";
+import { createRecorder, type OutcomeHistory } from "../../../src/tasks/recorder.ts";
+import { type ListServer, startListServer } from "../../support/list-server.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { TestLog } from "../../support/test-log.ts";
+import { testParts } from "../../support/work-parts.ts";
+
+const target = redisForTest();
+let store: Store;
+let history: History;
+let server: ListServer;
+let service: SyncService;
+let log: TestLog;
+
+beforeAll(async () => {
+  store = await openStore(target);
+  history = new History(store);
+});
+afterAll(() => store.close());
+afterEach(async () => {
+  await service.close();
+  await server.stop();
+});
+
+const approvals = (...ids: readonly number[]) =>
+  ids.map((approvalId) => ({ approvalId, itemName: `Draft ${approvalId}` }));
+
+const task = (policy: string, number: number): Task => ({
+  v: 1,
+  id: `${policy}__poll__approvals__${number}`,
+  kind: "poll",
+  policy,
+  service: "main",
+  repository: "HR",
+  target: "approvals",
+  slotMs: number,
+  origin: "schedule",
+  covers: [],
+  startByMs: 9_999_999_999_999,
+});
+
+/** A worker; `around` stands in for the history as it sees it. */
+function createWorker(around: Partial<OutcomeHistory> = {}) {
+  const parts = testParts(store, {
+    policy: (name) =>
+      testPolicy({
+        name,
+        action: {
+          kind: "poll",
+          list: "approvals",
+          expect: "previous == null || (count <= previous.count && new == [])",
+        },
+      }),
+    service: () => service,
+    itemReader: () => createItemReader("approvals"),
+    log,
+  });
+  const seen: OutcomeHistory = {
+    record: (outcome, from, poll) => history.record(outcome, from, poll),
+    recordAlone: (outcome) => history.recordAlone(outcome),
+    told: (ids) => history.told(ids),
+    untold: (id) => history.untold(id),
+    ...around,
+  };
+  const recorder = createRecorder(seen, log);
+  const process = createProcessTask(parts, recorder);
+  return {
+    work: (one: Task): Promise<Verdict> =>
+      process(one, { attempt: 1, attemptsMax: 8, signal: new AbortController().signal }),
+    abandon: (one: Task) => endAbandoned(one, parts, { recorder, why: "its workers died" }),
+  };
+}
+
+async function setUp(): Promise<void> {
+  log = new TestLog();
+  server = await startListServer({ approvals: approvals(1, 2) });
+  service = new SyncService({ baseUrl: server.url, token: staticToken("secret") });
+}
+
+const outcomeOf = (one: Task): Promise<Outcome | undefined> => history.outcome(one);
+
+describe("a worker that dies", () => {
+  it("between reading and recording loses nothing: the next one sees the same as new, against the same poll before", async () => {
+    await setUp();
+    const dying = createWorker({
+      record: async () => {
+        throw new Error("Connection is closed.");
+      },
+    });
+    await createWorker().work(task("dies", 1));
+    server.lists["approvals"] = approvals(1, 2, 3);
+    expect((await dying.work(task("dies", 2))).verdict).toBe("snooze");
+    expect(await outcomeOf(task("dies", 2))).toBeUndefined();
+    await createWorker().work(task("dies", 2));
+    expect(await outcomeOf(task("dies", 2))).toMatchObject({
+      status: "failed",
+      changed: true,
+      count: 3,
+      offendingItems: ["Draft 3 (3)"],
+    });
+    await createWorker().work(task("dies", 3));
+    expect(await outcomeOf(task("dies", 3))).toMatchObject({ status: "succeeded", changed: true });
+  });
+
+  it("between recording and telling leaves an outcome that is told by the next one, and not judged anew", async () => {
+    await setUp();
+    const dying = createWorker({
+      record: async (...args) => {
+        await history.record(...args);
+        throw new Error("Connection is closed.");
+      },
+    });
+    await createWorker().work(task("mute", 1));
+    server.lists["approvals"] = approvals(1, 2, 3);
+    expect((await dying.work(task("mute", 2))).verdict).toBe("snooze");
+    expect(log.outcomesOf("mute")).toHaveLength(1);
+    server.status = 500;
+    expect((await createWorker().work(task("mute", 2))).verdict).toBe("snooze");
+    await store.redis.zadd(store.key("untold"), 1, task("mute", 2).id);
+    expect((await createWorker().work(task("mute", 2))).verdict).toBe("done");
+    expect(log.outcomesOf("mute")).toHaveLength(2);
+    expect(log.outcomesOf("mute")[1]).toMatchObject({ changed: true, offendingItems: ["Draft 3 (3)"] });
+  });
+
+  it("over and over leaves an unknown poll, which is a change, and the memory as it was", async () => {
+    await setUp();
+    await createWorker().work(task("doomed", 1));
+    await createWorker().abandon(task("doomed", 2));
+    expect(await outcomeOf(task("doomed", 2))).toMatchObject({ status: "unknown", reason: "crashed", changed: true });
+    server.lists["approvals"] = approvals(2, 3);
+    await createWorker().work(task("doomed", 3));
+    expect(await outcomeOf(task("doomed", 3))).toMatchObject({ status: "failed", offendingItems: ["Draft 3 (3)"] });
+  });
+});
+
+describe("two polls of one policy at once", () => {
+  it("do not both find the same item new: the slower one looks again", async () => {
+    await setUp();
+    await createWorker().work(task("raced", 1));
+    server.lists["approvals"] = approvals(1, 2, 3);
+    let isFirst = true;
+    const slow = createWorker({
+      record: async (...args) => {
+        if (isFirst) await createWorker().work(task("raced", 3));
+        isFirst = false;
+        return history.record(...args);
+      },
+    });
+    expect((await slow.work(task("raced", 2))).verdict).toBe("snooze");
+    expect(await outcomeOf(task("raced", 2))).toBeUndefined();
+    await slow.work(task("raced", 2));
+    expect(await outcomeOf(task("raced", 3))).toMatchObject({ status: "failed", offendingItems: ["Draft 3 (3)"] });
+    expect(await outcomeOf(task("raced", 2))).toMatchObject({ status: "succeeded", changed: true });
+  });
+
+  it("do not compare with different polls: what was read before the other one was recorded is read again", async () => {
+    await setUp();
+    await createWorker().work(task("slow", 1));
+    const arrived = server.hold();
+    const slow = createWorker().work(task("slow", 2));
+    await arrived;
+    server.lists["approvals"] = approvals(1, 2, 3);
+    await createWorker().work(task("slow", 3));
+    server.release();
+    expect((await slow).verdict).toBe("snooze");
+    await createWorker().work(task("slow", 2));
+    expect(await outcomeOf(task("slow", 2))).toMatchObject({ status: "succeeded", count: 3 });
+  });
+
+  it("by many workers: of one change one outcome says so", async () => {
+    await setUp();
+    await createWorker().work(task("many", 1));
+    server.lists["approvals"] = approvals(1, 2, 3);
+    const numbers = [2, 3, 4, 5, 6, 7];
+    let open = numbers;
+    for (let round = 0; round < 20 && open.length > 0; round += 1) {
+      const verdicts = await Promise.all(open.map((number) => createWorker().work(task("many", number))));
+      open = open.filter((_, index) => verdicts[index]?.verdict === "snooze");
+    }
+    const outcomes = await Promise.all(numbers.map((number) => outcomeOf(task("many", number))));
+    expect(outcomes.filter((outcome) => outcome?.status === "failed")).toHaveLength(1);
+    expect(outcomes.filter((outcome) => outcome?.changed === true)).toHaveLength(2);
+  });
+});
+
+describe("what is remembered", () => {
+  it("is 12 bytes an item, goes by itself, and is nothing where nobody asks for what is new", async () => {
+    await setUp();
+    await createWorker().work(task("kept", 1));
+    const key = store.key("poll", "kept");
+    expect(await store.redis.hstrlen(key, "seen")).toBe(24);
+    expect(await store.redis.pttl(key)).toBeGreaterThan(399 * 86_400_000);
+    const feed = { service: "main", repository: "HR", list: "approvals" } as const;
+    const memory = await new PollStore(store).read("kept", feed);
+    expect(memory).toMatchObject({ revision: 1, state: "good", sight: { count: 2 } });
+    const other = await new PollStore(store).read("kept", { ...feed, list: "triggers" });
+    expect(other).toEqual({ revision: 1, state: undefined, sight: undefined });
+  });
+});

@@ -1,0 +1,163 @@
+// What a worker makes of a task as a whole (src/tasks/process-task.ts), and when it may take the short way (src/tasks/fast-path.ts), over real
+// HTTP and a real journal.
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Policy } from "../../../src/config/policy-set.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import type { Task } from "../../../src/model/task.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
+import { History } from "../../../src/store/history.ts";
+import { leaseKey } from "../../../src/store/leases.ts";
+import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { RedisWatch } from "../../../src/store/redis-watch.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
+import { startFastPath } from "../../../src/tasks/fast-path.ts";
+import { createProcessTask } from "../../../src/tasks/process-task.ts";
+import { createRecorder } from "../../../src/tasks/recorder.ts";
+import { answeringService, status } from "../../support/answering-service.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { told } from "../../support/stepped-task.ts";
+import { testParts } from "../../support/work-parts.ts";
+
+const target = redisForTest();
+let store: Store;
+let history: History;
+let tasks = 0;
+
+beforeAll(async () => {
+  store = await openStore(target);
+  history = new History(store);
+});
+afterAll(() => store.close());
+
+const far = 9_999_999_999_999;
+const accepted = { ...testPolicy().follow, until: "accepted" } as const;
+const attempt = { attempt: 1, attemptsMax: 8, signal: new AbortController().signal };
+
+interface Given {
+  readonly task?: Partial<Task>;
+  readonly policy?: Partial<Policy>;
+  readonly parts?: Partial<TaskDependencies>;
+}
+
+async function fixture({ task: given, policy, parts: more }: Given = {}) {
+  tasks += 1;
+  const { asked, service } = await answeringService({ reads: [], writes: [status(200)] });
+  const task: Task = {
+    ...{ v: 1, id: `whole-${tasks}`, kind: "run", policy: "nightly", service: "main", repository: null },
+    ...{ target: `${tasks}`, slotMs: 0, origin: "manual", covers: [], startByMs: far, ...given },
+  };
+  const known = testPolicy({ follow: accepted, ...policy });
+  const parts = testParts(store, { service: () => service, policy: () => known, ...more });
+  const process = createProcessTask(parts, createRecorder(history, silentLog));
+  return {
+    ...{ asked, task, parts },
+    process: () => process(task, attempt),
+    outcome: () => history.outcome(task),
+    /** Nothing where the short way is left to the steps one by one. */
+    atOnce: async () => {
+      const step = await startFastPath(task, parts, "me");
+      return step === undefined ? undefined : told(step);
+    },
+  };
+}
+
+describe("a task", () => {
+  it("of which nothing was sent is unknown where Redis has lost what that rests on", async () => {
+    const { process, outcome } = await fixture({ parts: { service: () => undefined, checkFence: async () => "loss" } });
+    await process();
+    expect(await outcome()).toMatchObject({ status: "unknown", reason: "redis-loss" });
+  });
+
+  it.each([
+    [3_600_000, "retry", undefined],
+    [100, "give-up", "not-started"],
+  ])(
+    "that nobody could be reached for is tried again in the time that it may start: %i ms of it left",
+    async (...row) => {
+      const [leftMs, verdict, becomes] = row;
+      const nobody = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("secret"), retries: 0 });
+      const { process, outcome } = await fixture({ parts: { service: () => nobody, nowMs: async () => far - leftMs } });
+      expect(await process()).toMatchObject({ verdict });
+      expect((await outcome())?.status).toBe(becomes);
+      nobody.close();
+    },
+  );
+
+  it("of a policy that this replica does not know waits for two minutes after its slot", async () => {
+    const slotMs = await redisTimeMs(store);
+    for (const [afterMs, verdict] of [
+      [119_999, "snooze"],
+      [120_000, "skipped"],
+    ] as const) {
+      const parts = { policy: () => undefined, nowMs: async () => slotMs + afterMs };
+      const { process } = await fixture({ task: { slotMs }, parts });
+      expect(await process()).toMatchObject({ verdict });
+    }
+  });
+
+  it("that has sent its start goes on holding its sync job, whoever comes to it", async () => {
+    const { task, parts, process } = await fixture();
+    await parts.journal.claim(task.id, "dead");
+    await parts.journal.beginSending(task, "dead", { startByMs: far, baseline: "" });
+    expect(await process()).toMatchObject({ verdict: "snooze" });
+    expect(await parts.leases.holder(task)).toBe(task.id);
+  });
+
+  it("that stands for others, or is over, lets go of what waits for it", async () => {
+    const released = vi.fn(async () => {});
+    const { task, parts, process } = await fixture({ parts: { chains: { fannedOut: async () => {}, released } } });
+    await store.redis.set(leaseKey(store, task), task.id);
+    await parts.journal.fannedOut(task.id, ["one"]);
+    expect(await process()).toEqual({ verdict: "done" });
+    expect(released).toHaveBeenCalledTimes(1);
+    expect(await parts.leases.holder(task)).toBeUndefined();
+  });
+});
+
+describe("the short way", () => {
+  it("is for starts whose answer is their end", async () => {
+    const { atOnce, asked } = await fixture();
+    expect(await atOnce()).toBe("accepted direct answered");
+    expect(asked).toEqual(["POST"]);
+  });
+
+  const activates = { kind: "run", syncJobs: [42], activate: true } as const;
+  it.each<[string, Given]>([
+    ["a run that is followed", { policy: { follow: testPolicy().follow } }],
+    ["a run with an activation before it", { policy: { action: activates } }],
+    ["a worker that was told to stop", { parts: { stopping: AbortSignal.abort() } }],
+    [
+      "a service that holds everything back",
+      { parts: { deniedBy: async () => ({ deniedBy: "throttle", waitMs: 1_000 }) } },
+    ],
+    ["a start-by time that is over", { task: { startByMs: 1_000 } }],
+  ])("is not for %s", async (_what, given) => {
+    const { atOnce, asked } = await fixture(given);
+    expect(await atOnce()).toBeUndefined();
+    expect(asked).toEqual([]);
+  });
+
+  it("is not for what was due when Redis lost its memory", async () => {
+    const watch = new RedisWatch(store);
+    watch.isOpen = true;
+    await watch.check();
+    await store.redis.hset(store.key("watch"), "since", 1);
+    await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
+    const parts = { journal: new StartJournal(store, watch) };
+    expect(await (await fixture({ task: { slotMs: 1_500 }, parts })).atOnce()).toBeUndefined();
+    expect(await (await fixture({ task: { slotMs: 2_500 }, parts })).atOnce()).toBe("accepted direct answered");
+    await store.redis.del(store.key("losses"));
+  });
+
+  it.each<[string, Given, string | undefined]>([
+    ["a run", {}, undefined],
+    ["a run with overlap: allow", { policy: { overlap: "allow" } }, "accepted direct answered"],
+    ["an activation", { task: { kind: "activate" } }, "succeeded direct answered"],
+  ])("waits for a sync job that another task holds where it must: %s", async (_what, given, becomes) => {
+    const { atOnce, task } = await fixture(given);
+    await store.redis.set(leaseKey(store, task), "other");
+    expect(await atOnce()).toBe(becomes);
+  });
+});

@@ -1,0 +1,158 @@
+// The last steps before a request and the first after it (src/tasks/send-start.ts), over real HTTP and a real journal: what keeps a permitted
+// request back, and what the answer to one request says of the others.
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Task } from "../../../src/model/task.ts";
+import { SyncService, staticToken } from "../../../src/service/client.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { RedisWatch } from "../../../src/store/redis-watch.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
+import { sendAgain, sendPermitted, sendStart } from "../../../src/tasks/send-start.ts";
+import { type Answer, answeringService, status } from "../../support/answering-service.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { told } from "../../support/stepped-task.ts";
+import { testParts } from "../../support/work-parts.ts";
+
+const target = redisForTest();
+let store: Store;
+let tasks = 0;
+
+beforeAll(async () => {
+  store = await openStore(target);
+});
+afterAll(() => store.close());
+
+const far = 9_999_999_999_999;
+
+interface Given {
+  readonly posts?: readonly Answer[];
+  readonly task?: Partial<Task>;
+  readonly parts?: Partial<TaskDependencies>;
+}
+
+async function fixture({ posts = [status(200)], task: given = {}, parts: more = {} }: Given) {
+  tasks += 1;
+  const { asked, service } = await answeringService({ reads: [], writes: posts });
+  const journal = new StartJournal(store);
+  const task: Task = {
+    ...{ v: 1, id: `send-${tasks}`, kind: "run", policy: "nightly", service: "main", repository: null },
+    ...{ target: `${tasks}`, slotMs: far, origin: "manual", covers: [], startByMs: far, ...given },
+  };
+  const parts = testParts(store, { service: () => service, journal, ...more });
+  const claim = async (owner = "me") => ({ owner, entry: await journal.claim(task.id, owner) });
+  /** Gets the permission for so many requests, without any of them going out. */
+  const permit = async (sends: number) => {
+    await claim();
+    await journal.beginSending(task, "me", { startByMs: far, baseline: "" });
+    for (let sent = 1; sent < sends; sent += 1)
+      await journal.sendAgain(task, "me", { startByMs: far, sends: sent, sender: "me" });
+  };
+  const permitted = async (sends: number, { isTooLate = (): boolean => false, to = service } = {}) => {
+    await permit(sends);
+    const moment = { sentAtMs: 1_000, startedAtMs: 1_000 };
+    const request = { parts, owner: "me", acceptedEnds: true };
+    return sendPermitted(task, request, { ...moment, service: to, isTooLate, sends });
+  };
+  return { asked, task, parts, journal, claim, permit, permitted, entry: () => journal.entry(task.id) };
+}
+
+/** Redis lost what was written while the tasks of this instant were due. */
+async function watched(): Promise<Partial<TaskDependencies>> {
+  const watch = new RedisWatch(store);
+  watch.isOpen = true;
+  await watch.check();
+  await store.redis.hset(store.key("watch"), "since", 1);
+  await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
+  return { journal: new StartJournal(store, watch) };
+}
+
+describe("a request that is permitted", () => {
+  it("does not go out when its worker has slept since, and gives its permission back", async () => {
+    const { permitted, asked, entry } = await fixture({});
+    expect(told(await permitted(1, { isTooLate: () => true }))).toBe("snooze");
+    expect(asked).toEqual([]);
+    expect(await entry()).toMatchObject({ state: "claimed", sends: 0 });
+  });
+
+  it("does not go out when its worker was told to stop since, and gives its permission back", async () => {
+    const { permitted, asked, entry } = await fixture({ parts: { stopping: AbortSignal.abort() } });
+    expect(told(await permitted(1))).toBe("snooze");
+    expect(asked).toEqual([]);
+    expect(await entry()).toMatchObject({ state: "claimed", sends: 0 });
+  });
+});
+
+describe("the answer to a second request", () => {
+  it.each([
+    ["refused", status(400), "snooze", { state: "sending", sends: 2 }],
+    ["asked for patience", status(429, "", { "retry-after": "7" }), "snooze", { state: "sending", sends: 1 }],
+    ["accepted", status(200), "accepted direct answered", { state: "sending", sends: 2 }],
+  ])("says nothing of the first one: %s", async (_what, answer, becomes, left) => {
+    const { permitted, asked, entry } = await fixture({ posts: [answer] });
+    const step = await permitted(2);
+    expect(told(step)).toBe(becomes);
+    if ("ending" in step) expect(step.ending).toMatchObject({ sends: 2, answerLost: true });
+    expect(asked).toEqual(["POST"]);
+    expect(await entry()).toMatchObject(left);
+  });
+
+  it("says nothing of the first one: there was nobody to send it to, however often it is tried", async () => {
+    const { permitted, entry } = await fixture({});
+    const to = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("secret") });
+    expect(told(await permitted(2, { to }))).toBe("snooze");
+    expect(await entry()).toMatchObject({ state: "sending", sends: 1 });
+    to.close();
+  });
+
+  it("says nothing of the first one: its time is over when the service asks for patience", async () => {
+    const { permitted } = await fixture({ posts: [status(429)], task: { startByMs: 1_000 } });
+    expect(told(await permitted(2))).toBe("snooze");
+    const only = await fixture({ posts: [status(429)], task: { startByMs: 1_000 } });
+    expect(told(await only.permitted(1))).toBe("missed direct throttled");
+  });
+
+  it("of a deletion may be 404 since the first one did it, whose answer got lost", async () => {
+    const { permitted } = await fixture({ posts: [status(404)], task: { kind: "delete" } });
+    const step = await permitted(2);
+    expect(told(step)).toBe("succeeded direct gone-meanwhile");
+    expect(step).toMatchObject({ ending: { answerLost: true, sends: 2 } });
+  });
+});
+
+it.each([
+  ["30", true],
+  ["31", false],
+])("what was read before a request is of use after a wait of %s s: %s", async (seconds, isOfUse) => {
+  const { permitted, journal, task } = await fixture({ posts: [status(429, "", { "retry-after": seconds })] });
+  await journal.ready(task.id);
+  expect(told(await permitted(1))).toBe("snooze");
+  expect((await store.redis.hexists(store.key("start", task.id), "readyAtMs")) === 1).toBe(isOfUse);
+});
+
+it("a worker that is told to stop asks for no permission: if it died now, nobody could know whether it had sent", async () => {
+  const { task, parts, claim, journal, asked } = await fixture({ parts: { stopping: AbortSignal.abort() } });
+  const asks = [vi.spyOn(journal, "beginSending"), vi.spyOn(journal, "sendAgain")];
+  expect(told(await sendStart(task, { parts, claim: await claim(), baseline: "", acceptedEnds: true }))).toBe("snooze");
+  const again = await sendAgain(task, { parts, claim: await claim(), acceptedEnds: true });
+  expect(again === undefined ? again : told(again)).toBe("snooze");
+  for (const ask of asks) expect(ask).not.toHaveBeenCalled();
+  expect(asked).toEqual([]);
+});
+
+describe("a start whose permission is refused", () => {
+  it("is unknown where Redis lost what was written when it was due, and nothing is sent", async () => {
+    const { task, parts, claim, asked } = await fixture({ task: { slotMs: 1_500 }, parts: await watched() });
+    const step = await sendStart(task, { parts, claim: await claim(), baseline: "", acceptedEnds: true });
+    expect(told(step)).toBe("unknown none redis-loss");
+    expect(asked).toEqual([]);
+  });
+
+  it("is not sent again either, nor after its start-by time: then it ends with what is known", async () => {
+    for (const given of [{ task: { slotMs: 1_500 }, parts: await watched() }, { task: { startByMs: 1_000 } }]) {
+      const { task, parts, claim, permit, asked } = await fixture(given);
+      await permit(1);
+      expect(await sendAgain(task, { parts, claim: await claim("heir"), acceptedEnds: true })).toBeUndefined();
+      expect(asked).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,223 @@
+// The short way of a plain start (src/tasks/fast-path.ts): what one step of Redis permits, and what becomes of a lost answer when
+// nobody has read the feed right before.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { silentLog } from "../../../src/core/event-log.ts";
+import { noVerdict } from "../../../src/core/limiter.ts";
+import { History } from "../../../src/store/history.ts";
+import { Leases, leaseKey } from "../../../src/store/leases.ts";
+import { readLimiterStatus } from "../../../src/store/limiter-status.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { RedisWatch } from "../../../src/store/redis-watch.ts";
+import type { AtOnceIntent } from "../../../src/store/service-limiter.ts";
+import { type LimiterLimits, ServiceLimiter } from "../../../src/store/service-limiter.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import { journalTask as task } from "../../support/journal-task.ts";
+import { testOutcome } from "../../support/outcomes.ts";
+import { redisForTest } from "../../support/redis.ts";
+
+const target = redisForTest();
+let store: Store;
+let journal: StartJournal;
+let leases: Leases;
+let history: History;
+
+beforeAll(async () => {
+  store = await openStore(target);
+  journal = new StartJournal(store);
+  leases = new Leases(store);
+  history = new History(store);
+});
+afterAll(() => store.close());
+
+const plain: AtOnceIntent = { startByMs: 9_999_999_999_999, leaseMs: 60_000, notesFeed: true };
+const permitted = { sentAtMs: expect.any(Number), pass: undefined };
+
+describe("a start at once", () => {
+  it("is permitted exactly once, whoever asks and however often", async () => {
+    const ask = (_: unknown, index: number) => journal.tryAcquireAndSend(task("raced"), `worker ${index}`, plain);
+    const answers = await Promise.all(Array.from({ length: 30 }, ask));
+    expect(answers.filter((answer) => answer !== undefined)).toHaveLength(1);
+  });
+
+  it("leaves in the journal what the steps one by one leave, and holds its sync job", async () => {
+    const answer = await journal.tryAcquireAndSend(task("whole"), "me", plain);
+    const sentAtMs = answer !== undefined && "sentAtMs" in answer ? answer.sentAtMs : Number.NaN;
+    expect(await journal.entry("whole")).toEqual({
+      state: "sending",
+      owner: "me",
+      claimedAtMs: sentAtMs,
+      sentAtMs,
+      lastSentAtMs: sentAtMs,
+      sends: 1,
+      answeredAtMs: undefined,
+      shownBy: "answer",
+      baseline: "",
+      knownSeq: 0,
+      lost: undefined,
+      finishSeenAtMs: undefined,
+    });
+    expect(await leases.holder(task("whole"))).toBe("whole");
+    expect([...(await journal.attribute(task("whole"), [])).inFlight]).toEqual([["whole", sentAtMs]]);
+  });
+
+  it("is not permitted while another task holds the sync job", async () => {
+    await store.redis.set(leaseKey(store, task("taken")), "other");
+    expect(await journal.tryAcquireAndSend(task("taken"), "me", plain)).toBeUndefined();
+    expect((await journal.entry("taken"))?.state).toBe("claimed");
+    expect(await journal.tryAcquireAndSend(task("taken"), "me", { ...plain, leaseMs: undefined })).toEqual(permitted);
+    expect(await leases.holder(task("taken"))).toBe("other");
+  });
+
+  it("is not permitted after its start-by time", async () => {
+    expect(await journal.tryAcquireAndSend(task("late"), "me", { ...plain, startByMs: 1 })).toBeUndefined();
+    expect((await journal.entry("late"))?.state).toBe("claimed");
+    expect(await leases.holder(task("late"))).toBeUndefined();
+  });
+
+  it("takes over a claim that sent nothing, whose owner may not send any more", async () => {
+    await journal.claim("zombie", "first");
+    expect(await journal.tryAcquireAndSend(task("zombie"), "second", plain)).toEqual(permitted);
+    expect(await journal.beginSending(task("zombie"), "first", { startByMs: plain.startByMs, baseline: "" })).toBe(
+      "lost-claim",
+    );
+  });
+
+  it("is not permitted for what a newer version has in work", async () => {
+    await store.redis.hset(store.key("start", "from-tomorrow"), "v", "2", "state", "claimed", "owner", "newer");
+    expect(await journal.tryAcquireAndSend(task("from-tomorrow"), "me", plain)).toBeUndefined();
+    expect(await store.redis.hget(store.key("start", "from-tomorrow"), "owner")).toBe("newer");
+  });
+
+  it("is not permitted before Redis was looked at, nor when Redis is not the one of the last tick, nor in a loss", async () => {
+    const watch = new RedisWatch(store);
+    const careful = new StartJournal(store, watch);
+    expect(await careful.tryAcquireAndSend(task("careful"), "me", plain)).toBeUndefined();
+    watch.isOpen = true;
+    expect(await careful.tryAcquireAndSend(task("careful"), "me", plain)).toBeUndefined();
+    await watch.check();
+    await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
+    expect(await careful.tryAcquireAndSend(task("careful"), "me", { ...plain, slotMs: 1_500 })).toBeUndefined();
+    expect((await careful.entry("careful"))?.state).toBe("claimed");
+    expect(await careful.tryAcquireAndSend(task("careful"), "me", { ...plain, slotMs: plain.startByMs })).toEqual(
+      permitted,
+    );
+    expect(await store.redis.hget(store.key("watch"), "intents")).toBe("1");
+  });
+
+  it("forgets all of it when the request surely did not leave", async () => {
+    await journal.tryAcquireAndSend(task("refused"), "me", plain);
+    await journal.notSent(task("refused"), "me");
+    expect(await journal.entry("refused")).toMatchObject({ state: "claimed", sends: 0, knownSeq: undefined });
+    expect(await journal.tryAcquireAndSend(task("refused"), "me again", plain)).toEqual(permitted);
+  });
+});
+
+describe("a start at once behind a limiter with limits", () => {
+  const intentAt = (limiter: ServiceLimiter): AtOnceIntent => ({ ...plain, entrance: limiter.scriptedAcquire() });
+  const limiterOf = (service: string, limits: Partial<LimiterLimits>) =>
+    new ServiceLimiter(
+      {
+        service,
+        concurrencyMax: undefined,
+        requestsPerSecond: undefined,
+        failuresMax: 1,
+        probeEveryMs: 60_000,
+        leaseMs: 10_000,
+        ...limits,
+      },
+      { store, clock: systemClock, log: silentLog, random: () => 0 },
+    );
+
+  it("takes a place with its permission; whoever finds none is not permitted, and may ask again", async () => {
+    const limiter = limiterOf("two-places", { concurrencyMax: 2 });
+    const ids = ["first", "second", "third", "fourth"];
+    const answers = await Promise.all(ids.map((id) => journal.tryAcquireAndSend(task(id), "me", intentAt(limiter))));
+    const passes = answers.flatMap((answer) => (answer !== undefined && "pass" in answer ? [answer.pass] : []));
+    const holds = answers.flatMap((answer) => (answer !== undefined && "hold" in answer ? [answer.hold] : []));
+    expect(passes).toHaveLength(2);
+    expect(holds.map(({ deniedBy }) => deniedBy)).toEqual(["concurrency", "concurrency"]);
+    const states = await Promise.all(ids.map(async (id) => (await journal.entry(id))?.state));
+    expect(states.toSorted()).toEqual(["claimed", "claimed", "sending", "sending"]);
+    expect(await readLimiterStatus(store, "two-places")).toMatchObject({ inFlight: 2 });
+    await passes[0]?.release(noVerdict);
+    await passes[0]?.release(noVerdict);
+    expect(await readLimiterStatus(store, "two-places")).toMatchObject({ inFlight: 1 });
+    const late = ids[states.indexOf("claimed")] ?? "";
+    expect(await journal.tryAcquireAndSend(task(late), "me", intentAt(limiter))).toHaveProperty("pass");
+  });
+
+  it("counts into the rate, and is held by a throttle and an open breaker", async () => {
+    const paced = limiterOf("paced", { requestsPerSecond: 0.01 });
+    expect(await journal.tryAcquireAndSend(task("on-time"), "me", intentAt(paced))).toHaveProperty("pass");
+    expect(await journal.tryAcquireAndSend(task("over"), "me", intentAt(paced))).toHaveProperty(
+      "hold.deniedBy",
+      "rate",
+    );
+    const tired = limiterOf("tired", { concurrencyMax: 9 });
+    await store.redis.hset(store.key("limiter", "tired"), "throttledUntilMs", "9999999999999");
+    expect(await journal.tryAcquireAndSend(task("tired"), "me", intentAt(tired))).toHaveProperty(
+      "hold.deniedBy",
+      "throttle",
+    );
+    const down = limiterOf("down", { concurrencyMax: 9 });
+    await store.redis.hset(store.key("limiter", "down"), "state", "open", "nextProbeMs", "1");
+    expect(await journal.tryAcquireAndSend(task("down"), "me", intentAt(down))).toHaveProperty(
+      "hold.deniedBy",
+      "breaker",
+    );
+    expect((await journal.entry("down"))?.state).toBe("claimed");
+  });
+
+  it("needs Redis to be the one it was, as without a limiter, and takes no place otherwise", async () => {
+    const watch = new RedisWatch(store);
+    watch.isOpen = true;
+    const limiter = limiterOf("guarded", { concurrencyMax: 1 });
+    const careful = new StartJournal(store, watch);
+    expect(await careful.tryAcquireAndSend(task("guarded"), "me", intentAt(limiter))).toBeUndefined();
+    expect(await readLimiterStatus(store, "guarded")).toMatchObject({ inFlight: 0 });
+    await watch.check();
+    const intent = { ...intentAt(limiter), slotMs: plain.startByMs };
+    expect(await careful.tryAcquireAndSend(task("guarded"), "me", intent)).toHaveProperty("pass");
+    expect(await readLimiterStatus(store, "guarded")).toMatchObject({ inFlight: 1 });
+  });
+
+  it("gives its place back when Redis is lost before anybody knows whether a replica has its permission", async () => {
+    const watch = new RedisWatch(store);
+    watch.isOpen = true;
+    await watch.check();
+    watch.reachReplica = () => Promise.reject(new Error("Connection is closed."));
+    const intent = { ...intentAt(limiterOf("cut-off", { concurrencyMax: 1 })), slotMs: plain.startByMs };
+    const asked = new StartJournal(store, watch).tryAcquireAndSend(task("cut-off"), "me", intent);
+    await expect(asked).rejects.toThrow("Connection is closed.");
+    expect(await readLimiterStatus(store, "cut-off")).toMatchObject({ inFlight: 0 });
+  });
+
+  it("is not asked for anything where there are no limits", () => {
+    expect(limiterOf("free", {}).scriptedAcquire()).toBeUndefined();
+  });
+});
+
+describe("an outcome that is the answer", () => {
+  const answer = { state: "answered", isAnswer: true } as const;
+  const outcomeOf = (taskId: string) => testOutcome({ taskId, service: "main", repository: null, target: taskId });
+
+  it("answers and settles the start and gives the sync job back, in one step", async () => {
+    await journal.tryAcquireAndSend(task("answer"), "me", plain);
+    expect(await history.record(outcomeOf("answer"), answer)).toBe("recorded");
+    expect(await journal.entry("answer")).toMatchObject({ state: "settled", answeredAtMs: expect.any(Number) });
+    expect(await leases.holder(task("answer"))).toBeUndefined();
+    expect([...(await journal.attribute(task("answer"), [])).inFlight]).toEqual([]);
+  });
+
+  it("is not true of a start that was taken back, and leaves another task's sync job alone", async () => {
+    await journal.tryAcquireAndSend(task("back"), "me", plain);
+    await journal.notSent(task("back"), "me");
+    expect(await history.record(outcomeOf("back"), answer)).toBe("superseded");
+    expect(await leases.holder(task("back"))).toBe("back");
+    await store.redis.set(leaseKey(store, task("theirs")), "other");
+    await journal.tryAcquireAndSend(task("theirs"), "me", { ...plain, leaseMs: undefined });
+    expect(await history.record(outcomeOf("theirs"), answer)).toBe("recorded");
+    expect(await leases.holder(task("theirs"))).toBe("other");
+  });
+});

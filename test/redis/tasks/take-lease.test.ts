@@ -1,0 +1,68 @@
+// Whoever comes for a sync job that another task holds: when it waits, and when it takes the lease over.
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { JobStatus } from "../../../src/model/contracts.ts";
+import type { Task } from "../../../src/model/task.ts";
+import { Leases } from "../../../src/store/leases.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import { StartJournal } from "../../../src/store/start-journal.ts";
+import { takeLease } from "../../../src/tasks/step.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { TestLog } from "../../support/test-log.ts";
+import { testParts } from "../../support/work-parts.ts";
+
+let store: Store;
+let journal: StartJournal;
+let leases: Leases;
+
+beforeAll(async () => {
+  store = await openStore(redisForTest());
+  journal = new StartJournal(store);
+  leases = new Leases(store);
+});
+afterAll(() => store.close());
+
+const taskOf = (id: string, target: string): Task => ({
+  v: 1,
+  ...{ id, policy: "nightly", service: "main", repository: "HR", kind: "run", target, origin: "schedule" },
+  ...{ slotMs: 1, startByMs: 9_999_999_999_999, covers: [] },
+});
+
+const intent = { startByMs: 9_999_999_999_999, baseline: "" };
+
+it.each<[fate: JobStatus, sent: "nothing" | "a start", goesTo: "holder" | "heir"]>([
+  ["open", "nothing", "holder"],
+  ["open", "a start", "holder"],
+  ["gone", "nothing", "heir"],
+  ["gone", "a start", "holder"],
+  ["over", "nothing", "heir"],
+  ["over", "a start", "heir"],
+])("a lease whose holder is %s in the queue and has sent %s goes to the %s", async (fate, sent, goesTo) => {
+  const target = `${fate} ${sent}`;
+  const [holder, heir] = [taskOf(`holder ${target}`, target), taskOf(`heir ${target}`, target)];
+  for (const { id } of [holder, heir]) await journal.claim(id, "me");
+  await leases.acquire(holder, "me", 60_000);
+  if (sent === "a start") await journal.beginSending(holder, "me", intent);
+  const asked: string[] = [];
+  const log = new TestLog();
+  const parts = testParts(store, {
+    log,
+    jobStatus: async (service, id) => {
+      asked.push(`${service} ${id}`);
+      return fate;
+    },
+  });
+  const winner = goesTo === "heir" ? heir : holder;
+  expect(await takeLease(heir, parts, "me")).toBe(winner.id);
+  expect(await leases.holder(heir)).toBe(winner.id);
+  expect(asked).toEqual([`main ${holder.id}`]);
+  const told = log.named("lease.taken-over").map(({ taskId, holder: from }) => [taskId, from]);
+  expect(told).toEqual(goesTo === "heir" ? [[heir.id, holder.id]] : []);
+});
+
+it("nobody asks the queue about a lease that is free, or the task's own", async () => {
+  const parts = testParts(store, { jobStatus: () => Promise.reject(new Error("asked")) });
+  const task = taskOf("alone", "alone");
+  await journal.claim(task.id, "me");
+  expect(await takeLease(task, parts, "me")).toBe(task.id);
+  expect(await takeLease(task, parts, "me")).toBe(task.id);
+});

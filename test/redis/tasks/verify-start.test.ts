@@ -1,0 +1,251 @@
+// A start without an answer (src/tasks/verify.ts), condition by condition, on a real journal and feed book, at any time that a test wants: how
+// long it is looked for, what confirms it, what shows that it did not happen, and when it is sent again.
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Follow, Policy } from "../../../src/config/policy-set.ts";
+import type { ItemReader } from "../../../src/feeds/mapping.ts";
+import type { ItemFacts } from "../../../src/model/feed.ts";
+import type { Task } from "../../../src/model/task.ts";
+import { openStore, type Store } from "../../../src/store/redis.ts";
+import type { AnswerLoss } from "../../../src/store/start-entry.ts";
+import { feedOf } from "../../../src/tasks/evidence.ts";
+import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
+import { verifyStart } from "../../../src/tasks/verify.ts";
+import { type Answer, answeringService, reset, status } from "../../support/answering-service.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { redisForTest } from "../../support/redis.ts";
+import { told } from "../../support/stepped-task.ts";
+import { testParts } from "../../support/work-parts.ts";
+
+const target = redisForTest();
+let store: Store;
+let tasks = 0;
+
+beforeAll(async () => {
+  store = await openStore(target);
+});
+afterAll(() => store.close());
+
+interface Given {
+  /** Of the missing answer; nobody has noted one where it is "silent". */
+  readonly lost?: AnswerLoss["kind"] | "silent";
+  readonly follow?: Partial<Follow>;
+  readonly onUnknown?: Policy["onUnknown"];
+  /** What the mapping does not say. */
+  readonly unknown?: string;
+  readonly posts?: readonly Answer[];
+  /** For how long from the first look on the service asks for patience. */
+  readonly throttledForMs?: number;
+}
+
+const unread = "unknown none answer-lost";
+const verifyForMs = 30_000;
+/** Where the operator vouches for 60 s: they run from when the request had left at the latest. */
+const vouched = { appearsWithinMs: 60_000 };
+const vouchedMs = 65_000;
+
+/** A start that went out at instant 0; all times are milliseconds after it. */
+async function fixture({ lost = "unknown", follow, onUnknown = "verify", unknown, posts, throttledForMs }: Given = {}) {
+  tasks += 1;
+  const id = `lost-${tasks}`;
+  const task: Task = {
+    ...{ v: 1, id, kind: "run", policy: "nightly", service: id, repository: null, target: "42" },
+    ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999 },
+  };
+  const { asked, service } = await answeringService({ reads: [], writes: posts ?? [status(200)] });
+  const reader: ItemReader = {
+    read: (): never => expect.fail("nothing is read here"),
+    knows: (fact) => fact !== unknown,
+    failures: () => ({ count: 0, last: "", item: "" }),
+  };
+  const read = vi.fn(async () => {});
+  let nowMs = 0;
+  let heldUntilMs: number | undefined;
+  const parts = testParts(store, {
+    ...{ service: () => service, itemReader: () => reader, read },
+    timing: { ...defaultTiming, verifyForMs },
+    nowMs: async () => nowMs,
+    deniedBy: async () => {
+      if (throttledForMs === undefined) return undefined;
+      heldUntilMs ??= nowMs + throttledForMs;
+      return heldUntilMs > nowMs ? { deniedBy: "throttle", waitMs: heldUntilMs - nowMs } : undefined;
+    },
+  });
+  const { journal, feeds: book } = parts;
+  const feed = feedOf(task, "activities");
+  await journal.tryAcquireAndSend(task, "me", { startByMs: task.startByMs, leaseMs: undefined, notesFeed: true });
+  const { sentAtMs = 0 } = (await journal.entry(id)) ?? {};
+  if (lost !== "silent") await journal.answerLost(id, { kind: lost, detail: "lost", atMs: sentAtMs + 50 });
+  const policy = testPolicy({ onUnknown, follow: { ...testPolicy().follow, ...follow } });
+  return {
+    ...{ asked, read },
+    /** What a look at that time comes to. */
+    at: async (afterMs: number) => {
+      nowMs = sentAtMs + afterMs;
+      const claim = { owner: `at ${afterMs}`, entry: await journal.claim(id, `at ${afterMs}`) };
+      const step = await verifyStart(task, policy, { parts, claim });
+      return { short: told(step), ending: "ending" in step ? step.ending : undefined };
+    },
+    /** A walk that begins at that time, and finds one activity that began at `began`. */
+    walk: async (afterMs: number, { began, whole = true }: { began?: number; whole?: boolean } = {}) => {
+      const facts = { fingerprint: "f", syncJobId: "42", finished: true, succeeded: true, label: undefined };
+      const found = began === undefined ? [] : [{ ...facts, id: "a", startedAtMs: sentAtMs + began } as ItemFacts];
+      await book.takeIn(feed, await book.status(feed), { items: found, sinceSeq: 0 });
+      await book.walked(feed, { startedAtMs: sentAtMs + afterMs, count: found.length, whole });
+    },
+    state: async () => (await journal.entry(id))?.state,
+    /** From when on somebody wants a whole walk; NaN where nobody does. */
+    wholeWantedMs: async () => ((await book.status(feed)).wholeWantedAtMs ?? Number.NaN) - sentAtMs,
+  };
+}
+
+describe("a start whose worker may only be held up", () => {
+  it("is confirmed at once by an activity of it, before anybody waits for its worker", async () => {
+    const { at, walk, state, read } = await fixture({ lost: "silent" });
+    await walk(100, { began: 50 });
+    expect((await at(1_000)).short).toBe("snooze");
+    expect(await state()).toBe("answered");
+    expect(read).toHaveBeenCalledWith(expect.objectContaining({ list: "activities" }), { hurry: true });
+  });
+});
+
+describe("a start without an answer is looked for", () => {
+  it("until an activity had time to appear, whatever is seen that proves nothing, or cannot be told", async () => {
+    const seen = await fixture();
+    await seen.walk(verifyForMs, { began: 20_000 });
+    expect((await seen.at(verifyForMs - 1)).short).toBe("snooze");
+    expect((await seen.at(verifyForMs)).ending).toMatchObject({ status: "unknown", confidence: "ambiguous" });
+    const untold = await fixture({ unknown: "finished" });
+    expect((await untold.at(verifyForMs - 1)).short).toBe("snooze");
+    expect((await untold.at(verifyForMs)).short).toBe(unread);
+  });
+
+  it("by a walk that began when that time was over, to the millisecond", async () => {
+    for (const [early, becomes] of [
+      [1, "snooze"],
+      [0, unread],
+    ] as const) {
+      const { at, walk, asked } = await fixture();
+      await walk(verifyForMs - early);
+      expect((await at(verifyForMs + 10)).short).toBe(becomes);
+      expect(asked).toEqual([]);
+    }
+  });
+
+  it("no longer where an activity was seen that may be of it", async () => {
+    const { at, walk } = await fixture();
+    await walk(100, { began: 20_000 });
+    expect((await at(verifyForMs + 10)).ending).toMatchObject({ status: "unknown", confidence: "ambiguous" });
+  });
+
+  it("for five minutes from the first late look on, however early the first one was", async () => {
+    const { at } = await fixture();
+    expect((await at(1_000)).short).toBe("snooze");
+    expect((await at(3_600_000)).short).toBe("snooze");
+    expect((await at(3_600_000 + 299_999)).short).toBe("snooze");
+    expect((await at(3_600_000 + 300_000)).short).toBe(unread);
+  });
+
+  it("for as long after the service let nobody look, which is waited for up to the run's deadline", async () => {
+    const patient = await fixture({ throttledForMs: 720_000, follow: { deadlineMs: 3_600_000 } });
+    expect((await patient.at(verifyForMs)).short).toBe("snooze");
+    expect((await patient.at(verifyForMs + 720_000 + 299_999)).short).toBe("snooze");
+    expect((await patient.at(verifyForMs + 720_000 + 300_000)).short).toBe(unread);
+    const bounded = await fixture({ throttledForMs: 720_000, follow: { deadlineMs: 100_000 } });
+    expect((await bounded.at(verifyForMs)).short).toBe("snooze");
+    expect((await bounded.at(100_000 + 299_999)).short).toBe("snooze");
+    expect((await bounded.at(100_000 + 300_000)).short).toBe(unread);
+  });
+
+  it("in the whole list only where its absence would show something, and not before", async () => {
+    const plain = await fixture();
+    await plain.at(verifyForMs);
+    expect(await plain.wholeWantedMs()).toBeNaN();
+    const whole = await fixture({ follow: vouched });
+    await whole.at(vouchedMs - 1);
+    expect(await whole.wholeWantedMs()).toBeNaN();
+    await whole.at(vouchedMs);
+    expect(await whole.wholeWantedMs()).toBe(vouchedMs);
+  });
+});
+
+describe("a start of which nothing appears", () => {
+  it("is unknown, and not sent again, where nobody vouches for anything", async () => {
+    const { at, walk, asked } = await fixture();
+    await walk(verifyForMs);
+    const { ending } = await at(verifyForMs);
+    expect(ending).toMatchObject({ status: "unknown", answerLost: true, detail: expect.stringContaining(" 30 s") });
+    expect(asked).toEqual([]);
+  });
+
+  it.each([
+    ["unknown", "answer-lost", true],
+    ["crash", "answer-lost", true],
+    ["server", "server-error", false],
+    ["contract", "bad-answer", false],
+  ] as const)("says why there is no good answer: %s", async (lost, reason, answerLost) => {
+    const { at, walk } = await fixture({ lost });
+    await walk(verifyForMs);
+    expect((await at(verifyForMs)).ending).toMatchObject({ status: "unknown", evidence: "none", reason, answerLost });
+  });
+
+  it("did not happen where the operator vouches for a time: sent once more, and not-started when that is absent, too", async () => {
+    const { at, walk, asked } = await fixture({ follow: vouched, posts: [reset] });
+    await walk(vouchedMs);
+    expect((await at(vouchedMs - 1)).short).toBe("snooze");
+    expect(asked).toEqual([]);
+    expect((await at(vouchedMs)).short).toBe("snooze");
+    expect(asked).toEqual(["POST"]);
+    // What is noted of the missing answer is of the first request: this one may be under way for as long as it may take.
+    await walk(vouchedMs + 10_000);
+    expect((await at(vouchedMs + 399)).short).toBe("snooze");
+    expect((await at(vouchedMs + 10_000)).ending).toMatchObject({
+      ...{ status: "not-started", evidence: "inferred", sends: 2 },
+      startedAtMs: undefined,
+    });
+    expect(asked).toEqual(["POST"]);
+  });
+
+  it("is accepted by the answer to the second request, which is the end only where the policy follows nothing", async () => {
+    for (const [until, becomes] of [
+      ["accepted", "accepted direct answered"],
+      ["settled", "snooze"],
+    ] as const) {
+      const { at, walk, asked } = await fixture({ follow: { ...vouched, until } });
+      await walk(vouchedMs);
+      expect((await at(vouchedMs)).short).toBe(becomes);
+      expect(asked).toEqual(["POST"]);
+    }
+  });
+
+  it("is no shorter vouched for than other starts are looked for", async () => {
+    const { at, walk, asked } = await fixture({ follow: { appearsWithinMs: 0 } });
+    await walk(verifyForMs);
+    expect((await at(verifyForMs - 1)).short).toBe("snooze");
+    expect(asked).toEqual([]);
+  });
+
+  it("is unknown, and not sent again, where nobody could look at the whole list in time", async () => {
+    const { at, walk, asked } = await fixture({ follow: vouched });
+    await walk(vouchedMs, { whole: false });
+    expect((await at(vouchedMs)).short).toBe("snooze");
+    expect((await at(vouchedMs + 300_000)).short).toBe(unread);
+    expect(asked).toEqual([]);
+  });
+
+  it.each([
+    ["began minutes before it, if the clocks are apart", { began: -290_000 }, {}],
+    ["cannot be told from another's", {}, { unknown: "finished" }],
+  ])("is unknown, and not sent again, where an activity %s", async (_what, found, given) => {
+    const { at, walk, asked } = await fixture({ ...given, follow: vouched });
+    await walk(vouchedMs, found);
+    expect((await at(vouchedMs)).ending).toMatchObject({ status: "unknown" });
+    expect(asked).toEqual([]);
+  });
+
+  it("is sent again by onUnknown: retry without anybody vouching", async () => {
+    const { at, walk, asked } = await fixture({ onUnknown: "retry", posts: [reset] });
+    await walk(verifyForMs);
+    expect((await at(verifyForMs)).short).toBe("snooze");
+    expect(asked).toEqual(["POST"]);
+  });
+});

@@ -1,0 +1,48 @@
+// Commands that tests run in their own process: what they do and print is the same, without the start of a process.
+import { auditCommand } from "../../src/cli/audit.ts";
+import { changesCommand } from "../../src/cli/changes.ts";
+import type { CommandIo } from "../../src/cli/command-io.ts";
+import { explainCommand } from "../../src/cli/explain.ts";
+import { failedCommand } from "../../src/cli/failed.ts";
+import { historyCommand } from "../../src/cli/history.ts";
+import { pauseCommand } from "../../src/cli/pause.ts";
+import { resumeCommand } from "../../src/cli/resume.ts";
+import { statusCommand } from "../../src/cli/status.ts";
+import { readSettings } from "../../src/config/settings.ts";
+import { UsageError } from "../../src/core/errors.ts";
+
+const commands = {
+  audit: auditCommand,
+  changes: changesCommand,
+  explain: explainCommand,
+  failed: failedCommand,
+  history: historyCommand,
+  pause: pauseCommand,
+  resume: resumeCommand,
+  status: statusCommand,
+};
+
+/** Runs a command in this process; the arguments say which Redis. */
+export async function runHere([name = "", ...args]: readonly string[], variables: Readonly<Record<string, string>>) {
+  const make = Object.entries(commands).find(([known]) => known === name)?.[1];
+  if (make === undefined) throw new Error(`${name} does not run here`);
+  const out: string[] = [];
+  const err: string[] = [];
+  const io: CommandIo = {
+    out: (line) => out.push(line),
+    err: (line) => err.push(line),
+    colours: false,
+    settings: readSettings(variables),
+    readInput: async () => "",
+    signal: new AbortController().signal,
+    exitCode: 0,
+  };
+  try {
+    await make(io).exitOverride().parseAsync(args, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    err.push(`error: ${error.message}`);
+    io.exitCode = 2;
+  }
+  return { code: io.exitCode, out: out.join("\n"), err: err.join("\n") };
+}

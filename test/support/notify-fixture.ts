@@ -1,0 +1,183 @@
+// A notifier over a book in memory and a clock that stands still until a test moves it: for tests of the rules. What Redis adds (the lease,
+// the stream, the one step of saving) is tested in test/redis/telling.
+import type { NotificationSettings, NotifyRule, Policy, PolicySet } from "../../src/config/policy-set.ts";
+import type { Notice } from "../../src/model/notice.ts";
+import type { NotifyEvent } from "../../src/model/notify-event.ts";
+import type { Outcome } from "../../src/model/outcome.ts";
+import type { NotifierOptions, NotifyStorePort } from "../../src/notify/contracts.ts";
+import { Notifier } from "../../src/notify/notifier.ts";
+import { testOutcome } from "./outcomes.ts";
+import { testPolicy } from "./policies.ts";
+import { TestLog } from "./test-log.ts";
+
+/** What a bare name of a sink means. */
+export const changeRule: NotifyRule = {
+  sink: "ops",
+  every: false,
+  failuresInRow: 1,
+  conflicts: "judged",
+  blocked: true,
+  unknown: true,
+  missed: true,
+  drift: true,
+  recovery: true,
+  stale: false,
+  tokenExpiring: false,
+};
+
+/** A rule that tells nothing; a test says what it is about. */
+export const silentRule: NotifyRule = {
+  ...changeRule,
+  failuresInRow: undefined,
+  conflicts: undefined,
+  blocked: false,
+  unknown: false,
+  missed: false,
+  drift: false,
+  recovery: false,
+};
+
+/** A policy of which `ops` hears every change. */
+export function toldPolicy(
+  name: string,
+  notify: readonly NotifyRule[] = [changeRule],
+  action: Policy["action"] = { kind: "run", syncJobs: [42] },
+): Policy {
+  return testPolicy({ name, notify, action });
+}
+
+/** A policy over these sync jobs. */
+export function policyOver(name: string, ...syncJobs: readonly number[]): Policy {
+  return toldPolicy(name, [changeRule], { kind: "run", syncJobs });
+}
+
+/** When a fixture begins. */
+export const beginMs = Date.parse("2026-11-21T12:00:00.000Z");
+
+/** A notifier, and the world that it sees. */
+export class NotifyFixture {
+  nowMs = beginMs;
+  notifications: NotificationSettings = { groupWaitMs: 30_000, muteTiming: undefined };
+  policies: readonly Policy[];
+  /** Since when the breaker of `main` is open. */
+  breakerMs: number | undefined;
+  silences: ReadonlyMap<string, number> = new Map();
+  tokens: ReadonlyMap<string, number> = new Map();
+  /** What the next save does instead: the process dies before it. */
+  diesBeforeSave = false;
+  readonly delivered: { readonly sink: string; readonly notice: Notice }[] = [];
+  readonly log = new TestLog();
+  readonly parts = {
+    policies: new Map(),
+    services: new Map(),
+    sinks: new Map(),
+    held: new Map(),
+    heartbeats: new Map(),
+  };
+  #events: NotifyEvent[] = [];
+  #count = 0;
+  #notifier: Notifier;
+
+  constructor(policies: readonly Policy[]) {
+    this.policies = policies;
+    this.#notifier = this.#newNotifier();
+  }
+
+  /** Something ended: it is in the stream, now. */
+  ended(policy: string, changes: Partial<Outcome> = {}): void {
+    this.#count += 1;
+    const at = new Date(this.nowMs).toISOString();
+    const taskId = `${policy}-${this.#count}`;
+    const outcome = testOutcome({ taskId, policy, slot: at, finishedAt: at, ...changes });
+    this.#events.push({ id: this.#id(), kind: "outcome", outcome });
+  }
+
+  /** A slot was missed. */
+  missed(policy: string): void {
+    this.#count += 1;
+    this.#events.push({ id: this.#id(), kind: "slot-missed", policy, slotMs: this.nowMs, detail: "catch-up-window" });
+  }
+
+  /** The masks of a policy were read for a slot of now. */
+  masksRead(policy: string, syncJobs: readonly string[]): void {
+    this.#count += 1;
+    this.#events.push({ id: this.#id(), kind: "masks-read", policy, slotMs: this.nowMs, syncJobs });
+  }
+
+  /** Time passes, and the notifier looks until it has nothing more to do. */
+  async after(durationMs: number): Promise<void> {
+    this.nowMs += durationMs;
+    while ((await this.#notifier.runOnce()) === 0);
+  }
+
+  /** The process died and another one begins. */
+  restart(): void {
+    this.#notifier = this.#newNotifier();
+  }
+
+  /** What was told so far, in short: `ops failing nightly`. */
+  told(): string[] {
+    return this.delivered.map(({ sink, notice: { kind, orderKey } }) => `${sink} ${kind} ${orderKey}`);
+  }
+
+  /** The titles of what was told so far. */
+  titles(): string[] {
+    return this.delivered.map(({ notice }) => notice.title);
+  }
+
+  #id(): string {
+    return `${this.nowMs}-${this.#count}`;
+  }
+
+  #newNotifier(): Notifier {
+    const book: NotifyStorePort = {
+      nowMs: async () => this.nowMs,
+      take: async () => true,
+      leave: async () => {},
+      read: async (count) => {
+        const events = this.#events.slice(0, count);
+        return { events, cursor: events.at(-1)?.id ?? "", passed: events.length, lost: 0, unreadable: 0 };
+      },
+      states: async (part, fields) =>
+        new Map([...this.parts[part]].filter(([field]) => fields === undefined || fields.includes(field))),
+      save: async (_owner, { passed }, changes) => {
+        if (this.diesBeforeSave) {
+          this.diesBeforeSave = false;
+          throw new Error("died before the save");
+        }
+        this.#events = this.#events.slice(passed);
+        for (const part of ["policies", "services", "held", "heartbeats"] as const)
+          for (const [field, text] of changes[part])
+            if (text === undefined) this.parts[part].delete(field);
+            else this.parts[part].set(field, text);
+        return true;
+      },
+      noteLost: async () => {},
+    };
+    const options: NotifierOptions = {
+      notifyStore: book,
+      owner: "one",
+      set: () => this.#set(),
+      policy: (name) => this.policies.find((policy) => policy.name === name),
+      deliver: async (deliveries) => void this.delivered.push(...deliveries),
+      breaker: async () => (this.breakerMs === undefined ? undefined : { sinceMs: this.breakerMs, failure: "server" }),
+      silences: async () => this.silences,
+      tokens: () => this.tokens,
+      clock: { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs, sleep: async () => {}, every: () => () => {} },
+      log: this.log,
+    };
+    return new Notifier(options);
+  }
+
+  #set(): PolicySet {
+    const { policies, notifications } = this;
+    return {
+      services: new Map(),
+      sinks: new Map(),
+      policies,
+      notifications,
+      contentHash: JSON.stringify(policies),
+      files: [],
+    };
+  }
+}

@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import { countTroubles, findTroubles, type PolicyFacts, worstOf } from "../../../src/app/metric-gauges.ts";
+import { PolicySlots } from "../../../src/app/policy-slots.ts";
+import type { Pause } from "../../../src/model/pause.ts";
+import type { NotedTrouble } from "../../../src/store/troubles.ts";
+import { testPolicy } from "../../support/policies.ts";
+
+const at = (text: string) => Date.parse(text);
+const dst = { gap: "next", overlap: "first" } as const;
+/** At 02:30 from Monday to Friday. 2026-11-23 is a Monday. */
+const nightly = testPolicy({
+  name: "nightly",
+  schedule: { kind: "cron", expressions: ["30 2 * * 1-5"], timezone: "UTC", dst, spreadMs: 0 },
+});
+const note = (trouble: NotedTrouble, atText: string, policy = "nightly") => ({ trouble, policy, atMs: at(atText) });
+
+function find(nowText: string, facts: Partial<PolicyFacts>, policies = [nightly]): string[] {
+  const calm = { successes: new Map(), keptSince: new Map(), pauses: [], notes: [] };
+  const found = findTroubles(policies, { nowMs: at(nowText), ...calm, ...facts }, new PolicySlots());
+  return found.map(({ trouble, atMs }) => `${trouble} ${new Date(atMs).toISOString().slice(0, 16)}`);
+}
+
+const friday = { successes: new Map([["nightly", at("2026-11-20T02:40:00Z")]]) };
+
+describe("the troubles of policies", () => {
+  it("are told in the night in which a nightly run fails, and end with the next good one", () => {
+    const notes = [note("failing", "2026-11-23T02:40:00Z")];
+    expect(find("2026-11-23T02:41:00Z", { ...friday, notes })).toEqual(["failing 2026-11-23T02:40"]);
+    expect(find("2026-11-24T02:29:00Z", { ...friday, notes })).toEqual(["failing 2026-11-23T02:40"]);
+    expect(find("2026-11-24T02:41:00Z", friday)).toEqual([]);
+  });
+
+  it("make a policy stale at its third slot, and then not failing too", () => {
+    const notes = [note("failing", "2026-11-25T02:31:00Z")];
+    expect(find("2026-11-25T02:32:00Z", { ...friday, notes })).toEqual(["stale 2026-11-25T02:30"]);
+    expect(find("2026-11-25T02:29:00Z", friday)).toEqual([]);
+    expect(find("2026-11-25T02:32:00Z", { keptSince: friday.successes })).toEqual(["stale 2026-11-25T02:30"]);
+  });
+
+  it("forget a failure after three slots in which nothing ended: its sync job was taken away", () => {
+    const successes = new Map([["nightly", at("2026-11-26T02:40:00Z")]]);
+    const notes = [note("failing", "2026-11-23T02:40:00Z")];
+    expect(find("2026-11-26T02:29:00Z", { successes, notes })).toEqual(["failing 2026-11-23T02:40"]);
+    expect(find("2026-11-26T02:41:00Z", { successes, notes })).toEqual([]);
+  });
+
+  it("tell a missed slot and an unknown start for an hour, also in a pause", () => {
+    const notes = [note("missed", "2026-11-23T10:00:00Z"), note("unknown", "2026-11-23T10:30:00Z")];
+    const pauses = [pause({})];
+    expect(find("2026-11-23T10:45:00Z", { ...friday, notes, pauses })).toEqual([
+      "unknown 2026-11-23T10:30",
+      "missed 2026-11-23T10:00",
+    ]);
+    expect(find("2026-11-23T11:15:00Z", { ...friday, notes })).toEqual(["unknown 2026-11-23T10:30"]);
+  });
+
+  it("are no failure and not stale in a pause; a quarantine is told as that", () => {
+    const notes = [note("failing", "2026-11-25T02:31:00Z"), note("conflicts", "2026-11-25T02:31:00Z")];
+    expect(find("2026-11-27T00:00:00Z", { ...friday, notes, pauses: [pause({})] })).toEqual([]);
+    expect(find("2026-11-27T00:00:00Z", { ...friday, notes, pauses: [pause({ cause: "quarantine" })] })).toEqual([
+      "quarantined 2026-11-23T00:00",
+    ]);
+  });
+
+  it("are counted for every policy, whatever their number, and the first are named", () => {
+    const policies = Array.from({ length: 5_000 }, (_, index) => testPolicy({ ...nightly, name: `p${index}` }));
+    const keptSince = new Map(policies.map(({ name }, index) => [name, at("2026-11-16T00:00:00Z") + index]));
+    const facts = { nowMs: at("2026-11-27T00:00:00Z"), successes: new Map(), keptSince, pauses: [], notes: [] };
+    const [group = []] = countTroubles(findTroubles(policies, facts, new PolicySlots())).values();
+    expect(group).toHaveLength(5_000);
+    expect(worstOf(group).map(({ policy }) => policy)).toEqual(["p0", "p1", "p2", "p3", "p4"]);
+  });
+});
+
+function pause(changes: Partial<Pause>): Pause {
+  const sinceMs = at("2026-11-23T00:00:00Z");
+  return { v: 1, scope: "all", name: "", note: "", actor: "a@b", sinceMs, untilMs: null, endedBy: null, ...changes };
+}

@@ -1,0 +1,93 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import { Heartbeats } from "../../../src/notify/heartbeats.ts";
+import { createPinger } from "../../../src/service/ping.ts";
+import { TestLog } from "../../support/test-log.ts";
+
+const pinger = createPinger();
+let stops: (() => void)[] = [];
+
+afterEach(() => {
+  for (const stop of stops) stop();
+  stops = [];
+});
+
+/** A server that answers with these statuses, one after the other, and then with 200. */
+async function serve(statuses: number[]): Promise<{ url: string; asked: string[] }> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    response.writeHead(statuses.shift() ?? 200, { location: "/elsewhere" });
+    response.end("ok");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  stops.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/secret`, asked };
+}
+
+function houseOf(urls: Readonly<Record<string, string>>) {
+  const due = new Map(Object.keys(urls).map((name) => [name, "1000"]));
+  const log = new TestLog();
+  const waits: number[] = [];
+  const heartbeats = new Heartbeats({
+    notifyStore: {
+      states: async () => new Map(due),
+      sent: async (policy, text) => {
+        if (due.get(policy) === text) due.delete(policy);
+      },
+    },
+    urlOf: (policy) => urls[policy],
+    ping: pinger.ping,
+    log,
+    clock: { sleep: async (durationMs) => void waits.push(durationMs) },
+  });
+  return { heartbeats, due, log, waits };
+}
+
+describe("heartbeats", () => {
+  it("ask the URL of each policy that succeeded, once", async () => {
+    const { url, asked } = await serve([]);
+    const fixture = houseOf({ a: `${url}/a`, b: `${url}/b` });
+    await fixture.heartbeats.look();
+    expect(asked.toSorted()).toEqual(["GET /secret/a", "GET /secret/b"]);
+    expect(fixture.due.size).toBe(0);
+    await fixture.heartbeats.look();
+    expect(asked).toHaveLength(2);
+    expect(fixture.log.events).toEqual([]);
+  });
+
+  it("try three times, and then wait for the next success; what is not 2xx is no answer, also a redirect", async () => {
+    const { url, asked } = await serve([503, 302, 404, 200]);
+    const fixture = houseOf({ a: url });
+    await fixture.heartbeats.look();
+    expect(asked).toHaveLength(3);
+    expect(fixture.waits).toEqual([5_000, 5_000]);
+    expect(fixture.due.size).toBe(0);
+    expect(fixture.log.events).toEqual([
+      { event: "heartbeat.failed", level: "warn", policy: "a", message: "answered with status 404" },
+    ]);
+  });
+
+  it("never show the URL, and one that is dead keeps no other from being asked", async () => {
+    const { url, asked } = await serve([]);
+    const fixture = houseOf({ dead: "http://127.0.0.1:9/secret", well: url });
+    await fixture.heartbeats.look();
+    expect(asked).toEqual(["GET /secret"]);
+    expect(fixture.log.events).toMatchObject([{ policy: "dead", message: "no answer (ECONNREFUSED)" }]);
+    expect(JSON.stringify(fixture.log.events)).not.toContain("secret");
+  });
+
+  it("leave what is due to others when they are stopped", async () => {
+    const { url } = await serve([503]);
+    const fixture = houseOf({ a: url });
+    const looking = fixture.heartbeats.look();
+    await fixture.heartbeats.stop();
+    await looking;
+    expect(fixture.due.get("a")).toBe("1000");
+    expect(fixture.log.events).toEqual([]);
+  });
+});

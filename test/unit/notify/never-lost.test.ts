@@ -1,0 +1,85 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Outcome } from "../../../src/model/outcome.ts";
+import { NotifyFixture, toldPolicy } from "../../support/notify-fixture.ts";
+
+/** What a policy's tasks can end with, and as what that is told. */
+const endings = {
+  good: {},
+  failing: { status: "failed", reason: "run-failed" },
+  blocked: { status: "blocked", reason: "no-evidence" },
+  unknown: { status: "unknown", reason: "redis-loss" },
+  conflicts: { status: "conflicts", reason: "new-conflicts", newConflicts: 1 },
+} as const satisfies Record<string, Partial<Outcome>>;
+
+const names = ["a", "b", "c"] as const;
+const step = fc.record({
+  policy: fc.constantFrom(...names),
+  fate: fc.constantFrom("good", "failing", "blocked", "unknown", "conflicts"),
+  passes: fc.boolean(),
+  dies: fc.boolean(),
+});
+
+/** By hand: one message for each time that the fate differs from the one before. */
+function expected(steps: readonly { policy: string; fate: string }[]): string[][] {
+  return names.map((name) => {
+    let before = "good";
+    return steps
+      .filter(({ policy }) => policy === name)
+      .flatMap(({ fate }) => {
+        const told = fate === before ? [] : [fate];
+        before = fate;
+        return told;
+      });
+  });
+}
+
+describe("every change of state", () => {
+  it("is told exactly once, in order, however events are gathered and whoever dies in between", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+        const fixture = new NotifyFixture(names.map((name) => toldPolicy(name)));
+        const look = async () => {
+          await fixture.after(6_000).catch(() => fixture.restart());
+        };
+        for (const { policy, fate, passes, dies } of steps) {
+          fixture.nowMs += 1_000;
+          fixture.ended(policy, endings[fate as keyof typeof endings]);
+          fixture.diesBeforeSave = dies;
+          if (passes) await look();
+        }
+        fixture.diesBeforeSave = false;
+        await look();
+        const seen = new Set<string>();
+        const once = fixture.delivered.filter(({ notice: { id } }) => !seen.has(id) && seen.add(id));
+        const told = names.map((name) =>
+          once
+            .filter(({ notice }) => notice.policy === name)
+            .map(({ notice }) => (notice.kind === "recovered" ? "good" : String(notice.data["state"]))),
+        );
+        expect(told).toEqual(expected(steps));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("of n policies that fail with their service is one message, whatever n, the order and the gathering are", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.boolean(), { minLength: 2, maxLength: 60 }), async (passes) => {
+        const all = passes.map((_, index) => `p${index}`);
+        const fixture = new NotifyFixture(all.map((name) => toldPolicy(name)));
+        for (const [index, name] of all.entries()) {
+          fixture.ended(name, { status: "failed", reason: "unreachable" });
+          if (passes[index] === true) await fixture.after(200);
+        }
+        await fixture.after(40_000);
+        for (const name of all) fixture.ended(name);
+        await fixture.after(40_000);
+        await fixture.after(40_000);
+        expect(fixture.told()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
+        expect(fixture.delivered[0]?.notice.data["policiesCount"]).toBe(all.length);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});

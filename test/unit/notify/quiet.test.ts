@@ -1,0 +1,97 @@
+import { describe, expect, it } from "vitest";
+import { isMuted } from "../../../src/notify/mute.ts";
+import { changeRule, NotifyFixture, silentRule, toldPolicy } from "../../support/notify-fixture.ts";
+
+const failed = { status: "failed", reason: "run-failed" } as const;
+const night = { fromMinute: 22 * 60, toMinute: 6 * 60, timezone: "Europe/Vienna", except: [] };
+const hourMs = 3_600_000;
+
+/** It is 13:00 in Vienna when a fixture begins. */
+function quietFixture(except: readonly ("service-down" | "failing" | "recovered")[] = []) {
+  const fixture = new NotifyFixture([toldPolicy("a"), toldPolicy("b")]);
+  fixture.notifications = { groupWaitMs: 30_000, muteTiming: { ...night, except } };
+  return fixture;
+}
+
+describe("mute timing", () => {
+  it("hold at night, in the zone's own time, also past midnight", () => {
+    const at = (time: string) => isMuted(night, Date.parse(time));
+    expect(
+      ["2026-11-21T20:59:59Z", "2026-11-21T21:00:00Z", "2026-11-22T04:59:59Z", "2026-11-22T05:00:00Z"].map(at),
+    ).toEqual([false, true, true, false]);
+    // In summer the same wall clock is an hour earlier.
+    expect(["2026-07-21T19:59:59Z", "2026-07-21T20:00:00Z", "2026-07-22T04:00:00Z"].map(at)).toEqual([
+      false,
+      true,
+      false,
+    ]);
+    const noon = { ...night, fromMinute: 12 * 60, toMinute: 13 * 60, timezone: "UTC" };
+    expect(
+      ["2026-11-21T11:59:59Z", "2026-11-21T12:00:00Z", "2026-11-21T13:00:00Z"].map((time) =>
+        isMuted(noon, Date.parse(time)),
+      ),
+    ).toEqual([false, true, false]);
+    expect(isMuted(undefined, 0)).toBe(false);
+  });
+
+  it("end with the latest state of each policy, in the order of what happened, before anything newer", async () => {
+    const fixture = quietFixture();
+    await fixture.after(10 * hourMs);
+    for (const [name, changes] of [
+      ["a", failed],
+      ["b", failed],
+      ["a", {}],
+      ["a", failed],
+    ] as const) {
+      fixture.ended(name, changes);
+      await fixture.after(60_000);
+    }
+    expect(fixture.told()).toEqual([]);
+    fixture.nowMs += 8 * hourMs;
+    fixture.ended("b");
+    await fixture.after(0);
+    expect(fixture.told()).toEqual(["ops failing b", "ops failing a", "ops recovered b"]);
+    expect(fixture.delivered.map(({ notice }) => notice.data["leftOut"])).toEqual([undefined, 2, undefined]);
+    await fixture.after(60_000);
+    expect(fixture.told()).toHaveLength(3);
+  });
+
+  it("let the exceptions through, and then nothing older comes after them", async () => {
+    const fixture = quietFixture(["recovered"]);
+    await fixture.after(10 * hourMs);
+    fixture.ended("a", failed);
+    await fixture.after(60_000);
+    fixture.ended("a");
+    await fixture.after(60_000);
+    expect(fixture.told()).toEqual(["ops recovered a"]);
+    await fixture.after(8 * hourMs);
+    expect(fixture.told()).toEqual(["ops recovered a"]);
+  });
+
+  it("that are taken away give back what waited, also after a restart", async () => {
+    const fixture = quietFixture();
+    await fixture.after(10 * hourMs);
+    fixture.ended("a", failed);
+    await fixture.after(60_000);
+    fixture.notifications = { groupWaitMs: 30_000, muteTiming: undefined };
+    fixture.restart();
+    await fixture.after(0);
+    expect(fixture.told()).toEqual(["ops failing a"]);
+  });
+
+  it("keep a service's outage as one message", async () => {
+    const fixture = quietFixture();
+    fixture.policies = [
+      toldPolicy("a", [changeRule, { ...silentRule, sink: "boss", failuresInRow: 1 }]),
+      toldPolicy("b"),
+    ];
+    await fixture.after(10 * hourMs);
+    fixture.breakerMs = fixture.nowMs;
+    await fixture.after(60_000);
+    fixture.breakerMs = undefined;
+    await fixture.after(60_000);
+    await fixture.after(60_000);
+    await fixture.after(8 * hourMs);
+    expect(fixture.told()).toEqual(["ops service-up service:main", "boss service-up service:main"]);
+  });
+});

@@ -1,0 +1,127 @@
+// The limits of what is attributed to a start (src/tasks/attribution.ts), each on both of its sides, to the millisecond.
+import { describe, expect, it } from "vitest";
+import type { SeenItem } from "../../../src/store/feed-mirror.ts";
+import { attributeTo, type StartFacts } from "../../../src/tasks/attribution.ts";
+
+const sentAtMs = 1_795_228_200_000;
+/** Answered a second after it was sent. */
+const start: StartFacts = { taskId: "ours", sentAtMs, decidedAtMs: sentAtMs + 1_000, isAnswered: true };
+
+/** An activity that began, or else was first seen, so many milliseconds after the start. */
+function activity(id: string, { began, seen }: { began?: number; seen?: number } = {}): SeenItem {
+  return {
+    ...{ id, fingerprint: id, syncJobId: "42", finished: true, succeeded: true, label: undefined },
+    ...{ firstSeq: 1, seq: 1 },
+    startedAtMs: began === undefined ? undefined : sentAtMs + began,
+    seenAtMs: seen === undefined ? undefined : sentAtMs + seen,
+  };
+}
+
+interface Given {
+  readonly activities: readonly SeenItem[];
+  /** Whose each activity is; ours unless said, nobody's where it is "". */
+  readonly owners?: Readonly<Record<string, string>>;
+  /** When another start was sent, in milliseconds after ours. */
+  readonly rival?: number;
+  readonly loss?: readonly [number, number];
+  readonly isAnswered?: boolean;
+}
+
+function attributed({ activities, owners = {}, rival, loss, isAnswered = true }: Given) {
+  const taskOf = new Map(activities.map(({ id }) => [id, owners[id] ?? "ours"] as const).filter(([, task]) => task));
+  const inFlight = new Map([["ours", sentAtMs]]);
+  if (rival !== undefined) inFlight.set("theirs", sentAtMs + rival);
+  const losses = loss === undefined ? [] : [{ fromMs: sentAtMs + loss[0], untilMs: sentAtMs + loss[1] }];
+  const result = attributeTo({ ...start, isAnswered }, activities, { taskOf, inFlight, losses });
+  return { ...result, ours: result.ours.map(({ id }) => id), mayBeOurs: result.mayBeOurs.map(({ id }) => id) };
+}
+
+const confidence = (given: Given) => attributed(given).confidence;
+
+describe("an activity is surely of an answered start", () => {
+  it.each([
+    [-2_001, "ambiguous"],
+    [-2_000, "certain"],
+    [16_000, "certain"],
+    [16_001, "ambiguous"],
+  ] as const)("when it began from two seconds before it to fifteen after the answer: %i ms, %s", (began, becomes) => {
+    expect(confidence({ activities: [activity("a", { began })] })).toBe(becomes);
+  });
+
+  it.each([
+    [-19_001, "likely"],
+    [-19_000, "ambiguous"],
+    [3_000, "ambiguous"],
+    [3_001, "likely"],
+  ] as const)("when it is not as well of another one's that was sent %i ms after it: %s", (rival, becomes) => {
+    expect(confidence({ activities: [activity("a", { began: 1_000 })], rival })).toBe(becomes);
+  });
+
+  it.each([
+    [[-90_000, -20_001], "certain"],
+    [[-90_000, -20_000], "ambiguous"],
+    [[21_000, 90_000], "ambiguous"],
+    [[21_001, 90_000], "certain"],
+  ] as const)("when Redis has lost nothing about it: %j, %s", (loss, becomes) => {
+    expect(confidence({ activities: [activity("a", { began: 300 })], loss })).toBe(becomes);
+  });
+
+  it("when it is the only one: of two that began right then, one may be a trigger's", () => {
+    const two = [activity("a", { began: 300 }), activity("b", { began: 400 })];
+    expect(confidence({ activities: two })).toBe("likely");
+  });
+
+  it("and when nobody knows when it began, only where no other start is in flight", () => {
+    expect(confidence({ activities: [activity("a")] })).toBe("likely");
+    expect(confidence({ activities: [activity("a")], rival: -3_600_000 })).toBe("ambiguous");
+  });
+});
+
+describe("an activity is of a start at all", () => {
+  it.each([
+    [-300_001, []],
+    [-300_000, ["a"]],
+  ] as const)("when it began five minutes before it at most: %i ms", (began, ours) => {
+    expect(attributed({ activities: [activity("a", { began })] }).ours).toEqual(ours);
+  });
+
+  it.each([
+    [-2_001, ["b"]],
+    [-2_000, ["a", "b"]],
+  ] as const)("when it began two seconds before it at most, beside one that began right then: %i ms", (began, ours) => {
+    expect(attributed({ activities: [activity("a", { began }), activity("b", { began: 0 })] }).ours).toEqual(ours);
+  });
+
+  it("not when nobody was given it, where the start is known to be in flight", () => {
+    const nobodys = { activities: [activity("a", { began: 300 })], owners: { a: "" } };
+    expect(attributed(nobodys)).toMatchObject({ ours: [], mayBeOurs: [], confidence: undefined, others: 1 });
+  });
+});
+
+describe("an activity that another start was given may be of this one", () => {
+  const mayBe = (one: SeenItem) =>
+    attributed({ activities: [activity("a", { began: 300 }), one], owners: { b: "theirs" }, rival: 1_000 }).mayBeOurs;
+
+  it("when it was first seen twenty minutes after it at most, where nobody knows when it began", () => {
+    expect(mayBe(activity("b", { seen: 1_200_000 }))).toEqual(["b"]);
+    expect(mayBe(activity("b", { seen: 1_200_001 }))).toEqual([]);
+  });
+
+  it("when it began right at it", () => {
+    expect(mayBe(activity("b", { began: 16_000 }))).toEqual(["b"]);
+    expect(mayBe(activity("b", { began: 16_001 }))).toEqual([]);
+  });
+});
+
+it.each([
+  [20_000, 40_000],
+  [20_001, 0],
+  [-20_000, 20_000],
+  [-20_001, 0],
+] as const)(
+  "its own may yet begin where another start went out within twenty seconds of it, after the later one: %i ms",
+  (rival, afterMs) => {
+    const { mayBeginUntilMs } = attributed({ activities: [activity("a", { began: 300 })], rival });
+    expect(mayBeginUntilMs).toBe(afterMs === 0 ? 0 : sentAtMs + afterMs);
+  },
+);

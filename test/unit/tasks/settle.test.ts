@@ -1,0 +1,225 @@
+import { describe, expect, it } from "vitest";
+import type { SeenItem } from "../../../src/store/feed-mirror.ts";
+import type { FeedStatus } from "../../../src/store/feed-store.ts";
+import { finishedActivities, type RunEvidence, settleRun } from "../../../src/tasks/settle.ts";
+import { followWaits } from "../../support/policies.ts";
+
+const status: FeedStatus = {
+  generation: 0,
+  knowledge: undefined,
+  shape: undefined,
+  seq: 1,
+  count: 1,
+  walks: 1,
+  walkStartedAtMs: 2_000,
+  walkEndedAtMs: 2_100,
+  grewAtMs: 1_500,
+  wantedAtMs: 0,
+  failingSinceMs: undefined,
+  failure: undefined,
+};
+const activity = (id: string, succeeded: boolean): SeenItem => ({
+  id,
+  fingerprint: id,
+  syncJobId: "42",
+  startedAtMs: undefined,
+  finished: true,
+  succeeded,
+  label: undefined,
+  firstSeq: 1,
+  seenAtMs: undefined,
+  seq: 1,
+});
+
+function settled(changes: Partial<RunEvidence>) {
+  const evidence: RunEvidence = {
+    activities: status,
+    conflictDetails: status,
+    ours: [],
+    mayBeOurs: [],
+    mayBeginUntilMs: 0,
+    confidence: "likely",
+    others: 0,
+    rivals: 0,
+    attributable: true,
+    grew: true,
+    syncJobSeen: true,
+    newConflicts: 0,
+    perhapsNewConflicts: 0,
+    nowMs: 3_000,
+    sentAtMs: 1_000,
+    finishSeenAtMs: 1_600,
+    approvals: undefined,
+    ...changes,
+  };
+  return settleRun({ ...followWaits, until: "settled", deadlineMs: 60_000, conflictsMax: undefined }, evidence);
+}
+
+describe("a run of which only the growth of a list tells", () => {
+  const readUntil = (walkStartedAtMs: number): Partial<RunEvidence> => {
+    const read = { ...status, walkStartedAtMs };
+    return { attributable: false, activities: read, conflictDetails: read, nowMs: 900_000 };
+  };
+
+  it("is over when a walk shows that the lists stayed quiet for so long, not when nobody could read them meanwhile", () => {
+    expect(settled({ ...readUntil(31_499), nowMs: 50_000 })).toBeUndefined();
+    expect(settled({ ...readUntil(31_500), nowMs: 50_000 })).toMatchObject({
+      status: "succeeded",
+      evidence: "inferred",
+    });
+    expect(settled({ ...readUntil(31_499) })).toMatchObject({ status: "unknown" });
+  });
+});
+
+describe("a run whose activities may be of another start too", () => {
+  const confidence = "ambiguous";
+
+  it("succeeds by inference only, when all of them succeeded", () => {
+    const ours = [activity("a", true), activity("b", true)];
+    expect(settled({ ours, confidence })).toMatchObject({ status: "succeeded", evidence: "inferred", confidence });
+    expect(settled({ ours })).toMatchObject({ status: "succeeded", evidence: "direct", confidence: "likely" });
+  });
+
+  it("failed by inference only, when all of them failed", () => {
+    const ours = [activity("a", false), activity("b", false)];
+    expect(settled({ ours, confidence })).toMatchObject({ status: "failed", evidence: "inferred" });
+    expect(settled({ ours })).toMatchObject({ status: "failed", evidence: "direct" });
+  });
+
+  it("is unknown when some failed and some did not", () => {
+    const ours = [activity("a", true), activity("b", false)];
+    expect(settled({ ours, confidence })).toMatchObject({ status: "unknown", evidence: "none", reason: "no-evidence" });
+    expect(settled({ ours })).toMatchObject({ status: "failed", evidence: "inferred" });
+  });
+
+  it("is unknown when its own succeeded and one that was given to another start of the same seconds did not: they may be the other way round", () => {
+    const [ours, mayBeOurs] = [[activity("a", true)], [activity("b", false)]];
+    expect(settled({ ours, mayBeOurs, confidence })).toMatchObject({ status: "unknown", evidence: "none" });
+    expect(settled({ ours: mayBeOurs, mayBeOurs: ours, confidence })).toMatchObject({ status: "unknown" });
+    expect(settled({ ours, mayBeOurs: ours, confidence })).toMatchObject({ status: "succeeded", evidence: "inferred" });
+    expect(settled({ ours, mayBeOurs })).toMatchObject({ status: "succeeded", evidence: "direct" });
+  });
+
+  it("has failed by inference only, when one of several likely ones did not succeed: that may be one by hand", () => {
+    const ours = [activity("a", true), activity("b", false)];
+    expect(settled({ ours })).toMatchObject({
+      status: "failed",
+      evidence: "inferred",
+      detail: "1 of 2 activities did not succeed: b",
+    });
+    expect(settled({ ours: [activity("a", false), activity("b", false)] })).toMatchObject({
+      evidence: "direct",
+      detail: "activity a did not succeed",
+    });
+  });
+
+  it("waits for those, too, until its deadline", () => {
+    const running = { ...activity("b", true), finished: false, succeeded: undefined };
+    const both = { ours: [activity("a", true)], mayBeOurs: [running], confidence } as const;
+    expect(settled(both)).toBeUndefined();
+    const read = { ...status, walkStartedAtMs: 61_000 };
+    expect(settled({ ...both, nowMs: 61_001, activities: read, conflictDetails: read })).toMatchObject({
+      status: "timed-out",
+      reason: "deadline",
+    });
+  });
+
+  it("is finished when the last of them is: what it left behind is read after that", () => {
+    const running = { ...activity("b", true), finished: false, succeeded: undefined };
+    const both = { attributable: true, ours: [activity("a", true)], mayBeOurs: [running] } as const;
+    expect(finishedActivities({ ...both, confidence })).toBeUndefined();
+    expect(finishedActivities({ ...both, mayBeOurs: [activity("b", true)], confidence })).toBeDefined();
+    expect(finishedActivities({ ...both, confidence: "likely" })).toBeDefined();
+  });
+
+  it("says how many activities are of others", () => {
+    expect(settled({ ours: [activity("a", true)], others: 2 })?.detail).toBe(
+      "1 activity finished; 2 more are of others",
+    );
+  });
+});
+
+describe("a run whose deadline has passed", () => {
+  const running = { ...activity("a", true), finished: false, succeeded: undefined };
+  const readAt = (walkStartedAtMs: number | undefined, more: Partial<FeedStatus> = {}) => {
+    const read = { ...status, walkStartedAtMs, ...more };
+    return { ours: [running], activities: read, conflictDetails: read };
+  };
+
+  it("is timed out when both lists were read in its last quarter or later: else it may have ended and nobody saw it", () => {
+    expect(settled({ ...readAt(46_000), nowMs: 62_000 })).toMatchObject({ status: "timed-out", reason: "deadline" });
+    expect(settled({ ...readAt(45_999), nowMs: 62_000 })).toBeUndefined();
+    expect(settled({ ...readAt(61_000), conflictDetails: status, nowMs: 62_000 })).toBeUndefined();
+    expect(settled({ ...readAt(undefined), nowMs: 62_000 })).toBeUndefined();
+  });
+
+  it("is not timed out once it was seen finished: its conflicts are waited for", () => {
+    const finished = { ...readAt(61_000), ours: [activity("a", true)], finishSeenAtMs: 61_500 };
+    expect(settled({ ...finished, nowMs: 62_000 })).toBeUndefined();
+    const conflictDetails = { ...status, walkStartedAtMs: 61_500 };
+    expect(settled({ ...finished, conflictDetails, nowMs: 62_000 })).toMatchObject({ status: "succeeded" });
+    expect(settled({ ...finished, nowMs: 361_000 })).toMatchObject({ status: "unknown" });
+  });
+
+  it("is timed out at once when it was seen finished, but beside starts of the same seconds whose activities may yet begin", () => {
+    const beside = { confidence: "ambiguous", mayBeginUntilMs: 80_000, finishSeenAtMs: 61_500 } as const;
+    const finished = { ...readAt(61_600), ours: [activity("a", true)], ...beside };
+    expect(settled({ ...finished, nowMs: 62_000 })).toMatchObject({
+      status: "timed-out",
+      detail: "not settled within its deadline: 1 activity finished, perhaps of another start of the same seconds",
+    });
+    // By the walk, not by the clock: what began since the last one is not seen yet.
+    expect(settled({ ...finished, nowMs: 80_000 })).toMatchObject({ status: "timed-out" });
+    const read = { ...finished, ...readAt(80_000), ours: finished.ours, nowMs: 80_100 };
+    expect(settled(read)).toMatchObject({ status: "succeeded", evidence: "inferred" });
+  });
+
+  it("is unknown when nobody has read them for so long after it, and says since when", () => {
+    expect(settled({ ...readAt(31_000), nowMs: 360_999 })).toBeUndefined();
+    expect(settled({ ...readAt(31_000), nowMs: 361_000 })).toMatchObject({
+      status: "unknown",
+      evidence: "none",
+      reason: "no-evidence",
+      detail: "not settled within its deadline, and the feeds have not been read since 1970-01-01T00:00:31.000Z",
+    });
+    expect(settled({ ...readAt(undefined), nowMs: 361_000 })?.detail).toBe(
+      "not settled within its deadline, and the feeds have never been read",
+    );
+  });
+
+  it("is waited for longer where a list takes long to read, since such a one is read less often", () => {
+    const slow = readAt(31_000, { walkTookMs: 60_000 });
+    expect(settled({ ...slow, nowMs: 780_999 })).toBeUndefined();
+    expect(settled({ ...slow, nowMs: 781_000 })).toMatchObject({ status: "unknown" });
+  });
+
+  it("says that nothing tells of it where nothing was read before it, not that a mapping is missing", () => {
+    expect(settled({ ...readAt(61_000), ours: [], attributable: false, grew: false, nowMs: 62_000 })?.detail).toBe(
+      "not settled within its deadline: nothing in the feeds shows whether it ended",
+    );
+  });
+});
+
+describe("a run before which nobody could read the conflicts", () => {
+  const ours = { ours: [activity("1", true)], newConflicts: undefined };
+
+  it("is not said to have succeeded when some were seen since they had last been read: they may be its own", () => {
+    const ending = settled({ ...ours, perhapsNewConflicts: 2 });
+    expect(ending).toMatchObject({ status: "unknown", evidence: "none" });
+    expect(ending?.detail).toContain("2 conflicts may be of it or older");
+  });
+
+  it("has succeeded when there are none", () => {
+    expect(settled({ ...ours, newConflicts: 0, perhapsNewConflicts: 0 })).toMatchObject({ status: "succeeded" });
+  });
+});
+
+describe("a run beside another one of the same seconds", () => {
+  const ambiguous = { confidence: "ambiguous", ours: [activity("1", false)], mayBeginUntilMs: 20_000 } as const;
+
+  it("is not judged by the first activity that is seen while another may begin, which may be its own", () => {
+    const walkedAt = (walkStartedAtMs: number) => ({ activities: { ...status, walkStartedAtMs }, nowMs: 30_000 });
+    expect(settled({ ...ambiguous, ...walkedAt(19_999) })).toBeUndefined();
+    expect(settled({ ...ambiguous, ...walkedAt(20_000) })).toMatchObject({ status: "failed", evidence: "inferred" });
+  });
+});
