@@ -114,6 +114,10 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     fires: one(own("redis_safe"), "1x5 0x20"),
     silent: { series: { [own("redis_safe")]: "1x5 0x20", [own("redis_up")]: "1x5 0x20" }, atMinute: 14 },
   },
+  SynclineForeignOwner: {
+    fires: one(own("foreign_owners"), "0x8 1 0x30"),
+    silent: { series: { [own("foreign_owners")]: "0x8 1x30", [own("redis_safe")]: "1x8 0x30" }, atMinute: 14 },
+  },
   SynclineConfigRejected: {
     fires: one(own("config_last_reload_successful"), "1x5 0x20"),
     silent: one(own("config_last_reload_successful"), "1x5 0x3 1x20"),
