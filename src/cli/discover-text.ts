@@ -2,8 +2,8 @@
 // discover.ts.
 import type { ListName } from "../core/list-name.ts";
 import { cutText } from "../core/plain-text.ts";
+import { type FieldFacts, nameOf } from "../feeds/discover/describe-fields.ts";
 import type { DiscoveredList, UnreadableList } from "../feeds/discover/discover-service.ts";
-import type { FieldFacts } from "../feeds/discover/field-facts.ts";
 import type { Line } from "../feeds/discover/proposal.ts";
 
 /** All that was found about a service. */
@@ -28,32 +28,20 @@ const yamlName = {
 } as const satisfies Record<ListName, string>;
 
 const fieldsShown = 60;
-const valuesShown = 12;
 
-/**
- * The YAML, line by line: `mapping:` for `services.NAME`, or a comment that says why there is none.
- */
-export function discoveryYaml({
-  service,
-  repository,
-  found,
-  unreadable,
-  syncJobIds,
-  requests,
-  retries,
-}: Discovery): string[] {
-  const mapped = found.flatMap(mappingOf);
+/** The YAML, line by line: `mapping:` for `services.NAME`, or comments that say why there is none. */
+export function discoveryYaml(discovery: Discovery): string[] {
+  const { service, repository, found, unreadable, syncJobIds, requests, retries } = discovery;
+  const asked = `syncline discover ${service}${repository === undefined ? "" : ` --repository ${repository}`}`;
+  const isAny = found.some(({ proposal }) => proposal.lines.some(isProposed));
   return [
-    comment(
-      `syncline discover ${service}${repository === undefined ? "" : ` --repository ${repository}`}: a proposal from a sample, not a promise of the service`,
-    ),
+    comment(`${asked}: a proposal from a sample, not a promise of the service`),
     comment(`${syncJobIds} sync jobs known from masks and policies`),
     ...found.flatMap(describeList),
     ...unreadable.map(({ list, error }) => comment(`${list}: could not be read: ${error.message}`)),
     "#",
-    ...(mapped.some((line) => !line.startsWith(" ".repeat(4)) && !line.trimStart().startsWith("#"))
-      ? [comment(`goes under services.${service}:`), "mapping:", ...mapped]
-      : [comment("nothing can be proposed: see above"), ...mapped.filter((line) => line.trimStart().startsWith("#"))]),
+    ...(isAny ? [comment(`goes under services.${service}:`), "mapping:"] : [comment("nothing can be proposed:")]),
+    ...found.flatMap(mappingOf),
     "#",
     comment(`requests made, all of them GET: ${requests.length}${retries === 0 ? "" : `, and ${retries} repeated`}`),
     ...requests.map(({ what, outcome }) => comment(`  ${what}: ${outcome}`)),
@@ -64,84 +52,60 @@ export function discoveryYaml({
 export function discoveryJson({ found, unreadable, ...rest }: Discovery): string {
   return JSON.stringify({
     ...rest,
-    lists: found.map(({ list, sample, proposal, probes, shape }) => ({
+    lists: found.map(({ list, sample, proposal: { grows, fields, lines, limits } }) => ({
       list,
       ...sample,
-      grows: proposal.grows,
-      shape,
-      options: probes,
-      fields: proposal.fields.map(({ path, types, emptyShare, isUnique, time, order, few, distinct }) => ({
-        path,
-        types,
-        emptyShare,
-        isUnique,
-        time,
-        order,
-        distinct,
-        values: few === undefined ? undefined : [...few.keys()],
-      })),
-      mapping: proposal.lines,
-      limits: proposal.limits,
+      grows,
+      fields: fields.map(({ values, isAlwaysThere, few, ...facts }) => ({ ...facts, values: few })),
+      mapping: lines,
+      limits,
     })),
     unreadable: unreadable.map(({ list, error }) => ({ list, kind: error.kind, message: error.message })),
   });
 }
 
-function describeList({ list, sample, proposal, probes, shape }: DiscoveredList): string[] {
+function describeList({ list, sample, proposal }: DiscoveredList): string[] {
   const { count, pageSize, seen, items } = sample;
   const part = { whole: "all of it", ends: "from both ends", front: "from the front only: the end is too far" }[seen];
-  const shown = proposal.fields.slice(0, fieldsShown);
+  const size = `${part}${count === undefined ? "" : `, of ${count}`}`;
+  const more = proposal.fields.length - fieldsShown;
   return [
     "#",
     comment(
-      `${list}: ${items} items read, ${part}${count === undefined ? "" : `, of ${count}`}; ${pageSize === undefined ? "one page" : `${pageSize} a page`}; grows: ${proposal.grows}; shape ${shape}`,
+      `${list}: ${items} items read, ${size}; ${pageSize === undefined ? "one page" : `${pageSize} a page`}; grows: ${proposal.grows}`,
     ),
-    ...(probes === undefined
-      ? []
-      : [
-          comment(
-            `  options: ${Object.entries(probes)
-              .map(([name, result]) => `${name} ${result}`)
-              .join(", ")}`,
-          ),
-        ]),
-    ...shown.map((field) => comment(`  ${describeField(field)}`)),
-    ...(proposal.fields.length > shown.length
-      ? [comment(`  and ${proposal.fields.length - shown.length} more fields`)]
-      : []),
+    ...proposal.fields.slice(0, fieldsShown).map((field) => comment(`  ${describeField(field)}`)),
+    ...(more > 0 ? [comment(`  and ${more} more fields`)] : []),
     ...proposal.limits.map((limit) => comment(`  NOTE: ${limit}`)),
   ];
 }
 
-function describeField({ path, types, emptyShare, few, isUnique, time, order, distinct }: FieldFacts): string {
-  const facts = [types.join(" or ")];
-  if (emptyShare > 0) facts.push(`empty in ${(emptyShare * 100).toFixed(emptyShare < 0.01 ? 2 : 0)} %`);
-  if (time !== undefined) facts.push(`time (${time})`);
-  if (isUnique) facts.push("unique");
-  else
-    facts.push(
-      few === undefined
-        ? `${distinct} values`
-        : `one of ${[...few.keys()]
-            .slice(0, valuesShown)
-            .map((value) => cutText(JSON.stringify(value), 60))
-            .join(" ")}`,
-    );
-  if (order !== "none") facts.push(order);
-  return `${path.join(".")}: ${facts.join(", ")}`;
+function describeField(field: FieldFacts): string {
+  const { types, emptyShare, few, isUnique, time, order, distinct } = field;
+  const values = few?.map((value) => cutText(JSON.stringify(value), 60)).join(" ");
+  const facts = [
+    types.join(" or "),
+    ...(emptyShare > 0 ? [`empty in ${(emptyShare * 100).toFixed(emptyShare < 0.01 ? 2 : 0)} %`] : []),
+    ...(time === undefined ? [] : [time === "local" ? "time without a zone" : "time"]),
+    isUnique ? "unique" : values === undefined ? `${distinct} values` : `one of ${values}`,
+    ...(order === "none" ? [] : [order]),
+  ];
+  return `${nameOf(field)}: ${facts.join(", ")}`;
+}
+
+function isProposed({ expression }: Line): boolean {
+  return expression !== undefined;
 }
 
 function mappingOf({ list, proposal }: DiscoveredList): string[] {
-  const isAny = proposal.lines.some(({ expression }) => expression !== undefined);
-  const head = isAny ? `  ${yamlName[list]}:` : `  ${comment(`${yamlName[list]}: nothing`)}`;
-  return [head, ...proposal.lines.flatMap(mappingLine)];
+  const name = yamlName[list];
+  const isAny = proposal.lines.some(isProposed);
+  return [isAny ? `  ${name}:` : `  ${comment(`${name}: nothing`)}`, ...proposal.lines.flatMap(mappingLine)];
 }
 
 function mappingLine({ fact, expression, certainty, why, instead }: Line): string[] {
-  const other =
-    instead === undefined
-      ? []
-      : [`    ${comment(`${expression === undefined ? "perhaps" : "or"} ${fact}: ${JSON.stringify(instead)}`)}`];
+  const word = expression === undefined ? "perhaps" : "or";
+  const other = instead === undefined ? [] : [`    ${comment(`${word} ${fact}: ${JSON.stringify(instead)}`)}`];
   if (expression === undefined) return [`    ${comment(`${fact}: not proposed: ${why}`)}`, ...other];
   return [`    ${fact}: ${JSON.stringify(expression)}  ${comment(`${certainty}: ${why}`)}`, ...other];
 }

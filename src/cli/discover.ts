@@ -2,7 +2,7 @@
 // mean. Reads only, bounded. Called by program.ts.
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { PolicySet } from "../config/policy-set.ts";
-import type { EventLog } from "../core/event-log.ts";
+import { type EventLog, silentLog } from "../core/event-log.ts";
 import { type ListName, listNames } from "../core/list-name.ts";
 import { discoverService } from "../feeds/discover/discover-service.ts";
 import { ServiceError } from "../service/client.ts";
@@ -17,7 +17,6 @@ interface DiscoverFlags {
   readonly repository?: string;
   readonly list: readonly ListName[];
   readonly pages: number;
-  readonly probes: boolean;
   readonly json?: true;
 }
 
@@ -25,15 +24,12 @@ const examples = `
 Examples:
   $ syncline discover main --config policies.yaml --repository HR
   $ syncline discover main -c policies.yaml --list activities --pages 5
-  $ syncline discover main -c policies.yaml --list activities,conflictDetails,approvals --no-probes --json
+  $ syncline discover main -c policies.yaml --list activities,conflictDetails,approvals --json
 
 The output is YAML: read the comments, then put \`mapping\` under the service in the policy file. All requests are GET; --pages bounds
 how many pages of each list are read from each end, and up to 30 more where only walking leads to the end.`;
 
-/**
- * The command `discover`. Exit code 1 when a list could not be read, 3 when the service was
- * unreachable.
- */
+/** The command `discover`. Exit code 1: a list could not be read; 3: the service was unreachable. */
 export function discoverCommand(io: CommandIo, connect: ConnectService): Command {
   return new Command("discover")
     .summary("look at a service's lists and propose a mapping")
@@ -47,7 +43,6 @@ export function discoverCommand(io: CommandIo, connect: ConnectService): Command
         .argParser(listArgument),
     )
     .option("--pages <count>", "pages from each end of a list", countArgument(20), 3)
-    .option("--no-probes", "do not try which query options the service honours")
     .option("--json", "print one JSON object")
     .addHelpText("after", examples)
     .action((service: string, flags: DiscoverFlags) => discover(service, flags, { io, connect }));
@@ -61,14 +56,10 @@ async function discover(
   const { config, repository } = flags;
   const set = await loadPoliciesOrThrow(config, io);
   let retries = 0;
-  const log: EventLog = {
-    info: () => {},
-    warn: (event) => {
-      if (event === "request.retried") retries += 1;
-    },
-    error: () => {},
+  const warn: EventLog["warn"] = (event) => {
+    if (event === "request.retried") retries += 1;
   };
-  const service = await connect({ config, service: name, log });
+  const service = await connect({ config, service: name, log: { ...silentLog, warn } });
   const requests: Discovery["requests"][number][] = [];
   try {
     const discovered = await discoverService({
@@ -76,7 +67,6 @@ async function discover(
       repository,
       lists: flags.list,
       pages: flags.pages,
-      probe: flags.probes,
       syncJobIds: syncJobsOf(set, name),
       signal: io.signal,
       note: (what, outcome) => {

@@ -5,7 +5,7 @@ import { systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
 import { isJsonObject } from "../core/json.ts";
 import { type ListName, listNames } from "../core/list-name.ts";
-import { operationOf } from "../feeds/service-lists.ts";
+import { operationOf } from "../feeds/service-list.ts";
 import type { Feed } from "../model/feed.ts";
 import { ServiceError, type SyncService } from "../service/client.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";

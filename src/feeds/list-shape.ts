@@ -1,8 +1,7 @@
 // The shape of a list: the names and types of its items' fields, small enough to store.
-// walk-feed.ts logs once when a service sends other fields; discover prints its fingerprint. Pure.
+// walk-feed.ts logs once when a service sends other fields. Pure.
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
-import { hashText } from "../core/stable-hash.ts";
 
 const fieldSchema = z.object({
   name: z.string(),
@@ -39,11 +38,6 @@ export function shapeOf(items: readonly unknown[]): ListShape {
   const rows = [...fields].sort(([a], [b]) => (a < b ? -1 : 1));
   const named = rows.map(([name, { types, seen }]) => ({ name, types: [...types].sort(), always: always(seen) }));
   return { v: 1, fields: named };
-}
-
-/** Twelve hex digits, the same for the same names and types. */
-export function shapeFingerprint(shape: ListShape): string {
-  return hashText(JSON.stringify(shape.fields.map(({ name, types }) => [name, types])), 12);
 }
 
 /** What is new in a shape, and the merged shape. Each change is reported once. */

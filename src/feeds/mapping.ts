@@ -169,7 +169,7 @@ function toText(value: unknown): string | undefined {
  * An instant: a CEL timestamp, an ISO 8601 text with a zone, or seconds or milliseconds since 1970.
  * A text without a zone is none.
  */
-function toInstantMs(value: unknown): number | undefined {
+export function toInstantMs(value: unknown): number | undefined {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? undefined : value.getTime();
   if (typeof value === "string")
     return /T.*(Z|[+-]\d{2}:?\d{2})$/i.test(value) ? Date.parse(value) || undefined : undefined;

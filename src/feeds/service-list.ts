@@ -1,14 +1,25 @@
 // A list of the service as the walking strategies see it; its pages may come from a poll. Made once
 // a walk by walk-feed.ts.
 import { nextTurn } from "../core/clock.ts";
+import type { ListName } from "../core/list-name.ts";
 import type { Feed, ItemFacts } from "../model/feed.ts";
 import type { SyncService } from "../service/client.ts";
+import type { ListOperation } from "../service/operations.ts";
 import type { Page } from "../service/pages.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { ItemReader } from "./mapping.ts";
-import { operationOf } from "./service-lists.ts";
 import { LinkExpired, type ListPage, type PagedList } from "./strategy/abstract-list.ts";
+
+/** The operation that reads each list. Source: service-interface §4.1 */
+export const operationOf: Readonly<Record<ListName, ListOperation>> = {
+  activities: "GetActivities",
+  conflictDetails: "GetConflictDetails",
+  approvals: "GetApprovals",
+  triggers: "GetTriggers",
+  authActivities: "GetAuthActivities",
+  masks: "GetJobMasks",
+};
 
 /** The most items and pages of one walk; a longer list is a failure that says so. */
 const walkItemsMax = 2_000_000;

@@ -19,8 +19,7 @@ import { compareShapes, readShape, shapeOf } from "./list-shape.ts";
 import { beginTotals, type RunningTotals, readWholeMax } from "./list-totals.ts";
 import type { ItemReader, MappingFailures } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
-import { type GivenPage, serviceList } from "./service-list.ts";
-import { operationOf } from "./service-lists.ts";
+import { type GivenPage, operationOf, serviceList } from "./service-list.ts";
 import { LinkExpired, type PagedList } from "./strategy/abstract-list.ts";
 import {
   defaultLimits,

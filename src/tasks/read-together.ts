@@ -4,7 +4,7 @@
 // that its policy has judged.
 import { randomUUID } from "node:crypto";
 import { createItemReader } from "../feeds/mapping.ts";
-import { operationOf } from "../feeds/service-lists.ts";
+import { operationOf } from "../feeds/service-list.ts";
 import type { Feed } from "../model/feed.ts";
 import type { SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";

@@ -27,7 +27,6 @@ async function discovered(shape: "plain" | "opaque" | "keyless"): Promise<{ worl
     repository: "HR",
     lists: ["activities", "conflictDetails"],
     pages: 3,
-    probe: true,
     syncJobIds: [],
     signal: AbortSignal.timeout(60_000),
     note: (what, outcome) => requests.push({ what, outcome }),

@@ -5,10 +5,10 @@ import type { ListName } from "../../core/list-name.ts";
 import type { SyncService } from "../../service/client.ts";
 import type { Page } from "../../service/pages.ts";
 import { ServiceError } from "../../service/service-error.ts";
-import { operationOf } from "../service-lists.ts";
+import { operationOf } from "../service-list.ts";
 
 /** How to sample a list. `pages`: from each end. */
-export interface SampleParts {
+export interface SampleOptions {
   readonly service: SyncService;
   readonly repository: string | undefined;
   readonly pages: number;
@@ -26,105 +26,113 @@ export interface ListSample {
   readonly pageSize: number | undefined;
   /** `whole`: all of it; `ends`: front and end; `front`: the end was too far. */
   readonly seen: "whole" | "ends" | "front";
-  /** The first page's URL and items, for the probes. */
-  readonly first: { readonly url: string; readonly items: readonly unknown[] };
 }
 
 /** The most items of one sample; the rest is left out. */
 const itemsMax = 5_000;
 /** How many pages are walked to reach the end where no offset leads there. */
 const pagesToTheEndMax = 30;
-/** The time-out of one request of a sample or a probe. */
+/** The time-out of one request of a sample. */
 const requestTimeoutMs = 15_000;
 
 /**
  * Samples a list.
  * @throws ServiceError when its first page cannot be read.
  */
-export async function sampleList(list: ListName, parts: SampleParts): Promise<ListSample> {
-  const count = await countOf(list, parts);
+export async function sampleList(list: ListName, options: SampleOptions): Promise<ListSample> {
+  const { pages } = options;
+  const count = await countOf(list, options);
   const front: unknown[] = [];
   const tail: (readonly unknown[])[] = [];
   let first: Page<unknown> | undefined;
   let isWhole = false;
   let read = 0;
-  for await (const page of pagesOf(list, parts, { pagesMax: parts.pages + pagesToTheEndMax })) {
+  for await (const page of pagesOf(list, options, { what: "page", pagesMax: pages + pagesToTheEndMax })) {
     first ??= page;
     read += 1;
-    parts.note(`${list}, page ${read}`, `${page.items.length} items`);
-    if (read <= parts.pages) front.push(...page.items);
-    else {
-      tail.push(page.items);
-      if (tail.length > parts.pages) tail.shift();
-    }
+    if (read <= pages) front.push(...page.items);
+    else tail.push(page.items);
+    if (tail.length > pages) tail.shift();
     isWhole = page.nextLink === undefined && page.linkProblem === undefined;
-    if (read === parts.pages && !isWhole && isFar(count, front.length)) break;
-    if (read >= parts.pages + pagesToTheEndMax) break;
+    // Walking to the end would take too many pages.
+    if (read === pages && !isWhole && count !== undefined && count > front.length * (1 + pagesToTheEndMax)) break;
   }
-  const start = { url: first?.url ?? "", items: first?.items ?? [] };
   const pageSize = first?.nextLink === undefined ? undefined : first.items.length;
-  const sample = { count, pageSize, first: start };
-  const bounded = (items: readonly unknown[]) => items.slice(0, itemsMax);
   if (isWhole) {
-    const isGapless = read <= 2 * parts.pages;
-    return { ...sample, items: bounded([...front, ...tail.flat()]), seen: isGapless ? "whole" : "ends" };
+    const items = [...front, ...tail.flat()].slice(0, itemsMax);
+    return { count, pageSize, items, seen: read <= 2 * pages ? "whole" : "ends" };
   }
-  const end = await endByOffset(list, parts, { count, url: start.url, pageSize: pageSize ?? 0 });
-  const isEnd = end !== undefined && end[0] !== undefined && JSON.stringify(end[0]) !== JSON.stringify(start.items[0]);
-  return { ...sample, items: bounded([...front, ...(isEnd ? end : [])]), seen: isEnd ? "ends" : "front" };
+  const skip = Math.max(0, (count ?? 0) - pages * (pageSize ?? 0));
+  const end = skip === 0 || first === undefined ? [] : await readFrom(list, { ...options, url: first.url, skip });
+  // A service that ignores the offset answers with its first page.
+  const isEnd = end.length > 0 && JSON.stringify(end[0]) !== JSON.stringify(front[0]);
+  const items = [...front, ...(isEnd ? end : [])].slice(0, itemsMax);
+  return { count, pageSize, items, seen: isEnd ? "ends" : "front" };
 }
 
-/** Whether walking to the end would take too many pages. */
-function isFar(count: number | undefined, frontItems: number): boolean {
-  return count !== undefined && count > frontItems * (1 + pagesToTheEndMax);
-}
-
-/** The last pages by `$skip`; undefined when the service does not support it. */
-async function endByOffset(
-  list: ListName,
-  parts: SampleParts,
-  { count, url, pageSize }: { readonly count: number | undefined; readonly url: string; readonly pageSize: number },
-): Promise<readonly unknown[] | undefined> {
-  if (count === undefined || pageSize === 0) return undefined;
-  const skip = Math.max(0, count - parts.pages * pageSize);
-  const items: unknown[] = [];
-  try {
-    let read = 0;
-    for await (const page of pagesOf(list, parts, {
-      from: withOption(url, "$skip", String(skip)),
-      pagesMax: parts.pages + 1,
-    })) {
-      items.push(...page.items);
-      read += 1;
-      parts.note(`${list}, $skip=${skip}, page ${read}`, `${page.items.length} items`);
-      if (read > parts.pages) break;
+/** The ids of sync jobs that masks carry: there is no list of them. Source: service-interface §2 */
+export async function idsFromMasks(options: SampleOptions): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const { items } of orNone(pagesOf("masks", options, { what: "page", pagesMax: options.pages }))) {
+    for (const item of items) {
+      const id = typeof item === "object" && item !== null ? Reflect.get(item, "syncJobId") : undefined;
+      if (typeof id === "number" || typeof id === "string") ids.push(String(id));
     }
-    return items;
+  }
+  return ids;
+}
+
+/** The last pages by `$skip`; none when the service refuses it. */
+async function readFrom(
+  list: ListName,
+  { url, skip, ...options }: SampleOptions & { readonly url: string; readonly skip: number },
+): Promise<readonly unknown[]> {
+  const from = `${url}${url.includes("?") ? "&" : "?"}$skip=${skip}`;
+  const read: unknown[] = [];
+  const pages = pagesOf(list, options, { what: `$skip=${skip}, page`, from, pagesMax: options.pages });
+  for await (const { items } of orNone(pages)) read.push(...items);
+  return read;
+}
+
+interface PagesAsked {
+  readonly what: string;
+  readonly from?: string;
+  readonly pagesMax: number;
+}
+
+/** At most so many pages of a list, each requested when needed and noted. */
+async function* pagesOf(
+  list: ListName,
+  { service, repository, signal, note }: SampleOptions,
+  { what, pagesMax, ...from }: PagesAsked,
+): AsyncGenerator<Page<unknown>, void, void> {
+  const asked = { ...from, signal, timeoutMs: requestTimeoutMs };
+  let read = 0;
+  try {
+    for await (const page of service.pages(operationOf[list], repository === undefined ? {} : { repository }, asked)) {
+      read += 1;
+      note(`${list}, ${what} ${read}`, `${page.items.length} items`);
+      yield page;
+      if (read >= pagesMax) return;
+    }
+  } catch (error) {
+    if (error instanceof ServiceError) note(`${list}, ${what} ${read + 1}`, refusal(error));
+    throw error;
+  }
+}
+
+/** The pages up to the first one that the service refuses. */
+async function* orNone(pages: AsyncGenerator<Page<unknown>, void, void>): AsyncGenerator<Page<unknown>, void, void> {
+  try {
+    yield* pages;
   } catch (error) {
     if (!(error instanceof ServiceError) || error.kind === "cancelled") throw error;
-    parts.note(`${list}, $skip=${skip}`, `refused (${error.status ?? error.kind})`);
-    return undefined;
   }
-}
-
-/** A link with one more query option. */
-export function withOption(url: string, name: string, value: string): string {
-  return `${url}${url.includes("?") ? "&" : "?"}${name}=${encodeURIComponent(value)}`;
-}
-
-/** The pages of a list, each requested when needed. */
-export function pagesOf(
-  list: ListName,
-  { service, repository, signal }: Pick<SampleParts, "service" | "repository" | "signal">,
-  options: { readonly from?: string; readonly pagesMax: number; readonly pageSizeWish?: number },
-): AsyncGenerator<Page<unknown>, void, void> {
-  const query = repository === undefined ? {} : { repository };
-  return service.pages(operationOf[list], query, { ...options, signal, timeoutMs: requestTimeoutMs });
 }
 
 async function countOf(
   list: ListName,
-  { service, repository, signal, note }: SampleParts,
+  { service, repository, signal, note }: SampleOptions,
 ): Promise<number | undefined> {
   try {
     const query = repository === undefined ? {} : { repository };
@@ -133,7 +141,11 @@ async function countOf(
     return count;
   } catch (error) {
     if (!(error instanceof ServiceError) || error.kind === "cancelled") throw error;
-    note(`${list}, $count`, `refused (${error.status ?? error.kind})`);
+    note(`${list}, $count`, refusal(error));
     return undefined;
   }
+}
+
+function refusal({ status, kind }: ServiceError): string {
+  return `refused (${status ?? kind})`;
 }

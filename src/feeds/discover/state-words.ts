@@ -1,27 +1,23 @@
-// What words for a state usually mean; unknown words mean nothing. Pure; called by
-// propose-ending.ts.
+// What words for a state usually mean; unknown words mean nothing. Pure; called by the proposers.
 
 /** The meaning of a state: not over, ended well, ended badly, or ended somehow. */
 export type StateMeaning = "open" | "succeeded" | "failed" | "ended";
 
+const openWords =
+  "running progress inprogress pending queued waiting started starting active processing scheduled new created open executing ongoing enqueued paused";
+const succeededWords = "finished done completed complete succeeded success successful ok passed";
+const failedWords =
+  "failed failure error errors faulted aborted cancelled canceled terminated rejected timeout partial partially";
+
+/** In this order: "completed with errors" ended badly, "waiting for completion" is not over. */
 const meanings: readonly (readonly [StateMeaning, readonly string[]])[] = [
-  [
-    "open",
-    "running progress inprogress pending queued waiting started starting active processing scheduled new created open executing ongoing enqueued paused".split(
-      " ",
-    ),
-  ],
-  ["succeeded", "finished done completed complete succeeded success successful ok passed".split(" ")],
-  [
-    "failed",
-    "failed failure error errors faulted aborted cancelled canceled terminated rejected timeout partial partially".split(
-      " ",
-    ),
-  ],
-  ["ended", "ended closed stopped final finalized".split(" ")],
+  ["open", openWords.split(" ")],
+  ["failed", failedWords.split(" ")],
+  ["succeeded", succeededWords.split(" ")],
+  ["ended", ["ended", "closed", "stopped", "final", "finalized"]],
 ];
 
-const negations = new Set(["not", "no", "un", "never", "non", "in"]);
+const negations = ["not", "no", "un", "never", "non", "in"];
 
 /** The words of a value or a field's name: `ArchiveJob_isDone` → archive, job, is, done. */
 export function wordsOf(text: string): string[] {
@@ -33,17 +29,10 @@ export function wordsOf(text: string): string[] {
     .filter((word) => word !== "");
 }
 
-/**
- * The meaning of a state's text; undefined without a known word, or with contradicting ones:
- * `NotStarted` is open, `not ok` nothing.
- */
+/** The meaning of a state's text, if any: `NotStarted` is open, `not ok` nothing. */
 export function stateMeaning(text: string): StateMeaning | undefined {
   const words = wordsOf(text);
-  const found = new Set(
-    meanings.filter(([, known]) => words.some((word) => known.includes(word))).map(([meaning]) => meaning),
-  );
-  if (words.some((word) => negations.has(word))) return found.has("open") ? "open" : undefined;
-  // "Completed with errors" did not end well; "waiting for completion" is not over.
-  for (const meaning of ["open", "failed", "succeeded", "ended"] as const) if (found.has(meaning)) return meaning;
-  return undefined;
+  const found = meanings.filter(([, known]) => words.some((word) => known.includes(word)));
+  const [meaning] = found[0] ?? [];
+  return words.some((word) => negations.includes(word)) && meaning !== "open" ? undefined : meaning;
 }
