@@ -60,7 +60,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
     },
     silences: (policies, floors) => readSilences(parts, slots, { policies, floors }),
     tokens: () => readTokens(parts),
-    onTick: () => void heartbeats.look(),
+    onTick: () => void heartbeats.runOnce(),
     clock: systemClock,
     log,
   });

@@ -30,7 +30,7 @@ export function createItemAnnouncer({ sinks, deliver, log }: AnnouncerOptions): 
         await deliver(deliveries.slice(from, from + batchMax));
       for (const { sink, notice } of deliveries) {
         const { id, kind, policy, service, title } = notice;
-        log.info("notice.told", { sink, kind, policy, service, title, id });
+        log.info("notice.published", { sink, kind, policy, service, title, id });
       }
     },
   };

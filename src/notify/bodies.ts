@@ -9,8 +9,6 @@ export interface Body {
   readonly text: string;
 }
 
-const slackCharactersMax = 3_000;
-
 /** Renders a notice in a format. */
 export function toBody(notice: Notice, format: WebhookSettings["format"]): Body {
   switch (format) {
@@ -41,8 +39,7 @@ export function toCloudEvent({ id, kind, at, orderKey, policy, service, title, d
 /** Slack reads `&`, `<` and `>` as markup. */
 function slackText({ title, policy, service, at }: Notice): string {
   const about = [policy, service, at].filter((part) => part !== null).join(" · ");
-  const escaped = `${title}\n${about}`.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-  return escaped.slice(0, slackCharactersMax);
+  return `${title}\n${about}`.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
 /** The message that a Teams workflow ("when a webhook request is received") posts as a card. */

@@ -1,24 +1,25 @@
 // Decides which notices the end of a task or slot causes for its policy. Pure; called by
 // evaluate.ts for each event, in order.
 //
-//   ending ─▶ the target's health ─▶ is it the service's fault? ─▶ what each sink should know
-//     └─▶ a notice for each sink that was last told otherwise
+//   ending ─▶ the target's health ─▶ is it the service's fault? ─▶ of what each sink should know
+//     └─▶ a notice for each sink that was last notified of something else
 //
 // What may be the service's fault waits as its target's `outage` until decide-service.ts knows
 // more.
 import { type NotifyRule, type Policy, targetsOf } from "../config/policy-set.ts";
+import type { Notice } from "../model/notice.ts";
 import { targetFromMasks } from "../model/task.ts";
 import {
   type BadHealth,
   type Brief,
   healths,
+  type Notified,
   type PolicyAlertState,
-  type PolicyHealth,
   type ServiceAlertState,
   type TargetState,
 } from "./alert-state.ts";
 import { withFailure, withSignOfLife } from "./decide-service.ts";
-import type { AlertEvent } from "./health.ts";
+import { type AlertEvent, isWork, type MasksRead } from "./health.ts";
 import {
   type AddressedNotice,
   driftNotice,
@@ -30,7 +31,7 @@ import {
 } from "./notices.ts";
 
 /** The alert state of a policy and of its service. */
-export interface AlertStates {
+interface AlertStates {
   readonly policy: PolicyAlertState;
   readonly service: ServiceAlertState;
 }
@@ -41,121 +42,111 @@ export interface PolicyDecision {
   readonly notices: readonly AddressedNotice[];
 }
 
-/** The same, with the alert state of its service. */
-export type Decision = AlertStates & PolicyDecision;
-
-/** Decides after an ending. The same ending and alert state give the same notices. */
-export function decideEvent(policy: Policy, before: AlertStates, ending: AlertEvent): Decision {
-  const each = [...tellEach(policy, ending), ...tellDrift(policy, ending)];
-  if (ending.health === undefined) return { ...before, notices: each };
+/** Decides after an ending. The same ending and alert states give the same notices. */
+export function decideEvent(policy: Policy, before: AlertStates, ending: AlertEvent): AlertStates & PolicyDecision {
+  const each = [...everyNotices(policy, ending), ...driftNotices(policy, ending)];
+  const { brief, health, atMs, news } = ending;
+  if (health === undefined) return { ...before, notices: each };
   const isOutage = ending.outage === "yes" || (ending.outage === "while-down" && before.service.phase !== "calm");
   let { service } = before;
-  if (isOutage)
-    service = withFailure(service, {
-      policy: policy.name,
-      ending,
-      isNew: !isPartOf(policy.name, before.policy, service),
-    });
-  else if (ending.isSignOfLife) service = withSignOfLife(service, ending.atMs);
-  const alertState = withEnding(before.policy, ending, isOutage ? service.sinceMs : undefined);
-  const settled = settleSinks(policy, alertState, { key: ending.brief.key, ending: ending.brief });
-  const unsilenced = endSilence(policy, settled.policy, ending);
-  const notices = [...each, ...settled.notices, ...unsilenced.filter((one) => !hasSink(settled.notices, one.sink))];
+  if (isOutage) {
+    const isNew = !isPartOf(policy.name, before.policy, service);
+    service = withFailure(service, { policy: policy.name, ending, isNew });
+  } else if (ending.isSignOfLife) service = withSignOfLife(service, atMs);
+  const after = withEnding(before.policy, ending, isOutage ? service.sinceMs : undefined);
+  const updated = updateSinks(policy, after, { key: brief.key, ending: brief });
+  const ofPolicy = new Set(updated.notices.map(({ sink }) => sink));
+  const notices = [...each, ...updated.notices];
+  if (isWork(health)) notices.push(...noLongerStale(policy, after, brief).filter(({ sink }) => !ofPolicy.has(sink)));
   // Its notice is that of the outage.
-  const isOfOutage = isOutage || before.policy.targets[ending.brief.target]?.outage !== undefined;
-  const news = isOfOutage && ending.news === "changed" ? [] : tellNews(policy, ending, notices);
-  return {
-    service,
-    policy: { ...settled.policy, silent: isWork(ending.health) ? null : alertState.silent },
-    notices: [...notices, ...news],
-  };
+  const isOfOutage = isOutage || before.policy.targets[brief.target]?.outage !== undefined;
+  if (!(isOfOutage && news === "changed")) notices.push(...newsNotices(policy, ending, notices));
+  return { service, policy: { ...updated.policy, stale: isWork(health) ? null : after.stale }, notices };
 }
 
-/**
- * Notifies what waited: the failures were not the service's fault. `sinceMs`: the start of the
- * window.
- */
-export function releasePolicy(policy: Policy, alertState: PolicyAlertState, sinceMs: number): PolicyDecision {
-  const targets = Object.fromEntries(
-    Object.entries(alertState.targets).map(([name, { outage, ...target }]) => [
-      name,
-      outage === undefined || outage === sinceMs ? target : { ...target, outage },
-    ]),
-  );
-  return settleSinks(policy, { ...alertState, targets }, { key: `released/${sinceMs}` });
+/** Notifies what waited since the window began: the failures were not the service's fault. */
+export function releasePolicy(policy: Policy, before: PolicyAlertState, sinceMs: number): PolicyDecision {
+  const released = ({ outage, ...target }: TargetState): TargetState =>
+    outage === undefined || outage === sinceMs ? target : { ...target, outage };
+  const targets = Object.entries(before.targets).map(([name, target]) => [name, released(target)]);
+  return updateSinks(policy, { ...before, targets: Object.fromEntries(targets) }, { key: `released/${sinceMs}` });
 }
 
-/**
- * Notes the sync jobs that the masks name from this slot on. That they could be read ends their own
- * failure.
- */
+/** Notes the sync jobs that the masks name. That they could be read ends their own failure. */
 export function decideMasks(
   policy: Policy,
   before: PolicyAlertState,
-  { brief, slotMs, syncJobs }: { readonly brief: Brief; readonly slotMs: number; readonly syncJobs: readonly string[] },
+  { brief, slotMs, syncJobs }: MasksRead,
 ): PolicyDecision {
   if (targetsOf(policy.action) !== undefined || slotMs < (before.masks?.slotMs ?? slotMs))
     return { policy: before, notices: [] };
   const { [targetFromMasks]: lookup, ...others } = before.targets;
   const isOver = lookup !== undefined && lookup.slotMs <= slotMs;
-  const alertState = {
-    ...before,
-    targets: isOver ? others : before.targets,
-    masks: { slotMs, syncJobs: [...syncJobs] },
-  };
-  return removeUnnamed(policy, alertState, { key: brief.key, at: brief.at, ...(isOver ? { ending: brief } : {}) });
+  const targets = isOver ? others : before.targets;
+  const after = { ...before, targets, masks: { slotMs, syncJobs: [...syncJobs] } };
+  return removeUnnamed(policy, after, { key: brief.key, at: brief.at, ...(isOver ? { ending: brief } : {}) });
 }
 
 /**
- * Forgets targets that the policy no longer names. That is no recovery: their health is not known.
- * A sink that was told of such a target, and of no other bad one, is told of the removal. `at`:
- * when the notifier sees it.
+ * Forgets targets that the policy no longer names; whether they recovered is not known. A sink that
+ * was notified of such a target, and of no other bad one, is notified of the removal.
  */
 export function removeUnnamed(
   policy: Policy,
-  alertState: PolicyAlertState,
+  before: PolicyAlertState,
   cause: Pick<Cause, "key" | "at" | "ending">,
 ): PolicyDecision {
-  const masks = targetsOf(policy.action) === undefined ? alertState.masks : null;
-  const named = namedBy(policy, alertState);
+  const masks = targetsOf(policy.action) === undefined ? before.masks : null;
+  const named = namedBy(policy, before);
   const isGone = ([name]: readonly [string, unknown]) => named !== undefined && !named.has(name);
-  const all = Object.entries(alertState.targets);
+  const all = Object.entries(before.targets);
   const removed = new Map(all.filter(isGone));
-  if (removed.size === 0 && cause.ending === undefined) return { policy: { ...alertState, masks }, notices: [] };
+  if (removed.size === 0 && cause.ending === undefined) return { policy: { ...before, masks }, notices: [] };
   const key = [cause.key, ...[...removed.values()].map(({ brief }) => brief.key)].join("/");
   const targets = Object.fromEntries(all.filter((one) => !isGone(one)));
-  return settleSinks(policy, { ...alertState, targets, masks }, { ...cause, key, removed });
+  return updateSinks(policy, { ...before, targets, masks }, { ...cause, key, removed });
 }
 
-/**
- * The targets that a policy names, and '' for its slots; undefined while the masks are not read
- * yet.
- */
+/** The targets of a policy, and '' for its slots; undefined while the masks are not read yet. */
 function namedBy({ action }: Policy, { masks }: PolicyAlertState): ReadonlySet<string> | undefined {
   const own = targetsOf(action);
   if (own !== undefined) return new Set(["", ...own]);
   return masks === null ? undefined : new Set(["", targetFromMasks, ...masks.syncJobs]);
 }
 
-function tellEach(policy: Policy, { outcome, brief }: AlertEvent): AddressedNotice[] {
+/** A notice for each sink whose rule wants it. */
+function forSinks({ notify = [] }: Policy, notice: Notice, wants: (rule: NotifyRule) => boolean): AddressedNotice[] {
+  return notify.filter(wants).map(({ sink }) => ({ sink, notice }));
+}
+
+function everyNotices(policy: Policy, { outcome, brief }: AlertEvent): AddressedNotice[] {
   const notice = outcome === undefined ? missedNotice(policy, brief) : outcomeNotice(policy, outcome);
-  return rulesOf(policy).flatMap(({ sink, every }) => (every ? [{ sink, notice }] : []));
+  return forSinks(policy, notice, ({ every }) => every);
 }
 
-/** Notifies a drift (a change by hand was set back): once, whatever the state of the policy. */
-function tellDrift(policy: Policy, { outcome }: AlertEvent): AddressedNotice[] {
+/** A change by hand was set back: one notice, whatever the state of the policy. */
+function driftNotices(policy: Policy, { outcome }: AlertEvent): AddressedNotice[] {
   if (outcome?.reason !== "drift-corrected") return [];
-  const notice = driftNotice(policy, outcome);
-  return rulesOf(policy).flatMap(({ sink, drift }) => (drift ? [{ sink, notice }] : []));
+  return forSinks(policy, driftNotice(policy, outcome), ({ drift }) => drift);
 }
 
-/** Notifies a poll that asks for it although its policy's health is the same. */
-function tellNews(policy: Policy, { outcome, news }: AlertEvent, told: readonly AddressedNotice[]): AddressedNotice[] {
+/** A poll may ask for a notice although its policy's health is the same. */
+function newsNotices(
+  policy: Policy,
+  { outcome, news }: AlertEvent,
+  sent: readonly AddressedNotice[],
+): AddressedNotice[] {
   if (news === undefined || outcome === undefined) return [];
-  const isChange = ({ blocked, unknown, missed, recovery }: NotifyRule) => blocked && unknown && missed && recovery;
-  return rulesOf(policy).flatMap((rule) =>
-    isChange(rule) && !hasSink(told, rule.sink) ? [{ sink: rule.sink, notice: outcomeNotice(policy, outcome) }] : [],
-  );
+  const notified = new Set(sent.map(({ sink }) => sink));
+  const wants = ({ sink, blocked, unknown, missed, recovery }: NotifyRule) =>
+    blocked && unknown && missed && recovery && !notified.has(sink);
+  return forSinks(policy, outcomeNotice(policy, outcome), wants);
+}
+
+function noLongerStale(policy: Policy, { stale }: PolicyAlertState, brief: Brief): AddressedNotice[] {
+  if (stale === null) return [];
+  const notice = recoveredNotice(policy, { brief, before: "stale", sinceMs: stale.sinceMs });
+  return forSinks(policy, notice, ({ recovery, sink }) => recovery && stale.sinks.includes(sink));
 }
 
 /** Why a sink may have to be notified now: an ending, the end of a window, or a removed target. */
@@ -168,122 +159,93 @@ interface Cause {
   readonly removed?: ReadonlyMap<string, TargetState>;
 }
 
-type Told = PolicyAlertState["told"][string];
-
-/** Notifies each sink that was last told something else, or was told of a removed target. */
-function settleSinks(policy: Policy, alertState: PolicyAlertState, cause: Cause): PolicyDecision {
-  const told: Record<string, Told> = {};
+/** Notifies each sink that was last notified of something else, or of a removed target. */
+function updateSinks(policy: Policy, state: PolicyAlertState, cause: Cause): PolicyDecision {
+  const notified: Record<string, Notified> = {};
   const notices: AddressedNotice[] = [];
-  for (const rule of rulesOf(policy)) {
+  for (const rule of policy.notify ?? []) {
     const { sink } = rule;
-    const before = Object.hasOwn(alertState.told, sink) ? alertState.told[sink] : undefined;
+    const before = Object.hasOwn(state.notified, sink) ? state.notified[sink] : undefined;
     const isGone = before !== undefined && cause.removed?.has(before.target) === true;
-    const { heard, isHidden } = hear(rule, alertState);
-    const worst = worstOf(heard, cause.ending?.target);
-    // Something else is wrong that this sink is not told of. It hears of an end only when that has
-    // ended, too.
+    const { wanted, isHidden } = badTargets(rule, state);
+    const worst = worstOf(wanted, cause.ending?.target);
+    // The sink's rule hides what else is wrong. The sink hears of an end when that ends, too.
     if (before !== undefined && !isGone && (worst?.health === before.health || (worst === undefined && isHidden))) {
-      told[sink] = before;
+      notified[sink] = before;
     } else if (worst !== undefined) {
-      const { health, alertState: own } = worst;
-      told[sink] = { health, target: own.brief.target, sinceMs: isGone || !before ? own.sinceMs : before.sinceMs };
-      if (hearsOfRecoveryOnly(rule)) continue;
-      const bad = heard.map((one) => one.alertState.brief.target);
+      const { health, own } = worst;
+      notified[sink] = { health, target: own.brief.target, sinceMs: isGone || !before ? own.sinceMs : before.sinceMs };
+      if (wantsRecoveryOnly(rule)) continue;
+      const bad = wanted.map((one) => one.own.brief.target);
       const at = cause.ending?.at ?? cause.at ?? own.brief.at;
       notices.push({ sink, notice: failingNotice(policy, { health, own, bad, at, causeKey: cause.key }) });
-    } else if (before !== undefined && rule.recovery) notices.push(...tellEnd(policy, rule, before, cause));
+    } else if (before !== undefined && rule.recovery) {
+      const notice = endNotice(policy, rule, before, cause);
+      if (notice !== undefined) notices.push({ sink, notice });
+    }
   }
-  return { policy: { ...alertState, told }, notices };
+  return { policy: { ...state, notified }, notices };
 }
 
-/**
- * Notifies a sink that nothing it was told of is bad any more: it ended well, or is no longer the
- * policy's.
- */
-function tellEnd(
-  policy: Policy,
-  rule: NotifyRule,
-  before: Told,
-  { key, at, ending, removed = new Map() }: Cause,
-): AddressedNotice[] {
-  const { sink } = rule;
+/** Nothing is bad any more of what a sink was notified: it ended well, or is no longer named. */
+function endNotice(policy: Policy, rule: NotifyRule, before: Notified, cause: Cause): Notice | undefined {
+  const { key, at, ending, removed = new Map() } = cause;
   const { health, sinceMs, target } = before;
   if (ending !== undefined && !removed.has(target))
-    return [{ sink, notice: recoveredNotice(policy, { brief: ending, before: health, sinceMs }) }];
+    return recoveredNotice(policy, { brief: ending, before: health, sinceMs });
   const newest = () => [...removed.values()].toSorted((a, b) => (a.brief.at < b.brief.at ? 1 : -1))[0];
   const own = removed.get(target) ?? newest();
-  // A sink with `recovery` alone was told of no failure that this could end.
-  if (own === undefined || hearsOfRecoveryOnly(rule)) return [];
-  const targets = [...removed.keys()];
-  const notice = removedNotice(policy, { own, before, targets, at: at ?? own.brief.at, causeKey: key });
-  return [{ sink, notice }];
+  // A sink with `recovery` alone was notified of no failure that this could end.
+  if (own === undefined || wantsRecoveryOnly(rule)) return undefined;
+  return removedNotice(policy, { own, before, targets: [...removed.keys()], at: at ?? own.brief.at, causeKey: key });
 }
 
-interface Heard {
+interface BadTarget {
   readonly health: BadHealth;
-  readonly alertState: TargetState;
+  readonly own: TargetState;
 }
 
-/**
- * The bad targets that a sink is told of. `isHidden`: something is wrong that it is not told of.
- */
-function hear(rule: NotifyRule, { targets }: PolicyAlertState): { heard: Heard[]; isHidden: boolean } {
-  const heard: Heard[] = [];
+/** The bad targets that a rule wants. `isHidden`: something is wrong that it does not want. */
+function badTargets(rule: NotifyRule, { targets }: PolicyAlertState): { wanted: BadTarget[]; isHidden: boolean } {
+  const wanted: BadTarget[] = [];
   let isHidden = false;
-  for (const alertState of Object.values(targets)) {
-    const health = alertState.outage === undefined ? toldHealth(rule, alertState) : undefined;
-    if (health !== undefined) heard.push({ health, alertState });
-    else if (!isWork(alertState.health)) isHidden = true;
+  for (const own of Object.values(targets)) {
+    const health = own.outage === undefined ? wantedHealth(rule, own) : undefined;
+    if (health !== undefined) wanted.push({ health, own });
+    else if (!isWork(own.health)) isHidden = true;
   }
-  return { heard, isHidden };
+  return { wanted, isHidden };
 }
 
 /** The worst target; of several the one that has just ended, or else the last one. */
-function worstOf(heard: readonly Heard[], target: string | undefined): Heard | undefined {
-  let worst: Heard | undefined;
-  for (const one of heard) if (worst === undefined || isWorse(one, worst, target)) worst = one;
-  return worst;
+function worstOf(bad: readonly BadTarget[], ended: string | undefined): BadTarget | undefined {
+  const isWorse = (a: BadTarget, b: BadTarget) => {
+    if (a.health !== b.health) return healths.indexOf(a.health) > healths.indexOf(b.health);
+    if (b.own.brief.target === ended) return false;
+    return a.own.brief.target === ended || a.own.brief.at >= b.own.brief.at;
+  };
+  return bad.reduce<BadTarget | undefined>((worst, one) => (!worst || isWorse(one, worst) ? one : worst), undefined);
 }
 
-function isWorse(a: Heard, b: Heard, target: string | undefined): boolean {
-  if (a.health !== b.health) return healths.indexOf(a.health) > healths.indexOf(b.health);
-  if (b.alertState.brief.target === target) return false;
-  return a.alertState.brief.target === target || a.alertState.brief.at >= b.alertState.brief.at;
-}
-
-/** The health under which a sink is told of a target; undefined when it is not. */
-function toldHealth(rule: NotifyRule, { health, conflicts, inRow }: TargetState): BadHealth | undefined {
+/** The health under which a sink is notified of a target; undefined when it is not. */
+function wantedHealth(rule: NotifyRule, { health, conflicts, inRow }: TargetState): BadHealth | undefined {
   const { conflicts: most } = rule;
   const isMany = typeof most === "number" ? conflicts > most : most === "judged" && health === "conflicts";
   const otherwise = isMany ? "conflicts" : undefined;
   if (isWork(health)) return otherwise;
-  if (hearsOfRecoveryOnly(rule)) return health;
+  if (wantsRecoveryOnly(rule)) return health;
   if (health === "failing") return inRow >= (rule.failuresInRow ?? Number.POSITIVE_INFINITY) ? health : otherwise;
   return rule[health] ? health : otherwise;
 }
 
-function hearsOfRecoveryOnly(rule: NotifyRule): boolean {
+function wantsRecoveryOnly(rule: NotifyRule): boolean {
   const { recovery, failuresInRow, conflicts, blocked, unknown, missed } = rule;
   return recovery && failuresInRow === undefined && conflicts === undefined && !blocked && !unknown && !missed;
 }
 
-function endSilence(policy: Policy, alertState: PolicyAlertState, { health, brief }: AlertEvent): AddressedNotice[] {
-  const { silent } = alertState;
-  if (silent === null || health === undefined || !isWork(health)) return [];
-  const notice = recoveredNotice(policy, { brief, before: "stale", sinceMs: silent.sinceMs });
-  const hears = (rule: NotifyRule) => rule.recovery && silent.sinks.includes(rule.sink);
-  return rulesOf(policy).flatMap((rule) => (hears(rule) ? [{ sink: rule.sink, notice }] : []));
-}
-
-/** Whether the policy did its work, whatever it found. */
-function isWork(health: PolicyHealth): health is "good" | "conflicts" {
-  return health === "good" || health === "conflicts";
-}
-
-function withEnding(alertState: PolicyAlertState, ending: AlertEvent, outage: number | undefined): PolicyAlertState {
+function withEnding(state: PolicyAlertState, ending: AlertEvent, outage: number | undefined): PolicyAlertState {
   const { brief, health = "good", conflicts, slotMs, atMs } = ending;
-  const { [brief.target]: before, ...others } = alertState.targets;
-  const targets: Record<string, TargetState> = { ...others };
+  const { [brief.target]: before, ...targets } = state.targets;
   // A slot that did something ends a missed slot.
   if (isWork(health) && (targets[""]?.slotMs ?? slotMs) <= slotMs) delete targets[""];
   if (health !== "good" || conflicts > 0) {
@@ -295,10 +257,10 @@ function withEnding(alertState: PolicyAlertState, ending: AlertEvent, outage: nu
       ...(outage === undefined ? {} : { outage }),
     };
   }
-  return { ...alertState, targets };
+  return { ...state, targets };
 }
 
-/** Whether a policy counts to this outage. Only its first 200 policies are known by name. */
+/** Whether a policy counts to this outage already. */
 function isPartOf(
   name: string,
   { targets }: PolicyAlertState,
@@ -306,12 +268,4 @@ function isPartOf(
 ): boolean {
   if (phase === "calm") return false;
   return policies.includes(name) || Object.values(targets).some(({ outage }) => outage === sinceMs);
-}
-
-function rulesOf({ notify = [] }: Policy): readonly NotifyRule[] {
-  return notify;
-}
-
-function hasSink(notices: readonly AddressedNotice[], sink: string): boolean {
-  return notices.some((addressed) => addressed.sink === sink);
 }

@@ -6,11 +6,17 @@ import type { EventLog } from "../core/event-log.ts";
 
 const quietMs = 60_000;
 
+interface Dropped {
+  unlogged: number;
+  total: number;
+  loggedAtMs: number;
+}
+
 /** Counts the dropped notices of one process. */
 export class DroppedNotices {
   readonly #log: EventLog;
   readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #sinks = new Map<string, { untold: number; total: number; toldAtMs: number }>();
+  readonly #sinks = new Map<string, Dropped>();
 
   constructor(log: EventLog, clock: Pick<Clock, "monotonicMs">) {
     this.#log = log;
@@ -20,31 +26,31 @@ export class DroppedNotices {
   /** Counts notices without room. */
   dropped(sink: string, count: number): void {
     const nowMs = this.#clock.monotonicMs();
-    const tally = this.#sinks.get(sink) ?? { untold: 0, total: 0, toldAtMs: Number.NEGATIVE_INFINITY };
-    tally.untold += count;
-    tally.total += count;
-    this.#sinks.set(sink, tally);
-    if (nowMs - tally.toldAtMs < quietMs) return;
-    tally.toldAtMs = nowMs;
-    this.#tell(sink, tally);
+    const dropped = this.#sinks.get(sink) ?? { unlogged: 0, total: 0, loggedAtMs: Number.NEGATIVE_INFINITY };
+    dropped.unlogged += count;
+    dropped.total += count;
+    this.#sinks.set(sink, dropped);
+    if (nowMs - dropped.loggedAtMs < quietMs) return;
+    dropped.loggedAtMs = nowMs;
+    this.#write(sink, dropped);
   }
 
   /** Notes that all notices had room. */
   hadRoom(sink: string): void {
-    const tally = this.#sinks.get(sink);
-    if (tally === undefined) return;
-    this.#tell(sink, tally);
+    const dropped = this.#sinks.get(sink);
+    if (dropped === undefined) return;
+    this.#write(sink, dropped);
     this.#sinks.delete(sink);
-    this.#log.info("sink.has-room", { sink, dropped: tally.total });
+    this.#log.info("sink.has-room", { sink, dropped: dropped.total });
   }
 
   /** Logs what is not logged yet. */
   flush(): void {
-    for (const [sink, tally] of this.#sinks) this.#tell(sink, tally);
+    for (const [sink, dropped] of this.#sinks) this.#write(sink, dropped);
   }
 
-  #tell(sink: string, tally: { untold: number }): void {
-    if (tally.untold > 0) this.#log.error("sink.dropped", { sink, count: tally.untold });
-    tally.untold = 0;
+  #write(sink: string, dropped: Dropped): void {
+    if (dropped.unlogged > 0) this.#log.error("sink.dropped", { sink, count: dropped.unlogged });
+    dropped.unlogged = 0;
   }
 }

@@ -1,6 +1,6 @@
 // What an event means for its policy: the health of one target, and whether it may be the service's
-// fault. Pure; called by decide.ts.
-
+// fault. Pure; called by evaluate.ts.
+import { cutText } from "../core/plain-text.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
 import type { Outcome, OutcomeReason, OutcomeStatus } from "../model/outcome.ts";
 import { targetFromMasks } from "../model/task.ts";
@@ -14,18 +14,13 @@ export interface AlertEvent {
   readonly conflicts: number;
   readonly slotMs: number;
   readonly atMs: number;
-  /**
-   * Whether it may be the service's fault: yes; only while the service is down or suspected; no.
-   */
+  /** Whether it may be the service's fault: `while-down` only while it is down or suspected. */
   readonly outage: "yes" | "while-down" | "no";
   /** Whether it shows that the service is alive. */
   readonly isSignOfLife: boolean;
   /** The whole outcome, for sinks with `every`. */
   readonly outcome: Outcome | undefined;
-  /**
-   * A poll's own wish to be notified even when the health is the same: of `each` outcome, or
-   * because this one `changed`.
-   */
+  /** A poll wants a notice although the health is the same: of `each` one, or as it `changed`. */
   readonly news: "each" | "changed" | undefined;
 }
 
@@ -44,19 +39,10 @@ const healthOfStatus: Readonly<Record<OutcomeStatus, PolicyHealth | undefined>> 
 
 /** The reasons that a service outage causes. */
 const outageReasons: ReadonlySet<string> = new Set<OutcomeReason>(["unreachable", "throttled", "server-error"]);
-/**
- * Reasons that an outage may cause, too. A refusal counts only while the breaker is open: 401 and
- * 403 open it.
- */
-const vagueReasons: ReadonlySet<string> = new Set<OutcomeReason>([
-  "answer-lost",
-  "bad-answer",
-  "no-evidence",
-  "deadline",
-]);
-/**
- * Reasons that the service itself stated, of a run, a list, a sync job or an object: it is alive.
- */
+const possibleReasons: readonly OutcomeReason[] = ["answer-lost", "bad-answer", "no-evidence", "deadline"];
+/** Reasons that an outage may cause, too. */
+const vagueReasons: ReadonlySet<string> = new Set([...outageReasons, ...possibleReasons]);
+/** Reasons that the service itself stated: it is alive. */
 const aliveReasons: ReadonlySet<string> = new Set<OutcomeReason>([
   "completed",
   "answered",
@@ -84,6 +70,11 @@ const aliveReasons: ReadonlySet<string> = new Set<OutcomeReason>([
 
 const detailCharactersMax = 500;
 
+/** Whether the policy did its work, whatever it found. */
+export function isWork(health: PolicyHealth | undefined): health is "good" | "conflicts" {
+  return health === "good" || health === "conflicts";
+}
+
 /** The end of a task, or of a slot that has none. */
 type EndingEvent = Exclude<NotifyEvent, { kind: "masks-read" }>;
 
@@ -91,58 +82,54 @@ type EndingEvent = Exclude<NotifyEvent, { kind: "masks-read" }>;
 export function toAlertEvent(event: EndingEvent, isBreakerOpen: boolean, notifyOn?: "change" | "always"): AlertEvent {
   if (event.kind === "slot-missed") return toMissed(event);
   const { outcome } = event;
-  const { taskId, finishedAt, status, reason, detail, target, slot, newConflicts } = outcome;
+  const { taskId: key, finishedAt: at, status, reason, detail, target, slot, newConflicts } = outcome;
   const health = healthOfStatus[status];
   const isBad = health === "failing" || health === "unknown" || health === "missed";
   const isSure = outageReasons.has(reason) && health !== "missed";
-  const isVague = outageReasons.has(reason) || vagueReasons.has(reason);
-  const isOfBreaker = isBreakerOpen && (isVague || reason === "refused");
+  // A refusal counts only while the breaker is open: 401 and 403 open it.
+  const isOfBreaker = isBreakerOpen && (vagueReasons.has(reason) || reason === "refused");
+  const whileDown = vagueReasons.has(reason) ? "while-down" : "no";
   return {
-    brief: {
-      ...{ key: taskId, at: finishedAt, status, reason, target, slot, newConflicts },
-      detail: detail.slice(0, detailCharactersMax),
-    },
+    brief: { key, at, status, reason, detail: cutText(detail, detailCharactersMax), target, slot, newConflicts },
     health,
     conflicts: newConflicts ?? 0,
     slotMs: Date.parse(slot),
-    atMs: Date.parse(finishedAt),
-    outage: !isBad ? "no" : isSure || isOfBreaker ? "yes" : isVague ? "while-down" : "no",
+    atMs: Date.parse(at),
+    outage: !isBad ? "no" : isSure || isOfBreaker ? "yes" : whileDown,
     isSignOfLife: aliveReasons.has(reason),
     outcome,
     news: notifyOn === "always" ? "each" : notifyOn === "change" && outcome.changed === true ? "changed" : undefined,
   };
 }
 
-function toMissed({ policy, slotMs, detail, id }: Extract<NotifyEvent, { kind: "slot-missed" }>): AlertEvent {
+function toMissed({ policy, slotMs, detail: reason, id }: Extract<NotifyEvent, { kind: "slot-missed" }>): AlertEvent {
   const slot = new Date(slotMs).toISOString();
-  const atMs = Number(id.split("-")[0]);
-  const said = {
-    status: "missed",
-    reason: detail,
-    detail: `nothing is done for the slot ${slot} any more (${detail})`,
-  };
+  const detail = `nothing is done for the slot ${slot} any more (${reason})`;
+  const key = `${policy}/${slot}`;
+  const brief = { key, at: atOf(id), status: "missed", reason, detail, target: "", slot, newConflicts: null };
   return {
-    brief: {
-      key: `${policy}/${slot}`,
-      at: new Date(atMs).toISOString(),
-      ...said,
-      target: "",
-      slot,
-      newConflicts: null,
-    },
-    ...{ health: "missed", conflicts: 0, slotMs, atMs, outage: "no", isSignOfLife: false },
-    ...{ outcome: undefined, news: undefined },
+    ...{ brief, health: "missed", conflicts: 0, slotMs, atMs: Date.parse(brief.at) },
+    ...{ outage: "no", isSignOfLife: false, outcome: undefined, news: undefined },
   };
 }
 
 /** Which sync jobs the policy has from this slot on, by its masks. */
-export function toMasksRead({ id, policy, slotMs, syncJobs }: Extract<NotifyEvent, { kind: "masks-read" }>) {
+export interface MasksRead {
+  readonly brief: Brief;
+  readonly slotMs: number;
+  readonly syncJobs: readonly string[];
+}
+
+/** Interprets that masks were read. */
+export function toMasksRead(event: Extract<NotifyEvent, { kind: "masks-read" }>): MasksRead {
+  const { id, policy, slotMs, syncJobs } = event;
   const slot = new Date(slotMs).toISOString();
-  const brief: Brief = {
-    key: `${policy}/${targetFromMasks}/${slot}`,
-    at: new Date(Number(id.split("-")[0])).toISOString(),
-    ...{ status: "started", reason: "masks-read", detail: `the masks name ${syncJobs.length} sync jobs for this slot` },
-    ...{ target: targetFromMasks, slot, newConflicts: null },
-  };
-  return { brief, slotMs, syncJobs };
+  const detail = `the masks name ${syncJobs.length} sync jobs for this slot`;
+  const what = { status: "started", reason: "masks-read", detail, target: targetFromMasks, newConflicts: null };
+  return { brief: { key: `${policy}/${targetFromMasks}/${slot}`, at: atOf(id), slot, ...what }, slotMs, syncJobs };
+}
+
+/** When an event was recorded: its place in the stream says it. */
+function atOf(id: string): string {
+  return new Date(Number(id.split("-")[0])).toISOString();
 }

@@ -1,9 +1,10 @@
-// Dead man's switches: asks a policy's heartbeat URL after its success. Redis holds what is due
-// (noted in the step that takes the success), so it survives a process. Only the latest success
-// counts. The replica with the notifier's lease runs it; it delays no other work.
+// Dead man's switches: asks a policy's heartbeat URL after its success. Redis holds what is due, so
+// it survives a process; only the latest success counts. The replica with the notifier's lease runs
+// it; it delays no other work.
 import { type Clock, systemClock } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
+import type { Pinger } from "../service/ping.ts";
 
 /** What heartbeats need of the notifier's store. */
 interface HeartbeatStore {
@@ -11,18 +12,12 @@ interface HeartbeatStore {
   sent(policy: string, text: string): Promise<void>;
 }
 
-/**
- * Asks a URL once. Returns undefined on 2xx, otherwise what went wrong, without the URL. Never
- * throws.
- */
-type Ping = (url: string, signal: AbortSignal) => Promise<string | undefined>;
-
 /** What heartbeats need. */
 export interface HeartbeatOptions {
   readonly notifyStore: HeartbeatStore;
   /** The URL of a policy; undefined when it has none any more. */
   readonly urlOf: (policy: string) => string | undefined;
-  readonly ping: Ping;
+  readonly ping: Pinger["ping"];
   readonly log: EventLog;
   readonly clock?: Pick<Clock, "sleep">;
 }
@@ -42,7 +37,7 @@ export class Heartbeats {
   }
 
   /** Sends what is due, unless it is sending already. Resolves when that is done. */
-  look(): Promise<void> {
+  runOnce(): Promise<void> {
     this.#busy ??= this.#sendAll()
       .catch((error: unknown) => this.#warn("", errorText(error)))
       .finally(() => {
@@ -66,7 +61,7 @@ export class Heartbeats {
   }
 
   async #send(policy: string, text: string): Promise<void> {
-    const { urlOf, ping, notifyStore: book, clock = systemClock } = this.#options;
+    const { urlOf, ping, notifyStore, clock = systemClock } = this.#options;
     const { signal } = this.#stopping;
     let problem: string | undefined;
     for (let attempt = 1; attempt <= triesMax; attempt += 1) {
@@ -79,7 +74,7 @@ export class Heartbeats {
     if (problem !== undefined) this.#warn(policy, problem);
     // Removed after the last try, too: the next success asks again, and the receiver notices the
     // silence.
-    await book.sent(policy, text);
+    await notifyStore.sent(policy, text);
   }
 
   #warn(policy: string, message: string): void {

@@ -1,11 +1,11 @@
 // Makes the notices about new items of a feed, with what the mapping extracts and nothing else.
 // Pure; called by app/item-announcer.ts.
-import { toPlainText } from "../core/plain-text.ts";
+import { cutText, toPlainText } from "../core/plain-text.ts";
 import { hashText } from "../core/stable-hash.ts";
 import { type Feed, feedId, type ItemFacts } from "../model/feed.ts";
 import type { Notice } from "../model/notice.ts";
 
-/** A new item: its facts, its place in the order of discovery, and when it was discovered. */
+/** A new item, and its place in the order of discovery. */
 export interface NewItem extends ItemFacts {
   readonly firstSeq: number;
   readonly seenAtMs: number | undefined;
@@ -14,17 +14,14 @@ export interface NewItem extends ItemFacts {
 /** The most items that a notice names: this keeps its data under 16 KiB. */
 const itemsNamedMax = 20;
 /** The most items of one walk that notices name; `count` counts them all. */
-const itemsToldMax = 10_000;
+const itemsPublishedMax = 10_000;
 const namedInTitleMax = 3;
-const charactersMax = { id: 100, label: 80, syncJobId: 40, labelInTitle: 60 };
+const charactersMax = { id: 100, label: 80, syncJobId: 40, labelInTitle: 60, title: 300 };
 
-/**
- * Notices about these items in order, a few items each. The same items give the same ids. `nowMs`:
- * stands in for items whose time of discovery is not known.
- */
+/** Notices about these items in order, a few each. The same items give the same ids. */
 export function itemNotices(feed: Feed, items: readonly NewItem[], nowMs: number): Notice[] {
   const notices: Notice[] = [];
-  const named = items.slice(0, itemsToldMax);
+  const named = items.slice(0, itemsPublishedMax);
   const leftOut = items.length - named.length;
   for (let from = 0; from < named.length; from += itemsNamedMax) {
     const part = named.slice(from, from + itemsNamedMax);
@@ -61,10 +58,8 @@ function titleOf(
     .slice(0, namedInTitleMax)
     .map(({ id, label }) => toPlainText(label ?? id, charactersMax.labelInTitle));
   const which = from === 0 ? "" : `, from number ${from + 1}`;
-  return `${where}: ${count} new${which} (${names.join(", ")}${part.length > namedInTitleMax ? ", …" : ""})`.slice(
-    0,
-    300,
-  );
+  const more = part.length > namedInTitleMax ? ", …" : "";
+  return cutText(`${where}: ${count} new${which} (${names.join(", ")}${more})`, charactersMax.title);
 }
 
 function toData({ id, label, syncJobId, startedAtMs, finished, succeeded }: NewItem): Record<string, string | boolean> {

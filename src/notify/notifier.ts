@@ -1,51 +1,90 @@
-// The notifier: reads events, decides who is notified (evaluate.ts), hands the notices to the
-// sinks' queues, then saves its progress. One replica works at a time, the one with the lease. It
-// hands over before it saves: a crash in between repeats notices with the same ids, and loses none.
+// The notifier: reads events, evaluates alert states (evaluate.ts), and hands notices to the sinks'
+// queues. One replica works at a time, the one with the lease. It saves alert states and notices in
+// one step and hands over after it: a crash repeats notices with the same ids, and loses none.
 // Built by app/create-notifier.ts.
-import type { PolicySet } from "../config/policy-set.ts";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText, stackOf } from "../core/errors.ts";
+import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
+import type { DeliverNotices } from "../model/notice.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
-import { type PolicyAlertState, parsePolicyState, parseServiceState, policyText } from "./alert-state.ts";
-import type { AlertStateChanges, NotifierOptions, Texts } from "./contracts.ts";
-import {
-  type Evaluation,
-  evaluateEvents,
-  evaluateReleased,
-  evaluateServices,
-  evaluateStale,
-  evaluateTokens,
-  notifiedServices,
-  tellRemoved,
-} from "./evaluate.ts";
-import { isMuted, type MutedNotice, mutedField, mutedText, parseMuted, releaseMuted, sortNotices } from "./mute.ts";
+import { parsePolicyState, parseServiceState, policyText } from "./alert-state.ts";
+import { type Breaker, Evaluation, notifiedServices, policyOf } from "./evaluate.ts";
+import { isMuted, parseWaiting, releaseWaiting, sortNotices, waitingField, waitingText } from "./mute.ts";
 import type { AddressedNotice } from "./notices.ts";
+
+/** Texts by field; undefined removes the field. */
+type Texts = ReadonlyMap<string, string | undefined>;
+
+/** Where notices wait: for the hand-over after a save, or for the end of mute timing. */
+type Waiting = "outbox" | "muted";
+type Part = "policies" | "services" | "heartbeats" | Waiting;
+
+/** What a save changes. */
+type StateChanges = Readonly<Partial<Record<Part, Texts>>>;
+
+interface Batch {
+  readonly events: readonly NotifyEvent[];
+  readonly cursor: string;
+  readonly passed: number;
+  readonly lost: number;
+  readonly unreadable: number;
+}
+
+/** What the notifier needs of its store (store/notify-store.ts). */
+export interface NotifyStorePort {
+  nowMs(): Promise<number>;
+  take(owner: string, durationMs: number): Promise<boolean>;
+  leave(owner: string): Promise<void>;
+  read(count: number): Promise<Batch>;
+  states(part: Part, fields?: readonly string[]): Promise<Map<string, string>>;
+  save(owner: string, batch: Pick<Batch, "cursor" | "passed">, changes: StateChanges): Promise<boolean>;
+  noteLost(count: number): Promise<void>;
+}
+
+/** What a notifier needs. */
+export interface NotifierOptions {
+  readonly notifyStore: NotifyStorePort;
+  /** Unique over all replicas and restarts. */
+  readonly owner: string;
+  readonly set: () => PolicySet;
+  readonly policy: (name: string) => Policy | undefined;
+  readonly deliver: DeliverNotices;
+  readonly breaker: (service: string) => Promise<Breaker>;
+  /** The stale policies, and since when; `floors`: the end of each service's last outage. */
+  readonly silences: (
+    policies: readonly Policy[],
+    floors: ReadonlyMap<string, number>,
+  ) => Promise<ReadonlyMap<string, number>>;
+  /** Tokens that expire soon and cannot be renewed: service → instant. */
+  readonly tokens: () => ReadonlyMap<string, number>;
+  /** Called on each tick of the replica that has the lease. */
+  readonly onTick?: () => void;
+  readonly clock: Clock;
+  readonly log: EventLog;
+}
 
 const batchMax = 500;
 const leaseMs = 15_000;
 const pollMs = 1_000;
 const tickMs = 5_000;
 const silenceMs = 10_000;
-/**
- * Longer than replicas need to adopt new policies: alert states of policies unknown here are kept
- * meanwhile.
- */
+/** Longer than replicas need to adopt new policies: alert states of unknown ones stay meanwhile. */
 const tidyMs = 120_000;
 const forgetMs = 86_400_000;
-const nothing: Texts = new Map();
-const none: AlertStateChanges = { policies: nothing, services: nothing, held: nothing, heartbeats: nothing };
 
 /** The notifier. Any number of replicas may run one. */
 export class Notifier implements Component {
   readonly name = "notifier";
   readonly #options: NotifierOptions;
   readonly #stopping = new AbortController();
+  /** Where notices may wait. */
+  readonly #mayWait = new Set<Waiting>(["outbox", "muted"]);
+  readonly #next = { tickMs: 0, silenceMs: 0, tidyMs: 0 };
   #loop: Promise<void> | undefined;
   #failing = false;
-  /** Whether notices may wait for the end of mute timing. */
-  #mayHold = true;
-  #next = { tickMs: 0, silenceMs: 0, tidyMs: 0 };
   /** The policy set of the last tick. */
   #contentHash: string | undefined;
 
@@ -65,37 +104,35 @@ export class Notifier implements Component {
 
   /** Runs one tick; returns how long to wait for the next. Called by the loop, and by tests. */
   async runOnce(): Promise<number> {
-    const { notifyStore: book, owner, set: current } = this.#options;
-    const set = current();
+    const { notifyStore, owner, log, onTick } = this.#options;
+    const set = this.#options.set();
     this.#noteSet(set);
-    if (!(await book.take(owner, leaseMs))) {
-      this.#mayHold = true;
+    if (!(await notifyStore.take(owner, leaseMs))) {
+      this.#mayWait.add("outbox").add("muted");
       return tickMs;
     }
-    const nowMs = await book.nowMs();
-    if (this.#mayHold && !isMuted(set.notifications.muteTiming, nowMs) && (await this.#release())) return 0;
-    const batch = await book.read(batchMax);
+    const nowMs = await notifyStore.nowMs();
+    if (await this.#handOver("outbox")) return 0;
+    if (!isMuted(set.notifications.muteTiming, nowMs) && (await this.#handOver("muted"))) return 0;
+    const batch = await notifyStore.read(batchMax);
     await this.#countLost(batch.lost);
     const isTick = this.#isDue("tickMs", tickMs);
-    if (isTick) this.#options.onTick?.();
+    if (isTick) onTick?.();
     if (batch.passed === 0 && !isTick) return pollMs;
     const isDrained = batch.passed < batchMax;
-    const { notices, changes } = await this.#decide({
-      set,
-      nowMs,
+    const { notices, changes } = await this.#evaluate(set, nowMs, {
       events: batch.events,
       isTick: isTick && isDrained,
     });
-    const { now, held } = await this.#sort(notices, set, nowMs);
-    await this.#handOver(now);
-    if (!(await book.save(owner, batch, { ...changes, held }))) return pollMs;
-    this.#logTold(now);
-    if (batch.unreadable > 0) this.#options.log.error("notifier.dropped", { count: batch.unreadable });
+    const waiting = await this.#sort(notices, set, nowMs);
+    if (!(await notifyStore.save(owner, batch, { ...changes, ...waiting }))) return pollMs;
+    if (batch.unreadable > 0) log.error("notifier.dropped", { count: batch.unreadable });
+    while (await this.#handOver("outbox"));
     return isDrained ? pollMs : 0;
   }
 
   async #run(): Promise<void> {
-    const { clock, log, notifyStore: book, owner } = this.#options;
+    const { clock, log, notifyStore, owner } = this.#options;
     while (!this.#stopping.signal.aborted) {
       let waitMs = tickMs;
       try {
@@ -109,98 +146,99 @@ export class Notifier implements Component {
         }
         this.#failing = true;
         // Gives the lease up: another replica may be newer, or have a better connection to Redis.
-        await book.leave(owner).catch(() => {});
+        await notifyStore.leave(owner).catch(() => {});
       }
       await clock.sleep(waitMs, this.#stopping.signal);
     }
   }
 
-  async #decide(moment: { set: PolicySet; nowMs: number; events: readonly NotifyEvent[]; isTick: boolean }) {
-    const { notifyStore: book, policy, breaker, tokens } = this.#options;
-    const { set, nowMs, events, isTick } = moment;
-    const told = notifiedServices(set);
-    const texts = new Map<string, string | undefined>();
-    const policies: Evaluation["policies"] = new Map();
-    const load = async (names: readonly string[]) => {
-      const missing = [...new Set(names)].filter((name) => !policies.has(name));
-      const found = await book.states("policies", missing);
+  async #evaluate(
+    set: PolicySet,
+    nowMs: number,
+    { events, isTick }: { readonly events: readonly NotifyEvent[]; readonly isTick: boolean },
+  ) {
+    const { notifyStore, policy, breaker, tokens } = this.#options;
+    const names = notifiedServices(set);
+    const serviceTexts = await notifyStore.states("services", names);
+    const services = new Map(names.map((name) => [name, parseServiceState(serviceTexts.get(name))]));
+    const breakers = new Map(await Promise.all(names.map(async (name) => [name, await breaker(name)] as const)));
+    const evaluation = new Evaluation({ set, nowMs, services, breakers, policy });
+    const { policies } = evaluation;
+    const policyTexts = new Map<string, string | undefined>();
+    const load = async (wanted: readonly string[]) => {
+      const missing = [...new Set(wanted)].filter((name) => !policyTexts.has(name));
+      const found = await notifyStore.states("policies", missing);
       for (const name of missing) {
-        texts.set(name, found.get(name));
+        policyTexts.set(name, found.get(name));
         policies.set(name, parsePolicyState(found.get(name)));
       }
     };
-    await load(events.map((event) => (event.kind === "outcome" ? event.outcome.policy : event.policy)));
-    const serviceTexts = await book.states("services", told);
-    const services = new Map(told.map((name) => [name, parseServiceState(serviceTexts.get(name))]));
-    const breakers = new Map(await Promise.all(told.map(async (name) => [name, await breaker(name)] as const)));
-    const state: Evaluation = { set, nowMs, policies, services, breakers, policy };
-    const { notices, heartbeats } = evaluateEvents(state, events);
+    await load(events.map(policyOf));
+    for (const event of events) evaluation.onEvent(event);
     if (isTick) {
-      const { notices: ofServices, release } = evaluateServices(state);
-      await load(release.map(({ policy: name }) => name));
-      notices.push(...ofServices, ...evaluateReleased(state, release), ...evaluateTokens(state, tokens()));
-      const silences = await this.#silences(state);
+      const release = evaluation.onServices();
+      await load(release.map((one) => one.policy));
+      evaluation.onRelease(release);
+      evaluation.onTokens(tokens());
+      const silences = await this.#silences(evaluation);
       await load([...silences.keys()]);
-      notices.push(...evaluateStale(state, silences));
+      evaluation.onSilences(silences);
       if (this.#isDue("tidyMs", tidyMs)) {
-        const [told, untold] = await this.#known(nowMs);
-        await load([...told, ...untold]);
-        notices.push(...tellRemoved(state, told));
-        for (const name of untold) policies.delete(name);
+        const { notified, forgotten } = await this.#known(nowMs);
+        await load([...notified, ...forgotten]);
+        evaluation.onRemoved(notified);
+        for (const name of forgotten) policies.delete(name);
       }
     }
-    const changes: AlertStateChanges = {
-      policies: changed(new Map([...texts.keys()].map((name) => [name, textOf(policies.get(name))])), texts),
-      services: changed(new Map([...services].map(([name, one]) => [name, JSON.stringify(one)])), serviceTexts),
-      heartbeats: new Map(heartbeats.map((name) => [name, String(nowMs)])),
-      held: nothing,
+    const changes: StateChanges = {
+      policies: changed([...policyTexts.keys()], (name) => policyText(policies.get(name)), policyTexts),
+      services: changed(names, (name) => JSON.stringify(services.get(name)), serviceTexts),
+      heartbeats: new Map(evaluation.heartbeats.map((name) => [name, String(nowMs)])),
     };
-    return { notices, changes };
+    return { notices: evaluation.notices, changes };
   }
 
-  async #silences({ set, services }: Evaluation): Promise<ReadonlyMap<string, number>> {
+  async #silences({ world: { set, services } }: Evaluation): Promise<ReadonlyMap<string, number>> {
     const watched = set.policies.filter(({ notify = [] }) => notify.some(({ stale }) => stale));
     if (watched.length === 0 || !this.#isDue("silenceMs", silenceMs)) return new Map();
-    const floors = new Map(
-      [...services].flatMap(([name, { endedMs }]) => (endedMs === null ? [] : [[name, endedMs] as const])),
+    const floors = [...services].flatMap(([name, { endedMs }]) => (endedMs === null ? [] : [[name, endedMs] as const]));
+    return this.#options.silences(watched, new Map(floors));
+  }
+
+  /** Sorts notices into those that go out now and those that mute timing holds back. */
+  async #sort(notices: readonly AddressedNotice[], { notifications: { muteTiming } }: PolicySet, nowMs: number) {
+    let [now, muted]: [readonly AddressedNotice[], Texts] = [notices, new Map()];
+    if (isMuted(muteTiming, nowMs)) {
+      const known = await this.#options.notifyStore.states("muted", [...new Set(notices.map(waitingField))]);
+      ({ now, muted } = sortNotices(notices, muteTiming, known));
+    }
+    // Noted before the save: it may work although its answer is lost.
+    if (now.length > 0) this.#mayWait.add("outbox");
+    if (muted.size > 0) this.#mayWait.add("muted");
+    const outbox = new Map(
+      now.map((one, index) => [String(index).padStart(6, "0"), waitingText({ ...one, leftOut: 0 })]),
     );
-    return this.#options.silences(watched, floors);
+    return { outbox, muted };
   }
 
-  async #sort(notices: readonly AddressedNotice[], { notifications }: PolicySet, nowMs: number) {
-    if (!isMuted(notifications.muteTiming, nowMs)) return { now: notices, held: nothing };
-    const fields = [...new Set(notices.map(mutedField))];
-    const texts = await this.#options.notifyStore.states("held", fields);
-    const known = new Map([...texts].map(([field, text]) => [field, parseMuted(text)]));
-    const { now, held } = sortNotices(notices, notifications.muteTiming, known);
-    this.#mayHold ||= held.size > 0;
-    return { now, held: new Map([...held].map(([field, one]) => [field, one && mutedText(one)])) };
-  }
-
-  /** Hands over what waited, oldest first, before anything newer. Returns whether anything did. */
-  async #release(): Promise<boolean> {
-    const { notifyStore: book, owner } = this.#options;
-    const waiting = [...(await book.states("held"))].map(([field, text]) => ({ field, held: parseMuted(text) }));
-    const at = ({ held }: { held: MutedNotice }) => held.notice.at;
-    const batch = waiting.sort((a, b) => (at(a) < at(b) ? -1 : 1)).slice(0, batchMax);
-    const now = batch.map(({ held }) => releaseMuted(held));
-    await this.#handOver(now);
-    const held = new Map(batch.map(({ field }) => [field, undefined]));
-    if (held.size > 0 && (await book.save(owner, { cursor: "", passed: 0 }, { ...none, held }))) this.#logTold(now);
-    if (held.size === 0) this.#mayHold = false;
-    return held.size > 0;
-  }
-
-  async #handOver(notices: readonly AddressedNotice[]): Promise<void> {
-    for (let from = 0; from < notices.length; from += batchMax)
-      await this.#options.deliver(notices.slice(from, from + batchMax));
-  }
-
-  #logTold(notices: readonly AddressedNotice[]): void {
+  /** Hands over what waits, oldest first, and removes it. Returns whether it did. */
+  async #handOver(part: Waiting): Promise<boolean> {
+    const { notifyStore, owner, deliver, log } = this.#options;
+    if (!this.#mayWait.has(part)) return false;
+    const waiting = [...(await notifyStore.states(part))].map(([field, text]) => ({ field, ...parseWaiting(text) }));
+    if (waiting.length === 0) this.#mayWait.delete(part);
+    const order = (one: (typeof waiting)[number]) => (part === "outbox" ? one.field : one.notice.at);
+    const batch = waiting.sort((a, b) => (order(a) < order(b) ? -1 : 1)).slice(0, batchMax);
+    if (batch.length === 0) return false;
+    const notices = batch.map(releaseWaiting);
+    await deliver(notices);
+    const gone: Texts = new Map(batch.map(({ field }) => [field, undefined]));
+    if (!(await notifyStore.save(owner, { cursor: "", passed: 0 }, { [part]: gone }))) return false;
     for (const { sink, notice } of notices) {
       const { id, kind, policy, service, title } = notice;
-      this.#options.log.info("notice.told", { sink, kind, policy, service, title, id });
+      log.info("notice.published", { sink, kind, policy, service, title, id });
     }
+    return true;
   }
 
   async #countLost(lost: number): Promise<void> {
@@ -210,19 +248,17 @@ export class Notifier implements Component {
     await this.#options.notifyStore.noteLost(lost);
   }
 
-  /**
-   * The policies with an alert state: those that sinks are told of, and others a day after their
-   * last bad ending.
-   */
-  async #known(nowMs: number): Promise<readonly [readonly string[], readonly string[]]> {
-    const { notifyStore: book, policy } = this.#options;
-    const all = [...(await book.states("policies"))];
-    const isTold = (name: string) => policy(name)?.notify !== undefined;
-    const untold = all.filter(([name, text]) => {
+  /** The policies with an alert state; those without sinks are forgotten a day after a bad ending. */
+  async #known(nowMs: number) {
+    const { notifyStore, policy } = this.#options;
+    const all = [...(await notifyStore.states("policies"))];
+    const isNotified = (name: string) => policy(name)?.notify !== undefined;
+    const isForgotten = ([name, text]: readonly [string, string]) => {
       const ends = Object.values(parsePolicyState(text).targets).map(({ brief }) => Date.parse(brief.at));
-      return !isTold(name) && nowMs - Math.max(0, ...ends) > forgetMs;
-    });
-    return [all.map(([name]) => name).filter(isTold), untold.map(([name]) => name)];
+      return !isNotified(name) && nowMs - Math.max(0, ...ends) > forgetMs;
+    };
+    const names = (entries: readonly (readonly [string, string])[]) => entries.map(([name]) => name);
+    return { notified: names(all).filter(isNotified), forgotten: names(all.filter(isForgotten)) };
   }
 
   /** Notes a change of the policies: nothing is forgotten for a while after it. */
@@ -240,10 +276,7 @@ export class Notifier implements Component {
   }
 }
 
-function textOf(alertState: PolicyAlertState | undefined): string | undefined {
-  return alertState === undefined ? undefined : policyText(alertState);
-}
-
-function changed(after: Texts, before: Texts): Texts {
-  return new Map([...after].filter(([name, text]) => text !== before.get(name)));
+function changed(names: readonly string[], textOf: (name: string) => string | undefined, before: Texts): Texts {
+  const texts = names.map((name) => [name, textOf(name)] as const);
+  return new Map(texts.filter(([name, text]) => text !== before.get(name)));
 }

@@ -18,10 +18,7 @@ export interface SinkInForce {
 
 /** What a try needs. */
 export interface DeliveryParts {
-  /**
-   * Asked at each try, so that changed settings apply at once; undefined while the sink is not
-   * configured.
-   */
+  /** Asked at each try: changed settings apply at once. undefined: the sink is not configured. */
   readonly current: () => SinkInForce | undefined;
   readonly name: string;
   readonly log: EventLog;
@@ -29,9 +26,7 @@ export interface DeliveryParts {
   readonly clock?: Pick<Clock, "nowMs"> | undefined;
 }
 
-/**
- * A receiver that comes back is noticed within a minute; one that does not gets 1,440 tries a day.
- */
+/** A receiver that comes back is noticed within a minute. */
 const backoff: Backoff = { baseMs: 1_000, capMs: 60_000 };
 /** The shortest wait between two tries. */
 const waitMsMin = 250;
@@ -70,10 +65,7 @@ export interface DeliveryState {
   readonly giveUpAfterMs: number;
 }
 
-/**
- * Decides what the queue does after a receipt. The receiver's own wait is kept, never shortened.
- * Without one the wait grows with the tries.
- */
+/** Decides what the queue does after a receipt. The receiver's own wait is never shortened. */
 export function judgeReceipt(
   receipt: Receipt,
   { tries, ageMs, giveUpAfterMs }: DeliveryState,

@@ -1,11 +1,9 @@
-// The interface of a sink: it takes one notice a call. Made by create-sink.ts, used by
-// process-delivery.ts.
+// The interface of a sink: it takes one notice a call. Used by process-delivery.ts.
 import type { Notice } from "../model/notice.ts";
 
 /**
- * The result of one try. `taken`: delivered. `refused`: this notice will never be taken, others may
- * be. `later`: no notice would be taken now; `afterMs` is the receiver's own wait. `cancelled`:
- * this process stopped it.
+ * The result of one try. `refused`: this notice will never be taken, others may be. `later`: no
+ * notice would be taken now; `afterMs`: the receiver's own wait. `cancelled`: by this process.
  */
 export type Receipt =
   | { readonly type: "taken" }

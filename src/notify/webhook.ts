@@ -1,6 +1,7 @@
-// The webhook sink: one signed POST per try, with a transport of its own, so no token or
-// certificate of a service gets near it. It follows no redirect. The answer decides what becomes of
-// the notice (docs/notifications.md).
+// The webhook sink: one POST per try, signed as Standard Webhooks 1.0 asks (HMAC-SHA256 over id,
+// timestamp and body). Its transport has no token or certificate of a service and follows no
+// redirect. The answer decides what becomes of the notice (docs/notifications.md).
+import { createHmac } from "node:crypto";
 import type { WebhookSettings } from "../config/policy-set.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { noteSecret } from "../core/secrets.ts";
@@ -11,16 +12,16 @@ import { defaultTimeouts } from "../service/service-options.ts";
 import { tlsHint } from "../service/tls-hint.ts";
 import { type ExchangeResult, Transport } from "../service/transport.ts";
 import { toBody } from "./bodies.ts";
-import { readSigningSecret, sign } from "./signature.ts";
 import type { Receipt, Sink } from "./sink.ts";
 
 const answerBytesMax = 64 * 1024;
-const secretBytesMax = 1_024;
+const secretFileBytesMax = 1_024;
+const secretPattern = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
+const [keyBytesMin, keyBytesMax] = [24, 64];
 
 /**
- * Statuses about this one notice: the receiver read it and will never take it. Every other status
- * outside 2xx is about the receiver or the way to it, and would hit all notices: a proxy's 404, a
- * 401 while a secret changes, a moved address.
+ * Statuses about this one notice: the receiver will never take it. Every other one outside 2xx
+ * would hit all notices: a proxy's 404, a 401 while a secret changes, a moved address.
  */
 const refusals = new Set([400, 406, 413, 414, 415, 422, 431]);
 
@@ -67,10 +68,7 @@ function headersOf(
   };
 }
 
-/**
- * The signing keys, or why there are none. Read for each try, so that a rotated secret applies at
- * once. A missing previous secret was rotated away.
- */
+/** The signing keys, or why there are none. Read for each try: a rotated secret applies at once. */
 export async function readSigningKeys({
   secretFile,
   previousSecretFile,
@@ -80,12 +78,13 @@ export async function readSigningKeys({
   if (secretFile === undefined) return [];
   const key = await readKey(secretFile);
   if ("reason" in key) return key;
+  // A missing previous secret was rotated away.
   const previous = previousSecretFile === undefined ? undefined : await readKey(previousSecretFile);
   return previous === undefined || "reason" in previous ? [key.key] : [key.key, previous.key];
 }
 
 async function readKey(path: string): Promise<{ readonly key: Buffer } | { readonly reason: string }> {
-  const read = await readBounded(path, secretBytesMax);
+  const read = await readBounded(path, secretFileBytesMax);
   if ("code" in read)
     return { reason: `secret file ${path} cannot be read (${read.code}): check the path and its rights` };
   noteSecret(read.text.trim());
@@ -94,6 +93,24 @@ async function readKey(path: string): Promise<{ readonly key: Buffer } | { reado
   return key === undefined
     ? { reason: `secret file ${path} holds no secret: write whsec_ and 24 to 64 bytes in base64` }
     : { key };
+}
+
+/** The key in a secret; undefined when the text is none: `whsec_` and 24 to 64 bytes in base64. */
+export function readSigningSecret(text: string): Buffer | undefined {
+  const base64 = secretPattern.exec(text.trim())?.[1];
+  if (base64 === undefined) return undefined;
+  const key = Buffer.from(base64, "base64");
+  return key.length >= keyBytesMin && key.length <= keyBytesMax ? key : undefined;
+}
+
+/** The value of `webhook-signature`: one signature per key. `timestamp`: seconds since 1970. */
+export function sign(
+  { id, timestamp, body }: { readonly id: string; readonly timestamp: number; readonly body: string },
+  keys: readonly Buffer[],
+): string {
+  return keys
+    .map((key) => `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64")}`)
+    .join(" ");
 }
 
 function toReceipt(result: ExchangeResult, nowMs: number): Receipt {

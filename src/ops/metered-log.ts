@@ -62,7 +62,7 @@ export const countedEvents: Readonly<Record<string, Count>> = {
     metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: "renewed" }),
   "token.renewal-failed": (metrics, field) =>
     metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: "failed" }),
-  "notice.told": (metrics, field) => metrics.add("syncline_notices_total", { noticeKind: field("kind") }),
+  "notice.published": (metrics, field) => metrics.add("syncline_notices_total", { noticeKind: field("kind") }),
   "notifier.dropped": (metrics, _, number) => metrics.add("syncline_notifications_dropped_total", {}, number("count")),
   "heartbeat.failed": (metrics, field) =>
     metrics.add("syncline_policy_heartbeats_failed_total", { policy: field("policy") }),

@@ -64,8 +64,8 @@ return { events, lost, now }`);
 
 /**
  * Saves the notifier's states and moves its cursor, all or nothing, if the owner has the lease.
- * KEYS: lease, state, stream, policies, services, held, heartbeats.
- * ARGV: owner, cursor ('' for none), number of events that it passes, then triples of key (4 to 7),
+ * KEYS: lease, state, stream, policies, services, muted, outbox, heartbeats.
+ * ARGV: owner, cursor ('' for none), number of events that it passes, then triples of key (4 to 8),
  * field and value ('' removes the field).
  * Answers 1, or 0 when another notifier has the lease.
  */

@@ -14,13 +14,16 @@ export function notifyStreamKey({ key }: Pick<Store, "key">): string {
   return key("outcome-events");
 }
 
+/** The hashes of the notifier's state, in the order of the script's keys. */
+const parts = ["policies", "services", "muted", "outbox", "heartbeats"] as const;
+
+/** One of the hashes of the notifier's state. */
+export type NotifyPart = (typeof parts)[number];
+
 /** The changes of a save: fields with new texts; undefined removes a field. */
-export interface NotifyChanges {
-  readonly policies: ReadonlyMap<string, string | undefined>;
-  readonly services: ReadonlyMap<string, string | undefined>;
-  readonly held: ReadonlyMap<string, string | undefined>;
-  readonly heartbeats: ReadonlyMap<string, string | undefined>;
-}
+export type NotifyChanges = Readonly<Partial<Record<NotifyPart, ReadonlyMap<string, string | undefined>>>>;
+
+const firstPartKey = 4;
 
 /**
  * A batch of events. `lost`: events ever dropped before the notifier saw them; negative when Redis
@@ -36,11 +39,6 @@ export interface NotifyBatch {
   /** Of those, events that could not be read. */
   readonly unreadable: number;
 }
-
-/** The four hashes of the notifier's state. */
-export type NotifyPart = "policies" | "services" | "held" | "heartbeats";
-
-const keyNumbers: Readonly<Record<NotifyPart, number>> = { policies: 4, services: 5, held: 6, heartbeats: 7 };
 
 /** How long an unreadable event blocks those after it: as long as a rolling upgrade may take. */
 const leftToNewerMs = 600_000;
@@ -98,9 +96,8 @@ export class NotifyStore {
    * notifier has the lease.
    */
   async save(owner: string, batch: Pick<NotifyBatch, "cursor" | "passed">, changes: NotifyChanges): Promise<boolean> {
-    const parts = ["policies", "services", "held", "heartbeats"] as const;
-    const triples = parts.flatMap((part) =>
-      [...changes[part]].flatMap(([field, text]) => [keyNumbers[part], field, text ?? ""]),
+    const triples = parts.flatMap((part, index) =>
+      [...(changes[part] ?? [])].flatMap(([field, text]) => [index + firstPartKey, field, text ?? ""]),
     );
     const keys = [this.#lease, this.#state, notifyStreamKey(this.#store), ...parts.map((part) => this.#part(part))];
     return (await saveScript(this.#store, keys, [owner, batch.cursor, batch.passed, ...triples])) === 1;

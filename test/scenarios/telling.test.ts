@@ -93,12 +93,12 @@ describe("a service that is down", () => {
     await enqueue(slotMs);
     await ended(total);
     expect(new Set(outcomes().map(({ status }) => status)).has("accepted")).toBe(false);
-    await log.until(({ event, kind }) => event === "notice.told" && kind === "service-down");
+    await log.until(({ event, kind }) => event === "notice.published" && kind === "service-down");
     await listen(port);
     await enqueue();
     await ended(2 * total);
-    await log.until(({ event, kind }) => event === "notice.told" && kind === "service-up");
-    await log.until(({ event, kind }) => event === "notice.told" && kind === "stale");
+    await log.until(({ event, kind }) => event === "notice.published" && kind === "service-up");
+    await log.until(({ event, kind }) => event === "notice.published" && kind === "stale");
     await vi.waitUntil(() => asked.includes("/tick"), often);
     const [down, up] = ["service-down", "service-up"].map((kind) => delivered.filter((notice) => notice.kind === kind));
     expect(new Set(down?.map(({ id }) => id)).size).toBe(1);

@@ -4,8 +4,7 @@ import type { NotificationSettings, NotifyRule, Policy, PolicySet } from "../../
 import type { Notice } from "../../src/model/notice.ts";
 import type { NotifyEvent } from "../../src/model/notify-event.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
-import type { NotifierOptions, NotifyStorePort } from "../../src/notify/contracts.ts";
-import { Notifier } from "../../src/notify/notifier.ts";
+import { Notifier, type NotifierOptions, type NotifyStorePort } from "../../src/notify/notifier.ts";
 import { testOutcome } from "./outcomes.ts";
 import { testPolicy } from "./policies.ts";
 import { TestLog } from "./test-log.ts";
@@ -65,14 +64,16 @@ export class NotifyFixture {
   tokens: ReadonlyMap<string, number> = new Map();
   /** What the next save does instead: the process dies before it. */
   diesBeforeSave = false;
+  /** The process dies right after the next hand-over. */
+  diesAfterHandOver = false;
   readonly delivered: { readonly sink: string; readonly notice: Notice }[] = [];
   readonly log = new TestLog();
   readonly parts = {
-    policies: new Map(),
-    services: new Map(),
-    sinks: new Map(),
-    held: new Map(),
-    heartbeats: new Map(),
+    policies: new Map<string, string>(),
+    services: new Map<string, string>(),
+    muted: new Map<string, string>(),
+    outbox: new Map<string, string>(),
+    heartbeats: new Map<string, string>(),
   };
   #events: NotifyEvent[] = [];
   #count = 0;
@@ -146,8 +147,8 @@ export class NotifyFixture {
           throw new Error("died before the save");
         }
         this.#events = this.#events.slice(passed);
-        for (const part of ["policies", "services", "held", "heartbeats"] as const)
-          for (const [field, text] of changes[part])
+        for (const part of ["policies", "services", "muted", "outbox", "heartbeats"] as const)
+          for (const [field, text] of changes[part] ?? [])
             if (text === undefined) this.parts[part].delete(field);
             else this.parts[part].set(field, text);
         return true;
@@ -159,7 +160,12 @@ export class NotifyFixture {
       owner: "one",
       set: () => this.#set(),
       policy: (name) => this.policies.find((policy) => policy.name === name),
-      deliver: async (deliveries) => void this.delivered.push(...deliveries),
+      deliver: async (deliveries) => {
+        this.delivered.push(...deliveries);
+        if (!this.diesAfterHandOver) return;
+        this.diesAfterHandOver = false;
+        throw new Error("died after the hand-over");
+      },
       breaker: async () => (this.breakerMs === undefined ? undefined : { sinceMs: this.breakerMs, failure: "server" }),
       silences: async () => this.silences,
       tokens: () => this.tokens,

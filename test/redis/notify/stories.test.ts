@@ -5,8 +5,7 @@ import type { NotificationSettings, Policy, PolicySet } from "../../../src/confi
 import type { Notice } from "../../../src/model/notice.ts";
 import type { NotifyEvent } from "../../../src/model/notify-event.ts";
 import type { Outcome } from "../../../src/model/outcome.ts";
-import type { NotifyStorePort } from "../../../src/notify/contracts.ts";
-import { Notifier } from "../../../src/notify/notifier.ts";
+import { Notifier, type NotifyStorePort } from "../../../src/notify/notifier.ts";
 import { History } from "../../../src/store/history.ts";
 import { NotifyStore } from "../../../src/store/notify-store.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";

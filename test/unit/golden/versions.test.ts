@@ -11,7 +11,7 @@ import { parsePause } from "../../../src/model/pause.ts";
 import { readSlotRecord } from "../../../src/model/slot-record.ts";
 import { parseTask, taskKinds, taskVersion } from "../../../src/model/task.ts";
 import { parsePolicyState, parseServiceState } from "../../../src/notify/alert-state.ts";
-import { parseMuted } from "../../../src/notify/mute.ts";
+import { parseWaiting } from "../../../src/notify/mute.ts";
 import { parseBaseline } from "../../../src/tasks/evidence.ts";
 
 // What version 1 wrote must be read by every later version. These files never change; a new version gets a folder of its own.
@@ -33,9 +33,9 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   "outcome-with-conflicts": parseOutcome,
   delivery: parseDelivery,
   change: parseChange,
-  "policy-standing": (value) => parsePolicyState(JSON.stringify(value)),
-  "service-standing": (value) => parseServiceState(JSON.stringify(value)),
-  "held-notice": (value) => parseMuted(JSON.stringify(value)),
+  "policy-alert-state": (value) => parsePolicyState(JSON.stringify(value)),
+  "service-alert-state": (value) => parseServiceState(JSON.stringify(value)),
+  "waiting-notice": (value) => parseWaiting(JSON.stringify(value)),
   baseline: (value) => parseBaseline(JSON.stringify(value)),
   "baseline-with-counts": (value) => parseBaseline(JSON.stringify(value)),
 };

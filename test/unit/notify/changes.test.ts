@@ -53,6 +53,16 @@ describe("what a sink is told by a bare name", () => {
     expect(await storyOf({ drift: true }, [failed, drift])).toEqual(["nightly: drift corrected, syncJob-4"]);
   });
 
+  it("is cut with an ellipsis where a title or a detail is too long", async () => {
+    const fixture = new NotifyFixture([toldPolicy("x".repeat(400), [{ ...changeRule, every: true }])]);
+    fixture.ended("x".repeat(400), { ...failed, detail: "y".repeat(9_000) });
+    await fixture.after(60_000);
+    for (const { notice } of fixture.delivered) expect(notice.title).toMatch(/^x{299}…$/);
+    expect(fixture.delivered.map(({ notice }) => String(notice.data["detail"]).match(/…$/)?.index)).toEqual([
+      3_999, 499,
+    ]);
+  });
+
   it("is nothing while nothing changes", async () => {
     expect(await storyOf(changeRule, [{}, { status: "accepted" }, { status: "skipped" }, {}])).toEqual([]);
   });

@@ -52,10 +52,10 @@ describe("heartbeats", () => {
   it("ask the URL of each policy that succeeded, once", async () => {
     const { url, asked } = await serve([]);
     const fixture = houseOf({ a: `${url}/a`, b: `${url}/b` });
-    await fixture.heartbeats.look();
+    await fixture.heartbeats.runOnce();
     expect(asked.toSorted()).toEqual(["GET /secret/a", "GET /secret/b"]);
     expect(fixture.due.size).toBe(0);
-    await fixture.heartbeats.look();
+    await fixture.heartbeats.runOnce();
     expect(asked).toHaveLength(2);
     expect(fixture.log.events).toEqual([]);
   });
@@ -63,7 +63,7 @@ describe("heartbeats", () => {
   it("try three times, and then wait for the next success; what is not 2xx is no answer, also a redirect", async () => {
     const { url, asked } = await serve([503, 302, 404, 200]);
     const fixture = houseOf({ a: url });
-    await fixture.heartbeats.look();
+    await fixture.heartbeats.runOnce();
     expect(asked).toHaveLength(3);
     expect(fixture.waits).toEqual([5_000, 5_000]);
     expect(fixture.due.size).toBe(0);
@@ -75,7 +75,7 @@ describe("heartbeats", () => {
   it("never show the URL, and one that is dead keeps no other from being asked", async () => {
     const { url, asked } = await serve([]);
     const fixture = houseOf({ dead: "http://127.0.0.1:9/secret", well: url });
-    await fixture.heartbeats.look();
+    await fixture.heartbeats.runOnce();
     expect(asked).toEqual(["GET /secret"]);
     expect(fixture.log.events).toMatchObject([{ policy: "dead", message: "no answer (ECONNREFUSED)" }]);
     expect(JSON.stringify(fixture.log.events)).not.toContain("secret");
@@ -84,7 +84,7 @@ describe("heartbeats", () => {
   it("leave what is due to others when they are stopped", async () => {
     const { url } = await serve([503]);
     const fixture = houseOf({ a: url });
-    const looking = fixture.heartbeats.look();
+    const looking = fixture.heartbeats.runOnce();
     await fixture.heartbeats.stop();
     await looking;
     expect(fixture.due.get("a")).toBe("1000");

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../src/model/outcome.ts";
-import { NotifyFixture, toldPolicy } from "../../support/notify-fixture.ts";
+import { changeRule, NotifyFixture, toldPolicy } from "../../support/notify-fixture.ts";
 
 /** What a policy's tasks can end with, and as what that is told. */
 const endings = {
@@ -17,7 +17,7 @@ const step = fc.record({
   policy: fc.constantFrom(...names),
   fate: fc.constantFrom("good", "failing", "blocked", "unknown", "conflicts"),
   passes: fc.boolean(),
-  dies: fc.boolean(),
+  dies: fc.constantFrom("never", "before the save", "after the hand-over"),
 });
 
 /** By hand: one message for each time that the fate differs from the one before. */
@@ -45,10 +45,12 @@ describe("every change of state", () => {
         for (const { policy, fate, passes, dies } of steps) {
           fixture.nowMs += 1_000;
           fixture.ended(policy, endings[fate as keyof typeof endings]);
-          fixture.diesBeforeSave = dies;
+          fixture.diesBeforeSave = dies === "before the save";
+          fixture.diesAfterHandOver = dies === "after the hand-over";
           if (passes) await look();
         }
         fixture.diesBeforeSave = false;
+        fixture.diesAfterHandOver = false;
         await look();
         const seen = new Set<string>();
         const once = fixture.delivered.filter(({ notice: { id } }) => !seen.has(id) && seen.add(id));
@@ -81,5 +83,50 @@ describe("every change of state", () => {
       }),
       { numRuns: 50 },
     );
+  });
+});
+
+describe("a notifier that dies after it handed a notice over", () => {
+  const dies = async (fixture: NotifyFixture) => {
+    fixture.diesAfterHandOver = true;
+    await expect(fixture.after(6_000)).rejects.toThrow("died");
+    fixture.restart();
+  };
+  const kinds = (fixture: NotifyFixture) => {
+    const ids = new Map(fixture.delivered.map(({ notice }) => [notice.id, notice.kind]));
+    return [...ids.values()];
+  };
+
+  it("leaves no failing without its end, when the service goes down before the next one", async () => {
+    const fixture = new NotifyFixture([toldPolicy("a")]);
+    fixture.ended("a", { status: "failed", reason: "refused" });
+    await dies(fixture);
+    fixture.breakerMs = fixture.nowMs;
+    await fixture.after(40_000);
+    fixture.breakerMs = undefined;
+    fixture.ended("a");
+    await fixture.after(40_000);
+    await fixture.after(40_000);
+    expect(kinds(fixture)).toContain("recovered");
+  });
+
+  it("leaves no service-down without its end, when the breaker closes before the next one", async () => {
+    const fixture = new NotifyFixture([toldPolicy("a")]);
+    fixture.breakerMs = fixture.nowMs - 60_000;
+    await dies(fixture);
+    fixture.breakerMs = undefined;
+    await fixture.after(40_000);
+    await fixture.after(40_000);
+    expect(kinds(fixture)).toEqual(["service-down", "service-up"]);
+  });
+
+  it("leaves no stale without its end, when a success comes before the next one", async () => {
+    const fixture = new NotifyFixture([toldPolicy("a", [{ ...changeRule, stale: true }])]);
+    fixture.silences = new Map([["a", fixture.nowMs - 3_600_000]]);
+    await dies(fixture);
+    fixture.silences = new Map();
+    fixture.ended("a");
+    await fixture.after(40_000);
+    expect(kinds(fixture)).toEqual(["stale", "recovered"]);
   });
 });

@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { readSigningSecret, sign } from "../../../src/notify/signature.ts";
+import { readSigningSecret, sign } from "../../../src/notify/webhook.ts";
 
 describe("the signature of a webhook", () => {
   it("is that of the published example of Standard Webhooks", () => {
