@@ -45,6 +45,8 @@ const graceMs = drainMs + 4_000;
 /** How many of the signals come at an instant after the start of the process instead of after it is ready. */
 const startingShare = 0.2;
 const endsWithinMs = 60_000;
+/** Followed runs of one sync job within 20 s are taken for each other, so each round takes other sync jobs. */
+const followedJobs = Array.from({ length: 100 }, (_, index) => String(21 + index));
 
 const policies = (url: string) => `apiVersion: syncline/v1
 services:
@@ -58,13 +60,14 @@ services:
 policies:
   - { name: often, service: main, run: { syncJobs: [1, 2] }, schedule: { every: 1s }, overlap: allow, follow: { until: accepted } }
   - { name: by-hand, service: main, run: { syncJobs: [3, 4, 6, 8] }, overlap: allow, follow: { until: accepted } }
-  - { name: followed, service: main, run: { syncJobs: [9, 12] }, overlap: allow, follow: { until: settled, deadline: 20s } }
+  - { name: followed, service: main, run: { syncJobs: [${followedJobs.join(", ")}] }, overlap: allow, follow: { until: settled, deadline: 20s } }
 `;
 
 /** Does the rounds and compares Redis and the service's ledger afterwards. */
 export async function checkSigterm(options: SigtermOptions): Promise<SigtermReport> {
   const folder = await mkdtemp(join(tmpdir(), "syncline-sigterm-"));
   const sandbox = await startSandbox({
+    jobs: 20 + followedJobs.length,
     runMs: [100, 300],
     activities: 250,
     faults: [
@@ -129,7 +132,7 @@ class Fixture {
       // Some are ended while they load or start.
       if (random() >= startingShare) {
         await one.until(({ event }) => event === "serve.ready");
-        await this.#queue("by-hand", "followed");
+        await this.#queue(round);
       }
       await delay(Math.floor(random() * 900));
       const sentMs = performance.now();
@@ -183,6 +186,7 @@ class Fixture {
           this.#wrong.push(`${task} is ${outcome.status}, but was started`);
         else if (["accepted", "succeeded"].includes(outcome.status) && !isStarted)
           this.#wrong.push(`${task} is ${outcome.status}, but was not started`);
+        else if (outcome.status === "timed-out") this.#wrong.push(`${task} is timed-out, but ended within a second`);
         if (outcome !== undefined && !this.#told.has(task)) this.#wrong.push(`${task} has no line task.finished`);
       }
       return {
@@ -211,10 +215,14 @@ class Fixture {
     return one;
   }
 
-  async #queue(...names: readonly string[]): Promise<void> {
+  /** Queues four short starts, and two runs to follow. */
+  async #queue(round: number): Promise<void> {
     const slotMs = Date.now() + this.#queued.length;
-    const chosen = this.#policies.filter(({ name }) => names.includes(name));
-    const tasks = chosen.flatMap((policy) => tasksOf(policy, { slotMs, origin: "manual", covers: [] }));
+    const all = this.#policies.flatMap((policy) => tasksOf(policy, { slotMs, origin: "manual", covers: [] }));
+    const followed = [2 * round, 2 * round + 1].map((index) => followedJobs[index % followedJobs.length]);
+    const tasks = all.filter(
+      ({ policy, target }) => policy === "by-hand" || (policy === "followed" && followed.includes(target)),
+    );
     this.#queued.push(...tasks.map(({ id }) => id));
     await this.#producer.enqueue(tasks);
   }
