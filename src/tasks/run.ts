@@ -123,7 +123,8 @@ async function followRun(
   if (finishSeenAtMs !== undefined && entry.finishSeenAtMs !== finishSeenAtMs)
     await follow(task, parts, { nowMs, hurry: true });
   const approvals = await approvalsSince(task, parts, { entry, follow: policy.follow, nowMs });
-  const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, finishSeenAtMs, approvals });
+  const isAnswered = entry.shownBy === "answer";
+  const ending = settleRun(policy.follow, { ...appeared, nowMs, sentAtMs, isAnswered, finishSeenAtMs, approvals });
   if (ending !== undefined) {
     const conflicts = await conflictChange(task, parts, { entry, appeared, ending });
     return end({ ...ending, ...conflicts, startedAtMs: sentAtMs, answerLost, sends: entry.sends }, from);
@@ -148,5 +149,5 @@ async function tellAccepted(
     return { evidence: "direct", reason: "answered", detail: "the service accepted the start" };
   const { confidence } = await appearedSince(task, parts, entry);
   const detail = `${entry.lost?.detail ?? "no good answer came"}; an activity of it confirms the start`;
-  return { evidence: "direct", reason: "start-confirmed", detail, confidence };
+  return { evidence: "inferred", reason: "start-confirmed", detail, confidence };
 }

@@ -14,6 +14,8 @@ export interface RunEvidence extends Appeared, BlockingEvidence {
   readonly nowMs: number;
   /** When the request was permitted. */
   readonly sentAtMs: number;
+  /** False when only an activity confirmed the start, which may be of one by hand. */
+  readonly isAnswered: boolean;
   /** When all of its activities were first observed finished; undefined while one is not. */
   readonly finishSeenAtMs: number | undefined;
 }
@@ -35,9 +37,11 @@ const freshForMs = 60_000;
 
 /** Settles a run whose start is answered or confirmed; undefined while it is too early. */
 export function settleRun(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
-  const { ours, confidence } = evidence;
+  const { ours, confidence, isAnswered } = evidence;
   const ending = settle(follow, evidence);
-  return ending === undefined || ours.length === 0 ? ending : { ...ending, confidence };
+  if (ending === undefined) return undefined;
+  const kind = isAnswered || ending.evidence === "none" ? ending.evidence : "inferred";
+  return { ...ending, evidence: kind, ...(ours.length === 0 ? {} : { confidence }) };
 }
 
 function settle(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
@@ -149,14 +153,14 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | 
   if (nowMs < deadlineMs) return undefined;
   const lists = [evidence.activities, evidence.conflictDetails];
   const readUntilMs = Math.min(...lists.map(({ walkStartedAtMs = 0 }) => walkStartedAtMs));
-  // A finished run is settled as soon as its conflicts are read; beside rivals that may be much
-  // later.
-  const isEnding = isFinished(evidence) && !mayYetBegin(evidence);
   const freshFromMs = deadlineMs - Math.min(freshForMs, follow.deadlineMs / 4);
-  if (readUntilMs >= freshFromMs && !isEnding) {
+  // A finished run is settled once its conflicts are read and no activity of it may yet begin.
+  if (readUntilMs >= freshFromMs && !isFinished(evidence)) {
     const seen = [whatWasSeen(evidence), describeWaiting(evidence.approvals)].filter(Boolean).join("; ");
     const detail = `not settled within its deadline: ${seen}`;
-    return { status: "timed-out", evidence: "none", reason: "deadline", detail, newConflicts };
+    return mayHaveEnded(evidence)
+      ? { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts }
+      : { status: "timed-out", evidence: "none", reason: "deadline", detail, newConflicts };
   }
   const walkMs = Math.max(...lists.map(({ walkTookMs = 0 }) => walkTookMs));
   if (nowMs < deadlineMs + follow.unreadableForMs + walkMs * walksUntilRead) return undefined;
@@ -170,10 +174,16 @@ function mayYetBegin({ confidence, activities, mayBeginUntilMs }: RunEvidence): 
   return confidence === "ambiguous" && (activities.walkStartedAtMs ?? 0) < mayBeginUntilMs;
 }
 
+/** Whether an activity is final that may be this run's or another start's. */
+function mayHaveEnded({ attributable, confidence, ours, mayBeOurs }: RunEvidence): boolean {
+  const isSure = confidence === "certain" || confidence === "likely";
+  return attributable && !isSure && [...ours, ...mayBeOurs].some(({ finished }) => finished === true);
+}
+
 function whatWasSeen(evidence: RunEvidence): string {
   const { attributable, ours } = evidence;
   if (!attributable) return "nothing in the feeds shows whether it ended";
-  if (isFinished(evidence)) return `${activities(ours.length)} finished, perhaps of another start of the same seconds`;
+  if (mayHaveEnded(evidence)) return "an activity finished that may be of it or of another start";
   return ours.length > 0 ? `${activities(ours.length)} appeared, not all final` : "no activity of it was seen";
 }
 

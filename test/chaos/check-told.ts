@@ -7,6 +7,7 @@ import { type Facts, type FaultTrialReport, Ledgers, type Sample, type Told } fr
 import type { Deed, Exchange, FaultyService } from "./faulty-service.ts";
 
 const neverStarted: ReadonlySet<string> = new Set(["not-started", "skipped", "missed"]);
+const ended: ReadonlySet<string> = new Set(["accepted", "succeeded", "failed", "conflicts", "timed-out", "blocked"]);
 const refusals: ReadonlySet<number> = new Set([400, 401, 403, 429]);
 /** A permission is this old at most when its request goes out, and a request is this late at the service on a busy machine. */
 const permissionMsMax = 5_000 + 1_500;
@@ -88,13 +89,15 @@ function untrueStart(outcome: Outcome, looked: Looked): string[] {
   if (arrived > 1 && !outcome.policy.endsWith("-vouched")) findings.push(`${arrived} requests arrived`);
   const [deed] = facts.deeds;
   if (neverStarted.has(status) && deed !== undefined) findings.push("it was carried out");
-  if (["accepted", "succeeded", "failed", "conflicts", "timed-out", "blocked"].includes(status)) {
+  if (ended.has(status)) {
     if (deed === undefined && isTakenForRival(outcome, looked.ledgers)) looked.ledgers.saw("taken for a start by hand");
     else if (deed === undefined) findings.push("it was not carried out");
     else if (outcome.kind === "run" && status !== "accepted")
       findings.push(...untrueEnd(outcome, deed, looked.ledgers));
   }
   const isSaid = facts.requests.some((one) => one.status !== undefined && one.status >= 200 && one.status < 300);
+  if (outcome.kind === "run" && outcome.evidence === "direct" && ended.has(status) && !isSaid)
+    findings.push("its evidence is direct, and no good answer was given");
   if (outcome.detail.startsWith("the service accepted") && !isSaid) findings.push("no such answer was given");
   return [...findings, ...untrueLoss(outcome, facts, looked.ledgers), ...untrueOverlap(outcome, looked.ledgers)];
 }

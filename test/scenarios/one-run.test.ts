@@ -54,7 +54,7 @@ describe("one run", () => {
 
   it("whose answer gets lost is found in the activities and not started again", async () => {
     const { run, starts, log } = await start({ policies: story(3), faults: ["lost-answer,op=RunSyncJob,first=1"] });
-    expect(await run("story")).toMatchObject({ status: "succeeded", evidence: "direct", answerLost: true });
+    expect(await run("story")).toMatchObject({ status: "succeeded", evidence: "inferred", answerLost: true });
     expect(starts(3)).toBe(1);
     expect(log.named("task.answer-lost")).toHaveLength(1);
     expect(log.named("task.start-confirmed")).toHaveLength(1);

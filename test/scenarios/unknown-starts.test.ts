@@ -85,6 +85,7 @@ describe("onUnknown: retry", () => {
 
 describe("a start whose answer is its end (follow.until: accepted)", () => {
   const accepted = story(3, ", follow: { until: accepted }");
+  const confirmed = { status: "accepted", evidence: "inferred", reason: "start-confirmed", confidence: "likely" };
 
   it("reads nothing, holds nothing, and ends with the answer", async () => {
     const { run, sandbox } = await start({ policies: accepted });
@@ -99,7 +100,6 @@ describe("a start whose answer is its end (follow.until: accepted)", () => {
       mapping: "timed",
       faults: ["lost-answer,op=RunSyncJob,first=1"],
     });
-    const confirmed = { status: "accepted", reason: "start-confirmed", confidence: "likely" };
     expect(await run("story")).toMatchObject({ ...confirmed, answerLost: true });
     expect(starts(3)).toBe(1);
   });
@@ -111,7 +111,7 @@ describe("a start whose answer is its end (follow.until: accepted)", () => {
       faults: ["500-after,op=RunSyncJob,first=1"],
     });
     const outcome = await run("story");
-    expect(outcome).toMatchObject({ status: "accepted", reason: "start-confirmed", confidence: "likely" });
+    expect(outcome).toMatchObject(confirmed);
     expect(outcome.detail).toMatch(/status 500.*; an activity of it confirms the start$/);
     expect(starts(3)).toBe(1);
   });

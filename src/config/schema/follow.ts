@@ -18,7 +18,7 @@ const followSchema = z
       .exactOptional(),
     deadline: durationSchema("1s", "7d")
       .meta({
-        description: "How long a run is followed. After that its outcome is `timed-out`.",
+        description: "How long a run is followed. One without an end by then is `timed-out`.",
         default: "2h",
         examples: ["4h"],
       })

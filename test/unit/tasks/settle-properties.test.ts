@@ -61,6 +61,7 @@ const evidences: fc.Arbitrary<RunEvidence> = fc.record({
   perhapsNewConflicts: fc.integer({ min: 0, max: 3 }),
   nowMs: fc.integer({ min: sentAtMs, max: 2_000_000 }),
   sentAtMs: fc.constant(sentAtMs),
+  isAnswered: fc.boolean(),
   finishSeenAtMs: maybe(instant),
   approvals: maybe(approvals),
 });
@@ -119,7 +120,8 @@ describe("whatever the feeds show of a run", () => {
         const sinceMs = Math.max(sentAtMs, first?.seenAtMs ?? 0);
         expect(readUntilMs - sinceMs).toBeGreaterThanOrEqual(follow.blockedAfterMs ?? Number.POSITIVE_INFINITY);
         expect(ending.detail).toContain(first?.label ?? first?.id);
-        expect(ending.evidence).toBe(ofSyncJob && evidence.attributable ? "direct" : "inferred");
+        const isDirect = ofSyncJob && evidence.attributable && evidence.isAnswered;
+        expect(ending.evidence).toBe(isDirect ? "direct" : "inferred");
         expect(settleRun(follow, { ...evidence, approvals: undefined })?.status).not.toBe("blocked");
       }),
       runs,
@@ -157,6 +159,19 @@ describe("whatever the feeds show of a run", () => {
       fc.property(follows, evidences, (follow, evidence) => {
         const nowMs = sentAtMs + follow.deadlineMs + follow.unreadableForMs;
         expect(settleRun(follow, { ...evidence, nowMs })).toBeDefined();
+      }),
+      runs,
+    );
+  });
+
+  it("it is timed out only where no end was seen that may be its own", () => {
+    fc.assert(
+      fc.property(follows, evidences, (follow, evidence) => {
+        if (settleRun(follow, evidence)?.status !== "timed-out" || !evidence.attributable) return;
+        const { ours, mayBeOurs, confidence } = evidence;
+        const isEnded = ({ finished }: SeenItem) => finished === true;
+        if (ours.length > 0) expect(ours.every(isEnded)).toBe(false);
+        if (confidence === "ambiguous") expect([...ours, ...mayBeOurs].some(isEnded)).toBe(false);
       }),
       runs,
     );

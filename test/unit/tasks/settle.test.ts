@@ -48,6 +48,7 @@ function settled(changes: Partial<RunEvidence>) {
     perhapsNewConflicts: 0,
     nowMs: 3_000,
     sentAtMs: 1_000,
+    isAnswered: true,
     finishSeenAtMs: 1_600,
     approvals: undefined,
     ...changes,
@@ -113,15 +114,28 @@ describe("a run whose activities may be of another start too", () => {
     });
   });
 
-  it("waits for those, too, until its deadline", () => {
+  it("waits for those, too, until its deadline; then it is unknown whose end was seen", () => {
     const running = { ...activity("b", true), finished: false, succeeded: undefined };
     const both = { ours: [activity("a", true)], mayBeOurs: [running], confidence } as const;
     expect(settled(both)).toBeUndefined();
     const read = { ...status, walkStartedAtMs: 61_000 };
-    expect(settled({ ...both, nowMs: 61_001, activities: read, conflictDetails: read })).toMatchObject({
-      status: "timed-out",
-      reason: "deadline",
-    });
+    const overdue = { ...both, nowMs: 61_001, activities: read, conflictDetails: read };
+    const unknown = {
+      status: "unknown",
+      reason: "no-evidence",
+      detail: "not settled within its deadline: an activity finished that may be of it or of another start",
+    };
+    expect(settled(overdue)).toMatchObject(unknown);
+    expect(settled({ ...overdue, ours: [running], mayBeOurs: [activity("a", true)] })).toMatchObject(unknown);
+    // Each start leaves an activity, and the one that was seen may have been given to the wrong one.
+    const none = { ...overdue, ours: [], confidence: undefined };
+    expect(settled({ ...none, mayBeOurs: [activity("a", true)] })).toMatchObject(unknown);
+    const timedOut = { status: "timed-out", reason: "deadline" };
+    expect(settled({ ...none, mayBeOurs: [running] })).toMatchObject(timedOut);
+    expect(settled({ ...overdue, ours: [running], mayBeOurs: [] })).toMatchObject(timedOut);
+    // Several that are likely its own: the run has ended when the last of them has.
+    const likely = { ...overdue, ours: [activity("a", true), running], mayBeOurs: [], confidence: "likely" } as const;
+    expect(settled(likely)).toMatchObject(timedOut);
   });
 
   it("is finished when the last of them is: what it left behind is read after that", () => {
@@ -136,6 +150,14 @@ describe("a run whose activities may be of another start too", () => {
     expect(settled({ ours: [activity("a", true)], others: 2 })?.detail).toBe(
       "1 activity finished; 2 more are of others",
     );
+  });
+});
+
+describe("a run that only an activity confirms, since no good answer came", () => {
+  it("ends by inference: a start by hand looks the same", () => {
+    const of = (succeeded: boolean) => settled({ ours: [activity("a", succeeded)], isAnswered: false });
+    expect(of(true)).toMatchObject({ status: "succeeded", evidence: "inferred", confidence: "likely" });
+    expect(of(false)).toMatchObject({ status: "failed", evidence: "inferred" });
   });
 });
 
@@ -161,17 +183,15 @@ describe("a run whose deadline has passed", () => {
     expect(settled({ ...finished, nowMs: 361_000 })).toMatchObject({ status: "unknown" });
   });
 
-  it("is timed out at once when it was seen finished, but beside starts of the same seconds whose activities may yet begin", () => {
+  it("waits once it was seen finished beside starts whose activities may yet begin", () => {
     const beside = { confidence: "ambiguous", mayBeginUntilMs: 80_000, finishSeenAtMs: 61_500 } as const;
     const finished = { ...readAt(61_600), ours: [activity("a", true)], ...beside };
-    expect(settled({ ...finished, nowMs: 62_000 })).toMatchObject({
-      status: "timed-out",
-      detail: "not settled within its deadline: 1 activity finished, perhaps of another start of the same seconds",
-    });
+    expect(settled({ ...finished, nowMs: 62_000 })).toBeUndefined();
     // By the walk, not by the clock: what began since the last one is not seen yet.
-    expect(settled({ ...finished, nowMs: 80_000 })).toMatchObject({ status: "timed-out" });
+    expect(settled({ ...finished, nowMs: 80_000 })).toBeUndefined();
     const read = { ...finished, ...readAt(80_000), ours: finished.ours, nowMs: 80_100 };
     expect(settled(read)).toMatchObject({ status: "succeeded", evidence: "inferred" });
+    expect(settled({ ...finished, nowMs: 361_000 })).toMatchObject({ status: "unknown", reason: "no-evidence" });
   });
 
   it("is unknown when nobody has read them for so long after it, and says since when", () => {
