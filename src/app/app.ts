@@ -8,7 +8,7 @@
 
 import { MaskCache } from "../apply/mask-cache.ts";
 import type { Policy, PolicySet, ServiceSettings } from "../config/policy-set.ts";
-import type { PolicyChecks } from "../config/rules/policy-checks.ts";
+import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { readOutcomeLimits } from "../config/settings.ts";
 import { watchPolicies } from "../config/watch-policies.ts";
 import { systemClock } from "../core/clock.ts";

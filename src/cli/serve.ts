@@ -1,7 +1,7 @@
 // `syncline serve`: plans slots and works on tasks until it is stopped.
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { PolicySet } from "../config/policy-set.ts";
-import type { PolicyChecks } from "../config/rules/policy-checks.ts";
+import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { withDeadline } from "../core/clock.ts";
 import { OutOfReachError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";

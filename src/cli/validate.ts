@@ -5,7 +5,7 @@ import { Command } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatProblem, type Problem } from "../config/problem.ts";
-import type { PolicyChecks } from "../config/rules/policy-checks.ts";
+import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { createSlotSource } from "../schedule/slots.ts";

@@ -2,8 +2,8 @@
 // page. Generated from the zod schema.
 import { z } from "zod";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
+import type { Path } from "./problem.ts";
 import { policyFileSchema } from "./schema/policy-file.ts";
-import type { Path } from "./yaml/yaml-file.ts";
 
 let made: JsonObject | undefined;
 
@@ -42,4 +42,45 @@ function schemaBelow(schema: unknown, part: string | number): unknown {
   if (typeof part === "number") return schema["items"];
   const properties = propertiesOf(schema);
   return Object.hasOwn(properties, part) ? properties[part] : schema["additionalProperties"];
+}
+
+/** The schema's keys: all, those with a simple value or a list of such, and those with a list. */
+interface SchemaWords {
+  readonly all: Set<string>;
+  readonly shown: Set<string>;
+  readonly lists: Set<string>;
+}
+
+let words: SchemaWords | undefined;
+
+/** The keys of the schema, to tell which texts of a file may be shown. */
+export function schemaWords(): SchemaWords {
+  if (words === undefined) {
+    words = { all: new Set(), shown: new Set(), lists: new Set() };
+    gatherWords(policyJsonSchema(), words);
+  }
+  return words;
+}
+
+function gatherWords(schema: unknown, words: SchemaWords): void {
+  for (const option of optionsOf(schema)) {
+    for (const [key, value] of Object.entries(propertiesOf(option))) {
+      words.all.add(key);
+      const isList = optionsOf(value).some((one) => optionsOf(one["items"]).some(isSimple));
+      if (isList) words.lists.add(key);
+      if (isList || optionsOf(value).some(isSimple)) words.shown.add(key);
+      gatherWords(value, words);
+    }
+    gatherWords(option["items"], words);
+    gatherWords(option["additionalProperties"], words);
+  }
+}
+
+function optionsOf(schema: unknown): readonly JsonObject[] {
+  if (!isJsonObject(schema)) return [];
+  return Array.isArray(schema["anyOf"]) ? schema["anyOf"] : [schema];
+}
+
+function isSimple({ type }: JsonObject): boolean {
+  return typeof type === "string" && type !== "object" && type !== "array";
 }

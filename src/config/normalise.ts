@@ -25,38 +25,31 @@ import type {
   TlsSettings,
   TokenSettings,
 } from "./policy-set.ts";
-import type { DefaultsInput, PolicyFileInput, PolicyInput } from "./schema/policy-file.ts";
+import type { DefaultsInput, PolicyInput } from "./schema/policy-file.ts";
 import type { ScheduleInput } from "./schema/schedule.ts";
 import type { ServiceInput } from "./schema/service.ts";
-
-/** A file that passed every check. */
-export interface CheckedFile {
-  readonly file: string;
-  readonly input: PolicyFileInput;
-  /** The line of the policy with this index. */
-  readonly lineOfPolicy: (index: number) => number;
-}
+import type { CheckedFile } from "./schema-problems.ts";
 
 /**
  * Builds the policy set from files that passed every check. A missing value is a bug and throws.
  */
-export function normalisePolicies(files: readonly CheckedFile[]): PolicySet {
+export function normalisePolicies(files: readonly CheckedFile[], defaults: DefaultsInput): PolicySet {
   const services = new Map<string, ServiceSettings>();
   const sinks = new Map<string, SinkSettings>();
-  for (const { file, input } of files) {
+  const written: UnrootedPolicy[] = [];
+  for (const { yaml, input } of files) {
+    const { file } = yaml;
+    if (input === undefined) throw new Error("a file with a problem passed the checks");
     for (const [name, service] of Object.entries(input.services ?? {}))
       services.set(name, toService(name, service, file));
     for (const [name, sink] of Object.entries(input.sinks ?? {})) sinks.set(name, toSink(name, sink, file));
+    for (const [index, policy] of (input.policies ?? []).entries())
+      written.push(toPolicy(policy, defaults, { file, line: yaml.lineOf(["policies", index]) }));
   }
-  const defaults: DefaultsInput = Object.assign({}, ...files.map(({ input }) => input.defaults ?? {}));
-  const written = files.flatMap(({ file, input, lineOfPolicy }) =>
-    (input.policies ?? []).map((policy, index) => toPolicy(policy, defaults, { file, line: lineOfPolicy(index) })),
-  );
   const policies = withChainRoots(written);
-  const inputs = files.map(({ input }) => input);
-  const notifications = toNotifications(inputs, defaults);
+  const notifications = toNotifications(files, defaults);
   const contentHash = hashContent({ services, sinks, policies, notifications });
-  return { services, sinks, policies, notifications, contentHash, files: files.map(({ file }) => file) };
+  return { services, sinks, policies, notifications, contentHash, files: files.map(({ yaml }) => yaml.file) };
 }
 
 const listOfItem = {
@@ -313,8 +306,8 @@ function toRule(item: NotifyItem): NotifyRule {
 }
 
 /** The notification settings, from the one file that has them, with defaults. */
-function toNotifications(inputs: readonly PolicyFileInput[], defaults: DefaultsInput): NotificationSettings {
-  const notifications = inputs.find((input) => input.notifications !== undefined)?.notifications;
+function toNotifications(files: readonly CheckedFile[], defaults: DefaultsInput): NotificationSettings {
+  const notifications = files.find(({ input }) => input?.notifications !== undefined)?.input?.notifications;
   const groupWaitMs =
     notifications?.groupWait === undefined ? policyDefaults.groupWaitMs : parseDuration(notifications.groupWait);
   const hours = notifications?.muteTiming;

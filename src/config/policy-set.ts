@@ -4,8 +4,8 @@
 
 import { type DeclaredObject, objectName } from "../core/declared-object.ts";
 import type { ListName } from "../core/list-name.ts";
-import type { NoticeKind } from "./notice-kinds.ts";
-import type { ChainEnding } from "./schema/after.ts";
+import type { Notice } from "../model/notice.ts";
+import type { OutcomeStatus } from "../model/outcome.ts";
 
 /** What the fields of a list's items mean: CEL expressions over `item`. */
 export interface ItemMapping {
@@ -54,7 +54,7 @@ export interface ServiceSettings {
   readonly limits: {
     /** Requests at a time, 1 to 100. */
     readonly concurrencyMax: number | undefined;
-    /** 0.01 to 1,000. */
+    /** 0.1 to 1,000. */
     readonly requestsPerSecond: number | undefined;
   };
   /** After this many failures in a row the breaker opens: only one read each period is sent. */
@@ -143,7 +143,7 @@ export type Schedule =
  */
 export interface After {
   readonly policy: string;
-  readonly on: readonly ChainEnding[];
+  readonly on: readonly OutcomeStatus[];
   readonly withinMs: number;
   readonly root: { readonly name: string; readonly schedule: Schedule };
 }
@@ -207,7 +207,7 @@ export interface NotificationSettings {
         readonly fromMinute: number;
         readonly toMinute: number;
         readonly timezone: string;
-        readonly except: readonly NoticeKind[];
+        readonly except: readonly Notice["kind"][];
       }
     | undefined;
 }

@@ -20,6 +20,18 @@ export interface Problem {
   readonly width: number;
 }
 
+/** The path from the root of a file to a value: keys and 0-based indexes. */
+export type Path = readonly (string | number)[];
+
+/** What a report may add. `place`: which end of "key: value" it points at; default the value. */
+export interface ReportOptions {
+  readonly hint?: string | undefined;
+  readonly place?: "key" | "value";
+}
+
+/** Reports a problem about the value (or key) at a path. */
+export type Report = (path: Path, message: string, options?: ReportOptions) => void;
+
 const sourceCharactersMax = 120;
 
 /** A problem about a whole file or folder. */

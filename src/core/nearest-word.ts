@@ -21,6 +21,15 @@ export function nearestWord(mistyped: string, allowed: Iterable<string>): string
   return best;
 }
 
+/** `did you mean x?` for a misspelt word, or else the list of what there is (at most ten). */
+export function didYouMean(word: string, candidates: readonly string[]): string | undefined {
+  const near = nearestWord(word, candidates);
+  if (near !== undefined) return `did you mean ${near}?`;
+  if (candidates.length === 0) return undefined;
+  const more = candidates.length > 10 ? `, … (${candidates.length} in all)` : "";
+  return `there is ${candidates.slice(0, 10).join(", ")}${more}`;
+}
+
 /** Advice for an unknown time zone: the likely one, or how zones are named. */
 export function zoneHint(mistyped: string): string {
   const near = nearestZone(mistyped);

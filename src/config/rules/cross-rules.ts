@@ -1,132 +1,145 @@
-// The rules over all files: names that are used but not defined, and names that are defined twice.
-// Called by load-policies.ts.
-
-import { type Problem, problemOfFile } from "../problem.ts";
-import { viewOf, type YamlView } from "../yaml/view.ts";
-import type { YamlFile } from "../yaml/yaml-file.ts";
-import { didYouMean } from "../yaml/yaml-hints.ts";
+// The rules over all files: names that are used but not defined, and what may stand only once.
+import { didYouMean } from "../../core/nearest-word.ts";
+import { type Path, type Problem, problemOfFile } from "../problem.ts";
+import type { PolicyDraft } from "../schema/policy-file.ts";
+import type { CheckedFile } from "../schema-problems.ts";
 import { checkChains } from "./chain-rules.ts";
-import { declaredTwice } from "./declared-rules.ts";
-import { checkSinks } from "./notify-rules.ts";
 import { policyLimits } from "./policy-limits.ts";
-import { outside } from "./sink-rules.ts";
+import { sinkPath } from "./policy-rules.ts";
 
 /**
- * Applies the rules over all files. `allRead` is false when a file could not be read: it may hold
- * the services.
+ * Applies the rules over all files. `isWhole` is false when a file could not be read: it may hold
+ * what is missing. Returns the problems that are of no single place.
  */
-export function checkCrossRules(files: readonly YamlFile[], allRead: boolean): readonly Problem[] {
-  const views = files.map((file) => ({ file, view: viewOf(file.value) }));
-  const isWhole = allRead && files.every((file) => file.value !== undefined);
-  return [
-    ...(isWhole ? unknownServices(views) : []),
-    ...doubles(views),
-    ...tooMany(views),
-    ...declaredTwice(views),
-    ...checkChains(files, isWhole),
-    ...outside(views),
-    ...checkSinks(views, isWhole),
-  ];
+export function checkCrossRules(files: readonly CheckedFile[], isWhole: boolean): readonly Problem[] {
+  if (isWhole) checkNames(files);
+  checkDoubles(files);
+  checkDeclaredTwice(files);
+  checkChains(files, isWhole);
+  checkHosts(files);
+  const [first, ...more] = files.filter(({ draft }) => draft.notifications !== undefined);
+  for (const { report } of more) {
+    const message = `notifications is there twice: first in ${first?.yaml.file}`;
+    report(["notifications"], message, { hint: "keep one of them", place: "key" });
+  }
+  return tooMany(files);
 }
 
-interface FileView {
-  readonly file: YamlFile;
-  readonly view: YamlView;
-}
-
-function unknownServices(files: readonly FileView[]): Problem[] {
-  const names = files.flatMap(({ view }) => view.at("services").entries()).map(([name]) => name);
-  const known = new Set(names);
-  const candidates = names.slice(0, policyLimits.servicesMax);
-  return files.flatMap(({ file, view }) => {
-    const unresolved = new Set(file.unresolved.map((path) => JSON.stringify(path)));
-    const services = view
-      .at("policies")
-      .items()
-      .map((policy) => policy.at("service"));
-    return services.flatMap((service) => {
-      const name = service.text();
-      if (name === undefined || known.has(name) || unresolved.has(JSON.stringify(service.path))) return [];
-      const hint = didYouMean(name, candidates) ?? "describe it under services";
-      return [file.problemAt(service.path, `there is no service "${name}"`, { hint })];
-    });
-  });
+/** Reports services and sinks that no file defines. */
+function checkNames(files: readonly CheckedFile[]): void {
+  const services = files.flatMap(({ draft }) => Object.keys(draft.services ?? {}));
+  const sinks = files.flatMap(({ draft }) => Object.keys(draft.sinks ?? {}));
+  const known = { service: new Set(services), sink: new Set(sinks) };
+  const candidates = { service: services, sink: sinks };
+  for (const { draft, report } of files) {
+    const check = (what: "service" | "sink", name: string, path: Path) => {
+      if (known[what].has(name)) return;
+      const hint = didYouMean(name, candidates[what].slice(0, policyLimits.servicesMax));
+      report(path, `there is no ${what} "${name}"`, { hint: hint ?? `describe it under ${what}s` });
+    };
+    const checkNotify = ({ notify = [] }: Pick<PolicyDraft, "notify">, path: Path) => {
+      for (const [index, item] of notify.entries())
+        check("sink", typeof item === "string" ? item : item.sink, sinkPath(notify, index, path));
+    };
+    checkNotify(draft.defaults ?? {}, ["defaults"]);
+    for (const [index, policy] of (draft.policies ?? []).entries()) {
+      if (policy.service !== undefined) check("service", policy.service, ["policies", index, "service"]);
+      checkNotify(policy, ["policies", index]);
+    }
+  }
 }
 
 /** Names defined twice: the problem is at the second and names the first. */
-function doubles(files: readonly FileView[]): Problem[] {
-  const kinds: readonly { what: string; find: (view: YamlView) => readonly (readonly [string, YamlView["path"]])[] }[] =
-    [
-      {
-        what: "service",
-        find: (view) =>
-          view
-            .at("services")
-            .entries()
-            .map(([name, item]) => [name, item.path] as const),
-      },
-      {
-        what: "sink",
-        find: (view) =>
-          view
-            .at("sinks")
-            .entries()
-            .map(([name, item]) => [name, item.path] as const),
-      },
-      {
-        what: "default",
-        find: (view) =>
-          view
-            .at("defaults")
-            .entries()
-            .map(([name, item]) => [name, item.path] as const),
-      },
-      {
-        what: "policy",
-        find: (view) =>
-          view
-            .at("policies")
-            .items()
-            .map((policy) => [policy.at("name").text() ?? "", policy.at("name").path] as const)
-            .filter(([name]) => name !== ""),
-      },
-    ];
-  return kinds.flatMap(({ what, find }) => {
-    const first = new Map<string, string>();
-    return files.flatMap(({ file, view }) =>
-      find(view).flatMap(([name, path]) => {
-        const place = what === "policy" ? "value" : "key";
-        const known = first.get(name);
-        if (known !== undefined) {
-          const hint = what === "default" ? "set it in one file only" : "give one of them another name";
-          return [file.problemAt(path, `the ${what} "${name}" is there twice: first in ${known}`, { hint, place })];
-        }
-        first.set(name, `${file.file}:${file.lineOf(path)}`);
-        return [];
-      }),
-    );
-  });
+function checkDoubles(files: readonly CheckedFile[]): void {
+  const first = new Map<string, string>();
+  for (const { yaml, draft, report } of files) {
+    const check = (what: string, name: string, path: Path) => {
+      const known = first.get(`${what} ${name}`);
+      const hint = what === "default" ? "set it in one file only" : "give one of them another name";
+      if (known === undefined) first.set(`${what} ${name}`, `${yaml.file}:${yaml.lineOf(path)}`);
+      else
+        report(path, `the ${what} "${name}" is there twice: first in ${known}`, {
+          hint,
+          place: what === "policy" ? "value" : "key",
+        });
+    };
+    for (const name of Object.keys(draft.services ?? {})) check("service", name, ["services", name]);
+    for (const name of Object.keys(draft.sinks ?? {})) check("sink", name, ["sinks", name]);
+    for (const name of Object.keys(draft.defaults ?? {})) check("default", name, ["defaults", name]);
+    for (const [index, { name }] of (draft.policies ?? []).entries())
+      if (name !== undefined) check("policy", name, ["policies", index, "name"]);
+  }
 }
 
-function tooMany(files: readonly FileView[]): Problem[] {
-  const problems: Problem[] = [];
-  const limits = [
-    ["policies", policyLimits.policiesMax, (view: YamlView) => view.at("policies").items().length],
-    ["services", policyLimits.servicesMax, (view: YamlView) => view.at("services").entries().length],
-    ["sinks", policyLimits.sinksMax, (view: YamlView) => view.at("sinks").entries().length],
-  ] as const;
-  for (const [what, most, count] of limits) {
-    const total = files.reduce((sum, { view }) => sum + count(view), 0);
-    const last = files.at(-1);
-    if (total > most && last !== undefined) {
-      problems.push(
-        problemOfFile(
-          last.file.file,
-          `${total} ${what} in all: ${most} is the most`,
-          "split them over two installations",
-        ),
-      );
+/** Two policies that declare one field differently would undo each other's changes at each slot. */
+function checkDeclaredTwice(files: readonly CheckedFile[]): void {
+  const first = new Map<string, { readonly value: string; readonly policy: string | undefined }>();
+  for (const { draft, report } of files) {
+    for (const [index, { name, service, repository = null, apply = {} }] of (draft.policies ?? []).entries()) {
+      for (const [kind, id, field, value] of declaredFields(apply)) {
+        const key = JSON.stringify([service, repository, kind, id, field]);
+        const known = first.get(key);
+        if (known === undefined) first.set(key, { value, policy: name });
+        else if (known.value !== value)
+          report(
+            ["policies", index, "apply", kind, id, field],
+            `${kind}.${id}.${field} is declared differently by ${known.policy}`,
+            { hint: "declare it in one place only" },
+          );
+      }
     }
   }
-  return problems;
+}
+
+function declaredFields(apply: NonNullable<PolicyDraft["apply"]>) {
+  return Object.entries(apply).flatMap(([kind, objects]) =>
+    Object.entries(objects).flatMap(([id, fields]) =>
+      Object.entries<string>(fields).map(([field, value]) => [kind, id, field, value] as const),
+    ),
+  );
+}
+
+/**
+ * Reports webhooks and heartbeats on hosts that no `outbound.hosts` names. Services and token
+ * endpoints are not limited by it.
+ */
+function checkHosts(files: readonly CheckedFile[]): void {
+  if (files.every(({ draft }) => draft.outbound === undefined)) return;
+  const allowed = files.flatMap(({ draft }) => draft.outbound?.hosts ?? []);
+  for (const { draft, report } of files) {
+    const check = (who: string, url: string | undefined, path: Path) => {
+      if (url === undefined || !URL.canParse(url)) return;
+      const { hostname } = new URL(url);
+      if (allowed.some((pattern) => isAllowedHost(hostname, pattern))) return;
+      const hint = "add the host to outbound.hosts, or name another one here";
+      report(path, `${who} a host that outbound.hosts does not name`, { hint });
+    };
+    for (const [name, { webhook }] of Object.entries(draft.sinks ?? {}))
+      check(`sink "${name}" sends to`, webhook?.url, ["sinks", name, "webhook", "url"]);
+    for (const [index, { name, heartbeat }] of (draft.policies ?? []).entries())
+      check(`the heartbeat of policy "${name}" asks`, heartbeat?.url, ["policies", index, "heartbeat", "url"]);
+  }
+}
+
+/** Whether a host is the one named, or lies below the domain after `*.`; both in lower case. */
+export function isAllowedHost(hostname: string, pattern: string): boolean {
+  const host = hostname.replace(/\.$/, "");
+  return pattern.startsWith("*.") ? host.endsWith(pattern.slice(1)) : host === pattern;
+}
+
+function tooMany(files: readonly CheckedFile[]): Problem[] {
+  const limits = {
+    policies: policyLimits.policiesMax,
+    services: policyLimits.servicesMax,
+    sinks: policyLimits.sinksMax,
+  };
+  return Object.entries(limits).flatMap(([what, most]) => {
+    const total = files.reduce(
+      (sum, { draft }) => sum + Object.keys(draft[what as keyof typeof limits] ?? []).length,
+      0,
+    );
+    const file = files.at(-1)?.yaml.file ?? "";
+    const hint = "split them over two installations";
+    return total > most ? [problemOfFile(file, `${total} ${what} in all: ${most} is the most`, hint)] : [];
+  });
 }

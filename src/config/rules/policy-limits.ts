@@ -28,23 +28,6 @@ export const policyLimits = {
   cronExpressionsMax: 20,
   blackoutsMax: 50,
   holidaysMax: 400,
-  /**
-   * The most requests of one slot when everything fails: attempts × tries × pages, and attempts ×
-   * starts.
-   */
-  requestsOfSlotMax: 20_000,
-  /** How long one task may read when everything fails slowly: 7 days. A later result has no use. */
-  readingMsMax: 7 * 86_400_000,
-  /**
-   * Pages are read one after the other: with a slower rate, reading a list takes days while it
-   * changes.
-   */
-  pagedReadsPerSecondMin: 0.5,
-  /**
-   * A change after a read waits at most 15 s for the limiter (service/retry.ts): with a slower rate
-   * it would never be sent.
-   */
-  looksBeforePerSecondMin: 0.1,
   textCharactersMax: 4_096,
   /** Slots that `catchUp: all` may start at once. */
   catchUpSlotsMax: 100,

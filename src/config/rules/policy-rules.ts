@@ -1,243 +1,215 @@
-// The rules for one file: which keys go together, and texts that other parts check (cron, CEL).
-// They skip values that are missing or of the wrong kind: the schema reports those. Called by
-// load-policies.ts.
-import { formatDuration } from "../../core/duration.ts";
+// The rules for one policy, or for `defaults`: which keys go together, and texts that other parts
+// check (cron, CEL). They see only values that the schema accepts.
+import { formatDuration, parseDuration } from "../../core/duration.ts";
 import { policyDefaults } from "../defaults.ts";
-import { isTimezone } from "../schema/primitives.ts";
-import { labelOf } from "../schema-problems.ts";
-import type { YamlView } from "../yaml/view.ts";
-import type { Path, Place } from "../yaml/yaml-file.ts";
-import { checkDeclared } from "./declared-rules.ts";
-import { checkTls, problemOfTokenUrl, problemOfUrl } from "./login-rules.ts";
-import { checkNotifications, checkNotify } from "./notify-rules.ts";
-import type { PolicyChecks } from "./policy-checks.ts";
+import type { ItemMapping } from "../policy-set.ts";
+import type { Path, Report } from "../problem.ts";
+import type { DefaultsInput, PolicyDraft } from "../schema/policy-file.ts";
+import { orList } from "../schema-problems.ts";
 import { policyLimits } from "./policy-limits.ts";
-import { checkSink } from "./sink-rules.ts";
 
-/** Reports a problem about the value (or key) at a path. */
-export type Report = (
-  path: Path,
-  message: string,
-  options?: { readonly hint?: string | undefined; readonly place?: Place },
-) => void;
+/** Checks of other parts. Each returns what is wrong with a text in one sentence, or undefined. */
+export interface PolicyChecks {
+  /** Checks a cron expression of 5 or 6 fields, in a time zone that exists. */
+  readonly cron: (expression: string, timezone: string) => string | undefined;
+  /** Checks a CEL expression over one item of a list, or over a whole list (`count`, `items`, …). */
+  readonly expression: (cel: string, scope: "item" | "list") => string | undefined;
+  /** Evaluates a mapping's expression on one item of a sample: is the result of the right kind? */
+  readonly onItem: (fact: keyof ItemMapping, cel: string, item: unknown) => string | undefined;
+}
 
 /** What the rules of one file need. */
 export interface RuleContext {
-  /** The values of the file. */
-  readonly file: YamlView;
   /** The merged `defaults` of all files. */
-  readonly defaults: YamlView;
+  readonly defaults: DefaultsInput;
   readonly checks: PolicyChecks;
   readonly report: Report;
 }
 
-/** Applies the rules of one file. */
-export function checkRules(context: RuleContext): void {
-  for (const [, service] of context.file.at("services").entries()) {
-    for (const rule of serviceRules) rule(service, context);
-  }
-  for (const [, sink] of context.file.at("sinks").entries()) {
-    if (sink.isObject) exactlyOne(sink, ["webhook", "file"], context.report);
-    checkSink(sink, context);
-  }
-  blackoutRule(context.file.at("defaults"), context);
-  checkNotify(context.file.at("defaults"), context.report);
-  checkNotifications(context.file.at("notifications"), context.report);
-  for (const policy of context.file.at("policies").items()) {
-    for (const rule of policyRules) rule(policy, context);
-  }
+type Rule = (policy: PolicyDraft, path: Path, context: RuleContext) => void;
+
+/** Applies the rules to one policy. */
+export function checkPolicy(policy: PolicyDraft, path: Path, context: RuleContext): void {
+  for (const rule of policyRules) rule(policy, path, context);
 }
 
-type Rule = (subject: YamlView, context: RuleContext) => void;
-
-const actions = ["run", "activate", "poll", "apply", "delete"];
-
-function exactlyOne(subject: YamlView, keys: readonly string[], report: Report): void {
-  const present = keys.filter((key) => subject.at(key).isPresent);
-  const list = keys.join(", ").replace(/, ([^,]*)$/, " or $1");
-  if (present.length === 0) report(subject.path, `needs exactly one of ${list}`, { place: "key" });
-  for (const key of present.slice(1)) {
-    report([...subject.path, key], `${present[0]} and ${key} exclude each other`, {
-      place: "key",
-    });
-  }
+/** Applies the rules to the `defaults` of a file. */
+export function checkDefaults(defaults: DefaultsInput, context: RuleContext): void {
+  blackoutRule(defaults, ["defaults"], context);
+  notifyRule(defaults, ["defaults"], context);
 }
-
-const serviceRules: readonly Rule[] = [
-  (service, { report }) => {
-    const problem = problemOfUrl(service.at("baseUrl").text());
-    if (problem !== undefined) report(service.at("baseUrl").path, `${labelOf(service.at("baseUrl").path)}: ${problem}`);
-  },
-  (service, { report }) => {
-    const token = service.at("token");
-    if (token.isObject) exactlyOne(token, ["file", "env", "oauth2"], report);
-    const url = token.at("oauth2").at("tokenUrl");
-    const problem = problemOfTokenUrl(url.text(), token.at("oauth2").at("allowHttp").value === true);
-    if (problem !== undefined) report(url.path, `${labelOf(url.path)}: ${problem}`);
-  },
-  checkTls,
-  (service, { report, checks }) => {
-    for (const [, item] of service.at("mapping").entries()) {
-      for (const [key, expression] of item.entries()) {
-        if (key !== "sample") checkExpression(expression, "item", { checks, report });
-      }
-    }
-  },
-];
 
 const policyRules: readonly Rule[] = [
-  (policy, { report }) => {
-    if (policy.isObject) exactlyOne(policy, actions, report);
-  },
-  (policy, { report }) => {
-    const run = policy.at("run");
-    if (run.isObject) exactlyOne(run, ["syncJobs", "fromMasks"], report);
-  },
-  (policy, { report }) => {
-    for (const action of ["run", "activate"]) noDoubles(policy.at(action).at("syncJobs"), report);
-  },
-  (policy, { report, checks }) => {
-    checkExpression(policy.at("poll").at("expect"), "list", { checks, report });
-    checkExpression(policy.at("poll").at("offending"), "item", { checks, report });
-  },
-  checkDeclared,
+  actionRule,
+  applyRule,
   followRule,
   scheduleRule,
-  cronRule,
   blackoutRule,
   catchUpRule,
   afterRule,
   deleteRule,
-  (policy, { report }) => checkNotify(policy, report),
+  notifyRule,
 ];
 
-function noDoubles(list: YamlView, report: Report): void {
-  const seen = new Set<number>();
-  for (const item of list.items()) {
-    const id = item.number();
-    if (id === undefined) continue;
-    if (seen.has(id)) report(item.path, `sync job ${id} stands in the list twice`, { hint: "remove one of them" });
-    seen.add(id);
-  }
+/** Reports an object that has none, or several, of these keys. */
+export function exactlyOne(subject: object, keys: readonly string[], path: Path, report: Report): void {
+  const [first, ...more] = keys.filter((key) => Object.hasOwn(subject, key));
+  if (first === undefined) report(path, `needs exactly one of ${orList(keys)}`, { place: "key" });
+  for (const key of more) report([...path, key], `${first} and ${key} exclude each other`, { place: "key" });
 }
 
-function followRule(policy: YamlView, { defaults, report }: RuleContext): void {
-  const follow = policy.at("follow");
-  if (!follow.isPresent) return;
-  const other = ["poll", "activate", "apply", "delete"].find((action) => policy.at(action).isPresent);
-  if (other !== undefined && !policy.at("run").isPresent) {
-    report(follow.path, `there is nothing to follow after ${other}`, { place: "key", hint: "remove follow" });
-    return;
-  }
-  const until = follow.at("until").text() ?? defaults.at("follow").at("until").text() ?? policyDefaults.followUntil;
-  if (until !== "accepted") return;
-  for (const key of ["conflictsMax", "quietFor", "unreadableFor", "blockedAfter"]) {
-    const { isPresent, path } = follow.at(key);
-    const hint = `set follow.until to settled, or remove ${key}`;
-    if (isPresent) report(path, `follow.${key} needs following: until is accepted`, { place: "key", hint });
-  }
-}
-
-function scheduleRule(policy: YamlView, { report }: RuleContext): void {
-  const schedule = policy.at("schedule");
-  if (!schedule.isObject) return;
-  exactlyOne(schedule, ["cron", "every", "once"], report);
-  const everyMs = schedule.at("every").durationMs();
-  if (everyMs === undefined) return;
-  const spreadMs = schedule.at("spread").durationMs() ?? 0;
-  if (spreadMs > everyMs) {
-    report(schedule.at("spread").path, `schedule.spread is longer than the interval (${formatDuration(everyMs)})`);
-  }
-  for (const key of ["timezone", "dst"]) {
-    if (schedule.at(key).isPresent) {
-      const hint = "an interval is elapsed time: it knows no clock change";
-      report(schedule.at(key).path, `schedule.${key} goes with cron and once only`, { place: "key", hint });
+function actionRule(policy: PolicyDraft, path: Path, { checks, report }: RuleContext): void {
+  exactlyOne(policy, ["run", "activate", "poll", "apply", "delete"], path, report);
+  if (policy.run !== undefined) exactlyOne(policy.run, ["syncJobs", "fromMasks"], [...path, "run"], report);
+  for (const action of ["run", "activate"] as const) {
+    for (const [index, id] of (policy[action]?.syncJobs ?? []).entries()) {
+      if (policy[action]?.syncJobs?.indexOf(id) === index) continue;
+      report([...path, action, "syncJobs", index], `sync job ${id} stands in the list twice`, {
+        hint: "remove one of them",
+      });
     }
   }
-}
-
-function cronRule(policy: YamlView, { defaults, checks, report }: RuleContext): void {
-  const schedule = policy.at("schedule");
-  const cron = schedule.at("cron");
-  if (!cron.isPresent) return;
-  const timezone = timezoneOf(policy, defaults);
-  for (const expression of [cron, ...cron.items()])
-    checkCron(expression, { label: "schedule.cron", timezone, checks, report });
-}
-
-/** For a policy, or for `defaults`. */
-function blackoutRule(subject: YamlView, { defaults, checks, report }: RuleContext): void {
-  const timezone = timezoneOf(subject, defaults);
-  for (const window of subject.at("blackout").items())
-    checkCron(window.at("cron"), { label: "blackout.cron", timezone, checks, report });
-}
-
-function timezoneOf(policy: YamlView, defaults: YamlView): string {
-  const named =
-    policy.at("schedule").at("timezone").text() ?? defaults.at("timezone").text() ?? policyDefaults.timezone;
-  return isTimezone(named) ? named : policyDefaults.timezone;
-}
-
-interface CronCheck extends Pick<RuleContext, "checks" | "report"> {
-  readonly label: string;
-  readonly timezone: string;
-}
-
-function checkCron(expression: YamlView, { label, timezone, checks, report }: CronCheck): void {
-  const text = expression.text();
-  const problem = text === undefined ? undefined : checks.cron(text, timezone);
-  if (problem === undefined) return;
-  report(expression.path, `${label}: ${problem}`, {
-    hint: "five fields: minute hour day month weekday; six: second first",
-  });
-}
-
-function catchUpRule(policy: YamlView, { defaults, report }: RuleContext): void {
-  const everyMs = policy.at("schedule").at("every").durationMs();
-  const catchUp = policy.at("catchUp").text() ?? defaults.at("catchUp").text();
-  const window = policy.at("catchUpWindow").isPresent ? policy.at("catchUpWindow") : defaults.at("catchUpWindow");
-  const windowMs = window.durationMs();
-  if (catchUp !== "all" || everyMs === undefined || everyMs === 0 || windowMs === undefined) return;
-  const slots = Math.floor(windowMs / everyMs);
-  if (slots > policyLimits.catchUpSlotsMax) {
-    const at = policy.at("catchUpWindow").isPresent ? window.path : policy.at("schedule").at("every").path;
-    const message = `catchUp: all could start ${slots} slots at once; ${policyLimits.catchUpSlotsMax} is the most`;
-    report(at, message, { hint: "shorten catchUpWindow, or use catchUp: latest" });
+  for (const [key, scope] of [
+    ["expect", "list"],
+    ["offending", "item"],
+  ] as const) {
+    const text = policy.poll?.[key];
+    const problem = text === undefined ? undefined : checks.expression(text, scope);
+    if (problem !== undefined) report([...path, "poll", key], `poll.${key}: ${problem}`);
   }
 }
 
-function afterRule(policy: YamlView, { report }: RuleContext): void {
-  if (!policy.at("after").isPresent) return;
+/** A policy declares at least one object, each with a field, and no more than one slot can apply. */
+function applyRule({ apply }: PolicyDraft, path: Path, { report }: RuleContext): void {
+  if (apply === undefined) return;
+  const at = [...path, "apply"];
+  const objects = Object.entries(apply).flatMap(([kind, byId]) =>
+    Object.entries(byId).map(([id, fields]) => ({ at: [...at, kind, id], fields })),
+  );
+  if (objects.length === 0) report(at, "apply declares nothing", { hint: "name at least one object by its id" });
+  if (objects.length > policyLimits.objectsMax) {
+    const message = `apply declares ${objects.length} objects; ${policyLimits.objectsMax} a policy is the most`;
+    report(at, message, { hint: "split it into several policies", place: "key" });
+  }
+  for (const { at, fields } of objects) {
+    const hint = "say which fields it shall have, or remove it";
+    if (Object.keys(fields).length === 0) report(at, "no field is declared here", { hint });
+  }
+}
+
+function followRule(policy: PolicyDraft, path: Path, { defaults, report }: RuleContext): void {
+  const { follow, run } = policy;
+  if (follow === undefined) return;
+  const at = [...path, "follow"];
+  const other = (["poll", "activate", "apply", "delete"] as const).find((action) => policy[action] !== undefined);
+  if (other !== undefined && run === undefined) {
+    report(at, `there is nothing to follow after ${other}`, { place: "key", hint: "remove follow" });
+    return;
+  }
+  if ((follow.until ?? defaults.follow?.until) !== "accepted") return;
+  for (const key of ["conflictsMax", "quietFor", "unreadableFor", "blockedAfter"] as const) {
+    const hint = `set follow.until to settled, or remove ${key}`;
+    if (follow[key] === undefined) continue;
+    report([...at, key], `follow.${key} needs following: until is accepted`, { place: "key", hint });
+  }
+}
+
+function scheduleRule({ schedule }: PolicyDraft, path: Path, { defaults, checks, report }: RuleContext): void {
+  if (schedule === undefined) return;
+  const at = [...path, "schedule"];
+  const { cron = [], every, spread = "0s" } = schedule;
+  exactlyOne(schedule, ["cron", "every", "once"], at, report);
+  const timezone = schedule.timezone ?? defaults.timezone ?? policyDefaults.timezone;
+  const check = (text: string, place: Path) => reportCron(checks.cron(text, timezone), "schedule.cron", place, report);
+  if (typeof cron === "string") check(cron, [...at, "cron"]);
+  else for (const [index, text] of cron.entries()) check(text, [...at, "cron", index]);
+  if (every === undefined) return;
+  const everyMs = parseDuration(every);
+  if (parseDuration(spread) > everyMs)
+    report([...at, "spread"], `schedule.spread is longer than the interval (${formatDuration(everyMs)})`);
+  for (const key of ["timezone", "dst"] as const) {
+    const hint = "an interval is elapsed time: it knows no clock change";
+    if (schedule[key] === undefined) continue;
+    report([...at, key], `schedule.${key} goes with cron and once only`, { place: "key", hint });
+  }
+}
+
+function blackoutRule(
+  subject: Pick<PolicyDraft, "blackout" | "schedule">,
+  path: Path,
+  { defaults, checks, report }: RuleContext,
+): void {
+  const timezone = subject.schedule?.timezone ?? defaults.timezone ?? policyDefaults.timezone;
+  for (const [index, { cron }] of (subject.blackout ?? []).entries())
+    reportCron(checks.cron(cron, timezone), "blackout.cron", [...path, "blackout", index, "cron"], report);
+}
+
+function reportCron(problem: string | undefined, label: string, path: Path, report: Report): void {
+  const hint = "five fields: minute hour day month weekday; six: second first";
+  if (problem !== undefined) report(path, `${label}: ${problem}`, { hint });
+}
+
+function catchUpRule(policy: PolicyDraft, path: Path, { defaults, report }: RuleContext): void {
+  const every = policy.schedule?.every;
+  const window = policy.catchUpWindow ?? defaults.catchUpWindow;
+  if ((policy.catchUp ?? defaults.catchUp) !== "all" || every === undefined || window === undefined) return;
+  const slots = Math.floor(parseDuration(window) / parseDuration(every));
+  if (slots <= policyLimits.catchUpSlotsMax) return;
+  const at = policy.catchUpWindow === undefined ? ["schedule", "every"] : ["catchUpWindow"];
+  const message = `catchUp: all could start ${slots} slots at once; ${policyLimits.catchUpSlotsMax} is the most`;
+  report([...path, ...at], message, { hint: "shorten catchUpWindow, or use catchUp: latest" });
+}
+
+function afterRule(policy: PolicyDraft, path: Path, { report }: RuleContext): void {
+  if (policy.after === undefined) return;
   const hints = {
     schedule: "a policy that follows another has the slots of that one: remove one of them",
     catchUp: "say with after.within how late it may begin",
     catchUpWindow: "say with after.within how late it may begin",
   };
   for (const [key, hint] of Object.entries(hints)) {
-    const { isPresent, path } = policy.at(key);
-    if (isPresent) report(path, `after and ${key} exclude each other`, { place: "key", hint });
+    if (Object.hasOwn(policy, key))
+      report([...path, key], `after and ${key} exclude each other`, { place: "key", hint });
   }
 }
 
 /** A deleted sync job cannot be deleted again, and one that runs must not be. */
-function deleteRule(policy: YamlView, { report }: RuleContext): void {
-  if (!policy.at("delete").isPresent) return;
-  for (const key of ["cron", "every"]) {
-    const { isPresent, path } = policy.at("schedule").at(key);
+function deleteRule(policy: PolicyDraft, path: Path, { report }: RuleContext): void {
+  if (policy.delete === undefined) return;
+  for (const key of ["cron", "every"] as const) {
     const hint = "write schedule: { once: 2026-12-01T06:00 }, or no schedule to start it with `syncline run`";
-    if (isPresent) report(path, `delete and schedule.${key} exclude each other`, { place: "key", hint });
+    if (policy.schedule?.[key] === undefined) continue;
+    report([...path, "schedule", key], `delete and schedule.${key} exclude each other`, { place: "key", hint });
   }
-  const overlap = policy.at("overlap");
-  if (overlap.text() !== "allow") return;
-  report(overlap.path, "overlap: allow does not go with delete", { hint: "use skip, or queue to wait for the run" });
+  if (policy.overlap !== "allow") return;
+  const hint = "use skip, or queue to wait for the run";
+  report([...path, "overlap"], "overlap: allow does not go with delete", { hint });
 }
 
-function checkExpression(
-  expression: YamlView,
-  scope: "item" | "list",
-  { checks, report }: Pick<RuleContext, "checks" | "report">,
+function notifyRule(
+  { notify = [], heartbeat }: Pick<PolicyDraft, "notify" | "heartbeat">,
+  path: Path,
+  { report }: RuleContext,
 ): void {
-  const text = expression.text();
-  const problem = text === undefined || text === "" ? undefined : checks.expression(text, scope);
-  if (problem !== undefined) report(expression.path, `${labelOf(expression.path)}: ${problem}`);
+  const names = notify.map((item) => (typeof item === "string" ? item : item.sink));
+  for (const [index, name] of names.entries()) {
+    const hint = "put its rules into one item: { sink, on: [...] }";
+    if (names.indexOf(name) === index) continue;
+    report(sinkPath(notify, index, path), `the sink "${name}" stands in the list twice`, { hint });
+  }
+  const problem = heartbeat === undefined ? undefined : problemOfHeartbeat(heartbeat.url);
+  if (problem !== undefined) report([...path, "heartbeat", "url"], `heartbeat.url: ${problem}`);
+}
+
+/** The path of a sink's name in a `notify`, in either notation. */
+export function sinkPath(notify: NonNullable<PolicyDraft["notify"]>, index: number, path: Path): Path {
+  return [...path, "notify", index, ...(typeof notify[index] === "string" ? [] : ["sink"])];
+}
+
+/** What is wrong with a heartbeat's URL. Never quotes it: it may be a secret. */
+function problemOfHeartbeat(text: string): string | undefined {
+  if (!URL.canParse(text)) return "this is no URL, such as https://beats.example.com/ping/contracts";
+  const { protocol, username, password } = new URL(text);
+  if (protocol !== "https:" && protocol !== "http:") return "must start with https:// or http://";
+  return username !== "" || password !== "" ? "must not hold credentials" : undefined;
 }

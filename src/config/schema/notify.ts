@@ -1,7 +1,7 @@
 // Notifications: `notify` and `heartbeat` of a policy, and `notifications` of a file.
 // docs/notifications.md has the table of rules and notices. Part of policy-file.ts.
 import { z } from "zod";
-import { noticeKinds } from "../notice-kinds.ts";
+import { noticeKinds } from "../../model/notice.ts";
 import { durationSchema, nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
 
 /** The rules that are one word. */

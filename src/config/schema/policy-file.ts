@@ -10,7 +10,7 @@ import { behaviourFields } from "./follow.ts";
 import { heartbeatSchema, notificationsSchema } from "./notify.ts";
 import { durationSchema, nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
 import { dstSchema, scheduleSchema } from "./schedule.ts";
-import { servicesSchema } from "./service.ts";
+import { serviceSchema, servicesSchema } from "./service.ts";
 import { outboundSchema, sinksSchema } from "./sink.ts";
 
 const blackoutSchema = z.strictObject({
@@ -105,10 +105,22 @@ export const policyFileSchema = z
   })
   .meta({ title: "Syncline policies", description: "A policy file of Syncline (syncline/v1)." });
 
+/** A policy file in which anything may be missing. */
+export const policyDraftSchema = policyFileSchema
+  .extend({
+    services: z.record(nameSchema, serviceSchema.partial()),
+    policies: z.array(policySchema.partial()).max(policyLimits.policiesMax),
+  })
+  .partial();
+
 /** A policy file as written. */
 export type PolicyFileInput = z.infer<typeof policyFileSchema>;
 /** One policy as written. */
 export type PolicyInput = z.infer<typeof policySchema>;
+/** A policy file without what the schema refuses. */
+export type PolicyFileDraft = z.infer<typeof policyDraftSchema>;
+/** One policy of it. */
+export type PolicyDraft = NonNullable<PolicyFileDraft["policies"]>[number];
 /** The defaults as written. */
 export type DefaultsInput = z.infer<typeof defaultsSchema>;
 

@@ -102,7 +102,7 @@ const mappingSchema = z
   });
 
 /** One service. */
-const serviceSchema = z.strictObject({
+export const serviceSchema = z.strictObject({
   baseUrl: textSchema.meta({
     description: "The URL of the service, http or https, without query, fragment and credentials.",
     examples: ["https://sync.example.com"],
@@ -131,7 +131,7 @@ const serviceSchema = z.strictObject({
         .exactOptional(),
       requestsPerSecond: z
         .number()
-        .min(0.01)
+        .min(0.1)
         .max(1_000)
         .meta({
           description:

@@ -1,16 +1,14 @@
-// Parses the text of a policy file into YAML nodes, or problems. It counts depth and aliases before
-// `yaml` composes a tree: deep nesting ends the whole process there (a failed RegExp allocation,
-// not an exception). It counts on the tokens of yaml's own lexer and parser, which keep their stack
-// on the heap, so nothing recurses. Called by yaml-file.ts.
-import { Composer, CST, Lexer, type Node, Parser } from "yaml";
+// Parses the text of a policy file into a YAML document, or problems. It refuses on the tokens of
+// yaml's own lexer and parser, which keep their stack on the heap: composing deep nesting ends the
+// whole process (a failed RegExp allocation, not an exception).
+import { Composer, CST, type Document, Lexer, Parser } from "yaml";
 import type { Problem } from "../problem.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
 import type { SourceText } from "./source-text.ts";
-import { hintOfSyntax } from "./yaml-hints.ts";
 
-/** The root node of a file (null when it holds only comments), or what is wrong with its syntax. */
+/** The document of a file, or what is wrong with its syntax. */
 export type ParsedYaml =
-  | { readonly ok: true; readonly root: Node | null }
+  | { readonly ok: true; readonly document: Document.Parsed }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /** Parses one YAML document within the limits of policy-limits.ts. Never throws for any text. */
@@ -18,95 +16,91 @@ export function parseYaml(source: SourceText): ParsedYaml {
   const tokens = readTokens(source);
   if (!Array.isArray(tokens)) return { ok: false, problems: [tokens] };
   const composer = new Composer({ uniqueKeys: false, stringKeys: true, merge: false, schema: "core" });
-  const documents = [...composer.compose(tokens, true, source.text.length)];
-  const [document, second] = documents;
-  if (document === undefined) return { ok: true, root: null };
-  const errors = [...document.errors, ...document.warnings];
+  const [document, second] = composer.compose(tokens, true, source.text.length);
+  const errors = [...(document?.errors ?? []), ...(document?.warnings ?? [])];
   if (errors.length > 0) {
-    const problems = errors
-      .slice(0, policyLimits.syntaxProblemsMax)
-      .map((error) => toProblem(source, error.code, error.message, error.pos));
-    return { ok: false, problems };
+    const first = errors.slice(0, policyLimits.syntaxProblemsMax);
+    return { ok: false, problems: first.map((error) => toProblem(source, error.code, error.message, error.pos)) };
   }
-  if (second !== undefined) {
-    const at = second.range[0];
-    const hint = "keep one document a file: remove the ---, or move the rest into a file of its own";
-    return { ok: false, problems: [source.problemAt([at, at + 3], "a second YAML document starts here", hint)] };
-  }
-  return { ok: true, root: document.contents };
+  if (second !== undefined)
+    return { ok: false, problems: [source.problemAt([second.range[0], second.range[0] + 3], ...secondDocument)] };
+  if (document !== undefined && document.contents !== null) return { ok: true, document };
+  const empty = source.problemAt([0, 1], "the file is empty", 'it starts with: apiVersion: "syncline/v1"');
+  return { ok: false, problems: [empty] };
 }
 
 /** The tokens of the file, or the first limit that it breaks. */
 function readTokens(source: SourceText): CST.Token[] | Problem {
   const parser = new Parser();
   const tokens: CST.Token[] = [];
-  const seen = { anchor: 0, alias: 0, document: 0 };
+  const seen = new Map<string, number>();
+  const { nestingMax } = policyLimits;
   for (const lexeme of new Lexer().lex(source.text)) {
     const start = parser.offset;
     for (const token of parser.next(lexeme)) tokens.push(token);
-    const refusal = refuseLexeme(CST.tokenType(lexeme), lexeme, seen);
-    if (refusal !== undefined) return source.problemAt([start, start + lexeme.length], refusal.message, refusal.hint);
-    if (parser.stack.length > policyLimits.nestingMax && depthOf(parser) > policyLimits.nestingMax) {
-      const message = `nested deeper than ${policyLimits.nestingMax} levels`;
-      return source.problemAt(
-        [start, start + 1],
-        message,
-        "a policy file needs seven levels: is something indented wrongly?",
-      );
+    const type = CST.tokenType(lexeme) ?? "";
+    seen.set(type, (seen.get(type) ?? 0) + 1);
+    const refusal = refuseLexeme(type, lexeme, seen.get(type) ?? 0);
+    if (refusal !== undefined) return source.problemAt([start, start + lexeme.length], ...refusal);
+    // The stack also holds the document and the current scalar: only collections count.
+    if (parser.stack.length > nestingMax && parser.stack.filter(CST.isCollection).length > nestingMax) {
+      const hint = "a policy file needs seven levels: is something indented wrongly?";
+      return source.problemAt([start, start + 1], `nested deeper than ${nestingMax} levels`, hint);
     }
   }
   for (const token of parser.end()) tokens.push(token);
   return tokens;
 }
 
-/** The stack also holds the document and the current scalar: only collections count. */
-function depthOf(parser: Parser): number {
-  return parser.stack.filter((token) => CST.isCollection(token)).length;
-}
+type Refusal = readonly [message: string, hint: string];
 
-function refuseLexeme(
-  type: CST.TokenType | null,
-  lexeme: string,
-  seen: { anchor: number; alias: number; document: number },
-): { message: string; hint: string } | undefined {
-  const tooMany = `more than ${policyLimits.aliasesMax}`;
+const secondDocument: Refusal = [
+  "a second YAML document starts here",
+  "keep one document a file: remove the ---, or move the rest into a file of its own",
+];
+
+/** `count`: how many lexemes of this type there are so far. */
+function refuseLexeme(type: string, lexeme: string, count: number): Refusal | undefined {
+  const { aliasesMax } = policyLimits;
   if (type === "tag") {
-    return {
-      message: `${quoteIf(/^!{0,2}[a-z/]{1,20}$/i, lexeme, "this")} is a YAML tag: policy files have none`,
-      hint: "put quotes around a value that starts with !",
-    };
+    const what = quoteIf(/^!{0,2}[a-z/]{1,20}$/i, lexeme);
+    return [`${what} is a YAML tag: policy files have none`, "put quotes around a value that starts with !"];
   }
-  if (type === "directive-line") {
-    const what = quoteIf(/^%(?:YAML|TAG)\b/, lexeme, "this");
-    return { message: `${what} is a YAML directive: policy files have none`, hint: "remove the line" };
+  if (type === "directive-line")
+    return [`${quoteIf(/^%(?:YAML|TAG)\b/, lexeme)} is a YAML directive: policy files have none`, "remove the line"];
+  if ((type === "anchor" || type === "alias") && count > aliasesMax) {
+    const what = type === "anchor" ? "anchors (&name)" : "aliases (*name)";
+    return [`more than ${aliasesMax} ${what} in one file`, "use defaults, or write the values out"];
   }
-  if (type === "anchor" && ++seen.anchor > policyLimits.aliasesMax) {
-    return { message: `${tooMany} anchors (&name) in one file`, hint: "use defaults, or write the values out" };
-  }
-  if (type === "alias" && ++seen.alias > policyLimits.aliasesMax) {
-    return { message: `${tooMany} aliases (*name) in one file`, hint: "use defaults, or write the values out" };
-  }
-  if (type === "doc-start" && ++seen.document > 1) {
-    const hint = "keep one document a file: remove the ---, or move the rest into a file of its own";
-    return { message: "a second YAML document starts here", hint };
-  }
-  return undefined;
+  return type === "doc-start" && count > 1 ? secondDocument : undefined;
 }
 
 function toProblem(source: SourceText, code: string, message: string, position: readonly [number, number]): Problem {
   const lineStart = source.text.lastIndexOf("\n", Math.max(0, position[0] - 1)) + 1;
-  const lineEnd = source.text.indexOf("\n", position[0]);
   // The hints see a short line only: their patterns are not made for 256 KiB of commas.
-  const line = source.text.slice(lineStart, Math.min(lineEnd === -1 ? source.text.length : lineEnd, lineStart + 300));
+  const [line = ""] = source.text.slice(lineStart, lineStart + 300).split("\n", 1);
   return source.problemAt(position, `YAML: ${shorten(message, 200)}`, hintOfSyntax(code, message, line));
 }
 
-/** Quotes a text of this form; any other may be a secret that begins with such a sign. */
-function quoteIf(form: RegExp, lexeme: string, otherwise: string): string {
-  return form.test(lexeme) ? `"${shorten(lexeme)}"` : otherwise;
+/** What helps against a common syntax error of `yaml` (its code and message), if that is known. */
+function hintOfSyntax(code: string, message: string, line: string): string | undefined {
+  if (/(cron\s*:|-)\s*\[?\s*\*/.test(line)) return 'put the cron expression in quotes: cron: "* * * * *"';
+  if (/:\s*[*]/.test(line)) return "a value that starts with * must be in quotes";
+  if (/[{,[][^"']*\$\{/.test(line)) return `inside { } or [ ] put a value with \${NAME} in quotes: "\${NAME}"`;
+  if (/:\s+[@`%]/.test(line)) return "a value that starts with @, ` or % must be in quotes";
+  if (/^\s*\t/.test(line) || /tab/i.test(message)) return "indent with spaces, not with tabs";
+  if (/nested mappings|compact mapping/i.test(message)) return "put a value that holds a colon and a space in quotes";
+  if (code === "BAD_INDENT" || /indent/i.test(message)) return "line the key up with its neighbours";
+  if (/:\s*[[{].*\bin\b/.test(line) || /in \[/.test(line)) return "put an expression that holds [ ] in single quotes";
+  return undefined;
 }
 
-function shorten(text: string, length = 40): string {
+/** Quotes a text of this form; any other may be a secret that begins with such a sign. */
+function quoteIf(form: RegExp, lexeme: string): string {
+  return form.test(lexeme) ? `"${shorten(lexeme, 40)}"` : "this";
+}
+
+function shorten(text: string, length: number): string {
   const line = text.trim();
   return line.length > length ? `${line.slice(0, length)}…` : line;
 }

@@ -89,7 +89,7 @@ describe("the example policies", () => {
         const file = readYamlFile("p.yaml", mutated, variables);
         for (const problem of file.problems) expect(formatProblem(problem, true)).toContain("p.yaml:");
         const schema = checkSchema(file.value);
-        if (!schema.ok) expect(schema.complaints).not.toEqual([]);
+        if (schema.input === undefined) expect(schema.complaints).not.toEqual([]);
       }),
       { numRuns: 2_000 },
     );

@@ -2,10 +2,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadPolicies } from "../../../src/config/load-policies.ts";
-import { noticeKinds } from "../../../src/config/notice-kinds.ts";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
 import { ruleWords } from "../../../src/config/schema/notify.ts";
-import { noticeKinds as kindsOfNotices } from "../../../src/model/notice.ts";
+import { noticeKinds } from "../../../src/model/notice.ts";
 import { checks, fileWith, folderOf, loadText, problemsOf, variables } from "./policy-fixture.ts";
 
 const sinks = "sinks: { ops: { file: { path: x } }, boss: { file: { path: y } } }\n";
@@ -139,9 +138,5 @@ describe("notifications", () => {
     expect(loaded.ok ? [] : loaded.problems.map(({ message }) => message)).toEqual([
       expect.stringMatching(/^notifications is there twice: first in .*a\.yaml$/),
     ]);
-  });
-
-  it("knows the kinds that notices have", () => {
-    expect(noticeKinds).toEqual(kindsOfNotices);
   });
 });

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type LoadedPolicies, loadPolicies } from "../../../src/config/load-policies.ts";
-import type { PolicyChecks } from "../../../src/config/rules/policy-checks.ts";
+import type { PolicyChecks } from "../../../src/config/rules/policy-rules.ts";
 import { checkOnItem } from "../../../src/feeds/mapping.ts";
 
 /** Accepts 5 or 6 fields; and expressions without "oops". */

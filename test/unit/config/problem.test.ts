@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { formatProblem, problemOfFile, sortProblems } from "../../../src/config/problem.ts";
 import { createSourceText } from "../../../src/config/yaml/source-text.ts";
 
-const source = createSourceText("p.yaml", "one: 1\r\n\ttwo: 22\nthree: 3");
+const source = createSourceText("p.yaml", "one: 1\r\n\tfor: 22\nthree: 3");
 
 describe("a problem", () => {
   it("is shown with its place, its line, a caret and a hint", () => {
     expect(formatProblem(source.problemAt([14, 16], "too many", "write one"), false)).toBe(
-      "p.yaml:2:7: too many\n  2 |  two: 22\n    |       ^^\n  hint: write one",
+      "p.yaml:2:7: too many\n  2 |  for: 22\n    |       ^^\n  hint: write one",
     );
   });
 
@@ -22,7 +22,7 @@ describe("a problem", () => {
   });
 
   it("shows no control characters of the file, and only a part of a long line", () => {
-    const nasty = createSourceText("p.yaml", `${"x".repeat(500)}\u001b[2Jhere`);
+    const nasty = createSourceText("p.yaml", `name: ${"x".repeat(494)}\u001b[2Jhere`);
     const [, line = "", caret = ""] = formatProblem(nasty.problemAt([504, 508], "bad \u001b[2J key"), false).split(
       "\n",
     );

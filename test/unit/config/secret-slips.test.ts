@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { policyChecks } from "../../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../../src/config/load-policies.ts";
 import { formatProblem } from "../../../src/config/problem.ts";
-import { maskSecrets } from "../../../src/config/yaml/source-text.ts";
+import { maskLine } from "../../../src/config/yaml/mask-line.ts";
 import { folderOf } from "./policy-fixture.ts";
 
 const C = "canary-slip-9Kw3";
@@ -83,6 +83,6 @@ describe("a line without a secret", () => {
     "      driveTargets: { 9: { siteName: HR, siteId: 4be6c9a0-11aa, folderName: In } }",
     "    poll: { list: approvals, expect: 'items.all(i, i.itemName != \"a@b.example\")' }",
   ])("is shown as it is: %s", (line) => {
-    expect(maskSecrets(line)).toBe(line);
+    expect(maskLine(line)).toBe(line);
   });
 });

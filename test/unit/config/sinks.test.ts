@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadPolicies } from "../../../src/config/load-policies.ts";
-import { isAllowedHost } from "../../../src/config/rules/sink-rules.ts";
+import { isAllowedHost } from "../../../src/config/rules/cross-rules.ts";
 import { checks, folderOf, loadText, problemsOf, variables } from "./policy-fixture.ts";
 
 const sinks = (text: string, rest = "") => `apiVersion: syncline/v1\nsinks: { ${text} }\n${rest}`;

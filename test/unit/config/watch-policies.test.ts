@@ -110,7 +110,7 @@ describe("a watched policy file", () => {
     await writeFile(file, fileOf("good"));
     const { adopted, events, until } = await start(file, { pollMs: 20 });
     await replaceFile(file, `${fileOf("good")}  - { nam: wrong }\n`);
-    expect(await until("config.rejected")).toMatchObject({ problems: 4, where: `${file}:6` });
+    expect(await until("config.rejected")).toMatchObject({ problems: 3, where: `${file}:6` });
     await replaceFile(file, `${fileOf("good")}  - { nam: other }\n  - 7\n`);
     await until("config.rejected", 2);
     await rm(file);

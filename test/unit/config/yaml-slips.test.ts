@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { didYouMean } from "../../../src/config/yaml/yaml-hints.ts";
-import { nearestWord } from "../../../src/core/nearest-word.ts";
+import { didYouMean, nearestWord } from "../../../src/core/nearest-word.ts";
 import { fileWith, loadText } from "./policy-fixture.ts";
 
 /** "line hint" of the first problem of a text. */

@@ -1,0 +1,111 @@
+// The rules for services, sinks and `notifications`: what a URL may hold, and which keys go
+// together. Opens no file and no socket: policies are also checked where the secrets are not.
+import type { Path, Report } from "../problem.ts";
+import type { PolicyFileDraft } from "../schema/policy-file.ts";
+import { labelOf } from "../schema-problems.ts";
+import { exactlyOne, type RuleContext } from "./policy-rules.ts";
+
+type ServiceDraft = NonNullable<PolicyFileDraft["services"]>[string];
+type SinkDraft = NonNullable<PolicyFileDraft["sinks"]>[string];
+
+/** Applies the rules to one service. */
+export function checkService(service: ServiceDraft, path: Path, { checks, report }: RuleContext): void {
+  const { baseUrl, token, mapping = {} } = service;
+  if (baseUrl !== undefined) reportUrl(problemOfBaseUrl(baseUrl), [...path, "baseUrl"], report);
+  if (token !== undefined) exactlyOne(token, ["file", "env", "oauth2"], [...path, "token"], report);
+  if (token?.oauth2 !== undefined) {
+    const problem = problemOfSecretUrl(token.oauth2.tokenUrl, {
+      example: "https://login.example.com/oauth2/token",
+      insteadOfCredentials: "use clientId and clientSecretFile",
+      why: "the client's secret goes there",
+      allowHttp: token.oauth2.allowHttp === true,
+    });
+    reportUrl(problem, [...path, "token", "oauth2", "tokenUrl"], report);
+  }
+  checkTls(service, path, report);
+  for (const [kind, { sample: _, ...texts }] of Object.entries<Record<string, unknown>>(mapping)) {
+    for (const [key, text] of Object.entries(texts)) {
+      const problem = typeof text === "string" ? checks.expression(text, "item") : undefined;
+      reportUrl(problem, [...path, "mapping", kind, key], report);
+    }
+  }
+}
+
+function reportUrl(problem: string | undefined, path: Path, report: Report): void {
+  if (problem !== undefined) report(path, `${labelOf(path)}: ${problem}`);
+}
+
+function problemOfBaseUrl(text: string): string | undefined {
+  if (!URL.canParse(text)) return "this is no URL, such as https://sync.example.com";
+  const url = new URL(text);
+  if (url.protocol !== "https:" && url.protocol !== "http:") return "must start with https:// or http://";
+  if (url.username !== "" || url.password !== "") return "must not hold credentials: use token";
+  return /[?#]/.test(text) ? "must not have a query or a fragment" : undefined;
+}
+
+/** The words for a URL that gets a secret. `why`: why it has to be https. */
+interface SecretUrlWords {
+  readonly example: string;
+  readonly insteadOfCredentials: string;
+  readonly why: string;
+  readonly allowHttp: boolean;
+}
+
+/** What is wrong with a URL that must be https, or http to this machine. Never quotes it. */
+function problemOfSecretUrl(text: string, words: SecretUrlWords): string | undefined {
+  if (!URL.canParse(text)) return `this is no URL, such as ${words.example}`;
+  const url = new URL(text);
+  if (url.username !== "" || url.password !== "") return `must not hold credentials: ${words.insteadOfCredentials}`;
+  if (text.includes("#")) return "must not have a fragment";
+  const isHere = url.hostname === "localhost" || url.hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(url.hostname);
+  if (url.protocol === "https:" || (url.protocol === "http:" && (isHere || words.allowHttp))) return undefined;
+  return `must start with https://, for ${words.why} (allowHttp: true lets it go over http)`;
+}
+
+function checkTls({ tls, baseUrl = "" }: ServiceDraft, path: Path, report: Report): void {
+  if (tls === undefined) return;
+  const at = [...path, "tls"];
+  const needs = (key: keyof typeof tls, other: keyof typeof tls) => {
+    if (tls[key] !== undefined && tls[other] === undefined)
+      report([...at, key], `tls.${key} needs ${other}`, { place: "key" });
+  };
+  if (Object.keys(tls).length === 0) report(at, "tls is empty: name caFile, or certFile and keyFile, or remove it");
+  needs("certFile", "keyFile");
+  needs("keyFile", "certFile");
+  needs("keyPassphraseFile", "keyFile");
+  if (!/^http:/i.test(baseUrl)) return;
+  report(at, "tls does nothing here: baseUrl is http", { place: "key", hint: "use https, or remove tls" });
+}
+
+/** Applies the rules to one sink. */
+export function checkSink(sink: SinkDraft, path: Path, report: Report): void {
+  exactlyOne(sink, ["webhook", "file"], path, report);
+  const { webhook } = sink;
+  if (webhook === undefined) return;
+  const at = [...path, "webhook"];
+  const problem = problemOfSecretUrl(webhook.url, {
+    example: "https://hooks.example.com/syncline",
+    insteadOfCredentials: "receivers verify the signature",
+    why: "notices name policies and what became of them",
+    allowHttp: webhook.allowHttp === true,
+  });
+  reportUrl(problem, [...at, "url"], report);
+  if (webhook.secretFile !== undefined) return;
+  if ((webhook.format ?? "cloudevents") === "cloudevents")
+    report(at, "webhook needs secretFile: without a signature the receiver cannot tell who sent a notice", {
+      place: "key",
+      hint: "put whsec_ and 32 random bytes in base64 into a file",
+    });
+  if (webhook.previousSecretFile !== undefined)
+    report([...at, "previousSecretFile"], "webhook.previousSecretFile needs secretFile", { place: "key" });
+}
+
+/** Reports mute timing without a length. */
+export function checkNotifications(
+  { muteTiming }: NonNullable<PolicyFileDraft["notifications"]>,
+  report: Report,
+): void {
+  if (muteTiming === undefined || muteTiming.from !== muteTiming.to) return;
+  const hint = "remove muteTiming, or set to to when they end";
+  report(["notifications", "muteTiming", "to"], "notifications.muteTiming: from and to are the same time", { hint });
+}
