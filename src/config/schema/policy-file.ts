@@ -5,11 +5,10 @@
 import { z } from "zod";
 import { policyLimits } from "../rules/policy-limits.ts";
 import { actionFields } from "./action.ts";
-import { afterSchema } from "./after.ts";
 import { behaviourFields } from "./follow.ts";
 import { heartbeatSchema, notificationsSchema } from "./notify.ts";
 import { durationSchema, nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
-import { dstSchema, scheduleSchema } from "./schedule.ts";
+import { afterSchema, dstSchema, scheduleSchema } from "./schedule.ts";
 import { serviceSchema, servicesSchema } from "./service.ts";
 import { outboundSchema, sinksSchema } from "./sink.ts";
 

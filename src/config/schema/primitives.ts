@@ -56,7 +56,7 @@ export const timezoneSchema = z
  * Whether this Node's time zone database knows a zone by name. Offsets such as "+01:00" are
  * refused: they have no DST.
  */
-export function isTimezone(name: string): boolean {
+function isTimezone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false;
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });

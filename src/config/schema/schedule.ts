@@ -1,8 +1,8 @@
-// The `schedule` of a policy: cron with a time zone and a DST rule, an interval, or one time. The
-// loader checks cron expressions. Part of policy-file.ts.
+// When a policy is due: its `schedule`, or the policy that it follows (`after`).
 import { z } from "zod";
+import { outcomeStatuses } from "../../model/outcome.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
-import { durationSchema, timezoneSchema, wallTimeSchema } from "./primitives.ts";
+import { durationSchema, nameSchema, timezoneSchema, wallTimeSchema } from "./primitives.ts";
 
 /** The DST rule, also under `defaults`. */
 export const dstSchema = z
@@ -80,6 +80,38 @@ export const scheduleSchema = z
     description:
       "When the policy is due: exactly one of cron, every and once. Without a schedule only `syncline run POLICY` starts it.",
     examples: [{ cron: "30 2 * * 1-5", timezone: "Europe/Vienna" }, { every: "10m" }, { once: "2026-12-01T06:00" }],
+  });
+
+/** What a policy follows. */
+export const afterSchema = z
+  .strictObject({
+    policy: nameSchema.meta({
+      description: "The policy that this one follows; it must be in the same file.",
+      examples: ["masks-nightly"],
+    }),
+    on: z
+      .array(z.enum(outcomeStatuses))
+      .min(1)
+      .max(outcomeStatuses.length)
+      .meta({
+        description:
+          "The endings that every task of the predecessor's slot must have. Otherwise this policy's slot is skipped.",
+        default: ["succeeded"],
+        examples: [["succeeded", "conflicts"]],
+      })
+      .exactOptional(),
+    within: durationSchema("1s", "31d")
+      .meta({
+        description: "How long after the predecessor's slot this one may begin. After that its slot is missed.",
+        default: "1d",
+        examples: ["2h"],
+      })
+      .exactOptional(),
+  })
+  .meta({
+    description:
+      "Starts the policy when a slot of another policy has ended, instead of a schedule of its own (docs/policy-kinds.md#chains).",
+    examples: [{ policy: "masks-nightly", on: ["succeeded", "conflicts"], within: "2h" }],
   });
 
 /** A schedule as written. */
