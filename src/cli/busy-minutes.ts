@@ -1,5 +1,5 @@
 // Formats a busy minute for `simulate` and `plan --peaks`.
-import type { BusyMinute } from "../simulate/minute-meter.ts";
+import type { BusyMinute } from "../simulate/load-meter.ts";
 import { showInstant } from "./table.ts";
 
 /** A busy minute in three cells: the number of starts, the minute, and the policies. */

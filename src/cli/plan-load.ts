@@ -6,7 +6,7 @@ import { isFromMasks } from "../model/task.ts";
 import { toTasks } from "../schedule/slot-tasks.ts";
 import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
 import type { SimulationEvent } from "../simulate/events.ts";
-import { type BusyMinute, MinuteMeter } from "../simulate/minute-meter.ts";
+import { type BusyMinute, MinuteMeter } from "../simulate/load-meter.ts";
 import { RequestMeter, type Requests } from "../simulate/request-meter.ts";
 import { simulate } from "../simulate/simulation.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";

@@ -43,6 +43,7 @@ const slotsMax = 1_000_000;
 const listedMax = 200_000;
 const intervalsMax = 1_000;
 const eventsPerTurn = 5_000;
+const busyMinutes = 3;
 
 const help = `
 The planner is the real one: schedules, clock changes, spread, blackouts, holidays and catch-up are as in \`serve\`. The service is
@@ -104,13 +105,15 @@ async function run(policies: readonly Policy[], context: HandRunContext): Promis
   const { set, time, assumptions, options, io } = context;
   const beganMs = systemClock.monotonicMs();
   const tally = new Tally(policies, options.problems);
-  const meter = new LoadMeter(3);
+  const all = new LoadMeter(busyMinutes);
+  const meters = new Map(policies.map(({ service }) => [service, new LoadMeter(busyMinutes)]));
   const list = options.list ? new SlotList(listedMax) : undefined;
   const concurrencyOf = (service: string) => set.services.get(service)?.concurrency ?? 1;
   let events = 0;
   for (const event of simulate(policies, { time, assumptions, concurrencyOf, slotsMax })) {
     tally.add(event);
-    meter.add(event);
+    all.add(event);
+    meters.get(event.policy.service)?.add(event);
     list?.add(event);
     events += 1;
     if (events % eventsPerTurn !== 0) continue;
@@ -121,10 +124,12 @@ async function run(policies: readonly Policy[], context: HandRunContext): Promis
   }
   io.progress?.("");
   if (io.signal.aborted) return undefined;
-  const { all, byService } = meter.loads();
-  const limits = findLimits(options, tally.totals, all.busiest[0]?.starts ?? 0);
+  const load = all.load();
+  const byService = [...meters].map(([service, meter]) => [service, meter.load()] as const);
+  const loads = new Map(byService.filter(([, { starts }]) => starts > 0));
+  const limits = findLimits(options, tally.totals, load.busiest[0]?.starts ?? 0);
   const tookMs = systemClock.monotonicMs() - beganMs;
-  return { policies, time, assumptions, tally, load: all, loads: byService, limits, rows: list?.rows, tookMs };
+  return { policies, time, assumptions, tally, load, loads, limits, rows: list?.rows, tookMs };
 }
 
 function toVirtualTime(options: SimulateOptions, set: PolicySet): VirtualTime {

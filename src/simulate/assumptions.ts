@@ -1,6 +1,5 @@
-// What a simulation assumes about the service, which it never asks: how long runs and requests
-// take, how many runs fail, how many sync jobs masks name. Filled by cli/; the commands print every
-// figure.
+// What a simulation assumes about the service, which it never asks. Filled by cli/; the commands
+// print every figure.
 import type { Policy } from "../config/policy-set.ts";
 import { hashText } from "../core/stable-hash.ts";
 import type { Task } from "../model/task.ts";
@@ -36,10 +35,7 @@ export function valueFor<Value>({ otherwise, byPolicy }: PerPolicy<Value>, polic
   return byPolicy.get(policy.name) ?? otherwise;
 }
 
-/**
- * How long this task's run takes. Drawn from the seed and the task's id alone, so that another
- * policy or another range does not change it.
- */
+/** How long this task's run takes. Drawn from the seed and the task's id alone. */
 export function durationOf({ durations, seed }: Assumptions, policy: Policy, task: Pick<Task, "id">): number {
   const { leastMs, mostMs } = valueFor(durations, policy);
   if (leastMs === mostMs) return leastMs;

@@ -1,4 +1,4 @@
-// The events of a simulation: emitted by simulation.ts, counted by tally.ts and the meters.
+// The events of a simulation: emitted by simulation.ts, counted by the meters.
 import type { Policy } from "../config/policy-set.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
@@ -11,51 +11,56 @@ export interface SimulatedTask {
   readonly task: Task;
 }
 
-/**
- * The plan of a slot, of a policy with a schedule or of a follower. `isProblem`: the predecessor
- * started, but ended so that the follower does not.
- */
-export type SimulatedPlan =
+type FollowerSkip = Extract<FollowerPlan, { readonly state: "skipped" }>["detail"];
+
+/** A planned slot. `isProblem`: the predecessor started, but ended so that the follower does not. */
+export type SimulatedPlan = { readonly slotMs: number } & (
   | SlotPlan
   | {
-      readonly slotMs: number;
       readonly state: "skipped";
-      readonly reason: Extract<FollowerPlan, { readonly state: "skipped" }>["detail"];
+      readonly reason: FollowerSkip;
       readonly note: string;
       readonly isProblem: boolean;
     }
-  | { readonly slotMs: number; readonly state: "missed"; readonly reason: "after-within"; readonly note: string };
+  | { readonly state: "missed"; readonly reason: "after-within"; readonly note: string }
+);
 
-/**
- * One event. Instants are milliseconds UTC and never go back. `planned`: a tick found due slots, or
- * a waiting slot is resolved. `masks`: the worker reads the masks of a policy. `started`: a request
- * is sent. `endsAtMs`: when the run is over in the service; `heldUntilMs`: until when its task is
- * open; `turnMs`: the wait for a free worker; `behindMs`: the wait behind another run;
- * `atOnceWith`: another run of the sync job that goes on; `status`: how the task ends at
- * `heldUntilMs`. `not-started`: nothing was sent.
- */
+/** A request is sent. */
+interface Started extends SimulatedTask {
+  readonly event: "started";
+  readonly atMs: number;
+  /** When the run is over in the service. */
+  readonly endsAtMs: number;
+  /** Until when its task is open, and how it ends then. */
+  readonly heldUntilMs: number;
+  readonly status: OutcomeStatus;
+  /** The wait for a free worker. */
+  readonly turnMs: number;
+  /** The wait behind another run. */
+  readonly behindMs: number;
+  /** Another run of the sync job that goes on. */
+  readonly atOnceWith: string | undefined;
+}
+
+/** Nothing was sent. `holder`: the task that holds the sync job. */
+interface NotStarted extends SimulatedTask {
+  readonly event: "not-started";
+  readonly atMs: number;
+  readonly reason: "overlap" | "too-late";
+  readonly holder: string | undefined;
+}
+
+/** A tick found due slots, or a waiting slot is resolved. */
+interface Planned {
+  readonly event: "planned";
+  readonly nowMs: number;
+  readonly policy: Policy;
+  readonly plans: readonly SimulatedPlan[];
+}
+
+/** One event; `masks`: a worker reads masks. Instants are milliseconds UTC and never go back. */
 export type SimulationEvent =
-  | {
-      readonly event: "planned";
-      readonly nowMs: number;
-      readonly policy: Policy;
-      readonly plans: readonly SimulatedPlan[];
-    }
+  | Planned
   | (SimulatedTask & { readonly event: "masks"; readonly atMs: number })
-  | (SimulatedTask & {
-      readonly event: "started";
-      readonly atMs: number;
-      readonly endsAtMs: number;
-      readonly heldUntilMs: number;
-      readonly turnMs: number;
-      readonly behindMs: number;
-      readonly atOnceWith: string | undefined;
-      readonly status: OutcomeStatus;
-    })
-  | (SimulatedTask & {
-      readonly event: "not-started";
-      readonly atMs: number;
-      readonly reason: "overlap" | "too-late";
-      /** The task that holds the sync job. */
-      readonly holder: string | undefined;
-    });
+  | Started
+  | NotStarted;

@@ -1,74 +1,90 @@
-// The load of each service in a simulation: its busiest minutes, and how many runs go on at once.
-// `simulate` and `plan` feed it with events in the order of time.
+// The load in a simulation: the minutes with most starts, and how many runs go on at once. Fed by
+// `simulate` and `plan` in the order of time, so it keeps only what goes on and the busiest minutes.
 import { MinHeap } from "../core/min-heap.ts";
 import type { SimulationEvent } from "./events.ts";
-import { type BusyMinute, MinuteMeter } from "./minute-meter.ts";
 
-/**
- * The load of one service, or of all. `runsAtOnce`: the most runs at the same time, and when that
- * is first reached.
- */
+const minuteMs = 60_000;
+const policiesNamedMax = 5;
+
+/** One busy minute of UTC. `policies`: those with the most starts in it, five at most. */
+export interface BusyMinute {
+  readonly fromMs: number;
+  readonly starts: number;
+  readonly policiesCount: number;
+  readonly policies: readonly { readonly policy: string; readonly starts: number }[];
+}
+
+/** Keeps the busiest minutes; the earlier one first where two are equal. */
+export class MinuteMeter {
+  readonly #keep: number;
+  #best: BusyMinute[] = [];
+  #minute = Number.NEGATIVE_INFINITY;
+  #byPolicy = new Map<string, number>();
+
+  /** `keep`: how many minutes are remembered. */
+  constructor(keep: number) {
+    this.#keep = keep;
+  }
+
+  /** Notes a start. Instants never go back. */
+  add(atMs: number, policy: string): void {
+    const minute = Math.floor(atMs / minuteMs);
+    if (minute !== this.#minute) this.#close();
+    this.#minute = minute;
+    this.#byPolicy.set(policy, (this.#byPolicy.get(policy) ?? 0) + 1);
+  }
+
+  /** The busiest minutes so far, busiest first. */
+  busiest(): readonly BusyMinute[] {
+    this.#close();
+    return this.#best;
+  }
+
+  #close(): void {
+    const policies = [...this.#byPolicy].map(([policy, starts]) => ({ policy, starts }));
+    if (policies.length === 0) return;
+    this.#byPolicy = new Map();
+    const starts = policies.reduce((total, one) => total + one.starts, 0);
+    if (this.#best.length >= this.#keep && starts <= (this.#best.at(-1)?.starts ?? 0)) return;
+    const named = policies.sort((a, b) => b.starts - a.starts).slice(0, policiesNamedMax);
+    const minute = { fromMs: this.#minute * minuteMs, starts, policiesCount: policies.length, policies: named };
+    this.#best = [...this.#best, minute].sort((a, b) => b.starts - a.starts).slice(0, this.#keep);
+  }
+}
+
+/** The load of one service, or of all. `atMs`: when the most runs were first reached. */
 export interface Load {
   readonly starts: number;
   readonly busiest: readonly BusyMinute[];
   readonly runsAtOnce: { readonly runs: number; readonly atMs: number | undefined };
 }
 
-class Meter {
-  starts = 0;
+/** Measures one load. */
+export class LoadMeter {
   readonly #minutes: MinuteMeter;
   readonly #ends = new MinHeap<undefined>();
+  #starts = 0;
   #running = 0;
-  #most = { runs: 0, atMs: undefined as number | undefined };
+  #most: Load["runsAtOnce"] = { runs: 0, atMs: undefined };
 
+  /** `minutesMax`: how many busy minutes are kept. */
   constructor(minutesMax: number) {
     this.#minutes = new MinuteMeter(minutesMax);
   }
 
-  add({ atMs, endsAtMs, task }: Extract<SimulationEvent, { readonly event: "started" }>): void {
-    this.starts += 1;
+  add(event: SimulationEvent): void {
+    if (event.event !== "started") return;
+    const { atMs, endsAtMs, task } = event;
+    this.#starts += 1;
     this.#minutes.add(atMs, task.policy);
     if (task.kind !== "run") return;
-    while ((this.#ends.leastRank ?? Number.POSITIVE_INFINITY) <= atMs) {
-      this.#ends.pop();
-      this.#running -= 1;
-    }
+    for (; (this.#ends.leastRank ?? Number.POSITIVE_INFINITY) <= atMs; this.#running -= 1) this.#ends.pop();
     this.#ends.push(endsAtMs, undefined);
     this.#running += 1;
     if (this.#running > this.#most.runs) this.#most = { runs: this.#running, atMs };
   }
 
   load(): Load {
-    return { starts: this.starts, busiest: this.#minutes.busiest(), runsAtOnce: this.#most };
-  }
-}
-
-/** Measures the load of all services together and of each. */
-export class LoadMeter {
-  readonly #all: Meter;
-  readonly #byService = new Map<string, Meter>();
-  readonly #minutesMax: number;
-
-  /** `minutesMax`: how many busy minutes are kept, of all and of each service. */
-  constructor(minutesMax: number) {
-    this.#minutesMax = minutesMax;
-    this.#all = new Meter(minutesMax);
-  }
-
-  add(event: SimulationEvent): void {
-    if (event.event !== "started") return;
-    const { service } = event.task;
-    const meter = this.#byService.get(service) ?? new Meter(this.#minutesMax);
-    this.#byService.set(service, meter);
-    this.#all.add(event);
-    meter.add(event);
-  }
-
-  /** The loads. Ask once, at the end. */
-  loads(): { readonly all: Load; readonly byService: ReadonlyMap<string, Load> } {
-    return {
-      all: this.#all.load(),
-      byService: new Map([...this.#byService].map(([service, meter]) => [service, meter.load()])),
-    };
+    return { starts: this.#starts, busiest: this.#minutes.busiest(), runsAtOnce: this.#most };
   }
 }

@@ -1,5 +1,5 @@
-// How many requests a service would get: an estimate from the events of a simulation. Used by `plan
-// --requests`. Without retries, token requests and verifications: in a simulation no request fails.
+// How many requests a service would get: an estimate from the events of a simulation, in which no
+// request fails. Used by `plan --requests`.
 import type { Policy } from "../config/policy-set.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import { approvalsAfterMs, defaultPace, walkGapMs, walkPaceMs } from "../feeds/pace.ts";
@@ -22,9 +22,7 @@ export class FeedWalks {
     this.#walkMs = walkMs;
   }
 
-  /**
-   * A run begins. `endsAtMs`: until when it is followed; undefined when it only needs a baseline.
-   */
+  /** A run begins. `endsAtMs`: until when it is followed; undefined: it only needs a baseline. */
   begin(nowMs: number, endsAtMs: number | undefined): void {
     this.advance(nowMs);
     if (this.#startedAtMs < nowMs) this.#walk(Math.max(nowMs, this.#earliestMs()));
@@ -65,10 +63,7 @@ export class FeedWalks {
 
 /** Requests by purpose. */
 export interface Requests {
-  /**
-   * One POST for each run and activation, and one read for a verified activation; one read and one
-   * DELETE for a deletion.
-   */
+  /** What starts something, with the reads that verify activations and precede deletions. */
   starts: number;
   /** Pages of the activities, of the conflict details and of the approvals, read to follow runs. */
   feeds: number;
@@ -78,10 +73,7 @@ export interface Requests {
   masks: number;
 }
 
-/**
- * The assumptions: the pages of a list, the time of a request, and whether a service's activations
- * can be verified.
- */
+/** `pages`: of every list. `showsActive`: whether a service's activations can be verified. */
 export interface RequestAssumptions {
   readonly showsActive: (service: string) => boolean;
   readonly pages: number;
@@ -107,7 +99,7 @@ export class RequestMeter {
   readonly #assumed: RequestAssumptions;
   readonly #byService = new Map<string, Requests>();
   readonly #walks = new Map<string, Followed>();
-  readonly #pollRequests = new Map<Policy, number>();
+  readonly #pollPages = new Map<Policy, number>();
 
   constructor(assumed: RequestAssumptions) {
     this.#assumed = assumed;
@@ -117,15 +109,13 @@ export class RequestMeter {
     if (event.event === "planned" || event.event === "not-started") return;
     const requests = this.#requestsOf(event.task.service);
     if (event.event === "masks") requests.masks += this.#assumed.pages;
-    else if (event.task.kind === "poll") requests.polls += this.#pollRequestsOf(event.policy);
+    else if (event.task.kind === "poll") requests.polls += this.#pollPagesOf(event.policy);
     else if (event.task.kind === "apply") this.#apply(event.task, requests);
     else requests.starts += startRequests(event.policy, this.#assumed);
     if (event.event === "started" && event.task.kind === "run") this.#follow(event);
   }
 
-  /**
-   * The requests of each service. Ask once, at the end: followed runs are followed to their end.
-   */
+  /** The requests of each service. Ask once, at the end: runs are followed to their end. */
   requests(): ReadonlyMap<string, Readonly<Requests>> {
     for (const { service, walks, approvals } of this.#walks.values()) {
       for (const list of [walks, approvals]) list.advance(Number.MAX_SAFE_INTEGER);
@@ -135,10 +125,7 @@ export class RequestMeter {
     return this.#byService;
   }
 
-  /**
-   * One read of a declared object, by its name (core/declared-object.ts). Without drift nothing is
-   * changed.
-   */
+  /** One read of a declared object, by its name (core/declared-object.ts); nothing is changed. */
   #apply({ target }: Pick<Task, "target">, requests: Requests): void {
     if (target.startsWith("syncJob-")) requests.polls += 1;
     if (target.startsWith("docMask-")) requests.masks += this.#assumed.pages;
@@ -163,12 +150,10 @@ export class RequestMeter {
     return known;
   }
 
-  #pollRequestsOf(policy: Policy): number {
-    const known = this.#pollRequests.get(policy);
-    if (known !== undefined) return known;
-    const readsItems = policy.action.kind === "poll" && parseExpectation(policy.action).readsItems;
-    const requests = readsItems ? this.#assumed.pages : 1;
-    this.#pollRequests.set(policy, requests);
-    return requests;
+  #pollPagesOf(policy: Policy): number {
+    const readsItems = () => policy.action.kind === "poll" && parseExpectation(policy.action).readsItems;
+    const pages = this.#pollPages.get(policy) ?? (readsItems() ? this.#assumed.pages : 1);
+    this.#pollPages.set(policy, pages);
+    return pages;
   }
 }

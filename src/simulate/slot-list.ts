@@ -1,13 +1,9 @@
-// The slots of a simulation and what became of each, for `simulate --list`. Fed with events; keeps
-// a row a slot.
+// The slots of a simulation and what became of each, a row a slot, for `simulate --list`.
 import type { Policy } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import type { SimulatedPlan, SimulationEvent } from "./events.ts";
 
-/**
- * One slot. `detail`: the reason, the slot that covers it, or nothing. The counts are those of its
- * tasks.
- */
+/** One slot with the counts of its tasks. `detail`: the reason, or the slot that covers it. */
 export interface SlotRow {
   readonly policy: Policy;
   readonly slotMs: number;
@@ -25,7 +21,7 @@ export interface SlotRow {
 /** The list of all slots, in the order of planning. */
 export class SlotList {
   readonly rows: SlotRow[] = [];
-  /** The rows of started slots, by policy and instant: events of their tasks follow. */
+  /** Started slots, by policy and instant: events of their tasks follow. */
   readonly #started = new Map<string, SlotRow>();
   readonly #rowsMax: number;
 
@@ -42,7 +38,7 @@ export class SlotList {
       for (const plan of event.plans) this.#plan(event.policy, plan, event.nowMs);
       return;
     }
-    const row = this.#started.get(keyOf(event.policy, event.task.slotMs));
+    const row = this.#started.get(`${event.policy.name} ${event.task.slotMs}`);
     if (row === undefined || event.event === "masks") return;
     if (event.event === "started") {
       row.runs += 1;
@@ -57,12 +53,8 @@ export class SlotList {
     const counts = { runs: 0, overlap: 0, tooLate: 0, atOnce: 0, longestWaitMs: 0 };
     const row = { policy, slotMs, plannedMs, state, detail: detailOf(plan, policy, plannedMs), ...counts };
     this.rows.push(row);
-    if (state === "started") this.#started.set(keyOf(policy, slotMs), row);
+    if (state === "started") this.#started.set(`${policy.name} ${slotMs}`, row);
   }
-}
-
-function keyOf({ name }: Policy, slotMs: number): string {
-  return `${name} ${slotMs}`;
 }
 
 function detailOf(plan: SimulatedPlan, { after }: Policy, plannedMs: number): string {

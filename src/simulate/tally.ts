@@ -7,17 +7,11 @@ import type { SimulatedPlan, SimulationEvent } from "./events.ts";
 type Skip = Extract<SimulatedPlan, { readonly state: "skipped" }>["reason"];
 type Miss = Extract<SimulatedPlan, { readonly state: "missed" }>["reason"];
 
-/**
- * The counts of one policy, or of all. A slot counts in `slots` and in its ending; the others count
- * tasks.
- */
+/** The counts of one policy, or of all: slots with their endings, then tasks. */
 export interface Counts {
   slots: number;
   started: number;
-  /**
-   * Started slots that were planned more than `onTimeMs` after their instant. Never those of
-   * followers.
-   */
+  /** Started slots that were planned more than `onTimeMs` late; never those of followers. */
   late: number;
   coalesced: number;
   readonly skipped: Record<Skip, number>;
@@ -28,14 +22,10 @@ export interface Counts {
   readonly ended: { failed: number; "timed-out": number };
   /** Tasks that were not started: their sync job was busy, or it was past their start-by time. */
   readonly notStarted: { overlap: number; "too-late": number };
-  /**
-   * Tasks that waited behind another run of their sync job (overlap: queue), and for a free worker.
-   */
+  /** Tasks that waited behind a run of their sync job (overlap: queue), and for a free worker. */
   readonly waited: { behindRun: number; forWorker: number };
   longestWaitMs: number;
-  /**
-   * Tasks whose sync job was still running: skipped, made to wait, or started beside the other run.
-   */
+  /** Tasks whose sync job was running: skipped, made to wait, or started beside the run. */
   overlaps: number;
   /** Runs that started beside another run of the same sync job. */
   atOnce: number;
@@ -94,26 +84,20 @@ export class Tally {
 }
 
 function addTo(counts: Counts, event: SimulationEvent): void {
-  switch (event.event) {
-    case "planned":
-      for (const plan of event.plans) addPlan(counts, plan, event);
-      return;
-    case "started":
-      counts.runs += 1;
-      if (event.status === "failed" || event.status === "timed-out") counts.ended[event.status] += 1;
-      if (event.behindMs > 0) counts.waited.behindRun += 1;
-      if (event.turnMs > 0) counts.waited.forWorker += 1;
-      counts.longestWaitMs = Math.max(counts.longestWaitMs, event.turnMs + event.behindMs);
-      if (event.atOnceWith !== undefined) counts.atOnce += 1;
-      if (event.atOnceWith !== undefined || event.behindMs > 0) counts.overlaps += 1;
-      return;
-    case "not-started":
-      counts.notStarted[event.reason] += 1;
-      if (event.reason === "overlap") counts.overlaps += 1;
-      return;
-    case "masks":
-      return;
+  if (event.event === "planned") for (const plan of event.plans) addPlan(counts, plan, event);
+  if (event.event === "not-started") {
+    counts.notStarted[event.reason] += 1;
+    if (event.reason === "overlap") counts.overlaps += 1;
   }
+  if (event.event !== "started") return;
+  const { status, behindMs, turnMs, atOnceWith } = event;
+  counts.runs += 1;
+  if (status === "failed" || status === "timed-out") counts.ended[status] += 1;
+  if (behindMs > 0) counts.waited.behindRun += 1;
+  if (turnMs > 0) counts.waited.forWorker += 1;
+  counts.longestWaitMs = Math.max(counts.longestWaitMs, turnMs + behindMs);
+  if (atOnceWith !== undefined) counts.atOnce += 1;
+  if (atOnceWith !== undefined || behindMs > 0) counts.overlaps += 1;
 }
 
 function addPlan(counts: Counts, plan: SimulatedPlan, { nowMs, policy }: { nowMs: number; policy: Policy }): void {
@@ -125,37 +109,42 @@ function addPlan(counts: Counts, plan: SimulatedPlan, { nowMs, policy }: { nowMs
 }
 
 function problemsOf(event: SimulationEvent): SimulatedProblem[] {
-  if (event.event === "planned") return event.plans.flatMap((plan) => slotProblem(event.policy, plan) ?? []);
+  const { policy } = event;
   if (event.event === "masks") return [];
-  const about = { policy: event.policy, slotMs: event.task.slotMs, target: event.task.target };
-  if (event.event === "started") {
-    const { atOnceWith, status } = event;
-    const problems: SimulatedProblem[] = [];
-    if (atOnceWith !== undefined)
-      problems.push({ ...about, problem: "at-once", why: `starts while ${atOnceWith} is still going on` });
-    if (status === "failed") problems.push({ ...about, problem: status, why: "assumed to fail" });
-    if (status === "timed-out") problems.push({ ...about, problem: status, why: "goes on after its deadline" });
-    return problems;
-  }
-  const why =
-    event.reason === "overlap" ? `${event.holder} is still running` : "its turn comes after its start-by time";
-  return [{ ...about, problem: event.reason, why }];
+  if (event.event === "planned")
+    return event.plans.flatMap((plan) => {
+      const { slotMs } = plan;
+      return slotProblems(policy, plan).map((problem) => ({ policy, slotMs, target: undefined, ...problem }));
+    });
+  const { slotMs, target } = event.task;
+  return taskProblems(event).map((problem) => ({ policy, slotMs, target, ...problem }));
 }
 
-/**
- * A missed slot, or one that does not start although its predecessor did. Skips by the operator are
- * no problems.
- */
-function slotProblem(policy: Policy, plan: SimulatedPlan): SimulatedProblem | undefined {
-  const about = { policy, slotMs: plan.slotMs, target: undefined };
-  if (plan.state === "missed" && plan.reason === "after-within")
-    return { ...about, problem: "missed", why: `${plan.note} (after.within)` };
-  if (plan.state === "missed")
-    return {
-      ...about,
-      problem: "missed",
-      why: `no scheduler planned it in time (${plan.reason}, catchUp: ${policy.catchUp})`,
-    };
-  if (plan.state !== "skipped" || !("isProblem" in plan) || !plan.isProblem) return undefined;
-  return { ...about, problem: "skipped", why: plan.note };
+type Problem = Pick<SimulatedProblem, "problem" | "why">;
+
+function taskProblems(event: Extract<SimulationEvent, { readonly event: "started" | "not-started" }>): Problem[] {
+  if (event.event === "not-started") {
+    const isBusy = event.reason === "overlap";
+    const why = isBusy ? `${event.holder} is still running` : "its turn comes after its start-by time";
+    return [{ problem: event.reason, why }];
+  }
+  const { atOnceWith, status } = event;
+  const problems: Problem[] = [];
+  if (atOnceWith !== undefined)
+    problems.push({ problem: "at-once", why: `starts while ${atOnceWith} is still going on` });
+  if (status === "failed") problems.push({ problem: status, why: "assumed to fail" });
+  if (status === "timed-out") problems.push({ problem: status, why: "goes on after its deadline" });
+  return problems;
+}
+
+/** Missed, or not started although its predecessor did. Skips by the operator are no problems. */
+function slotProblems({ catchUp }: Policy, plan: SimulatedPlan): Problem[] {
+  if (plan.state === "skipped")
+    return "isProblem" in plan && plan.isProblem ? [{ problem: "skipped", why: plan.note }] : [];
+  if (plan.state !== "missed") return [];
+  const why =
+    plan.reason === "after-within"
+      ? `${plan.note} (after.within)`
+      : `no scheduler planned it in time (${plan.reason}, catchUp: ${catchUp})`;
+  return [{ problem: "missed", why }];
 }

@@ -1,12 +1,10 @@
-// The scheduler's ticks on a virtual clock: the same Agenda, calendar and planDue, without the
-// ledger and the waiting, since there is one scheduler and no time passes. Pure; called by
-// simulation.ts and by `plan`.
-//
-// Policies are planned separately: each has its own agenda, and a heap says which is next.
+// The scheduler's ticks on a virtual clock: the same Agenda, calendar and planDue, without ledger
+// and waiting. Each policy has an agenda of its own; a heap says which is next. Pure; called by
+// simulation.ts.
 import type { Policy } from "../config/policy-set.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import type { Pause } from "../model/pause.ts";
-import { Agenda, type Entry } from "../schedule/agenda.ts";
+import { Agenda } from "../schedule/agenda.ts";
 import { planDue } from "../schedule/plan-batches.ts";
 import type { SlotPlan } from "../schedule/plan-slots.ts";
 
@@ -30,10 +28,7 @@ export interface VirtualTick {
   readonly plans: readonly SlotPlan[];
 }
 
-/**
- * Every tick with due slots, in the order of time; at the same instant in the order of the
- * policies.
- */
+/** Every tick with due slots, in the order of time, then of the policies. */
 export function* virtualTicks(policies: readonly Policy[], time: VirtualTime): Generator<VirtualTick, void, void> {
   const tickAt = tickTimes(time.outages);
   const heap = new MinHeap<Planned>();
@@ -42,14 +37,17 @@ export function* virtualTicks(policies: readonly Policy[], time: VirtualTime): G
     if (slotMs !== undefined && slotMs <= time.toMs) heap.push(tickAt(slotMs), planned);
   };
   for (const [place, policy] of policies.entries()) wait({ place, agenda: agendaOf(policy, time.fromMs) });
-  for (;;) {
-    const nowMs = heap.leastRank;
-    if (nowMs === undefined) return;
-    // As the scheduler, in the order of the files: the first policy gets a sync job that several
-    // want.
+  for (let nowMs = heap.leastRank; nowMs !== undefined; nowMs = heap.leastRank) {
+    const moment = { nowMs, pauses: time.pauses };
+    // In the order of the files: the first policy gets a sync job that several want.
     for (const planned of takeAll(heap, nowMs)) {
-      for (const entry of planned.agenda.due(nowMs))
-        yield* planTick(entry, planned.agenda, { nowMs, pauses: time.pauses });
+      const { agenda } = planned;
+      for (const entry of agenda.due(nowMs)) {
+        const due = planDue(entry, moment);
+        if (due === undefined) continue;
+        agenda.moveWatermark(entry, due.newWatermarkMs);
+        yield { nowMs, policy: entry.policy, plans: due.plans };
+      }
       wait(planned);
     }
   }
@@ -63,18 +61,8 @@ interface Planned {
 
 function takeAll(heap: MinHeap<Planned>, nowMs: number): Planned[] {
   const taken: Planned[] = [];
-  while (heap.leastRank === nowMs) {
-    const next = heap.pop();
-    if (next !== undefined) taken.push(next);
-  }
+  while (heap.leastRank === nowMs) taken.push(...[heap.pop()].filter((planned) => planned !== undefined));
   return taken.sort((a, b) => a.place - b.place);
-}
-
-function* planTick(entry: Entry, agenda: Agenda, moment: { nowMs: number; pauses: readonly Pause[] }) {
-  const due = planDue(entry, moment);
-  if (due === undefined) return;
-  agenda.moveWatermark(entry, due.newWatermarkMs);
-  yield { nowMs: moment.nowMs, policy: entry.policy, plans: due.plans };
 }
 
 function agendaOf(policy: Policy, fromMs: number): Agenda {
