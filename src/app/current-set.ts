@@ -3,7 +3,7 @@
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { type ActiveSign, createActiveSign, createItemReader, type ItemReader } from "../feeds/mapping.ts";
 import { type Feed, feedId } from "../model/feed.ts";
-import { createFollowerMap, type FollowerMap } from "../schedule/followers.ts";
+import { createFollowerMap, type FollowerMap } from "../schedule/chains.ts";
 
 /** The policy set in force. */
 export class CurrentSet {

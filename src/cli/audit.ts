@@ -8,7 +8,7 @@ import type { SlotRecord } from "../model/slot-record.ts";
 import { taskId } from "../model/task-id.ts";
 import { Producer } from "../queue/producer.ts";
 import { auditedSlotsMax, auditSlots, type SlotAudit } from "../schedule/audit-slots.ts";
-import { describeRecord } from "../schedule/describe-record.ts";
+import { describeRecord } from "../schedule/explain-slot.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { History } from "../store/history.ts";
 import { openStore, readPresence, redisTimeMs } from "../store/redis.ts";

@@ -11,7 +11,7 @@ import { nearestWord } from "../core/nearest-word.ts";
 import { someNames } from "../core/plain-text.ts";
 import { noteSecret, noteUrlPassword } from "../core/secrets.ts";
 import { checkOnItem } from "../feeds/mapping.ts";
-import { checkCron } from "../schedule/check-cron.ts";
+import { checkCron } from "../schedule/cron-pattern.ts";
 import { defaultPrefix, type RedisTarget } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 

@@ -3,7 +3,7 @@
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { zoneHint } from "../core/nearest-word.ts";
-import { parseWallTime } from "../schedule/local-time.ts";
+import { parseWallTime } from "../schedule/zone.ts";
 import { parseInstant } from "./shared-options.ts";
 
 /** What a relative or local time refers to. */

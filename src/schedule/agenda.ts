@@ -1,15 +1,12 @@
-// The scheduler's agenda: each scheduled policy with its watermark and its next slot. Pure; no
-// time, no Redis. Each tick goes through all of it to find what is due: 100,000 policies cost about
-// a millisecond.
+// The scheduler's agenda: each scheduled policy with its watermark and its next slot. Pure; no time,
+// no Redis. Each tick goes through all of it: 100,000 policies cost about a millisecond.
 import type { Policy } from "../config/policy-set.ts";
 import type { Follower, ScheduledPolicy } from "../model/slot-step.ts";
-import { createFollowerMap, type FollowerMap } from "./followers.ts";
+import { createFollowerMap, type FollowerMap } from "./chains.ts";
 import { chainText } from "./slot-tasks.ts";
 import { createSlotSource, type SlotSource } from "./slots.ts";
 
-/**
- * One scheduled policy. `watermarkMs`: up to where its slots are recorded, as this replica knows.
- */
+/** One scheduled policy. `watermarkMs`: up to where its slots are recorded, as far as known. */
 export interface Entry {
   readonly policy: Policy;
   readonly source: SlotSource;
@@ -22,9 +19,7 @@ export interface Entry {
 
 /** How a list of policies differs from what is on the agenda. */
 export interface AgendaChange {
-  /**
-   * New policies, and those whose schedule has changed: the scheduler asks for their watermarks.
-   */
+  /** New policies and changed schedules: the scheduler asks for their watermarks. */
   readonly begin: readonly ScheduledPolicy[];
   /** Removed, or no longer scheduled. */
   readonly end: readonly string[];
@@ -72,7 +67,7 @@ export class Agenda {
     for (const [name, { policy, source }] of change.sources) {
       const watermarkMs = watermarks.get(name);
       const known = watermarkMs === undefined ? this.#entries.get(name) : undefined;
-      // The same schedule keeps its next slot; only the policy around it may be another one.
+      // The same schedule keeps its next slot.
       const followers = this.#followers.all(name);
       if (known !== undefined) this.#entries.set(name, { ...known, policy, followers });
       else this.#entries.set(name, entryAt({ policy, source, followers }, watermarkMs ?? nowMs));
@@ -84,9 +79,7 @@ export class Agenda {
     this.#entries.set(entry.policy.name, entryAt(entry, watermarkMs));
   }
 
-  /**
-   * The policies that slots are recorded for: those with a schedule, and those that follow others.
-   */
+  /** The policies that slots are recorded for: scheduled ones and followers. */
   names(): Set<string> {
     return new Set([...this.#entries.keys(), ...this.#chained.keys()]);
   }
@@ -107,11 +100,7 @@ export class Agenda {
 
   /** The policies with a slot at or before this instant, in the order of their files. */
   due(nowMs: number): Entry[] {
-    const due: Entry[] = [];
-    for (const entry of this.#entries.values()) {
-      if (entry.nextMs !== undefined && entry.nextMs <= nowMs) due.push(entry);
-    }
-    return due;
+    return [...this.#entries.values()].filter(({ nextMs }) => nextMs !== undefined && nextMs <= nowMs);
   }
 
   /** The earliest slot of all; undefined when there is none. */

@@ -1,5 +1,5 @@
 // The audit "planned = recorded": compares the calendar with the ledger. Pure; called by `syncline
-// audit`. It does not judge slots from before the oldest record or before the present schedule.
+// audit`. It judges no slot from before the oldest record or before the present schedule.
 import type { Policy } from "../config/policy-set.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { onTimeMs } from "./plan-slots.ts";
@@ -24,10 +24,7 @@ export interface AuditInput {
   readonly waiting?: ReadonlySet<number>;
 }
 
-/**
- * A difference. `lost`: below the watermark without a record; `unplanned`: due, and no scheduler
- * has run since; `no-slot`: a record without a slot.
- */
+/** `lost`: below the watermark without a record; `unplanned`: due; `no-slot`: a record too many. */
 export interface SlotFinding {
   readonly slotMs: number;
   readonly problem: "lost" | "unplanned" | "no-slot";
@@ -51,10 +48,7 @@ export interface SlotAudit {
   readonly findings: readonly SlotFinding[];
 }
 
-/**
- * Audits the slots of a policy or of its chain; undefined when it has none, or no scheduler plans
- * it here.
- */
+/** Audits the slots of a policy or its chain; undefined when none is planned here. */
 export function auditSlots(policy: Policy, input: AuditInput): SlotAudit | undefined {
   const source = createChainSource(policy);
   if (source === undefined || input.watermarkMs === undefined) return undefined;
@@ -89,7 +83,8 @@ function compare(
     waiting,
   }: { readonly watermarkMs: number; readonly nowMs: number; readonly waiting: ReadonlySet<number> },
 ): Pick<SlotAudit, "pending" | "waiting" | "findings"> {
-  const [planned, recorded] = [new Set(slots), new Set(records.map(({ slotMs }) => slotMs))];
+  const planned = new Set(slots);
+  const recorded = new Set(records.map(({ slotMs }) => slotMs));
   const findings: SlotFinding[] = [];
   let [pending, waitingSlots] = [0, 0];
   for (const slotMs of slots) {

@@ -1,6 +1,6 @@
-// Chains: resolves slots that wait for the end of their predecessor. Called by the worker that ends
-// the last task of a slot, by the scheduler for slots that did not start, and by the scheduler's
-// sweep for what a crash in between left behind.
+// Chains: which policies follow which, and the slots that wait for the end of their predecessor.
+// Called by the worker that ends the last task of a slot, by the scheduler for slots that did not
+// start, and by its sweep for what a crash in between left behind.
 //
 //   slot ended ─▶ waiting followers ─▶ predecessor state ─▶ planFollower ─▶ record + outbox, once ─▶ enqueue ─▶ confirm
 //                        ▲                                                   └─ did not start: its own followers next ─┐
@@ -10,15 +10,14 @@ import type { EventLog } from "../core/event-log.ts";
 import type { EnqueueTasks, FollowChains } from "../model/contracts.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { Pause } from "../model/pause.ts";
+import type { Follower } from "../model/slot-step.ts";
 import type { Task } from "../model/task.ts";
 import type { FollowStep, PredecessorState, WaitingSlot } from "../model/waiting-slot.ts";
 import type { SlotLedgerPort } from "./contracts.ts";
 import { type FollowerPlan, planFollower } from "./plan-follower.ts";
 import { tasksOf, toFollowedRecord } from "./slot-tasks.ts";
 
-/**
- * The part of store/chain-store.ts that chains use. `look`: the state of the slot's predecessor.
- */
+/** The part of store/chain-store.ts that chains use. */
 interface WaitingSlots {
   expanded(task: Task, targets: readonly string[]): Promise<void>;
   released(task: Task): Promise<boolean>;
@@ -124,6 +123,23 @@ interface Following {
   /** Undefined when it was removed. */
   readonly policy: Policy | undefined;
   readonly nowMs: number;
+}
+
+/** The chains of a list of policies. */
+export interface FollowerMap {
+  /** The names of the policies that follow one directly. */
+  direct(name: string): readonly string[];
+  /** All that follow one, directly or through others, each after its predecessor. */
+  all(name: string): readonly Follower[];
+}
+
+/** Builds the map. */
+export function createFollowerMap(policies: readonly Policy[]): FollowerMap {
+  const byPredecessor = Map.groupBy(policies, ({ after }) => after?.policy);
+  const of = (name: string): readonly string[] => (byPredecessor.get(name) ?? []).map((policy) => policy.name);
+  const all = (name: string): Follower[] =>
+    of(name).flatMap((policy) => [{ policy, after: name, followers: of(policy).length }, ...all(policy)]);
+  return { direct: of, all };
 }
 
 function slotsOf(policies: readonly string[], slots: readonly number[]) {

@@ -1,20 +1,13 @@
-// What the scheduler and the chains use of the slot ledger. store/slot-ledger.ts implements it in
-// Redis; with this interface schedule/ does not depend on the store.
+// What the scheduler and the chains use of the slot ledger: store/slot-ledger.ts keeps it in Redis,
+// tests in memory.
 import type { ScheduledPolicy, SlotStep } from "../model/slot-step.ts";
 
 /** The slot ledger. Every method takes any number of policies and works in bounded batches. */
 export interface SlotLedgerPort {
   nowMs(): Promise<number>;
-  /**
-   * The watermark of each policy. A new policy, or one with a changed schedule, begins at `nowMs`
-   * at the earliest.
-   */
+  /** The watermark of each policy; new and changed ones begin at `nowMs` at the earliest. */
   marks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<ReadonlyMap<string, number>>;
-  /**
-   * Records each step on its own: all of it or, when the watermark has moved, nothing. Answers in
-   * the order of the steps. `fault`: why this step cannot be recorded, by a mistake; the other
-   * steps are recorded.
-   */
+  /** Records each step whole, or not at all when the watermark has moved. `fault`: a mistake in it. */
   record(
     steps: readonly SlotStep[],
   ): Promise<
@@ -22,10 +15,7 @@ export interface SlotLedgerPort {
   >;
   confirmQueued(steps: readonly Pick<SlotStep, "policy" | "newWatermarkMs">[]): Promise<void>;
   unqueued(olderThanMs: number): Promise<readonly Pick<SlotStep, "policy" | "newWatermarkMs" | "tasks">[]>;
-  /**
-   * Drops the watermarks of policies that are no longer scheduled: if they come back, they begin
-   * anew.
-   */
+  /** Drops the watermarks of policies that are no longer scheduled. */
   drop(policies: readonly string[]): Promise<void>;
   /** Lets the records of unknown policies expire. */
   tidy(known: ReadonlySet<string>, nowMs: number): Promise<void>;

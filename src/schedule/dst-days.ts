@@ -17,22 +17,13 @@ export interface DstDay {
   readonly shift: ClockShift;
   /** Whether its local times are left out, or come twice. */
   readonly kind: "gap" | "overlap";
-  /**
-   * Those local times with the policy's spread, each written as the UTC instant that shows the
-   * same; at least one.
-   */
+  /** Those local times, each written as the UTC instant that shows the same; at least one. */
   readonly walls: readonly number[];
-  /**
-   * The slots that they become, with the policy's spread, in order and each once; empty when all
-   * are dropped.
-   */
+  /** The slots that they become, in order and each once; empty when all are dropped. */
   readonly slots: readonly number[];
 }
 
-/**
- * The affected dates of all shifts after `fromMs` up to and including `untilMs`, in order.
- * Intervals have none.
- */
+/** The affected dates of all shifts after `fromMs` up to `untilMs`, in order; none of intervals. */
 export function dstDays(policy: Policy, fromMs: number, untilMs: number): DstDay[] {
   const { schedule } = policy;
   if (schedule === undefined || schedule.kind === "every") return [];

@@ -1,6 +1,5 @@
 // The DST rule: the instants of a cron expression's wall times in a zone whose clocks shift. Pure;
-// docs/time.md has examples. Called by calendar.ts for firing and by dst-days.ts for previews, so
-// both agree.
+// docs/time.md has examples. calendar.ts fires and dst-days.ts previews by it, so both agree.
 //
 //                     fixed (hour field 2 or 2,14)               sub-daily (hour field *, a step, a range)
 //   gap               next: first instant after it; skip: none   as if the old clock went on: elapsed time is kept
@@ -16,17 +15,13 @@ export interface ZonedPattern {
   readonly dst: DstRule;
 }
 
-/**
- * No clock shift moves further than this: the longest known one left out a whole day (Samoa, 30
- * December 2011).
- */
+/** No clock shift moves further: Samoa left out 30 December 2011. */
 const shiftMsMax = 86_400_000;
 /** Each round passes a shift or its hours: more rounds than any zone needs before the year 3000. */
 const roundsMax = 20_000;
 
 /**
- * The first slot after an instant, undefined when none comes before the year 3000. Instants are ms
- * UTC, whole seconds.
+ * The first slot after an instant (ms UTC), undefined when none comes before the year 3000.
  * @throws Error when the search does not end: a bug, never the policy's fault.
  */
 export function nextZonedSlot(zoned: ZonedPattern, afterMs: number): number | undefined {
@@ -39,10 +34,7 @@ export function nextZonedSlot(zoned: ZonedPattern, afterMs: number): number | un
   return shown;
 }
 
-/**
- * The first slot after `afterMs`, at or after the end of a gap, that replaces a wall time inside
- * the gap.
- */
+/** The slot after `afterMs` that replaces a wall time inside a gap, if any. */
 function movedOutOfGap(zoned: ZonedPattern, shift: ClockShift, afterMs: number): number | undefined {
   const { pattern, dst } = zoned;
   const { atMs, beforeMs, afterMs: offsetAfterMs } = shift;
@@ -57,10 +49,7 @@ function movedOutOfGap(zoned: ZonedPattern, shift: ClockShift, afterMs: number):
   return wallMs === undefined || wallMs >= gapEndsMs ? undefined : atMs;
 }
 
-/**
- * The first instant after `afterMs` at which the clocks show a wall time of the pattern, and the
- * overlap rule keeps it.
- */
+/** The first instant at which clocks show a wall time, and the overlap rule keeps it. */
 function nextShown(zoned: ZonedPattern, afterMs: number): number | undefined {
   const { pattern, zone } = zoned;
   let offsetMs = zone.offsetMs(afterMs);
@@ -82,10 +71,7 @@ function nextShown(zoned: ZonedPattern, afterMs: number): number | undefined {
   throw new Error(`no slot found in ${roundsMax} rounds after ${afterMs}`);
 }
 
-/**
- * The instant from which slots count again, if the overlap rule drops this one; undefined if it
- * stays.
- */
+/** From when slots count again, if the overlap rule drops this one; undefined if it stays. */
 function overlapResumesAt({ pattern, zone, dst }: ZonedPattern, slotMs: number): number | undefined {
   if (pattern.isSubDaily || dst.overlap === "both") return undefined;
   if (dst.overlap === "first") {
@@ -100,10 +86,7 @@ function repeatedMs({ beforeMs, afterMs }: ClockShift): number {
   return Math.max(0, beforeMs - afterMs);
 }
 
-/**
- * The slots of a matching wall time that a shift leaves out or repeats: none, one or two instants,
- * in order. Not for other wall times: they have the one instant at which the clocks show them.
- */
+/** The slots of a wall time that a shift leaves out or repeats: none, one or two, in order. */
 export function slotsOfShiftedWall({ pattern, dst }: ZonedPattern, shift: ClockShift, wallMs: number): number[] {
   const oldClockMs = wallMs - shift.beforeMs;
   const newClockMs = wallMs - shift.afterMs;

@@ -1,6 +1,5 @@
-// Plans due policies in batches. Pure; called by the scheduler, and policy by policy by `simulate`
-// and `plan`. A batch is recorded in one call and enqueued in one call, so its policies, records
-// and tasks are bounded.
+// Plans due policies in bounded batches: each is recorded in one call and enqueued in one call. Pure;
+// called by the scheduler, and policy by policy by the simulation.
 
 import { isNotified } from "../model/notify-event.ts";
 import type { SlotStep } from "../model/slot-step.ts";
@@ -60,10 +59,7 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
   };
 }
 
-/**
- * Plans the due slots of one policy, with its new watermark; undefined when none is due.
- * The only way from a watermark to plans, by Redis's clock or a virtual one.
- */
+/** Plans the due slots of one policy, by Redis's clock or a virtual one; undefined: none is due. */
 export function planDue(
   { policy, source, watermarkMs }: Pick<Entry, "policy" | "source" | "watermarkMs">,
   moment: PlanningMoment,

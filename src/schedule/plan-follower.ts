@@ -19,20 +19,14 @@ export type FollowerPlan = { readonly note: string } & (
   | { readonly state: "missed"; readonly detail: "after-within" }
 );
 
-/**
- * What the plan depends on besides time and pauses. `policy`: undefined when this replica does not
- * know it.
- */
+/** `policy`: undefined when this replica does not know it. */
 export interface FollowerInput extends PlanningMoment {
   readonly policy: Policy | undefined;
   readonly slot: WaitingSlot;
   readonly predecessor: PredecessorState;
 }
 
-/**
- * Replicas reload policies at different times: an unknown policy may be new here instead of
- * removed.
- */
+/** Replicas reload policies at different times: an unknown policy may be new here. */
 const unknownForMs = 120_000;
 /** A task releases its sync job right after its outcome, unless its worker died in between. */
 const releasedWithinMs = 5_000;

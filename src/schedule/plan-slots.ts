@@ -1,6 +1,5 @@
 // Plans due slots: closed times and pauses first, then the catch-up rule. Pure; called only by
-// planDue (plan-batches.ts). Also here: the paused slot that `resume --catch-up` starts, and the
-// closed times of a policy.
+// planDue (plan-batches.ts). Also here: what `resume --catch-up` starts.
 import type { Policy } from "../config/policy-set.ts";
 import { policyLimits } from "../config/rules/policy-limits.ts";
 import { formatDuration } from "../core/duration.ts";
@@ -11,10 +10,7 @@ import { createCalendar } from "./calendar.ts";
 /** A slot planned within this time is on time, whatever the catch-up rule says. */
 export const onTimeMs = 30_000;
 
-/**
- * The plan of a slot. `coalesced` names the slot that covers it; `missed` and `skipped` say why it
- * does not start.
- */
+/** The plan of a slot. `into`: the slot that covers it. */
 export type SlotPlan =
   | { readonly slotMs: number; readonly state: "started"; readonly covers: readonly number[] }
   | { readonly slotMs: number; readonly state: "coalesced"; readonly into: number }
@@ -45,11 +41,9 @@ export interface SlotMoment extends PlanningMoment {
 }
 
 /**
- * Plans due slots (oldest first): exactly one plan for each. A slot in a blackout window, on a
- * holiday or in a pause is skipped, and no other slot covers it. Of the others, those inside the
- * catch-up window may start. With `latest`, the newest starts and covers all older ones; with
- * `all`, each of the newest 100; with `none`, only a slot on time. A slot outside the window is
- * missed, unless a newer one covers it.
+ * Plans due slots (oldest first): exactly one plan for each. A closed or paused slot is skipped, and
+ * none covers it. Of those inside the catch-up window, `latest` starts the newest, which covers all
+ * older ones; `all` starts the newest 100; `none` only a slot on time. Others are missed.
  */
 export function planSlots(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
   const { nowMs, pauses, newer = [] } = moment;
@@ -114,10 +108,7 @@ function planLatest(slots: readonly number[], newest: number | undefined): SlotP
   );
 }
 
-/**
- * The newest slot that a pause or a quarantine skipped, if it lies within the catch-up window and
- * only slots skipped by closed times came after it. `records`: oldest first.
- */
+/** The newest paused slot inside the catch-up window, if only closed times came after it. */
 export function newestPaused(policy: Policy, records: readonly SlotRecord[], nowMs: number): SlotRecord | undefined {
   const newest = records.findLast(
     ({ state, detail }) => state !== "skipped" || detail === "paused" || detail === "quarantine",
@@ -141,10 +132,7 @@ function closedTimesOf(policy: Policy): (instantMs: number) => Closed | undefine
   return remembered;
 }
 
-/**
- * Tells whether the policy is closed at an instant (milliseconds UTC). Cheapest when asked in
- * order.
- */
+/** Tells whether the policy is closed at an instant; cheapest when asked in order. */
 export function createClosedTimes({ closed }: Policy): (instantMs: number) => Closed | undefined {
   const windows = closed.blackouts.map((blackout) => ({
     note: `${blackout.cron} for ${formatDuration(blackout.durationMs)}`,

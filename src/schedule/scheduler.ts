@@ -5,7 +5,6 @@
 //   tick ─▶ due policies ─▶ slots after the watermark ─▶ plan (closed, paused, catch-up) ─▶ record + watermark ─▶ enqueue ─▶ confirm
 //
 // The tick is only an alarm clock: a late, repeated or lost one changes nothing but the latency.
-// Also here: the reader of pauses, which logs when one is set or cleared.
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
@@ -28,15 +27,9 @@ export interface SchedulerOptions {
   readonly enqueue: EnqueueTasks;
   /** The pauses, read once a run; none unless given. */
   readonly pauses?: ReadPauses;
-  /**
-   * Whether slots may be planned now; always unless given. Slots due meanwhile are planned later,
-   * as after an outage.
-   */
+  /** Whether slots may be planned now; slots due meanwhile are planned later. Default: always. */
   readonly mayPlan?: () => boolean;
-  /**
-   * How often Redis has lost writes; 0 unless given. After each loss the scheduler asks for all
-   * watermarks anew.
-   */
+  /** How often Redis has lost writes; each loss renews all watermarks. Default: 0. */
   readonly losses?: () => number;
   /** Resolves the slots of policies that follow others; needed when there are any. */
   readonly chains?: Pick<Chains, "ended" | "sweep">;
@@ -50,10 +43,7 @@ export interface SchedulerOptions {
 const sweepEveryMs = 10_000;
 const unqueuedForMs = 5_000;
 const tidyEveryMs = 3_600_000;
-/**
- * The most batches of a backlog that the old policies plan before changed ones are adopted: 20,000
- * slots a policy.
- */
+/** Batches of a backlog planned before changed policies are adopted: 20,000 slots a policy. */
 const backlogRoundsMax = 20;
 /** A policy that cannot be recorded is planned and reported again after this. */
 const faultyForMs = 60_000;
@@ -73,9 +63,7 @@ export class Scheduler implements Component {
   #sweptAtMs = 0;
   #tidiedAtMs = 0;
   #failing = false;
-  /**
-   * Policies that could not be recorded by a mistake, and until when (by Redis) they are left out.
-   */
+  /** Policies that could not be recorded by a mistake, and until when they are left out. */
   readonly #faulty = new Map<string, number>();
   /** The time of the last run of this process, by Redis; undefined before the first. */
   #ranAtMs: number | undefined;
@@ -101,10 +89,8 @@ export class Scheduler implements Component {
   }
 
   /**
-   * Adopts a new list of policies in the next run. A new policy begins at that moment; one with the
-   * same schedule goes on. One with another schedule first gets what was due under the old one;
-   * slots of the new one up to that moment are not made up for. A removed one is forgotten: if it
-   * comes back, it begins anew.
+   * Adopts a new list of policies in the next run. A new policy begins then; a changed schedule
+   * after what was due under the old one. A removed policy is forgotten.
    */
   replace(policies: readonly Policy[]): void {
     this.#wanted = policies;
@@ -216,9 +202,8 @@ export class Scheduler implements Component {
   }
 
   /**
-   * After a loss in Redis all policies begin anew at this process's last run, instead of making up
-   * for unknown slots. What is due since then and may have been started by other replicas ends as
-   * unknown (store/redis-watch.ts).
+   * After a loss in Redis all policies begin at this process's last run: what is due since then and
+   * may have been started elsewhere ends as unknown (store/redis-watch.ts).
    */
   async #renewWatermarks(nowMs: number): Promise<void> {
     const sinceMs = Math.min(nowMs, this.#ranAtMs ?? nowMs);
@@ -268,16 +253,10 @@ export class Scheduler implements Component {
   }
 }
 
-/**
- * Reads all pauses that may still touch a slot. `nowMs`: the time that decides what is due, taken
- * before.
- */
+/** Reads all pauses that may still touch a slot. `nowMs`: the time that decides what is due. */
 export type ReadPauses = (nowMs: number) => Promise<readonly Pause[]>;
 
-/**
- * Creates a reader that logs `pause.set` and `pause.cleared`, except for what ended before the
- * first reading.
- */
+/** Creates a reader that logs `pause.set` and `pause.cleared`, except for what ended earlier. */
 export function createPauseWatch(readAll: () => Promise<readonly Pause[]>, log: EventLog): ReadPauses {
   const logged = new Map<string, "set" | "cleared">();
   let isFirst = true;

@@ -1,5 +1,4 @@
-// Turns planned slots into ledger records and tasks. Pure; called by the scheduler and by `syncline
-// run`.
+// Turns planned slots into ledger records and tasks. Pure; called by the scheduler and by `run`.
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
@@ -9,9 +8,7 @@ import type { WaitingSlot } from "../model/waiting-slot.ts";
 import type { FollowerPlan } from "./plan-follower.ts";
 import type { SlotPlan } from "./plan-slots.ts";
 
-/**
- * A task starts at most this long after its slot, or within its catch-up window if that is longer.
- */
+/** A task starts this long after its slot, or within a longer catch-up window. */
 const startWithinMs = 3_600_000;
 
 /** One ledger record for each planned slot. */
@@ -38,10 +35,7 @@ export function chainText({ policy, root }: NonNullable<Policy["after"]>): strin
   return canonicalJson({ after: policy, root });
 }
 
-/**
- * The record of a slot that waited for its predecessor. `policy`: undefined when it is no longer
- * configured.
- */
+/** The record of a follower's slot. `policy`: undefined when it is no longer configured. */
 export function toFollowedRecord({ slotMs }: WaitingSlot, plan: FollowerPlan, policy: Policy | undefined): SlotRecord {
   const schedule = policy === undefined ? {} : { schedule: scheduleHash(policy) };
   const isStarted = policy !== undefined && plan.state === "started";
@@ -64,10 +58,7 @@ export function toTasks(policy: Policy, plans: readonly SlotPlan[]): Task[] {
   );
 }
 
-/**
- * The slot of tasks. `covers`: older slots that it covers; `dueMs`: when it came due, unless at its
- * instant.
- */
+/** The slot of tasks. `covers`: older slots; `dueMs`: when it came due, if later. */
 export interface TaskSlot extends Pick<Task, "slotMs" | "origin"> {
   readonly covers: readonly number[];
   readonly dueMs?: number;

@@ -12,10 +12,7 @@ export interface SlotSource {
   readonly text: string;
   /** The first slot after this instant, undefined when none will come. */
   next(afterMs: number): number | undefined;
-  /**
-   * The slots after `afterMs` up to and including `untilMs`, oldest first, `slotsPerRunMax` at the
-   * most.
-   */
+  /** The slots after `afterMs` up to `untilMs`, oldest first, `slotsPerRunMax` at the most. */
   due(afterMs: number, untilMs: number): number[];
 }
 
@@ -28,18 +25,11 @@ export function createSlotSource(policy: Pick<Policy, "name" | "schedule">): Slo
   return { text, next: calendar.next, due: (afterMs, untilMs) => dueSlots(calendar, afterMs, untilMs) };
 }
 
-/**
- * The slots of a policy or of its chain's root, for display: the scheduler plans a chain by its
- * root.
- */
+/** The slots of a policy or of its chain's root, for display: a chain is planned by its root. */
 export function createChainSource(policy: Policy): SlotSource | undefined {
   return createSlotSource(policy.after?.root ?? policy);
 }
 
-/**
- * The slots after `afterMs` up to and including `untilMs`, oldest first, `slotsPerRunMax` at the
- * most.
- */
 export function dueSlots(calendar: Calendar, afterMs: number, untilMs: number): number[] {
   const slots: number[] = [];
   let slot = calendar.next(afterMs);
@@ -50,10 +40,7 @@ export function dueSlots(calendar: Calendar, afterMs: number, untilMs: number): 
   return slots;
 }
 
-/**
- * The offset of a policy in its spread: whole seconds from 0 to below the spread, from a hash of
- * its name.
- */
+/** The offset of a policy in its spread: whole seconds, from a hash of its name. */
 export function spreadOffsetMs(policyName: string, spreadMs: number): number {
   const seconds = Math.floor(spreadMs / 1_000);
   return seconds === 0 ? 0 : (Number.parseInt(hashText(policyName, 12), 16) % seconds) * 1_000;
@@ -73,10 +60,7 @@ const sharedCalendars = new Map<string, Calendar>();
 const sharedCalendarsMax = 20_000;
 const gapsMax = 4;
 
-/**
- * One calendar for all policies with the same schedule. A cron calendar takes about 50 µs an
- * answer, a remembered one none.
- */
+/** One calendar for all policies with the same schedule: a cron calendar takes 50 µs an answer. */
 function sharedCalendar(schedule: Schedule, text: string): Calendar {
   const known = sharedCalendars.get(text);
   if (known !== undefined) return known;
@@ -86,9 +70,7 @@ function sharedCalendar(schedule: Schedule, text: string): Calendar {
   return calendar;
 }
 
-/**
- * Remembers the latest gaps between two slots: an instant inside a gap gets the slot at its end.
- */
+/** Remembers the latest gaps between two slots: inside a gap, the slot at its end is next. */
 function remembering(calendar: Calendar): Calendar {
   const gaps: { readonly fromMs: number; readonly next: number | undefined }[] = [];
   return {

@@ -1,10 +1,9 @@
 // The scheduler's tick: calls back about once a second by the machine's clock, even when that clock
 // is changed. Called by scheduler.ts only; decides nothing.
 //
-// Each tick is a node-cron expression of its own that names one instant. With one for "every
-// second", node-cron would go through all missed matches: after a clock put forward by a day for 14
-// s, by a year for hours. After a clock put back, node-cron waits for the old time; the watchdog,
-// which counts real seconds, renews the tick.
+// Each tick is a node-cron expression that names one instant. With one for "every second", node-cron
+// would go through all missed matches after a clock put forward: by a year, for hours. After a clock
+// put back it waits for the old time; the watchdog, which counts real seconds, renews the tick.
 import cron from "node-cron";
 import { systemClock } from "../core/clock.ts";
 
@@ -16,10 +15,7 @@ export interface Ticker {
 
 /** How often it ticks. */
 export const tickMs = 1_000;
-/**
- * More watchdog rounds than this without a tick mean that the clock was put back. A blocked process
- * is one round late.
- */
+/** More silent rounds than this: the clock was put back. A blocked process is one round late. */
 const silentRoundsMax = 2;
 
 /** Starts to tick. `onRenewed`: the clock was put back, and the tick began anew. */
@@ -47,10 +43,7 @@ export function startTicker(onTick: () => void, onRenewed: () => void): Ticker {
   };
 }
 
-/**
- * Rings once, at the next full second; also when that is long past because the clock was put
- * forward.
- */
+/** Rings once, at the next full second, also when the clock was put forward past it. */
 function setAlarm(ring: () => void): { end(): void } {
   const at = new Date((Math.floor(systemClock.nowMs() / tickMs) + 1) * tickMs);
   const time = `${at.getUTCSeconds()} ${at.getUTCMinutes()} ${at.getUTCHours()} ${at.getUTCDate()} ${at.getUTCMonth() + 1} *`;

@@ -1,10 +1,8 @@
-// The offsets and clock shifts of an IANA time zone, from Node's time zone database through Intl.
-// Answers are kept. Called by calendar.ts, dst-rule.ts and dst-days.ts.
+// The offsets and clock shifts of an IANA time zone, from Node's time zone database through Intl, and
+// the instants of a local time. Answers are kept.
+import { parseWallText } from "../core/wall-text.ts";
 
-/**
- * One change of a zone's offset from UTC: at `atMs` the clocks go from `beforeMs` to `afterMs`
- * (wall time minus UTC, ms).
- */
+/** One change of a zone's offset: clocks go from `beforeMs` to `afterMs` (wall time minus UTC). */
 export interface ClockShift {
   readonly atMs: number;
   readonly beforeMs: number;
@@ -21,12 +19,11 @@ export interface Zone {
 
 const zones = new Map<string, Zone>();
 
-/**
- * The distance of the probes for shifts, which are then bisected.
- * The shortest time between two shifts of one zone since 1970 is 6.9 days (Brazil, October 2000).
- */
+/** The distance of the probes for shifts; two shifts of a zone lie 6.9 days apart at least. */
 const probeEveryMs = 2 * 86_400_000;
 const secondMs = 1_000;
+/** No offset from UTC is this far, and no clock shift moves further. */
+const aroundMs = 2 * 86_400_000;
 
 /**
  * The zone of a name; the same object for the same name.
@@ -38,6 +35,35 @@ export function zoneOf(timezone: string): Zone {
   const zone = createZone(timezone);
   zones.set(timezone, zone);
   return zone;
+}
+
+/** A local time. `instants`: when clocks show it: none in a gap, two in a repeated hour. */
+export interface WallTime {
+  readonly instants: readonly number[];
+  /** The first instant; in a gap, the instant by the clock from before it. */
+  readonly nearMs: number;
+}
+
+/** Reads `2027-03-28T02:30` in a zone; undefined when the text is no such date and time. */
+export function parseWallTime(text: string, timezone: string): WallTime | undefined {
+  const wallMs = parseWallText(text);
+  if (wallMs === undefined) return undefined;
+  const zone = zoneOf(timezone);
+  const instants = instantsOf(wallMs, zone);
+  return { instants, nearMs: instants[0] ?? wallMs - zone.offsetMs(wallMs - aroundMs) };
+}
+
+/** Every instant at which the clocks of a zone show a wall time, in order. */
+export function instantsOf(wallMs: number, zone: Zone): number[] {
+  const shifts = shiftsAround(wallMs, zone).map(({ afterMs }) => afterMs);
+  const offsets = new Set([zone.offsetMs(wallMs - aroundMs), ...shifts]);
+  const instants = [...offsets].map((offsetMs) => wallMs - offsetMs);
+  return instants.filter((atMs) => wallMs - atMs === zone.offsetMs(atMs)).sort((a, b) => a - b);
+}
+
+/** The clock shifts that may touch a wall time. */
+export function shiftsAround(wallMs: number, zone: Zone): readonly ClockShift[] {
+  return zone.shifts(wallMs - aroundMs, wallMs + aroundMs);
 }
 
 function createZone(timezone: string): Zone {

@@ -58,25 +58,31 @@ export class ChainSlot {
     return this.#openTasks === 0;
   }
 
-  /** Plans it; undefined while it waits, or when it is planned already. */
-  resolve(moment: PlanningMoment): { readonly plan: FollowerPlan; readonly isProblem: boolean } | undefined {
-    if (this.#record !== undefined || this.#predecessor === undefined) return undefined;
-    const predecessor = this.#predecessor.#stateAt(moment.nowMs);
-    const { policy, slotMs, followers } = this;
-    const after = this.#predecessor.policy.name;
-    const about = { v: 1, policy: policy.name, after, slotMs, openedMs: this.#openedMs } as const;
-    const slot = { ...about, followers: followers.length };
-    const plan = planFollower({ policy, slot, predecessor, ...moment });
-    if (plan === undefined) return undefined;
-    this.record(toFollowedRecord(slot, plan, policy));
-    return { plan, isProblem: plan.detail === "predecessor" && predecessor.state === "ended" };
+  /** All slots that wait for it, directly or through others. */
+  allFollowers(): ChainSlot[] {
+    return this.followers.flatMap((slot) => [slot, ...slot.allFollowers()]);
   }
 
-  #stateAt(nowMs: number): PredecessorState {
-    const record = this.#record;
+  /** Plans it by the state of its predecessor; undefined while it waits, or when it is planned. */
+  resolve(predecessor: PredecessorState, moment: PlanningMoment): FollowerPlan | undefined {
+    const { policy, slotMs, followers } = this;
+    if (this.#record !== undefined || policy.after === undefined) return undefined;
+    const about = { v: 1, policy: policy.name, after: policy.after.policy, followers: followers.length } as const;
+    const slot = { ...about, slotMs, openedMs: this.#openedMs };
+    const plan = planFollower({ policy, slot, predecessor, ...moment });
+    if (plan !== undefined) this.record(toFollowedRecord(slot, plan, policy));
+    return plan;
+  }
+
+  /** The state of the slot that it waits for. */
+  predecessorAt(nowMs: number): PredecessorState {
+    const predecessor = this.#predecessor;
+    if (predecessor === undefined) return { state: "open" };
+    const record = predecessor.#record;
     if (record === undefined) return { state: "open" };
     if (record.state !== "started") return { state: "not-started", record };
-    if (this.#openTasks > 0 || record.kind === undefined) return { state: "open" };
-    return { state: "ended", kind: record.kind, endedMs: nowMs, isReleased: true, endings: this.#endings };
+    if (predecessor.#openTasks > 0 || record.kind === undefined) return { state: "open" };
+    const endings = predecessor.#endings;
+    return { state: "ended", kind: record.kind, endedMs: nowMs, isReleased: true, endings };
   }
 }

@@ -11,7 +11,8 @@ import { MinHeap } from "../core/min-heap.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import { isFromMasks } from "../model/task.ts";
 import { taskId } from "../model/task-id.ts";
-import { createFollowerMap } from "../schedule/followers.ts";
+import type { PredecessorState } from "../model/waiting-slot.ts";
+import { createFollowerMap } from "../schedule/chains.ts";
 import type { FollowerPlan } from "../schedule/plan-follower.ts";
 import { tasksOf, toRecords, toTasks } from "../schedule/slot-tasks.ts";
 import { type Assumptions, durationOf, isFailing, valueFor } from "./assumptions.ts";
@@ -110,7 +111,9 @@ class Simulation {
       unstarted.flatMap(({ slotMs }) => slots.get(slotMs)?.followers ?? []),
       nowMs,
     );
-    for (const slot of slots.values()) this.#missInTime(slot.followers);
+    const waiting = [...slots.values()].flatMap((slot) => slot.allFollowers());
+    for (const [lateAtMs, late] of Map.groupBy(waiting, (slot) => slot.lateAtMs))
+      this.#schedule(lateAtMs, "beginning", (atMs) => this.#resolve(late, atMs));
   }
 
   /** Does all steps up to this instant. */
@@ -134,27 +137,25 @@ class Simulation {
     this.#later.push(2 * atMs + (what === "end" ? 0 : 1), { atMs, happen });
   }
 
-  #missInTime(slots: readonly ChainSlot[]): void {
-    for (const slot of slots) {
-      this.#schedule(slot.lateAtMs, "beginning", (atMs) => this.#resolve([slot], atMs));
-      this.#missInTime(slot.followers);
+  /** Plans the slots that need not wait any more; each round goes one policy further down a chain. */
+  #resolve(waiting: readonly ChainSlot[], nowMs: number): void {
+    let now = waiting;
+    while (now.length > 0) {
+      const states = now.map((slot) => slot.predecessorAt(nowMs));
+      now = now.flatMap((slot, index) => this.#planFollower(slot, states[index] ?? { state: "open" }, nowMs));
     }
   }
 
-  /** Plans the slots that need not wait any more. */
-  #resolve(slots: readonly ChainSlot[], nowMs: number): void {
-    const { pauses } = this.#options.time;
-    for (const slot of slots) {
-      const resolved = slot.resolve({ nowMs, pauses });
-      if (resolved === undefined) continue;
-      const { policy, slotMs } = slot;
-      this.#emitPlans(policy, [toSimulatedPlan(slotMs, resolved)], nowMs);
-      if (resolved.plan.state !== "started") this.#resolve(slot.followers, nowMs);
-      else {
-        const due = { slotMs, dueMs: nowMs, origin: "schedule", covers: [] } as const;
-        for (const task of tasksOf(policy, due)) this.#arrive({ policy, task, slot }, nowMs);
-      }
-    }
+  /** Plans one of them. Returns the slots that are certain now, since it does not start. */
+  #planFollower(slot: ChainSlot, predecessor: PredecessorState, nowMs: number): readonly ChainSlot[] {
+    const plan = slot.resolve(predecessor, { nowMs, pauses: this.#options.time.pauses });
+    if (plan === undefined) return [];
+    const { policy, slotMs } = slot;
+    this.#emitPlans(policy, [toSimulatedPlan(slotMs, plan, predecessor)], nowMs);
+    if (plan.state !== "started") return slot.followers;
+    const due = { slotMs, dueMs: nowMs, origin: "schedule", covers: [] } as const;
+    for (const task of tasksOf(policy, due)) this.#arrive({ policy, task, slot }, nowMs);
+    return [];
   }
 
   /** Queues a task. */
@@ -271,11 +272,9 @@ function statusOf({ action, follow }: Policy, isOverInTime: boolean): OutcomeSta
   return isOverInTime ? "succeeded" : "timed-out";
 }
 
-function toSimulatedPlan(
-  slotMs: number,
-  { plan: { state, detail, note }, isProblem }: { readonly plan: FollowerPlan; readonly isProblem: boolean },
-): SimulatedPlan {
+function toSimulatedPlan(slotMs: number, plan: FollowerPlan, predecessor: PredecessorState): SimulatedPlan {
+  const { state, detail, note } = plan;
   if (state === "started") return { slotMs, state, covers: [] };
   if (state === "missed") return { slotMs, state, reason: detail, note };
-  return { slotMs, state, reason: detail, note, isProblem };
+  return { slotMs, state, reason: detail, note, isProblem: detail === "predecessor" && predecessor.state === "ended" };
 }

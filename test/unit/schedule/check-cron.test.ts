@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { checkCron } from "../../../src/schedule/check-cron.ts";
+import { checkCron } from "../../../src/schedule/cron-pattern.ts";
 
 describe("checking a cron expression", () => {
   it.each([

@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import type { Schedule } from "../../../src/config/policy-set.ts";
 import { createCalendar } from "../../../src/schedule/calendar.ts";
 import { dstDays } from "../../../src/schedule/dst-days.ts";
-import { parseWallTime } from "../../../src/schedule/local-time.ts";
+import { slotsAround, slotsUpTo } from "../../../src/schedule/explain-slot.ts";
 import { createSlotSource, dueSlots, spreadOffsetMs } from "../../../src/schedule/slots.ts";
-import { slotsAround, slotsUpTo } from "../../../src/schedule/slots-around.ts";
+import { parseWallTime } from "../../../src/schedule/zone.ts";
 import { allRules } from "../../support/oracle-check.ts";
 import { testPolicy } from "../../support/policies.ts";
 

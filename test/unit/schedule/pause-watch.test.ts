@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { EventFields } from "../../../src/core/event-log.ts";
-import { silentLog } from "../../../src/core/event-log.ts";
+import { type EventFields, silentLog } from "../../../src/core/event-log.ts";
 import type { Pause } from "../../../src/model/pause.ts";
 import { createPauseWatch } from "../../../src/schedule/scheduler.ts";
 

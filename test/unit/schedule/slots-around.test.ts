@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
-import { parseWallTime } from "../../../src/schedule/local-time.ts";
+import { slotsAround, slotsUpTo } from "../../../src/schedule/explain-slot.ts";
 import { spreadOffsetMs } from "../../../src/schedule/slots.ts";
-import { slotsAround, slotsUpTo } from "../../../src/schedule/slots-around.ts";
+import { parseWallTime } from "../../../src/schedule/zone.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const nightly = (changes: Partial<Policy> = {}, spreadMs = 0) =>

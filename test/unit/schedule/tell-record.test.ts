@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { describeNoRecord, describeRecord } from "../../../src/schedule/describe-record.ts";
+import { describeNoRecord, describeRecord } from "../../../src/schedule/explain-slot.ts";
 import { testPolicy } from "../../support/policies.ts";
 
 const tell = (state: "started" | "skipped" | "missed" | "coalesced", detail: string, note?: string) =>

@@ -83,6 +83,16 @@ describe("a policy that follows another, in a simulation", () => {
     ]);
   });
 
+  it("is missed by its own `within` where its predecessor is missed at the same instant", () => {
+    const following = { withinMs: 15 * minute };
+    const policies = [first(), follower("second", "first", { following }), follower("third", "second", { following })];
+    expect(tellPlanned({ policies, to: 60, run: 20 })).toEqual([
+      "first 60 started at 60",
+      "second 60 missed after-within at 75: first had not ended",
+      "third 60 missed after-within at 75: second had not ended",
+    ]);
+  });
+
   it("is skipped at once when its predecessor does not start, and so is what follows it", () => {
     const closed = { timezone: "UTC", blackouts: [{ cron: "0 1 * * *", durationMs: minute }], holidays: [] };
     const policies = [first({ closed }), follower("second", "first"), follower("third", "second")];

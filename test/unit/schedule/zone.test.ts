@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseWallTime } from "../../../src/schedule/local-time.ts";
+import { parseWallTime } from "../../../src/schedule/zone.ts";
 
 const instants = (text: string, zone: string) =>
   parseWallTime(text, zone)?.instants.map((instantMs) => new Date(instantMs).toISOString());
