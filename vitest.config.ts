@@ -27,6 +27,7 @@ const withRedis = (name: string) => ({
     name,
     include: [`test/${name}/**/*.test.ts`],
     globalSetup: ["./test/global-redis.ts"],
+    setupFiles: ["./test/support/declared-keys.ts"],
     pool: "forks" as const,
     env,
     // For a machine several times as busy as ours: what a test waits for in vain has limits of its own, which say what it was.

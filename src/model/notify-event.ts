@@ -22,12 +22,6 @@ export type NotifyEvent =
       readonly syncJobs: readonly string[];
     };
 
-/**
- * The most events that wait for the notifier, about 900 bytes each; the oldest go when it is away
- * too long.
- */
-export const notifyEventsMax = 100_000;
-
 /** The parts of a policy that decide whether its outcomes become events. */
 interface NotifiedPolicy {
   readonly notify?: readonly unknown[];

@@ -7,13 +7,24 @@ import { readSlotRecord } from "../model/slot-record.ts";
 import type { Task } from "../model/task.ts";
 import { taskKinds } from "../model/task.ts";
 import { type FollowStep, type PredecessorState, readWaitingSlot, type WaitingSlot } from "../model/waiting-slot.ts";
-import { expandScript, followScript, releaseScript, viewScript } from "./chain-scripts.ts";
+import { pairsOf } from "./batches.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import type { Store } from "./redis.ts";
+import { asFlag, asList, asNothing, asNumber, asOptional, asText, asTexts, asWord, createScript } from "./script.ts";
 import { slotRecordsForMs, slotRecordsMax, tallyKey } from "./slot-ledger.ts";
 import { troublesKey } from "./troubles.ts";
 
 const scanCount = 1_000;
+
+const fanOutScript = createScript("chain/fan-out", asNothing);
+const releaseScript = createScript("chain/release", asFlag);
+const viewScript = createScript("chain/view", (answer) => {
+  const [word, found] = asList(answer);
+  const state = asWord("open", "nothing", "record", "ended")(word);
+  if (state === "record") return { state, record: asText(found) };
+  return state === "ended" ? { state, counter: new Map(pairsOf(asTexts(found))) } : { state };
+});
+const followScript = createScript("chain/follow", asOptional(asNumber));
 
 /** Waiting slots and join counters in Redis. */
 export class ChainStore {
@@ -26,7 +37,7 @@ export class ChainStore {
   /** Replaces a task by those that it fanned out into. Call it before `released`. Idempotent. */
   async expanded(task: Task, targets: readonly string[]): Promise<void> {
     if (task.origin === "manual") return;
-    await expandScript(this.#store, [tallyKey(this.#store, task.policy, task.slotMs)], [task.target, ...targets]);
+    await fanOutScript(this.#store, [tallyKey(this.#store, task.policy, task.slotMs)], [task.target, ...targets]);
   }
 
   /**
@@ -36,7 +47,7 @@ export class ChainStore {
   async released(task: Task): Promise<boolean> {
     if (task.origin === "manual") return false;
     const key = tallyKey(this.#store, task.policy, task.slotMs);
-    return (await releaseScript(this.#store, [key], [task.target])) === 1;
+    return releaseScript(this.#store, [key], [task.target]);
   }
 
   /** Returns those of these slots that wait. */
@@ -69,9 +80,9 @@ export class ChainStore {
     const { key } = this.#store;
     const keys = [tallyKey(this.#store, after, slotMs), key("slots", after), this.#waiting];
     const answer = await viewScript(this.#store, keys, [slotMs, fieldOf({ policy: after, slotMs })]);
-    if (answer === "open" || answer === "nothing") return { state: answer };
-    if (Array.isArray(answer)) return toEnded(new Map(pairsOf(answer.map(String))));
-    const fields: unknown = JSON.parse(String(answer));
+    if (answer.state === "ended") return toEnded(answer.counter);
+    if (answer.state !== "record") return answer;
+    const fields: unknown = JSON.parse(answer.record);
     const record = isJsonObject(fields) ? readSlotRecord({ ...fields, slotMs }) : undefined;
     // Started, but without a join counter: the slot ended so long ago that Redis has dropped it.
     return record === undefined || record.state === "started" ? { state: "nothing" } : { state: "not-started", record };
@@ -99,8 +110,7 @@ export class ChainStore {
     const kept = [slotRecordsMax, slotMs - slotRecordsForMs];
     const written = [JSON.stringify(fields), nowMs, JSON.stringify(tasks), followers, isTold === true ? 1 : 0];
     const args = [...kept, policy, fieldOf(slot), slotMs, ...written];
-    const answer = await followScript(this.#store, [this.#waiting, ...keys], args);
-    return answer === "" ? undefined : Number(answer);
+    return followScript(this.#store, [this.#waiting, ...keys], args);
   }
 
   get #waiting(): string {
@@ -127,10 +137,4 @@ function toEnded(counter: ReadonlyMap<string, string>): PredecessorState {
   });
   const isReleased = Number(counter.get("held")) <= 0;
   return { state: "ended", kind, endedMs: Number(counter.get("ended")), isReleased, endings };
-}
-
-function pairsOf(flat: readonly string[]): [string, string][] {
-  const pairs: [string, string][] = [];
-  for (let index = 0; index + 1 < flat.length; index += 2) pairs.push([flat[index] ?? "", flat[index + 1] ?? ""]);
-  return pairs;
 }

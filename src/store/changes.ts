@@ -1,14 +1,12 @@
 // The audit record of changes by hand, newest first. The command line writes it after each change.
 import { type Change, parseChange } from "../model/change.ts";
-import { createScript, redisTimeMs, type Store } from "./redis.ts";
+import { redisTimeMs, type Store } from "./redis.ts";
+import { asNothing, createScript } from "./script.ts";
 
 /** Changes kept, about 500 bytes each. */
 export const changesMax = 5_000;
 
-// KEYS: changes.
-// ARGV: the change, the index of the last one to keep.
-const addScript = createScript(`redis.call('LPUSH', KEYS[1], ARGV[1])
-return redis.call('LTRIM', KEYS[1], 0, ARGV[2])`);
+const addScript = createScript("add-change", asNothing);
 
 /** The record of changes. */
 export class Changes {

@@ -1,11 +1,10 @@
-// The sync jobs that Syncline has deleted. The worker notes each deletion
-// (tasks/deletion-watch.ts);
-// `doctor` and `plan` use it to name the policies that still refer to them. No decision rests on
-// it.
+// The sync jobs that Syncline has deleted. The worker notes each deletion; `doctor` and `plan` name
+// the policies that still refer to them. No decision rests on it.
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
 import { refuseNewer } from "../core/newer-version.ts";
-import { createScript, type Store } from "./redis.ts";
+import type { Store } from "./redis.ts";
+import { asNothing, createScript } from "./script.ts";
 
 /** Deleted sync jobs remembered of one service, about 200 bytes each; the oldest go first. */
 const notesMax = 1_000;
@@ -25,20 +24,7 @@ const noteSchema = z.object({
  */
 export type DeletedSyncJob = Readonly<z.infer<typeof noteSchema>>;
 
-// Notes a deletion; the newest one of a sync job wins.
-// KEYS: notes, order.
-// ARGV: field, note, instant, how many to keep, how long to keep them.
-const noteScript = createScript(`
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
-local extra = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[4])
-if extra > 0 then
-  local old = redis.call('ZPOPMIN', KEYS[2], extra)
-  for i = 1, #old, 2 do redis.call('HDEL', KEYS[1], old[i]) end
-end
-redis.call('PEXPIRE', KEYS[1], ARGV[5])
-redis.call('PEXPIRE', KEYS[2], ARGV[5])
-return 1`);
+const noteScript = createScript("note-deletion", asNothing);
 
 /** The deletions in Redis. */
 export class DeletedSyncJobs {

@@ -5,91 +5,15 @@ import { dearReasons, type Feed, feedId, type ItemFacts, type WholeReason } from
 import { feedStatusKey, feedWaitersKey } from "./feed-keys.ts";
 import { FeedMirror, readChanges, type SeenItem } from "./feed-mirror.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
-import { createScript, type Store } from "./redis.ts";
+import type { Store } from "./redis.ts";
+import { asFlag, asNothing, createScript } from "./script.ts";
 import { entryKey } from "./start-entry.ts";
 
-/**
- * Lua: the part of `endScript` that writes the list totals, where the walk counted. Earlier totals
- * stay otherwise; their `at` shows their age.
- * KEYS[4]: list totals.
- * ARGV[1]: when the walk began; from ARGV[9] on: fields and counts.
- */
-const writeTotalsLua = `
-if ARGV[9] then
-  redis.call('DEL', KEYS[4])
-  redis.call('HSET', KEYS[4], 'at', ARGV[1], 'seq', redis.call('HGET', KEYS[1], 'seq') or 0)
-  for i = 9, #ARGV, 2 do redis.call('HSET', KEYS[4], ':' .. ARGV[i], ARGV[i + 1]) end
-end`;
-
-const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
-
-/** Lua: sets `loggedSeq`: a walk logs its findings before it ends. */
-const markLoggedLua = `redis.call('HSET', KEYS[1], 'loggedSeq', redis.call('HGET', KEYS[1], 'seq') or 0)`;
-
-/**
- * Notes that all findings are logged.
- * KEYS: status.
- */
-const loggedScript = createScript(`${markLoggedLua} return 1`);
-
-/**
- * Ends a walk.
- * KEYS: status, items, order, list totals.
- * ARGV: since when its reading is complete, number of items, retention, 1 for the whole list, whole
- * walks that a generation lasts, when it began, its cost (dear, cheap, same as before), the reason,
- * then the list totals.
- * Answers 1 when the generation is due to end.
- */
-const endScript = createScript(`${now}
-redis.call('HSET', KEYS[1], 'count', ARGV[2], 'walkStartedAtMs', ARGV[1], 'walkEndedAtMs', now, 'walkTookMs', now - ARGV[6])
-if ARGV[4] == '1' then redis.call('HSET', KEYS[1], 'wholeSinceMs', ARGV[1]) end
-redis.call('HINCRBY', KEYS[1], 'walks', 1)
-redis.call('HSETNX', KEYS[1], 'generationSinceMs', now)
-redis.call('HINCRBY', KEYS[1], 'wholeWalks', ARGV[4])
-redis.call('HDEL', KEYS[1], 'failingSinceMs', 'failedAtMs', 'failure')
-if ARGV[7] == 'cheap' then redis.call('HDEL', KEYS[1], 'dearWalks', 'dearSinceMs', 'dearReason') end
-if ARGV[7] == 'dear' then
-  redis.call('HSETNX', KEYS[1], 'dearSinceMs', ARGV[6])
-  redis.call('HSET', KEYS[1], 'dearReason', ARGV[8])
-  redis.call('HINCRBY', KEYS[1], 'dearWalks', 1)
-end
-${markLoggedLua}
-${writeTotalsLua}
-for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
-local since, wholes = redis.call('HGET', KEYS[1], 'generationSinceMs'), redis.call('HGET', KEYS[1], 'wholeWalks')
-if tonumber(wholes) < tonumber(ARGV[5]) or now - since < tonumber(ARGV[3]) then return 0 end
-return 1`);
-
-/**
- * Begins a generation of seen items.
- * KEYS: status.
- * Answers its number.
- */
-const nextGenerationScript = createScript(`${now}
-redis.call('HSET', KEYS[1], 'generationSinceMs', now, 'wholeWalks', 0)
-return redis.call('HINCRBY', KEYS[1], 'generation', 1)`);
-
-/**
- * Notes a failed walk.
- * KEYS: status.
- * ARGV: the failure, retention.
- */
-const failScript = createScript(`${now}
-redis.call('HSETNX', KEYS[1], 'failingSinceMs', now)
-redis.call('HSET', KEYS[1], 'failure', ARGV[1], 'failedAtMs', now)
-${markLoggedLua}
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return 1`);
-
-/**
- * Adds a waiting task, unless its start is settled.
- * KEYS: waiters, status, journal entry of the task.
- * ARGV: task, until when, now.
- */
-const waitScript = createScript(`
-if redis.call('HGET', KEYS[3], 'state') == 'settled' then return 0 end
-if redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1]) == 1 then redis.call('HSET', KEYS[2], 'wantedAtMs', ARGV[3]) end
-return 1`);
+const markLoggedScript = createScript("feed/mark-logged", asNothing);
+const endWalkScript = createScript("feed/end-walk", asFlag);
+const nextGenerationScript = createScript("feed/next-generation", asNothing);
+const failWalkScript = createScript("feed/fail-walk", asNothing);
+const waitScript = createScript("feed/wait", asNothing);
 
 /** A page of a walk. Items discovered after `sinceSeq` count as found by this walk. */
 export interface FeedPage {
@@ -208,11 +132,11 @@ export class FeedStore {
       ...costOf(walk),
       ...counted,
     ];
-    const isOld = (await endScript(this.#store, [...this.#keys(feed), this.#totals(feed)], args)) === 1;
+    const isOld = await endWalkScript(this.#store, [...this.#keys(feed), this.#totals(feed)], args);
     if (!isOld || !walk.whole) return;
     const { generation } = await this.status(feed);
     await dropGeneration(this.#store, this.#place(feed, generation), generation - 1);
-    await nextGenerationScript(this.#store, this.#keys(feed).slice(0, 1), []);
+    await nextGenerationScript(this.#store, this.#keys(feed).slice(0, 1));
   }
 
   /**
@@ -237,12 +161,12 @@ export class FeedStore {
 
   /** Notes that a walk failed. */
   async failed(feed: Feed, failure: string): Promise<void> {
-    await failScript(this.#store, this.#keys(feed), [failure.slice(0, 500), forgetAfterMs]);
+    await failWalkScript(this.#store, this.#keys(feed).slice(0, 1), [failure.slice(0, 500), forgetAfterMs]);
   }
 
   /** Notes that everything discovered so far is in the log. */
   async told(feed: Feed): Promise<void> {
-    await loggedScript(this.#store, this.#keys(feed).slice(0, 1), []);
+    await markLoggedScript(this.#store, this.#keys(feed).slice(0, 1));
   }
 
   /** Reads the status of a feed. */
@@ -406,10 +330,7 @@ export async function readFeedNotes(store: Store, feeds: readonly Feed[]): Promi
   return notes;
 }
 
-/**
- * The cost of a walk, as `endScript` takes it. A whole walk for a good reason leaves the count of
- * dear walks as it is.
- */
+/** The cost of a walk. A whole walk for a good reason leaves the count of dear walks as it is. */
 function costOf({ whole, because }: EndedWalk): [string, string] {
   if (!whole || because === "short") return ["cheap", ""];
   return because !== undefined && dearReasons[because] !== undefined ? ["dear", because] : ["same", ""];

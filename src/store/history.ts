@@ -8,18 +8,18 @@ import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts"
 import { type Outcome, parseOutcome } from "../model/outcome.ts";
 import { replayable, weightOf } from "../model/outcome-weight.ts";
 import type { Task } from "../model/task.ts";
-import { countOutcomeLua } from "./chain-scripts.ts";
+import { batchesOf } from "./batches.ts";
 import { feedWaitersKey } from "./feed-keys.ts";
-import { lastSuccessKey, noteSuccessLua, successKeptMs } from "./last-successes.ts";
-import { leaseKey, releaseLua } from "./leases.ts";
-import { noteOutcomeLua } from "./notify-scripts.ts";
+import { lastSuccessKey, successKeptMs } from "./last-successes.ts";
+import { leaseKey } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
-import { type PollNote, pollMemoryKey, pollMemoryLua, pollNoteArgs } from "./poll-store.ts";
-import { createScript, type Store } from "./redis.ts";
+import { type PollNote, pollMemoryKey, pollNoteArgs } from "./poll-store.ts";
+import type { Store } from "./redis.ts";
+import { asFlag, asNothing, asOptional, asText, asWord, createScript } from "./script.ts";
 import { tallyKey } from "./slot-ledger.ts";
 import { entryKey, inFlightKey, type StartState } from "./start-entry.ts";
 import { entryRetentionMs } from "./start-journal.ts";
-import { noteTroublesLua, troubleChanges, troublesKey } from "./troubles.ts";
+import { troubleChanges, troublesKey } from "./troubles.ts";
 
 /**
  * How long the outcomes of a removed policy stay: longer than its slot records, which `audit`
@@ -36,159 +36,16 @@ const waitedFor = ["activities", "conflictDetails", "approvals"] as const;
 /** How long the recorder has to publish an outcome before another worker may. */
 const publishWithinMs = 5_000;
 
-const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
-
-/**
- * An ended start may still leave an activity. It stays in flight while its request is younger than
- * `endedKeptMs`, counted back from the oldest open start or from now; at most `endedKeptMsMax`.
- */
-const endedKeptMs = 60_000;
-const endedKeptMsMax = 600_000;
-
-// A start that ends before its activity was seen stays among those in flight, marked "e": else
-// another start would get its activity. So does a start that ends beside others, which may have got
-// its own.
-const leaveFlightLua = `local flight, since, isAlone, sent = redis.call('HGETALL', KEYS[5]), now, true, nil
-  for i = 2, #flight, 2 do
-    if flight[i - 1] == ARGV[1] then
-      sent = flight[i]
-    elseif string.sub(flight[i], 1, 1) ~= 'e' then
-      isAlone, since = false, math.min(since, tonumber(string.match(flight[i], '%d+')))
-    end
-  end
-  local isSeen = ARGV[10] ~= 'accepted' and ARGV[10] ~= 'unknown' and ARGV[10] ~= 'timed-out' and ARGV[10] ~= 'blocked'
-  local isNothing = ARGV[10] == 'not-started' or ARGV[10] == 'skipped' or ARGV[10] == 'missed'
-  if sent and not isNothing and not (isSeen and isAlone) then
-    redis.call('HSET', KEYS[5], ARGV[1], 'e' .. string.match(sent, '%d+') .. '+')
-  elseif sent then
-    redis.call('HDEL', KEYS[5], ARGV[1])
-  end
-  since = math.max(since - ${endedKeptMs}, now - ${endedKeptMsMax})
-  for i = 2, #flight, 2 do
-    local isOther, isEnded = flight[i - 1] ~= ARGV[1], string.sub(flight[i], 1, 1) == 'e'
-    if isOther and isEnded and tonumber(string.sub(flight[i], 2, -2)) < since then redis.call('HDEL', KEYS[5], flight[i - 1]) end
-  end`;
-
-/**
- * Outcomes between two trims of a policy: a trim at each outcome would cost each start. So Redis
- * keeps up to 15 more.
- */
-const trimEvery = 16;
-
-// Drops what is too many or older than `oldest`, at most a thousand outcomes in one step.
-const trimLua = `
-local function trim(outcomes, index, untold, kept, failed, policy, most, oldest)
-  local count = redis.call('ZCARD', index)
-  if count == 1 then redis.call('HSETNX', kept, policy, '') end
-  if count % ${trimEvery} ~= 0 then return end
-  local extra = math.max(count - tonumber(most), redis.call('ZCOUNT', index, '-inf', '(' .. oldest))
-  if extra <= 0 then return end
-  local old, names = redis.call('ZPOPMIN', index, math.min(extra, 1000)), {}
-  for i = 1, #old, 2 do names[#names + 1] = old[i] end
-  redis.call('HDEL', outcomes, unpack(names))
-  redis.call('ZREM', untold, unpack(names))
-  local newest, since = old[#old], redis.call('HGET', kept, policy)
-  redis.call('ZREMRANGEBYSCORE', failed, '-inf', newest)
-  if (tonumber(since) or 0) < tonumber(newest) then redis.call('HSET', kept, policy, newest) end
-end`;
-
-// Records an outcome and settles its start.
-// KEYS: 1 outcomes of the policy, 2 their index, 3 unpublished, 4 journal entry, 5 starts in
-// flight, 6 lease, 7 last success of the policy, 8 to 10 waiters of its three feeds, 11
-// outcomes-kept, 12 failed tasks of the policy, 13 troubles; from 14 on the keys that ARGV[13]
-// names.
-// ARGV: 1 task, 2 outcome, 3 end, 4 outcomes to keep, 5 and 6 the state and owner that the journal
-// must show ('' for any), 7 retention of the entry, 8 time to publish, 9 target, 10 status, 11 '1'
-// when the outcome brings the answer, 12 retention of a last success ('' when this is none), 13 a
-// letter for each further key (t join counter, s event stream, p the policy's polls), 14 policy, 15
-// place in the index, 16 place before which an outcome is too old, 17 '1' when doing it over may
-// help, 18 changes of the troubles, 19 on: the arguments of a poll (poll-store.ts).
-const recordScript =
-  createScript(`${countOutcomeLua} ${releaseLua} ${noteSuccessLua} ${noteOutcomeLua} ${pollMemoryLua} ${noteTroublesLua} ${trimLua}
-local further, place = {}, 13
-for letter in string.gmatch(ARGV[13], '.') do
-  place = place + 1
-  further[letter] = KEYS[place]
-end
-${now}
-if further.p and pollMoved(further.p, 19) and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 'superseded' end
-local function letGo()
-  release(KEYS[6], ARGV[1])
-  for feed = 8, 10 do redis.call('ZREM', KEYS[feed], ARGV[1]) end
-end
-local entry = redis.call('HMGET', KEYS[4], 'state', 'owner')
-local answered
-if ARGV[11] == '1' and (entry[1] == 'sending' or not entry[1]) then
-  -- The answer is true even if the worker had no time to note it, or Redis forgot the request.
-  if not entry[1] then redis.call('HSET', KEYS[4], 'v', 1) end
-  entry[1], answered = 'answered', math.min(now, tonumber(ARGV[3]))
-end
-if entry[1] == 'settled' and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
-  letGo()
-  return 'already-recorded'
-end
-if entry[1] ~= 'settled' and ARGV[5] ~= '' and (entry[1] ~= ARGV[5] or (ARGV[6] ~= '' and entry[2] ~= ARGV[6])) then
-  return 'superseded'
-end
-letGo()
-if entry[1] then
-  if answered then redis.call('HSET', KEYS[4], 'state', 'settled', 'answeredAtMs', answered) else redis.call('HSET', KEYS[4], 'state', 'settled') end
-  redis.call('PEXPIRE', KEYS[4], ARGV[7])
-  ${leaveFlightLua}
-end
-if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 'already-recorded' end
-if further.p then notePoll(further.p, 19) end
-redis.call('ZADD', KEYS[3], now + ARGV[8], ARGV[1])
-if ARGV[12] ~= '' then noteSuccess(KEYS[7], tonumber(ARGV[3]), ARGV[12]) end
-noteTroubles(KEYS[13], tonumber(ARGV[3]), ARGV[18])
-local isAwaited = further.t and redis.call('EXISTS', further.t) == 1
-if isAwaited then note(further.t, ARGV[9], ARGV[10], ARGV[3]) end
--- The notifier reports a broken stream. It must not change how a task ends.
-if further.s then pcall(tell, further.s, ARGV[2]) end
-redis.call('ZADD', KEYS[2], ARGV[15], ARGV[1])
-if ARGV[17] == '1' then redis.call('ZADD', KEYS[12], ARGV[15], ARGV[1]) end
-trim(KEYS[1], KEYS[2], KEYS[3], KEYS[11], KEYS[12], ARGV[14], ARGV[4], ARGV[16])
-return isAwaited and 'recorded-awaited' or 'recorded'`);
-
-// Records an outcome and nothing else.
-// KEYS: outcomes, index, outcomes-kept, failed tasks.
-// ARGV: task, outcome, place in the index, policy, '1' when doing it over may help.
-const aloneScript = createScript(`
-if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
-redis.call('HSETNX', KEYS[3], ARGV[4], '')
-redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
-if ARGV[5] == '1' then redis.call('ZADD', KEYS[4], ARGV[3], ARGV[1]) end
-return 1`);
-
-// Claims an unpublished outcome.
-// KEYS: outcomes, unpublished.
-// ARGV: task, time to publish.
-// Answers the outcome to publish, the instant until which another worker may publish it, or nothing
-// when it is published.
-const claimUnpublishedScript = createScript(`${now}
-local until_ = redis.call('ZSCORE', KEYS[2], ARGV[1])
-if not until_ then return false end
-if tonumber(until_) > now then return tonumber(until_) end
-redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
-return redis.call('HGET', KEYS[1], ARGV[1])`);
-
-// Gives the outcomes of removed policies an end, and keeps those of known ones.
-// KEYS: outcomes-kept, then outcomes, index and failed tasks of each policy.
-// ARGV: how long those of a removed policy stay, the number of known policies, the known policies,
-// the others.
-const tidyScript = createScript(`
-for i = 3, #ARGV do
-  local isGone = redis.call('EXISTS', KEYS[3 * i - 6]) == 0
-  for n = 3 * i - 7, 3 * i - 5 do
-    if i - 2 <= tonumber(ARGV[2]) then
-      redis.call('PERSIST', KEYS[n])
-    elseif redis.call('PTTL', KEYS[n]) == -1 then
-      redis.call('PEXPIRE', KEYS[n], ARGV[1])
-    end
-  end
-  if isGone then redis.call('HDEL', KEYS[1], ARGV[i]) end
-end
-return 'ok'`);
+const recordScript = createScript(
+  "outcome/record",
+  asWord("recorded", "recorded-awaited", "already-recorded", "superseded"),
+);
+const recordAloneScript = createScript("outcome/record-alone", asFlag);
+const claimUnpublishedScript = createScript(
+  "outcome/claim-unpublished",
+  asOptional((answer) => (typeof answer === "number" ? answer : parseOutcome(JSON.parse(asText(answer))))),
+);
+const tidyScript = createScript("outcome/tidy", asNothing);
 
 /** The name of an outcome: its task. */
 export type OutcomeName = Pick<Task, "policy" | "id">;
@@ -244,48 +101,35 @@ export class History {
     const { taskId, policy, target, status, origin } = outcome;
     const store = this.#store;
     const placeMs = outcomePlaceMs(outcome);
-    // No chain follows a run by hand, even at the instant of a slot.
-    const counter = origin === "schedule" ? [tallyKey(store, policy, Date.parse(outcome.slot))] : [];
-    const events = this.#isTold(policy) ? [notifyStreamKey(store)] : [];
-    const polls = poll === undefined ? [] : [pollMemoryKey(store, policy)];
-    const journal = [entryKey(store, taskId), inFlightKey(store, outcome), leaseKey(store, outcome)];
-    const waited = waitedFor.map((list) => feedWaitersKey(store, { ...outcome, list }));
-    const answer = await recordScript(
-      store,
-      [
-        ...[outcomesKey(store, policy), indexKey(store, policy), store.key("untold"), ...journal],
-        ...[lastSuccessKey(store, policy), ...waited, store.key("outcomes-kept"), failedKey(store, policy)],
-        ...[troublesKey(store), ...counter, ...events, ...polls],
-      ],
-      [
-        ...[taskId, JSON.stringify(outcome), Date.parse(outcome.finishedAt), this.#limits.count],
-        ...[from?.state ?? "", from?.owner ?? "", entryRetentionMs, publishWithinMs],
-        ...[target, status, from?.isAnswer === true ? 1 : 0],
-        weightOf(outcome) === "good" ? successKeptMs : "",
-        `${counter.length > 0 ? "t" : ""}${events.length > 0 ? "s" : ""}${polls.length > 0 ? "p" : ""}`,
-        ...[policy, placeMs, placeMs - this.#limits.forMs, replayable[status] === undefined ? 0 : 1],
-        troubleChanges(outcome),
-        ...(poll === undefined ? [] : pollNoteArgs(poll)),
-      ],
-    );
-    return answer === "recorded" || answer === "recorded-awaited" || answer === "superseded"
-      ? answer
-      : "already-recorded";
+    const { count, forMs } = this.#limits;
+    const keys = [
+      ...[outcomesKey(store, policy), indexKey(store, policy), failedKey(store, policy), store.key("outcomes-kept")],
+      ...[store.key("untold"), entryKey(store, taskId), inFlightKey(store, outcome), leaseKey(store, outcome)],
+      ...[lastSuccessKey(store, policy), troublesKey(store), tallyKey(store, policy, Date.parse(outcome.slot))],
+      ...[notifyStreamKey(store), pollMemoryKey(store, policy)],
+      ...waitedFor.map((list) => feedWaitersKey(store, { ...outcome, list })),
+    ];
+    const args = [
+      ...[taskId, JSON.stringify(outcome), Date.parse(outcome.finishedAt), target, status, policy, placeMs],
+      replayable[status] === undefined ? 0 : 1,
+      ...[from?.state ?? "", from?.owner ?? "", from?.isAnswer === true ? 1 : 0],
+      ...[entryRetentionMs, publishWithinMs, weightOf(outcome) === "good" ? successKeptMs : ""],
+      ...[count, placeMs - forMs, troubleChanges(outcome)],
+      // No chain follows a run by hand, even at the instant of a slot.
+      ...[origin === "schedule" ? 1 : 0, this.#isTold(policy) ? 1 : 0],
+      ...(poll === undefined ? [] : pollNoteArgs(poll)),
+    ];
+    return recordScript(store, keys, args);
   }
 
   /** Writes an outcome alone, unless the task has one. Answers whether it did. */
   async recordAlone(outcome: Outcome): Promise<boolean> {
     const { taskId, policy, status } = outcome;
     const store = this.#store;
-    const keys = [
-      outcomesKey(store, policy),
-      indexKey(store, policy),
-      store.key("outcomes-kept"),
-      failedKey(store, policy),
-    ];
+    const indexes = [outcomesKey(store, policy), indexKey(store, policy), failedKey(store, policy)];
     const isReplayable = replayable[status] === undefined ? 0 : 1;
     const args = [taskId, JSON.stringify(outcome), outcomePlaceMs(outcome), policy, isReplayable];
-    return (await aloneScript(store, keys, args)) === 1;
+    return recordAloneScript(store, [...indexes, store.key("outcomes-kept")], args);
   }
 
   /** Notes that these outcomes are published. */
@@ -299,9 +143,7 @@ export class History {
    */
   async untold({ policy, id }: OutcomeName): Promise<Outcome | number | undefined> {
     const keys = [outcomesKey(this.#store, policy), this.#store.key("untold")];
-    const answer = await claimUnpublishedScript(this.#store, keys, [id, publishWithinMs]);
-    if (typeof answer === "number") return answer;
-    return typeof answer === "string" ? parseOutcome(JSON.parse(answer)) : undefined;
+    return claimUnpublishedScript(this.#store, keys, [id, publishWithinMs]);
   }
 
   /** Reads the outcome of a task; undefined when it has none, or it was dropped. */
@@ -464,8 +306,4 @@ export function failedKey({ key }: Pick<Store, "key">, policy: string): string {
 
 function toSince(text: string): number | undefined {
   return text === "" ? undefined : Number(text);
-}
-
-function* batchesOf<Item>(items: readonly Item[]): Generator<readonly Item[], void, void> {
-  for (let start = 0; start < items.length; start += batchMax) yield items.slice(start, start + batchMax);
 }

@@ -6,7 +6,8 @@
 // items with facts count as seen, too.
 import { hash } from "node:crypto";
 import type { ItemFacts } from "../model/feed.ts";
-import { createScript, type Store } from "./redis.ts";
+import type { Store } from "./redis.ts";
+import { asList, asOptional, asWord, createScript } from "./script.ts";
 
 /**
  * `new`: never seen before. `again`: first seen after the number asked about. `known`: before it.
@@ -16,61 +17,11 @@ export type Novelty = "new" | "again" | "known";
 const buckets = 4_096;
 /** Items of one call; larger pages are cut into batches. */
 const batchMax = 1_000;
-const words: Readonly<Record<string, Novelty>> = { n: "new", a: "again", k: "known" };
 
-/**
- * Takes items in.
- * KEYS: status, items, order, then for each bucket the present and the previous one.
- * ARGV: facts to keep, sequence number asked about, 1 when the first item must be known, retention,
- * generation; then for each item its bucket here, digest, id, fingerprint, facts.
- * Answers a letter for each item; nothing when the first item had to be known and was not.
- */
-const takeInScript = createScript(`
-local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local function find(bucket, digest, id)
-  local value = redis.call('HGET', KEYS[2 * bucket + 2], digest)
-  if value then return value end
-  value = redis.call('HGET', KEYS[2 * bucket + 3], digest)
-  if not value and ARGV[5] == '0' then
-    local first, fingerprint = string.match(redis.call('HGET', KEYS[2], id) or '', '^(%d+) (%S+)')
-    value = first and first .. ' ' .. string.sub(fingerprint, 1, 8)
-  end
-  if value then redis.call('HSET', KEYS[2 * bucket + 2], digest, value) end
-  return value
-end
-if ARGV[3] == '1' and (#ARGV < 10 or not find(tonumber(ARGV[6]), ARGV[7], ARGV[8])) then return false end
-local letters, grew = {}, false
-for i = 6, #ARGV, 5 do
-  local bucket, digest, id, fingerprint = tonumber(ARGV[i]), ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-  local short = string.sub(fingerprint, 1, 8)
-  local value = find(bucket, digest, id)
-  local first, seen
-  if value then
-    local space = string.find(value, ' ', 1, true)
-    first, seen = string.sub(value, 1, space - 1), string.sub(value, space + 1)
-  end
-  letters[#letters + 1] = not first and 'n' or (tonumber(first) > tonumber(ARGV[2]) and 'a' or 'k')
-  if seen ~= short then
-    local seq = redis.call('HINCRBY', KEYS[1], 'seq', 1)
-    first = first or seq
-    redis.call('HSET', KEYS[2 * bucket + 2], digest, first .. ' ' .. short)
-    local seenAt = tostring(now)
-    if value then seenAt = string.match(redis.call('HGET', KEYS[2], id) or '', '^%d+ [^ @]*@(%d+) ') or '' end
-    redis.call('HSET', KEYS[2], id, first .. ' ' .. fingerprint .. '@' .. seenAt .. ' ' .. ARGV[i + 4])
-    redis.call('ZADD', KEYS[3], seq, id)
-    grew = true
-  end
-end
-if grew then
-  redis.call('HSET', KEYS[1], 'grewAtMs', now, 'takenSeq', redis.call('HGET', KEYS[1], 'seq'))
-  local extra = redis.call('ZCARD', KEYS[3]) - tonumber(ARGV[1])
-  if extra > 0 then
-    local old = redis.call('ZPOPMIN', KEYS[3], extra)
-    for i = 1, #old, 2 do redis.call('HDEL', KEYS[2], old[i]) end
-  end
-end
-for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
-return table.concat(letters)`);
+const takeInScript = createScript(
+  "feed/take-in",
+  asOptional((answer) => asList(answer).map(asWord("new", "again", "known"))),
+);
 
 /** The keys of one list's items. `keys`: status, items, order. */
 export interface KnownPlace {
@@ -102,9 +53,9 @@ export async function takeInItems(
     const batch = toArguments(items.slice(from, from + batchMax), place);
     const anchored = how.mustKnowFirst && from === 0 ? 1 : 0;
     const args = [how.factsMax, how.sinceSeq, anchored, how.keepForMs, place.generation, ...batch.args];
-    const letters = await takeInScript(store, [...place.keys, ...batch.keys], args);
-    if (typeof letters !== "string") return undefined;
-    for (const letter of letters) novelties.push(words[letter] ?? "known");
+    const taken = await takeInScript(store, [...place.keys, ...batch.keys], args);
+    if (taken === undefined) return undefined;
+    novelties.push(...taken);
   }
   return novelties;
 }

@@ -7,12 +7,6 @@ import type { Store } from "./redis.ts";
 export const successKeptMs = 400 * 86_400_000;
 const batchMax = 500;
 
-/** Lua: notes a success, unless a later one is known. */
-export const noteSuccessLua = `
-local function noteSuccess(success, at, retention)
-  if at > tonumber(redis.call('GET', success) or '0') then redis.call('SET', success, at, 'PX', retention) end
-end`;
-
 /** The last successes in Redis. */
 export class LastSuccesses {
   readonly #store: Store;

@@ -6,8 +6,22 @@ import { isJsonObject } from "../core/json.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
 import { parseOutcome } from "../model/outcome.ts";
 import { readSlotRecord } from "../model/slot-record.ts";
-import { readScript, releaseScript, saveScript, sentScript, takeScript } from "./notify-scripts.ts";
+import { pairsOf } from "./batches.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
+import { asFlag, asList, asNothing, asNumber, asText, asTexts, createScript } from "./script.ts";
+
+const takeScript = createScript("lease/take", asText);
+const releaseScript = createScript("lease/release", asNothing);
+const readScript = createScript("notify/read", (answer) => {
+  const [events, lost, nowMs] = asList(answer);
+  const pairs = asList(events).map((event) => {
+    const [id, fields] = asList(event);
+    return [asText(id), asTexts(fields)] as const;
+  });
+  return { pairs, lost: asNumber(lost), nowMs: asNumber(nowMs) };
+});
+const saveScript = createScript("notify/save", asFlag);
+const sentScript = createScript("notify/sent", asNothing);
 
 /** Key of the event stream. */
 export function notifyStreamKey({ key }: Pick<Store, "key">): string {
@@ -58,7 +72,7 @@ export class NotifyStore {
 
   /** Takes or prolongs the lease. Answers whether this owner has it. */
   async take(owner: string, durationMs: number): Promise<boolean> {
-    return (await takeScript(this.#store, [this.#lease], [owner, durationMs])) === 1;
+    return (await takeScript(this.#store, [this.#lease], [owner, durationMs])) === owner;
   }
 
   /** Releases the lease, if this owner has it. */
@@ -72,10 +86,8 @@ export class NotifyStore {
    * @throws NewerVersionError, ZodError or SyntaxError when the first event is such a one.
    */
   async read(count: number): Promise<NotifyBatch> {
-    const answer = await readScript(this.#store, [notifyStreamKey(this.#store), this.#state], [count]);
-    const [entries, lost, nowMs] = Array.isArray(answer) ? answer : [];
-    const pairs: readonly (readonly [string, string[]])[] = Array.isArray(entries) ? entries : [];
-    return { ...readEvents(pairs, Number(nowMs)), lost: Number(lost) };
+    const { pairs, lost, nowMs } = await readScript(this.#store, [notifyStreamKey(this.#store), this.#state], [count]);
+    return { ...readEvents(pairs, nowMs), lost };
   }
 
   /** Reads these fields of a part, or all of it (at most 20,000). */
@@ -100,7 +112,7 @@ export class NotifyStore {
       [...(changes[part] ?? [])].flatMap(([field, text]) => [index + firstPartKey, field, text ?? ""]),
     );
     const keys = [this.#lease, this.#state, notifyStreamKey(this.#store), ...parts.map((part) => this.#part(part))];
-    return (await saveScript(this.#store, keys, [owner, batch.cursor, batch.passed, ...triples])) === 1;
+    return saveScript(this.#store, keys, [owner, batch.cursor, batch.passed, ...triples]);
   }
 
   /** Adds lost events to the handled ones, so that the next read does not count them again. */
@@ -137,7 +149,10 @@ export class NotifyStore {
   }
 }
 
-function readEvents(pairs: readonly (readonly [string, string[]])[], nowMs: number): Omit<NotifyBatch, "lost"> {
+function readEvents(
+  pairs: readonly (readonly [string, readonly string[]])[],
+  nowMs: number,
+): Omit<NotifyBatch, "lost"> {
   const events: NotifyEvent[] = [];
   let [cursor, passed, unreadable] = ["", 0, 0];
   for (const [id, fields] of pairs) {
@@ -156,8 +171,7 @@ function readEvents(pairs: readonly (readonly [string, string[]])[], nowMs: numb
 }
 
 function toEvent(id: string, flat: readonly string[]): NotifyEvent[] {
-  const fields = new Map<string, string>();
-  for (let index = 0; index + 1 < flat.length; index += 2) fields.set(flat[index] ?? "", flat[index + 1] ?? "");
+  const fields = new Map(pairsOf(flat));
   const outcome = fields.get("o");
   if (outcome !== undefined) return [{ id, kind: "outcome", outcome: parseOutcome(JSON.parse(outcome)) }];
   const policy = fields.get("p") ?? "";

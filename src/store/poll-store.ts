@@ -42,35 +42,12 @@ export interface PollNote {
   readonly sight: PollObservation | undefined;
 }
 
-const keepForMs = 400 * 86_400_000;
-
 /** Key of a policy's poll memory. */
 export function pollMemoryKey({ key }: Pick<Store, "key">, policy: string): string {
   return key("poll", policy);
 }
 
-/**
- * Lua: `pollMoved(key, from)` tells whether another poll was recorded meanwhile; `notePoll(key,
- * from)` saves the note. `from`: index in ARGV of the first of `pollNoteArgs`. Another list begins
- * anew.
- */
-export const pollMemoryLua = `
-local function pollMoved(pollKey, from)
-  return (redis.call('HGET', pollKey, 'revision') or '0') ~= ARGV[from]
-end
-local function notePoll(pollKey, from)
-  local of, state, count, at, hasSeen, seen = unpack(ARGV, from + 1)
-  if redis.call('HGET', pollKey, 'of') ~= of then redis.call('HDEL', pollKey, 'count', 'atMs', 'seen') end
-  redis.call('HINCRBY', pollKey, 'revision', 1)
-  redis.call('HSET', pollKey, 'of', of, 'state', state)
-  if count ~= '' then
-    redis.call('HSET', pollKey, 'count', count, 'atMs', at)
-    if hasSeen == '1' then redis.call('HSET', pollKey, 'seen', seen) else redis.call('HDEL', pollKey, 'seen') end
-  end
-  redis.call('PEXPIRE', pollKey, ${keepForMs})
-end`;
-
-/** The seven arguments of `notePoll`. */
+/** The arguments of a poll, as lua/outcome/record.lua takes them. */
 export function pollNoteArgs({ revision, feed, state, sight }: PollNote): (string | number | Buffer)[] {
   const seen = sight?.seen;
   const saw = sight === undefined ? ["", ""] : [sight.count, sight.atMs];

@@ -8,7 +8,8 @@
 // On trial, one more failure quarantines the policy again.
 import * as z from "zod";
 import type { Pause } from "../model/pause.ts";
-import { createScript, type Store } from "./redis.ts";
+import type { Store } from "./redis.ts";
+import { asOptional, asText, asWord, createScript } from "./script.ts";
 
 /** When a policy is quarantined, and for how long. */
 export interface QuarantineRule {
@@ -35,64 +36,8 @@ const entrySchema = z.object({
   endedBy: z.string().nullable(),
 });
 
-const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
-
-// Counts an ending. A slot counts once, however many of its tasks failed, and not at all when one
-// of them succeeded. A success older than the first failure of the row ends nothing.
-// KEYS: quarantines.
-// ARGV: policy, slot, 1 for a good ending, after, for, note.
-// Answers 'quarantined', 'released' or ''.
-const countScript = createScript(`${now}
-local text = redis.call('HGET', KEYS[1], ARGV[1])
-local slot = tonumber(ARGV[2])
-local entry = text and cjson.decode(text)
-  or { v = 1, failures = 0, badMs = 0, goodMs = 0, sinceMs = cjson.null, untilMs = cjson.null, note = '', endedBy = cjson.null }
-local inForce = entry.untilMs ~= cjson.null and entry.untilMs > now
-local word = ''
-if ARGV[3] == '1' then
-  if not text or slot < (entry.rowFromMs or 0) then return '' end
-  entry.failures = 0
-  entry.rowFromMs = nil
-  entry.goodMs = math.max(entry.goodMs, slot)
-  if inForce then
-    entry.untilMs = now
-    entry.endedBy = ARGV[6]
-    word = 'released'
-  end
-else
-  if inForce or slot == entry.goodMs or slot <= entry.badMs then return '' end
-  entry.failures = entry.failures + 1
-  if entry.failures == 1 then entry.rowFromMs = slot end
-  entry.badMs = slot
-  if entry.failures >= tonumber(ARGV[4]) then
-    entry.sinceMs = now
-    entry.untilMs = now + tonumber(ARGV[5])
-    entry.endedBy = cjson.null
-    local count = entry.failures == 1 and '1 slot' or entry.failures .. ' slots in a row'
-    entry.note = count .. ' failed; ' .. ARGV[6]
-    word = 'quarantined'
-  end
-end
-redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(entry))
-return word`);
-
-// Ends a quarantine by hand.
-// KEYS: quarantines.
-// ARGV: policy, actor.
-// Answers the ended entry, or nothing.
-const releaseScript = createScript(`${now}
-local text = redis.call('HGET', KEYS[1], ARGV[1])
-if not text then return false end
-local entry = cjson.decode(text)
-local inForce = entry.untilMs ~= cjson.null and entry.untilMs > now
-entry.failures = 0
-if inForce then
-  entry.untilMs = now
-  entry.endedBy = ARGV[2]
-end
-text = cjson.encode(entry)
-redis.call('HSET', KEYS[1], ARGV[1], text)
-return inForce and text or false`);
+const countScript = createScript("quarantine/count", asWord("quarantined", "released", "nothing"));
+const releaseScript = createScript("quarantine/release", asOptional(asText));
 
 /** The quarantines in Redis. */
 export class Quarantines {
@@ -106,8 +51,7 @@ export class Quarantines {
   async count(ending: CountedEnding, rule: QuarantineRule): Promise<"quarantined" | "released" | "nothing"> {
     const { policy, slotMs, isGood, note } = ending;
     const args = [policy, slotMs, isGood ? 1 : 0, rule.after, rule.forMs, note.slice(0, 150)];
-    const word = await countScript(this.#store, [this.#key()], args);
-    return word === "quarantined" || word === "released" ? word : "nothing";
+    return countScript(this.#store, [this.#key()], args);
   }
 
   /** Returns the last quarantine of each policy, in force or over, as a pause. */
@@ -122,7 +66,7 @@ export class Quarantines {
    */
   async release(policy: string, actor: string): Promise<Pause | undefined> {
     const text = await releaseScript(this.#store, [this.#key()], [policy, actor]);
-    return typeof text === "string" ? toPause(policy, text) : undefined;
+    return text === undefined ? undefined : toPause(policy, text);
   }
 
   #key(): string {

@@ -2,7 +2,8 @@
 // start and once a minute. One script, so that in a cluster the node with our keys answers. It
 // needs INFO only: CONFIG is often forbidden.
 import { systemClock } from "../core/clock.ts";
-import { createScript, type Store } from "./redis.ts";
+import type { Store } from "./redis.ts";
+import { asList, asTexts, createScript } from "./script.ts";
 
 /** The facts of a Redis; undefined: it does not report this one. */
 export interface RedisFacts {
@@ -46,21 +47,14 @@ export interface RedisFinding {
 
 const oldestVersion = [6, 2] as const;
 
-const factsScript = createScript(`
-local texts = { redis.call('TIME') }
-for _, section in ipairs({ 'server', 'memory', 'persistence', 'replication' }) do
-  local text = redis.pcall('INFO', section)
-  table.insert(texts, type(text) == 'string' and text or '')
-end
-return texts`);
+const factsScript = createScript("redis-facts", asList);
 
 /** Reads the facts of a Redis. */
 export async function readRedisFacts(store: Store): Promise<RedisFacts> {
   const beforeMs = systemClock.nowMs();
-  const answer = await factsScript(store, [store.key("clock")], []);
+  const [time, ...texts] = await factsScript(store, [store.key("clock")]);
   const halfwayMs = (beforeMs + systemClock.nowMs()) / 2;
-  const [time, ...texts] = Array.isArray(answer) ? answer : [];
-  const [seconds, microseconds] = Array.isArray(time) ? time : [];
+  const [seconds, microseconds] = asTexts(time);
   const redisMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
   return { ...parseInfo(texts.map(String).join("\n")), clockAheadMs: Math.round(halfwayMs - redisMs) };
 }

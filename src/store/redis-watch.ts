@@ -4,9 +4,20 @@
 
 import { Batcher } from "../core/batcher.ts";
 import { systemClock } from "../core/clock.ts";
+import { batchesOf } from "./batches.ts";
 import type { Store } from "./redis.ts";
 import { processName } from "./redis.ts";
-import { checkScript, fenceScript, replicasScript, replicatedLua } from "./watch-scripts.ts";
+import { asList, asNumber, asOptional, asText, asTexts, asWord, createScript, loadLua } from "./script.ts";
+
+const checkScript = createScript("watch/check", (answer) => {
+  const [term, stamp, intents, begun, changed, losses] = asList(answer);
+  const numbers = { stamp: asNumber(stamp), intents: asNumber(intents), begun: asNumber(begun) };
+  const isAnother = asWord("changed", "")(changed) === "changed";
+  return { term: asText(term), ...numbers, isAnother, losses: [...batchesOf(asTexts(losses), 3)].map(toLoss) };
+});
+const fenceScript = createScript("watch/fence", asWord("hold", "loss", ""));
+const replicasScript = createScript("watch/replicas", asOptional(asNumber));
+const replicatedLua = loadLua("watch/replicated");
 
 /** The result of a check. Instants are milliseconds UTC by Redis. */
 export interface RedisCheck {
@@ -96,23 +107,18 @@ export class RedisWatch {
       [key("watch"), key("processes"), key("losses")],
       [this.#process, this.#term, this.#stamp, this.#intents, this.#begun, lossWindowMs, this.#isReplicated ? 1 : 0],
     );
-    const [term = "", stamp = "", intents = "", begun = "", changed, ...found] = Array.isArray(answer)
-      ? answer.map(String)
-      : [];
+    const { term, stamp, intents, begun, isAnother, losses } = answer;
     const isNewHere = this.#term !== "" && this.#term !== term;
     this.#term = term;
-    this.#stamp = Number(stamp);
-    this.#begun = Number(begun);
+    this.#stamp = stamp;
+    this.#begun = begun;
     // With replicas, the count may hold intents that no replica has. So each process remembers its
     // own.
-    if (!this.needsReplica) this.#intents = Number(intents);
-    else if (isNewHere) this.#intents = Math.min(this.#intents, Number(intents));
+    if (!this.needsReplica) this.#intents = intents;
+    else if (isNewHere) this.#intents = Math.min(this.#intents, intents);
     this.#isReplicated = this.needsReplica;
     if (isNewHere) [this.#replicas, this.#fewer] = [0, { replicas: 0, untilMs: 0 }];
-    const losses: Loss[] = [];
-    for (let at = 0; at + 2 < found.length; at += 3)
-      losses.push({ fromMs: Number(found[at]), untilMs: Number(found[at + 1]), kind: found[at + 2] ?? "" });
-    return { isAnother: changed === "changed", isNewHere, losses };
+    return { isAnother, isNewHere, losses };
   }
 
   /**
@@ -123,10 +129,9 @@ export class RedisWatch {
     await this.#store.redis.zrem(this.#store.key("processes"), this.#process);
   }
 
-  /** The keys and the term for the scripts that permit a request. */
-  fence(): { readonly keys: readonly string[]; readonly term: string } {
-    const { key } = this.#store;
-    return { keys: [key("watch"), key("losses")], term: this.#term };
+  /** The term of the last check, for the scripts that permit a request. */
+  get term(): string {
+    return this.#term;
   }
 
   /**
@@ -139,9 +144,10 @@ export class RedisWatch {
     readonly startByMs: number;
   }): Promise<"hold" | "loss" | undefined> {
     if (!this.mayAsk()) return "hold";
-    const { keys, term } = this.fence();
-    const answer = await fenceScript(this.#store, keys, [term, span.slotMs, span.startByMs]);
-    return answer === "hold" || answer === "loss" ? answer : undefined;
+    const { key } = this.#store;
+    const args = [this.#term, span.slotMs, span.startByMs];
+    const answer = await fenceScript(this.#store, [key("watch"), key("losses")], args);
+    return answer === "" ? undefined : answer;
   }
 
   /** Whether a request may ask for permission now. */
@@ -159,8 +165,7 @@ export class RedisWatch {
    * has since its start.
    */
   async replicasNotedMsAgo(): Promise<number | undefined> {
-    const answer = await replicasScript(this.#store, [this.#store.key("watch")], [0]);
-    return typeof answer === "number" ? answer : undefined;
+    return replicasScript(this.#store, [this.#store.key("watch")], [0]);
   }
 
   /** Remembers the count of intents, with the one on which a request relies now. */
@@ -210,4 +215,8 @@ export class RedisWatch {
     const [kept = 0, inStep = 0] = Array.isArray(counts) ? counts.map(Number) : [];
     return { kept, inStep, reached: Number(reached) };
   }
+}
+
+function toLoss([fromMs, untilMs, kind = ""]: readonly string[]): Loss {
+  return { fromMs: Number(fromMs), untilMs: Number(untilMs), kind };
 }

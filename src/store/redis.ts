@@ -1,12 +1,13 @@
-// The connection to Redis for all but the queue, and how Lua scripts run on it. Every command has a
-// deadline: a frozen Redis must not hang the scheduler or a worker.
+// The connection to Redis for all but the queue. Every command has a deadline: a frozen Redis must
+// not hang the scheduler or a worker.
 
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { Cluster, Redis } from "ioredis";
 import { showRedisAddress } from "../config/redis-address.ts";
 import { type Clock, createDeadline, systemClock, withDeadline } from "../core/clock.ts";
 import { OutOfReachError } from "../core/errors.ts";
 import { createRedisClient, type RedisTarget } from "./connect.ts";
+import { asTexts, createScript } from "./script.ts";
 
 const aliveForMs = 10_000;
 
@@ -83,30 +84,7 @@ function isOtherProtocol(reason: string): boolean {
   return /^Unknown RESP type|^Protocol error|wrong version number|packet length too long/.test(reason);
 }
 
-/**
- * A Lua script, run in one atomic step. The client sends its hash, and its text where Redis lacks
- * it.
- */
-export type Script = (
-  store: Store,
-  keys: readonly string[],
-  args: readonly (string | number | Buffer)[],
-) => Promise<unknown>;
-
-/** Makes a script out of Lua. It takes all its keys as `KEYS`, so that it runs on a cluster. */
-export function createScript(lua: string): Script {
-  const sha = createHash("sha1").update(lua).digest("hex");
-  return async ({ redis }, keys, args) => {
-    try {
-      return await redis.evalsha(sha, keys.length, ...keys, ...args);
-    } catch (error) {
-      if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-      return await redis.eval(lua, keys.length, ...keys, ...args);
-    }
-  };
-}
-
-const timeScript = createScript("return redis.call('TIME')");
+const timeScript = createScript("redis-time", asTexts);
 
 /**
  * The time of Redis in milliseconds UTC: the one clock that all replicas share. In a cluster, the
@@ -114,8 +92,7 @@ const timeScript = createScript("return redis.call('TIME')");
  */
 export async function redisTimeMs(store: Store): Promise<number> {
   const { redis, key } = store;
-  const answer = redis.isCluster ? await timeScript(store, [key("clock")], []) : await redis.time();
-  const [seconds, microseconds] = Array.isArray(answer) ? answer : [];
+  const [seconds, microseconds] = redis.isCluster ? await timeScript(store, [key("clock")]) : await redis.time();
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
 }
 

@@ -5,7 +5,7 @@
 //   closed ──N failures in a row──▶ open ──one read a period: alive──▶ closed
 //                                    └──it fails──▶ open for another period
 //
-// While all failures are about one resource key (limiter-scripts.ts), a read of another one need
+// While all failures are about one resource key (core/limiter.ts), a read of another one need
 // not wait for the period. After the breaker closed, a resource key that fails again gets a
 // cool-down of its own, so that one broken list or sync job does not block the rest.
 //
@@ -18,7 +18,6 @@ import type { Clock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import {
   type Denied,
-  type DeniedBy,
   type ExchangeEnding,
   type ExchangeHealth,
   healthOf,
@@ -27,8 +26,8 @@ import {
   type LimiterRequest,
   type Permit,
 } from "../core/limiter.ts";
-import { acquireScript, releaseQuietlyScript, releaseScript, viewScript } from "./limiter-scripts.ts";
 import type { Store } from "./redis.ts";
+import { asList, asNumber, asWord, createScript, type ScriptArgument } from "./script.ts";
 
 /** The limits and thresholds of a limiter. An undefined limit does not apply. */
 export interface LimiterLimits {
@@ -56,16 +55,23 @@ export interface LimiterDependencies {
   readonly random?: () => number;
 }
 
+/** What Redis knows of the service. */
 interface LimiterView {
-  readonly seenAtMs: number;
   readonly throttleMs: number;
-  /**
-   * Until the next probe; 0 where it depends on the resource key; -1 while the breaker is closed.
-   */
+  /** Until the next probe; 0 where it depends on the resource; -1 while the breaker is closed. */
   readonly probeMs: number;
   readonly failures: number;
-  /** Resource keys that are watched since they failed. */
+  /** Resources that are watched since they failed. */
   readonly coolDowns: number;
+}
+
+type SeenView = LimiterView & { readonly seenAtMs: number };
+
+/** A script's answer: what became of the request, and the state behind it. */
+interface LimiterAnswer<Word> {
+  readonly word: Word;
+  readonly waitMs: number;
+  readonly view: LimiterView;
 }
 
 /** An exchange with a permit. */
@@ -75,14 +81,11 @@ interface Exchange {
   readonly isProbe: boolean;
 }
 
-/**
- * The part of the limiter in another script that includes `limiterAcquireLua`: its keys, its
- * arguments, and how to read its answer.
- */
+/** The limiter's part in the fast path (start-journal.ts). */
 export interface ScriptedAcquire {
   readonly keys: readonly string[];
-  readonly want: readonly (string | number)[];
-  readonly read: (answer: unknown) => Permit | Denied;
+  readonly request: readonly ScriptArgument[];
+  readonly read: (answer: AcquireAnswer) => Permit | Denied;
 }
 
 /** How long a view of Redis stays valid: so long another replica's throttle may be unknown here. */
@@ -94,10 +97,21 @@ const throttleMsLeast = 1_000;
 const reservedMsMax = 60_000;
 /** The wait when Redis does not answer. */
 const blindWaitMs = 1_000;
-const deniedByWords: readonly DeniedBy[] = ["throttle", "breaker", "concurrency", "rate"];
+const deniedByWords = ["throttle", "breaker", "concurrency", "rate"] as const;
 const rememberMs = 86_400_000;
 const jitterMsMax = 30_000;
 const reservedJitterMsMax = 50;
+
+/** Reads the answer to a request for a permit. */
+export const asAcquireAnswer = asAnswer("permitted", "probe", ...deniedByWords);
+
+/** The answer to a request for a permit. */
+export type AcquireAnswer = ReturnType<typeof asAcquireAnswer>;
+
+const viewScript = createScript("limiter/view", asAnswer(""));
+const acquireScript = createScript("limiter/acquire", asAcquireAnswer);
+const releaseScript = createScript("limiter/release", asAnswer("throttled", "opened", "closed", ""));
+const releaseQuietlyScript = createScript("limiter/release-quietly", asAnswer(""));
 
 /** The limiter of one service. */
 export class ServiceLimiter implements Limiter {
@@ -106,8 +120,8 @@ export class ServiceLimiter implements Limiter {
   readonly #keys: readonly string[];
   readonly #rate: { count: number; windowUs: number };
   readonly #quietly: Batcher<string>;
-  #view: LimiterView | undefined;
-  #reading: Promise<LimiterView> | undefined;
+  #view: SeenView | undefined;
+  #reading: Promise<SeenView> | undefined;
 
   constructor(limits: LimiterLimits, parts: LimiterDependencies) {
     this.#limits = limits;
@@ -115,7 +129,8 @@ export class ServiceLimiter implements Limiter {
     this.#keys = limiterKeys(parts.store, limits.service);
     this.#rate = toRate(limits.requestsPerSecond);
     this.#quietly = new Batcher(async (permits) => {
-      this.#take(await releaseQuietlyScript(parts.store, this.#keys, [rememberMs, limits.leaseMs, ...permits]));
+      const args = [rememberMs, limits.leaseMs, ...permits];
+      this.#note((await releaseQuietlyScript(parts.store, this.#keys, args)).view);
     });
   }
 
@@ -126,9 +141,9 @@ export class ServiceLimiter implements Limiter {
     const isWatched = isRead && (view?.coolDowns ?? 0) > 0;
     if (denied === undefined && !isWatched && !this.#isLimited())
       return this.#permit({ id: "", resource, isProbe: false });
-    const { keys, want, read } = this.#scriptAcquire({ isRead, resource });
+    const { keys, request, read } = this.#scriptAcquire({ isRead, resource });
     try {
-      return read(await acquireScript(this.#parts.store, keys, want));
+      return read(await acquireScript(this.#parts.store, keys, request));
     } catch {
       // Redis did not answer, so a place is uncertain. Nothing has been sent, and that must stay
       // certain.
@@ -158,15 +173,15 @@ export class ServiceLimiter implements Limiter {
     const id = randomUUID();
     const { concurrencyMax = 0, leaseMs, probeEveryMs } = this.#limits;
     const { count, windowUs } = this.#rate;
-    const want = [id, isRead ? 1 : 0, concurrencyMax, leaseMs, count, windowUs, probeEveryMs, reservedMsMax, resource];
-    const read = (answer: unknown) => {
-      const { word, waitMs } = this.#take(answer);
-      const deniedBy = deniedByWords.find((one) => one === word);
-      return deniedBy === undefined
+    const limits = [isRead ? 1 : 0, concurrencyMax, leaseMs, count, windowUs, probeEveryMs, reservedMsMax];
+    const read = (answer: AcquireAnswer) => {
+      this.#note(answer.view);
+      const { word, waitMs } = answer;
+      return word === "permitted" || word === "probe"
         ? this.#permit({ id, resource, isProbe: word === "probe" })
-        : this.#jittered({ deniedBy, waitMs });
+        : this.#jittered({ deniedBy: word, waitMs });
     };
-    return { keys: this.#keys, want, read };
+    return { keys: this.#keys, request: [id, resource, ...limits], read };
   }
 
   #isLimited(): boolean {
@@ -193,14 +208,15 @@ export class ServiceLimiter implements Limiter {
       isProbe ||
       (this.#view?.failures ?? 0) + (this.#view?.coolDowns ?? 0) > 0;
     if (this.#limits.concurrencyMax === undefined && !isNews) return;
-    const note = [id, health, throttleMs, isProbe ? 1 : 0, failuresMax, probeEveryMs, kind ?? "", rememberMs, leaseMs];
-    const args = [...note, resource];
+    const breaker = [isProbe ? 1 : 0, failuresMax, probeEveryMs, kind ?? "", rememberMs];
+    const args = [id, leaseMs, health, throttleMs, ...breaker, resource];
     try {
       if (!isNews && health === "alive") {
         await this.#quietly.add(id);
         return;
       }
-      const { word } = this.#take(await releaseScript(this.#parts.store, this.#keys, args));
+      const { word, view } = await releaseScript(this.#parts.store, this.#keys, args);
+      this.#note(view);
       const { log } = this.#parts;
       if (word === "throttled") log.warn("service.throttled", { service, forMs: Number(throttleMs) });
       if (word === "opened") log.error("breaker.opened", { service, kind, failures: failuresMax, probeEveryMs });
@@ -213,7 +229,7 @@ export class ServiceLimiter implements Limiter {
   }
 
   /** Returns a fresh view; undefined without Redis: then the limits alone decide. */
-  async #currentView(): Promise<LimiterView | undefined> {
+  async #currentView(): Promise<SeenView | undefined> {
     const view = this.#view;
     if (view !== undefined && this.#ageMs(view) < viewForMs) return view;
     this.#reading ??= this.#readView().finally(() => {
@@ -222,31 +238,23 @@ export class ServiceLimiter implements Limiter {
     return this.#reading.catch(() => this.#view);
   }
 
-  async #readView(): Promise<LimiterView> {
-    return this.#take(await viewScript(this.#parts.store, this.#keys, [])).view;
+  async #readView(): Promise<SeenView> {
+    return this.#note((await viewScript(this.#parts.store, this.#keys)).view);
   }
 
-  #take(answer: unknown): { word: string; waitMs: number; view: LimiterView } {
-    const [word, wait, throttle, probe, failures, coolDowns] = Array.isArray(answer) ? answer : [];
-    const view = {
-      seenAtMs: this.#parts.clock.monotonicMs(),
-      throttleMs: Number(throttle),
-      probeMs: Number(probe),
-      failures: Number(failures),
-      coolDowns: Number(coolDowns),
-    };
-    this.#view = view;
-    return { word: String(word), waitMs: Number(wait), view };
+  #note(view: LimiterView): SeenView {
+    this.#view = { ...view, seenAtMs: this.#parts.clock.monotonicMs() };
+    return this.#view;
   }
 
-  #deniedOf(view: LimiterView): Denied | undefined {
+  #deniedOf(view: SeenView): Denied | undefined {
     const ageMs = this.#ageMs(view);
     if (view.throttleMs > ageMs) return { deniedBy: "throttle", waitMs: Math.ceil(view.throttleMs - ageMs) };
     if (view.probeMs >= 0) return { deniedBy: "breaker", waitMs: Math.max(Math.ceil(view.probeMs - ageMs), 0) };
     return undefined;
   }
 
-  #ageMs(view: LimiterView): number {
+  #ageMs(view: SeenView): number {
     return this.#parts.clock.monotonicMs() - view.seenAtMs;
   }
 
@@ -260,13 +268,13 @@ export class ServiceLimiter implements Limiter {
   }
 }
 
-/** The keys of a limiter, in the order of limiter-scripts.ts. */
+/** The keys of a limiter, in the order of lua/include/limiter.lua. */
 export function limiterKeys({ key }: Store, service: string): readonly [string, string, string, string] {
   return [
     key("limiter", service),
-    key("limiter-inside", service),
+    key("limiter-exchanges", service),
     key("limiter-sent", service),
-    key("limiter-rests", service),
+    key("limiter-cool-downs", service),
   ];
 }
 
@@ -281,23 +289,10 @@ export function toRate(requestsPerSecond: number | undefined): { count: number; 
   return { count, windowUs: Math.ceil((count / requestsPerSecond) * 1_000_000) };
 }
 
-/** What the fast path asks for. Instants are milliseconds UTC by Redis. */
-export interface AtOnceIntent {
-  readonly startByMs: number;
-  /** When the task was due: tells whether a loss of Redis's memory touches it. */
-  readonly slotMs?: number;
-  /** Duration of the lease on the sync job; undefined: it takes none. */
-  readonly leaseMs: number | undefined;
-  /** Whether to note how far the feed has been read. */
-  readonly notesFeed: boolean;
-  /**
-   * The part of the limiter, where the service has limits: then the permission comes with a permit.
-   */
-  readonly entrance?: ScriptedAcquire | undefined;
+function asAnswer<const Word extends string>(...words: readonly Word[]): (answer: unknown) => LimiterAnswer<Word> {
+  return (answer) => {
+    const [word, ...numbers] = asList(answer);
+    const [waitMs = 0, throttleMs = 0, probeMs = 0, failures = 0, coolDowns = 0] = numbers.map(asNumber);
+    return { word: asWord(...words)(word), waitMs, view: { throttleMs, probeMs, failures, coolDowns } };
+  };
 }
-
-/**
- * The result: permitted since `sentAtMs`, with the limiter's permit where asked for; or denied by
- * the limiter, and nothing may be sent.
- */
-export type AtOnce = { readonly sentAtMs: number; readonly pass: Permit | undefined } | { readonly hold: Denied };

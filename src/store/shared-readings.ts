@@ -8,7 +8,8 @@ import * as z from "zod";
 import { credentialIn, standInFor } from "../core/link-credential.ts";
 import { withoutKnownSecrets } from "../core/secrets.ts";
 import { type Feed, feedId } from "../model/feed.ts";
-import { createScript, type Store } from "./redis.ts";
+import type { Store } from "./redis.ts";
+import { asList, asNothing, asNumber, asWord, createScript } from "./script.ts";
 
 /** What to read: the items of a list, or only their number. */
 export type ReadingKind = "items" | "count";
@@ -59,64 +60,15 @@ export interface ReadingLimits {
 }
 
 const defaultLimits: ReadingLimits = { plainBytesMax: 16 * 1_048_576, packedBytesMax: 4 * 1_048_576 };
-const keepForMs = 60_000;
-/** After this silence a reader counts as dead. */
-const readerLeaseMs = 30_000;
-/** How long each worker reads a list that is too large to share by itself. */
-const aloneForMs = 600_000;
-const turnKeptMs = 3_600_000;
 
-const now = `local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
-
-// Asks for a reading.
-// KEYS: reading, first request of the task.
-// ARGV: token, since, after, '1' when the task's first request counts.
-// Answers a word and two instants.
-const beginScript = createScript(`${now}
-local since = tonumber(ARGV[2])
-if ARGV[4] == '1' then
-  redis.call('SET', KEYS[2], string.format('%.0f', now), 'NX', 'PX', ${turnKeptMs})
-  since = math.max(since, tonumber(redis.call('GET', KEYS[2])))
-end
-local had = redis.call('HMGET', KEYS[1], 'beganMs', 'endedMs', 'reader', 'readerBeganMs', 'readerUntilMs', 'aloneUntilMs')
-local began = tonumber(had[1] or 0)
-if had[2] and began >= since and began > tonumber(ARGV[3]) and now - tonumber(had[2]) <= ${keepForMs} then return { 'take', began, now } end
-if tonumber(had[6] or 0) > now then return { 'alone', now, now } end
-if had[3] and tonumber(had[5]) > now then return { 'wait', tonumber(had[4]), now } end
-redis.call('HSET', KEYS[1], 'reader', ARGV[1], 'readerBeganMs', now, 'readerUntilMs', now + ${readerLeaseMs})
-redis.call('PEXPIRE', KEYS[1], ${Math.max(keepForMs, readerLeaseMs)})
-return { 'read', now, now }`);
-
-// Prolongs the reader's lease.
-// KEYS: reading.
-// ARGV: token.
-const goOnScript = createScript(`${now}
-if redis.call('HGET', KEYS[1], 'reader') ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'readerUntilMs', now + ${readerLeaseMs})
-return redis.call('PEXPIRE', KEYS[1], ${Math.max(keepForMs, readerLeaseMs)})`);
-
-const leaveLua = `if redis.call('HGET', KEYS[1], 'reader') == ARGV[1] then redis.call('HDEL', KEYS[1], 'reader') end`;
-
-// Gives the reading up.
-// KEYS: reading.
-// ARGV: token.
-const releaseScript = createScript(`${leaveLua} return 1`);
-
-// Shares a reading.
-// KEYS: reading.
-// ARGV: token, when it began, number of items, the packed pages ('' for a list that is too long).
-const shareScript = createScript(`${now} ${leaveLua}
-if tonumber(redis.call('HGET', KEYS[1], 'beganMs') or 0) > tonumber(ARGV[2]) then return 0 end
-redis.call('HSET', KEYS[1], 'beganMs', ARGV[2], 'endedMs', now, 'count', ARGV[3], 'pages', ARGV[4])
-return redis.call('PEXPIRE', KEYS[1], ${keepForMs})`);
-
-// Marks a list as too large to share.
-// KEYS: reading.
-// ARGV: token.
-const aloneScript = createScript(`${now} ${leaveLua}
-redis.call('HDEL', KEYS[1], 'beganMs', 'endedMs', 'count', 'pages')
-redis.call('HSET', KEYS[1], 'aloneUntilMs', now + ${aloneForMs})
-return redis.call('PEXPIRE', KEYS[1], ${aloneForMs})`);
+const beginScript = createScript("reading/begin", (answer) => {
+  const [word, atMs, nowMs] = asList(answer);
+  return { word: asWord("take", "read", "wait", "alone")(word), atMs: asNumber(atMs), nowMs: asNumber(nowMs) };
+});
+const goOnScript = createScript("reading/go-on", asNothing);
+const leaveScript = createScript("reading/leave", asNothing);
+const shareScript = createScript("reading/share", asNothing);
+const aloneScript = createScript("reading/alone", asNothing);
 
 /** Replaces links that open the list by themselves. The stand-in is unique and leads nowhere. */
 function withoutCredentials({ url, nextLink, items }: ReadPage, listPath: string | undefined): ReadPage {
@@ -145,14 +97,14 @@ export class SharedReadings {
     const { token, sinceMs, afterMs, turnOf } = wish;
     const reading = this.#key(feed, kind);
     const keys = [reading, this.#store.key("reading-turn", feedId(feed), turnOf ?? "")];
-    const answer = await beginScript(this.#store, keys, [token, sinceMs, afterMs, turnOf === undefined ? 0 : 1]);
-    const [word, atMs, nowMs] = Array.isArray(answer) ? answer : [];
-    if (word === "read" || word === "alone") return { turn: word, beganAtMs: Number(atMs), token };
+    const args = [token, sinceMs, afterMs, turnOf === undefined ? 0 : 1];
+    const { word, atMs, nowMs } = await beginScript(this.#store, keys, args);
+    if (word === "read" || word === "alone") return { turn: word, beganAtMs: atMs, token };
     const found = word === "take" ? await this.#read(reading) : undefined;
     // A reading that is gone or replaced by now: the worker asks again.
-    return found !== undefined && found.beganAtMs >= Number(atMs)
+    return found !== undefined && found.beganAtMs >= atMs
       ? { turn: "take", reading: found }
-      : { turn: "wait", sinceMs: Number(atMs), nowMs: Number(nowMs) };
+      : { turn: "wait", sinceMs: atMs, nowMs };
   }
 
   /** Prolongs the reader's lease. */
@@ -162,7 +114,7 @@ export class SharedReadings {
 
   /** Gives the reading up with nothing to share. */
   async leave(feed: Feed, kind: ReadingKind, token: string): Promise<void> {
-    await releaseScript(this.#store, [this.#key(feed, kind)], [token]);
+    await leaveScript(this.#store, [this.#key(feed, kind)], [token]);
   }
 
   /**

@@ -7,9 +7,10 @@ import { isOutageReply } from "../core/redis-outage.ts";
 import { readSlotRecord, type SlotRecord } from "../model/slot-record.ts";
 import type { ScheduledPolicy, SlotStep } from "../model/slot-step.ts";
 import { parseTask, type Task } from "../model/task.ts";
-import { forgetScript, keepScript, recordScript, startSkippedScript, watermarksScript } from "./ledger-scripts.ts";
+import { batchesOf, pairsOf } from "./batches.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
+import { asFlag, asList, asNothing, asTexts, asWord, createScript } from "./script.ts";
 import { troublesKey } from "./troubles.ts";
 
 /**
@@ -22,6 +23,15 @@ export const slotRecordsMax = 1_000;
  * policy.
  */
 export const slotRecordsForMs = 31 * 86_400_000;
+
+/** Items of one call, so that it blocks Redis for a few milliseconds at most. */
+const batchMax = 200;
+
+const recordScript = createScript("slots/record", (answer) => asList(answer).map(toRecordAnswer));
+const watermarksScript = createScript("slots/watermarks", asTexts);
+const forgetScript = createScript("slots/forget", asNothing);
+const keepScript = createScript("slots/keep", asNothing);
+const startSkippedScript = createScript("slots/start-skipped", asFlag);
 
 /** The ledger of one policy. Instants are milliseconds UTC. */
 export interface LedgerHoldings {
@@ -56,10 +66,10 @@ export class SlotLedger {
   async marks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<Map<string, number>> {
     const { key } = this.#store;
     const watermarks = new Map<string, number>();
-    for (const batch of batchesOf(policies)) {
+    for (const batch of batchesOf(policies, batchMax)) {
       const args = [nowMs, ...batch.flatMap(({ policy, schedule }) => [policy, schedule])];
       const keys = [key("marks"), key("schedules"), key("kept-since"), ...this.#recordKeys(batch)];
-      const answer = toTexts(await watermarksScript(this.#store, keys, args));
+      const answer = await watermarksScript(this.#store, keys, args);
       for (const [index, { policy }] of batch.entries()) watermarks.set(policy, Number(answer[index]));
     }
     return watermarks;
@@ -72,13 +82,12 @@ export class SlotLedger {
   async record(steps: readonly SlotStep[]): Promise<RecordAnswer[]> {
     const { key } = this.#store;
     const answers: RecordAnswer[] = [];
-    for (const batch of batchesOf(steps)) {
+    for (const batch of batchesOf(steps, batchMax)) {
       const shared = [key("marks"), key("outbox"), key("kept-since"), key("waiting")];
       const noted = [notifyStreamKey(this.#store), troublesKey(this.#store)];
       const keys = [...shared, ...noted, ...batch.flatMap(this.#stepKeys)];
       const args = [slotRecordsMax, slotRecordsForMs, ...batch.flatMap(stepArguments)];
-      const answer = toTexts(await recordScript(this.#store, keys, args));
-      answers.push(...batch.map((step, index) => toAnswer(answer[index] ?? "", step)));
+      answers.push(...(await recordScript(this.#store, keys, args)));
     }
     return answers;
   }
@@ -86,7 +95,7 @@ export class SlotLedger {
   /** Takes the tasks of queued steps out of the outbox. */
   async confirmQueued(steps: readonly Pick<SlotStep, "policy" | "newWatermarkMs">[]): Promise<void> {
     const fields = steps.map(outboxField);
-    for (const batch of batchesOf(fields)) await this.#store.redis.hdel(this.#store.key("outbox"), ...batch);
+    for (const batch of batchesOf(fields, batchMax)) await this.#store.redis.hdel(this.#store.key("outbox"), ...batch);
   }
 
   /**
@@ -104,7 +113,7 @@ export class SlotLedger {
   async tidy(known: ReadonlySet<string>, nowMs: number): Promise<void> {
     const unknown = (await this.policies()).filter((policy) => !known.has(policy));
     await this.#forget(unknown, nowMs - slotRecordsForMs);
-    for (const batch of batchesOf([...known]))
+    for (const batch of batchesOf([...known], batchMax))
       await keepScript(this.#store, this.#recordKeys(batch.map((policy) => ({ policy }))), []);
   }
 
@@ -116,10 +125,10 @@ export class SlotLedger {
     const { redis, key } = this.#store;
     const [, entries] = await redis.hscan(key("outbox"), "0", "COUNT", 1_000);
     const steps = [];
-    for (let index = 0; index + 1 < entries.length; index += 2) {
-      const [policy = "", watermark = ""] = (entries[index] ?? "").split("/");
+    for (const [field, text] of pairsOf(entries)) {
+      const [policy = "", watermark = ""] = field.split("/");
       if (Number(watermark) >= olderThanMs) continue;
-      const tasks = readTasks(entries[index + 1] ?? "[]");
+      const tasks = readTasks(text);
       if (tasks !== undefined) steps.push({ policy, newWatermarkMs: Number(watermark), tasks });
     }
     return steps;
@@ -154,7 +163,7 @@ export class SlotLedger {
   async keptSince(policies: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const { redis, key } = this.#store;
     const since = new Map<string, number>();
-    for (const batch of batchesOf(policies)) {
+    for (const batch of batchesOf(policies, batchMax)) {
       const found = await redis.hmget(key("kept-since"), ...batch);
       for (const [index, policy] of batch.entries()) if (found[index]) since.set(policy, Number(found[index]));
     }
@@ -179,17 +188,13 @@ export class SlotLedger {
     const { key } = this.#store;
     const { slotMs, ...rest } = record;
     const field = outboxField({ policy, newWatermarkMs: step.newWatermarkMs });
-    const answer = await startSkippedScript(
-      this.#store,
-      [key("slots", policy), key("outbox")],
-      [slotMs, JSON.stringify({ v: 1, ...rest }), field, JSON.stringify(step.tasks)],
-    );
-    return answer === 1;
+    const args = [slotMs, JSON.stringify({ v: 1, ...rest }), field, JSON.stringify(step.tasks)];
+    return startSkippedScript(this.#store, [key("slots", policy), key("outbox")], args);
   }
 
   async #forget(policies: readonly string[], oldBeforeMs: number | "+inf"): Promise<void> {
     const { key } = this.#store;
-    for (const batch of batchesOf(policies)) {
+    for (const batch of batchesOf(policies, batchMax)) {
       const recordKeys = this.#recordKeys(batch.map((policy) => ({ policy })));
       const keys = [key("marks"), key("schedules"), key("kept-since"), ...recordKeys];
       await forgetScript(this.#store, keys, [slotRecordsForMs, oldBeforeMs, ...batch]);
@@ -220,13 +225,6 @@ interface RecordAnswer {
   readonly fault?: string;
 }
 
-/** Items of one call, so that it blocks Redis for a few milliseconds at most. */
-const batchMax = 200;
-
-function* batchesOf<Item>(items: readonly Item[]): Generator<readonly Item[], void, void> {
-  for (let start = 0; start < items.length; start += batchMax) yield items.slice(start, start + batchMax);
-}
-
 function stepArguments(step: SlotStep): (string | number)[] {
   const {
     policy,
@@ -255,17 +253,15 @@ function outboxField({ policy, newWatermarkMs }: Pick<SlotStep, "policy" | "newW
   return `${policy}/${newWatermarkMs}`;
 }
 
-const faultPrefix = "fault ";
-
-function toAnswer(text: string, step: SlotStep): RecordAnswer {
-  if (text === "ok") return { recorded: true, watermarkMs: step.newWatermarkMs };
-  if (text.startsWith(faultPrefix)) {
-    const fault = text.slice(faultPrefix.length);
-    // A full Redis, or a replica, refuses every step: the whole call fails.
-    if (isOutageReply(fault)) throw Object.assign(new Error(fault), { name: "ReplyError" });
-    return { recorded: false, watermarkMs: step.expectedWatermarkMs, fault };
-  }
-  return { recorded: false, watermarkMs: text === "" ? undefined : Number(text) };
+/** Reads the answer for one step. */
+function toRecordAnswer(answer: unknown): RecordAnswer {
+  const [word, watermark = "", fault = ""] = asTexts(answer);
+  const state = asWord("recorded", "moved", "fault")(word);
+  const watermarkMs = watermark === "" ? undefined : Number(watermark);
+  if (state !== "fault") return { recorded: state === "recorded", watermarkMs };
+  // A full Redis, or a replica, refuses every step: the whole call fails.
+  if (isOutageReply(fault)) throw Object.assign(new Error(fault), { name: "ReplyError" });
+  return { recorded: false, watermarkMs, fault };
 }
 
 /**
@@ -278,8 +274,4 @@ function readTasks(text: string): Task[] | undefined {
   } catch {
     return undefined;
   }
-}
-
-function toTexts(answer: unknown): string[] {
-  return Array.isArray(answer) ? answer.map(String) : [];
 }

@@ -4,9 +4,8 @@ import { isJsonObject } from "../core/json.ts";
 import { refuseNewer } from "../core/newer-version.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
+import { batchesOf, pairsOf } from "./batches.ts";
 import type { Store } from "./redis.ts";
-
-const batchMax = 500;
 
 /** The states of a start, in order. */
 export type StartState = "claimed" | "sending" | "answered" | "settled";
@@ -88,10 +87,8 @@ export function inFlightKey({ key }: Pick<Store, "key">, task: Omit<JournalTask,
  * Reads the fields of an entry: names and values in turn.
  * @throws NewerVersionError when a newer version of Syncline wrote it.
  */
-export function toEntry(fields: unknown): StartEntry {
-  const entry = new Map<string, string>();
-  const flat = Array.isArray(fields) ? fields.map(String) : [];
-  for (let index = 0; index + 1 < flat.length; index += 2) entry.set(flat[index] ?? "", flat[index + 1] ?? "");
+export function toEntry(fields: readonly string[]): StartEntry {
+  const entry = new Map(pairsOf(fields));
   refuseNewer("start journal entry", Number(entry.get("v") ?? 1));
   const instant = (name: string) => (entry.has(name) ? Number(entry.get(name)) : undefined);
   return {
@@ -143,21 +140,12 @@ function toState(text: string | undefined): StartState {
 }
 
 /**
- * Reads a script's answer to a request for permission. Any other word: another worker has the
- * claim.
- */
-export function toPermission(text: string | undefined): Permission {
-  return text === "permitted" || text === "too-late" || text === "hold" || text === "loss" ? text : "lost-claim";
-}
-
-/**
  * Returns the run tasks whose starts are in flight: of these sync jobs, in the feed's repository.
  */
 export async function tasksInFlight(store: Store, feed: Feed, syncJobIds: readonly string[]): Promise<string[]> {
   const found: string[] = [];
-  for (let from = 0; from < syncJobIds.length; from += batchMax) {
-    const { service, repository } = feed;
-    const batch = syncJobIds.slice(from, from + batchMax);
+  const { service, repository } = feed;
+  for (const batch of batchesOf(syncJobIds)) {
     const keys = batch.map((target) => inFlightKey(store, { kind: "run", service, repository, target }));
     const starts = await Promise.all(keys.map((key) => store.redis.hgetall(key)));
     // "e" marks an ended start, kept for its late activities (history.ts).

@@ -13,29 +13,17 @@
 // only under `onUnknown: retry`, or once the run is shown to be absent.
 import { randomUUID } from "node:crypto";
 import { systemClock } from "../core/clock.ts";
-import { isDenied, noVerdict } from "../core/limiter.ts";
+import { type Denied, isDenied, noVerdict, type Permit } from "../core/limiter.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { Task } from "../model/task.ts";
-import { type Attributable, type Attributed, attributeActivities, inFlightMs } from "./attributed.ts";
+import { pairsOf } from "./batches.ts";
 import { feedStatusKey } from "./feed-keys.ts";
-import {
-  answeredScript,
-  claimScript,
-  closeScript,
-  fannedOutScript,
-  finishSeenScript,
-  noteScript,
-  notSentScript,
-  planFanOutScript,
-  sendAgainScript,
-  sendScript,
-  tryAcquireAndSendScript,
-} from "./journal-scripts.ts";
 import { type LeaseSubject, leaseKey } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import type { Store } from "./redis.ts";
 import type { RedisWatch } from "./redis-watch.ts";
-import type { AtOnce, AtOnceIntent } from "./service-limiter.ts";
+import { asFlag, asList, asNothing, asNumber, asOptional, asText, asTexts, asWord, createScript } from "./script.ts";
+import { asAcquireAnswer, type ScriptedAcquire } from "./service-limiter.ts";
 import {
   type AnswerLoss,
   entryKey,
@@ -45,7 +33,6 @@ import {
   type StartEntry,
   toEntry,
   toLoss,
-  toPermission,
   toTexts,
 } from "./start-entry.ts";
 
@@ -58,10 +45,67 @@ export const entryRetentionMs = 30 * 86_400_000;
 const takeBackEveryMs = 1_000;
 const takeBackRoundsMax = 120;
 
+/** How long a start may be in flight, and how long Redis remembers an attribution. */
+const inFlightMs = 7 * 86_400_000;
+/** Attributions that Redis remembers for one sync job; the oldest go first. */
+const attributionsMax = 1_000;
+/** The term of a journal that watches nothing: no fence. */
+const noTerm = "-";
+
+const claimScript = createScript("start/claim", (answer) => toEntry(asTexts(answer)));
+const sendScript = createScript("start/send", asPermission);
+const sendAgainScript = createScript("start/send-again", asPermission);
+const tryAcquireAndSendScript = createScript("start/try-acquire-and-send", asFastPath);
+const notSentScript = createScript("start/not-sent", asNothing);
+const answeredScript = createScript("start/answered", asNothing);
+const closeScript = createScript("start/close", asNothing);
+const planFanOutScript = createScript("start/plan-fan-out", asFlag);
+const fannedOutScript = createScript("start/fanned-out", asNothing);
+const noteOnceScript = createScript("start/note-once", asText);
+const finishSeenScript = createScript("start/finish-seen", asOptional(asNumber));
+const attributeScript = createScript("start/attribute", (answer) => {
+  const [tasks = [], inFlight = [], losses = []] = asList(answer).map(asTexts);
+  return { tasks, inFlight, losses };
+});
+
 /** The intent of a request. `slotMs` tells whether a loss of Redis's memory touches the task. */
 interface Intent {
   readonly startByMs: number;
   readonly slotMs?: number;
+}
+
+/** What the fast path asks for. Instants are milliseconds UTC by Redis. */
+export interface FastPathIntent extends Intent {
+  /** Duration of the lease on the sync job; undefined: it takes none. */
+  readonly leaseMs: number | undefined;
+  /** Whether to note how far the feed is known. */
+  readonly notesFeed: boolean;
+  /** The limiter's part, where the service has limits: then the permission comes with a permit. */
+  readonly limiter?: ScriptedAcquire | undefined;
+}
+
+/**
+ * Permitted since `sentAtMs`, with the limiter's permit where asked for; or denied by the limiter:
+ * then nothing may be sent.
+ */
+export type FastPathAnswer =
+  | { readonly sentAtMs: number; readonly permit: Permit | undefined }
+  | { readonly denied: Denied };
+
+/** An activity to attribute. */
+export interface Attributable {
+  readonly id: string;
+  readonly startedAtMs: number | undefined;
+}
+
+/** The answer of an attribution. */
+export interface Attributed {
+  /** Activity id → task id; no entry where no start in flight could have made the activity. */
+  readonly taskOf: ReadonlyMap<string, string>;
+  /** All starts of the sync job that are in flight: task id → when its request was sent. */
+  readonly inFlight: ReadonlyMap<string, number>;
+  /** Intervals that Redis lost lately: starts from them may be missing in `inFlight`. */
+  readonly losses: readonly { readonly fromMs: number; readonly untilMs: number }[];
 }
 
 /** The start journal in Redis. */
@@ -83,7 +127,7 @@ export class StartJournal {
   async claim(taskId: string, owner: string, lease?: LeaseSubject & { readonly leaseMs: number }): Promise<StartEntry> {
     const keys = lease === undefined ? [] : [leaseKey(this.#store, lease)];
     const args = [owner, entryRetentionMs, taskId, lease?.leaseMs ?? ""];
-    return toEntry(await claimScript(this.#store, [this.#key(taskId), ...keys], args));
+    return claimScript(this.#store, [this.#key(taskId), ...keys], args);
   }
 
   /**
@@ -105,9 +149,9 @@ export class StartJournal {
     owner: string,
     intent: Intent & { readonly baseline: string; readonly knownSeq?: number | undefined },
   ): Promise<Permission> {
-    const { startByMs, baseline, knownSeq = "", slotMs = 0 } = intent;
-    return this.#permit(task, { owner, slotMs }, (keys, fence) =>
-      sendScript(this.#store, keys, [owner, startByMs, baseline, task.id, inFlightMs, knownSeq, ...fence]),
+    const { baseline, knownSeq = "" } = intent;
+    return this.#permit(task, owner, intent, (keys, args) =>
+      sendScript(this.#store, keys, [...args, task.id, baseline, knownSeq, inFlightMs]),
     );
   }
 
@@ -116,30 +160,30 @@ export class StartJournal {
    * is known and asks for the permission. Answers undefined when an obstacle stands: nothing may be
    * sent then, and `claim`, the lease and `beginSending` name the obstacle.
    */
-  async tryAcquireAndSend(task: JournalTask, owner: string, intent: AtOnceIntent): Promise<AtOnce | undefined> {
-    const watch = this.#watch;
-    if (watch?.mayAsk() === false) return undefined;
-    const { startByMs, slotMs = 0, leaseMs = "", notesFeed, entrance } = intent;
-    const { keys, term } = watch?.fence() ?? { keys: [], term: "" };
+  async tryAcquireAndSend(
+    task: JournalTask,
+    owner: string,
+    intent: FastPathIntent,
+  ): Promise<FastPathAnswer | undefined> {
+    if (this.#watch?.mayAsk() === false) return undefined;
+    const { leaseMs = "", notesFeed, limiter } = intent;
     const feed = feedStatusKey(this.#store, { ...task, list: "activities" });
-    const before = [...this.#keys(task), leaseKey(this.#store, task), feed, ...keys];
-    const { keys: limiterKeys = [], want = [] } = entrance ?? {};
-    const flags = [leaseMs, notesFeed ? 1 : 0, term, slotMs, entrance === undefined ? 0 : before.length + 1];
-    const args = [owner, startByMs, task.id, entryRetentionMs, inFlightMs, ...flags, randomUUID(), ...want];
-    const asked = tryAcquireAndSendScript(this.#store, [...before, ...limiterKeys], args);
+    const others = [leaseKey(this.#store, task), feed, ...(limiter?.keys ?? [])];
+    const more = [task.id, entryRetentionMs, inFlightMs, leaseMs, notesFeed ? 1 : 0, ...(limiter?.request ?? [])];
+    const { keys, args } = this.#asking(task, owner, intent);
+    const asked = tryAcquireAndSendScript(this.#store, [...keys, ...others], [...args, ...more]);
     const answer = await this.#orTakenBack(asked, task, owner);
-    if (!Array.isArray(answer)) return undefined;
-    const [limiter, sentAtMs, intents]: unknown[] = answer;
-    const permit = entrance?.read(limiter);
-    if (permit !== undefined && isDenied(permit)) return { hold: permit };
+    if (answer === undefined) return undefined;
+    const permit = answer.permit && limiter?.read(answer.permit);
+    if (permit !== undefined && isDenied(permit)) return { denied: permit };
     let isKept = false;
     try {
-      isKept = await this.#isKept(task, owner, Number(intents));
+      isKept = await this.#isKept(task, owner, answer.intents);
     } finally {
       // Also when Redis is lost meanwhile: the place stays taken until its lease ends.
       if (!isKept) void permit?.release(noVerdict);
     }
-    return isKept ? { sentAtMs: Number(sentAtMs), pass: permit } : undefined;
+    return isKept ? { sentAtMs: answer.sentAtMs, permit } : undefined;
   }
 
   /**
@@ -152,9 +196,9 @@ export class StartJournal {
     owner: string,
     state: Intent & { readonly sends: number; readonly sender: string },
   ): Promise<Permission> {
-    const { startByMs, sends, sender, slotMs = 0 } = state;
-    return this.#permit(task, { owner, slotMs }, (keys, fence) =>
-      sendAgainScript(this.#store, keys, [owner, startByMs, sends, sender, ...fence]),
+    const { sends, sender } = state;
+    return this.#permit(task, owner, state, (keys, args) =>
+      sendAgainScript(this.#store, keys, [...args, sends, sender]),
     );
   }
 
@@ -182,18 +226,34 @@ export class StartJournal {
   /**
    * Attributes these activities of the task's sync job, oldest first, each to at most one start.
    */
-  attribute(task: JournalTask, activities: readonly Attributable[]): Promise<Attributed> {
-    return attributeActivities(this.#store, task, activities);
+  async attribute(task: JournalTask, activities: readonly Attributable[]): Promise<Attributed> {
+    const { key } = this.#store;
+    const syncJob = [task.service, task.repository ?? "", task.target];
+    const attributions = [key("attributions", ...syncJob), key("attribution-order", ...syncJob)];
+    const keys = [...attributions, inFlightKey(this.#store, task), key("losses")];
+    const pairs = activities.flatMap(({ id, startedAtMs }) => [id, startedAtMs ?? ""]);
+    const { tasks, inFlight, losses } = await attributeScript(this.#store, keys, [
+      inFlightMs,
+      attributionsMax,
+      ...pairs,
+    ]);
+    const taskOf = activities.map(({ id }, index) => [id, tasks[index] ?? ""] as const);
+    const spans = losses.map((text) => text.split(":").map(Number));
+    return {
+      taskOf: new Map(taskOf.filter(([, taskId]) => taskId !== "")),
+      inFlight: new Map(pairsOf(inFlight).map(([id, atMs]) => [id, Number(atMs)])),
+      losses: spans.map(([fromMs = 0, untilMs = 0]) => ({ fromMs, untilMs })),
+    };
   }
 
   /** Notes why the answer is missing. The first note stays; answers the one that stands. */
   async answerLost(taskId: string, loss: AnswerLoss): Promise<AnswerLoss> {
-    return toLoss(await noteScript(this.#store, [this.#key(taskId)], ["lost", JSON.stringify(loss)]));
+    return toLoss(await noteOnceScript(this.#store, [this.#key(taskId)], ["lost", JSON.stringify(loss)]));
   }
 
   /** Notes that nothing blocks the start any more; answers since when. */
   async ready(taskId: string): Promise<number> {
-    return Number(await noteScript(this.#store, [this.#key(taskId)], ["readyAtMs", ""]));
+    return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["readyAtMs", ""]));
   }
 
   /** Takes that note back: what was known then is too old to use. */
@@ -206,8 +266,7 @@ export class StartJournal {
    * Others begin anew; undefined, one of them goes on, removes the note.
    */
   async finishSeen(taskId: string, activities: string | undefined): Promise<number | undefined> {
-    const answer = await finishSeenScript(this.#store, [this.#key(taskId)], [activities ?? ""]);
-    return answer === null ? undefined : Number(answer);
+    return finishSeenScript(this.#store, [this.#key(taskId)], [activities ?? ""]);
   }
 
   /**
@@ -215,7 +274,7 @@ export class StartJournal {
    * answers when the first such one was.
    */
   async unreadable(taskId: string, nowMs: number): Promise<number> {
-    return Number(await noteScript(this.#store, [this.#key(taskId)], ["unreadableAtMs", nowMs]));
+    return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["unreadableAtMs", nowMs]));
   }
 
   /** Notes until when limits block the verification of the start. */
@@ -235,10 +294,7 @@ export class StartJournal {
   ): Promise<boolean> {
     const keys = [this.#key(id), notifyStreamKey(this.#store)];
     const { owner, isTold } = claim;
-    return (
-      (await planFanOutScript(this.#store, keys, [owner, JSON.stringify(targets), policy, slotMs, isTold ? 1 : 0])) ===
-      1
-    );
+    return planFanOutScript(this.#store, keys, [owner, JSON.stringify(targets), policy, slotMs, isTold ? 1 : 0]);
   }
 
   /** Notes that other tasks replace this one and settles it. */
@@ -255,26 +311,29 @@ export class StartJournal {
     return entryKey(this.#store, taskId);
   }
 
+  /** The keys and arguments that all scripts share that permit a request. */
+  #asking(task: JournalTask, owner: string, { startByMs, slotMs = 0 }: Intent) {
+    const { key } = this.#store;
+    const term = this.#watch?.term ?? noTerm;
+    const keys = [...this.#keys(task), key("watch"), key("losses")];
+    return { keys, args: [owner, startByMs, term, slotMs, randomUUID()] };
+  }
+
   /**
    * Asks the script for a permission, unless Redis is unsafe. Takes it back when no replica has the
    * intent.
    */
   async #permit(
     task: JournalTask,
-    { owner, slotMs }: { owner: string; slotMs: number },
-    ask: (keys: readonly string[], fence: readonly (string | number)[]) => Promise<unknown>,
+    owner: string,
+    intent: Intent,
+    ask: (keys: readonly string[], args: readonly (string | number)[]) => ReturnType<typeof sendScript>,
   ): Promise<Permission> {
-    const watch = this.#watch;
-    if (watch?.mayAsk() === false) return "hold";
-    const { keys, term } = watch?.fence() ?? { keys: [], term: "" };
-    const answer = await this.#orTakenBack(
-      ask([...this.#keys(task), ...keys], [term, slotMs, randomUUID()]),
-      task,
-      owner,
-    );
-    const [permission, count] = String(answer).split(" ");
-    if (permission !== "permitted") return toPermission(permission);
-    return (await this.#isKept(task, owner, Number(count))) ? "permitted" : "hold";
+    if (this.#watch?.mayAsk() === false) return "hold";
+    const { keys, args } = this.#asking(task, owner, intent);
+    const { permission, intents } = await this.#orTakenBack(ask(keys, args), task, owner);
+    if (permission !== "permitted") return permission;
+    return (await this.#isKept(task, owner, intents)) ? "permitted" : "hold";
   }
 
   /**
@@ -314,4 +373,17 @@ export class StartJournal {
   #keys(task: JournalTask): string[] {
     return [this.#key(task.id), inFlightKey(this.#store, task)];
   }
+}
+
+function asPermission(answer: unknown): { readonly permission: Permission; readonly intents: number } {
+  const [word, intents = 0] = asList(answer);
+  const permission = asWord("permitted", "lost-claim", "too-late", "hold", "loss")(word);
+  return { permission, intents: asNumber(intents) };
+}
+
+function asFastPath(answer: unknown) {
+  const [word, sentAtMs, intents, limiter] = asList(answer);
+  if (asWord("permitted", "denied", "obstacle")(word) === "obstacle") return undefined;
+  const permit = limiter === "" ? undefined : asAcquireAnswer(limiter);
+  return { sentAtMs: asNumber(sentAtMs), intents: asNumber(intents), permit };
 }

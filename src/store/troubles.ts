@@ -15,32 +15,6 @@ const notedTroubles = ["failing", "conflicts", "unknown", "missed"] as const;
 /** One of the four kinds. */
 export type NotedTrouble = (typeof notedTroubles)[number];
 
-/** The most notes, about 60 bytes each; with more, the oldest go. */
-const notesMax = 20_000;
-/** A note older than the longest interval between two slots says nothing any more. */
-const notesKeptMs = 31 * 86_400_000;
-
-/** Lua: adds (`+MEMBER`) and removes (`-MEMBER`) notes, one a line. */
-export const noteTroublesLua = `
-local function noteTroubles(troubles, at, changes)
-  for sign, member in string.gmatch(changes, '([+-])([^\\n]+)') do
-    if sign == '-' then
-      redis.call('ZREM', troubles, member)
-    else
-      redis.call('ZADD', troubles, at, member)
-      redis.call('ZREMRANGEBYSCORE', troubles, '-inf', string.format('%.0f', at - ${notesKeptMs}))
-      redis.call('ZREMRANGEBYRANK', troubles, 0, -${notesMax + 1})
-    end
-  end
-end`;
-
-/** Lua: notes a missed slot. Needs `noteTroublesLua`. */
-export const noteMissedLua = `
-local function noteMissed(troubles, at, policy, record)
-  if not string.find(record, '"state":"missed"', 1, true) then return end
-  noteTroubles(troubles, tonumber(at), '+missed/' .. policy .. '/')
-end`;
-
 /** Key of the troubles. */
 export function troublesKey({ key }: Pick<Store, "key">): string {
   return key("troubles");

@@ -3,8 +3,8 @@
 // leaves activities that the journal does not know.
 
 import type { Confidence } from "../model/outcome.ts";
-import type { Attributed } from "../store/attributed.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
+import type { Attributed } from "../store/start-journal.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 
 /** A start, as the journal knows it. */

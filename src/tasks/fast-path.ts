@@ -29,13 +29,13 @@ export async function startFastPath(task: Task, parts: TaskDependencies, owner: 
     slotMs: task.slotMs,
     leaseMs: task.kind === "run" && policy.overlap !== "allow" ? leaseMs : undefined,
     notesFeed: task.kind === "run",
-    entrance: parts.scriptedAcquire(task.service, resourceKey({ ...task, key: task.target })),
+    limiter: parts.scriptedAcquire(task.service, resourceKey({ ...task, key: task.target })),
   });
   if (answer === undefined) return undefined;
-  if ("hold" in answer) {
-    return deferByLimiter(task, answer.hold, { nowMs: await parts.nowMs(), owner });
+  if ("denied" in answer) {
+    return deferByLimiter(task, answer.denied, { nowMs: await parts.nowMs(), owner });
   }
-  const { sentAtMs, pass: permit } = answer;
+  const { sentAtMs, permit } = answer;
   const permitted = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs, permit };
   return sendPermitted(task, { parts, owner, acceptedEnds: true }, permitted);
 }

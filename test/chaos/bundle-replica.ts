@@ -1,8 +1,9 @@
 // Makes one file of a replica and all that it loads: starting hundreds of them is most of what a chaos costs, and a bundle starts in
 // less than half the time. Called by replica.ts. What the code does stays as it is, and a change of the sources does not reach a chaos that runs.
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
 
 /** A bundle, and the folder that Node keeps what it compiled of it in. */
@@ -23,5 +24,7 @@ export async function bundleReplica(mainFile: string): Promise<ReplicaBundle> {
   } finally {
     await bundle.close();
   }
+  // The store loads its Lua scripts from beside the module that it is in.
+  cpSync(fileURLToPath(new URL("../../src/store/lua", import.meta.url)), join(folder, "lua"), { recursive: true });
   return { file, compileCache: join(folder, "compiled") };
 }

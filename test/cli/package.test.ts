@@ -31,6 +31,11 @@ describe("the package", () => {
     expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
+  it("has the Lua scripts beside the code that loads them", async () => {
+    const store = join(installed, "dist", "store", "history.js");
+    await run(process.execPath, ["--input-type=module", "-e", `await import(${JSON.stringify(store)})`]);
+  });
+
   it("has the client as syncline/client, with types that a strict program can use", async () => {
     const program = `import { SyncService, staticToken, type ServiceError } from "syncline/client";
 const service = new SyncService({ baseUrl: "http://127.0.0.1:9", token: staticToken("t"), retries: 0 });

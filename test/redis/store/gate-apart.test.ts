@@ -22,7 +22,7 @@ async function replica(service: string, limits: Partial<LimiterLimits>) {
   const parts = { store, clock: systemClock, log: silentLog, random: () => 0 };
   const limiter = new ServiceLimiter({ ...none, ...limits, service }, parts);
   /** For how long Redis keeps what stands under this key of the limiter. */
-  const keptMs = async (name: "limiter-inside" | "limiter-sent") => store.redis.pttl(store.key(name, service));
+  const keptMs = async (name: "limiter-exchanges" | "limiter-sent") => store.redis.pttl(store.key(name, service));
   return { limiter, keptMs, close: () => store.close() };
 }
 
@@ -54,7 +54,7 @@ describe("replicas whose policies differ", () => {
     const hasty = await replica("two-leases", { concurrencyMax: 2, leaseMs: 200 });
     expect(isPass(await patient.limiter.acquire(read))).toBe(true);
     expect(isPass(await hasty.limiter.acquire(read))).toBe(true);
-    expect(await patient.keptMs("limiter-inside")).toBeGreaterThan(59_000);
+    expect(await patient.keptMs("limiter-exchanges")).toBeGreaterThan(59_000);
     expect(await patient.limiter.acquire(read)).toMatchObject({ deniedBy: "concurrency" });
     await Promise.all([patient.close(), hasty.close()]);
   });

@@ -192,7 +192,7 @@ describe("a service of which several things always fail", () => {
     const subjects = Array.from({ length: 100 }, (_, n) => resourceKey({ repository: `R${n}`, operation: "GetMasks" }));
     const passes = await Promise.all(subjects.map((subject) => pass(limiter, subject)));
     for (const [index, one] of passes.entries()) if (index > 0) await one.release(failed);
-    const known = (await store.redis.hget(store.key("limiter", "sick-all-over"), "sick")) ?? "";
+    const known = (await store.redis.hget(store.key("limiter", "sick-all-over"), "failing")) ?? "";
     expect(known.length).toBeLessThan(1_020);
   });
 

@@ -1,4 +1,4 @@
-// Each condition of the journal's scripts by itself (src/store/journal-scripts.ts), where a task on its usual way would not come by it.
+// Each condition of the journal's scripts by itself (src/store/lua/start), where a task on its usual way would not come by it.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
@@ -175,9 +175,9 @@ describe("whose an activity is", () => {
     const ids = Array.from({ length: 1_000 }, (_, index) => `old ${index}`);
     await owners(...ids);
     await owners("newest");
-    const given = store.key("given", "main", "", "busy");
+    const given = store.key("attributions", "main", "", "busy");
     expect(await store.redis.hlen(given)).toBe(1_000);
-    expect(await store.redis.zcard(store.key("given-order", "main", "", "busy"))).toBe(1_000);
+    expect(await store.redis.zcard(store.key("attribution-order", "main", "", "busy"))).toBe(1_000);
     expect(await store.redis.hget(given, "newest")).toBe("one");
     expect(await keptMs(given)).toBeGreaterThan(weekMs - 60_000);
   });

@@ -9,9 +9,8 @@ import { Leases, leaseKey } from "../../../src/store/leases.ts";
 import { readLimiterStatus } from "../../../src/store/limiter-status.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
-import type { AtOnceIntent } from "../../../src/store/service-limiter.ts";
 import { type LimiterLimits, ServiceLimiter } from "../../../src/store/service-limiter.ts";
-import { StartJournal } from "../../../src/store/start-journal.ts";
+import { type FastPathIntent, StartJournal } from "../../../src/store/start-journal.ts";
 import { journalTask as task } from "../../support/journal-task.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { redisForTest } from "../../support/redis.ts";
@@ -30,8 +29,8 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-const plain: AtOnceIntent = { startByMs: 9_999_999_999_999, leaseMs: 60_000, notesFeed: true };
-const permitted = { sentAtMs: expect.any(Number), pass: undefined };
+const plain: FastPathIntent = { startByMs: 9_999_999_999_999, leaseMs: 60_000, notesFeed: true };
+const permitted = { sentAtMs: expect.any(Number), permit: undefined };
 
 describe("a start at once", () => {
   it("is permitted exactly once, whoever asks and however often", async () => {
@@ -114,7 +113,7 @@ describe("a start at once", () => {
 });
 
 describe("a start at once behind a limiter with limits", () => {
-  const intentAt = (limiter: ServiceLimiter): AtOnceIntent => ({ ...plain, entrance: limiter.scriptedAcquire() });
+  const intentAt = (limiter: ServiceLimiter): FastPathIntent => ({ ...plain, limiter: limiter.scriptedAcquire() });
   const limiterOf = (service: string, limits: Partial<LimiterLimits>) =>
     new ServiceLimiter(
       {
@@ -133,37 +132,37 @@ describe("a start at once behind a limiter with limits", () => {
     const limiter = limiterOf("two-places", { concurrencyMax: 2 });
     const ids = ["first", "second", "third", "fourth"];
     const answers = await Promise.all(ids.map((id) => journal.tryAcquireAndSend(task(id), "me", intentAt(limiter))));
-    const passes = answers.flatMap((answer) => (answer !== undefined && "pass" in answer ? [answer.pass] : []));
-    const holds = answers.flatMap((answer) => (answer !== undefined && "hold" in answer ? [answer.hold] : []));
-    expect(passes).toHaveLength(2);
-    expect(holds.map(({ deniedBy }) => deniedBy)).toEqual(["concurrency", "concurrency"]);
+    const permits = answers.flatMap((answer) => (answer !== undefined && "permit" in answer ? [answer.permit] : []));
+    const denials = answers.flatMap((answer) => (answer !== undefined && "denied" in answer ? [answer.denied] : []));
+    expect(permits).toHaveLength(2);
+    expect(denials.map(({ deniedBy }) => deniedBy)).toEqual(["concurrency", "concurrency"]);
     const states = await Promise.all(ids.map(async (id) => (await journal.entry(id))?.state));
     expect(states.toSorted()).toEqual(["claimed", "claimed", "sending", "sending"]);
     expect(await readLimiterStatus(store, "two-places")).toMatchObject({ inFlight: 2 });
-    await passes[0]?.release(noVerdict);
-    await passes[0]?.release(noVerdict);
+    await permits[0]?.release(noVerdict);
+    await permits[0]?.release(noVerdict);
     expect(await readLimiterStatus(store, "two-places")).toMatchObject({ inFlight: 1 });
     const late = ids[states.indexOf("claimed")] ?? "";
-    expect(await journal.tryAcquireAndSend(task(late), "me", intentAt(limiter))).toHaveProperty("pass");
+    expect(await journal.tryAcquireAndSend(task(late), "me", intentAt(limiter))).toHaveProperty("permit");
   });
 
   it("counts into the rate, and is held by a throttle and an open breaker", async () => {
     const paced = limiterOf("paced", { requestsPerSecond: 0.01 });
-    expect(await journal.tryAcquireAndSend(task("on-time"), "me", intentAt(paced))).toHaveProperty("pass");
+    expect(await journal.tryAcquireAndSend(task("on-time"), "me", intentAt(paced))).toHaveProperty("permit");
     expect(await journal.tryAcquireAndSend(task("over"), "me", intentAt(paced))).toHaveProperty(
-      "hold.deniedBy",
+      "denied.deniedBy",
       "rate",
     );
     const tired = limiterOf("tired", { concurrencyMax: 9 });
     await store.redis.hset(store.key("limiter", "tired"), "throttledUntilMs", "9999999999999");
     expect(await journal.tryAcquireAndSend(task("tired"), "me", intentAt(tired))).toHaveProperty(
-      "hold.deniedBy",
+      "denied.deniedBy",
       "throttle",
     );
     const down = limiterOf("down", { concurrencyMax: 9 });
     await store.redis.hset(store.key("limiter", "down"), "state", "open", "nextProbeMs", "1");
     expect(await journal.tryAcquireAndSend(task("down"), "me", intentAt(down))).toHaveProperty(
-      "hold.deniedBy",
+      "denied.deniedBy",
       "breaker",
     );
     expect((await journal.entry("down"))?.state).toBe("claimed");
@@ -178,7 +177,7 @@ describe("a start at once behind a limiter with limits", () => {
     expect(await readLimiterStatus(store, "guarded")).toMatchObject({ inFlight: 0 });
     await watch.check();
     const intent = { ...intentAt(limiter), slotMs: plain.startByMs };
-    expect(await careful.tryAcquireAndSend(task("guarded"), "me", intent)).toHaveProperty("pass");
+    expect(await careful.tryAcquireAndSend(task("guarded"), "me", intent)).toHaveProperty("permit");
     expect(await readLimiterStatus(store, "guarded")).toMatchObject({ inFlight: 1 });
   });
 

@@ -1,0 +1,32 @@
+-- Ends a walk. Earlier list totals stay where it did not count; their `at` shows their age.
+-- KEYS: status, items, order, list totals
+-- ARGV: sinceMs (from when its reading is complete), number of items, keptMs, '1' for the whole
+-- list, wholeWalksMin (that a generation lasts), startedAtMs, cost ('dear', 'cheap' or 'same'),
+-- reason, then pairs of field and count
+-- Answers 1 when the generation is due to end.
+local statusKey, _, _, totalsKey = unpack(KEYS)
+local sinceMs, count, keptMs, isWhole, wholeWalksMin, startedAtMs, cost, reason = unpack(ARGV, 1, 8)
+--- @include "now"
+--- @include "mark-logged"
+redis.call('HSET', statusKey, 'count', count, 'walkStartedAtMs', sinceMs)
+redis.call('HSET', statusKey, 'walkEndedAtMs', now, 'walkTookMs', now - startedAtMs)
+if isWhole == '1' then redis.call('HSET', statusKey, 'wholeSinceMs', sinceMs) end
+redis.call('HINCRBY', statusKey, 'walks', 1)
+redis.call('HSETNX', statusKey, 'generationSinceMs', now)
+local wholeWalks = redis.call('HINCRBY', statusKey, 'wholeWalks', isWhole)
+redis.call('HDEL', statusKey, 'failingSinceMs', 'failedAtMs', 'failure')
+if cost == 'cheap' then redis.call('HDEL', statusKey, 'dearWalks', 'dearSinceMs', 'dearReason') end
+if cost == 'dear' then
+  redis.call('HSETNX', statusKey, 'dearSinceMs', startedAtMs)
+  redis.call('HSET', statusKey, 'dearReason', reason)
+  redis.call('HINCRBY', statusKey, 'dearWalks', 1)
+end
+markLogged(statusKey)
+if ARGV[9] then
+  redis.call('DEL', totalsKey)
+  redis.call('HSET', totalsKey, 'at', startedAtMs, 'seq', redis.call('HGET', statusKey, 'seq') or 0)
+  for i = 9, #ARGV, 2 do redis.call('HSET', totalsKey, ':' .. ARGV[i], ARGV[i + 1]) end
+end
+for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, keptMs) end
+local isOld = now - redis.call('HGET', statusKey, 'generationSinceMs') >= tonumber(keptMs)
+return isOld and wholeWalks >= tonumber(wholeWalksMin) and 1 or 0

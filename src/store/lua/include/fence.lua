@@ -1,0 +1,18 @@
+-- Answers 'hold' while Redis is not the one of the last check or its term is not settled, 'loss'
+-- when the task's intent may be lost, else nothing. Term '-': this process watches nothing.
+--- @include "now"
+--- @include "server-run"
+local function checkFence(watchKey, lossesKey, term, slot, startBy)
+  if term == '-' then return end
+  local watch = redis.call('HMGET', watchKey, 'runId', 'term', 'settled', 'since')
+  if watch[1] ~= serverRun() or watch[2] ~= term or watch[3] ~= '1' then return 'hold' end
+  if tonumber(slot) < tonumber(watch[4]) and now < tonumber(watch[4]) + holdMs then return 'hold' end
+  for _, loss in ipairs(redis.call('ZRANGEBYSCORE', lossesKey, slot, '+inf')) do
+    if tonumber(string.match(loss, '^(%d+):')) <= tonumber(startBy) then return 'loss' end
+  end
+end
+
+-- Counts an intent in the step that writes it.
+local function countIntent(watchKey, term)
+  return term == '-' and 0 or redis.call('HINCRBY', watchKey, 'intents', 1)
+end

@@ -1,0 +1,5 @@
+-- Releases a lease, if this holder has it.
+-- KEYS: lease
+-- ARGV: holder
+--- @include "lease"
+releaseLease(KEYS[1], ARGV[1])

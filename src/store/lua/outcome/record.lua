@@ -1,0 +1,142 @@
+-- Records an outcome: settles the start, releases the lease, ends the waiting for feeds, and notes
+-- it for metrics, chains, the notifier and the next poll.
+-- KEYS: outcomes of the policy, their index, failed tasks of the policy, outcomes-kept,
+-- unpublished, entry, in flight, lease, last success, troubles, join counter, event stream, poll
+-- memory, then the waiters of the feeds
+-- ARGV: task, outcome, finishedMs, target, status, policy, placeMs, '1' when doing it over may help;
+-- the state and owner that the journal must show ('' for any), '1' when the outcome brings the
+-- answer; retention of the entry, time to publish, retention of a last success ('' when this is
+-- none); outcomes to keep, place before which one is too old; changes of the troubles; '1' for a
+-- task of the schedule; '1' to publish to sinks; for a poll: revision, feed, state, count, atMs,
+-- '1' when it saw items, their digests
+-- Answers 'superseded', 'already-recorded', 'recorded', or 'recorded-awaited' when a chain waits.
+local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFlightKey, leaseKey = unpack(KEYS, 1, 8)
+local successKey, troublesKey, counterKey, streamKey, pollKey = unpack(KEYS, 9, 13)
+local task, outcome, finishedMs, target, status, policy, placeMs, isReplayable = unpack(ARGV, 1, 8)
+local fromState, fromOwner, isAnswer, entryKeptMs, publishWithinMs, successKeptMs = unpack(ARGV, 9, 14)
+local most, oldest, troubles, isScheduled, isPublished = unpack(ARGV, 15, 19)
+local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 20, 26)
+--- @include "now"
+--- @include "lease"
+--- @include "events"
+--- @include "troubles"
+local pollKeptMs = 400 * 86400000
+-- A trim at each outcome would cost each start. So Redis keeps up to 15 outcomes more.
+local trimEvery = 16
+-- An ended start may still leave an activity. It stays in flight while its request is younger than
+-- this, counted back from the oldest open start or from now; at most the second span.
+local endedKeptMs, endedKeptMsMax = 60000, 600000
+
+local function releaseTask()
+  releaseLease(leaseKey, task)
+  for feedIndex = 14, #KEYS do redis.call('ZREM', KEYS[feedIndex], task) end
+end
+
+-- A start that ends before its activity was seen stays among those in flight, marked "e": else
+-- another start would get its activity. So does a start that ends beside others, which may have got
+-- its own.
+local function leaveFlight()
+  local isUnseen = { accepted = true, unknown = true, ['timed-out'] = true, blocked = true }
+  local isNothing = { ['not-started'] = true, skipped = true, missed = true }
+  local flat, sent, since, isAlone, ended = redis.call('HGETALL', inFlightKey), nil, now, true, {}
+  for i = 1, #flat, 2 do
+    local sentAtMs = tonumber(string.match(flat[i + 1], '%d+'))
+    if flat[i] == task then
+      sent = sentAtMs
+    elseif string.sub(flat[i + 1], 1, 1) == 'e' then
+      ended[flat[i]] = sentAtMs
+    else
+      isAlone, since = false, math.min(since, sentAtMs)
+    end
+  end
+  if sent and not isNothing[status] and (isUnseen[status] or not isAlone) then
+    redis.call('HSET', inFlightKey, task, 'e' .. sent .. '+')
+  elseif sent then
+    redis.call('HDEL', inFlightKey, task)
+  end
+  since = math.max(since - endedKeptMs, now - endedKeptMsMax)
+  for other, sentAtMs in pairs(ended) do
+    if sentAtMs < since then redis.call('HDEL', inFlightKey, other) end
+  end
+end
+
+-- Saves the note of a poll; another list begins anew.
+local function notePoll()
+  if redis.call('HGET', pollKey, 'of') ~= feed then redis.call('HDEL', pollKey, 'count', 'atMs', 'seen') end
+  redis.call('HINCRBY', pollKey, 'revision', 1)
+  redis.call('HSET', pollKey, 'of', feed, 'state', pollState)
+  if count ~= '' then
+    redis.call('HSET', pollKey, 'count', count, 'atMs', readAtMs)
+    if hasSeen == '1' then redis.call('HSET', pollKey, 'seen', seen) else redis.call('HDEL', pollKey, 'seen') end
+  end
+  redis.call('PEXPIRE', pollKey, pollKeptMs)
+end
+
+-- Counts the outcome for a chain that waits for the slot; answers whether one does.
+local function countForChain()
+  if isScheduled ~= '1' or redis.call('EXISTS', counterKey) == 0 then return false end
+  if redis.call('HGET', counterKey, '=' .. target) == '' then redis.call('HINCRBY', counterKey, 'open', -1) end
+  redis.call('HSET', counterKey, '=' .. target, status)
+  local ended = tonumber(redis.call('HGET', counterKey, 'ended') or 0)
+  if tonumber(finishedMs) > ended then redis.call('HSET', counterKey, 'ended', finishedMs) end
+  return true
+end
+
+local function noteSuccess()
+  if tonumber(finishedMs) <= tonumber(redis.call('GET', successKey) or 0) then return end
+  redis.call('SET', successKey, finishedMs, 'PX', successKeptMs)
+end
+
+-- Drops what is too many or too old, at most a thousand outcomes in one step.
+local function trim()
+  local held = redis.call('ZCARD', indexKey)
+  if held == 1 then redis.call('HSETNX', keptKey, policy, '') end
+  if held % trimEvery ~= 0 then return end
+  local extra = math.max(held - tonumber(most), redis.call('ZCOUNT', indexKey, '-inf', '(' .. oldest))
+  if extra <= 0 then return end
+  local old, names = redis.call('ZPOPMIN', indexKey, math.min(extra, 1000)), {}
+  for i = 1, #old, 2 do names[#names + 1] = old[i] end
+  redis.call('HDEL', outcomesKey, unpack(names))
+  redis.call('ZREM', unpublishedKey, unpack(names))
+  local newest, since = old[#old], redis.call('HGET', keptKey, policy)
+  redis.call('ZREMRANGEBYSCORE', failedKey, '-inf', newest)
+  if (tonumber(since) or 0) < tonumber(newest) then redis.call('HSET', keptKey, policy, newest) end
+end
+
+local isRecorded = redis.call('HEXISTS', outcomesKey, task) == 1
+if revision and not isRecorded and (redis.call('HGET', pollKey, 'revision') or '0') ~= revision then
+  return 'superseded'
+end
+local entry = redis.call('HMGET', entryKey, 'state', 'owner')
+local state, answeredAtMs = entry[1], nil
+if isAnswer == '1' and (state == 'sending' or not state) then
+  -- The answer is true even if the worker had no time to note it, or Redis forgot the request.
+  if not state then redis.call('HSET', entryKey, 'v', 1) end
+  state, answeredAtMs = 'answered', math.min(now, tonumber(finishedMs))
+end
+if state == 'settled' and not isRecorded then
+  releaseTask()
+  return 'already-recorded'
+end
+local isAsExpected = fromState == '' or (state == fromState and (fromOwner == '' or entry[2] == fromOwner))
+if state ~= 'settled' and not isAsExpected then return 'superseded' end
+releaseTask()
+if state then
+  redis.call('HSET', entryKey, 'state', 'settled')
+  if answeredAtMs then redis.call('HSET', entryKey, 'answeredAtMs', answeredAtMs) end
+  redis.call('PEXPIRE', entryKey, entryKeptMs)
+  leaveFlight()
+end
+if isRecorded then return 'already-recorded' end
+redis.call('HSET', outcomesKey, task, outcome)
+if revision then notePoll() end
+redis.call('ZADD', unpublishedKey, now + publishWithinMs, task)
+if successKeptMs ~= '' then noteSuccess() end
+noteTroubles(troublesKey, tonumber(finishedMs), troubles)
+local isAwaited = countForChain()
+-- The notifier reports a broken stream. It must not change how a task ends.
+if isPublished == '1' then pcall(addEvent, streamKey, 'o', outcome) end
+redis.call('ZADD', indexKey, placeMs, task)
+if isReplayable == '1' then redis.call('ZADD', failedKey, placeMs, task) end
+trim()
+return isAwaited and 'recorded-awaited' or 'recorded'

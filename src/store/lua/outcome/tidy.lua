@@ -1,0 +1,15 @@
+-- Gives the outcomes of removed policies an end, and keeps those of known ones.
+-- KEYS: outcomes-kept, then outcomes, index and failed tasks of each policy
+-- ARGV: retentionMs of removed ones, number of known policies, the known policies, the others
+local retentionMs, known = unpack(ARGV, 1, 2)
+for i = 3, #ARGV do
+  local isGone = redis.call('EXISTS', KEYS[3 * i - 6]) == 0
+  for n = 3 * i - 7, 3 * i - 5 do
+    if i - 2 <= tonumber(known) then
+      redis.call('PERSIST', KEYS[n])
+    elseif redis.call('PTTL', KEYS[n]) == -1 then
+      redis.call('PEXPIRE', KEYS[n], retentionMs)
+    end
+  end
+  if isGone then redis.call('HDEL', KEYS[1], ARGV[i]) end
+end

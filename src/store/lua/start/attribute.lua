@@ -1,0 +1,56 @@
+-- Attributes each activity to one start in flight: the nearest in time. Without a time: the first
+-- start without an activity, answered ones before others. An attribution stays.
+-- KEYS: attributions (activity → task), their order, in flight, losses
+-- ARGV: retentionMs, most; then pairs of activity and its beginning ('' when unknown), oldest first
+-- Answers the task of each activity ('' for none); pairs of start in flight and instant; losses.
+local attributionsKey, orderKey, inFlightKey, lossesKey = unpack(KEYS)
+local retentionMs, most = unpack(ARGV, 1, 2)
+--- @include "now"
+--- @include "drop-oldest"
+local flat = redis.call('HGETALL', inFlightKey)
+local starts, has = {}, {}
+for i = 1, #flat, 2 do
+  local at, isOpen = tonumber(string.match(flat[i + 1], '%d+')), string.sub(flat[i + 1], -1) ~= '+'
+  starts[#starts + 1] = { task = flat[i], at = at, isOpen = isOpen }
+end
+table.sort(starts, function(a, b)
+  if a.isOpen ~= b.isOpen then return b.isOpen end
+  if a.at ~= b.at then return a.at < b.at end
+  return a.task < b.task
+end)
+if #starts > 1 then
+  for _, task in ipairs(redis.call('HVALS', attributionsKey)) do has[task] = true end
+end
+local function nearest(began)
+  local best
+  for _, start in ipairs(starts) do
+    if began then
+      if not best or math.abs(start.at - began) < math.abs(best.at - began) then best = start end
+    elseif not best or (has[best.task] and not has[start.task]) then
+      best = start
+    end
+  end
+  return best and best.task
+end
+local tasks, inFlight = {}, {}
+for i = 3, #ARGV, 2 do
+  local activity = ARGV[i]
+  local task = redis.call('HGET', attributionsKey, activity)
+  if not task then
+    task = nearest(tonumber(ARGV[i + 1]))
+    if task then
+      has[task] = true
+      redis.call('HSET', attributionsKey, activity, task)
+      redis.call('ZADD', orderKey, now, activity)
+      redis.call('PEXPIRE', attributionsKey, retentionMs)
+      redis.call('PEXPIRE', orderKey, retentionMs)
+    end
+  end
+  tasks[#tasks + 1] = task or ''
+end
+dropOldest(orderKey, attributionsKey, most)
+for _, start in ipairs(starts) do
+  inFlight[#inFlight + 1] = start.task
+  inFlight[#inFlight + 1] = start.at
+end
+return { tasks, inFlight, redis.call('ZRANGE', lossesKey, 0, -1) }

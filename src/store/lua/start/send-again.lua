@@ -1,0 +1,19 @@
+-- Permits one more request after `sends` unanswered ones, the newest of `sender`. Another sender:
+-- that one was taken back, and another request may be under way.
+-- KEYS: entry, in flight, watch, losses
+-- ARGV: owner, startBy, term, slot, asking, sends, sender
+-- Answers as start/send.
+local entryKey, _, watchKey, lossesKey = unpack(KEYS)
+local owner, startBy, term, slot, asking, sends, sender = unpack(ARGV)
+--- @include "fence"
+local entry = redis.call('HMGET', entryKey, 'state', 'sends', 'owner', 'asking')
+if entry[1] == 'sending' and entry[4] == asking then return { 'permitted', countIntent(watchKey, term) } end
+if entry[1] ~= 'sending' or (tonumber(entry[2]) or 1) ~= tonumber(sends) or entry[3] ~= sender then
+  return { 'lost-claim' }
+end
+if now > tonumber(startBy) then return { 'too-late' } end
+local obstacle = checkFence(watchKey, lossesKey, term, slot, startBy)
+if obstacle then return { obstacle } end
+redis.call('HSET', entryKey, 'owner', owner, 'sends', sends + 1, 'lastSentAtMs', now, 'asking', asking)
+redis.call('HDEL', entryKey, 'unreadableAtMs')
+return { 'permitted', countIntent(watchKey, term) }
