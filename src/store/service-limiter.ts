@@ -105,8 +105,7 @@ const reservedJitterMsMax = 50;
 /** Reads the answer to a request for a permit. */
 export const asAcquireAnswer = asAnswer("permitted", "probe", ...deniedByWords);
 
-/** The answer to a request for a permit. */
-export type AcquireAnswer = ReturnType<typeof asAcquireAnswer>;
+type AcquireAnswer = ReturnType<typeof asAcquireAnswer>;
 
 const viewScript = createScript("limiter/view", asAnswer(""));
 const acquireScript = createScript("limiter/acquire", asAcquireAnswer);
