@@ -5,6 +5,7 @@ import type { Operation } from "../service/operations.ts";
 import { explainServiceError } from "./api-error.ts";
 import { type ApiRequest, isListRequest } from "./api-request.ts";
 import type { CommandIo, ExitCode } from "./command-io.ts";
+import { safeJson } from "./table.ts";
 
 type AnyPage = Page<JsonObject>;
 
@@ -54,10 +55,7 @@ const callers: Readonly<Record<Operation, Caller>> = {
   GetConflictDetails: async (service, r, signal) => ofPage(await service.getConflictDetails(r, { signal })),
 };
 
-/**
- * Makes the request and prints its answer. Returns exit code 1 when the service did not delete.
- * @throws ServiceError
- */
+/** Makes the request and prints its answer. @throws ServiceError */
 export async function callOperation(service: SyncService, request: ApiRequest, io: CommandIo): Promise<ExitCode> {
   if (isListRequest(request)) {
     if (request.isCount) {
@@ -66,7 +64,7 @@ export async function callOperation(service: SyncService, request: ApiRequest, i
     }
     if (request.isAll) {
       for await (const page of service.pages(request.operation, request, { signal: io.signal })) {
-        for (const item of page.items) io.out(toJson(item, 0));
+        for (const item of page.items) io.out(safeJson(item));
       }
       return 0;
     }
@@ -75,7 +73,7 @@ export async function callOperation(service: SyncService, request: ApiRequest, i
 }
 
 function print(result: Result, request: ApiRequest, io: CommandIo): ExitCode {
-  const write = (value: unknown) => io.out(toJson(value, request.isJson ? 0 : 2));
+  const write = (value: unknown) => io.out(safeJson(value, request.isJson ? 0 : 2));
   switch (result.type) {
     case "json":
       write(result.value);
@@ -106,12 +104,4 @@ function printPage(page: AnyPage, write: (value: unknown) => void, io: CommandIo
 
 function toKey(key: string): number | string {
   return Number.isSafeInteger(Number(key)) ? Number(key) : key;
-}
-
-/** JSON keeps control characters above ASCII; a terminal would obey them. */
-function toJson(value: unknown, indent: number): string {
-  return JSON.stringify(value, undefined, indent).replaceAll(
-    /[\u007f-\u009f]/g,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
 }

@@ -1,4 +1,4 @@
-// Explains a failed `syncline api`: lines for a person and the exit code. Pure; called by api.ts.
+// Explains a failed call of a service: lines for a person and the exit code. Pure.
 import type { ErrorKind } from "../core/error-kind.ts";
 import type { ServiceError } from "../service/client.ts";
 import type { ExitCode } from "./command-io.ts";
@@ -19,19 +19,9 @@ const advice: Readonly<Record<ErrorKind, string>> = {
 };
 
 /** Kinds after which a change may have been carried out. */
-const uncertain: ReadonlySet<ErrorKind> = new Set([
-  "not-found",
-  "undocumented",
-  "unknown",
-  "cancelled",
-  "server",
-  "contract",
-]);
+const uncertain: readonly ErrorKind[] = ["not-found", "undocumented", "unknown", "cancelled", "server", "contract"];
 
-/**
- * The lines for standard error and the exit code: 3 when the service was unreachable or its answer
- * was lost, else 1.
- */
+/** Lines for standard error, and the exit code: 3 if unreachable or the answer was lost, else 1. */
 export function explainServiceError(error: ServiceError): {
   readonly lines: readonly string[];
   readonly exitCode: ExitCode;
@@ -39,7 +29,7 @@ export function explainServiceError(error: ServiceError): {
   const isWrite = error.method !== "GET";
   // A 404 is documented for updates and the deletion only.
   const isTold = error.kind === "not-found" && error.documented !== undefined;
-  const isUncertain = isWrite && error.sent === "maybe" && uncertain.has(error.kind) && !isTold;
+  const isUncertain = isWrite && error.sent === "maybe" && uncertain.includes(error.kind) && !isTold;
   const facts = [`kind: ${error.kind}`];
   if (error.reason !== undefined) facts.push(`reason: ${error.reason}`);
   if (error.status !== undefined) facts.push(`status: ${error.status}`);

@@ -18,10 +18,7 @@ export interface ApiOptions {
   readonly json?: boolean;
 }
 
-/**
- * A valid request. `key` and `repository` are empty, and `body` is `{}`, where the operation has
- * none.
- */
+/** A valid request. `key` is empty, and `body` is `{}`, where the operation has none. */
 export interface ApiRequest {
   readonly operation: Operation;
   readonly key: string;
@@ -36,10 +33,7 @@ export interface ApiRequest {
 
 const bodyBytesMax = 1024 * 1024;
 
-/**
- * Reads the options of a request.
- * @throws UsageError for the first one that does not fit the operation.
- */
+/** Reads the options. @throws UsageError for the first one that does not fit the operation. */
 export async function readApiRequest(operation: Operation, options: ApiOptions, io: CommandIo): Promise<ApiRequest> {
   const facts = factsOf(operation);
   const key = readKey(operation, facts, options);

@@ -5,30 +5,21 @@ import { errorText, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { nearestWord } from "../core/nearest-word.ts";
 import { cutText } from "../core/plain-text.ts";
-import {
-  type Operation,
-  operationNames,
-  type PathForm,
-  ServiceError,
-  SyncService,
-  staticToken,
-} from "../service/client.ts";
+import { type Operation, operationNames, type PathForm, SyncService, staticToken } from "../service/client.ts";
 import { factsOf } from "../service/operations.ts";
-import { openStore, type RedisTarget } from "../store/redis.ts";
+import type { RedisTarget } from "../store/redis.ts";
 import { callOperation } from "./api-call.ts";
-import { explainServiceError } from "./api-error.ts";
 import { type ApiOptions, type ApiRequest, readApiRequest } from "./api-request.ts";
+import { recordChange } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
-import { recordChange } from "./record-change.ts";
+import { withService, withStore } from "./connections.ts";
 import { prefixOption, redisTarget } from "./shared-options.ts";
+import { showPlace } from "./table.ts";
 
 /** How much of each value of a body the record keeps. */
 const recordedCharactersMax = 500;
 
-/**
- * Opens the client of a service in a policy file.
- * @throws UsageError when the file or the service does not exist.
- */
+/** Opens the client of a service in a policy file. @throws UsageError when there is none. */
 export type ConnectService = (target: {
   readonly config: string;
   readonly service: string;
@@ -45,11 +36,7 @@ interface Target {
   readonly prefix: string;
 }
 
-/**
- * The command `api`. Exit code 1 when the service refused or failed, 3 when it was unreachable or
- * its answer was lost.
- * @throws UsageError from its action, for program.ts to print.
- */
+/** The command `api`. */
 export function apiCommand(io: CommandIo, connect: ConnectService): Command {
   return new Command("api")
     .summary("call one operation of the service by hand")
@@ -76,30 +63,15 @@ export function apiCommand(io: CommandIo, connect: ConnectService): Command {
     )
     .addOption(prefixOption())
     .addHelpText("after", () => `\nOperations:\n${operationLines().join("\n")}\n`)
-    .action((name: string, options: ApiOptions & Target) => runApi(io, connect, { name, options }));
-}
-
-async function runApi(
-  io: CommandIo,
-  connect: ConnectService,
-  given: { readonly name: string; readonly options: ApiOptions & Target },
-): Promise<void> {
-  const operation = parseOperation(given.name);
-  const request = await readApiRequest(operation, given.options, io);
-  const { redisUrl, prefix, service: name = "the service at --base-url" } = given.options;
-  const redis = redisUrl === undefined ? undefined : redisTarget({ redisUrl, prefix }, io);
-  const service = await open(io, connect, given.options);
-  try {
-    io.exitCode = await callOperation(service, request, io);
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    const { lines, exitCode } = explainServiceError(error);
-    for (const line of lines) io.err(line);
-    io.exitCode = exitCode;
-  } finally {
-    service.close();
-  }
-  if (redis !== undefined) await recordApiCall(request, { service: name, io, redis });
+    .action(async (name: string, options: ApiOptions & Target) => {
+      const request = await readApiRequest(parseOperation(name), options, io);
+      const { redisUrl, prefix, service = "the service at --base-url" } = options;
+      const redis = redisUrl === undefined ? undefined : redisTarget({ redisUrl, prefix }, io);
+      await withService(await open(io, connect, options), io, async (client) => {
+        io.exitCode = await callOperation(client, request, io);
+      });
+      if (redis !== undefined) await recordApiCall(request, { service, io, redis });
+    });
 }
 
 /** Finds an operation by its name in any case. @throws UsageError with the nearest names. */
@@ -160,10 +132,7 @@ function operationLines(): string[] {
   });
 }
 
-/**
- * Records what was sent and the exit code, unless the operation only reads. Reports a Redis that
- * does not answer within 10 s.
- */
+/** Records what was sent and the exit code, unless the operation only reads. */
 async function recordApiCall(
   request: ApiRequest,
   { service, io, redis }: { readonly service: string; readonly io: CommandIo; readonly redis: RedisTarget },
@@ -174,20 +143,10 @@ async function recordApiCall(
     const text = typeof value === "string" ? value : JSON.stringify(value);
     return [name, cutText(text, recordedCharactersMax)];
   });
-  try {
-    const store = await openStore(redis);
-    try {
-      await recordChange(store, io, {
-        what: "api",
-        subject: `${operation} ${key} of ${service}${repository === undefined ? "" : `, ${repository}`}`,
-        reason: null,
-        before: null,
-        after: { ...(fields.length === 0 ? {} : { body: Object.fromEntries(fields) }), exitCode: io.exitCode },
-      });
-    } finally {
-      await store.close();
-    }
-  } catch (error) {
+  const subject = `${operation} ${key} of ${showPlace(service, repository)}`;
+  const body = fields.length === 0 ? {} : { body: Object.fromEntries(fields) };
+  const change = { what: "api", subject, after: { ...body, exitCode: io.exitCode } };
+  await withStore(redis, (store) => recordChange(store, io, change)).catch((error: unknown) => {
     io.err(`done, but not in the record of changes: ${errorText(error)}`);
-  }
+  });
 }

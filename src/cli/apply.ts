@@ -1,8 +1,10 @@
 // `syncline apply`: compares the declared with the live state, asks, and applies it by the steps of
 // an apply policy (apply/apply-object.ts). Each change leaves a record (`syncline changes`) and a
 // log line on standard error.
-import { Command } from "commander";
+import type { Command } from "commander";
+import { createService } from "../app/create-service.ts";
 import { type Applied, applyObject } from "../apply/apply-object.ts";
+import { describeBlock, describeChanges, describePrecondition } from "../apply/describe.ts";
 import { systemClock } from "../core/clock.ts";
 import { objectName, showObject } from "../core/declared-object.ts";
 import { UsageError } from "../core/errors.ts";
@@ -10,23 +12,16 @@ import type { EventLog } from "../core/event-log.ts";
 import { cutText } from "../core/plain-text.ts";
 import type { FieldChange } from "../model/applied-record.ts";
 import { createLogger } from "../ops/logger.ts";
+import { escapeControls } from "../service/error-body.ts";
 import { Leases } from "../store/leases.ts";
 import type { Store } from "../store/redis.ts";
-import type { CommandIo } from "./command-io.ts";
-import { exitCodeOf, type ItemReport, isWell, reportToJson, reportToText } from "./declared/apply-report.ts";
+import { explainServiceError } from "./api-error.ts";
+import { currentActor, recordChange } from "./changes.ts";
+import type { CommandIo, ExitCode } from "./command-io.ts";
+import { type ObjectState, stateOf, stateToText } from "./declared/plan-state.ts";
 import { type ItemLook, lookAtAll, withDeclared } from "./declared/session.ts";
-import { stateOf, stateToText } from "./declared/state-text.ts";
-import type { CreateService } from "./doctor/doctor-command.ts";
-import { currentActor } from "./pause-subject.ts";
-import { recordChange } from "./record-change.ts";
-import {
-  configOption,
-  loadPoliciesOrThrow,
-  prefixOption,
-  type RedisOptions,
-  redisOption,
-  redisTarget,
-} from "./shared-options.ts";
+import { loadPoliciesOrThrow, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
+import { counted, paint, showPlace, toTable } from "./table.ts";
 
 interface ApplyOptions extends RedisOptions {
   readonly config: string;
@@ -50,13 +45,10 @@ Examples:
   $ syncline apply hr-names --config policies/ --yes --json`;
 
 /** The command `apply`. */
-export function applyCommand(io: CommandIo, createService: CreateService): Command {
-  return new Command("apply")
+export function applyCommand(io: CommandIo): Command {
+  return redisCommand("apply", "config")
     .description("bring sync jobs, masks and targets to what apply policies declare, now")
     .argument("[policies...]", "names of apply policies")
-    .addOption(configOption())
-    .addOption(redisOption())
-    .addOption(prefixOption())
     .option("-y, --yes", "do not ask")
     .option("--retry-refused", "also send what the service refused before")
     .option("--json", "print JSON: the outcome of each object")
@@ -89,7 +81,7 @@ async function isWanted(count: number, { yes }: ApplyOptions, io: CommandIo): Pr
   if (yes === true) return true;
   if (io.ask === undefined)
     throw new UsageError("there is no terminal to ask on: add --yes to apply without a question");
-  const answer = await io.ask(`Change ${count} object${count === 1 ? "" : "s"}? (yes/no) `);
+  const answer = await io.ask(`Change ${counted(count, "object")}? (yes/no) `);
   return /^y(es)?$/i.test(answer.trim());
 }
 
@@ -125,9 +117,7 @@ async function applyStubbornly({ policy, object, parts }: ItemLook, { store, io 
   }
 }
 
-/**
- * Records who changed what: one log line and one record for each object, right after its request.
- */
+/** Records who changed what, right after the request: one log line and one record an object. */
 async function audit({ policy, object }: ItemLook, applied: Applied, { io, store, log }: Context): Promise<void> {
   const { changes } = applied;
   const isUnsure = applied.end === "failed" && applied.isSent;
@@ -144,18 +134,84 @@ async function audit({ policy, object }: ItemLook, applied: Applied, { io, store
     isWell: isWell(applied),
     isUnsure,
   });
-  const where = policy.repository === undefined ? policy.service : `${policy.service}, ${policy.repository}`;
-  const values = (pick: (change: FieldChange) => string | null) =>
-    Object.fromEntries(changes.map((change) => [change.field, recorded(pick(change))]));
+  const values = (side: keyof Pick<FieldChange, "before" | "after">) =>
+    Object.fromEntries(changes.map((change) => [change.field, recorded(change[side])]));
   await recordChange(store, io, {
     what: "apply",
-    subject: `${showObject(object)} of ${where} (policy ${policy.name})`,
-    reason: null,
-    before: values(({ before }) => before),
-    after: isUnsure ? { ...values(({ after }) => after), isUnsure } : values(({ after }) => after),
+    subject: `${showObject(object)} of ${showPlace(policy.service, policy.repository)} (policy ${policy.name})`,
+    before: values("before"),
+    after: isUnsure ? { ...values("after"), isUnsure } : values("after"),
   });
 }
 
 function recorded(value: string | null): string | null {
   return value === null ? null : cutText(value, recordedCharactersMax);
+}
+
+/** One object: its inspection, and what applying it gave, if something had to be sent. */
+type ItemReport = ItemLook & { readonly state: ObjectState; readonly applied: Applied | undefined };
+
+/** Whether the object is now as declared. */
+function isWell(applied: Applied): boolean {
+  return applied.end === "done" && applied.blocked.length === 0;
+}
+
+/** A table of all objects. */
+function reportToText(reports: readonly ItemReport[], colours: boolean): string {
+  const rows = reports.map((report) => {
+    const { outcome, detail } = outcomeOf(report);
+    const isGood = outcome === "applied" || outcome === "nothing-to-do";
+    const word = paint(isGood ? "green" : "red", outcome, colours);
+    return [report.policy.name, showObject(report.object), word, escapeControls(detail)];
+  });
+  return toTable(["policy", "object", "outcome", ""], rows, colours);
+}
+
+/** The same for machines. */
+function reportToJson(reports: readonly ItemReport[]): object[] {
+  return reports.map((report) => ({
+    policy: report.policy.name,
+    service: report.policy.service,
+    repository: report.policy.repository ?? null,
+    object: objectName(report.object),
+    ...outcomeOf(report),
+    changes: report.applied?.changes ?? [],
+  }));
+}
+
+/** 3 when the service was unreachable for any object, else 1 unless all are as declared. */
+function exitCodeOf(reports: readonly ItemReport[]): ExitCode {
+  const errors = reports.flatMap(({ error, applied }) => [
+    ...(error === undefined ? [] : [error]),
+    ...(applied?.end === "failed" ? [applied.error] : []),
+  ]);
+  if (errors.some((error) => explainServiceError(error).exitCode === 3)) return 3;
+  return reports.every(({ state, applied }) => (applied === undefined ? state === "same" : isWell(applied))) ? 0 : 1;
+}
+
+function outcomeOf({ object, state, look, error, applied }: ItemReport): { outcome: string; detail: string } {
+  if (applied === undefined) {
+    if (state === "same") return { outcome: "nothing-to-do", detail: "" };
+    if (state === "differs") return { outcome: "not-tried", detail: "stopped before its turn" };
+    if (look?.state === "missing") return { outcome: "missing", detail: look.detail };
+    if (look?.state === "found")
+      return { outcome: "not-taken", detail: look.differences.map(describeBlock).join("; ") };
+    return { outcome: "failed", detail: error?.message ?? "" };
+  }
+  const changed = describeChanges(applied.changes);
+  const but = (why: string) => (changed === "" ? why : `${why}; but ${changed}`);
+  switch (applied.end) {
+    case "done":
+      return applied.blocked.length === 0
+        ? { outcome: changed === "" ? "nothing-to-do" : "applied", detail: changed }
+        : { outcome: "not-taken", detail: but(applied.blocked.map(describeBlock).join("; ")) };
+    case "missing":
+      return { outcome: "missing", detail: but(applied.detail) };
+    case "precondition":
+      return { outcome: "failed", detail: but(describePrecondition(object, applied.detail)) };
+    case "busy":
+      return { outcome: "busy", detail: but(`${applied.holder} is running: apply again when it is over`) };
+    case "failed":
+      return { outcome: applied.isSent ? "unknown" : "failed", detail: but(applied.error.message) };
+  }
 }

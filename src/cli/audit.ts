@@ -1,32 +1,28 @@
 // `syncline audit`: does every slot that was due have exactly one record, and every started one its
 // outcomes?
-import { Command } from "commander";
-import type { Policy } from "../config/policy-set.ts";
+import type { Command } from "commander";
+import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
-import { silentLog } from "../core/event-log.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
-import { taskId } from "../model/task-id.ts";
-import { Producer } from "../queue/producer.ts";
-import { auditedSlotsMax, auditSlots, type SlotAudit } from "../schedule/audit-slots.ts";
-import { describeRecord } from "../schedule/explain-slot.ts";
+import type { SlotAudit } from "../schedule/audit-slots.ts";
+import { onTimeMs } from "../schedule/plan-slots.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { History } from "../store/history.ts";
-import { openStore, readPresence, redisTimeMs } from "../store/redis.ts";
+import { readPresence, redisTimeMs } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { StartJournal } from "../store/start-journal.ts";
-import { type AuditFinding, type AuditReport, printAudit } from "./audit-report.ts";
+import { type AuditFinding, type AuditReport, auditPolicy } from "./audit-policy.ts";
 import type { CommandIo } from "./command-io.ts";
-import { findLostTasks, type TaskName, type TaskPlaces } from "./open-tasks.ts";
+import { withProducer, withStore } from "./connections.ts";
 import {
-  configOption,
   findPolicy,
   instantArgument,
   loadPoliciesOrThrow,
-  prefixOption,
   type RedisOptions,
-  redisOption,
+  redisCommand,
   redisTarget,
 } from "./shared-options.ts";
+import { counted, showInstant, toIso, toTable } from "./table.ts";
 
 interface AuditOptions extends RedisOptions {
   readonly config: string;
@@ -35,6 +31,17 @@ interface AuditOptions extends RedisOptions {
   readonly policy?: string;
   readonly json?: true;
 }
+
+const linesMax = 100;
+const missedLinesMax = 20;
+const states = ["started", "coalesced", "skipped", "missed"] as const satisfies readonly SlotRecord["state"][];
+
+const meaning = {
+  lost: "was due and has no record, though its policy is planned further: the record is lost",
+  unplanned: "was due and is not planned: no scheduler has looked since",
+  "no-slot": "has a record, and the schedule has no such slot",
+  "no-outcome": "started, and this task has neither an outcome nor a place in the queue",
+} as const satisfies Record<AuditFinding["problem"], string>;
 
 const help = `
 Recomputes which slots were due and holds them against the ledger: a slot without a record, a record without a slot, a
@@ -48,121 +55,122 @@ Examples:
 
 /** The command `audit`. */
 export function auditCommand(io: CommandIo): Command {
-  return new Command("audit")
+  return redisCommand("audit", "config")
     .description("check that planned = recorded: no slot lost, none without an outcome")
-    .addOption(configOption())
-    .addOption(redisOption())
-    .addOption(prefixOption())
     .option("--from <instant>", "the first instant to look at", instantArgument)
     .option("--to <instant>", "the last instant to look at (default: now)", instantArgument)
     .option("--policy <name>", "only this policy")
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (options: AuditOptions) => {
-      const redis = redisTarget(options, io);
-      const { from, to, policy: name } = options;
-      if (from !== undefined && to !== undefined && from > to) throw new UsageError("--to is before --from");
+      const target = redisTarget(options, io);
+      const { from: fromMs, to: toMs, policy: name } = options;
+      if (fromMs !== undefined && toMs !== undefined && fromMs > toMs) throw new UsageError("--to is before --from");
       const set = await loadPoliciesOrThrow(options.config, io);
       const wanted = name === undefined ? set.policies : [findPolicy(set, name)];
-      const store = await openStore(redis);
-      const producer = new Producer(redis, silentLog);
-      try {
-        const ledger = new SlotLedger(store);
-        const chains = new ChainStore(store);
-        const places = { history: new History(store), journal: new StartJournal(store), producer, ledger };
-        const nowMs = await redisTimeMs(store);
+      await withStore(target, async (store) => {
         const reports: AuditReport[] = [];
-        for (const policy of wanted) {
-          if (io.signal.aborted) break;
-          reports.push(await auditPolicy(policy, { places, chains, options, nowMs }));
-        }
+        await withProducer(target, async (producer) => {
+          const ledger = new SlotLedger(store);
+          const places = { history: new History(store), journal: new StartJournal(store), producer, ledger };
+          const context = { places, chains: new ChainStore(store), fromMs, toMs, nowMs: await redisTimeMs(store) };
+          for (const policy of wanted) if (!io.signal.aborted) reports.push(await auditPolicy(policy, context));
+        });
         const isPlanned = (await readPresence(store)).schedulers > 0;
-        printAudit(reports, { io, json: options.json === true });
+        show(reports, { io, json: options.json === true });
         if (!isPlanned) io.err("no scheduler is alive: no slot is planned until one starts");
         if (reports.some(({ findings }) => findings.length > 0)) io.exitCode = 1;
-      } finally {
-        await producer.close();
-        await store.close();
-      }
+      });
     });
 }
 
-interface AuditContext {
-  readonly places: TaskPlaces;
-  readonly chains: ChainStore;
-  readonly options: Pick<AuditOptions, "from" | "to">;
-  readonly nowMs: number;
+interface PrintOptions {
+  readonly io: CommandIo;
+  readonly json: boolean;
 }
 
-async function auditPolicy(policy: Policy, context: AuditContext): Promise<AuditReport> {
-  const { places, chains, options, nowMs } = context;
-  // Read waiting slots first: a slot that stops waiting in between has a record then.
-  const slots = policy.after === undefined ? [] : await chains.waitingOf(policy.name);
-  const waiting = new Set(slots.map(({ slotMs }) => slotMs));
-  const holdings = await places.ledger.holdings(policy.name);
-  const audit = auditSlots(policy, { ...holdings, waiting, fromMs: options.from, toMs: options.to ?? nowMs, nowMs });
-  if (audit === undefined) {
-    const note =
-      policy.schedule === undefined && policy.after === undefined
-        ? "runs by hand only"
-        : "no scheduler has seen it yet";
-    return {
-      policy: policy.name,
-      audit: undefined,
-      outcomesSinceMs: undefined,
-      inFlight: 0,
-      notes: [note],
-      findings: [],
-      missed: [],
-    };
+/** Prints one row a policy, then the findings. */
+function show(reports: readonly AuditReport[], { io, json }: PrintOptions): void {
+  const findings = reports.flatMap((report) =>
+    report.findings.map((finding) => ({ policy: report.policy, ...finding })),
+  );
+  if (json) {
+    const shown = findings.map(({ slotMs, ...finding }) => ({ ...finding, slot: toIso(slotMs) }));
+    io.out(JSON.stringify({ ok: findings.length === 0, policies: reports.map(toJson), findings: shown }));
+    return;
   }
-  // Outcomes of older slots may have been dropped: nothing is known of them.
-  const keptSinceMs = await places.history.keptSinceMs(policy.name);
-  const checked = audit.records.filter(({ slotMs }) => keptSinceMs === undefined || slotMs > keptSinceMs);
-  const { lost, inFlight } = await findLostTasks(tasksOf(policy, checked), places);
-  const findings: AuditFinding[] = [
-    ...audit.findings.map(({ slotMs, problem }) => ({ slotMs, problem, taskId: null })),
-    ...lost.map(({ id }) => ({ slotMs: slotOf(id), problem: "no-outcome" as const, taskId: id })),
+  const heading = ["policy", "from", "to", "slots", ...states, "in flight", "off", ""];
+  io.out(toTable(heading, reports.map(toRow), io.colours));
+  for (const { policy, slotMs, problem, taskId } of findings.slice(0, linesMax))
+    io.out(`${policy} ${showInstant(slotMs)} ${meaning[problem]}${taskId === null ? "" : `: ${taskId}`}`);
+  if (findings.length > linesMax) io.out(`and ${findings.length - linesMax} more; --json lists all`);
+  printMissed(reports, io);
+  const shortened = reports.filter(({ outcomesSinceMs }) => outcomesSinceMs !== undefined).length;
+  if (shortened > 0)
+    io.err(
+      `of ${counted(shortened, "policy", "policies")} older outcomes are no longer kept (see its row): tasks of those slots were not looked for`,
+    );
+  io.out(sumOf(reports, findings.length));
+  io.err("a slot is a key of its policy's ledger, so none can be recorded twice");
+}
+
+/** Says "planned = recorded" only where it is true; pending slots are counted beside it. */
+function sumOf(reports: readonly AuditReport[], off: number): string {
+  const sum = (of: (audit: SlotAudit) => number) =>
+    reports.reduce((total, { audit }) => total + (audit === undefined ? 0 : of(audit)), 0);
+  const slots = sum((audit) => audit.slots);
+  const [pending, waiting] = [sum((audit) => audit.pending), sum((audit) => audit.waiting)];
+  const open = [
+    ...(pending === 0 ? [] : [`${pending} of the last ${formatDuration(onTimeMs)} are not planned yet`]),
+    ...(waiting === 0 ? [] : [`${waiting} wait for their predecessor`]),
   ];
-  const missed = audit.records.filter(({ state }) => state === "missed");
+  if (off > 0) return [`${off} of ${slots} slots are off`, ...open].join("; ");
+  const inFlight = reports.reduce((total, report) => total + report.inFlight, 0);
+  const ended = inFlight === 0 ? "none without an outcome" : `none without an outcome but ${inFlight} in flight`;
+  if (slots === 0) return "no slot was due there: nothing was checked";
+  if (open.length === 0) return `planned = recorded: ${slots} slots, none lost, ${ended}`;
+  const recorded = slots - pending - waiting;
+  return `${recorded} of ${slots} slots are recorded, none lost, ${ended}; ${open.join("; ")}: look again`;
+}
+
+/** The newest missed slots, with the reason: each needs a person. */
+function printMissed(reports: readonly AuditReport[], io: CommandIo): void {
+  const all = reports.flatMap(({ policy, missed }) => missed.map((slot) => ({ policy, ...slot })));
+  const newest = all.toSorted((a, b) => b.slotMs - a.slotMs);
+  for (const { policy, slotMs, why } of newest.slice(0, missedLinesMax))
+    io.out(`${policy} ${showInstant(slotMs)} was missed: ${why}`);
+  if (newest.length > missedLinesMax)
+    io.out(`and ${newest.length - missedLinesMax} older missed slots; --json lists all`);
+}
+
+function toRow({ policy, audit, outcomesSinceMs, inFlight, notes, findings }: AuditReport): string[] {
+  if (audit === undefined) return [policy, "", "", "0", ...states.map(() => ""), "", "0", notes.join("; ")];
+  const counts = states.map((state) => String(countOf(audit, state)));
+  const interval = [showInstant(audit.afterMs + 1), showInstant(audit.toMs)];
+  const kept = outcomesSinceMs === undefined ? [] : [`outcomes are kept since ${showInstant(outcomesSinceMs)}`];
+  const tail = [String(inFlight), String(findings.length), [...notes, ...kept].join("; ")];
+  return [policy, ...interval, String(audit.slots), ...counts, ...tail];
+}
+
+function toJson({ policy, audit, outcomesSinceMs, inFlight, notes, findings, missed }: AuditReport): object {
+  if (audit === undefined) return { policy, slots: 0, notes };
   return {
-    policy: policy.name,
-    audit,
-    outcomesSinceMs: checked.length < audit.records.length ? keptSinceMs : undefined,
-    missed: missed.map((record) => ({ slotMs: record.slotMs, why: describeRecord(policy, record) })),
+    policy,
+    after: toIso(audit.afterMs),
+    to: toIso(audit.toMs),
+    slots: audit.slots,
+    recorded: audit.records.length,
+    pending: audit.pending,
+    waiting: audit.waiting,
+    states: Object.fromEntries(states.map((state) => [state, countOf(audit, state)])),
+    outcomesKeptSince: toIso(outcomesSinceMs),
+    missed: missed.map(({ slotMs, why }) => ({ slot: toIso(slotMs), why })),
     inFlight,
-    notes: [...notesOf(audit), ...waitingNote(policy, waiting.size)],
-    findings,
+    off: findings.length,
+    notes,
   };
 }
 
-function tasksOf(policy: Policy, records: readonly SlotRecord[]): TaskName[] {
-  return records.flatMap(({ slotMs, kind, targets }) => {
-    if (kind === undefined || targets === undefined) return [];
-    const identity = { policy: policy.name, kind, slotMs, origin: "schedule" } as const;
-    return targets.map((target) => ({
-      ...identity,
-      target,
-      service: policy.service,
-      id: taskId({ ...identity, target }),
-    }));
-  });
-}
-
-function notesOf({ limitedBy, isCut }: SlotAudit): string[] {
-  const notes: string[] = [];
-  if (limitedBy === "memory") notes.push("older slots are not kept");
-  if (limitedBy === "schedule-changed") notes.push("its schedule changed then");
-  if (isCut) notes.push(`ends after ${auditedSlotsMax} slots: narrow it with --from and --to`);
-  return notes;
-}
-
-function waitingNote({ after }: Policy, count: number): string[] {
-  if (after === undefined || count === 0) return [];
-  return [`${count} slot${count === 1 ? " waits" : "s wait"} for ${after.policy}`];
-}
-
-/** The instant at the end of a scheduled task's id. */
-function slotOf(id: string): number {
-  return Number(id.slice(id.lastIndexOf("__") + 2)) * 1_000;
+function countOf({ records }: SlotAudit, state: SlotRecord["state"]): number {
+  return records.filter((record) => record.state === state).length;
 }

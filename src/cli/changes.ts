@@ -1,9 +1,13 @@
-// `syncline changes`: who changed what by hand, when and why, newest first.
-import { Command } from "commander";
+// `syncline changes`: who changed what by hand, when and why; and how commands record a change.
+import { hostname, userInfo } from "node:os";
+import type { Command } from "commander";
+import { errorText } from "../core/errors.ts";
+import type { Change } from "../model/change.ts";
 import { Changes, changesMax } from "../store/changes.ts";
-import { openStore } from "../store/redis.ts";
+import type { Store } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
-import { countArgument, prefixOption, type RedisOptions, redisOption, redisTarget } from "./shared-options.ts";
+import { withStore } from "./connections.ts";
+import { countArgument, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
 import { showInstant, toTable } from "./table.ts";
 
 interface ChangesOptions extends RedisOptions {
@@ -13,33 +17,55 @@ interface ChangesOptions extends RedisOptions {
 
 /** The command `changes`. */
 export function changesCommand(io: CommandIo): Command {
-  return new Command("changes")
+  return redisCommand("changes")
     .description("what was changed by hand: who, when, what and why, newest first")
-    .addOption(redisOption())
-    .addOption(prefixOption())
     .option("-n, --limit <count>", "how many", countArgument(changesMax), 20)
     .option("--json", "print a JSON array, with what stood before and after")
     .addHelpText("after", "\nExamples:\n  $ syncline changes\n  $ syncline changes --json | jq '.[0].after'")
     .action(async (options: ChangesOptions) => {
-      const store = await openStore(redisTarget(options, io));
-      try {
-        const found = await new Changes(store).newest(options.limit + 1);
-        const changes = found.slice(0, options.limit);
-        if (options.json) io.out(JSON.stringify(changes));
-        else if (changes.length === 0) io.err("nothing was changed by hand yet");
-        else {
-          const rows = changes.map(({ at, actor, what, subject, reason }) => [
-            showInstant(Date.parse(at)),
-            actor,
-            what,
-            subject,
-            reason ?? "",
-          ]);
-          io.out(toTable(["at", "by", "what", "subject", "reason"], rows, io.colours));
-        }
-        if (found.length > options.limit) io.err(`only the newest ${options.limit}: --limit shows more`);
-      } finally {
-        await store.close();
-      }
+      const { limit, json } = options;
+      const found = await withStore(redisTarget(options, io), (store) => new Changes(store).newest(limit + 1));
+      const changes = found.slice(0, limit);
+      if (json) io.out(JSON.stringify(changes));
+      else if (changes.length === 0) io.err("nothing was changed by hand yet");
+      else io.out(changesTable(changes, io.colours));
+      if (found.length > limit) io.err(`only the newest ${limit}: --limit shows more`);
     });
+}
+
+function changesTable(changes: readonly Change[], colours: boolean): string {
+  const rows = changes.map(({ at, actor, what, subject, reason }) => [
+    showInstant(Date.parse(at)),
+    actor,
+    what,
+    subject,
+    reason ?? "",
+  ]);
+  return toTable(["at", "by", "what", "subject", "reason"], rows, colours);
+}
+
+/** What is recorded beside the actor and the time. */
+export type DoneByHand = Pick<Change, "what" | "subject"> & Partial<Pick<Change, "reason" | "before" | "after">>;
+
+/** Records a change. If that fails, the change stays, and the failure is reported. */
+export async function recordChange(store: Store, io: CommandIo, done: DoneByHand): Promise<void> {
+  try {
+    await new Changes(store).add({ actor: currentActor(), reason: null, before: null, after: null, ...done });
+  } catch (error) {
+    io.err(`done, but not in the record of changes: ${errorText(error)}`);
+  }
+}
+
+/** The person who gives the command: `user@host`. */
+export function currentActor(): string {
+  return `${currentUser()}@${hostname()}`;
+}
+
+function currentUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // In a container the user id need not have a name.
+    return "unknown";
+  }
 }

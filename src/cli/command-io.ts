@@ -1,11 +1,8 @@
-// What a command gets from program.ts: streams, settings, the stop signal; and the exit code it
-// gives back. Commands never touch `process`, so tests run them in their own process.
+// What a command gets from program.ts: streams, settings, the stop signal; and its exit code.
+// Commands never touch `process`, so tests run them in their own process.
 import type { Settings } from "../config/settings.ts";
 
-/**
- * 0 fine; 1 the result is not good; 2 wrong use or configuration; 3 Redis or the service is
- * unreachable.
- */
+/** 0 fine; 1 not good; 2 wrong use or configuration; 3 Redis or the service is unreachable. */
 export type ExitCode = 0 | 1 | 2 | 3;
 
 /** The world of one command. */
@@ -14,15 +11,12 @@ export interface CommandIo {
   readonly out: (line: string) => void;
   /** Writes one line to standard error: progress, hints and errors. */
   readonly err: (line: string) => void;
-  /** Replaces the last line on standard error; an empty text removes it. Only set on a terminal. */
+  /** Replaces the last line on standard error; empty: removes it. Only set on a terminal. */
   readonly progress?: (text: string) => void;
   /** True when standard output is a terminal that takes colours. */
   readonly colours: boolean;
   readonly settings: Settings;
-  /**
-   * Resolves when the reader of standard output has read everything, or is gone. Only set when
-   * standard output is a stream.
-   */
+  /** Resolves when the reader of standard output has read everything, or is gone. */
   readonly taken?: () => Promise<void>;
   /** Reads standard input to its end, at most 1 MiB. */
   readonly readInput: () => Promise<string>;
@@ -32,4 +26,12 @@ export interface CommandIo {
   readonly signal: AbortSignal;
   /** The exit code of main.ts. A command sets it; default 0. */
   exitCode: ExitCode;
+}
+
+/** Resolves when the command is told to stop. */
+export function untilStopped(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
 }

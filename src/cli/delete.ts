@@ -1,7 +1,8 @@
 // `syncline delete SERVICE`: deletes one sync job by hand, guarded by its exact name. Without --yes
 // it only shows what it would delete. With --yes its task goes the way of a policy's: queue, guard,
 // journal, one DELETE, one outcome.
-import { Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
+import { createService } from "../app/create-service.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
@@ -9,27 +10,23 @@ import { someNames } from "../core/plain-text.ts";
 import { showName } from "../core/show-name.ts";
 import { deletionByHand, type Task, taskVersion } from "../model/task.ts";
 import { taskId } from "../model/task-id.ts";
-import { Producer } from "../queue/producer.ts";
-import { ServiceError, type SyncService } from "../service/client.ts";
-import { openStore, type RedisTarget, redisTimeMs } from "../store/redis.ts";
-import { explainServiceError } from "./api-error.ts";
+import type { SyncService } from "../service/client.ts";
+import { redisTimeMs } from "../store/redis.ts";
+import { recordChange } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
+import { withService, withStore } from "./connections.ts";
 import { syncJobsOf } from "./deleted-targets.ts";
-import type { CreateService } from "./doctor/doctor-command.ts";
-import { recordChange } from "./record-change.ts";
-import { waitAndReport, workHere } from "./run-policy.ts";
-import type { StartApp } from "./serve.ts";
+import { enqueueByHand, workAndWait } from "./run-policy.ts";
 import {
-  configOption,
   durationOption,
   findService,
   loadPoliciesOrThrow,
-  prefixOption,
   type RedisOptions,
-  redisOption,
+  redisCommand,
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
+import { showPlace } from "./table.ts";
 
 interface DeleteOptions extends RedisOptions {
   readonly config: string;
@@ -52,25 +49,16 @@ Examples:
   $ syncline delete main --config policies/ --sync-job 42 --name "Contracts" --repository HR
   $ syncline delete main --config policies/ --sync-job 42 --name "Contracts" --repository HR --yes`;
 
-/** How the command reaches the service and the worker. */
-interface DeleteParts {
-  readonly createService: CreateService;
-  readonly startApp: StartApp;
-}
-
 /** The command `delete`. */
-export function deleteCommand(io: CommandIo, parts: DeleteParts): Command {
-  return new Command("delete")
+export function deleteCommand(io: CommandIo): Command {
+  return redisCommand("delete", "config")
     .description("delete a sync job by hand, with its exact name as guard")
     .argument("<service>", "the service, by its name in the policies")
-    .addOption(configOption())
     .requiredOption("--sync-job <id>", "the id of the sync job", syncJobArgument)
     .requiredOption("--name <text>", "its exact name: nothing is deleted when it has another one")
     .option("--repository <key>", "the repository (default: the service chooses)")
     .option("-y, --yes", "really delete it")
     .addOption(durationOption("--timeout <duration>", "how long --yes waits for the outcome", "10m"))
-    .addOption(redisOption())
-    .addOption(prefixOption())
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (service: string, options: DeleteOptions, chosen: Command) => {
@@ -78,13 +66,10 @@ export function deleteCommand(io: CommandIo, parts: DeleteParts): Command {
       const set = await loadPoliciesOrThrow(options.config, io);
       const settings = findService(set, service);
       if (options.name === "") throw new UsageError("--name must not be empty");
-      if (options.yes) return deleteNow({ service, set, options, io, startApp: parts.startApp });
-      const client = parts.createService(settings, { variables: io.settings.variables, log: silentLog });
-      try {
-        await look(client, { service, set, options, io });
-      } finally {
-        client.close();
-      }
+      const wish = { service, set, options, io };
+      if (options.yes) return deleteNow(wish);
+      const client = createService(settings, { variables: io.settings.variables, log: silentLog });
+      await withService(client, io, () => show(client, wish));
     });
 }
 
@@ -95,80 +80,58 @@ interface Wish {
   readonly io: CommandIo;
 }
 
-async function look(client: SyncService, { service, set, options, io }: Wish): Promise<void> {
+async function show(client: SyncService, { service, set, options, io }: Wish): Promise<void> {
   const { syncJob, name: guard, repository, json } = options;
   const names = set.policies
     .filter((policy) => policy.service === service && policy.repository === repository)
     .filter((policy) => syncJobsOf(policy).includes(syncJob))
     .map((policy) => policy.name);
-  try {
-    const { name } = await client.getSyncJobById(syncJob, repository === undefined ? {} : { repository });
-    const isMeant = name === guard;
-    io.exitCode = isMeant ? 0 : 1;
-    if (json) return io.out(JSON.stringify({ syncJob, name: name ?? null, isMeant, policies: names }));
-    io.out(
-      isMeant
-        ? `sync job ${syncJob} is ${showName(name)}: add --yes to delete it`
-        : `sync job ${syncJob} has ${showName(name)}, not ${showName(guard)}: it would not be deleted`,
-    );
-    if (names.length > 0) io.out(`policies that name it: ${someNames(names, "--json")}`);
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    const { lines, exitCode } = explainServiceError(error);
-    for (const line of lines) io.err(line);
-    io.exitCode = exitCode;
-  }
+  const { name } = await client.getSyncJobById(syncJob, repository === undefined ? {} : { repository });
+  const isMeant = name === guard;
+  io.exitCode = isMeant ? 0 : 1;
+  if (json) return io.out(JSON.stringify({ syncJob, name: name ?? null, isMeant, policies: names }));
+  io.out(
+    isMeant
+      ? `sync job ${syncJob} is ${showName(name)}: add --yes to delete it`
+      : `sync job ${syncJob} has ${showName(name)}, not ${showName(guard)}: it would not be deleted`,
+  );
+  if (names.length > 0) io.out(`policies that name it: ${someNames(names, "--json")}`);
 }
 
-async function deleteNow({
-  service,
-  set,
-  options,
-  io,
-  startApp,
-}: Wish & { readonly startApp: StartApp }): Promise<void> {
-  const redis: RedisTarget = redisTarget(options, io);
-  const store = await openStore(redis);
-  try {
-    const slotMs = await redisTimeMs(store);
-    const identity = {
-      policy: deletionByHand,
-      kind: "delete",
-      target: String(options.syncJob),
-      slotMs,
-      origin: "manual",
-    } as const;
-    const task: Task = {
-      v: taskVersion("delete"),
-      id: taskId(identity),
-      ...identity,
-      service,
-      repository: options.repository ?? null,
-      covers: [],
-      startByMs: slotMs + startWithinMs,
-      guard: options.name,
-    };
-    const producer = new Producer(redis, silentLog);
-    let workers: number;
-    try {
-      workers = await producer.workers(service, "actions");
-      await producer.enqueue([task]);
-    } finally {
-      await producer.close();
-    }
-    const where = options.repository === undefined ? service : `${service}, ${options.repository}`;
-    const subject = `sync job ${options.syncJob} of ${where}`;
-    const before = { name: options.name };
-    await recordChange(store, io, { what: "delete", subject, reason: null, before, after: { task: task.id } });
-    const worker = workers === 0 ? await workHere({ set, redis, io, startApp }) : undefined;
-    try {
-      await waitAndReport({ store, options, io }, [task]);
-    } finally {
-      await worker?.stop();
-    }
-  } finally {
-    await store.close();
-  }
+async function deleteNow({ service, set, options, io }: Wish): Promise<void> {
+  const redis = redisTarget(options, io);
+  await withStore(redis, async (store) => {
+    const context = { set, redis, store, options, io };
+    const task = toTask(service, options, await redisTimeMs(store));
+    const workers = await enqueueByHand([task], context);
+    await recordChange(store, io, {
+      what: "delete",
+      subject: `sync job ${options.syncJob} of ${showPlace(service, options.repository)}`,
+      before: { name: options.name },
+      after: { task: task.id },
+    });
+    await workAndWait([task], workers, context);
+  });
+}
+
+function toTask(service: string, { syncJob, name, repository }: DeleteOptions, slotMs: number): Task {
+  const identity = {
+    policy: deletionByHand,
+    kind: "delete",
+    target: String(syncJob),
+    slotMs,
+    origin: "manual",
+  } as const;
+  return {
+    v: taskVersion("delete"),
+    id: taskId(identity),
+    ...identity,
+    service,
+    repository: repository ?? null,
+    covers: [],
+    startByMs: slotMs + startWithinMs,
+    guard: name,
+  };
 }
 
 function syncJobArgument(text: string): number {

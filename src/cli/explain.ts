@@ -1,10 +1,8 @@
 // `syncline explain POLICY [TIME]`: why a slot ran, did not run, or ran late.
-import { Command } from "commander";
+import type { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
-import { silentLog } from "../core/event-log.ts";
-import { Producer } from "../queue/producer.ts";
 import { type AskedTime, slotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
 import { parseWallTime } from "../schedule/zone.ts";
 import { ChainStore } from "../store/chain-store.ts";
@@ -12,24 +10,22 @@ import { History } from "../store/history.ts";
 import { Leases } from "../store/leases.ts";
 import { readLimiterStatus } from "../store/limiter-status.ts";
 import { Pauses } from "../store/pauses.ts";
-import { openStore, readPresence, redisTimeMs } from "../store/redis.ts";
+import { readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import type { CommandIo } from "./command-io.ts";
-import { showUntil } from "./pause.ts";
-import { showSubject } from "./pause-subject.ts";
+import { withProducer, withStore } from "./connections.ts";
+import { showSubject, showUntil } from "./pause.ts";
 import { alarming, tellMissingRoles } from "./service-words.ts";
 import {
-  configOption,
   findPolicy,
   loadPoliciesOrThrow,
   parseInstant,
-  prefixOption,
   type RedisOptions,
-  redisOption,
+  redisCommand,
   redisTarget,
 } from "./shared-options.ts";
-import { type SlotStory, type TaskStory, tellStory } from "./slot-story.ts";
+import { type SlotStory, type StoryPlaces, type TaskStory, tellStory } from "./slot-story.ts";
 import { showInstant } from "./table.ts";
 
 const tasksShownMax = 50;
@@ -52,45 +48,42 @@ Examples:
 
 /** The command `explain`. */
 export function explainCommand(io: CommandIo): Command {
-  return new Command("explain")
+  return redisCommand("explain", "config")
     .description("why a policy ran at a time, why it did not, or why later")
     .argument("<policy>", "its name")
     .argument("[time]", "an instant, or a time on the wall in its zone")
-    .addOption(configOption())
-    .addOption(redisOption())
-    .addOption(prefixOption())
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (name: string, time: string | undefined, options: ExplainOptions) => {
-      const redis = redisTarget(options, io);
+      const target = redisTarget(options, io);
       const policy = findPolicy(await loadPoliciesOrThrow(options.config, io), name);
       if (policy.schedule === undefined && policy.after === undefined)
         throw new UsageError(`${name} has no schedule: it runs by hand only; see syncline history ${name}`);
       const asked = time === undefined ? undefined : askedTime(time, policy);
-      const store = await openStore(redis);
-      const producer = new Producer(redis, silentLog);
-      try {
+      const story = await withStore(target, async (store) => {
         const nowMs = await redisTimeMs(store);
         const around = asked === undefined ? slotsUpTo(policy, nowMs) : slotsAround(policy, asked);
-        const places = {
-          history: new History(store),
-          journal: new StartJournal(store),
-          ledger: new SlotLedger(store),
-          leases: new Leases(store),
-          pauses: new Pauses(store),
-          chains: new ChainStore(store),
-          limiter: (service: string) => readLimiterStatus(store, service),
-          presence: () => readPresence(store),
-          producer,
-        };
-        const story = await tellStory(policy, { asked: time ?? null, around, nowMs }, places);
-        io.out(options.json ? JSON.stringify(story) : storyText(story, policy.closed.timezone, io.colours));
-        if (tellMissingRoles(story.processes).length > 0) io.exitCode = 1;
-      } finally {
-        await producer.close();
-        await store.close();
-      }
+        return withProducer(target, (producer) =>
+          tellStory(policy, { asked: time ?? null, around, nowMs }, placesIn(store, producer)),
+        );
+      });
+      io.out(options.json ? JSON.stringify(story) : storyText(story, policy.closed.timezone, io.colours));
+      if (tellMissingRoles(story.processes).length > 0) io.exitCode = 1;
     });
+}
+
+function placesIn(store: Store, producer: StoryPlaces["producer"]): StoryPlaces {
+  return {
+    history: new History(store),
+    journal: new StartJournal(store),
+    ledger: new SlotLedger(store),
+    leases: new Leases(store),
+    pauses: new Pauses(store),
+    chains: new ChainStore(store),
+    limiter: (service) => readLimiterStatus(store, service),
+    presence: () => readPresence(store),
+    producer,
+  };
 }
 
 function askedTime(text: string, policy: Policy): AskedTime {

@@ -1,35 +1,39 @@
 // `syncline failed list | replay | discard`: tasks that ended badly and notices that a sink did not
 // take, and what to do with them.
-import { Command, InvalidArgumentError, Option } from "commander";
-import type { PolicySet } from "../config/policy-set.ts";
+import { Command } from "commander";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { cutText, someNames } from "../core/plain-text.ts";
 import { reasonCharactersMax } from "../model/change.ts";
-import { isFromMasks, type Task } from "../model/task.ts";
-import { taskId } from "../model/task-id.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
-import { Producer } from "../queue/producer.ts";
-import { tasksOf } from "../schedule/slot-tasks.ts";
-import { FailedTasks, failedReadMax } from "../store/failed-tasks.ts";
+import { failedReadMax } from "../store/failed-tasks.ts";
 import { History } from "../store/history.ts";
-import { openStore, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
+import { readPresence, type Store } from "../store/redis.ts";
 import { SinkStore } from "../store/sink-store.ts";
+import { recordChange } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
-import { describeFailed, type FailedItem, mayRunStill, readFailed, selectFailed } from "./failed-items.ts";
+import { withProducer, withStore } from "./connections.ts";
+import {
+  type ActionParts,
+  type ActionResult,
+  describeFailed,
+  discard,
+  type FailedItem,
+  readFailed,
+  replay,
+  selectFailed,
+} from "./failed-items.ts";
 import { checkKnownPolicy, tellReach } from "./history.ts";
-import { recordChange } from "./record-change.ts";
 import {
   countArgument,
   loadPoliciesOrThrow,
-  prefixOption,
+  optionalConfigOption,
   type RedisOptions,
-  redisOption,
+  redisCommand,
   redisTarget,
+  textArgument,
 } from "./shared-options.ts";
 import { showInstant, showStatus, toTable } from "./table.ts";
-
-const goneMeanwhile = "another command has dealt with it meanwhile";
 
 interface ListOptions extends RedisOptions {
   readonly policy?: string;
@@ -52,6 +56,7 @@ interface ActionOptions extends RedisOptions {
 }
 
 const recordedMax = 100;
+const whyShownMax = 100;
 
 const help = `
 Failed tasks are outcomes of the history, as long as it keeps them: failed, not-started, missed, timed-out, unknown. Deliveries are notices that a sink refused or
@@ -65,62 +70,53 @@ Examples:
 
 /** The command `failed`. */
 export function failedCommand(io: CommandIo): Command {
-  const list = new Command("list")
+  const list = redisCommand("list")
     .description("what failed, the newest first; --policy and --sink show their own")
     .option("--policy <name>", "tasks of this policy")
     .option("--sink <name>", "notices for this sink")
     .option("--corrected", "also tasks whose policy has ended well for the same sync job since")
     .option("-n, --limit <count>", "how many", countArgument(30_000), 50)
-    .action((options: ListOptions) => inHouse(options, io, (connections) => showList(connections, options, io)));
+    .action((options: ListOptions) => connect(options, io, (connections) => showList(connections, options, io)));
   const actions = [
-    action("replay", "do it over: tasks by new tasks by hand, notices as they are", io)
-      .addOption(new Option("-c, --config <path>", "policy file or folder; needed for tasks").env("SYNCLINE_CONFIG"))
+    actionCommand("replay", io)
+      .description("do it over: tasks by new tasks by hand, notices as they are")
+      .addOption(optionalConfigOption("policy file or folder; needed for tasks"))
       .option("--force", "also tasks that may be at work still (unknown, timed-out): they may start twice"),
-    action("discard", "take it off the list; outcomes stay in the history", io),
+    actionCommand("discard", io).description("take it off the list; outcomes stay in the history"),
   ];
   const failed = new Command("failed").description("tasks and notices that failed").addHelpText("after", help);
-  for (const command of [list, ...actions]) {
-    failed.addCommand(command.addOption(redisOption()).addOption(prefixOption()).option("--json", "print JSON"));
-  }
+  for (const command of [list, ...actions]) failed.addCommand(command.option("--json", "print JSON"));
   return failed;
 }
 
-function action(name: "replay" | "discard", description: string, io: CommandIo): Command {
-  return new Command(name)
-    .description(description)
+function actionCommand(name: "replay" | "discard", io: CommandIo): Command {
+  return redisCommand(name)
     .argument("[ids...]", "of tasks and notices, as the list shows them")
     .option("--policy <name>", "all tasks of this policy; with --sink, its notices there")
     .option("--sink <name>", "all notices for this sink")
     .option("--all", "everything on the list")
     .option("--corrected", "of a group also tasks whose policy has ended well for the same sync job since")
-    .requiredOption("--reason <text>", "why; stands in the record of changes", reasonArgument)
+    .requiredOption("--reason <text>", "why; stands in the record of changes", textArgument(reasonCharactersMax))
     .option("--yes", "needed where a group is named in place of ids")
     .action((ids: string[], options: ActionOptions) =>
-      inHouse(options, io, (connections) => act(name, { connections, ids, options, io })),
+      connect(options, io, (connections) => act(name, { connections, ids, options, io })),
     );
 }
 
-interface Connections {
-  readonly store: Store;
-  readonly queues: NoticeQueues;
-  readonly producer: Producer;
-}
+type Connections = Pick<ActionParts, "store" | "producer"> & { readonly queues: NoticeQueues };
 
-async function inHouse(
-  options: RedisOptions,
-  io: CommandIo,
-  use: (connections: Connections) => Promise<void>,
-): Promise<void> {
+async function connect(options: RedisOptions, io: CommandIo, use: (connections: Connections) => Promise<void>) {
   const target = redisTarget(options, io);
-  const store = await openStore(target);
-  const queues = new NoticeQueues(target, silentLog);
-  const producer = new Producer(target, silentLog);
-  try {
-    await use({ store, queues, producer });
-  } finally {
-    await Promise.all([queues.close(), producer.close()]);
-    await store.close();
-  }
+  await withStore(target, (store) =>
+    withProducer(target, async (producer) => {
+      const queues = new NoticeQueues(target, silentLog);
+      try {
+        await use({ store, queues, producer });
+      } finally {
+        await queues.close();
+      }
+    }),
+  );
 }
 
 async function showList({ store, queues }: Connections, options: ListOptions, io: CommandIo): Promise<void> {
@@ -148,21 +144,15 @@ async function checkKnown(store: Store, { policy, sink }: Pick<ListOptions, "pol
 }
 
 function failedTable(items: readonly FailedItem[], colours: boolean): string {
-  const rows = items.map((item) =>
-    item.type === "task"
-      ? [
-          showInstant(Date.parse(item.outcome.finishedAt)),
-          showStatus(item.outcome, colours),
-          item.id,
-          cutText(item.outcome.detail, 100),
-        ]
-      : [
-          showInstant(item.failedAtMs),
-          `not told: ${item.sink}`,
-          item.id,
-          cutText(`${item.reason}; ${item.notice.title}`, 100),
-        ],
-  );
+  const rows = items.map((item) => {
+    if (item.type === "delivery") {
+      const { failedAtMs, sink, id, reason, notice } = item;
+      return [showInstant(failedAtMs), `not told: ${sink}`, id, cutText(`${reason}; ${notice.title}`, whyShownMax)];
+    }
+    const { finishedAt, detail } = item.outcome;
+    const status = showStatus(item.outcome, colours);
+    return [showInstant(Date.parse(finishedAt)), status, item.id, cutText(detail, whyShownMax)];
+  });
   return toTable(["at", "what", "id", "why"], rows, colours);
 }
 
@@ -193,9 +183,7 @@ async function act(name: "replay" | "discard", { connections, ids, options, io }
       subject: `${done.length} of the failed list`,
       reason,
       before: done.slice(0, recordedMax).map(({ item }) => describeFailed(item)),
-      after: done
-        .slice(0, recordedMax)
-        .map(({ item, into }) => ({ id: item.id, ...(into === undefined ? {} : { into }) })),
+      after: done.slice(0, recordedMax).map(({ item, into }) => ({ id: item.id, into })),
     });
   tell(name, { results, absent, options, io });
   if (name === "replay" && done.length > 0 && (await readPresence(connections.store)).workers === 0)
@@ -223,104 +211,4 @@ function tell(name: string, { results, absent, options, io }: Told): void {
   }
   if (left.length > 0) io.exitCode = 1;
   else if (done.length === 0) io.err("nothing on the failed list fits");
-}
-
-function reasonArgument(text: string): string {
-  if (text.trim() === "" || text.length > reasonCharactersMax)
-    throw new InvalidArgumentError(`write 1 to ${reasonCharactersMax} characters`);
-  return text;
-}
-
-/** What an action needs. `set` is needed for tasks only. */
-interface ActionParts {
-  readonly store: Store;
-  readonly queues: Pick<NoticeQueues, "replay" | "discard">;
-  readonly producer: Pick<Producer, "enqueue">;
-  readonly set: PolicySet | undefined;
-  readonly force: boolean;
-}
-
-/** The result for one entry. `into`: the new task. `why`: why it was left as it is. */
-interface ActionResult {
-  readonly item: FailedItem;
-  readonly into?: string;
-  readonly why?: string;
-}
-
-type TaskItem = Extract<FailedItem, { type: "task" }>;
-
-type DeliveryItem = Extract<FailedItem, { type: "delivery" }>;
-
-/** Replays entries. One task replays several failed tasks of one policy and target. */
-async function replay(items: readonly FailedItem[], parts: ActionParts): Promise<readonly ActionResult[]> {
-  const slotMs = await redisTimeMs(parts.store);
-  const made = new Set<string>();
-  const results: ActionResult[] = [];
-  // The oldest first: notices keep their order.
-  for (const item of items.toReversed()) {
-    results.push(
-      item.type === "task" ? await replayTask(item, { ...parts, slotMs, made }) : await replayOne(item, parts),
-    );
-  }
-  return results;
-}
-
-/** Removes entries from the list. Outcomes stay in the history. */
-async function discard(items: readonly FailedItem[], parts: ActionParts): Promise<readonly ActionResult[]> {
-  const failed = new FailedTasks(parts.store);
-  const results: ActionResult[] = [];
-  for (const item of items) {
-    const isDone =
-      item.type === "task" ? await failed.claim(item.outcome) : await parts.queues.discard(item.sink, item.id);
-    results.push(isDone ? { item } : { item, why: goneMeanwhile });
-  }
-  return results;
-}
-
-async function replayOne(item: DeliveryItem, { queues }: ActionParts): Promise<ActionResult> {
-  return (await queues.replay(item.sink, item.id)) ? { item } : { item, why: goneMeanwhile };
-}
-
-async function replayTask(
-  item: TaskItem,
-  { store, producer, set, force, slotMs, made }: ActionParts & { readonly slotMs: number; readonly made: Set<string> },
-): Promise<ActionResult> {
-  if (mayRunStill(item) && !force)
-    return { item, why: `it ended as ${item.outcome.status}, so it may be at work still: look, then add --force` };
-  const task = toTask(item, set, slotMs);
-  if (typeof task === "string") return { item, why: task };
-  const failed = new FailedTasks(store);
-  // Claimed first: two people at once must not start it twice.
-  if (!(await failed.claim(item.outcome))) return { item, why: goneMeanwhile };
-  if (made.has(task.id)) return { item, into: task.id };
-  try {
-    await producer.enqueue([task]);
-  } catch (error) {
-    await failed.release(item.outcome);
-    throw error;
-  }
-  made.add(task.id);
-  return { item, into: task.id };
-}
-
-/** The new task, or why there is none. */
-function toTask({ outcome }: TaskItem, set: PolicySet | undefined, slotMs: number): Task | string {
-  const policy = set?.policies.find(({ name }) => name === outcome.policy);
-  if (policy === undefined)
-    return set === undefined ? "tasks need their policy: --config PATH" : "its policy is not configured any more";
-  const tasks = tasksOf(policy, { slotMs, origin: "manual", covers: [] });
-  const same = tasks.find(({ kind, target }) => kind === outcome.kind && target === outcome.target);
-  if (same !== undefined) return same;
-  const [masks] = tasks;
-  if (masks === undefined || !isFromMasks(masks) || outcome.kind !== "run")
-    return "its policy does something else by now: syncline run";
-  // One of the sync jobs that the masks named.
-  const identity = {
-    policy: policy.name,
-    kind: outcome.kind,
-    target: outcome.target,
-    slotMs,
-    origin: "manual",
-  } as const;
-  return { ...masks, ...identity, id: taskId(identity) };
 }

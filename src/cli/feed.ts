@@ -10,47 +10,42 @@ import type { Feed } from "../model/feed.ts";
 import { ServiceError, type SyncService } from "../service/client.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import { FeedStore } from "../store/feed-store.ts";
-import { openStore } from "../store/redis.ts";
 import type { ConnectService } from "./api.ts";
-import { explainServiceError } from "./api-error.ts";
 import type { CommandIo } from "./command-io.ts";
+import { withService, withStore } from "./connections.ts";
 import {
   countArgument,
-  prefixOption,
+  optionalConfigOption,
   type RedisOptions,
-  redisOption,
+  redisCommand,
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
-import { showInstant } from "./table.ts";
+import { oneLine, safeJson, showInstant } from "./table.ts";
 
 /** The columns of an export of facts. */
 const factColumns = ["firstSeen", "id", "syncJobId", "startedAt", "finished", "succeeded", "label"] as const;
 
-/** The forms of an export. */
-const exportFormats = ["jsonl", "csv"] as const;
-
 const columnsMax = 200;
-
 const linesAtOnce = 1_000;
+const readEveryMs = 1_000;
+const itemsMax = 10_000_000;
 
-interface TailFlags extends RedisOptions {
+interface FeedFlags extends RedisOptions {
   readonly repository?: string;
   readonly limit: number;
+}
+
+interface TailFlags extends FeedFlags {
   readonly follow?: true;
   readonly json?: true;
 }
 
-interface ExportFlags extends RedisOptions {
-  readonly repository?: string;
-  readonly limit: number;
-  readonly format: ExportFormat;
+interface ExportFlags extends FeedFlags {
+  readonly format: "jsonl" | "csv";
   readonly live?: true;
   readonly config?: string;
 }
-
-const lookEveryMs = 1_000;
-const itemsMax = 10_000_000;
 
 const tailExamples = `
 Examples:
@@ -69,39 +64,30 @@ Without --live: the facts in Redis, at most the latest 100,000. With --live: eve
 
 /** The command with its two subcommands. */
 export function feedCommand(io: CommandIo, connect: ConnectService): Command {
-  const tail = new Command("tail")
+  const tail = redisCommand("tail")
     .description("print the items that were discovered last")
-    .addOption(redisOption())
-    .addOption(prefixOption())
     .option("-n, --limit <count>", "how many", countArgument(100_000), 20)
     .option("-f, --follow", "continue with newly discovered items, until stopped")
     .option("--json", "print one JSON object a line")
     .addHelpText("after", tailExamples)
     .action((service: string, list: ListName, flags: TailFlags) =>
-      inBook(flags, io, (book) => tailFeed(book, { feed: feedOf(service, list, flags), flags, io })),
+      withFeeds(flags, io, (feeds) => tailFeed(feeds, { feed: feedOf(service, list, flags), flags, io })),
     );
-  const exporting = new Command("export")
+  const exporting = redisCommand("export")
     .description("print all items of a list")
-    .addOption(redisOption())
-    .addOption(prefixOption())
     .addOption(
       new Option("--format <form>", "jsonl: one JSON object a line; csv: for spreadsheets")
-        .choices([...exportFormats])
+        .choices(["jsonl", "csv"])
         .default("jsonl"),
     )
     .option("-n, --limit <count>", "how many at most", countArgument(itemsMax), itemsMax)
     .option("--live", "read the service's list now instead of what Redis holds")
-    .addOption(
-      new Option("-c, --config <path>", "with --live: policy file or folder that names the service").env(
-        "SYNCLINE_CONFIG",
-      ),
-    )
+    .addOption(optionalConfigOption("with --live: policy file or folder that names the service"))
     .addHelpText("after", exportExamples)
     .action((service: string, list: ListName, flags: ExportFlags, chosen: Command) => {
       if (!flags.live) refuseIdle(chosen, ["config"], "without --live");
-      return flags.live
-        ? exportFromService(connect, { feed: feedOf(service, list, flags), flags, io })
-        : inBook(flags, io, (book) => exportFromBook(book, { feed: feedOf(service, list, flags), flags, io }));
+      const job = { feed: feedOf(service, list, flags), flags, io };
+      return flags.live ? exportLive(connect, job) : withFeeds(flags, io, (feeds) => exportFacts(feeds, job));
     });
   const command = new Command("feed").description("what was seen in a list of a service: tail, export");
   for (const one of [tail, exporting]) {
@@ -120,62 +106,63 @@ interface Job<Flags> {
   readonly io: CommandIo;
 }
 
-async function tailFeed(book: FeedStore, { feed, flags, io }: Job<TailFlags>): Promise<void> {
+async function tailFeed(feeds: FeedStore, { feed, flags, io }: Job<TailFlags>): Promise<void> {
   const show = (items: readonly SeenItem[]) => {
-    for (const item of items) io.out(flags.json ? JSON.stringify(toFactRow(item)) : toFactLine(item));
+    for (const item of items) io.out(flags.json ? safeJson(toFactRow(item)) : toFactLine(item));
   };
-  const known = await book.discoveredSince(feed, 0);
-  if (known.length === 0) await explainNothing(book, feed, io);
+  const known = await feeds.discoveredSince(feed, 0);
+  if (known.length === 0) await explainNothing(feeds, feed, io);
   show(known.slice(-flags.limit));
   if (!flags.follow) return;
   let last = known.at(-1)?.firstSeq ?? 0;
   while (!io.signal.aborted) {
-    await systemClock.sleep(lookEveryMs, io.signal);
+    await systemClock.sleep(readEveryMs, io.signal);
     if (io.signal.aborted) break;
-    const { seq } = await book.status(feed);
+    const { seq } = await feeds.status(feed);
     // Redis lost its data: every item from now on is new.
     if (seq < last) last = 0;
-    const fresh = await book.discoveredSince(feed, last);
+    const fresh = await feeds.discoveredSince(feed, last);
     show(fresh);
     last = fresh.at(-1)?.firstSeq ?? last;
     await io.taken?.();
   }
 }
 
-async function exportFromBook(book: FeedStore, { feed, flags, io }: Job<ExportFlags>): Promise<void> {
-  const known = await book.discoveredSince(feed, 0);
-  if (known.length === 0) await explainNothing(book, feed, io);
-  await exportFacts(known.slice(-flags.limit), flags, io);
+/** Writes the facts in Redis, the oldest discovery first. */
+async function exportFacts(feeds: FeedStore, { feed, flags, io }: Job<ExportFlags>): Promise<void> {
+  const known = await feeds.discoveredSince(feed, 0);
+  if (known.length === 0) await explainNothing(feeds, feed, io);
+  const isCsv = flags.format === "csv";
+  if (isCsv) io.out(csvLine(factColumns));
+  for (const [index, item] of known.slice(-flags.limit).entries()) {
+    if (io.signal.aborted) break;
+    const row = toFactRow(item);
+    io.out(isCsv ? csvLine(factColumns.map((column) => row[column])) : safeJson(row));
+    if (index % linesAtOnce === linesAtOnce - 1) await io.taken?.();
+  }
 }
 
-async function exportFromService(connect: ConnectService, { feed, flags, io }: Job<ExportFlags>): Promise<void> {
+/** Writes the items as the service sends them. What was read before a failure has been written. */
+async function exportLive(connect: ConnectService, { feed, flags, io }: Job<ExportFlags>): Promise<void> {
   if (flags.config === undefined)
     throw new UsageError("--live needs --config PATH: the policy file that names the service");
-  const service = await connect({ config: flags.config, service: feed.service });
-  try {
-    await exportLive({ service, list: feed.list, repository: feed.repository ?? undefined }, flags, io);
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    if (error.kind === "cancelled" && io.signal.aborted) return;
-    const { lines, exitCode } = explainServiceError(error);
-    for (const line of lines) io.err(line);
-    io.exitCode = exitCode;
-  } finally {
-    service.close();
-  }
+  const client = await connect({ config: flags.config, service: feed.service });
+  await withService(client, io, async (service) => {
+    try {
+      await writePages(service, { feed, flags, io });
+    } catch (error) {
+      if (error instanceof ServiceError && error.kind === "cancelled" && io.signal.aborted) return;
+      throw error;
+    }
+  });
 }
 
-async function inBook(flags: RedisOptions, io: CommandIo, use: (book: FeedStore) => Promise<void>): Promise<void> {
-  const store = await openStore(redisTarget(flags, io));
-  try {
-    await use(new FeedStore(store));
-  } finally {
-    await store.close();
-  }
+async function withFeeds(flags: RedisOptions, io: CommandIo, use: (feeds: FeedStore) => Promise<void>): Promise<void> {
+  await withStore(redisTarget(flags, io), (store) => use(new FeedStore(store)));
 }
 
-async function explainNothing(book: FeedStore, feed: Feed, io: CommandIo): Promise<void> {
-  const { walks, failure } = await book.status(feed);
+async function explainNothing(feeds: FeedStore, feed: Feed, io: CommandIo): Promise<void> {
+  const { walks, failure } = await feeds.status(feed);
   const where = `${feed.list} of ${feed.service}, ${feed.repository === null ? "its default repository" : `repository ${feed.repository}`}`;
   if (walks > 0) io.err(`${where}: was read, and nothing stood in it`);
   else if (failure !== undefined) io.err(`${where}: could not be read yet: ${failure}`);
@@ -195,46 +182,14 @@ function listArgument(text: string): ListName {
   return list;
 }
 
-/** The format of an export. */
-type ExportFormat = (typeof exportFormats)[number];
-
-/** How much, and in which form. */
-interface ExportOptions {
-  readonly format: ExportFormat;
-  readonly limit: number;
-}
-
-/** Writes facts, the oldest discovery first. */
-async function exportFacts(items: readonly SeenItem[], { format }: ExportOptions, io: CommandIo): Promise<void> {
-  if (format === "csv") io.out(csvLine(factColumns));
-  for (let index = 0; index < items.length && !io.signal.aborted; index += 1) {
-    const item = items[index];
-    if (item === undefined) break;
-    const row = toFactRow(item);
-    io.out(format === "csv" ? csvLine(factColumns.map((column) => row[column])) : jsonLine(row));
-    if (index % linesAtOnce === linesAtOnce - 1) await io.taken?.();
-  }
-}
-
-/**
- * Writes the items of a list as the service sends them. The columns of a CSV are the fields of the
- * first page.
- * @throws ServiceError; what was read before has been written.
- */
-async function exportLive(
-  {
-    service,
-    list,
-    repository,
-  }: { readonly service: SyncService; readonly list: ListName; readonly repository: string | undefined },
-  { format, limit }: ExportOptions,
-  io: CommandIo,
-): Promise<void> {
+/** The columns of a CSV are the fields of the first page. */
+async function writePages(service: SyncService, { feed, flags, io }: Job<ExportFlags>): Promise<void> {
+  const { format, limit } = flags;
   let columns: readonly string[] | undefined;
   let written = 0;
   let left = 0;
-  const query = repository === undefined ? {} : { repository };
-  for await (const page of service.pages(operationOf[list], query, { signal: io.signal, pagesMax: 100_000 })) {
+  const query = feed.repository === null ? {} : { repository: feed.repository };
+  for await (const page of service.pages(operationOf[feed.list], query, { signal: io.signal, pagesMax: 100_000 })) {
     if (format === "csv" && columns === undefined) {
       columns = columnsOf(page.items);
       if (columns.length > 0) io.out(csvLine(columns));
@@ -242,7 +197,7 @@ async function exportLive(
     }
     for (const item of page.items) {
       if (written >= limit) break;
-      io.out(columns === undefined ? jsonLine(item) : csvLine(cellsOf(item, columns)));
+      io.out(columns === undefined ? safeJson(item) : csvLine(cellsOf(item, columns)));
       left += columns === undefined ? 0 : fieldsBeside(item, columns);
       written += 1;
     }
@@ -268,18 +223,7 @@ function fieldsBeside(item: unknown, columns: readonly string[]): number {
   return isJsonObject(item) ? Object.keys(item).filter((name) => !columns.includes(name)).length : 0;
 }
 
-/** JSON keeps some control characters; a terminal would obey them. */
-function jsonLine(value: unknown): string {
-  return (JSON.stringify(value) ?? "null").replaceAll(
-    /[\u007f-\u009f\u2028\u2029]/g,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-}
-
-/**
- * One CSV line without a line break. A cell that is neither text, number nor boolean is written as
- * JSON; a missing one is empty.
- */
+/** One CSV line. A missing cell is empty; lists and objects are written as JSON. */
 export function csvLine(cells: readonly unknown[]): string {
   return cells.map(csvCell).join(",");
 }
@@ -311,26 +255,19 @@ function toFactRow(item: SeenItem): Readonly<Record<(typeof factColumns)[number]
 
 /** One line for people: when the item was discovered, what it is, its sync job, and its state. */
 function toFactLine(item: SeenItem): string {
-  const { id, syncJobId, finished, succeeded, label, seenAtMs } = item;
-  const state =
-    finished === undefined
-      ? ""
-      : finished
-        ? succeeded === false
-          ? "failed"
-          : succeeded
-            ? "succeeded"
-            : "finished"
-        : "open";
+  const { id, syncJobId, label, seenAtMs } = item;
   const parts = [
     seenAtMs === undefined ? "-".padEnd(20) : showInstant(seenAtMs),
     id,
     syncJobId === undefined ? "" : `sync job ${syncJobId}`,
-    state,
+    stateOf(item),
     label ?? "",
   ];
-  return parts
-    .filter((part) => part !== "")
-    .join("  ")
-    .replaceAll(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu, " ");
+  return oneLine(parts.filter((part) => part !== "").join("  "));
+}
+
+function stateOf({ finished, succeeded }: SeenItem): string {
+  if (finished === undefined) return "";
+  if (!finished) return "open";
+  return succeeded === undefined ? "finished" : succeeded ? "succeeded" : "failed";
 }

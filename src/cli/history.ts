@@ -1,16 +1,17 @@
 // `syncline history`: what happened, newest first.
-import { Command, InvalidArgumentError } from "commander";
+import { type Command, Option } from "commander";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { nearestWord } from "../core/nearest-word.ts";
 import { cutText } from "../core/plain-text.ts";
 import { type Outcome, type OutcomeStatus, outcomeStatuses } from "../model/outcome.ts";
 import { History } from "../store/history.ts";
-import { openStore, type Store } from "../store/redis.ts";
+import type { Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import type { CommandIo } from "./command-io.ts";
-import { countArgument, prefixOption, type RedisOptions, redisOption, redisTarget } from "./shared-options.ts";
-import { showInstant, showStatus, toTable } from "./table.ts";
+import { withStore } from "./connections.ts";
+import { countArgument, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
+import { counted, showInstant, showStatus, toTable } from "./table.ts";
 
 /** The most outcomes that one command reads. */
 const historyReadMax = 20_000;
@@ -24,21 +25,18 @@ interface HistoryOptions extends RedisOptions {
 
 /** The command `history`. */
 export function historyCommand(io: CommandIo): Command {
-  return new Command("history")
+  return redisCommand("history")
     .description("the outcomes of tasks, newest first")
     .argument("[policy]", "only of this policy")
-    .addOption(redisOption())
-    .addOption(prefixOption())
     .option("-n, --limit <count>", "how many", countArgument(historyReadMax), 20)
-    .option("--status <status>", `only ${outcomeStatuses.join(", ")}`, statusArgument)
+    .addOption(new Option("--status <status>", `only ${outcomeStatuses.join(", ")}`).choices(outcomeStatuses))
     .option("--json", "print a JSON array")
     .addHelpText(
       "after",
       "\nExamples:\n  $ syncline history\n  $ syncline history contracts-nightly --status failed\n  $ syncline history --json | jq '.[0]'",
     )
-    .action(async (policy: string | undefined, options: HistoryOptions) => {
-      const store = await openStore(redisTarget(options, io));
-      try {
+    .action((policy: string | undefined, options: HistoryOptions) =>
+      withStore(redisTarget(options, io), async (store) => {
         const history = new History(store);
         const limit = options.status === undefined ? options.limit : historyReadMax;
         const read = await history.newest(limit, policy);
@@ -48,30 +46,25 @@ export function historyCommand(io: CommandIo): Command {
         show(outcomes, { policy, options, io });
         const isFull = outcomes.length === options.limit;
         await tellReach(history, { read: isFull ? outcomes : read, limit: isFull ? options.limit : limit, policy }, io);
-      } finally {
-        await store.close();
-      }
-    });
+      }),
+    );
 }
 
-/**
- * Outcomes as a table for people. Below a poll's detail it names at most `itemsMax` offending
- * items.
- */
+/** Outcomes as a table. Below a poll's detail it names at most `itemsMax` offending items. */
 export function outcomeTable(outcomes: readonly Outcome[], colours: boolean, itemsMax = 3): string {
   const rows = outcomes.map((outcome) => [
     showInstant(Date.parse(outcome.finishedAt)),
     outcome.policy,
     `${outcome.kind} ${outcome.target}`,
     showStatus(outcome, colours),
-    outcome.durationMs === null
-      ? ""
-      : formatDuration(
-          outcome.durationMs < 1_000 ? Math.round(outcome.durationMs) : Math.round(outcome.durationMs / 1_000) * 1_000,
-        ),
+    outcome.durationMs === null ? "" : tookOf(outcome.durationMs),
     [cutText(`${coversOf(outcome)}${outcome.detail}`, detailShownMax), ...offendersOf(outcome, itemsMax)].join("\n"),
   ]);
   return toTable(["finished", "policy", "task", "status", "took", "detail"], rows, colours);
+}
+
+function tookOf(durationMs: number): string {
+  return formatDuration(durationMs < 1_000 ? durationMs : Math.round(durationMs / 1_000) * 1_000);
 }
 
 /** The offending items, one a line, and how many more there are. */
@@ -85,13 +78,10 @@ function coversOf({ covers, coveredSlots = [] }: Outcome): string {
   if (covers === 0) return "";
   const [first] = coveredSlots;
   const since = first === undefined || coveredSlots.length < covers ? "" : ` since ${showInstant(Date.parse(first))}`;
-  return `for ${covers} older ${covers === 1 ? "slot" : "slots"}${since} as well; `;
+  return `for ${counted(covers, "older slot")}${since} as well; `;
 }
 
-/**
- * @throws UsageError about a policy without an outcome that no scheduler plans: a typo must not
- * look like an empty history.
- */
+/** @throws UsageError about an unknown policy: a typo must not look like an empty history. */
 export async function checkKnownPolicy(policy: string, store: Store): Promise<void> {
   const planned = await new SlotLedger(store).policies();
   if (planned.includes(policy) || (await new History(store).newest(1, policy)).length > 0) return;
@@ -109,27 +99,21 @@ interface Asked {
 }
 
 function show(outcomes: readonly Outcome[], { policy, options: { limit, status, json }, io }: Asked): void {
+  const whose = policy === undefined ? "" : ` of ${policy}`;
   if (json) io.out(JSON.stringify(outcomes));
   else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours));
-  else
-    io.err(
-      `no outcome${policy === undefined ? "" : ` of ${policy}`}${status === undefined ? " yet" : `: none of those that are kept is ${status}`}`,
-    );
+  else io.err(`no outcome${whose}${status === undefined ? " yet" : `: none of those that are kept is ${status}`}`);
   if (outcomes.length === limit) io.err(`only the newest ${limit}; --limit shows more`);
 }
 
-/** What was read of the history, newest first: at most `limit` outcomes. */
+/** What was read, newest first: at most `limit` outcomes, of one policy if one is named. */
 interface HistoryReading {
   readonly read: readonly Outcome[];
   readonly limit: number;
-  /** Only outcomes of this policy; default: all policies. */
   readonly policy?: string | undefined;
 }
 
-/**
- * Says what the reading does not include: outcomes beyond the reading limit, and those no longer
- * kept.
- */
+/** Says which outcomes were not read: those beyond the limit, and those no longer kept. */
 export async function tellReach(
   history: History,
   { read, limit, policy }: HistoryReading,
@@ -145,10 +129,4 @@ export async function tellReach(
   const whose = policy ?? (dropped.length === 1 ? "one policy" : `${dropped.length} policies`);
   const sinceMs = dropped.reduce((latest, one) => Math.max(latest, one));
   io.err(`older outcomes of ${whose} are no longer kept: all are here since ${showInstant(sinceMs)}`);
-}
-
-function statusArgument(text: string): OutcomeStatus {
-  const status = outcomeStatuses.find((known) => known === text);
-  if (status === undefined) throw new InvalidArgumentError(`the statuses are ${outcomeStatuses.join(", ")}`);
-  return status;
 }

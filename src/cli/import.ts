@@ -1,13 +1,17 @@
 // `syncline import SERVICE`: declares existing objects, to start from: document masks, the sync
 // jobs that masks name, and their names. Reads only, bounded. Called by program.ts.
 import { Command } from "commander";
+import { createService } from "../app/create-service.ts";
+import type { ServiceSettings } from "../config/policy-set.ts";
+import { policyLimits } from "../config/rules/policy-limits.ts";
+import type { DeclaredKind } from "../core/declared-object.ts";
 import { silentLog } from "../core/event-log.ts";
 import { ServiceError, type SyncService } from "../service/client.ts";
-import { explainServiceError } from "./api-error.ts";
+import { escapeControls } from "../service/error-body.ts";
 import type { CommandIo } from "./command-io.ts";
-import { type Existing, importToYaml } from "./declared/import-text.ts";
-import type { CreateService } from "./doctor/doctor-command.ts";
+import { withService } from "./connections.ts";
 import { configOption, findService, loadPoliciesOrThrow } from "./shared-options.ts";
+import { safeJson, showPlace } from "./table.ts";
 
 interface ImportOptions {
   readonly config: string;
@@ -29,7 +33,7 @@ Examples:
   $ syncline import main --config policies/ --policies-only > policies/declared.yaml && syncline plan --state policies/`;
 
 /** The command `import`. */
-export function importCommand(io: CommandIo, createService: CreateService): Command {
+export function importCommand(io: CommandIo): Command {
   return new Command("import")
     .description("write what exists at a service as a declaration (apply) to start from")
     .argument("<service>", "name of the service in the policies")
@@ -40,23 +44,22 @@ export function importCommand(io: CommandIo, createService: CreateService): Comm
     .action(async (name: string, options: ImportOptions) => {
       const set = await loadPoliciesOrThrow(options.config, io);
       const settings = findService(set, name);
-      const service = createService(settings, { variables: io.settings.variables, log: silentLog });
+      const client = createService(settings, { variables: io.settings.variables, log: silentLog });
       const { repository } = options;
-      try {
-        const { existing, problems } = await readExisting(service, repository, io);
-        const withService = options.policiesOnly !== true;
-        for (const line of importToYaml({ settings, repository, existing, problems, withService })) io.out(line);
+      await withService(client, io, async (service) => {
+        const { existing, problems } = await readExisting(service, repository, io).finally(() => io.progress?.(""));
+        const withSettings = options.policiesOnly !== true;
+        for (const line of toYaml({ settings, repository, existing, problems, withSettings })) io.out(line);
         if (problems.length > 0) io.exitCode = 1;
-      } catch (error) {
-        if (!(error instanceof ServiceError)) throw error;
-        const { lines, exitCode } = explainServiceError(error);
-        for (const line of lines) io.err(line);
-        io.exitCode = exitCode;
-      } finally {
-        io.progress?.("");
-        service.close();
-      }
+      });
     });
+}
+
+/** One existing object; `name`: undefined where the service shows none. */
+interface Existing {
+  readonly kind: Extract<DeclaredKind, "syncJob" | "docMask">;
+  readonly id: string;
+  readonly name: string | null | undefined;
 }
 
 interface Found {
@@ -113,4 +116,102 @@ async function readSyncJobs(service: SyncService, { ids, query, io }: SyncJobsAs
 
 function byId(a: Existing, b: Existing): number {
   return Number(a.id) - Number(b.id);
+}
+
+/** What goes into the file. */
+interface ImportText {
+  readonly settings: ServiceSettings;
+  readonly repository: string | undefined;
+  readonly existing: readonly Existing[];
+  readonly problems: readonly string[];
+  /** False: the service is described in another file of the same folder. */
+  readonly withSettings: boolean;
+}
+
+/** The policy file, line by line. */
+function toYaml({ settings, repository, existing, problems, withSettings }: ImportText): string[] {
+  const usable = existing.filter(isUsable);
+  const left = existing.filter((one) => !isUsable(one));
+  return [
+    comment(
+      `what exists at ${showPlace(settings.name, repository)}: keep what shall stay so, and remove the rest; \`syncline plan --state\` shows what differs`,
+    ),
+    comment("drive-type and site-type targets are not here: no operation reads them (driveTargets, siteTargets)"),
+    ...problems.map((problem) => comment(problem)),
+    ...left.map(({ kind, id }) =>
+      comment(`${kind} ${id} is left out: it has no name, or an id or a name that is too long`),
+    ),
+    "apiVersion: syncline/v1",
+    ...(withSettings ? ["services:", `  ${settings.name}: ${flow(serviceOf(settings))}`] : []),
+    usable.length === 0 ? "policies: []" : "policies:",
+    ...batches(usable).flatMap((batch, index) => policyLines(batch, { settings, repository, number: index + 1 })),
+  ];
+}
+
+function policyLines(
+  objects: readonly Existing[],
+  { settings, repository, number }: Pick<ImportText, "settings" | "repository"> & { readonly number: number },
+): string[] {
+  return [
+    `  - name: ${policyName(settings.name, repository, number)}`,
+    `    service: ${settings.name}`,
+    ...(repository === undefined ? [] : [`    repository: ${quoted(repository)}`]),
+    "    # without a schedule it is applied by `syncline apply` only",
+    `    # schedule: { cron: "0 5 * * *" }`,
+    "    apply:",
+    ...kindLines("syncJobs", objects, "syncJob"),
+    ...kindLines("docMasks", objects, "docMask"),
+  ];
+}
+
+function kindLines(key: string, objects: readonly Existing[], kind: Existing["kind"]): string[] {
+  const lines = objects
+    .filter((one) => one.kind === kind)
+    .map(({ id, name }) => `        ${id}: { name: ${quoted(name ?? "")} }`);
+  return lines.length === 0 ? [] : [`      ${key}:`, ...lines];
+}
+
+function batches(objects: readonly Existing[]): Existing[][] {
+  const size = policyLimits.objectsMax;
+  return Array.from({ length: Math.ceil(objects.length / size) }, (_, index) =>
+    objects.slice(index * size, (index + 1) * size),
+  );
+}
+
+function isUsable({ id, name }: Existing): boolean {
+  return /^(0|[1-9]\d{0,14})$/.test(id) && !!name && name.length <= policyLimits.textCharactersMax;
+}
+
+function policyName(service: string, repository: string | undefined, number: number): string {
+  const words = `${service}-${repository ?? ""}`.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
+  return `${words.slice(0, 45).replace(/-+$/, "")}-declared${number === 1 ? "" : `-${number}`}`;
+}
+
+/** The service as the policies describe it, as far as a call needs. */
+function serviceOf({ baseUrl, token, tls, pathForm }: ServiceSettings): object {
+  return { baseUrl, token: loginOf(token), ...(tls === undefined ? {} : { tls }), pathForm };
+}
+
+function loginOf(token: ServiceSettings["token"]): object {
+  if (token.kind === "file") return { file: token.path };
+  if (token.kind === "env") return { env: token.variable };
+  const { kind: _, ...oauth2 } = token;
+  return { oauth2 };
+}
+
+/** JSON is YAML; a text with `${` would be read as a variable. */
+function flow(value: object): string {
+  return JSON.stringify(value, (_, item: unknown) => (typeof item === "string" ? withoutVariables(item) : item));
+}
+
+function quoted(text: string): string {
+  return safeJson(withoutVariables(text));
+}
+
+function withoutVariables(text: string): string {
+  return text.replaceAll("${", () => "$${");
+}
+
+function comment(text: string): string {
+  return `# ${escapeControls(text)}`;
 }

@@ -1,29 +1,40 @@
 // `syncline pause`: the scheduler skips the slots of a policy, of a service or of all, with a note
-// that says why.
-import { Command, InvalidArgumentError } from "commander";
+// that says why. Also the subject of `pause` and `resume`, and how it is shown.
+import { type Command, InvalidArgumentError } from "commander";
+import type { PolicySet } from "../config/policy-set.ts";
 import { durationPattern, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
-import { isInForce, noteCharactersMax, type Pause } from "../model/pause.ts";
+import { nearestWord } from "../core/nearest-word.ts";
+import { isInForce, noteCharactersMax, type Pause, type PauseSubject } from "../model/pause.ts";
 import { Pauses, pausesMax } from "../store/pauses.ts";
 import { Quarantines } from "../store/quarantines.ts";
-import { openStore, redisTimeMs, type Store } from "../store/redis.ts";
+import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
+import { currentActor, recordChange } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
+import { withStore } from "./connections.ts";
 import {
-  checkSubject,
-  currentActor,
-  type SubjectOptions,
-  showSubject,
-  subjectOf,
-  withSubjectOptions,
-} from "./pause-subject.ts";
-import { recordChange } from "./record-change.ts";
-import { loadPoliciesOrThrow, parseInstant, type RedisOptions, redisTarget, refuseIdle } from "./shared-options.ts";
+  loadPoliciesOrThrow,
+  optionalConfigOption,
+  parseInstant,
+  type RedisOptions,
+  redisCommand,
+  redisTarget,
+  refuseIdle,
+  textArgument,
+} from "./shared-options.ts";
 import { showInstant, toTable } from "./table.ts";
+
+/** The options that name a subject, apart from the policy's name. */
+export interface SubjectOptions extends RedisOptions {
+  readonly service?: string;
+  readonly all?: true;
+  readonly config?: string;
+}
 
 type Until = { readonly kind: "instant" | "duration"; readonly ms: number };
 
-interface PauseOptions extends RedisOptions, SubjectOptions {
+interface PauseOptions extends SubjectOptions {
   readonly note?: string;
   readonly until?: Until;
   readonly list?: true;
@@ -41,11 +52,9 @@ Examples:
 
 /** The command `pause`. */
 export function pauseCommand(io: CommandIo): Command {
-  return withSubjectOptions(
-    new Command("pause").description("skip the slots of a policy, a service or all from now on"),
-  )
-    .argument("[policy]", "its name")
-    .option("--note <text>", "why; stands in the record of every skipped slot", noteArgument)
+  return subjectCommand("pause")
+    .description("skip the slots of a policy, a service or all from now on")
+    .option("--note <text>", "why; stands in the record of every skipped slot", textArgument(noteCharactersMax))
     .option("--until <when>", "when it ends by itself: an instant, or a duration such as 4h", untilArgument)
     .option("--list", "print what is paused, and change nothing")
     .option("--json", "print JSON")
@@ -55,26 +64,18 @@ export function pauseCommand(io: CommandIo): Command {
         refuseIdle(chosen, ["service", "all", "note", "until"], "with --list");
         if (policy !== undefined)
           throw new UsageError("--list shows what is paused, of all policies: leave the name out");
-        return listPauses(options, io);
+        const pauses = await withStore(redisTarget(options, io), readPauses);
+        if (options.json) io.out(JSON.stringify(pauses));
+        else if (pauses.length === 0) io.err("nothing is paused");
+        else io.out(pausesTable(pauses, io.colours));
+        return;
       }
+      const { note } = options;
       const subject = subjectOf(policy, options);
-      if (options.note === undefined)
+      if (note === undefined)
         throw new UsageError("--note is required: say why, for the people who find the slots skipped");
-      const set = options.config === undefined ? undefined : await loadPoliciesOrThrow(options.config, io);
-      await withStore({ options, io }, async (store) => {
-        await checkSubject(subject, { set, ledger: new SlotLedger(store) });
-        const nowMs = await redisTimeMs(store);
-        const untilMs = toInstant(options.until, nowMs);
-        const wish = { ...subject, note: options.note ?? "", actor: currentActor(), untilMs };
-        const pauses = new Pauses(store);
-        const before = (await pauses.all()).filter(
-          (one) => isInForce(one, nowMs) && showSubject(one) === showSubject(subject),
-        );
-        const pause = await pauses.set(wish);
-        if (pause === undefined)
-          throw new UsageError(`${pausesMax} pauses are in force, which is the most: pause a service, or all`);
-        const done = { what: "pause", subject: showSubject(pause), reason: pause.note, before, after: pause };
-        await recordChange(store, io, done);
+      await withSubject(subject, { options, io }, async ({ store }) => {
+        const pause = await setPause(store, { subject, note, until: options.until }, io);
         io.out(
           options.json ? JSON.stringify(pause) : `${showSubject(pause)} paused ${showUntil(pause)}: ${pause.note}`,
         );
@@ -82,42 +83,44 @@ export function pauseCommand(io: CommandIo): Command {
     });
 }
 
-/** `until 2026-11-21 10:00:00Z`, or what else ends it. */
-export function showUntil({ untilMs }: Pick<Pause, "untilMs">): string {
-  return untilMs === null ? "until it is resumed" : `until ${showInstant(untilMs)}`;
+interface Wish {
+  readonly subject: PauseSubject;
+  readonly note: string;
+  readonly until: Until | undefined;
 }
 
-async function listPauses(options: PauseOptions, io: CommandIo): Promise<void> {
-  await withStore({ options, io }, async (store) => {
-    const nowMs = await redisTimeMs(store);
-    const inForce = [...(await new Pauses(store).all()), ...(await new Quarantines(store).all())]
-      .filter((pause) => isInForce(pause, nowMs))
-      .sort((a, b) => a.sinceMs - b.sinceMs);
-    if (options.json) io.out(JSON.stringify(inForce));
-    else if (inForce.length === 0) io.err("nothing is paused");
-    else {
-      const rows = inForce.map((pause) => [
-        pause.cause === undefined ? showSubject(pause) : `${showSubject(pause)} (${pause.cause})`,
-        showInstant(pause.sinceMs),
-        pause.untilMs === null ? "resumed" : showInstant(pause.untilMs),
-        pause.actor,
-        pause.note,
-      ]);
-      io.out(toTable(["paused", "since", "until", "by", "note"], rows, io.colours));
-    }
-  });
+async function setPause(store: Store, { subject, note, until }: Wish, io: CommandIo): Promise<Pause> {
+  const nowMs = await redisTimeMs(store);
+  const untilMs = toInstant(until, nowMs);
+  const pauses = new Pauses(store);
+  const before = (await pauses.all()).filter(
+    (one) => isInForce(one, nowMs) && showSubject(one) === showSubject(subject),
+  );
+  const pause = await pauses.set({ ...subject, note, actor: currentActor(), untilMs });
+  if (pause === undefined)
+    throw new UsageError(`${pausesMax} pauses are in force, which is the most: pause a service, or all`);
+  const subjectName = showSubject(pause);
+  await recordChange(store, io, { what: "pause", subject: subjectName, reason: note, before, after: pause });
+  return pause;
 }
 
-async function withStore(
-  { options, io }: { options: RedisOptions; io: CommandIo },
-  use: (store: Store) => Promise<void>,
-): Promise<void> {
-  const store = await openStore(redisTarget(options, io));
-  try {
-    await use(store);
-  } finally {
-    await store.close();
-  }
+/** The pauses and quarantines in force, the oldest first. */
+async function readPauses(store: Store): Promise<readonly Pause[]> {
+  const nowMs = await redisTimeMs(store);
+  return [...(await new Pauses(store).all()), ...(await new Quarantines(store).all())]
+    .filter((pause) => isInForce(pause, nowMs))
+    .sort((a, b) => a.sinceMs - b.sinceMs);
+}
+
+function pausesTable(pauses: readonly Pause[], colours: boolean): string {
+  const rows = pauses.map((pause) => [
+    pause.cause === undefined ? showSubject(pause) : `${showSubject(pause)} (${pause.cause})`,
+    showInstant(pause.sinceMs),
+    pause.untilMs === null ? "resumed" : showInstant(pause.untilMs),
+    pause.actor,
+    pause.note,
+  ]);
+  return toTable(["paused", "since", "until", "by", "note"], rows, colours);
 }
 
 function toInstant(until: Until | undefined, nowMs: number): number | null {
@@ -137,8 +140,58 @@ function untilArgument(text: string): Until {
   return { kind: "instant", ms };
 }
 
-function noteArgument(text: string): string {
-  if (text.trim() === "" || text.length > noteCharactersMax)
-    throw new InvalidArgumentError(`write 1 to ${noteCharactersMax} characters`);
-  return text;
+/** A command about one policy, one service, or all. */
+export function subjectCommand(name: string): Command {
+  return redisCommand(name)
+    .argument("[policy]", "its name")
+    .option("--service <name>", "every policy of this service")
+    .option("--all", "every policy")
+    .addOption(optionalConfigOption("policy file or folder that has the name"));
+}
+
+/** The one subject that was named. @throws UsageError when there is none, or more than one. */
+export function subjectOf(policy: string | undefined, { service, all }: SubjectOptions): PauseSubject {
+  const subjects: PauseSubject[] = [];
+  if (policy !== undefined) subjects.push({ scope: "policy", name: policy });
+  if (service !== undefined) subjects.push({ scope: "service", name: service });
+  if (all === true) subjects.push({ scope: "all", name: "" });
+  const [subject] = subjects;
+  if (subject === undefined || subjects.length > 1)
+    throw new UsageError("name one of POLICY, --service NAME and --all");
+  return subject;
+}
+
+/** Runs `use` with Redis and the policies, if given. @throws UsageError for an unknown subject. */
+export async function withSubject(
+  subject: PauseSubject,
+  { options, io }: { readonly options: SubjectOptions; readonly io: CommandIo },
+  use: (found: { readonly store: Store; readonly set: PolicySet | undefined }) => Promise<void>,
+): Promise<void> {
+  const set = options.config === undefined ? undefined : await loadPoliciesOrThrow(options.config, io);
+  await withStore(redisTarget(options, io), async (store) => {
+    await checkSubject(subject, set, new SlotLedger(store));
+    await use({ store, set });
+  });
+}
+
+/** A typo must not pause nothing. Without a configuration, schedulers know the policies. */
+async function checkSubject({ scope, name }: PauseSubject, set: PolicySet | undefined, ledger: SlotLedger) {
+  if (scope === "all" || (scope === "service" && set === undefined)) return;
+  const configured = scope === "service" ? set?.services.keys() : set?.policies.map((policy) => policy.name);
+  const known = [...(configured ?? (await ledger.policies()))];
+  if (known.includes(name)) return;
+  const near = nearestWord(name, known);
+  const hint = near === undefined ? "" : `; did you mean ${near}?`;
+  const where = set === undefined ? "no scheduler plans it here; check with --config" : "in the configuration";
+  throw new UsageError(`there is no ${scope} ${name} (${where})${hint}`);
+}
+
+/** A subject in words. */
+export function showSubject({ scope, name }: PauseSubject): string {
+  return scope === "all" ? "all policies" : `${scope} ${name}`;
+}
+
+/** `until 2026-11-21 10:00:00Z`, or what else ends it. */
+export function showUntil({ untilMs }: Pick<Pause, "untilMs">): string {
+  return untilMs === null ? "until it is resumed" : `until ${showInstant(untilMs)}`;
 }

@@ -2,7 +2,6 @@
 // main.ts, which ends the process.
 import { createInterface } from "node:readline/promises";
 import { Command, CommanderError } from "commander";
-import { startApp } from "../app/app.ts";
 import { createService } from "../app/create-service.ts";
 import { readSettings } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
@@ -38,10 +37,7 @@ import { validateCommand } from "./validate.ts";
 const inputBytesMax = 1_048_576;
 const takenWithinMs = 2_000;
 
-/**
- * Runs the command in the arguments until it ends or `stop` aborts it; returns the exit code. Never
- * throws.
- */
+/** Runs the command until it ends or `stop` aborts it; returns the exit code. Never throws. */
 export async function main(args: string[], stop: AbortController): Promise<number> {
   // False when the reader has gone, as behind `| head`: nothing more can be shown.
   let hasReader = true;
@@ -73,10 +69,7 @@ function netUnder(stream: NodeJS.WriteStream): void {
   };
 }
 
-/**
- * Waits until the reader has taken what was written: a pipe takes 64 KiB at once, and the exit
- * would lose the rest.
- */
+/** Waits for the reader: a pipe takes 64 KiB at once, and the exit would lose the rest. */
 async function takenBy(stream: NodeJS.WriteStream, stop: AbortSignal): Promise<void> {
   if (stream.writableLength === 0) return;
   const taken = new Promise<void>((resolve) => stream.write("", () => resolve()));
@@ -102,15 +95,15 @@ function createProgram(io: CommandIo): Command {
       "\nExit codes: 0 fine, 1 the outcome is not good, 2 wrong use or configuration, 3 Redis or the service is out of reach.",
     );
   const commands = [
-    serveCommand(io, startApp),
+    serveCommand(io),
     validateCommand(io, policyChecks),
     planCommand(io, createService),
     simulateCommand(io),
-    runCommand(io, startApp),
-    deleteCommand(io, { createService, startApp }),
-    applyCommand(io, createService),
-    importCommand(io, createService),
-    doctorCommand(io, createService),
+    runCommand(io),
+    deleteCommand(io),
+    applyCommand(io),
+    importCommand(io),
+    doctorCommand(io),
     statusCommand(io),
     historyCommand(io),
     failedCommand(io),

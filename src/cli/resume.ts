@@ -1,33 +1,24 @@
 // `syncline resume`: ends a pause. Skipped slots stay skipped; --catch-up starts the newest of them
 // now.
-import { Command } from "commander";
+import type { Command } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
-import { silentLog } from "../core/event-log.ts";
 import { isAbout, isInForce, type Pause, type PauseSubject } from "../model/pause.ts";
-import { Producer } from "../queue/producer.ts";
 import { newestPaused } from "../schedule/plan-slots.ts";
 import { tasksOf, toCaughtUp } from "../schedule/slot-tasks.ts";
 import { Pauses } from "../store/pauses.ts";
 import { Quarantines } from "../store/quarantines.ts";
-import { openStore, type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
+import { readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
+import { currentActor, recordChange } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
-import { showUntil } from "./pause.ts";
-import {
-  checkSubject,
-  currentActor,
-  type SubjectOptions,
-  showSubject,
-  subjectOf,
-  withSubjectOptions,
-} from "./pause-subject.ts";
-import { recordChange } from "./record-change.ts";
+import { withProducer } from "./connections.ts";
+import { type SubjectOptions, showSubject, showUntil, subjectCommand, subjectOf, withSubject } from "./pause.ts";
 import { tellMissingRoles } from "./service-words.ts";
-import { loadPoliciesOrThrow, type RedisOptions, redisTarget } from "./shared-options.ts";
+import { redisTarget } from "./shared-options.ts";
 import { showInstant } from "./table.ts";
 
-interface ResumeOptions extends RedisOptions, SubjectOptions {
+interface ResumeOptions extends SubjectOptions {
   readonly catchUp?: true;
   readonly json?: true;
 }
@@ -42,8 +33,8 @@ Examples:
 
 /** The command `resume`. */
 export function resumeCommand(io: CommandIo): Command {
-  return withSubjectOptions(new Command("resume").description("end a pause, or the quarantine of a policy"))
-    .argument("[policy]", "its name")
+  return subjectCommand("resume")
+    .description("end a pause, or the quarantine of a policy")
     .option("--catch-up", "queue what the pause skipped last; needs --config")
     .option("--json", "print JSON")
     .addHelpText("after", help)
@@ -51,21 +42,21 @@ export function resumeCommand(io: CommandIo): Command {
       const subject = subjectOf(policy, options);
       if (options.catchUp && options.config === undefined)
         throw new UsageError("--catch-up starts policies, so it needs them: --config PATH");
-      const set = options.config === undefined ? undefined : await loadPoliciesOrThrow(options.config, io);
-      const redis = redisTarget(options, io);
-      const store = await openStore(redis);
-      try {
-        await checkSubject(subject, { set, ledger: new SlotLedger(store) });
-        await resume(subject, { set, redis, store, options, io });
-      } finally {
-        await store.close();
-      }
+      await withSubject(subject, { options, io }, async ({ store, set }) => {
+        const resumed = await resume(subject, { set, store, options, io });
+        if (options.json) {
+          const { ended, caughtUp, stillPaused } = resumed;
+          io.out(JSON.stringify({ ended, caughtUp, stillPaused }));
+          return;
+        }
+        show(subject, { ...resumed, isCatchingUp: options.catchUp === true }, io);
+        if (resumed.ended.length > 0) for (const line of tellMissingRoles(await readPresence(store))) io.err(line);
+      });
     });
 }
 
 interface ResumeContext {
   readonly set: PolicySet | undefined;
-  readonly redis: RedisTarget;
   readonly store: Store;
   readonly options: ResumeOptions;
   readonly io: CommandIo;
@@ -77,47 +68,39 @@ interface CaughtUp {
   readonly tasks: readonly string[];
 }
 
-async function resume(subject: PauseSubject, context: ResumeContext): Promise<void> {
+interface Resumed {
+  readonly ended: readonly Pause[];
+  readonly caughtUp: readonly CaughtUp[];
+  readonly stillPaused: readonly Pause[];
+}
+
+async function resume(subject: PauseSubject, context: ResumeContext): Promise<Resumed> {
   const { set, store, options, io } = context;
   const pauses = new Pauses(store);
   const quarantines = new Quarantines(store);
   const released = subject.scope === "policy" ? await quarantines.release(subject.name, currentActor()) : undefined;
   const ended = [...(await pauses.end(subject, currentActor())), ...(released === undefined ? [] : [released])];
   const nowMs = await redisTimeMs(store);
-  const others = [...(await pauses.all()), ...(await quarantines.all())].filter((pause) => isInForce(pause, nowMs));
+  const all = [...(await pauses.all()), ...(await quarantines.all())];
+  const stillPaused = all.filter((pause) => isInForce(pause, nowMs));
+  if (ended.length === 0) return { ended, caughtUp: [], stillPaused };
   const resumed = (set?.policies ?? []).filter(
-    (policy) => isAbout(subject, policy) && !others.some((pause) => isAbout(pause, policy)),
+    (policy) => isAbout(subject, policy) && !stillPaused.some((pause) => isAbout(pause, policy)),
   );
-  const caughtUp = options.catchUp && ended.length > 0 ? await catchUp(resumed, context, nowMs) : [];
-  if (ended.length > 0) {
-    const done = { what: "resume", subject: showSubject(subject), reason: null, before: ended, after: { caughtUp } };
-    await recordChange(store, io, done);
-  }
-  if (options.json) {
-    io.out(JSON.stringify({ ended, caughtUp, stillPaused: others }));
-    return;
-  }
-  io.out(ended.length === 0 ? `${showSubject(subject)}: not paused` : `${showSubject(subject)} resumed`);
-  for (const { policy, slotMs, tasks } of caughtUp)
-    io.out(`${policy}: queued for its slot ${showInstant(slotMs)}: ${tasks.join(", ")}`);
-  if (options.catchUp && ended.length > 0 && caughtUp.length === 0)
-    io.err("nothing to catch up inside the catch-up window");
-  if (ended.length > 0) for (const line of tellMissingRoles(await readPresence(store))) io.err(line);
-  for (const pause of others.filter((one) => mayCover(one, subject)))
-    io.err(
-      `still ${pause.cause === undefined ? "paused" : "in quarantine"}: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`,
-    );
+  const caughtUp = options.catchUp ? await catchUp(resumed, context, nowMs) : [];
+  await recordChange(store, io, {
+    what: "resume",
+    subject: showSubject(subject),
+    before: ended,
+    after: { caughtUp },
+  });
+  return { ended, caughtUp, stillPaused };
 }
 
-async function catchUp(
-  policies: readonly Policy[],
-  { redis, store, io }: ResumeContext,
-  nowMs: number,
-): Promise<CaughtUp[]> {
+async function catchUp(policies: readonly Policy[], { store, options, io }: ResumeContext, nowMs: number) {
   const ledger = new SlotLedger(store);
-  const producer = new Producer(redis, silentLog);
   const caughtUp: CaughtUp[] = [];
-  try {
+  await withProducer(redisTarget(options, io), async (producer) => {
     for (const policy of policies) {
       if (io.signal.aborted) break;
       const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);
@@ -130,15 +113,23 @@ async function catchUp(
       await ledger.confirmQueued([step]);
       caughtUp.push({ policy: policy.name, slotMs: skipped.slotMs, tasks: tasks.map(({ id }) => id) });
     }
-  } finally {
-    await producer.close();
-  }
+  });
   return caughtUp;
 }
 
-/**
- * Whether a pause may cover some of the subject. The service of a policy is not always known here.
- */
-function mayCover(pause: Pause, subject: PauseSubject): boolean {
-  return pause.scope !== "policy" || subject.scope !== "policy";
+function show(
+  subject: PauseSubject,
+  { ended, caughtUp, stillPaused, isCatchingUp }: Resumed & { readonly isCatchingUp: boolean },
+  io: CommandIo,
+): void {
+  io.out(ended.length === 0 ? `${showSubject(subject)}: not paused` : `${showSubject(subject)} resumed`);
+  for (const { policy, slotMs, tasks } of caughtUp)
+    io.out(`${policy}: queued for its slot ${showInstant(slotMs)}: ${tasks.join(", ")}`);
+  if (isCatchingUp && ended.length > 0 && caughtUp.length === 0)
+    io.err("nothing to catch up inside the catch-up window");
+  // The service of a policy is not always known here, so a pause of a service may cover it.
+  for (const pause of stillPaused.filter(({ scope }) => scope !== "policy" || subject.scope !== "policy"))
+    io.err(
+      `still ${pause.cause === undefined ? "paused" : "in quarantine"}: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`,
+    );
 }

@@ -1,31 +1,30 @@
 // `syncline run POLICY`: runs a policy by hand, now. Its tasks go the same way as scheduled ones.
-import { Command } from "commander";
+import type { Command } from "commander";
+import { startApp } from "../app/app.ts";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/event-log.ts";
 import { isGood, type Outcome, offendingItemsMax } from "../model/outcome.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
-import { Producer } from "../queue/producer.ts";
 import { urgencyOf } from "../queue/queues.ts";
 import { tasksOf } from "../schedule/slot-tasks.ts";
 import { History } from "../store/history.ts";
-import { openStore, type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
+import { type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
+import { recordChange } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
+import { withProducer, withStore } from "./connections.ts";
 import { outcomeTable } from "./history.ts";
-import { recordChange } from "./record-change.ts";
-import type { StartApp } from "./serve.ts";
 import {
-  configOption,
   durationOption,
   findPolicy,
   loadPoliciesOrThrow,
-  prefixOption,
   type RedisOptions,
-  redisOption,
+  redisCommand,
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
+import { counted } from "./table.ts";
 
 interface RunOptions extends RedisOptions {
   readonly config: string;
@@ -34,17 +33,14 @@ interface RunOptions extends RedisOptions {
   readonly json?: true;
 }
 
-const lookEveryMs = 250;
+const readEveryMs = 250;
 const recordedTasksMax = 100;
 
 /** The command `run`. */
-export function runCommand(io: CommandIo, startApp: StartApp): Command {
-  return new Command("run")
+export function runCommand(io: CommandIo): Command {
+  return redisCommand("run", "config")
     .description("run a policy by hand, now")
     .argument("<policy>", "its name")
-    .addOption(configOption())
-    .addOption(redisOption())
-    .addOption(prefixOption())
     .option("-w, --wait", "wait for the outcomes; exit 1 unless all are good")
     .addOption(durationOption("--timeout <duration>", "how long --wait waits", "1h"))
     .option("--json", "print JSON: task ids, or with --wait the outcomes")
@@ -57,67 +53,48 @@ export function runCommand(io: CommandIo, startApp: StartApp): Command {
       const redis = redisTarget(options, io);
       const set = await loadPoliciesOrThrow(options.config, io);
       const policy = findPolicy(set, name);
-      const store = await openStore(redis);
-      try {
-        await run({ set, policy, redis, store, options, io, startApp });
-      } finally {
-        await store.close();
-      }
+      await withStore(redis, (store) => run(policy, { set, redis, store, options, io }));
     });
 }
 
-interface WorkContext {
+/** What a command needs to start tasks by hand and to wait for their outcomes. */
+export interface HandContext {
   readonly set: PolicySet;
   readonly redis: RedisTarget;
-  readonly io: CommandIo;
-  readonly startApp: StartApp;
-}
-
-interface WaitContext {
   readonly store: Store;
   readonly options: Pick<RunOptions, "timeout" | "json">;
   readonly io: CommandIo;
 }
 
-interface HandRunContext extends WorkContext, WaitContext {
-  readonly policy: Policy;
-  readonly options: RunOptions;
-}
-
-async function run(context: HandRunContext): Promise<void> {
-  const { policy, redis, store, options, io } = context;
-  const producer = new Producer(redis, silentLog);
+async function run(policy: Policy, context: HandContext & { readonly options: RunOptions }): Promise<void> {
+  const { store, options, io } = context;
   const tasks = tasksOf(policy, { slotMs: await redisTimeMs(store), origin: "manual", covers: [] });
-  const workers = await producer.workers(policy.service, urgencyOf(policy.action.kind));
-  try {
-    await producer.enqueue(tasks);
-  } finally {
-    await producer.close();
-  }
+  const workers = await enqueueByHand(tasks, context);
   const ids = tasks.slice(0, recordedTasksMax).map(({ id }) => id);
-  const subject = `policy ${policy.name}`;
-  await recordChange(store, io, { what: "run", subject, reason: null, before: null, after: { tasks: ids } });
-  if (options.wait !== true) {
-    if (options.json) io.out(JSON.stringify({ policy: policy.name, tasks: tasks.map(({ id }) => id) }));
-    else
-      io.out(
-        `${tasks.length} task${tasks.length === 1 ? "" : "s"} of ${policy.name} queued: ${tasks.map(({ id }) => id).join(", ")}`,
-      );
-    if (workers === 0) io.err("no worker is running: start `syncline serve`");
-    return;
-  }
-  const worker = workers === 0 ? await workHere(context) : undefined;
-  try {
-    await waitAndReport(context, tasks);
-  } finally {
-    await worker?.stop();
-  }
+  await recordChange(store, io, { what: "run", subject: `policy ${policy.name}`, after: { tasks: ids } });
+  if (options.wait) return workAndWait(tasks, workers, context);
+  const all = tasks.map(({ id }) => id);
+  if (options.json) io.out(JSON.stringify({ policy: policy.name, tasks: all }));
+  else io.out(`${counted(all.length, "task")} of ${policy.name} queued: ${all.join(", ")}`);
+  if (workers === 0) io.err("no worker is running: start `syncline serve`");
 }
 
-/** Works in this process until it is stopped, for a caller that waits without a worker alive. */
-export async function workHere({ set, redis, io, startApp }: WorkContext): Promise<{ stop(): Promise<void> }> {
+/** Queues tasks of one kind; returns how many workers were alive for them before. */
+export async function enqueueByHand(tasks: readonly Task[], { redis }: HandContext): Promise<number> {
+  return withProducer(redis, async (producer) => {
+    const [first] = tasks;
+    const workers = first === undefined ? 0 : await producer.workers(first.service, urgencyOf(first.kind));
+    await producer.enqueue(tasks);
+    return workers;
+  });
+}
+
+/** Waits for the outcomes of these tasks. Without a worker alive, this process works meanwhile. */
+export async function workAndWait(tasks: readonly Task[], workers: number, context: HandContext): Promise<void> {
+  if (workers > 0) return waitAndReport(tasks, context);
+  const { set, redis, io } = context;
   io.err("no worker is running: this process works until the outcome is there");
-  return startApp({
+  const worker = await startApp({
     set,
     redis,
     roles: ["worker"],
@@ -127,20 +104,38 @@ export async function workHere({ set, redis, io, startApp }: WorkContext): Promi
     drainMs: 25_000,
     toldToStop: io.signal,
   });
+  try {
+    await waitAndReport(tasks, context);
+  } finally {
+    await worker.stop();
+  }
 }
 
-/**
- * Waits for the outcomes of these tasks of one policy, shows them, and sets the exit code: 0 when
- * all are good and none was skipped.
- */
-export async function waitAndReport({ store, options, io }: WaitContext, tasks: readonly Task[]): Promise<void> {
+/** Shows the outcomes and sets the exit code: 0 when all are good and none was skipped. */
+async function waitAndReport(tasks: readonly Task[], { store, options, io }: HandContext): Promise<void> {
+  const { outcomes, open } = await waitForOutcomes(tasks, store, { timeoutMs: options.timeout, signal: io.signal });
+  if (options.json) io.out(JSON.stringify(outcomes));
+  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours, offendingItemsMax));
+  if (open.length > 0) io.err(`still without an outcome: ${open.join(", ")}`);
+  const skipped = outcomes.filter(({ status }) => status === "skipped").length;
+  if (skipped > 0) io.err(`not started: ${skipped} of ${outcomes.length}, see above`);
+  io.exitCode = open.length === 0 && skipped === 0 && outcomes.every(({ status }) => isGood[status]) ? 0 : 1;
+}
+
+interface Patience {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** The outcomes of tasks of one policy, and the ids of those that have none in time. */
+async function waitForOutcomes(tasks: readonly Task[], store: Store, { timeoutMs, signal }: Patience) {
   const history = new History(store);
   const journal = new StartJournal(store);
-  const deadlineMs = systemClock.monotonicMs() + options.timeout;
+  const deadlineMs = systemClock.monotonicMs() + timeoutMs;
   const outcomes: Outcome[] = [];
   const open = new Set(tasks.map(({ id }) => id));
   const masks = new Set(tasks.filter(isFromMasks).map(({ id }) => id));
-  while (open.size > 0 && systemClock.monotonicMs() < deadlineMs && !io.signal.aborted) {
+  while (open.size > 0 && systemClock.monotonicMs() < deadlineMs && !signal.aborted) {
     // Read together: where few outcomes are kept, later ones would drop those of a thousand tasks
     // read one by one.
     const found = await history.outcomes(tasks[0]?.policy ?? "", [...open]);
@@ -151,12 +146,7 @@ export async function waitAndReport({ store, options, io }: WaitContext, tasks: 
       for (const into of expanded ?? []) open.add(into);
       if (expanded !== undefined) open.delete(id);
     }
-    if (open.size > 0) await systemClock.sleep(lookEveryMs, io.signal);
+    if (open.size > 0) await systemClock.sleep(readEveryMs, signal);
   }
-  if (options.json) io.out(JSON.stringify(outcomes));
-  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours, offendingItemsMax));
-  if (open.size > 0) io.err(`still without an outcome: ${[...open].join(", ")}`);
-  const skipped = outcomes.filter(({ status }) => status === "skipped").length;
-  if (skipped > 0) io.err(`not started: ${skipped} of ${outcomes.length}, see above`);
-  io.exitCode = open.size === 0 && skipped === 0 && outcomes.every(({ status }) => isGood[status]) ? 0 : 1;
+  return { outcomes, open: [...open] };
 }

@@ -9,7 +9,7 @@ import { listOrders, nextLinkStyles, type SandboxOptions, tokenStyles } from "..
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { parseFieldNames, shapeNames } from "../sandbox/shape.ts";
 import { describeUnknownWord, findWord } from "../sandbox/suggest.ts";
-import type { CommandIo } from "./command-io.ts";
+import { type CommandIo, untilStopped } from "./command-io.ts";
 import { RepeatableOption } from "./shared-options.ts";
 
 /** The parsed option values. */
@@ -26,10 +26,7 @@ interface Flags
   readonly fields?: NonNullable<SandboxOptions["fieldNames"]>;
 }
 
-/**
- * The command `sandbox`. Ends with exit code 0 when `io.signal` aborts.
- * @throws UsageError on a wrong option value, or when the port cannot be used.
- */
+/** The command `sandbox`. It runs until it is told to stop. */
 export function sandboxCommand(io: CommandIo): Command {
   const command = new Command("sandbox")
     .description("Run a small, faithful Synchronization Management Service on this machine, with faults on demand")
@@ -77,7 +74,7 @@ export function sandboxCommand(io: CommandIo): Command {
     const { jobs, seed } = sandbox.settings;
     const { baseUrl, token } = sandbox;
     io.out(JSON.stringify({ event: "sandbox.ready", baseUrl, token, jobs, seed, pid }));
-    await aborted(io.signal);
+    await untilStopped(io.signal);
     await sandbox.stop();
   });
 }
@@ -130,11 +127,4 @@ function readRunTime(text: string): readonly [number, number] {
 function addFault(text: string, earlier: readonly Fault[] = []): readonly Fault[] {
   if (earlier.length >= faultsMax) throw new UsageError(`--fault: at most ${faultsMax} faults`);
   return [...earlier, parseFault(text)];
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

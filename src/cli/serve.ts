@@ -1,7 +1,6 @@
 // `syncline serve`: plans slots and works on tasks until it is stopped.
-import { Command, InvalidArgumentError, Option } from "commander";
-import type { PolicySet } from "../config/policy-set.ts";
-import type { PolicyChecks } from "../config/rules/policy-rules.ts";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { startApp } from "../app/app.ts";
 import { withDeadline } from "../core/clock.ts";
 import { OutOfReachError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
@@ -9,46 +8,27 @@ import { type Readiness, startHealthServer } from "../ops/health.ts";
 import { createLogger } from "../ops/logger.ts";
 import { createMeteredLog } from "../ops/metered-log.ts";
 import { Metrics } from "../ops/metrics.ts";
-import type { RedisTarget } from "../store/redis.ts";
-import type { CommandIo } from "./command-io.ts";
+import { type CommandIo, untilStopped } from "./command-io.ts";
 import {
-  configOption,
   durationOption,
   loadPoliciesOrThrow,
   policyChecks,
-  prefixOption,
   type RedisOptions,
-  redisOption,
+  redisCommand,
   redisTarget,
 } from "./shared-options.ts";
-
-/** What a started app needs and gives: app.ts's `startApp`. */
-export type StartApp = (options: {
-  readonly set: PolicySet;
-  readonly redis: RedisTarget;
-  readonly roles: readonly ("scheduler" | "worker")[];
-  readonly owner?: string | undefined;
-  readonly variables: Readonly<Record<string, string | undefined>>;
-  readonly log: EventLog;
-  readonly metrics?: Metrics | undefined;
-  readonly takeOverAfterMs: number;
-  readonly drainMs: number;
-  readonly toldToStop: AbortSignal;
-  readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
-}) => Promise<{
-  stop(): Promise<void>;
-  unreadiness(): readonly { readonly part: string; readonly reason: string }[];
-}>;
 
 /** How long stopping may take beyond the drain, to close connections. */
 const stopMarginMs = 4_000;
 
-interface ServeOptions extends RedisOptions, HealthOptions {
+interface ServeOptions extends RedisOptions {
   readonly config: string;
   readonly roles: readonly ("scheduler" | "worker")[];
   readonly owner?: string;
   readonly takeOverAfter: number;
   readonly drain: number;
+  readonly healthPort?: number;
+  readonly healthHost?: string;
 }
 
 const help = `
@@ -62,68 +42,58 @@ Examples:
   $ REDIS_URL=redis://redis:6379 syncline serve --config policies/ --prefix '{team-a}'`;
 
 /** The command `serve`. */
-export function serveCommand(io: CommandIo, startApp: StartApp): Command {
-  const command = new Command("serve")
+export function serveCommand(io: CommandIo): Command {
+  return redisCommand("serve", "config")
     .description("plan slots and work on tasks until stopped")
-    .addOption(configOption())
-    .addOption(redisOption())
-    .addOption(prefixOption())
     .option("--roles <list>", "scheduler, worker or both", rolesArgument, ["scheduler", "worker"])
     .addOption(ownerOption())
     .addOption(durationOption("--take-over-after <duration>", "a worker silent for so long has died", "60s"))
     .addOption(durationOption("--drain <duration>", "how long stopping may take", "25s"))
+    .addOption(healthPortOption())
+    .addOption(
+      new Option("--health-host <address>", "where the health server listens; all addresses unless set").env(
+        "SYNCLINE_HEALTH_HOST",
+      ),
+    )
     .addHelpText("after", help)
-    .action(async (options: ServeOptions) => {
-      const redis = redisTarget(options, io);
-      const set = await loadPoliciesOrThrow(options.config, io);
-      const plainLog = createLogger(io.settings.logLevel, io.out);
-      const metrics = options.healthPort === undefined ? undefined : new Metrics();
-      metrics?.takeInSet(set);
-      const log = metrics === undefined ? plainLog : createMeteredLog(plainLog, metrics);
-      const health = await startServeHealth(options, { roles: options.roles, stopping: io.signal, log, metrics });
-      try {
-        const app = await startApp({
-          set,
-          redis,
-          roles: options.roles,
-          owner: options.owner,
-          variables: io.settings.variables,
-          log,
-          metrics,
-          takeOverAfterMs: options.takeOverAfter,
-          drainMs: options.drain,
-          toldToStop: io.signal,
-          watch: { path: options.config, checks: policyChecks },
-        });
-        health.started(app);
-        if (!io.signal.aborted)
-          log.info("serve.ready", {
-            roles: options.roles,
-            policies: set.policies.length,
-            services: set.services.size,
-            config: set.contentHash,
-          });
-        await untilAborted(io.signal);
-        log.info("serve.stopping");
-        await withDeadline(
-          app.stop(),
-          options.drain + stopMarginMs,
-          () => new OutOfReachError("stopping took too long; is Redis there?"),
-        );
-        log.info("serve.stopped");
-      } finally {
-        await health.stop();
-      }
-    });
-  for (const option of healthOptions()) command.addOption(option);
-  return command;
+    .action((options: ServeOptions) => serve(options, io));
 }
 
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+async function serve(options: ServeOptions, io: CommandIo): Promise<void> {
+  const { roles, owner, takeOverAfter: takeOverAfterMs, drain: drainMs } = options;
+  const redis = redisTarget(options, io);
+  const set = await loadPoliciesOrThrow(options.config, io);
+  const plainLog = createLogger(io.settings.logLevel, io.out);
+  const metrics = options.healthPort === undefined ? undefined : new Metrics();
+  metrics?.takeInSet(set);
+  const log = metrics === undefined ? plainLog : createMeteredLog(plainLog, metrics);
+  const health = await startServeHealth(options, { stopping: io.signal, log, metrics });
+  try {
+    const app = await startApp({
+      set,
+      redis,
+      roles,
+      owner,
+      variables: io.settings.variables,
+      log,
+      metrics,
+      takeOverAfterMs,
+      drainMs,
+      toldToStop: io.signal,
+      watch: { path: options.config, checks: policyChecks },
+    });
+    health.started(app);
+    const { policies, services, contentHash: config } = set;
+    if (!io.signal.aborted)
+      log.info("serve.ready", { roles, policies: policies.length, services: services.size, config });
+    await untilStopped(io.signal);
+    log.info("serve.stopping");
+    const late = () => new OutOfReachError("stopping took too long; is Redis there?");
+    await withDeadline(app.stop(), drainMs + stopMarginMs, late);
+    log.info("serve.stopped");
+  } finally {
+    await health.stop();
+  }
 }
 
 function ownerOption(): Option {
@@ -146,12 +116,6 @@ function rolesArgument(text: string): ("scheduler" | "worker")[] {
   return known;
 }
 
-/** The values of `healthOptions`. */
-interface HealthOptions {
-  readonly healthPort?: number;
-  readonly healthHost?: string;
-}
-
 /** The health of one `serve`, from before its start until after its stop. */
 interface ServeHealth {
   /** Marks the process as ready, unless the app says why not. */
@@ -159,37 +123,30 @@ interface ServeHealth {
   stop(): Promise<void>;
 }
 
-/** `--health-port` and `--health-host`. */
-function healthOptions(): Option[] {
-  return [
-    new Option(
-      "--health-port <port>",
-      "answer /livez, /readyz and /metrics there; not at all unless set (0: any free port)",
-    )
-      .env("SYNCLINE_HEALTH_PORT")
-      .argParser(portArgument),
-    new Option("--health-host <address>", "where the health server listens; all addresses unless set").env(
-      "SYNCLINE_HEALTH_HOST",
-    ),
-  ];
+function healthPortOption(): Option {
+  return new Option(
+    "--health-port <port>",
+    "answer /livez, /readyz and /metrics there; not at all unless set (0: any free port)",
+  )
+    .env("SYNCLINE_HEALTH_PORT")
+    .argParser((text) => {
+      const port = Number(text);
+      if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new InvalidArgumentError("write a port from 1 to 65535");
+      return port;
+    });
 }
 
-/**
- * Starts the health server, if a port is set. Not ready until `started`, nor after `stopping`
- * aborts.
- * @throws UsageError when the port is taken or not allowed.
- */
+/** Starts the health server, if a port is set. @throws UsageError when it cannot listen there. */
 async function startServeHealth(
-  { healthPort: port, healthHost: host }: HealthOptions,
+  { healthPort: port, healthHost: host, roles }: ServeOptions,
   context: {
-    readonly roles: readonly string[];
     readonly stopping: AbortSignal;
     readonly log: EventLog;
     readonly metrics?: Metrics | undefined;
   },
 ): Promise<ServeHealth> {
   let app: Parameters<ServeHealth["started"]>[0] | undefined;
-  const { roles, stopping, log, metrics } = context;
+  const { stopping, log, metrics } = context;
   const readiness = (): Readiness => {
     const reasons = stopping.aborted
       ? [{ part: "process", reason: "stopping" }]
@@ -216,10 +173,4 @@ function metricsRoute(metrics: Metrics | undefined): NonNullable<Parameters<type
       return { status: 200, contentType: contentType.replace(/; *charset=utf-8$/, ""), body: text };
     },
   };
-}
-
-function portArgument(text: string): number {
-  const port = Number(text);
-  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new InvalidArgumentError("write a port from 1 to 65535");
-  return port;
 }

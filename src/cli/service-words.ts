@@ -1,18 +1,14 @@
-// Describes a service's breaker and throttle, and roles without a process, for `syncline status`,
-// `explain` and others. Pure.
+// Describes breakers, throttles, lists and processes for `syncline status`, `explain` and others.
+// Pure.
 import { formatDuration } from "../core/duration.ts";
+import type { Feed } from "../model/feed.ts";
 import type { LimiterStatus } from "../store/limiter-status.ts";
 import type { Presence } from "../store/redis.ts";
 import { paint, showInstant } from "./table.ts";
 
-/**
- * The breaker: closed, with the failures in a row; or since when it is open, why, and when the next
- * probe goes out.
- */
-export function describeBreaker(
-  { breaker, openSinceMs, nextProbeMs, failures, lastFailure }: LimiterStatus,
-  nowMs: number,
-): string {
+/** The breaker: closed, or since when it is open, why, and when the next probe goes out. */
+export function describeBreaker(status: LimiterStatus, nowMs: number): string {
+  const { breaker, openSinceMs, nextProbeMs, failures, lastFailure } = status;
   if (breaker === "closed") return failures === 0 ? "closed" : `closed, ${failures} failed in a row (${lastFailure})`;
   const next = Math.max((nextProbeMs ?? nowMs) - nowMs, 0);
   return `open since ${showInstant(openSinceMs ?? nowMs)} (${lastFailure}), next probe in ${roughly(next)}`;
@@ -20,9 +16,8 @@ export function describeBreaker(
 
 /** The throttle: `no`, or until when the service asked clients to wait. */
 export function describeThrottle({ throttledUntilMs }: LimiterStatus, nowMs: number): string {
-  return throttledUntilMs === undefined
-    ? "no"
-    : `until ${showInstant(throttledUntilMs)}, for ${roughly(throttledUntilMs - nowMs)}`;
+  if (throttledUntilMs === undefined) return "no";
+  return `until ${showInstant(throttledUntilMs)}, for ${roughly(throttledUntilMs - nowMs)}`;
 }
 
 /** Why the tasks of a service are blocked now; undefined when they are not. */
@@ -32,14 +27,22 @@ export function describeDeniedBy(service: string, status: LimiterStatus, nowMs: 
   return `service ${service} asked for patience ${describeThrottle(status, nowMs)}`;
 }
 
-/**
- * What does not happen without a process for a role, one sentence a role; none when both are alive.
- */
+/** What does not happen without a process for a role; empty when both are alive. */
 export function tellMissingRoles({ schedulers, workers }: Presence): readonly string[] {
   return [
     ...(schedulers === 0 ? ["no scheduler is alive: no slot is planned until one starts"] : []),
     ...(workers === 0 ? ["no worker is alive: nothing that is queued or in flight goes on until one starts"] : []),
   ];
+}
+
+/** How many processes with each role are alive. */
+export function showPresence({ schedulers, workers }: Presence): string {
+  return `${schedulers} with the role scheduler, ${workers} with the role worker`;
+}
+
+/** Names a list. */
+export function showFeed({ list, service, repository }: Feed): string {
+  return `${list} of ${service}${repository === null ? "" : `, repository ${repository}`}`;
 }
 
 /** An important line: red on a terminal. */

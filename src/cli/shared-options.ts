@@ -1,5 +1,5 @@
 // Options that several commands share, and how they find the configuration and Redis.
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
 import type { Policy, PolicySet, ServiceSettings } from "../config/policy-set.ts";
 import { formatProblem } from "../config/problem.ts";
@@ -14,11 +14,9 @@ import { checkOnItem } from "../feeds/mapping.ts";
 import { checkCron } from "../schedule/cron-pattern.ts";
 import { defaultPrefix, type RedisTarget } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
+import { counted } from "./table.ts";
 
-/**
- * Checks that the loader asks for: cron expressions from schedule/, CEL from core/, items from
- * feeds/.
- */
+/** The checks that the loader of policies asks other rooms for. */
 export const policyChecks = {
   cron: checkCron,
   expression: checkExpression,
@@ -27,14 +25,21 @@ export const policyChecks = {
 
 const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
 
+/** A command with the options that say where Redis is, and `--config` if it needs policies. */
+export function redisCommand(name: string, needs?: "config"): Command {
+  const command = new Command(name);
+  if (needs === "config") command.addOption(configOption());
+  return command.addOption(redisOption()).addOption(prefixOption());
+}
+
 /** `--config PATH`: a policy file or a folder of them. */
 export function configOption(): Option {
   return optionalConfigOption().makeOptionMandatory();
 }
 
-/** The same, for a command that works without it, too. */
-export function optionalConfigOption(): Option {
-  return new Option("-c, --config <path>", "policy file, or folder of policy files").env("SYNCLINE_CONFIG");
+/** `--config PATH` of a command that works without it, too. */
+export function optionalConfigOption(description = "policy file, or folder of policy files"): Option {
+  return new Option("-c, --config <path>", description).env("SYNCLINE_CONFIG");
 }
 
 /** `--redis-url URL`, also from REDIS_URL. */
@@ -44,15 +49,10 @@ export function redisOption(): Option {
     .default("redis://127.0.0.1:6379");
 }
 
-/**
- * An option that may be repeated. Other options with a value may be given once (`refuseRepeats`).
- */
+/** An option that may be given more than once. */
 export class RepeatableOption extends Option {}
 
-/**
- * Makes a command and its subcommands refuse an option that is given twice: otherwise the first
- * value would be dropped silently.
- */
+/** Makes a command refuse an option given twice: commander would drop the first value. */
 export function refuseRepeats(command: Command): void {
   for (const option of command.options) {
     const takesValue = option.required || option.optional;
@@ -66,11 +66,7 @@ export function refuseRepeats(command: Command): void {
   for (const one of command.commands) refuseRepeats(one);
 }
 
-/**
- * Refuses options that would do nothing, by the names of their values. `where`: the circumstance,
- * as `without --wait`.
- * @throws UsageError that names the first one.
- */
+/** @throws UsageError for the first of these options that was given. `where`: `without --wait`. */
 export function refuseIdle(command: Command, values: readonly string[], where: string): void {
   for (const option of command.options) {
     if (values.includes(option.attributeName()) && command.getOptionValueSource(option.attributeName()) === "cli")
@@ -132,6 +128,14 @@ export function countArgument(max: number): (text: string) => number {
   };
 }
 
+/** Parses a text of 1 to `max` characters. */
+export function textArgument(max: number): (text: string) => string {
+  return (text) => {
+    if (text.trim() === "" || text.length > max) throw new InvalidArgumentError(`write 1 to ${max} characters`);
+    return text;
+  };
+}
+
 /** The values of `redisOption` and `prefixOption`. */
 export interface RedisOptions {
   readonly redisUrl: string;
@@ -140,8 +144,7 @@ export interface RedisOptions {
 
 /**
  * The Redis in the options, with passwords and certificates from the environment.
- * @throws UsageError when the URL is invalid, a file cannot be read, or the prefix does not fit a
- * cluster.
+ * @throws UsageError when one of them cannot be used.
  */
 export function redisTarget({ redisUrl, prefix }: RedisOptions, io: CommandIo): RedisTarget {
   noteUrlPassword(redisUrl);
@@ -155,23 +158,18 @@ export function redisTarget({ redisUrl, prefix }: RedisOptions, io: CommandIo): 
   return { url: redisUrl, prefix, access };
 }
 
-/**
- * Loads valid policies.
- * @throws UsageError that shows every problem.
- */
+/** Loads policies. @throws UsageError that shows every problem. */
 export async function loadPoliciesOrThrow(path: string, io: CommandIo): Promise<PolicySet> {
   const result = await loadPolicies(path, { variables: io.settings.variables, checks: policyChecks });
   if (result.ok) return result.set;
   const problems = result.problems.map((problem) => formatProblem(problem, io.colours)).join("\n\n");
-  throw new UsageError(
-    `${path} cannot be used:\n\n${problems}\n\n${result.problems.length} problem${result.problems.length === 1 ? "" : "s"}; nothing was started`,
-  );
+  const count = counted(result.problems.length, "problem");
+  throw new UsageError(`${path} cannot be used:\n\n${problems}\n\n${count}; nothing was started`);
 }
 
 /**
- * The policy of this name, and those that it follows; all policies without a name. In the order of
- * the files.
- * @throws UsageError that names the known ones.
+ * The policy of this name and those that it follows, in the order of the files; without a name all.
+ * @throws UsageError for an unknown name.
  */
 export function policiesAbout(set: PolicySet, name: string | undefined): readonly Policy[] {
   if (name === undefined) return set.policies;
@@ -185,10 +183,7 @@ export function policiesAbout(set: PolicySet, name: string | undefined): readonl
   return set.policies.filter((one) => names.has(one.name));
 }
 
-/**
- * The policy of this name.
- * @throws UsageError that names the known ones.
- */
+/** The policy of this name. @throws UsageError that names the known ones. */
 export function findPolicy(set: PolicySet, name: string): Policy {
   const policy = set.policies.find((known) => known.name === name);
   if (policy !== undefined) return policy;
@@ -196,10 +191,7 @@ export function findPolicy(set: PolicySet, name: string): Policy {
   throw new UsageError(`there is no policy ${name}; ${othersThan(name, names, "`syncline plan`")}`);
 }
 
-/**
- * The service of this name.
- * @throws UsageError that names the known ones.
- */
+/** The service of this name. @throws UsageError that names the known ones. */
 export function findService(set: PolicySet, name: string): ServiceSettings {
   const settings = set.services.get(name);
   if (settings !== undefined) return settings;

@@ -14,32 +14,24 @@ import type { Pauses } from "../store/pauses.ts";
 import type { Presence } from "../store/redis.ts";
 import type { LedgerHoldings } from "../store/slot-ledger.ts";
 import { entryRetentionMs } from "../store/start-journal.ts";
-import type { TaskPlaces } from "./open-tasks.ts";
+import type { TaskPlaces } from "./audit-policy.ts";
 import { describeDeniedBy } from "./service-words.ts";
+import { toIso } from "./table.ts";
 
-/** What is shown of an outcome. `confidence`, `sends`: absent where not known. */
+/** What is shown of an outcome. */
 type ToldOutcome = Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">;
 
-/**
- * The story of one task. Instants are ISO 8601 UTC; null: it did not happen, or is not known any
- * more.
- */
+/** The story of one task. Instants are ISO 8601; null: it did not happen, or is not known. */
 export interface TaskStory {
   readonly taskId: string;
   readonly target: string;
-  /**
-   * The start journal's state, `none` before a worker claimed it; `confirmed` in place of
-   * `answered` where no answer came.
-   */
+  /** The start journal's state; `none` before a worker claimed it. */
   readonly journal: string;
-  /**
-   * The job's state in the queue; null when the queue has forgotten it, or does not have it yet.
-   */
+  /** The job's state in the queue; null when the queue does not have it. */
   readonly queue: string | null;
   readonly due: string;
   readonly queued: string | null;
   readonly sent: string | null;
-  /** When the service's answer was noted. */
   readonly answered: string | null;
   /** When an activity showed that a start without an answer had happened. */
   readonly confirmed: string | null;
@@ -47,10 +39,7 @@ export interface TaskStory {
   readonly outcome: ToldOutcome | null;
   /** Whether the queue holds it, a worker has it, or it is on its way into the queue. */
   readonly isInFlight: boolean;
-  /**
-   * If the task is so old that its traces may have been dropped: the instant up to which they may
-   * have been. Null otherwise.
-   */
+  /** Up to when traces may have been dropped, if the task is that old. */
   readonly droppedUpTo: string | null;
   /** The task that holds the sync job, when this one waits for it. */
   readonly waitsFor: string | null;
@@ -74,10 +63,7 @@ export interface SlotStory {
   readonly covers: readonly string[];
   readonly tasks: readonly TaskStory[];
   readonly pauses: readonly Pause[];
-  /**
-   * Why tasks without an outcome are blocked now: the service is down, or asked clients to wait;
-   * null when they are not.
-   */
+  /** Why tasks without an outcome are blocked now; null when they are not. */
   readonly held: string | null;
   /** How many processes with each role are alive now. */
   readonly processes: Presence;
@@ -115,9 +101,9 @@ export async function tellStory(
     asked,
     isSlot: around.isSlot,
     reasons: around.reasons,
-    previous: isoOf(around.previousMs),
-    next: isoOf(around.nextMs),
-    slot: isoOf(slotMs),
+    previous: toIso(around.previousMs),
+    next: toIso(around.nextMs),
+    slot: toIso(slotMs),
     verdict: verdictOf(policy, {
       record,
       slotMs,
@@ -128,7 +114,7 @@ export async function tellStory(
     }),
     record: record ?? null,
     covers: holdings.records
-      .filter(({ state, detail }) => state === "coalesced" && detail === isoOf(slotMs))
+      .filter(({ state, detail }) => state === "coalesced" && detail === toIso(slotMs))
       .map((one) => new Date(one.slotMs).toISOString()),
     tasks,
     pauses,
@@ -161,7 +147,7 @@ async function tasksOf(
   { record, records }: { readonly record: SlotRecord; readonly records: readonly SlotRecord[] },
   places: StoryPlaces,
 ): Promise<TaskStory[]> {
-  const started = record.state === "coalesced" ? records.find(({ slotMs }) => isoOf(slotMs) === record.detail) : record;
+  const started = record.state === "coalesced" ? records.find(({ slotMs }) => toIso(slotMs) === record.detail) : record;
   const { kind, targets } = started ?? {};
   if (started === undefined || kind === undefined || targets === undefined) return [];
   const name = (target: string) => {
@@ -200,29 +186,27 @@ async function taskStory(task: NamedTask, places: StoryPlaces): Promise<TaskStor
   const holder = mayWait ? await leases.holder(task) : undefined;
   const droppedUpToMs = outcome === undefined && !isInFlight ? await droppedUpTo(task, places) : undefined;
   const isConfirmed = entry?.shownBy === "evidence";
-  const shownAt = isoOf(entry?.answeredAtMs);
+  const shownAt = toIso(entry?.answeredAtMs);
   return {
     taskId: task.id,
     target: outcome?.target ?? task.target,
     journal: isConfirmed && entry.state === "answered" ? "confirmed" : (entry?.state ?? "none"),
     queue: queued?.state ?? null,
     due: new Date(task.slotMs).toISOString(),
-    queued: isoOf(queued?.queuedAtMs),
-    sent: isoOf(entry?.sentAtMs) ?? outcome?.startedAt ?? null,
+    queued: toIso(queued?.queuedAtMs),
+    sent: toIso(entry?.sentAtMs) ?? outcome?.startedAt ?? null,
     answered: isConfirmed ? null : shownAt,
     confirmed: isConfirmed ? shownAt : null,
     finished: outcome?.finishedAt ?? null,
-    outcome: outcome === undefined ? null : pickOutcome(outcome),
+    outcome: outcome === undefined ? null : toldOf(outcome),
     isInFlight,
-    droppedUpTo: isoOf(droppedUpToMs),
+    droppedUpTo: toIso(droppedUpToMs),
     waitsFor: holder === undefined || holder === task.id ? null : holder,
     lost: entry?.lost === undefined ? null : `${entry.lost.kind}: ${entry.lost.detail}`,
   };
 }
 
-/**
- * Asked after the outcome: one that is dropped in between would look as if it had never been there.
- */
+/** Asked after the outcome: one that is dropped in between must not look as if it never was. */
 async function droppedUpTo(task: NamedTask, { history, ledger }: StoryPlaces): Promise<number | undefined> {
   const keptSinceMs = (await history.keptSinceMs(task.policy)) ?? 0;
   // For a task over masks others stood, as the journal knows for a while.
@@ -231,17 +215,8 @@ async function droppedUpTo(task: NamedTask, { history, ledger }: StoryPlaces): P
   return task.slotMs <= sinceMs ? sinceMs : undefined;
 }
 
-function pickOutcome({ status, evidence, reason, detail, confidence, sends }: ToldOutcome): ToldOutcome {
-  return {
-    status,
-    evidence,
-    reason,
-    detail,
-    ...(confidence === undefined ? {} : { confidence }),
-    ...(sends === undefined ? {} : { sends }),
-  };
-}
-
-function isoOf(instantMs: number | undefined): string | null {
-  return instantMs === undefined ? null : new Date(instantMs).toISOString();
+function toldOf(outcome: Outcome): ToldOutcome {
+  const { status, evidence, reason, detail, confidence, sends } = outcome;
+  const known = { ...(confidence && { confidence }), ...(sends !== undefined && { sends }) };
+  return { status, evidence, reason, detail, ...known };
 }

@@ -3,28 +3,12 @@ import { styleText } from "node:util";
 import Table from "cli-table3";
 import { isGood, type Outcome, type OutcomeStatus } from "../model/outcome.ts";
 
-/** The fields of an outcome that say how it ended and how sure that is. */
-type ShownOutcome = Pick<Outcome, "status" | "evidence" | "confidence">;
+const borders = ["top", "bottom", "left", "right", "mid"].flatMap((side) =>
+  ["", "-mid", "-left", "-right"].map((end) => [`${side}${end}`, ""]),
+);
+const bare = { ...Object.fromEntries(borders), middle: "  " };
 
-const bare = {
-  top: "",
-  "top-mid": "",
-  "top-left": "",
-  "top-right": "",
-  bottom: "",
-  "bottom-mid": "",
-  "bottom-left": "",
-  "bottom-right": "",
-  left: "",
-  "left-mid": "",
-  mid: "",
-  "mid-mid": "",
-  right: "",
-  "right-mid": "",
-  middle: "  ",
-};
-
-/** A text in a colour, if `colours` is set; program.ts knows whether the output is a terminal. */
+/** A text in a colour, if `colours` is set. */
 export function paint(style: Parameters<typeof styleText>[0], text: string, colours: boolean): string {
   return colours ? styleText(style, text, { validateStream: false }) : text;
 }
@@ -57,11 +41,11 @@ const statusColour = {
   missed: "red",
 } as const satisfies Record<OutcomeStatus, string>;
 
-/**
- * The status of an outcome in its colour, and why it is not certain: `succeeded (inferred,
- * ambiguous)`.
- */
-export function showStatus({ status, evidence, confidence }: ShownOutcome, colours: boolean): string {
+/** A status in its colour, and why it is not certain: `succeeded (inferred, ambiguous)`. */
+export function showStatus(
+  { status, evidence, confidence }: Pick<Outcome, "status" | "evidence" | "confidence">,
+  colours: boolean,
+): string {
   const isInferred = evidence === "inferred";
   const doubts = [
     ...(isInferred ? [evidence] : []),
@@ -70,6 +54,34 @@ export function showStatus({ status, evidence, confidence }: ShownOutcome, colou
   const shown = doubts.length === 0 ? status : `${status} (${doubts.join(", ")})`;
   const colour = doubts.length > 0 && isGood[status] ? "yellow" : statusColour[status];
   return paint(colour, shown, colours);
+}
+
+/** `1 task`, `2 tasks`. `many`: a plural that does not end in s alone. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+/** Where an object is: its service, and the repository if one is named. */
+export function showPlace(service: string, repository: string | null | undefined): string {
+  return repository === undefined || repository === null ? service : `${service}, ${repository}`;
+}
+
+/** An instant for machines: ISO 8601 in UTC; null if there is none. */
+export function toIso(instantMs: number | undefined): string | null {
+  return instantMs === undefined ? null : new Date(instantMs).toISOString();
+}
+
+/** Text for one line of a terminal: control characters could rewrite the screen. */
+export function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, " ");
+}
+
+/** JSON for a terminal: it escapes the control characters that JSON itself leaves as they are. */
+export function safeJson(value: unknown, indent = 0): string {
+  return (JSON.stringify(value, undefined, indent) ?? "null").replaceAll(
+    /[\u007f-\u009f\u2028\u2029\ufeff]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** An instant as people read it: `2026-11-21 05:30:00Z`, or in a zone `2026-11-21 06:30:00 CET`. */

@@ -1,15 +1,18 @@
-// `syncline plan --state`: compares the declared state with the live and the last applied one.
-// Reads only. Called by plan.ts.
-import { declaredKinds } from "../../core/declared-object.ts";
+// The declared state beside the live and the last applied one: `syncline plan --state`, and the
+// text that `apply` shows first. Reads only.
+import { describeBlock, showValue } from "../../apply/describe.ts";
+import { type FieldDifference, knownValue } from "../../apply/differences.ts";
+import { declaredKinds, objectName, showObject } from "../../core/declared-object.ts";
+import { escapeControls } from "../../service/error-body.ts";
 import type { DeclaredMemory } from "../../store/declared-memory.ts";
 import { explainServiceError } from "../api-error.ts";
 import type { ExitCode } from "../command-io.ts";
+import { counted, paint, showPlace, toIso, toTable } from "../table.ts";
 import { type DeclaredItem, type ItemLook, lookAtAll, type SessionOptions, withDeclared } from "./session.ts";
-import { stateOf, stateToJson, stateToText } from "./state-text.ts";
 
 /**
- * Prints the state and sets the exit code: 0 nothing to do, 2 something differs, 1 an object is
- * missing or unreadable, 3 the service is unreachable.
+ * Prints the state and sets the exit code: 0 nothing to do, 1 an object is missing or unreadable,
+ * 2 something differs, 3 the service is unreachable.
  */
 export async function showState(
   options: Omit<SessionOptions, "isForgetting">,
@@ -29,7 +32,7 @@ export async function showState(
   });
 }
 
-/** The exit code of all inspections: what could not be inspected comes before what differs. */
+/** What could not be inspected comes before what differs. */
 function exitCodeOf(looks: readonly ItemLook[]): ExitCode {
   const codes = looks.flatMap(({ error }) => (error === undefined ? [] : [explainServiceError(error).exitCode]));
   if (codes.includes(3)) return 3;
@@ -46,13 +49,119 @@ async function readOnlyFields(items: readonly DeclaredItem[]) {
     for (const kind of ["syncJob", "docMask", "driveTarget", "siteTarget"] as const) {
       for (const { field, said, atMs, isCertain } of await memory.readOnly(service, kind))
         if (isCertain)
-          found.push({
-            service,
-            field: `${field} of any ${declaredKinds[kind]}`,
-            since: new Date(atMs).toISOString(),
-            said,
-          });
+          found.push({ service, field: `${field} of any ${declaredKinds[kind]}`, since: toIso(atMs), said });
     }
   }
   return found;
+}
+
+/** `differs`: `apply` would send something. `blocked`: the service does not take the change. */
+export type ObjectState = "same" | "differs" | "blocked" | "missing" | "unreadable";
+
+const colourOf = { same: "green", differs: "yellow", blocked: "red", missing: "red", unreadable: "red" } as const;
+
+const wordOf: Readonly<Record<ObjectState, string>> = {
+  same: "as declared",
+  differs: "differs",
+  blocked: "not taken",
+  missing: "not there",
+  unreadable: "not readable",
+};
+
+/** The state of an inspected object. */
+export function stateOf({ look }: ItemLook): ObjectState {
+  if (look === undefined) return "unreadable";
+  if (look.state === "missing") return "missing";
+  if (look.differences.some(({ block }) => block === undefined)) return "differs";
+  return look.differences.length > 0 ? "blocked" : "same";
+}
+
+/** One table a policy, and a line with the counts. */
+export function stateToText(looks: readonly ItemLook[], colours: boolean): string {
+  if (looks.length === 0) return "No policy declares anything (apply).";
+  const policies = [...new Set(looks.map(({ policy }) => policy))];
+  const blocks = policies.map((policy) => {
+    const rows = looks.filter((look) => look.policy === policy).flatMap((look) => rowsOf(look, colours));
+    const title = `${policy.name} (${showPlace(policy.service, policy.repository)})`;
+    const table = toTable(["object", "state", "field", "declared", "live", "last applied", ""], rows, colours);
+    return `${paint("bold", title, colours)}\n${table}`;
+  });
+  return [...blocks, countLine(looks)].join("\n\n");
+}
+
+function countLine(looks: readonly ItemLook[]): string {
+  const states = looks.map(stateOf);
+  const counts = (Object.keys(wordOf) as ObjectState[]).flatMap((state) => {
+    const count = states.filter((one) => one === state).length;
+    return count === 0 ? [] : [`${count} ${state === "differs" ? "to change" : wordOf[state]}`];
+  });
+  return `${counted(looks.length, "object")}: ${counts.join(", ")}`;
+}
+
+function rowsOf(item: ItemLook, colours: boolean): string[][] {
+  const state = stateOf(item);
+  const word = paint(colourOf[state], wordOf[state], colours);
+  const head = [showObject(item.object), word];
+  const bare = (note: string) => [[...head, "", "", "", "", escapeControls(note)]];
+  if (item.look === undefined) return bare(item.error?.message ?? "");
+  if (item.look.state === "missing") return bare(item.look.detail);
+  const { differences } = item.look;
+  if (differences.length === 0) return bare("");
+  return differences.map((difference, index) => {
+    const [declared, live] = [showValue(difference.after), liveText(item, difference.field)];
+    return [
+      ...(index === 0 ? head : ["", ""]),
+      difference.field,
+      paint("green", declared, colours),
+      paint("red", live, colours),
+      appliedText(item, difference.field),
+      noteOf(difference),
+    ];
+  });
+}
+
+function liveText({ look }: ItemLook, field: string): string {
+  if (look?.state !== "found") return "";
+  const known = knownValue(field, look.knowledge);
+  if (known.from === "live") return showValue(known.value);
+  return look.isReadable ? "not shown" : "cannot be read";
+}
+
+function appliedText({ look }: ItemLook, field: string): string {
+  const applied = look?.record.applied[field];
+  return applied === undefined ? "never" : showValue(applied);
+}
+
+function noteOf(difference: FieldDifference): string {
+  if (difference.block !== undefined) return escapeControls(describeBlock(difference));
+  return difference.isDrift ? "changed by hand" : "";
+}
+
+/** For machines: one object for each declared object. */
+function stateToJson(looks: readonly ItemLook[]): object[] {
+  return looks.map((item) => ({
+    policy: item.policy.name,
+    service: item.policy.service,
+    repository: item.policy.repository ?? null,
+    object: objectName(item.object),
+    state: stateOf(item),
+    problem: item.error?.message ?? (item.look?.state === "missing" ? item.look.detail : null),
+    fields: Object.entries(item.object.fields).map(([field, declared]) => fieldToJson(item, field, declared)),
+  }));
+}
+
+function fieldToJson({ look }: ItemLook, field: string, declared: string): object {
+  if (look?.state !== "found") return { field, declared };
+  const known = knownValue(field, look.knowledge);
+  const difference = look.differences.find((one) => one.field === field);
+  return {
+    field,
+    declared,
+    live: known.from === "live" ? known.value : null,
+    isLiveKnown: known.from === "live",
+    lastApplied: look.record.applied[field] ?? null,
+    differs: difference !== undefined,
+    isDrift: difference?.isDrift ?? false,
+    notTaken: difference?.block === undefined ? null : describeBlock(difference),
+  };
 }

@@ -1,20 +1,19 @@
 // Shared by `plan --state` and `apply`: the declared objects of some policies, with the service and
 // memory to inspect them.
-
 import type { InspectDependencies } from "../../apply/contracts.ts";
 import { type Inspection, inspect } from "../../apply/inspect.ts";
 import { MaskCache } from "../../apply/mask-cache.ts";
 import type { Policy, PolicySet } from "../../config/policy-set.ts";
 import { systemClock } from "../../core/clock.ts";
-import type { DeclaredObject } from "../../core/declared-object.ts";
-import { showObject } from "../../core/declared-object.ts";
+import { type DeclaredObject, showObject } from "../../core/declared-object.ts";
 import { UsageError } from "../../core/errors.ts";
 import { silentLog } from "../../core/event-log.ts";
 import { someNames } from "../../core/plain-text.ts";
 import { ServiceError, type SyncService } from "../../service/client.ts";
 import { DeclaredMemory } from "../../store/declared-memory.ts";
-import { openStore, type RedisTarget, type Store } from "../../store/redis.ts";
+import type { RedisTarget, Store } from "../../store/redis.ts";
 import type { CommandIo } from "../command-io.ts";
+import { withStore } from "../connections.ts";
 import type { CreateService } from "../doctor/doctor-command.ts";
 import { findPolicy } from "../shared-options.ts";
 
@@ -31,10 +30,9 @@ export type ItemLook = DeclaredItem & {
   readonly error: ServiceError | undefined;
 };
 
-/** What a session is opened with. */
+/** What a session needs. `names`: of policies; empty for all that declare something. */
 export interface SessionOptions {
   readonly set: PolicySet;
-  /** Names of policies; empty for all that declare something. */
   readonly names: readonly string[];
   readonly redis: RedisTarget;
   readonly io: CommandIo;
@@ -44,10 +42,8 @@ export interface SessionOptions {
 }
 
 /**
- * Opens Redis and the services, passes the declared objects in the order of the files, and closes
- * everything afterwards.
- * @throws UsageError when a named policy does not exist or declares nothing; OutOfReachError
- * without Redis.
+ * Runs `use` with the declared objects, in the order of the files.
+ * @throws UsageError when a named policy does not exist or declares nothing.
  */
 export async function withDeclared(
   options: SessionOptions,
@@ -55,28 +51,29 @@ export async function withDeclared(
 ): Promise<void> {
   const { set, io, createService } = options;
   const policies = declaring(options);
-  const store = await openStore(options.redis);
-  const clients = new Map<string, SyncService>();
-  const masks = new MaskCache();
-  const memory = new DeclaredMemory(store);
-  const sinceMs = systemClock.monotonicMs();
-  try {
-    const forgetting = options.isForgetting ? { forgetBeforeMs: (await memory.nowMs()) + 1 } : {};
-    const items = policies.flatMap((policy) => {
-      const settings = set.services.get(policy.service);
-      if (policy.action.kind !== "apply" || settings === undefined) return [];
-      const { service: name, repository = null } = policy;
-      const client = clients.get(name) ?? createService(settings, { variables: io.settings.variables, log: silentLog });
-      clients.set(name, client);
-      const owner = { service: name, repository };
-      const parts = { owner, service: client, masks, memory, signal: io.signal, sinceMs, ...forgetting };
-      return policy.action.objects.map((object) => ({ policy, object, parts }));
-    });
-    await use(items, store);
-  } finally {
-    for (const client of clients.values()) client.close();
-    await store.close();
-  }
+  await withStore(options.redis, async (store) => {
+    const clients = new Map<string, SyncService>();
+    const masks = new MaskCache();
+    const memory = new DeclaredMemory(store);
+    const sinceMs = systemClock.monotonicMs();
+    try {
+      const forgetting = options.isForgetting ? { forgetBeforeMs: (await memory.nowMs()) + 1 } : {};
+      const items = policies.flatMap((policy) => {
+        const settings = set.services.get(policy.service);
+        if (policy.action.kind !== "apply" || settings === undefined) return [];
+        const { service: name, repository = null } = policy;
+        const client =
+          clients.get(name) ?? createService(settings, { variables: io.settings.variables, log: silentLog });
+        clients.set(name, client);
+        const owner = { service: name, repository };
+        const parts = { owner, service: client, masks, memory, signal: io.signal, sinceMs, ...forgetting };
+        return policy.action.objects.map((object) => ({ policy, object, parts }));
+      });
+      await use(items, store);
+    } finally {
+      for (const client of clients.values()) client.close();
+    }
+  });
 }
 
 /** Inspects every object, one after the other. Changes nothing. */

@@ -1,10 +1,8 @@
 // `syncline doctor`: checks that everything works that the policies need. It asks Redis and every
-// service, changes nothing, and says how to fix what it finds. For a laptop before the
-// installation, and for a pod (`helm test`).
-
-import { versions } from "node:process";
-import { Command } from "commander";
-import type { Policy, PolicySet, ServiceSettings } from "../../config/policy-set.ts";
+// service, changes nothing, and says how to fix what it finds.
+import type { Command } from "commander";
+import { createService } from "../../app/create-service.ts";
+import type { PolicySet, ServiceSettings } from "../../config/policy-set.ts";
 import { systemClock, withDeadline } from "../../core/clock.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { errorText, OutOfReachError, UsageError } from "../../core/errors.ts";
@@ -12,29 +10,26 @@ import { type EventLog, silentLog } from "../../core/event-log.ts";
 import { NewerVersionError } from "../../core/newer-version.ts";
 import { isRedisOutage } from "../../core/redis-outage.ts";
 import { notedLengthMin } from "../../core/secrets.ts";
-import { createSlotSource } from "../../schedule/slots.ts";
 import type { SyncService } from "../../service/client.ts";
-import { openStore, type RedisTarget, redisTimeMs, type Store } from "../../store/redis.ts";
+import { openStore, type RedisTarget, type Store } from "../../store/redis.ts";
 import { findRedisFaults, type RedisFacts, readRedisFacts } from "../../store/redis-facts.ts";
 import type { CommandIo } from "../command-io.ts";
+import { findDeletedTargets } from "../deleted-targets.ts";
+import { readStatus } from "../read-status.ts";
 import {
-  configOption,
   durationOption,
   findService,
   loadPoliciesOrThrow,
-  prefixOption,
   type RedisOptions,
-  redisOption,
+  redisCommand,
   redisTarget,
 } from "../shared-options.ts";
-import { readSinkStates } from "../sink-states.ts";
-import { paint, showInstant, toTable } from "../table.ts";
-import { checkNames, type Finding, type Level, withinLines } from "./finding.ts";
-import { checkPresence } from "./presence-checks.ts";
+import { counted, oneLine, paint, toIso, toTable } from "../table.ts";
+import { checkNames, type Finding, findingsOf, type Level } from "./finding.ts";
+import { checkPolicies, type NextSlot, nextSlots } from "./policy-checks.ts";
+import { judgeStatus } from "./presence-checks.ts";
 import { checkService } from "./service-checks.ts";
-import { checkSinks, judgeSinkStates } from "./sink-checks.ts";
-
-const nextShownMax = 3;
+import { checkSinks } from "./sink-checks.ts";
 
 const colour = { ok: "green", warning: "yellow", problem: "red" } as const satisfies Record<Level, string>;
 
@@ -43,11 +38,8 @@ const answerWithinMs = 5_000;
 /** The same limit as in app/redis-guard.ts, which warns of it, too. */
 const skewMsMax = 1_000;
 
-/** Makes the client of a service: app/create-service.ts's `createService`. */
-export type CreateService = (
-  settings: ServiceSettings,
-  options: { readonly variables: Readonly<Record<string, string | undefined>>; readonly log: EventLog },
-) => SyncService;
+/** Makes the client of a service. */
+export type CreateService = typeof createService;
 
 interface DoctorOptions extends RedisOptions {
   readonly config: string;
@@ -70,12 +62,9 @@ Examples:
   $ syncline doctor --config policies/ --service main --json | jq '.checks[] | select(.level != "ok")'`;
 
 /** The command `doctor`. */
-export function doctorCommand(io: CommandIo, createService: CreateService): Command {
-  return new Command("doctor")
+export function doctorCommand(io: CommandIo): Command {
+  return redisCommand("doctor", "config")
     .description("check everything that the policies need, and say what to do")
-    .addOption(configOption())
-    .addOption(redisOption())
-    .addOption(prefixOption())
     .option("--service <name>", "only this service and its policies")
     .addOption(durationOption("--within <duration>", "how long all of it may take", "60s"))
     .option("--json", "print JSON")
@@ -84,7 +73,7 @@ export function doctorCommand(io: CommandIo, createService: CreateService): Comm
       const redis = redisTarget(options, io);
       const set = narrow(await loadPoliciesOrThrow(options.config, io), options.service);
       const slots = nextSlots(set, systemClock.nowMs());
-      const findings = [...checkPolicies(set, slots), ...(await ask(set, { redis, options, io, createService }))];
+      const findings = [...checkPolicies(set, slots), ...(await ask(set, { redis, options, io }))];
       io.progress?.("");
       io.out(options.json ? reportToJson(findings, slots) : reportToText(findings, io.colours));
       if (findings.some(({ level }) => level === "problem")) io.exitCode = 1;
@@ -95,11 +84,10 @@ interface Context {
   readonly redis: RedisTarget;
   readonly options: DoctorOptions;
   readonly io: CommandIo;
-  readonly createService: CreateService;
 }
 
 /** Asks Redis and the services in parallel, until all have answered or the time is up. */
-async function ask(set: PolicySet, { redis, options, io, createService }: Context): Promise<readonly Finding[]> {
+async function ask(set: PolicySet, { redis, options, io }: Context): Promise<readonly Finding[]> {
   const timeUp = new AbortController();
   const done = new AbortController();
   const findings: Finding[] = [];
@@ -107,7 +95,7 @@ async function ask(set: PolicySet, { redis, options, io, createService }: Contex
   const left = [...set.services.values()];
   const workOff = async () => {
     for (let settings = left.shift(); settings !== undefined && !signal.aborted; settings = left.shift())
-      findings.push(...(await askService(settings, { set, io, createService, signal })));
+      findings.push(...(await askService(settings, { set, io, signal })));
   };
   const all = Promise.all([
     askRedis(set, redis),
@@ -128,67 +116,53 @@ async function askRedis(set: PolicySet, target: RedisTarget): Promise<readonly F
   const { findings, store } = await checkRedis(target);
   if (store === undefined) return findings;
   try {
-    const sinks = judgeSinkStates(await readSinkStates(set, { target, store }), await redisTimeMs(store));
-    return [...findings, ...(await checkPresence(set, store)), ...sinks];
+    const status = await readStatus(set, store, target);
+    return [...findings, ...judgeStatus(set, status, await findDeletedTargets(set, store))];
   } catch (error) {
     if (!isRedisOutage(error) && !(error instanceof NewerVersionError)) throw error;
     const what = `what goes on cannot be read: ${errorText(error)}`;
     const cure = "look at the lines about Redis; a newer version of Syncline needs a newer doctor";
-    return [...findings, { check: "replicas", subject: "", level: "problem", what, cure }];
+    return [...findings, findingsOf("replicas").problem(what, cure)];
   } finally {
     await store.close();
   }
 }
 
-async function askService(
-  settings: ServiceSettings,
-  { set, io, createService, signal }: Pick<Context, "io" | "createService"> & { set: PolicySet; signal: AbortSignal },
-): Promise<readonly Finding[]> {
-  let client: SyncService;
-  let isTokenShort = false;
-  const log: EventLog = {
-    ...silentLog,
-    warn: (event) => {
-      if (event === "token.too-short") isTokenShort = true;
-    },
+interface ServiceContext {
+  readonly set: PolicySet;
+  readonly io: CommandIo;
+  readonly signal: AbortSignal;
+}
+
+async function askService(settings: ServiceSettings, { set, io, signal }: ServiceContext): Promise<readonly Finding[]> {
+  const { warning, problem } = findingsOf("token", settings.name);
+  const notes: Finding[] = [];
+  const warn: EventLog["warn"] = (event) => {
+    if (event !== "token.too-short") return;
+    const what = `it has fewer than ${notedLengthMin} characters: as short as a word, it is not taken out of what is logged and printed`;
+    notes.push(warning(what, "use a real access token; a short one is for the sandbox"));
   };
+  let client: SyncService;
   try {
-    client = createService(settings, { variables: io.settings.variables, log });
+    client = createService(settings, { variables: io.settings.variables, log: { ...silentLog, warn } });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    const cure = "set the variable that services.*.token.env names";
-    return [{ check: "token", subject: settings.name, level: "problem", what: error.message, cure }];
+    return [problem(error.message, "set the variable that services.*.token.env names")];
   }
   try {
     const policies = set.policies.filter(({ service }) => service === settings.name);
     const progress = (text: string) => io.progress?.(text);
     const findings = await checkService({ settings, policies, client, signal, progress });
-    return isTokenShort ? [...findings, shortToken(settings.name)] : findings;
+    return [...findings, ...notes.slice(0, 1)];
   } finally {
     client.close();
   }
 }
 
-function shortToken(subject: string): Finding {
-  return {
-    check: "token",
-    subject,
-    level: "warning",
-    what: `it has fewer than ${notedLengthMin} characters: as short as a word, it is not taken out of what is logged and printed`,
-    cure: "use a real access token; a short one is for the sandbox",
-  };
-}
-
 function cutShort(withinMs: number, servicesLeft: number): Finding {
   const rest = servicesLeft === 0 ? "" : `; ${servicesLeft} services were not asked at all`;
   const what = `stopped after ${formatDuration(withinMs)} at the latest: what was not read by then counts as a problem${rest}`;
-  return {
-    check: "doctor",
-    subject: "",
-    level: "problem",
-    what,
-    cure: "look at one service with --service, or take longer with --within",
-  };
+  return findingsOf("doctor").problem(what, "look at one service with --service, or take longer with --within");
 }
 
 function narrow(set: PolicySet, service: string | undefined): PolicySet {
@@ -201,49 +175,33 @@ function narrow(set: PolicySet, service: string | undefined): PolicySet {
   };
 }
 
-/**
- * The result of checking Redis. Without a store nothing else can be checked; close it afterwards.
- */
-interface RedisLook {
-  readonly findings: readonly Finding[];
-  readonly store: Store | undefined;
-}
-
-/**
- * Connects to Redis and checks it. An unreachable Redis is a finding.
- * @throws UsageError when the address is invalid.
- */
-async function checkRedis(target: RedisTarget): Promise<RedisLook> {
+/** Checks Redis; close the store afterwards. Without a store nothing else can be checked. */
+async function checkRedis(
+  target: RedisTarget,
+): Promise<{ readonly findings: readonly Finding[]; readonly store: Store | undefined }> {
   let store: Store | undefined;
   try {
     store = await openStore(target);
     const late = () => new OutOfReachError(`Redis did not answer within ${answerWithinMs / 1_000} s`);
     const facts = await withDeadline(readRedisFacts(store), answerWithinMs, late);
-    return { findings: judge(facts), store };
+    return { findings: judgeFacts(facts), store };
   } catch (error) {
     await store?.close();
     if (store === undefined && !(error instanceof OutOfReachError)) throw error;
-    const what = errorText(error);
     const cure = "check REDIS_URL or --redis-url, passwords and network policies; docs/running.md";
-    return { findings: [{ check: "redis", subject: "", level: "problem", what, cure }], store: undefined };
+    return { findings: [findingsOf("redis").problem(errorText(error), cure)], store: undefined };
   }
 }
 
-function judge(facts: RedisFacts): readonly Finding[] {
+function judgeFacts(facts: RedisFacts): readonly Finding[] {
   const faults = findRedisFaults(facts);
-  const findings: Finding[] = faults.map(({ level, about, what, cure }) => ({
-    check: "redis",
-    subject: about,
-    level,
-    what,
-    cure,
-  }));
+  const findings = faults.map(({ level, about, what, cure }) => findingsOf("redis", about)[level](what, cure));
   const { clockAheadMs, version, evictionPolicy, appendOnly, replicas } = facts;
   if (Math.abs(clockAheadMs) > skewMsMax) {
     const side = clockAheadMs > 0 ? "ahead of" : "behind";
     const what = `this machine's clock is ${(Math.abs(clockAheadMs) / 1_000).toFixed(1)} s ${side} that of Redis`;
     const cure = "set the clocks by NTP; slots follow the clock of Redis, tokens and certificates that of this machine";
-    findings.push({ check: "redis", subject: "clock", level: "warning", what, cure });
+    findings.push(findingsOf("redis", "clock").warning(what, cure));
   }
   if (faults.some(({ level }) => level === "problem")) return findings;
   const parts = [
@@ -252,7 +210,7 @@ function judge(facts: RedisFacts): readonly Finding[] {
     ...(appendOnly === true ? ["append-only file"] : []),
     replicas === 0 ? "no replicas: a start waits for none" : `${replicas} in step: a start waits for them`,
   ];
-  return [{ check: "redis", subject: "", level: "ok", what: parts.join(", ") }, ...findings];
+  return [findingsOf("redis").ok(parts.join(", ")), ...findings];
 }
 
 /** Findings in the order of the checks; within one check as found. */
@@ -263,10 +221,7 @@ function sortFindings(findings: readonly Finding[]): readonly Finding[] {
 /** The report for machines. `ok`: no problem was found; warnings do not count. */
 function reportToJson(findings: readonly Finding[], slots: readonly NextSlot[]): string {
   const { problem: problems, warning: warnings, ok: fine } = countLevels(findings);
-  const nextSlots = slots.map(({ policy, slotMs }) => ({
-    policy,
-    slot: slotMs === undefined ? null : new Date(slotMs).toISOString(),
-  }));
+  const nextSlots = slots.map(({ policy, slotMs }) => ({ policy, slot: toIso(slotMs) }));
   return JSON.stringify({ ok: problems === 0, problems, warnings, fine, checks: sortFindings(findings), nextSlots });
 }
 
@@ -278,119 +233,11 @@ function reportToText(findings: readonly Finding[], colours: boolean): string {
     ...(cure === undefined ? [] : [["", "", "", `→ ${oneLine(cure)}`]]),
   ]);
   const { problem, warning, ok } = countLevels(findings);
-  const sum = `${plural(problem, "problem")}, ${plural(warning, "warning")}, ${ok} fine`;
+  const sum = `${counted(problem, "problem")}, ${counted(warning, "warning")}, ${ok} fine`;
   return `${toTable(["", "check", "about", "finding"], rows, colours)}\n\n${sum}`;
 }
 
 function countLevels(findings: readonly Finding[]): Record<Level, number> {
   const count = (wanted: Level) => findings.filter(({ level }) => level === wanted).length;
   return { problem: count("problem"), warning: count("warning"), ok: count("ok") };
-}
-
-function plural(count: number, word: string): string {
-  return `${count} ${word}${count === 1 ? "" : "s"}`;
-}
-
-/**
- * Texts of services and files may hold line breaks and control characters, which could rewrite the
- * screen.
- */
-function oneLine(text: string): string {
-  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, " ");
-}
-
-/** A policy's next slot; undefined: its schedule has none any more. */
-interface NextSlot {
-  readonly policy: string;
-  readonly slotMs: number | undefined;
-}
-
-/** The next slot of every policy that has a schedule, soonest first. */
-function nextSlots({ policies }: PolicySet, nowMs: number): readonly NextSlot[] {
-  return policies
-    .filter(({ schedule }) => schedule !== undefined)
-    .map((policy) => ({ policy: policy.name, slotMs: createSlotSource(policy)?.next(nowMs) }))
-    .sort((a, b) => (a.slotMs ?? Number.POSITIVE_INFINITY) - (b.slotMs ?? Number.POSITIVE_INFINITY));
-}
-
-/** Checks the policies by themselves. */
-function checkPolicies(set: PolicySet, slots: readonly NextSlot[]): readonly Finding[] {
-  return [...checkMappings(set), checkZones(set), ...checkSlots(slots), ...checkChains(set)];
-}
-
-/** Loading refuses unknown zones. This shows which version of the zone rules Node has. */
-function checkZones({ policies }: PolicySet): Finding {
-  const zones = new Set(
-    policies.flatMap(({ schedule }) =>
-      schedule === undefined || schedule.kind === "every" ? ["UTC"] : [schedule.timezone],
-    ),
-  );
-  const shown = [...zones].toSorted().slice(0, nextShownMax).join(", ");
-  const more = zones.size > nextShownMax ? ` and ${zones.size - nextShownMax} more` : "";
-  const what = `${shown}${more}: known to this Node, by the rules of tzdata ${versions["tz"] ?? "(no version)"}`;
-  return { check: "zones", subject: "", level: "ok", what };
-}
-
-function checkSlots(slots: readonly NextSlot[]): readonly Finding[] {
-  const never = slots.filter(({ slotMs }) => slotMs === undefined);
-  const findings = never.map(
-    ({ policy }): Finding => ({
-      check: "next slots",
-      subject: policy,
-      level: "warning",
-      what: "its schedule has no slot any more",
-      cure: "change the schedule, or remove the policy; `syncline plan` shows what a schedule gives",
-    }),
-  );
-  const coming = slots.filter(({ slotMs }) => slotMs !== undefined);
-  const shown = coming.slice(0, nextShownMax).map(({ policy, slotMs = 0 }) => `${policy} ${showInstant(slotMs)}`);
-  const what =
-    coming.length === 0
-      ? "no policy has a schedule: all run by hand"
-      : `${coming.length} scheduled; next ${shown.join(", ")}`;
-  return [{ check: "next slots", subject: "", level: "ok", what }, ...withinLines(findings)];
-}
-
-function checkChains({ policies }: PolicySet): readonly Finding[] {
-  const followers = policies.filter(({ after }) => after !== undefined);
-  if (followers.length === 0) return [];
-  const shown = followers.slice(0, nextShownMax).map(({ name, after }) => `${name} after ${after?.policy}`);
-  const more = followers.length > nextShownMax ? ` and ${followers.length - nextShownMax} more` : "";
-  return [{ check: "chains", subject: "", level: "ok", what: `${shown.join(", ")}${more}` }];
-}
-
-/**
- * Policies whose runs are settled by a list that grows quiet, because the mapping does not say what
- * a finished activity looks like.
- */
-function checkMappings({ services, policies }: PolicySet): readonly Finding[] {
-  const findings = [...services.values()].flatMap((service): Finding[] => {
-    const followed = policies.filter((policy) => policy.service === service.name && isFollowed(policy));
-    if (followed.length === 0) return [];
-    const activity = service.mapping.get("activities");
-    const missing = (["syncJobId", "finished", "succeeded"] as const).filter(
-      (field) => activity?.[field] === undefined,
-    );
-    const base = { check: "mapping", subject: service.name } as const;
-    if (missing.length === 0)
-      return [{ ...base, level: "ok", what: "shows the sync job of an activity, and how it ended" }];
-    const names = followed
-      .slice(0, nextShownMax)
-      .map(({ name }) => name)
-      .join(", ");
-    const whose = `${followed.length} ${followed.length === 1 ? "policy" : "policies"} (${names}${followed.length > nextShownMax ? ", …" : ""})`;
-    return [
-      {
-        ...base,
-        level: "warning",
-        what: `no ${missing.join(", ")} for activities: the outcomes of ${whose} are inferred from a list that grows quiet`,
-        cure: `look at items with \`syncline api GetActivities\`, and write services.${service.name}.mapping.activity`,
-      },
-    ];
-  });
-  return withinLines(findings);
-}
-
-function isFollowed({ action, follow }: Policy): boolean {
-  return action.kind === "run" && follow.until !== "accepted";
 }

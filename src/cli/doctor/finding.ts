@@ -1,5 +1,6 @@
-// A finding of `syncline doctor`, one line each. The files beside this one make them,
-// doctor-command.ts shows them.
+// A finding of `syncline doctor`, one line each, and how a failed exchange becomes one. The checks
+// beside this file make them, doctor-command.ts shows them. Pure.
+import type { ServiceError } from "../../service/client.ts";
 
 /** All checks, in the order in which they are shown. */
 export const checkNames = [
@@ -23,24 +24,27 @@ export const checkNames = [
   "doctor",
 ] as const;
 
-/** The name of a check. */
-type CheckName = (typeof checkNames)[number];
-
 /** How bad it is. Only a problem changes the exit code. */
 export type Level = "ok" | "warning" | "problem";
 
-/**
- * One finding. `subject`: the service, repository, sync job or policy it is about; empty for the
- * whole.
- */
+/** One finding. `subject`: a service, repository, sync job or policy; empty for the whole. */
 export interface Finding {
-  readonly check: CheckName;
+  readonly check: (typeof checkNames)[number];
   readonly subject: string;
   readonly level: Level;
   /** What is so, in words. Never holds a secret. */
   readonly what: string;
   /** What to do; only of warnings and problems. */
   readonly cure?: string;
+}
+
+/** Makes the findings of one check about one subject. */
+export function findingsOf(check: Finding["check"], subject = "") {
+  return {
+    ok: (what: string): Finding => ({ check, subject, level: "ok", what }),
+    warning: (what: string, cure: string): Finding => ({ check, subject, level: "warning", what, cure }),
+    problem: (what: string, cure: string): Finding => ({ check, subject, level: "problem", what, cure }),
+  };
 }
 
 /** How many findings of one kind are shown one by one. */
@@ -52,6 +56,50 @@ export function withinLines(findings: readonly Finding[]): readonly Finding[] {
   const [first] = rest;
   if (first === undefined) return findings;
   const level = rest.some((finding) => finding.level === "problem") ? "problem" : first.level;
-  const more = { check: first.check, subject: "", level, what: `and ${rest.length} more like these` };
-  return [...findings.slice(0, linesMax), first.cure === undefined ? more : { ...more, cure: first.cure }];
+  const more = { ...first, subject: "", level, what: `and ${rest.length} more like these` };
+  return [...findings.slice(0, linesMax), more];
+}
+
+const lookupCodes = /^(ENOTFOUND|EAI_|EDNS|ENODATA|ESERVFAIL|ETIMEDOUT \(lookup\))/;
+const socketCodes = /^(ECONN|EHOST|ENET|EADDR|EPIPE|ETIMEDOUT)/;
+
+const stageCure = {
+  DNS: "check the host in baseUrl, and that this pod or machine may ask DNS",
+  TCP: "check host and port in baseUrl, that the service runs, and that a firewall or NetworkPolicy lets it through",
+  TLS: "check tls.caFile, the service's certificate and tls.serverName; docs/security.md",
+} as const;
+
+/** The step of connecting that failed, by the code of an error of kind `unreachable`. */
+export function stageOf(code: string): keyof typeof stageCure {
+  if (lookupCodes.test(code)) return "DNS";
+  if (/secureConnect/.test(code)) return "TLS";
+  return socketCodes.test(code) ? "TCP" : "TLS";
+}
+
+/** The finding for a failed first exchange with a service. */
+export function tellFailure(subject: string, error: ServiceError): Finding {
+  const { kind, code, status } = error;
+  const what = shortOf(error);
+  const { problem } = findingsOf("service", subject);
+  if (kind === "unreachable" && code !== undefined) {
+    const stage = stageOf(code);
+    return problem(`${stage} failed: ${what}`, stageCure[stage]);
+  }
+  if (kind === "unreachable" || kind === "unauthorized" || kind === "forbidden") {
+    const cure =
+      status === undefined
+        ? "check where the token comes from (services.*.token), and that this process may read it"
+        : "the token was sent and refused: has it expired, and is it one for this service and repository?";
+    return findingsOf("token", subject).problem(what, cure);
+  }
+  if (kind === "cancelled") return problem("it did not answer in time", "take longer with --within");
+  if (kind === "server" || kind === "unknown" || kind === "throttled")
+    return problem(what, "it answers, but not as documented: ask its operators");
+  return problem(what, "is baseUrl the root of a Synchronization Management Service, and the repository right?");
+}
+
+/** What happened, without the name of the operation. */
+export function shortOf(error: ServiceError): string {
+  const prefix = `${error.operation} (${error.method} ${error.path}): `;
+  return error.message.startsWith(prefix) ? error.message.slice(prefix.length) : error.message;
 }

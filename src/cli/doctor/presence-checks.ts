@@ -1,129 +1,109 @@
-// The checks of `syncline doctor` about the running installation: processes alive, pauses,
-// quarantines, open breakers, expensive lists. Reads only. Called by doctor-command.ts with a
-// connected store.
+// The checks of `syncline doctor` about the running installation: processes, owners, pauses,
+// quarantines, open breakers, expensive lists, deleted sync jobs, and what waits for sinks.
 import type { PolicySet } from "../../config/policy-set.ts";
-import { isAbout, isInForce, type Pause } from "../../model/pause.ts";
-import { readLimiterStatus } from "../../store/limiter-status.ts";
-import { foreignOwner, type Owners, readOwners } from "../../store/owners.ts";
-import { Pauses } from "../../store/pauses.ts";
-import { Quarantines } from "../../store/quarantines.ts";
-import { type Presence, readPresence, redisTimeMs, type Store } from "../../store/redis.ts";
-import { readDearFeeds, tellFeed } from "../dear-feeds.ts";
-import { cureOf, findDeletedTargets, tellDeleted } from "../deleted-targets.ts";
-import { showSubject } from "../pause-subject.ts";
+import { formatDuration } from "../../core/duration.ts";
+import { isAbout, type Pause } from "../../model/pause.ts";
+import { foreignOwner, type Owners } from "../../store/owners.ts";
+import type { Presence } from "../../store/redis.ts";
+import { cureOf, type DeletedTarget, tellDeleted } from "../deleted-targets.ts";
+import { showSubject, showUntil } from "../pause.ts";
+import { isStuck, type Status } from "../read-status.ts";
+import { showFeed, showPresence } from "../service-words.ts";
 import { showInstant } from "../table.ts";
-import { type Finding, withinLines } from "./finding.ts";
+import { type Finding, findingsOf, withinLines } from "./finding.ts";
 
-/** Checks the running installation for these services and policies. */
-export async function checkPresence(set: PolicySet, store: Store): Promise<readonly Finding[]> {
+/** Judges the running installation for these services and policies. */
+export function judgeStatus(
+  { policies }: PolicySet,
+  status: Status,
+  deleted: readonly DeletedTarget[],
+): readonly Finding[] {
+  const feeds = status.feeds.map(({ feed, what, cure }) => findingsOf("feeds", showFeed(feed)).warning(what, cure));
   return [
-    ...judgePresence(await readPresence(store)),
-    ...judgeOwners(await readOwners(store)),
-    ...(await checkPauses(set, store)),
-    ...(await checkBreakers(set, store)),
-    ...(await checkFeeds(set, store)),
-    ...(await checkDeleted(set, store)),
+    ...judgePresence(status.processes),
+    ...judgeOwners(status.owners),
+    ...judgePauses(status.pauses.filter((pause) => policies.some((policy) => isAbout(pause, policy)))),
+    ...judgeBreakers(status),
+    ...withinLines(feeds),
+    ...withinLines(deleted.map(judgeDeleted)),
+    ...judgeSinks(status),
   ];
 }
 
-/**
- * Roles without a process. No process at all is normal before the installation, so that is no
- * problem.
- */
-export function judgePresence({ schedulers, workers }: Presence): readonly Finding[] {
-  const counted = `${schedulers} with the role scheduler, ${workers} with the role worker`;
-  const base = { check: "replicas", subject: "" } as const;
-  if (schedulers + workers === 0) {
-    const what = "no process of Syncline is alive on this Redis with this prefix";
-    return [{ ...base, level: "warning", what, cure: "start `syncline serve`, or check --prefix and --redis-url" }];
-  }
+/** No process at all is normal before the installation, so that is no problem. */
+export function judgePresence(processes: Presence): readonly Finding[] {
+  const { schedulers, workers } = processes;
+  const { ok, warning, problem } = findingsOf("replicas");
+  if (schedulers + workers === 0)
+    return [
+      warning(
+        "no process of Syncline is alive on this Redis with this prefix",
+        "start `syncline serve`, or check --prefix and --redis-url",
+      ),
+    ];
   const findings: Finding[] = [];
-  if (schedulers === 0)
-    findings.push({
-      ...base,
-      level: "problem",
-      what: "no scheduler is alive: no slot is planned",
-      cure: "start `syncline serve` with the role scheduler; what was due meanwhile is caught up as the policies say",
-    });
+  if (schedulers === 0) {
+    const cure =
+      "start `syncline serve` with the role scheduler; what was due meanwhile is caught up as the policies say";
+    findings.push(problem("no scheduler is alive: no slot is planned", cure));
+  }
   if (workers === 0)
-    findings.push({
-      ...base,
-      level: "problem",
-      what: "no worker is alive: no planned slot starts",
-      cure: "start `syncline serve` with the role worker",
-    });
-  return findings.length > 0 ? findings : [{ ...base, level: "ok", what: counted }];
+    findings.push(problem("no worker is alive: no planned slot starts", "start `syncline serve` with the role worker"));
+  return findings.length > 0 ? findings : [ok(showPresence(processes))];
 }
 
 function judgeOwners({ holder, others }: Owners): readonly Finding[] {
   if (holder === undefined || others.length === 0) return [];
-  const [what, cure] = foreignOwner([holder, ...others]).split("; ");
-  return [{ check: "replicas", subject: "owner", level: "problem", what: what ?? "", cure: cure ?? "" }];
+  const [what = "", cure = ""] = foreignOwner([holder, ...others]).split("; ");
+  return [findingsOf("replicas", "owner").problem(what, cure)];
 }
 
-async function checkPauses({ policies }: PolicySet, store: Store): Promise<readonly Finding[]> {
-  const nowMs = await redisTimeMs(store);
-  const all = [...(await new Pauses(store).all()), ...(await new Quarantines(store).all())];
-  const mine = all.filter((pause) => isInForce(pause, nowMs) && policies.some((policy) => isAbout(pause, policy)));
-  if (mine.length === 0)
-    return [{ check: "pauses", subject: "", level: "ok", what: "nothing is paused or in quarantine" }];
-  return withinLines(mine.map(tellPause));
-}
-
-function tellPause(pause: Pause): Finding {
-  const until = pause.untilMs === null ? "until it is resumed" : `until ${showInstant(pause.untilMs)}`;
-  const how = pause.cause === undefined ? `paused by ${pause.actor}` : "in quarantine";
-  const argument = { policy: pause.name, service: `--service ${pause.name}`, all: "--all" }[pause.scope];
-  return {
-    check: "pauses",
-    subject: showSubject(pause),
-    level: "warning",
-    what: `${how} ${until}: ${pause.note}`,
-    cure: `its slots are skipped; \`syncline resume ${argument}\` ends that`,
-  };
-}
-
-/** Lists that are read whole again and again, or not readable; no finding when there are none. */
-async function checkFeeds(set: PolicySet, store: Store): Promise<readonly Finding[]> {
-  const dear = await readDearFeeds(set, store);
-  return withinLines(
-    dear.map(({ feed, what, cure }) => ({ check: "feeds", subject: tellFeed(feed), level: "warning", what, cure })),
-  );
-}
-
-/** Policies whose sync jobs Syncline has deleted; no finding when there are none. */
-async function checkDeleted(set: PolicySet, store: Store): Promise<readonly Finding[]> {
-  const found = await findDeletedTargets(set, store);
-  const findings = found.map(
-    (target): Finding => ({
-      check: "deleted",
-      subject: target.policy.name,
-      level: "warning",
-      what: `${tellDeleted(target)} (${target.policy.where.file}:${target.policy.where.line})`,
-      cure: cureOf(target),
-    }),
-  );
+function judgePauses(pauses: readonly Pause[]): readonly Finding[] {
+  if (pauses.length === 0) return [findingsOf("pauses").ok("nothing is paused or in quarantine")];
+  const findings = pauses.map((pause) => {
+    const how = pause.cause === undefined ? `paused by ${pause.actor}` : "in quarantine";
+    const argument = { policy: pause.name, service: `--service ${pause.name}`, all: "--all" }[pause.scope];
+    const cure = `its slots are skipped; \`syncline resume ${argument}\` ends that`;
+    return findingsOf("pauses", showSubject(pause)).warning(`${how} ${showUntil(pause)}: ${pause.note}`, cure);
+  });
   return withinLines(findings);
 }
 
-async function checkBreakers({ services }: PolicySet, store: Store): Promise<readonly Finding[]> {
-  const findings: Finding[] = [];
-  for (const service of services.keys()) {
-    const { breaker, lastFailure, throttledUntilMs } = await readLimiterStatus(store, service);
-    const base = { check: "breakers", subject: service, level: "warning" } as const;
-    if (breaker === "open") {
-      const what = `its breaker is open (${lastFailure ?? "unknown"}): tasks sleep until it answers a probe`;
-      findings.push({
-        ...base,
-        what,
-        cure: "the line `service` says what is wrong with it; `syncline status` when it is asked again",
-      });
-    }
-    if (throttledUntilMs !== undefined) {
-      const what = `it asked for patience until ${showInstant(throttledUntilMs)}`;
-      findings.push({ ...base, what, cure: "lower limits.requestsPerSecond, or spread the policies" });
-    }
-  }
+function judgeBreakers({ services }: Status): readonly Finding[] {
+  const findings = services.flatMap(({ service, breaker, lastFailure, throttledUntilMs }) => {
+    const { warning } = findingsOf("breakers", service);
+    const what = `its breaker is open (${lastFailure ?? "unknown"}): tasks sleep until it answers a probe`;
+    const cure = "the line `service` says what is wrong with it; `syncline status` when it is asked again";
+    const open = breaker === "open" ? [warning(what, cure)] : [];
+    if (throttledUntilMs === undefined) return open;
+    const asked = `it asked for patience until ${showInstant(throttledUntilMs)}`;
+    return [...open, warning(asked, "lower limits.requestsPerSecond, or spread the policies")];
+  });
   if (findings.length > 0) return withinLines(findings);
-  return [{ check: "breakers", subject: "", level: "ok", what: "all closed, no service asked for patience" }];
+  return [findingsOf("breakers").ok("all closed, no service asked for patience")];
+}
+
+function judgeDeleted(target: DeletedTarget): Finding {
+  const { name, where } = target.policy;
+  const what = `${tellDeleted(target)} (${where.file}:${where.line})`;
+  return findingsOf("deleted", name).warning(what, cureOf(target));
+}
+
+function judgeSinks({ sinks, nowMs }: Status): readonly Finding[] {
+  return sinks.flatMap((state) => {
+    const { sink, waiting, failed, dropped, oldestMs = nowMs } = state;
+    const { warning } = findingsOf("sinks", sink);
+    const findings: Finding[] = [];
+    if (isStuck(state, nowMs)) {
+      const minutes = formatDuration(Math.floor((nowMs - oldestMs) / 60_000) * 60_000);
+      const cure = "the log says why: sink.failing; docs/runbooks/sink-stuck.md";
+      findings.push(warning(`${waiting} notices wait, the first for ${minutes}`, cure));
+    }
+    if (failed > 0) {
+      const what = `${failed} notices are in its failed list${dropped > 0 ? `, ${dropped} were dropped` : ""}`;
+      const cure = `\`syncline failed list\` shows them, \`syncline failed replay --sink ${sink}\` sends them again`;
+      findings.push(warning(what, cure));
+    }
+    return findings;
+  });
 }

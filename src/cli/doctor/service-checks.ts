@@ -1,171 +1,286 @@
 // The checks of `syncline doctor` that ask one service: reachable, token, identity, triggers,
-// masks, sync jobs. Sends reads only, and stops after a failed first one. Called by
-// doctor-command.ts.
+// masks, sync jobs. Sends reads only, and stops after a failed first one.
 import { matchesMask } from "../../config/match-mask.ts";
-import type { Policy } from "../../config/policy-set.ts";
+import type { Policy, ServiceSettings } from "../../config/policy-set.ts";
 import { systemClock } from "../../core/clock.ts";
-import { type Mask, ServiceError, type SyncService } from "../../service/client.ts";
-import { shortOf, tellFailure } from "./failure-words.ts";
-import { type Finding, withinLines } from "./finding.ts";
-import type { ServiceLook } from "./service-look.ts";
-import { checkSyncJobs } from "./sync-job-checks.ts";
+import { showName } from "../../core/show-name.ts";
+import { type ActiveSign, createActiveSign } from "../../feeds/mapping.ts";
+import { type Mask, ServiceError, type SyncJob, type SyncService } from "../../service/client.ts";
+import { syncJobsOf } from "../deleted-targets.ts";
+import { showPlace } from "../table.ts";
+import { type Finding, findingsOf, shortOf, tellFailure, withinLines } from "./finding.ts";
+
+/** What one check of a service needs. */
+export interface ServiceCheck {
+  readonly settings: ServiceSettings;
+  /** The policies of this service. */
+  readonly policies: readonly Policy[];
+  readonly client: SyncService;
+  readonly signal: AbortSignal;
+  /** Called with what is being checked. */
+  readonly progress: (text: string) => void;
+}
 
 const itemsMax = 20_000;
 const syncJobsOfPolicyMax = 1_000;
+const checkedMax = 5_000;
+const atOnceMax = 4;
+/** After this many failures in a row that say nothing about the sync job, the check stops. */
+const silentMax = 5;
 
 /** Checks one service. */
-export async function checkService(look: ServiceLook): Promise<readonly Finding[]> {
-  const { settings, policies } = look;
+export async function checkService(check: ServiceCheck): Promise<readonly Finding[]> {
+  const { settings, policies, client } = check;
   const subject = settings.name;
   const repositories = [...new Set(policies.map(({ repository }) => repository))];
   const beganMs = systemClock.monotonicMs();
   try {
-    look.progress(`${subject}: reaching it`);
-    await look.client.getTriggers(queryOf(repositories[0]), { signal: look.signal });
+    check.progress(`${subject}: reaching it`);
+    await client.getTriggers(queryOf(repositories[0]), { signal: check.signal });
   } catch (error) {
     if (error instanceof ServiceError) return [tellFailure(subject, error)];
     throw error;
   }
   const tookMs = Math.round(systemClock.monotonicMs() - beganMs);
+  const expiresAtMs = client.tokenExpiresAtMs;
+  const tokenEnd = expiresAtMs === undefined ? "" : `; it ends at ${new Date(expiresAtMs).toISOString()}`;
   const findings: Finding[] = [
-    { check: "service", subject, level: "ok", what: `${settings.baseUrl} answered within ${tookMs} ms` },
-    { check: "token", subject, level: "ok", what: `accepted${tokenEnd(look.client)}` },
-    ...(await checkIdentity(look)),
+    findingsOf("service", subject).ok(`${settings.baseUrl} answered within ${tookMs} ms`),
+    findingsOf("token", subject).ok(`accepted${tokenEnd}`),
+    ...(await checkIdentity(check)),
   ];
   for (const repository of repositories) {
     const mine = policies.filter((policy) => policy.repository === repository);
-    if (mine.some(({ action }) => action.kind === "run")) findings.push(await checkTriggers(look, repository));
-    findings.push(...(await checkMasks(look, repository, mine)));
+    if (mine.some(({ action }) => action.kind === "run")) findings.push(await checkTriggers(check, repository));
+    findings.push(...(await checkMasks(check, repository, mine)));
   }
-  findings.push(...(await checkSyncJobs(look)));
+  findings.push(...(await checkSyncJobs(check)));
   return findings;
 }
 
-function tokenEnd({ tokenExpiresAtMs }: SyncService): string {
-  return tokenExpiresAtMs === undefined ? "" : `; it ends at ${new Date(tokenExpiresAtMs).toISOString()}`;
-}
-
-async function checkIdentity({ settings, client, signal }: ServiceLook): Promise<readonly Finding[]> {
+async function checkIdentity({ settings, client, signal }: ServiceCheck): Promise<readonly Finding[]> {
   const { identity, name: subject } = settings;
   if (identity === undefined) return [];
   const { id, repository, administrator } = identity;
-  const base = { check: "identity", subject, level: "problem" } as const;
-  return attempt(
-    { ...base, cure: "check services.*.identity: id and repository, and whether the token may load identities" },
-    async () => {
-      const [found] = await client.getIdentityById(id, { repository }, { signal });
-      if (found === undefined)
-        return { ...base, what: `repository ${repository} has no identity ${id}`, cure: "check services.*.identity" };
-      const name = found.name ?? id;
-      if (administrator && found.isAdministrator !== true) {
-        const what = `${name} is ${found.isAdministrator === false ? "no administrator" : "not said to be an administrator"} of ${repository}`;
-        return { ...base, what, cure: "give it the rights of an administrator, or drop identity.administrator" };
-      }
-      return { ...base, level: "ok", what: `${name} was loaded${administrator ? ", an administrator" : ""}` };
-    },
-  );
+  const { ok, problem } = findingsOf("identity", subject);
+  const unread = "check services.*.identity: id and repository, and whether the token may load identities";
+  const finding = await orUnread(problem, unread, async () => {
+    const [found] = await client.getIdentityById(id, { repository }, { signal });
+    if (found === undefined)
+      return problem(`repository ${repository} has no identity ${id}`, "check services.*.identity");
+    const name = found.name ?? id;
+    if (!administrator || found.isAdministrator === true)
+      return ok(`${name} was loaded${administrator ? ", an administrator" : ""}`);
+    const said = found.isAdministrator === false ? "no administrator" : "not said to be an administrator";
+    return problem(
+      `${name} is ${said} of ${repository}`,
+      "give it the rights of an administrator, or drop identity.administrator",
+    );
+  });
+  return [finding];
 }
 
-/**
- * A trigger only shows whether it is active (service-interface §2): which sync job it starts is not
- * known.
- */
-async function checkTriggers(
-  { settings, client, signal, progress }: ServiceLook,
-  repository: string | undefined,
-): Promise<Finding> {
-  const subject = placeOf(settings.name, repository);
+/** A trigger does not show which sync job it starts (service-interface §2). */
+async function checkTriggers(check: ServiceCheck, repository: string | undefined): Promise<Finding> {
+  const { settings, client, signal, progress } = check;
+  const subject = showPlace(settings.name, repository);
   progress(`${subject}: triggers`);
-  const base = { check: "triggers", subject, level: "warning" } as const;
-  const [finding] = await attempt(
-    { ...base, cure: "without the triggers it is not known whether the service starts runs by itself" },
-    async () => {
-      let [count, active] = [0, 0];
-      for await (const { items } of client.pages("GetTriggers", queryOf(repository), { signal, itemsMax })) {
-        count += items.length;
-        active += items.filter(({ isActive }) => isActive === true).length;
-      }
-      if (active === 0) return { ...base, level: "ok", what: `none of ${count} is active` };
-      return {
-        ...base,
-        what: `${active} of ${count} are active: the service may start runs by itself, so activities may be ambiguous`,
-        cure: "a trigger does not say which sync job it starts: make sure that none starts one that a policy names",
-      };
-    },
-  );
-  return finding ?? { ...base, level: "ok", what: "not looked at" };
+  const { ok, warning } = findingsOf("triggers", subject);
+  const unread = "without the triggers it is not known whether the service starts runs by itself";
+  return orUnread(warning, unread, async () => {
+    let [count, active] = [0, 0];
+    for await (const { items } of client.pages("GetTriggers", queryOf(repository), { signal, itemsMax })) {
+      count += items.length;
+      active += items.filter(({ isActive }) => isActive === true).length;
+    }
+    if (active === 0) return ok(`none of ${count} is active`);
+    return warning(
+      `${active} of ${count} are active: the service may start runs by itself, so activities may be ambiguous`,
+      "a trigger does not say which sync job it starts: make sure that none starts one that a policy names",
+    );
+  });
 }
 
 async function checkMasks(
-  look: ServiceLook,
+  { settings, client, signal, progress }: ServiceCheck,
   repository: string | undefined,
   policies: readonly Policy[],
 ): Promise<readonly Finding[]> {
-  const { settings, client, signal, progress } = look;
-  const picking = policies.flatMap((policy) =>
-    policy.action.kind === "run" && "fromMasks" in policy.action ? [{ policy, filter: policy.action.fromMasks }] : [],
+  const picking = policies.flatMap(({ action, name, where }) =>
+    action.kind === "run" && "fromMasks" in action ? [{ name, where, filter: action.fromMasks }] : [],
   );
   if (picking.length === 0) return [];
-  const place = placeOf(settings.name, repository);
+  const place = showPlace(settings.name, repository);
   progress(`${place}: masks`);
   const masks: Mask[] = [];
-  const failed = await attempt(
-    {
-      check: "masks",
-      subject: place,
-      level: "problem",
-      cure: "the policies with fromMasks start nothing until they can be read",
-    },
-    async () => {
-      for await (const { items } of client.pages("GetJobMasks", queryOf(repository), { signal, itemsMax }))
-        masks.push(...items);
-      return undefined;
-    },
-  );
-  if (failed.length > 0) return failed;
-  const findings = picking.map(({ policy, filter }): Finding => {
+  const unread = "the policies with fromMasks start nothing until they can be read";
+  const failure = await orUnread(findingsOf("masks", place).problem, unread, async () => {
+    for await (const { items } of client.pages("GetJobMasks", queryOf(repository), { signal, itemsMax }))
+      masks.push(...items);
+    return undefined;
+  });
+  if (failure !== undefined) return [failure];
+  const findings = picking.map(({ name, where: { file, line }, filter }): Finding => {
+    const { ok, problem } = findingsOf("masks", name);
     const picked = masks.filter(
       (mask) => mask.syncJobId !== undefined && mask.syncJobId !== null && matchesMask(filter, mask),
     );
     const count = new Set(picked.map(({ syncJobId }) => String(syncJobId))).size;
-    const base = { check: "masks", subject: policy.name } as const;
-    const where = `${policy.where.file}:${policy.where.line}`;
-    if (count === 0) {
-      const what = `none of ${masks.length} masks of ${place} matches, so it starts nothing (${where})`;
-      return { ...base, level: "problem", what, cure: `compare run.fromMasks with \`syncline api GetJobMasks\`` };
-    }
-    if (count > syncJobsOfPolicyMax) {
-      const what = `${count} sync jobs match; at most ${syncJobsOfPolicyMax} are started, so none is (${where})`;
-      return { ...base, level: "problem", what, cure: "split the policy in two" };
-    }
-    return { ...base, level: "ok", what: `${picked.length} of ${masks.length} masks match: ${count} sync jobs` };
+    if (count === 0)
+      return problem(
+        `none of ${masks.length} masks of ${place} matches, so it starts nothing (${file}:${line})`,
+        "compare run.fromMasks with `syncline api GetJobMasks`",
+      );
+    if (count > syncJobsOfPolicyMax)
+      return problem(
+        `${count} sync jobs match; at most ${syncJobsOfPolicyMax} are started, so none is (${file}:${line})`,
+        "split the policy in two",
+      );
+    return ok(`${picked.length} of ${masks.length} masks match: ${count} sync jobs`);
   });
   return withinLines(findings);
 }
 
 /** Runs one check; a failed exchange is a finding, too. */
-async function attempt(
-  onFailure: Omit<Finding, "what">,
-  look: () => Promise<Finding | undefined>,
-): Promise<readonly Finding[]> {
+async function orUnread<T>(
+  level: (what: string, cure: string) => Finding,
+  cure: string,
+  check: () => Promise<T>,
+): Promise<T | Finding> {
   try {
-    const finding = await look();
-    return finding === undefined ? [] : [withoutCureIfOk(finding)];
+    return await check();
   } catch (error) {
-    if (error instanceof ServiceError) return [{ ...onFailure, what: `cannot be read: ${shortOf(error)}` }];
+    if (error instanceof ServiceError) return level(`cannot be read: ${shortOf(error)}`, cure);
     throw error;
   }
-}
-
-function withoutCureIfOk(finding: Finding): Finding {
-  const { cure: _, ...rest } = finding;
-  return finding.level === "ok" ? rest : finding;
 }
 
 function queryOf(repository: string | undefined): { readonly repository?: string } {
   return repository === undefined ? {} : { repository };
 }
 
-function placeOf(service: string, repository: string | undefined): string {
-  return repository === undefined ? service : `${service}, ${repository}`;
+interface Named {
+  readonly id: number;
+  readonly repository: string | undefined;
+  readonly policies: readonly Policy[];
+}
+
+/** Reads each sync job once, a few at a time. Names missing ones with their policies. */
+async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
+  const { settings, client, signal, progress } = check;
+  const all = namedSyncJobs(check.policies);
+  if (all.length === 0) return [];
+  const wanted = all.slice(0, checkedMax);
+  const left = [...wanted].reverse();
+  const findings: Finding[] = [];
+  const wrong: Finding[] = [];
+  const sign = settings.syncJob === undefined ? undefined : createActiveSign(settings.syncJob);
+  const select = selectOf(sign);
+  let [found, silent] = [0, 0];
+  const workOff = async () => {
+    for (let next = left.pop(); next !== undefined && silent < silentMax; next = left.pop()) {
+      progress(`${settings.name}: sync job ${wanted.length - left.length} of ${wanted.length}`);
+      try {
+        const repository = next.repository === undefined ? {} : { repository: next.repository };
+        const syncJob = await client.getSyncJobById(next.id, { ...repository, ...select }, { signal });
+        found += 1;
+        silent = 0;
+        wrong.push(...wrongGuards(next, syncJob.name), ...wrongSign(next, syncJob, sign));
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error;
+        silent = saysSomething(error) ? 0 : silent + 1;
+        findings.push(tellMissing(next, error, select.select));
+      }
+    }
+  };
+  const readers = Math.min(atOnceMax, settings.limits.concurrencyMax ?? atOnceMax);
+  await Promise.all(Array.from({ length: readers }, workOff));
+  const { ok, warning, problem } = findingsOf("sync jobs", settings.name);
+  const bad = findings.length;
+  if (left.length > 0 && silent >= silentMax) {
+    const what = `${wanted.length - found - bad} of ${wanted.length} were not asked for: ${silentMax} in a row could not be read`;
+    findings.unshift(problem(what, "see the first of them below"));
+  }
+  const cut = `only ${checkedMax} of ${all.length} were asked for`;
+  return [
+    ...(found > 0 ? [ok(`${found} of ${all.length} that policies name are there`)] : []),
+    ...withinLines(findings),
+    ...withinLines(wrong),
+    ...(all.length > checkedMax ? [warning(cut, "ask for the others with --config on a part of the files")] : []),
+  ];
+}
+
+function namedSyncJobs(policies: readonly Policy[]): readonly Named[] {
+  const named = new Map<string, Named>();
+  for (const policy of policies) {
+    for (const id of syncJobsOf(policy)) {
+      const key = JSON.stringify([policy.repository, id]);
+      const known = named.get(key);
+      named.set(key, { id, repository: policy.repository, policies: [...(known?.policies ?? []), policy] });
+    }
+  }
+  return [...named.values()];
+}
+
+/** Delete policies whose guard is not the name of the sync job: they would delete nothing. */
+function wrongGuards({ id, policies }: Named, name: string | null | undefined): readonly Finding[] {
+  return policies.flatMap(({ action, service, name: policy, where }): readonly Finding[] => {
+    if (action.kind !== "delete" || action.name === name) return [];
+    const what = `policy ${policy} would delete ${showName(action.name)}, and it has ${showName(name)} (${where.file}:${where.line})`;
+    const cure = "correct delete.name, if it is the right sync job";
+    return [findingsOf("sync jobs", `${service}, ${id}`).problem(what, cure)];
+  });
+}
+
+function selectOf(sign: ActiveSign | undefined): { readonly select?: readonly string[] } {
+  if (sign === undefined || sign.select.length === 0) return {};
+  return { select: [...new Set(["syncJobId", "name", ...sign.select])] };
+}
+
+/** Without a working sign of being active, each activation would wait in vain. */
+function wrongSign({ id, policies }: Named, syncJob: SyncJob, sign: ActiveSign | undefined): readonly Finding[] {
+  const policy = policies.find(({ action }) => action.kind === "activate");
+  if (sign === undefined || policy === undefined) return [];
+  const seen = sign.read(syncJob);
+  if (!("wrong" in seen)) return [];
+  const what = `whether it is active cannot be told for policy ${policy.name}: mapping.syncJob.${seen.wrong}`;
+  const cure = `look at it with \`syncline api GetSyncJobById --key ${id}\`; where the property is not shown unasked, name it in mapping.syncJob.select`;
+  return [findingsOf("sync jobs", `${policy.service}, ${id}`).problem(what, cure)];
+}
+
+/** 404 is not documented for this read (service-interface §7), so a 400 may mean the same. */
+function tellMissing({ id, repository, policies }: Named, error: ServiceError, select?: readonly string[]): Finding {
+  const [first] = policies;
+  const more = policies.length > 1 ? ` and ${policies.length - 1} more` : "";
+  const who = first === undefined ? "" : ` (policy ${first.name}, ${first.where.file}:${first.where.line}${more})`;
+  const { warning, problem } = findingsOf("sync jobs", `${showPlace(first?.service ?? "", repository)}, ${id}`);
+  const correct = "correct the id or the repository, or remove it from the policy";
+  switch (error.kind) {
+    case "not-found":
+      if (policies.every(({ action }) => action.kind === "delete"))
+        return warning(`there is none to delete (404)${who}`, "remove the policy");
+      return problem(`there is no such sync job${who}`, correct);
+    case "bad-request":
+      if (select === undefined)
+        return problem(`the service refuses to read it (400), so most likely there is none${who}`, correct);
+      return problem(
+        `the service refuses to read it with the properties ${select.join(", ")} (400)${who}`,
+        `try \`syncline api GetSyncJobById --key ${id}\`: if that is answered, correct mapping.syncJob.select, else the id or the repository`,
+      );
+    case "unauthorized":
+    case "forbidden":
+      return problem(
+        `the token may not read it: ${shortOf(error)}${who}`,
+        "give its account the rights, or correct the id",
+      );
+    default:
+      return problem(
+        `cannot be read: ${shortOf(error)}${who}`,
+        "try again; if it stays so, ask the service's operators",
+      );
+  }
+}
+
+function saysSomething({ kind }: ServiceError): boolean {
+  return kind === "not-found" || kind === "bad-request" || kind === "unauthorized" || kind === "forbidden";
 }

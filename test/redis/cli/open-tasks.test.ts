@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findLostTasks } from "../../../src/cli/open-tasks.ts";
+import { findLostTasks } from "../../../src/cli/audit-policy.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { Producer } from "../../../src/queue/producer.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { stageOf } from "../../../src/cli/doctor/failure-words.ts";
-import { type Finding, withinLines } from "../../../src/cli/doctor/finding.ts";
+import { type Finding, stageOf, withinLines } from "../../../src/cli/doctor/finding.ts";
 import { judgePresence } from "../../../src/cli/doctor/presence-checks.ts";
 
 describe("the step to a service that failed", () => {

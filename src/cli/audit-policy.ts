@@ -1,0 +1,168 @@
+// What `syncline audit` finds: slots without a record, records without a slot, and tasks that have
+// neither an outcome nor a place in the queue. Reads only.
+import type { Policy } from "../config/policy-set.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
+import { isFromMasks, type Task } from "../model/task.ts";
+import { targetOf, taskId } from "../model/task-id.ts";
+import type { Producer } from "../queue/producer.ts";
+import { auditedSlotsMax, auditSlots, type SlotAudit, type SlotFinding } from "../schedule/audit-slots.ts";
+import { describeRecord } from "../schedule/explain-slot.ts";
+import type { ChainStore } from "../store/chain-store.ts";
+import type { History } from "../store/history.ts";
+import type { SlotLedger } from "../store/slot-ledger.ts";
+import { entryRetentionMs, type StartJournal } from "../store/start-journal.ts";
+import { counted } from "./table.ts";
+
+/** Where tasks may be found. */
+export interface TaskPlaces {
+  readonly history: Pick<History, "outcome" | "outcomes" | "keptSinceMs">;
+  readonly journal: StartJournal;
+  readonly producer: Producer;
+  readonly ledger: SlotLedger;
+}
+
+/** One finding. `no-outcome`: a task has neither an outcome nor a place in the queue. */
+export interface AuditFinding {
+  readonly slotMs: number;
+  readonly problem: SlotFinding["problem"] | "no-outcome";
+  readonly taskId: string | null;
+}
+
+/** The findings of one policy. */
+export interface AuditReport {
+  readonly policy: string;
+  /** undefined when it has no slots. */
+  readonly audit: SlotAudit | undefined;
+  /** From which slot on tasks were checked, as older outcomes are not kept; undefined: all. */
+  readonly outcomesSinceMs: number | undefined;
+  readonly inFlight: number;
+  readonly notes: readonly string[];
+  readonly findings: readonly AuditFinding[];
+  /** Slots recorded as missed, oldest first; no finding. */
+  readonly missed: readonly { readonly slotMs: number; readonly why: string }[];
+}
+
+/** Where to look, and between which instants. */
+export interface AuditContext {
+  readonly places: TaskPlaces;
+  readonly chains: ChainStore;
+  readonly fromMs: number | undefined;
+  readonly toMs: number | undefined;
+  readonly nowMs: number;
+}
+
+/** Audits the slots of one policy. */
+export async function auditPolicy(policy: Policy, context: AuditContext): Promise<AuditReport> {
+  const { places, chains, fromMs, toMs = context.nowMs, nowMs } = context;
+  // Read waiting slots first: a slot that stops waiting in between has a record then.
+  const slots = policy.after === undefined ? [] : await chains.waitingOf(policy.name);
+  const waiting = new Set(slots.map(({ slotMs }) => slotMs));
+  const holdings = await places.ledger.holdings(policy.name);
+  const audit = auditSlots(policy, { ...holdings, waiting, fromMs, toMs, nowMs });
+  if (audit === undefined) {
+    const isByHand = policy.schedule === undefined && policy.after === undefined;
+    const notes = [isByHand ? "runs by hand only" : "no scheduler has seen it yet"];
+    return { policy: policy.name, audit, outcomesSinceMs: undefined, inFlight: 0, notes, findings: [], missed: [] };
+  }
+  // Outcomes of older slots may have been dropped: nothing is known of them.
+  const keptSinceMs = await places.history.keptSinceMs(policy.name);
+  const checked = audit.records.filter(({ slotMs }) => keptSinceMs === undefined || slotMs > keptSinceMs);
+  const { lost, inFlight } = await findLostTasks(tasksOf(policy, checked), places);
+  const findings: AuditFinding[] = [
+    ...audit.findings.map(({ slotMs, problem }) => ({ slotMs, problem, taskId: null })),
+    ...lost.map(({ id }) => ({ slotMs: slotOf(id), problem: "no-outcome" as const, taskId: id })),
+  ];
+  const missed = audit.records.filter(({ state }) => state === "missed");
+  return {
+    policy: policy.name,
+    audit,
+    outcomesSinceMs: checked.length < audit.records.length ? keptSinceMs : undefined,
+    missed: missed.map((record) => ({ slotMs: record.slotMs, why: describeRecord(policy, record) })),
+    inFlight,
+    notes: [...notesOf(audit), ...waitingNote(policy, waiting.size)],
+    findings,
+  };
+}
+
+function tasksOf(policy: Policy, records: readonly SlotRecord[]): TaskName[] {
+  return records.flatMap(({ slotMs, kind, targets }) => {
+    if (kind === undefined || targets === undefined) return [];
+    const identity = { policy: policy.name, kind, slotMs, origin: "schedule" } as const;
+    return targets.map((target) => ({
+      ...identity,
+      target,
+      service: policy.service,
+      id: taskId({ ...identity, target }),
+    }));
+  });
+}
+
+function notesOf({ limitedBy, isCut }: SlotAudit): string[] {
+  const notes: string[] = [];
+  if (limitedBy === "memory") notes.push("older slots are not kept");
+  if (limitedBy === "schedule-changed") notes.push("its schedule changed then");
+  if (isCut) notes.push(`ends after ${auditedSlotsMax} slots: narrow it with --from and --to`);
+  return notes;
+}
+
+function waitingNote({ after }: Policy, count: number): string[] {
+  if (after === undefined || count === 0) return [];
+  return [`${counted(count, "slot waits", "slots wait")} for ${after.policy}`];
+}
+
+/** The instant at the end of a scheduled task's id. */
+function slotOf(id: string): number {
+  return Number(id.slice(id.lastIndexOf("__") + 2)) * 1_000;
+}
+
+/** What identifies a task in all of these places. */
+export type TaskName = Pick<Task, "policy" | "service" | "kind" | "target" | "slotMs" | "id">;
+
+/**
+ * The tasks of one policy that have neither an outcome nor a place in the queue, and how many are
+ * still queued. Tasks whose traces may have been dropped are not lost.
+ */
+export async function findLostTasks(
+  tasks: readonly TaskName[],
+  places: TaskPlaces,
+): Promise<{ readonly lost: readonly TaskName[]; readonly inFlight: number }> {
+  const open = await withoutOutcome(await expand(await withoutOutcome(tasks, places), places), places);
+  const outbox = (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((step) => step.tasks);
+  const waiting = new Set(outbox.map(({ id }) => id));
+  const gone: TaskName[] = [];
+  for (const task of open) {
+    if (!waiting.has(task.id) && !((await places.producer.find(task))?.isInFlight ?? false)) gone.push(task);
+  }
+  // A task may have ended or fanned out while the queue was asked.
+  const ended = await withoutOutcome(await expand(gone, places), places);
+  const lost = ended.length === 0 ? [] : await withoutDropped(ended, places);
+  return { lost, inFlight: open.length - gone.length };
+}
+
+/** Asked last: a worker may have recorded newer outcomes meanwhile, and so dropped these. */
+async function withoutDropped(tasks: readonly TaskName[], { history, ledger }: TaskPlaces): Promise<TaskName[]> {
+  const keptSinceMs = (await history.keptSinceMs(tasks[0]?.policy ?? "")) ?? 0;
+  const masksKeptSinceMs = (await ledger.nowMs()) - entryRetentionMs;
+  return tasks.filter(
+    (task) => task.slotMs > (isFromMasks(task) ? Math.max(keptSinceMs, masksKeptSinceMs) : keptSinceMs),
+  );
+}
+
+async function withoutOutcome(tasks: readonly TaskName[], { history }: TaskPlaces): Promise<TaskName[]> {
+  const outcomes = await history.outcomes(
+    tasks[0]?.policy ?? "",
+    tasks.map(({ id }) => id),
+  );
+  return tasks.filter(({ id }) => !outcomes.has(id));
+}
+
+/** A task over masks is over when it has fanned out. */
+async function expand(tasks: readonly TaskName[], { journal }: TaskPlaces): Promise<TaskName[]> {
+  const expanded: TaskName[] = [];
+  for (const task of tasks) {
+    const into = await journal.expandedInto(task.id);
+    if (into === undefined) expanded.push(task);
+    else expanded.push(...into.map((id) => ({ ...task, id, target: targetOf(id) })));
+  }
+  return expanded;
+}

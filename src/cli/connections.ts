@@ -1,0 +1,45 @@
+// Connects commands to Redis and to services, and closes what it opened.
+import { silentLog } from "../core/event-log.ts";
+import { Producer } from "../queue/producer.ts";
+import { ServiceError, type SyncService } from "../service/client.ts";
+import { openStore, type RedisTarget, type Store } from "../store/redis.ts";
+import { explainServiceError } from "./api-error.ts";
+import type { CommandIo } from "./command-io.ts";
+
+/** Runs `use` with a connected Redis. @throws OutOfReachError without one. */
+export async function withStore<T>(target: RedisTarget, use: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openStore(target);
+  try {
+    return await use(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Runs `use` with the task queues. */
+export async function withProducer<T>(target: RedisTarget, use: (producer: Producer) => Promise<T>): Promise<T> {
+  const producer = new Producer(target, silentLog);
+  try {
+    return await use(producer);
+  } finally {
+    await producer.close();
+  }
+}
+
+/** Runs `use` with a client; a failure of its service is printed and sets the exit code. */
+export async function withService(
+  service: SyncService,
+  io: CommandIo,
+  use: (service: SyncService) => Promise<void>,
+): Promise<void> {
+  try {
+    await use(service);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const { lines, exitCode } = explainServiceError(error);
+    for (const line of lines) io.err(line);
+    io.exitCode = exitCode;
+  } finally {
+    service.close();
+  }
+}

@@ -1,0 +1,119 @@
+// What goes on at an installation: services, quarantines, lists, sinks and processes. Reads Redis
+// only. Called by `syncline status` and `syncline doctor`.
+import type { PolicySet } from "../config/policy-set.ts";
+import { silentLog } from "../core/event-log.ts";
+import { listNames } from "../core/list-name.ts";
+import { readKnowledge } from "../feeds/strategy/knowledge.ts";
+import { dearReasons, type Feed, type WholeReason } from "../model/feed.ts";
+import { isInForce, type Pause } from "../model/pause.ts";
+import { NoticeQueues, type SinkBacklog } from "../queue/notice-queues.ts";
+import { dearWalksMin, type FeedNote, readFeedNotes } from "../store/feed-store.ts";
+import { type LimiterStatus, readLimiterStatus } from "../store/limiter-status.ts";
+import { type Owners, readOwners } from "../store/owners.ts";
+import { Pauses } from "../store/pauses.ts";
+import { Quarantines } from "../store/quarantines.ts";
+import { type Presence, type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
+import { SinkStore } from "../store/sink-store.ts";
+import { showInstant } from "./table.ts";
+
+/** The state of an installation, as far as these policies are concerned. */
+export interface Status {
+  readonly nowMs: number;
+  readonly services: readonly (LimiterStatus & { readonly service: string })[];
+  /** Pauses and quarantines in force, also of other policies. */
+  readonly pauses: readonly Pause[];
+  readonly sinks: readonly SinkState[];
+  readonly feeds: readonly ExpensiveFeed[];
+  readonly processes: Presence;
+  readonly owners: Owners;
+}
+
+/** One sink. `dropped`: notices without room in its queue, since it is known. */
+export interface SinkState extends SinkBacklog {
+  readonly sink: string;
+  readonly dropped: number;
+}
+
+/** A list that is read whole again and again, or cannot be read: why, and what to do. */
+export interface ExpensiveFeed {
+  readonly feed: Feed;
+  /** The closed reason; `unreadable` when walks fail. */
+  readonly reason: WholeReason | "unreadable";
+  readonly sinceMs: number;
+  readonly walks: number;
+  readonly what: string;
+  readonly cure: string;
+}
+
+/** A sink is stuck when its first notice waits this long, as in the alert SynclineSinkStuck. */
+const stuckAfterMs = 900_000;
+
+const cures: Readonly<Partial<Record<WholeReason, string>>> = {
+  "no-order": "nothing is lost; should it cost too much, let the service sort the list by its key",
+  "links-not-kept":
+    "nothing is lost; should it cost too much, let the service page by $skiptoken, without a credential in its links",
+  "link-expired": "nothing is lost; let the service keep its links good for some minutes, or page by key",
+  "open-items":
+    "look whether `finished` of the mapping knows every state in which an item ends: `syncline discover` shows them",
+};
+const otherCure = "nothing is lost; it ends when the list grows at one of its ends only";
+
+/** Reads the state of an installation. */
+export async function readStatus(set: PolicySet, store: Store, target: RedisTarget): Promise<Status> {
+  const nowMs = await redisTimeMs(store);
+  const services = [];
+  for (const service of [...set.services.keys()].toSorted())
+    services.push({ service, ...(await readLimiterStatus(store, service)) });
+  const pauses = [...(await new Pauses(store).all()), ...(await new Quarantines(store).all())];
+  return {
+    nowMs,
+    services,
+    pauses: pauses.filter((pause) => isInForce(pause, nowMs)),
+    sinks: await readSinks(set, store, target),
+    feeds: await readExpensiveFeeds(set, store),
+    processes: await readPresence(store),
+    owners: await readOwners(store),
+  };
+}
+
+/** The sinks that a worker has run: for others, nothing is written to Redis. */
+async function readSinks({ sinks }: PolicySet, store: Store, target: RedisTarget): Promise<readonly SinkState[]> {
+  const known = (await new SinkStore(store).all()).filter(({ name }) => sinks.has(name));
+  const queues = new NoticeQueues(target, silentLog);
+  try {
+    const states: SinkState[] = [];
+    for (const { name, dropped } of known) states.push({ sink: name, dropped, ...(await queues.backlog(name)) });
+    return states;
+  } finally {
+    await queues.close();
+  }
+}
+
+/** Whether a sink takes nothing any more. */
+export function isStuck({ oldestMs }: Pick<SinkState, "oldestMs">, nowMs: number): boolean {
+  return oldestMs !== undefined && nowMs - oldestMs > stuckAfterMs;
+}
+
+async function readExpensiveFeeds({ policies }: PolicySet, store: Store): Promise<readonly ExpensiveFeed[]> {
+  const places = new Map(
+    policies.map(({ service, repository = null }) => [JSON.stringify([service, repository]), { service, repository }]),
+  );
+  const feeds = [...places.values()].flatMap((place) => listNames.map((list) => ({ ...place, list })));
+  const notes = await readFeedNotes(store, feeds);
+  return notes.flatMap(judgeFeed).toSorted((a, b) => a.sinceMs - b.sinceMs);
+}
+
+function judgeFeed(note: FeedNote): ExpensiveFeed[] {
+  const { feed, failure, failingSinceMs, dearWalks = 0, dearSinceMs = 0 } = note;
+  if (failure !== undefined && failingSinceMs !== undefined) {
+    const what = `cannot be read since ${showInstant(failingSinceMs)}: ${failure}`;
+    const cure = "runs that need it end unknown; the log has it as feed.unreadable";
+    return [{ feed, reason: "unreadable", sinceMs: failingSinceMs, walks: 0, what, cure }];
+  }
+  const reason = Object.keys(dearReasons).find((one): one is WholeReason => one === note.dearReason);
+  if (reason === undefined || dearWalks < dearWalksMin) return [];
+  const { notKept, pages } = readKnowledge(note.knowledge);
+  const carries = reason === "links-not-kept" && notKept !== null ? ` (${notKept})` : "";
+  const what = `all ${pages} pages are read at each walk since ${showInstant(dearSinceMs)}, ${dearWalks} times in a row: ${dearReasons[reason]}${carries}`;
+  return [{ feed, reason, sinceMs: dearSinceMs, walks: dearWalks, what, cure: cures[reason] ?? otherCure }];
+}
