@@ -68,29 +68,17 @@ export interface AppOptions {
   /** For `token: { env: NAME }`. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly log: EventLog;
-  /**
-   * Counts calls, feeds and gauges; nothing unless set. The log counts its own events
-   * (ops/metered-log.ts).
-   */
+  /** Counts calls, feeds and gauges; nothing unless set. */
   readonly metrics?: Metrics | undefined;
   /** How long a worker may stay silent before another takes its tasks. */
   readonly takeOverAfterMs: number;
   /** How long stopping may take. */
   readonly drainMs: number;
-  /**
-   * Aborts when the process is asked to stop. From then on nothing starts, not even the rest of the
-   * app.
-   */
+  /** Aborts when the process is told to stop: from then on nothing starts. */
   readonly toldToStop?: AbortSignal;
-  /**
-   * Where `set` came from and how to check it, to follow changes. Without it the set stays as it
-   * is.
-   */
+  /** Where `set` came from, to follow its changes. Without it the set stays as it is. */
   readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
-  /**
-   * How long the queues of a removed service must stay empty before its consumers stop; default 5
-   * min.
-   */
+  /** How long queues of a removed service stay empty before its consumers stop; default 5 min. */
   readonly retireAfterMs?: number;
   /** How long steps of tasks wait; `defaultTiming` unless set. */
   readonly timing?: TaskTiming;
@@ -108,16 +96,12 @@ export interface RunningApp {
   stop(): Promise<void>;
 }
 
-/**
- * Replicas see a change at different times: a ConfigMap reaches its nodes within about two minutes.
- */
+/** Replicas see a change at different times: a ConfigMap takes about two minutes. */
 const retireAfterMsDefault = 300_000;
 
 /**
- * Builds and starts the app. When asked to stop meanwhile, it returns early, and `stop` stops what
- * has started.
- * @throws OutOfReachError when Redis does not answer; UsageError when a token is missing or a
- * setting is invalid.
+ * Builds and starts the app. When told to stop meanwhile, it returns early.
+ * @throws OutOfReachError when Redis does not answer; UsageError for a missing token.
  */
 export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { set, redis, log, metrics } = options;
@@ -279,10 +263,7 @@ interface QuarantineKeeperParts {
   readonly policy: (name: string) => Policy | undefined;
 }
 
-/**
- * Reads every pause and quarantine; first lifts quarantines that the policy file no longer asks
- * for.
- */
+/** Reads pauses and quarantines; lifts those that the policy file no longer asks for. */
 async function readKeptPauses({ pauses, quarantines, policy }: QuarantineKeeperParts): Promise<Pause[]> {
   const [wanted, counted] = await Promise.all([pauses.all(), quarantines.all()]);
   const nowMs = systemClock.nowMs();

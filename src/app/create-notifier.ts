@@ -81,10 +81,7 @@ interface Watched {
   readonly floors: ReadonlyMap<string, number>;
 }
 
-/**
- * The policies without a success for two intervals, and since when. Slots that a pause or an outage
- * blocked do not count.
- */
+/** Policies without a success for two intervals; slots under a pause or outage do not count. */
 async function readSilences(parts: NotifierDependencies, slots: PolicySlots, { policies, floors }: Watched) {
   const { store } = parts;
   const names = policies.map(({ name }) => name);
@@ -107,10 +104,7 @@ async function readSilences(parts: NotifierDependencies, slots: PolicySlots, { p
   return silences;
 }
 
-/**
- * Tokens that expire soon and that this process could not renew. A token that no request uses is
- * not renewed, and is left out.
- */
+/** Tokens in use that expire soon and that this process could not renew. */
 function readTokens({ current, services }: NotifierDependencies): Map<string, number> {
   const nowMs = systemClock.nowMs();
   const expiries = new Map<string, number>();

@@ -21,9 +21,7 @@ interface ServiceContext {
 }
 
 /**
- * Makes the client of a service. It reads certificates at once, so that a fault in them is in the
- * log at the start. Unusable files make only this service unreachable. Without a limiter (calls by
- * hand) its requests are not limited.
+ * Makes the client of a service. Calls by hand have no limiter: nothing limits them.
  * @throws UsageError when its token variable is not set or holds no token.
  */
 export function createService(
@@ -69,7 +67,7 @@ function tokenTls(tls: TlsSettings | undefined): TlsFiles | undefined {
 
 function openTls(tls: TlsSettings, options: { readonly log: EventLog }): TlsFiles {
   const files = new TlsFiles(tls, options);
-  // The failure is in the log already; each exchange reports it again.
+  // Read at once, so that a fault is in the log at the start; each exchange reports it again.
   files.current().catch(() => {});
   return files;
 }

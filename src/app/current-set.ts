@@ -37,10 +37,7 @@ export class CurrentSet {
     return this.#policies.get(name);
   }
 
-  /**
-   * Reads a feed's items by the current mapping; undefined when its service is not configured any
-   * more.
-   */
+  /** Reads items by the current mapping; undefined when the service is not configured any more. */
   itemReader(feed: Feed): ItemReader | undefined {
     const settings = this.#set.services.get(feed.service);
     if (settings === undefined) return undefined;
@@ -51,10 +48,7 @@ export class CurrentSet {
     return reader;
   }
 
-  /**
-   * How the sync jobs of a service show that they are active; undefined when the settings name
-   * nothing.
-   */
+  /** How sync jobs of a service show that they are active; undefined when nothing is named. */
   activeSign(service: string): ActiveSign | undefined {
     return this.#activeSigns.get(service);
   }

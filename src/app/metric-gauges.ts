@@ -163,10 +163,7 @@ function setPolicy(
     metrics.set("syncline_policy_paused", { policy: name, cause }, 1);
 }
 
-/**
- * Sets the trouble gauges: a number for every service, 0 included. Services without series of their
- * own share one.
- */
+/** Sets a number for every service, 0 included. Services without own series share one. */
 export function setTroubles(metrics: Metrics, services: Iterable<string>, troubles: readonly PolicyTrouble[]): void {
   const shown = troubles.map((one) => ({ ...one, service: shownService(metrics, one.service) }));
   const groups = countTroubles(shown);
@@ -196,9 +193,7 @@ type PolicyInstant =
 /** What can be wrong with a policy. A stale policy is not failing too: each trouble counts once. */
 type Trouble = "stale" | "quarantined" | TroubleNote["trouble"];
 
-/**
- * One trouble of one policy: from when it is stale, or when it last happened, in milliseconds UTC.
- */
+/** One trouble of a policy: from when it is stale, or when it last happened. */
 interface PolicyTrouble {
   readonly policy: string;
   readonly service: string;
@@ -248,10 +243,7 @@ export function findTroubles(policies: readonly Policy[], facts: PolicyFacts, sl
   });
 }
 
-/**
- * When two whole intervals have passed since the last success. Slots that a pause blocked do not
- * count.
- */
+/** When two whole intervals have passed since the last success, without paused slots. */
 function staleFrom(
   policy: Policy,
   pauses: readonly Pause[],

@@ -50,15 +50,9 @@ export class RedisGuard implements Component {
   #failure = "no answer yet";
   /** Since when a master that had replicas has had none; undefined otherwise or when not known. */
   #replicasGoneAtMs: number | undefined;
-  /**
-   * True until the first check after a switch: the facts of the former Redis say nothing of this
-   * one.
-   */
+  /** True until the first check after a switch: the facts are of the former Redis. */
   #isNew = false;
-  /**
-   * The master had replicas and has none. After a failover the old master comes back as a replica
-   * within seconds.
-   */
+  /** The master had replicas and has none; after a failover the old master comes back soon. */
   #awaitsReplicas = false;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #busy: Promise<void> | undefined;
@@ -82,9 +76,8 @@ export class RedisGuard implements Component {
   }
 
   /**
-   * Sets the one listener. The guard calls it, without waiting, when Redis is another one than
-   * before and was not emptied: its newest writes may be missing. `lastSeenMs`: the last tick
-   * before, by the monotonic clock. The listener never throws.
+   * Sets the one listener for another Redis that was not emptied: its newest writes may be missing.
+   * `lastSeenMs`: the last tick before, by the monotonic clock. It never throws.
    */
   whenAnother(listener: (lastSeenMs: number) => Promise<void>): void {
     this.#onAnother = listener;
@@ -138,9 +131,7 @@ export class RedisGuard implements Component {
     leaving.catch(() => {});
   }
 
-  /**
-   * Runs one tick at a time. `stop` waits for it, so that no tick follows the process's farewell.
-   */
+  /** Runs one tick at a time. `stop` waits for it, so none follows its farewell. */
   #lookOnce(): Promise<void> {
     this.#busy ??= this.#look().finally(() => {
       this.#busy = undefined;
@@ -212,10 +203,7 @@ export class RedisGuard implements Component {
     this.#tellCheck(facts, problems, warnings);
   }
 
-  /**
-   * Since when this master has had no replicas, as other processes noted it. A process cannot know
-   * at its own first check. A note may be up to one check old.
-   */
+  /** Since when this master has had no replicas, as other processes noted it. */
   async #askOfReplicas({ replicas, role }: RedisFacts, isFirst: boolean): Promise<number | undefined> {
     if (role !== "master") return undefined;
     // When Redis is full, the note cannot be written. The check goes on without it.
@@ -223,17 +211,16 @@ export class RedisGuard implements Component {
     if (replicas > 0 || !isFirst) return undefined;
     const agoMs = await this.#answer(this.watch.replicasNotedMsAgo());
     if (agoMs === undefined) return undefined;
+    // A note may be up to one check old.
     return systemClock.monotonicMs() - Math.max(0, agoMs - (this.#options.checkEveryMs ?? checkEveryMsDefault));
   }
 
-  /**
-   * Whether a failover may have replaced this master: then both masters take writes, and both could
-   * start. After a while the guard accepts that the replicas are gone for good.
-   */
+  /** Whether a failover may have replaced this master: then both masters could start. */
   #mayBeLeft(): boolean {
     const nowMs = systemClock.monotonicMs();
     this.#replicasGoneAtMs ??= nowMs;
     const isPatient = nowMs - this.#replicasGoneAtMs < (this.#options.replicasGoneMs ?? replicasGoneMsDefault);
+    // After a while the replicas count as gone for good.
     if (!isPatient) this.#replicasGoneAtMs = undefined;
     return isPatient;
   }

@@ -50,10 +50,7 @@ interface RunningService {
 /** An old client may still serve a step of a task or the walk of a list for this long. */
 const clientGraceMs = 60_000;
 const retiredLookMs = 2_000;
-/**
- * A retired service keeps its consumers at most this long: its queues may be paused, or hold a long
- * snooze.
- */
+/** Ends the wait for queues that are paused or hold a long snooze. */
 const retiredMsMax = 86_400_000;
 
 /** Starts, swaps and stops the clients and consumers of services. */
@@ -72,10 +69,7 @@ export class RunningServices implements Component {
     for (const [name, client] of this.#createClients(options.services)) this.#add(name, client, options.services);
   }
 
-  /**
-   * Makes consumers for all services, now and after each reload. A worker calls it once, before the
-   * start.
-   */
+  /** Makes consumers for all services, now and after each reload. Called once, before start. */
   consume(consuming: Consuming): void {
     this.#consuming = consuming;
     for (const [name, running] of this.#running) {
@@ -104,10 +98,7 @@ export class RunningServices implements Component {
     for (const result of stopped) if (result.status === "rejected") throw result.reason;
   }
 
-  /**
-   * Adopts a new set of services: all of it, or nothing when it throws.
-   * @throws UsageError when a token is missing.
-   */
+  /** Adopts all services, or none when it throws. @throws UsageError when a token is missing. */
   adopt(services: PolicySet["services"]): void {
     const clients = this.#createClients(services);
     for (const [name, running] of this.#running) {

@@ -132,10 +132,7 @@ export class RunningSinks implements Component {
     await this.#queues.close();
   }
 
-  /**
-   * Adopts a new set of sinks. Running deliveries end with the old settings; changed sinks try at
-   * once.
-   */
+  /** Adopts new settings. Running deliveries end with the old ones; changed sinks try at once. */
   adopt(sinks: PolicySet["sinks"]): void {
     for (const [name, running] of this.#running) {
       const settings = sinks.get(name);

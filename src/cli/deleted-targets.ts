@@ -16,10 +16,7 @@ export interface DeletedTarget {
   readonly by: string;
 }
 
-/**
- * Every policy with every deleted sync job that it names, in the order of the policies. A policy
- * that deleted its own sync job is included: it has done its work.
- */
+/** Every policy with every deleted sync job that it names, in the order of the policies. */
 export async function findDeletedTargets(
   { policies }: Pick<PolicySet, "policies">,
   store: Store,
@@ -39,10 +36,7 @@ export async function findDeletedTargets(
   );
 }
 
-/**
- * The same, connecting to Redis first.
- * @throws OutOfReachError
- */
+/** The same, connecting to Redis first. @throws OutOfReachError */
 export async function readDeleted(policies: readonly Policy[], target: RedisTarget): Promise<readonly DeletedTarget[]> {
   const store = await openStore(target);
   try {

@@ -22,11 +22,7 @@ const datePattern = /^\d{4}-\d{2}-\d{2}$/;
 export const timeForms =
   "now, 2026-12-01T06:00:00Z, 2026-12-01T06:00 or 2026-12-01 (in the zone of --timezone), or +7d after, -1h before";
 
-/**
- * Parses a time into milliseconds UTC. A local time in a gap is the instant right after it; of a
- * repeated one it is the first.
- * @throws UsageError that names the option.
- */
+/** Parses a time into milliseconds UTC. @throws UsageError that names the option. */
 export function parseTime(text: string, option: string, { nowMs, baseMs, timezone }: TimeContext): number {
   if (text === "now") return nowMs;
   const relative = relativePattern.exec(text);
@@ -37,10 +33,7 @@ export function parseTime(text: string, option: string, { nowMs, baseMs, timezon
   return instantMs;
 }
 
-/**
- * Parses `FROM/TO`. A relative TO such as `+4h` counts from FROM.
- * @throws UsageError when it is not two times, the first before the second.
- */
+/** Parses `FROM/TO`. A relative TO such as `+4h` counts from FROM. @throws UsageError */
 export function parseInterval(
   text: string,
   option: string,
@@ -55,10 +48,7 @@ export function parseInterval(
   return { fromMs, toMs };
 }
 
-/**
- * Checks that Node knows a zone.
- * @throws UsageError when it does not.
- */
+/** A zone that Node knows. @throws UsageError for any other text. */
 export function checkTimezone(timezone: string): string {
   try {
     return new Intl.DateTimeFormat("en", { timeZone: timezone }).resolvedOptions().timeZone;

@@ -11,10 +11,7 @@ import { formatDuration } from "../core/duration.ts";
 import { createSlotSource } from "../schedule/slots.ts";
 import type { CommandIo } from "./command-io.ts";
 
-/**
- * A fixed "now", so that the same file gives the same warnings every day, and how many slots to
- * check from then on.
- */
+/** A fixed "now", so that the same file gives the same warnings every day. */
 const judgedFromMs = Date.UTC(2026, 0, 1);
 
 const slotsLookedAtMax = 400;
@@ -95,10 +92,7 @@ interface PolicyWarning {
 
 type Said = Pick<PolicyWarning, "message" | "hint">;
 
-/**
- * Every warning, in the order of the policies. `nowMs` (UTC): to find times of `once` that are
- * over.
- */
+/** Every warning, in the order of the policies. */
 function findWarnings({ policies, services }: PolicySet, nowMs: number): PolicyWarning[] {
   const quiet = Map.groupBy(
     policies.filter((policy) => needsQuiet(policy, services)),
@@ -132,10 +126,7 @@ function quietWarning([policy, ...more]: readonly Policy[], services: PolicySet[
   };
 }
 
-/**
- * A time before the policy existed is not caught up: its watermark begins when the scheduler first
- * sees it.
- */
+/** A time before the scheduler first sees the policy is not caught up. */
 function onceWarning(policy: Policy, nowMs: number): Said | undefined {
   const { schedule } = policy;
   if (schedule?.kind !== "once") return undefined;

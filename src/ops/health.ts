@@ -49,10 +49,7 @@ const compressedFrom = 1_024;
 
 const compress = promisify(gzip);
 
-/**
- * Starts the server.
- * @throws UsageError when the port is taken or not allowed.
- */
+/** Starts the server. @throws UsageError when the port is taken or not allowed. */
 export async function startHealthServer(options: HealthOptions): Promise<HealthServer> {
   const routes: NonNullable<HealthOptions["routes"]> = {
     "/livez": () => ({ status: 200, contentType: "text/plain", body: "ok\n" }),

@@ -8,12 +8,7 @@ import { withoutSecrets } from "../core/secrets.ts";
 
 const levels = ["debug", "info", "warn", "error", "silent"];
 
-/**
- * Makes the log of this process: events of this level (debug, info, warn, error or silent) and
- * above go to `writeLine`. pino's own destination is not used: when the reader of standard output
- * is gone, it tries to flush for ever at the end.
- * @throws UsageError for an unknown level.
- */
+/** Makes the log: lines of this level and above. @throws UsageError for an unknown level. */
 export function createLogger(level: string, writeLine: (line: string) => void): EventLog {
   if (!levels.includes(level)) throw new UsageError(`SYNCLINE_LOG_LEVEL is "${level}"; it can be ${levels.join(", ")}`);
   const options = {
@@ -22,6 +17,7 @@ export function createLogger(level: string, writeLine: (line: string) => void): 
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   };
+  // pino's own destination would flush for ever once the reader of standard output is gone.
   const logger = pino(options, { write: (line) => writeLine(line.trimEnd()) });
   const write =
     (method: "info" | "warn" | "error") =>

@@ -44,10 +44,7 @@ export const closedLabels = {
 /** For each trouble and service, how many policies are named: those that have it for longest. */
 export const worstPoliciesMax = 5;
 
-/**
- * The name of a label in the table: a closed list, one of the kinds of configured names, or a
- * policy among the worst.
- */
+/** A label: a closed list, a kind of configured names, or a policy among the worst. */
 export type LabelName = keyof typeof closedLabels | keyof typeof namesMax | "worstPolicy";
 
 /** A label's name in a scrape, where it differs from the table's. */

@@ -39,16 +39,10 @@ export interface ScrapePatience {
 
 const defaultPatience: ScrapePatience = { readEveryMs: 5_000, readWithinMs: 2_000 };
 
-/**
- * A counter starts at 0 for a new name if it has at most this many series a name: an alert on its
- * first rise needs the 0.
- */
+/** Counters with few series start at 0: an alert on their first rise needs the 0. */
 const bornSeriesMax = 10;
 
-/**
- * Gauges that the library names like counters; `syncline_nodejs_active_resources` and others report
- * the same by kind.
- */
+/** Gauges that the library names like counters; others report the same by kind. */
 const misnamed = ["handles", "requests", "resources"].map((kind) => `syncline_nodejs_active_${kind}_total`);
 
 /** The metrics of one process. */
@@ -79,9 +73,7 @@ export class Metrics {
     this.set("syncline_build_info", { version: closedLabels.version[0], node: closedLabels.node[0] }, 1);
   }
 
-  /**
-   * The scrape's text and content type. Never fails, and never waits longer than `readWithinMs`.
-   */
+  /** The text and content type of a scrape. Never fails or waits longer than `readWithinMs`. */
   async scrape(): Promise<{ readonly text: string; readonly contentType: string }> {
     try {
       this.#source?.own();
