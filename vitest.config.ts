@@ -1,64 +1,50 @@
-// The test projects, by what they need. `unit` and `contract` need nothing; the others get a Redis from test/global-redis.ts.
+// `npm test`: everything but test/**/*.long.test.ts, which vitest.long.config.ts runs. One project for each folder of test/.
 // No retries anywhere: a test that passes at the second try is a defect.
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** The two long chaoses first: they take longest, and whoever comes last works alone. */
-class ChaosFirst extends BaseSequencer {
+/** Starts the two longest files first, so that no other worker idles while they end. */
+class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification) => /chaos.(starts|schedules)\.test\.ts$/.test(moduleId);
+    const isLongest = ({ moduleId }: TestSpecification) => /chaos.(starts|schedules)\./.test(moduleId);
     const sorted = await super.sort(files);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+    return [...sorted.filter(isLongest), ...sorted.filter((file) => !isLongest(file))];
   }
 }
 
-/** Commands that tests start, by the hundred, find compiled what the first one loaded. */
+/** Processes that tests start reuse what the first of them compiled. */
 const env = { NODE_COMPILE_CACHE: fileURLToPath(new URL(".cache/compiled", import.meta.url)) };
-
-// `expect.poll` gives up after a second unless told: too soon on a busy machine, and shorter than the time of any test.
-// Five seconds, the library's own limit, is too short on a machine that is several times as busy as ours.
-const plain = (name: string) => ({
-  test: { name, include: [`test/${name}/**/*.test.ts`], testTimeout: 60_000, expect: { poll: { timeout: 4_000 } } },
-});
-
-const withRedis = (name: string) => ({
-  test: {
-    name,
-    include: [`test/${name}/**/*.test.ts`],
-    globalSetup: ["./test/global-redis.ts"],
-    setupFiles: ["./test/support/declared-keys.ts"],
-    pool: "forks" as const,
-    env,
-    // For a machine several times as busy as ours: what a test waits for in vain has limits of its own, which say what it was.
-    testTimeout: 120_000,
-    hookTimeout: 60_000,
-    expect: { poll: { interval: 20, timeout: 60_000 } },
-  },
-});
-
-// Real helm, on the chart: test/chart/global-helm.ts fetches it once.
-const chart = {
-  test: { ...plain("chart").test, globalSetup: ["./test/chart/global-helm.ts"], env },
+/** A Redis for all files of a folder, at which a Lua script fails on a key that it does not declare. */
+const redis = {
+  globalSetup: ["./test/global-redis.ts"],
+  setupFiles: ["./test/support/declared-keys.ts"],
+  pool: "forks" as const,
+  env,
 };
-// A Docker engine, and one image for all; skipped where there is no engine.
-const image = { test: { ...plain("image").test, testTimeout: 120_000, hookTimeout: 600_000 } };
 
-export default defineConfig({
-  test: {
-    // One more than CI has cores: most of these files wait, for locks to run out and processes to come.
-    maxWorkers: 3,
-    retry: 0,
-    sequence: { sequencer: ChaosFirst },
-    projects: [
-      plain("unit"),
-      plain("contract"),
-      withRedis("scenarios"),
-      withRedis("redis"),
-      withRedis("cli"),
-      withRedis("chaos"),
-      chart,
-      image,
-    ],
-  },
-});
+/** The limits are for a machine several times as busy as ours; a test that waits has its own, shorter ones. */
+const limits = { testTimeout: 120_000, hookTimeout: 60_000, expect: { poll: { interval: 20, timeout: 60_000 } } };
+
+/** What the files of a folder need beside the folder's name. */
+const folders: Readonly<Record<string, object>> = {
+  unit: { testTimeout: 60_000, expect: { poll: { timeout: 4_000 } } },
+  contract: { testTimeout: 60_000, expect: { poll: { timeout: 4_000 } } },
+  scenarios: { ...limits, ...redis },
+  redis: { ...limits, ...redis },
+  cli: { ...limits, ...redis },
+  chaos: { ...limits, ...redis },
+  chart: { testTimeout: 60_000, globalSetup: ["./test/chart/global-helm.ts"], env },
+  image: { testTimeout: 120_000, hookTimeout: 600_000 },
+};
+
+/** One project for each folder, over its files that end in `ending` but for those that `exclude` names. */
+export function configOf(ending: string, exclude: readonly string[] = []) {
+  const projects = Object.entries(folders).map(([name, needs]) => ({
+    test: { name, include: [`test/${name}/**/*${ending}`], exclude: [...exclude], ...needs },
+  }));
+  // One worker more than CI has cores: most files wait, for locks to run out and processes to come.
+  return defineConfig({ test: { maxWorkers: 3, retry: 0, sequence: { sequencer: LongestFirst }, projects } });
+}
+
+export default configOf(".test.ts", ["**/*.long.test.ts"]);

@@ -1,4 +1,4 @@
-// Turns vitest's JSON report into the one line that ends a CI run, and into its exit code. Called by .ci/run.
+// Turns vitest's JSON reports into the one line that ends a CI run, and into its exit code. Called by .ci/run.
 // Prints the true numbers also when tests failed; a file that could not be loaded counts as one failed test,
 // and so does a run without any.
 // Fails when tests against Redis were skipped or did not run: green without them would say too much.
@@ -30,16 +30,30 @@ function countFile({ status, assertionResults }) {
   return { ...counts, skipped: assertionResults.length - having("passed", "failed") };
 }
 
-function main(file) {
-  let totals = { passed: 0, failed: 1, skipped: 0, complaints: ["the tests left no report"] };
-  try {
-    totals = countTests(JSON.parse(readFileSync(file, "utf8")));
-  } catch (error) {
-    console.error(`test-totals: cannot read ${file}: ${error.message}`);
+/** Adds up the reports in `files`; one that cannot be read counts as one failed test. */
+function countFiles(files) {
+  const totals = { passed: 0, failed: 0, skipped: 0, complaints: [] };
+  const report = { success: true, testResults: [] };
+  for (const file of files) {
+    try {
+      const { success, testResults } = JSON.parse(readFileSync(file, "utf8"));
+      report.success &&= success;
+      report.testResults.push(...testResults);
+    } catch (error) {
+      totals.failed += 1;
+      totals.complaints.push(`cannot read ${file}: ${error.message}`);
+    }
   }
+  const counted = countTests(report);
+  for (const name of ["passed", "failed", "skipped"]) totals[name] += counted[name];
+  return { ...totals, complaints: [...totals.complaints, ...counted.complaints] };
+}
+
+function main(files) {
+  const totals = countFiles(files);
   for (const complaint of totals.complaints) console.error(`test-totals: ${complaint}`);
   console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
   return totals.failed === 0 && totals.complaints.length === 0 ? 0 : 1;
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) process.exitCode = main(process.argv[2]);
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) process.exitCode = main(process.argv.slice(2));
