@@ -54,6 +54,23 @@ export default {
       from: { path: "^src/main\\.ts$" },
       to: { pathNot: "^src/cli/program\\.ts$" },
     },
+    {
+      name: "program-loads-one-command",
+      comment: "the start of a process costs what its command needs: commands.ts loads it, and only it",
+      severity: "error",
+      from: { path: "^src/cli/(program|commands)\\.ts$" },
+      to: {
+        path: ["^src/", "^node_modules/"],
+        pathNot: [
+          "^src/core/",
+          "^src/config/settings\\.ts$",
+          "^src/cli/(commands|repeated-options)\\.ts$",
+          "commander",
+        ],
+        dynamic: false,
+        dependencyTypesNot: ["type-only"],
+      },
+    },
     door("bullmq", "node_modules/bullmq", ["^src/queue/"]),
     door("ioredis", "node_modules/ioredis", ["^src/store/"]),
     door("got", "node_modules/got/", ["^src/service/transport\\.ts$"]),

@@ -40,7 +40,6 @@ interface Target {
 export function apiCommand(io: CommandIo, connect: ConnectService): Command {
   return new Command("api")
     .summary("call one operation of the service by hand")
-    .description("Calls one operation of the Synchronization Management Service and prints what it answers.")
     .addArgument(new Argument("<operation>", "name of the operation, in any case"))
     .option("--config <path>", "policy file or folder that names the service")
     .option("--service <name>", "name of the service in it")

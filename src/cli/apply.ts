@@ -47,7 +47,6 @@ Examples:
 /** The command `apply`. */
 export function applyCommand(io: CommandIo): Command {
   return redisCommand("apply", "config")
-    .description("bring sync jobs, masks and targets to what apply policies declare, now")
     .argument("[policies...]", "names of apply policies")
     .option("-y, --yes", "do not ask")
     .option("--retry-refused", "also send what the service refused before")

@@ -4,7 +4,8 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatDuration, parseDuration } from "../core/duration.ts";
 import type { Assumptions, DurationRange, PerPolicy } from "../simulate/assumptions.ts";
-import { durationOption, findPolicy, RepeatableOption } from "./shared-options.ts";
+import { RepeatableOption } from "./repeated-options.ts";
+import { durationOption, findPolicy } from "./shared-options.ts";
 
 /** One `[POLICY=]VALUE` from the command line. `policy` undefined: for all that are not named. */
 interface Named<Value> {

@@ -56,7 +56,6 @@ Examples:
 /** The command `audit`. */
 export function auditCommand(io: CommandIo): Command {
   return redisCommand("audit", "config")
-    .description("check that planned = recorded: no slot lost, none without an outcome")
     .option("--from <instant>", "the first instant to look at", instantArgument)
     .option("--to <instant>", "the last instant to look at (default: now)", instantArgument)
     .option("--policy <name>", "only this policy")

@@ -18,7 +18,6 @@ interface ChangesOptions extends RedisOptions {
 /** The command `changes`. */
 export function changesCommand(io: CommandIo): Command {
   return redisCommand("changes")
-    .description("what was changed by hand: who, when, what and why, newest first")
     .option("-n, --limit <count>", "how many", countArgument(changesMax), 20)
     .option("--json", "print a JSON array, with what stood before and after")
     .addHelpText("after", "\nExamples:\n  $ syncline changes\n  $ syncline changes --json | jq '.[0].after'")

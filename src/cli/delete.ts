@@ -52,7 +52,6 @@ Examples:
 /** The command `delete`. */
 export function deleteCommand(io: CommandIo): Command {
   return redisCommand("delete", "config")
-    .description("delete a sync job by hand, with its exact name as guard")
     .argument("<service>", "the service, by its name in the policies")
     .requiredOption("--sync-job <id>", "the id of the sync job", syncJobArgument)
     .requiredOption("--name <text>", "its exact name: nothing is deleted when it has another one")

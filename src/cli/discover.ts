@@ -33,7 +33,6 @@ how many pages of each list are read from each end, and up to 30 more where only
 export function discoverCommand(io: CommandIo, connect: ConnectService): Command {
   return new Command("discover")
     .summary("look at a service's lists and propose a mapping")
-    .description("Samples the lists of a service, says what their fields look like, and proposes a mapping.")
     .argument("<service>", "name of the service in the policies")
     .addOption(configOption())
     .option("--repository <key>", "destination repository (default: the service chooses)")

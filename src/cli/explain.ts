@@ -49,7 +49,6 @@ Examples:
 /** The command `explain`. */
 export function explainCommand(io: CommandIo): Command {
   return redisCommand("explain", "config")
-    .description("why a policy ran at a time, why it did not, or why later")
     .argument("<policy>", "its name")
     .argument("[time]", "an instant, or a time on the wall in its zone")
     .option("--json", "print JSON")

@@ -84,7 +84,7 @@ export function failedCommand(io: CommandIo): Command {
       .option("--force", "also tasks that may be at work still (unknown, timed-out): they may start twice"),
     actionCommand("discard", io).description("take it off the list; outcomes stay in the history"),
   ];
-  const failed = new Command("failed").description("tasks and notices that failed").addHelpText("after", help);
+  const failed = new Command("failed").addHelpText("after", help);
   for (const command of [list, ...actions]) failed.addCommand(command.option("--json", "print JSON"));
   return failed;
 }

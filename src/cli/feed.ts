@@ -89,7 +89,7 @@ export function feedCommand(io: CommandIo, connect: ConnectService): Command {
       const job = { feed: feedOf(service, list, flags), flags, io };
       return flags.live ? exportLive(connect, job) : withFeeds(flags, io, (feeds) => exportFacts(feeds, job));
     });
-  const command = new Command("feed").description("what was seen in a list of a service: tail, export");
+  const command = new Command("feed");
   for (const one of [tail, exporting]) {
     one
       .addArgument(new Argument("<service>", "name of the service"))

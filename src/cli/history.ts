@@ -26,7 +26,6 @@ interface HistoryOptions extends RedisOptions {
 /** The command `history`. */
 export function historyCommand(io: CommandIo): Command {
   return redisCommand("history")
-    .description("the outcomes of tasks, newest first")
     .argument("[policy]", "only of this policy")
     .option("-n, --limit <count>", "how many", countArgument(historyReadMax), 20)
     .addOption(new Option("--status <status>", `only ${outcomeStatuses.join(", ")}`).choices(outcomeStatuses))

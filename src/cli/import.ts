@@ -35,7 +35,6 @@ Examples:
 /** The command `import`. */
 export function importCommand(io: CommandIo): Command {
   return new Command("import")
-    .description("write what exists at a service as a declaration (apply) to start from")
     .argument("<service>", "name of the service in the policies")
     .addOption(configOption())
     .option("--repository <key>", "destination repository (default: the service chooses)")

@@ -81,7 +81,6 @@ Examples:
 /** The command `plan`. */
 export function planCommand(io: CommandIo, createService: CreateService): Command {
   const command = new Command("plan")
-    .description("the next slots of each policy, peaks and requests a day")
     .addOption(optionalConfigOption())
     .option(
       "-n, --count <count>",

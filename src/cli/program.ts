@@ -2,37 +2,14 @@
 // main.ts, which ends the process.
 import { createInterface } from "node:readline/promises";
 import { Command, CommanderError } from "commander";
-import { createService } from "../app/create-service.ts";
 import { readSettings } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
-import { silentLog } from "../core/event-log.ts";
 import { withoutCutSecrets, withoutKnownSecrets, withoutSecrets } from "../core/secrets.ts";
 import { version } from "../core/version.ts";
-import { apiCommand, type ConnectService } from "./api.ts";
-import { applyCommand } from "./apply.ts";
-import { auditCommand } from "./audit.ts";
-import { changesCommand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
-import { deleteCommand } from "./delete.ts";
-import { discoverCommand } from "./discover.ts";
-import { doctorCommand } from "./doctor/doctor-command.ts";
-import { explainCommand } from "./explain.ts";
-import { failedCommand } from "./failed.ts";
-import { feedCommand } from "./feed.ts";
-import { historyCommand } from "./history.ts";
-import { importCommand } from "./import.ts";
-import { pauseCommand } from "./pause.ts";
-import { planCommand } from "./plan.ts";
-import { resumeCommand } from "./resume.ts";
-import { runCommand } from "./run-policy.ts";
-import { sandboxCommand } from "./sandbox.ts";
-import { schemaCommand } from "./schema.ts";
-import { serveCommand } from "./serve.ts";
-import { findService, loadPoliciesOrThrow, policyChecks, refuseRepeats } from "./shared-options.ts";
-import { simulateCommand } from "./simulate.ts";
-import { statusCommand } from "./status.ts";
-import { validateCommand } from "./validate.ts";
+import { commandGroups } from "./commands.ts";
+import { refuseRepeats } from "./repeated-options.ts";
 
 const inputBytesMax = 1_048_576;
 const takenWithinMs = 2_000;
@@ -49,8 +26,8 @@ export async function main(args: string[], stop: AbortController): Promise<numbe
   }
   netUnder(process.stderr);
   const io = createIo(stop.signal);
-  const exitCode = await createProgram(io)
-    .parseAsync(args, { from: "user" })
+  const exitCode = await createProgram(args, io)
+    .then((program) => program.parseAsync(args, { from: "user" }))
     .then(
       () => io.exitCode,
       (error: unknown) => explain(error, io),
@@ -81,46 +58,25 @@ async function takenBy(stream: NodeJS.WriteStream, stop: AbortSignal): Promise<v
   await Promise.race([taken, stopped.then(() => systemClock.sleep(takenWithinMs))]);
 }
 
-function createProgram(io: CommandIo): Command {
-  const connect: ConnectService = async (target) => {
-    const set = await loadPoliciesOrThrow(target.config, io);
-    const settings = findService(set, target.service);
-    return createService(settings, { variables: io.settings.variables, log: target.log ?? silentLog });
-  };
+/** The program with its commands; only the one that the arguments name has its options. */
+async function createProgram(args: readonly string[], io: CommandIo): Promise<Command> {
   const program = new Command("syncline")
     .description("Starts and watches the sync jobs of a Synchronization Management Service on a schedule.")
     .version(version)
+    .commandsGroup("More:")
     .addHelpText(
       "after",
       "\nExit codes: 0 fine, 1 the outcome is not good, 2 wrong use or configuration, 3 Redis or the service is out of reach.",
     );
-  const commands = [
-    serveCommand(io),
-    validateCommand(io, policyChecks),
-    planCommand(io, createService),
-    simulateCommand(io),
-    runCommand(io),
-    deleteCommand(io),
-    applyCommand(io),
-    importCommand(io),
-    doctorCommand(io),
-    statusCommand(io),
-    historyCommand(io),
-    failedCommand(io),
-    changesCommand(io),
-    auditCommand(io),
-    explainCommand(io),
-    pauseCommand(io),
-    resumeCommand(io),
-    discoverCommand(io, connect),
-    feedCommand(io, connect),
-    apiCommand(io, connect),
-    sandboxCommand(io),
-    schemaCommand(io),
-  ];
-  for (const command of commands) program.addCommand(command);
+  const [first, second] = args.filter((arg) => !arg.startsWith("-"));
+  const named = first === "help" ? second : first;
+  for (const [heading, entries] of Object.entries(commandGroups))
+    for (const { name, description, load } of entries) {
+      const command = name === named ? await load(io) : new Command(name);
+      program.addCommand(command.description(description).helpGroup(heading));
+    }
   refuseRepeats(program);
-  for (const command of [program, ...commands, ...commands.flatMap((one) => one.commands)]) {
+  for (const command of [program, ...program.commands, ...program.commands.flatMap((one) => one.commands)]) {
     command
       .exitOverride()
       .showHelpAfterError("(--help shows what is possible)")

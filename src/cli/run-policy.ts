@@ -39,7 +39,6 @@ const recordedTasksMax = 100;
 /** The command `run`. */
 export function runCommand(io: CommandIo): Command {
   return redisCommand("run", "config")
-    .description("run a policy by hand, now")
     .argument("<policy>", "its name")
     .option("-w, --wait", "wait for the outcomes; exit 1 unless all are good")
     .addOption(durationOption("--timeout <duration>", "how long --wait waits", "1h"))

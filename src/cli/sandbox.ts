@@ -10,7 +10,7 @@ import { startSandbox } from "../sandbox/sandbox.ts";
 import { parseFieldNames, shapeNames } from "../sandbox/shape.ts";
 import { describeUnknownWord, findWord } from "../sandbox/suggest.ts";
 import { type CommandIo, untilStopped } from "./command-io.ts";
-import { RepeatableOption } from "./shared-options.ts";
+import { RepeatableOption } from "./repeated-options.ts";
 
 /** The parsed option values. */
 interface Flags
@@ -29,7 +29,6 @@ interface Flags
 /** The command `sandbox`. It runs until it is told to stop. */
 export function sandboxCommand(io: CommandIo): Command {
   const command = new Command("sandbox")
-    .description("Run a small, faithful Synchronization Management Service on this machine, with faults on demand")
     .option("--port <n>", "port; 0 takes a free one (default 0)", wholeNumber("--port"))
     .option("--host <address>", "address to listen on (default 127.0.0.1)")
     .option("--base-path <path>", "path before /odata and /api, such as /sync")

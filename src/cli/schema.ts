@@ -17,7 +17,6 @@ interface SchemaOptions {
 /** The command `schema`. Exit code 1 when the file of `--check` is stale. */
 export function schemaCommand(io: CommandIo): Command {
   return new Command("schema")
-    .description("print the JSON Schema of policy files, for editors")
     .option("--docs", "print the reference page (Markdown) instead")
     .addOption(new Option("--metrics", "print the reference page of the metrics instead").conflicts("docs"))
     .option("--check <file>", "print nothing; exit with 1 when the file differs from what would be printed")

@@ -44,7 +44,6 @@ Examples:
 /** The command `serve`. */
 export function serveCommand(io: CommandIo): Command {
   return redisCommand("serve", "config")
-    .description("plan slots and work on tasks until stopped")
     .option("--roles <list>", "scheduler, worker or both", rolesArgument, ["scheduler", "worker"])
     .addOption(ownerOption())
     .addOption(durationOption("--take-over-after <duration>", "a worker silent for so long has died", "60s"))

@@ -49,23 +49,6 @@ export function redisOption(): Option {
     .default("redis://127.0.0.1:6379");
 }
 
-/** An option that may be given more than once. */
-export class RepeatableOption extends Option {}
-
-/** Makes a command refuse an option given twice: commander would drop the first value. */
-export function refuseRepeats(command: Command): void {
-  for (const option of command.options) {
-    const takesValue = option.required || option.optional;
-    if (!takesValue || option.variadic || option instanceof RepeatableOption) continue;
-    let given = 0;
-    command.on(`option:${option.name()}`, () => {
-      given += 1;
-      if (given > 1) command.error(`error: option '${option.flags}' is given twice: one value is possible`);
-    });
-  }
-  for (const one of command.commands) refuseRepeats(one);
-}
-
 /** @throws UsageError for the first of these options that was given. `where`: `without --wait`. */
 export function refuseIdle(command: Command, values: readonly string[], where: string): void {
   for (const option of command.options) {

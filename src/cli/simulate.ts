@@ -13,14 +13,8 @@ import { Tally } from "../simulate/tally.ts";
 import type { VirtualTime } from "../simulate/virtual-ticks.ts";
 import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo } from "./command-io.ts";
-import {
-  configOption,
-  countArgument,
-  findPolicy,
-  loadPoliciesOrThrow,
-  policiesAbout,
-  RepeatableOption,
-} from "./shared-options.ts";
+import { RepeatableOption } from "./repeated-options.ts";
+import { configOption, countArgument, findPolicy, loadPoliciesOrThrow, policiesAbout } from "./shared-options.ts";
 import { findLimits, type LimitOptions } from "./simulate-limits.ts";
 import { reportToJson, reportToText, type SimulationReport } from "./simulate-report.ts";
 import { checkTimezone, parseInterval, parseTime, type TimeContext, timeForms } from "./time-argument.ts";
@@ -61,7 +55,6 @@ Examples:
 /** The command `simulate`. */
 export function simulateCommand(io: CommandIo): Command {
   const command = new Command("simulate")
-    .description("what policies would do between two times: overlaps, skipped and missed slots, peaks")
     .addOption(configOption())
     .option("--from <time>", "where it begins; a slot at this very instant is not part of it", "now")
     .option("--to <time>", "where it ends", "+7d")

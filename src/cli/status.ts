@@ -34,9 +34,6 @@ Examples:
 /** The command `status`. */
 export function statusCommand(io: CommandIo): Command {
   return redisCommand("status", "config")
-    .description(
-      "which services are down or asked for patience, which policies are in quarantine, what waits for sinks",
-    )
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (options: StatusOptions) => {

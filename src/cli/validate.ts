@@ -19,7 +19,6 @@ const slotsLookedAtMax = 400;
 /** The command `validate`. Exit code 2 when anything is wrong; warnings do not change it. */
 export function validateCommand(io: CommandIo, checks: PolicyChecks): Command {
   return new Command("validate")
-    .description("check policy files: all problems at once, with file, line and what to do")
     .argument("<path...>", "a policy file, or a folder of *.yaml and *.yml files")
     .option("--json", "print one JSON object")
     .action(async (paths: string[], options: { readonly json?: boolean }) => {

@@ -64,7 +64,6 @@ Examples:
 /** The command `doctor`. */
 export function doctorCommand(io: CommandIo): Command {
   return redisCommand("doctor", "config")
-    .description("check everything that the policies need, and say what to do")
     .option("--service <name>", "only this service and its policies")
     .addOption(durationOption("--within <duration>", "how long all of it may take", "60s"))
     .option("--json", "print JSON")
