@@ -29,7 +29,9 @@ const yamlName = {
 
 const fieldsShown = 60;
 
-/** The YAML, line by line: `mapping:` for `services.NAME`, or comments that say why there is none. */
+/**
+ * The YAML, line by line: `mapping:` for `services.NAME`, or comments that say why there is none.
+ */
 export function discoveryYaml(discovery: Discovery): string[] {
   const { service, repository, found, unreadable, syncJobIds, requests, retries } = discovery;
   const asked = `syncline discover ${service}${repository === undefined ? "" : ` --repository ${repository}`}`;

@@ -29,7 +29,9 @@ Examples:
 The output is YAML: read the comments, then put \`mapping\` under the service in the policy file. All requests are GET; --pages bounds
 how many pages of each list are read from each end, and up to 30 more where only walking leads to the end.`;
 
-/** The command `discover`. Exit code 1: a list could not be read; 3: the service was unreachable. */
+/**
+ * The command `discover`. Exit code 1: a list could not be read; 3: the service was unreachable.
+ */
 export function discoverCommand(io: CommandIo, connect: ConnectService): Command {
   return new Command("discover")
     .summary("look at a service's lists and propose a mapping")

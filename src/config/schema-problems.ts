@@ -1,5 +1,6 @@
 // Checks the values of a file against the schema, and turns zod's issues into our words and places.
-// Never quotes a value, which may come from the environment: the source line shows what stands there.
+// Never quotes a value, which may come from the environment: the source line shows what stands
+// there.
 import type { z } from "zod";
 import { isJsonObject } from "../core/json.ts";
 import { didYouMean, nearestWord, zoneHint } from "../core/nearest-word.ts";

@@ -29,7 +29,9 @@ export function waitingField({ sink, notice }: AddressedNotice): string {
   return `${sink}/${notice.kind === "token-expiring" ? "token/" : ""}${notice.orderKey}`;
 }
 
-/** Sorts notices in order: those that go out, and changes of those that wait. `known`: what waits. */
+/**
+ * Sorts notices in order: those that go out, and changes of those that wait. `known`: what waits.
+ */
 export function sortNotices(
   notices: readonly AddressedNotice[],
   timing: MuteTiming,

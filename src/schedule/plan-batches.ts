@@ -1,5 +1,5 @@
-// Plans due policies in bounded batches: each is recorded in one call and enqueued in one call. Pure;
-// called by the scheduler, and policy by policy by the simulation.
+// Plans due policies in bounded batches: each is recorded in one call and enqueued in one call.
+// Pure; called by the scheduler, and policy by policy by the simulation.
 
 import { isNotified } from "../model/notify-event.ts";
 import type { SlotStep } from "../model/slot-step.ts";

@@ -41,9 +41,9 @@ export interface SlotMoment extends PlanningMoment {
 }
 
 /**
- * Plans due slots (oldest first): exactly one plan for each. A closed or paused slot is skipped, and
- * none covers it. Of those inside the catch-up window, `latest` starts the newest, which covers all
- * older ones; `all` starts the newest 100; `none` only a slot on time. Others are missed.
+ * Plans due slots (oldest first): exactly one plan for each. A closed or paused slot is skipped,
+ * and none covers it. Of those inside the catch-up window, `latest` starts the newest, which covers
+ * all older ones; `all` starts the newest 100; `none` only a slot on time. Others are missed.
  */
 export function planSlots(policy: Policy, slots: readonly number[], moment: SlotMoment): SlotPlan[] {
   const { nowMs, pauses, newer = [] } = moment;

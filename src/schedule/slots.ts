@@ -30,6 +30,7 @@ export function createChainSource(policy: Policy): SlotSource | undefined {
   return createSlotSource(policy.after?.root ?? policy);
 }
 
+/** The slots of a calendar after one instant and up to another, oldest first. */
 export function dueSlots(calendar: Calendar, afterMs: number, untilMs: number): number[] {
   const slots: number[] = [];
   let slot = calendar.next(afterMs);

@@ -1,9 +1,10 @@
 // The scheduler's tick: calls back about once a second by the machine's clock, even when that clock
 // is changed. Called by scheduler.ts only; decides nothing.
 //
-// Each tick is a node-cron expression that names one instant. With one for "every second", node-cron
-// would go through all missed matches after a clock put forward: by a year, for hours. After a clock
-// put back it waits for the old time; the watchdog, which counts real seconds, renews the tick.
+// Each tick is a node-cron expression that names one instant. With one for "every second",
+// node-cron would go through all missed matches after a clock put forward: by a year, for hours.
+// After a clock put back it waits for the old time; the watchdog, which counts real seconds, renews
+// the tick.
 import cron from "node-cron";
 import { systemClock } from "../core/clock.ts";
 

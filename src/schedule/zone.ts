@@ -1,5 +1,5 @@
-// The offsets and clock shifts of an IANA time zone, from Node's time zone database through Intl, and
-// the instants of a local time. Answers are kept.
+// The offsets and clock shifts of an IANA time zone, from Node's time zone database through Intl,
+// and the instants of a local time. Answers are kept.
 import { parseWallText } from "../core/wall-text.ts";
 
 /** One change of a zone's offset: clocks go from `beforeMs` to `afterMs` (wall time minus UTC). */

@@ -1,5 +1,5 @@
-// A slot of a chain in a simulation: it waits for the end of its predecessor, then starts or not. It
-// decides by planFollower, as schedule/chains.ts does. Called by simulation.ts.
+// A slot of a chain in a simulation: it waits for the end of its predecessor, then starts or not.
+// It decides by planFollower, as schedule/chains.ts does. Called by simulation.ts.
 import type { Policy } from "../config/policy-set.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
 import type { SlotRecord } from "../model/slot-record.ts";

@@ -13,7 +13,9 @@ export interface SimulatedTask {
 
 type FollowerSkip = Extract<FollowerPlan, { readonly state: "skipped" }>["detail"];
 
-/** A planned slot. `isProblem`: the predecessor started, but ended so that the follower does not. */
+/**
+ * A planned slot. `isProblem`: the predecessor started, but ended so that the follower does not.
+ */
 export type SimulatedPlan = { readonly slotMs: number } & (
   | SlotPlan
   | {

@@ -1,5 +1,6 @@
 // The load in a simulation: the minutes with most starts, and how many runs go on at once. Fed by
-// `simulate` and `plan` in the order of time, so it keeps only what goes on and the busiest minutes.
+// `simulate` and `plan` in the order of time, so it keeps only what goes on and the busiest
+// minutes.
 import { MinHeap } from "../core/min-heap.ts";
 import type { SimulationEvent } from "./events.ts";
 

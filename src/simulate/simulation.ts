@@ -2,9 +2,9 @@
 // run. Pure and lazy: it yields one event after the other and keeps only open tasks. Called by
 // `simulate` and `plan`.
 //
-//   tick (virtual-ticks.ts) ─▶ planned slots ─▶ tasks ─▶ a free worker ─▶ overlap rule (sync-job-queue.ts) ─▶ started ─▶ ended
-//                                                 ▲                                                              │
-//                                                 └── slots of followers (chain-slot.ts) ◀───────────────────────┘
+// tick (virtual-ticks.ts) ─▶ planned slots ─▶ tasks ─▶ a free worker ─▶ overlap rule
+// (sync-job-queue.ts) ─▶ started ─▶ ended ▲ │ └── slots of followers (chain-slot.ts)
+// ◀───────────────────────┘
 import type { Policy } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { MinHeap } from "../core/min-heap.ts";
@@ -79,7 +79,10 @@ interface QueuedTask extends ArrivedTask {
 class Simulation {
   readonly #options: SimulationOptions;
   readonly #followersOf: (policy: string) => readonly Policy[];
-  /** Future steps. At one instant ends come before beginnings: ranks are twice the instant, plus one. */
+  /**
+   * Future steps. At one instant ends come before beginnings: ranks are twice the instant, plus
+   * one.
+   */
   readonly #later = new MinHeap<{ readonly atMs: number; readonly happen: (atMs: number) => void }>();
   /** When each worker of a queue is free again. */
   readonly #workers = new Map<string, MinHeap<undefined>>();
@@ -137,7 +140,9 @@ class Simulation {
     this.#later.push(2 * atMs + (what === "end" ? 0 : 1), { atMs, happen });
   }
 
-  /** Plans the slots that need not wait any more; each round goes one policy further down a chain. */
+  /**
+   * Plans the slots that need not wait any more; each round goes one policy further down a chain.
+   */
   #resolve(waiting: readonly ChainSlot[], nowMs: number): void {
     let now = waiting;
     while (now.length > 0) {

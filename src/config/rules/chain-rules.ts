@@ -86,7 +86,9 @@ function problemOfChain(name: string, { file, policies }: ChainFile): Finding | 
   return { message: `${wanted} has no schedule, so nothing ever starts this chain`, hint: `give ${wanted} a schedule` };
 }
 
-/** The names from a policy to the start of its chain. In a circle the last name is a repeated one. */
+/**
+ * The names from a policy to the start of its chain. In a circle the last name is a repeated one.
+ */
 function chainOf(name: string, policies: ChainFile["policies"]): readonly string[] {
   const names = [name];
   let next = policies.get(name)?.policy.after?.policy;

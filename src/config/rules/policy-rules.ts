@@ -12,7 +12,9 @@ import { policyLimits } from "./policy-limits.ts";
 export interface PolicyChecks {
   /** Checks a cron expression of 5 or 6 fields, in a time zone that exists. */
   readonly cron: (expression: string, timezone: string) => string | undefined;
-  /** Checks a CEL expression over one item of a list, or over a whole list (`count`, `items`, …). */
+  /**
+   * Checks a CEL expression over one item of a list, or over a whole list (`count`, `items`, …).
+   */
   readonly expression: (cel: string, scope: "item" | "list") => string | undefined;
   /** Evaluates a mapping's expression on one item of a sample: is the result of the right kind? */
   readonly onItem: (fact: keyof ItemMapping, cel: string, item: unknown) => string | undefined;
@@ -79,7 +81,9 @@ function actionRule(policy: PolicyDraft, path: Path, { checks, report }: RuleCon
   }
 }
 
-/** A policy declares at least one object, each with a field, and no more than one slot can apply. */
+/**
+ * A policy declares at least one object, each with a field, and no more than one slot can apply.
+ */
 function applyRule({ apply }: PolicyDraft, path: Path, { report }: RuleContext): void {
   if (apply === undefined) return;
   const at = [...path, "apply"];

@@ -202,7 +202,9 @@ function resolved(document: Document.Parsed, node: unknown): unknown {
   return isAlias(node) ? node.resolve(document) : node;
 }
 
-/** The range of a key, or of a value on the line; of a collection, its key or the first key in it. */
+/**
+ * The range of a key, or of a value on the line; of a collection, its key or the first key in it.
+ */
 function rangeOfStep({ node, key }: Step, place: "key" | "value"): Range {
   const [start, end] = rangeOf(node);
   if (place === "value" && (isScalar(node) || isAlias(node)) && end > start) return [start, end];

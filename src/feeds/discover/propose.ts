@@ -43,7 +43,9 @@ export function proposeMapping(list: ListName, items: readonly unknown[], clues:
   return { fields, lines, join: join === undefined ? undefined : nameOf(join), grows, limits: limitsOf(list, lines) };
 }
 
-/** Without an id, an item that changes looks like a second one, and the first stays open for ever. */
+/**
+ * Without an id, an item that changes looks like a second one, and the first stays open for ever.
+ */
 function withoutId(line: Line): Line {
   if (line.expression === undefined) return line;
   const why = "an activity without an id is not recognised once it has changed, so it would stay open for ever";
