@@ -8,10 +8,9 @@ import type { OutcomeLimits } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { together } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { ItemAnnouncer } from "../feeds/announce-items.ts";
-import { ItemSampling } from "../feeds/item-sampling.ts";
 import { defaultPace, type FeedPace } from "../feeds/pace.ts";
-import { type WalkParts, walkFeed } from "../feeds/walk-feed.ts";
+import { type ItemAnnouncer, ItemSampling } from "../feeds/publish-items.ts";
+import { type WalkDependencies, walkFeed } from "../feeds/walk-feed.ts";
 import type { Attempt } from "../model/contracts.ts";
 import { isFeedWalk, parseFeedWalk } from "../model/feed.ts";
 import { isNotified } from "../model/notify-event.ts";
@@ -110,7 +109,7 @@ export function createConsumers(
   };
 }
 
-type Book = WalkParts["feeds"];
+type Book = WalkDependencies["feeds"];
 
 /** Wraps a feed store: counts pages, items and walks, and measures how old news was. */
 function createMeteredFeedStore(book: Book, metrics: Metrics): Book {

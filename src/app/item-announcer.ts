@@ -3,7 +3,7 @@
 import type { PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { ItemAnnouncer } from "../feeds/announce-items.ts";
+import type { ItemAnnouncer } from "../feeds/publish-items.ts";
 import type { Feed } from "../model/feed.ts";
 import type { DeliverNotices } from "../model/notice.ts";
 import { itemNotices } from "../notify/item-notices.ts";

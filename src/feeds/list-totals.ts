@@ -1,5 +1,5 @@
-// Counts a list during a whole walk: conflict details per sync job, and which approvals exist.
-// Counts nothing when a list exceeds its limit. Made once a walk by walk-feed.ts.
+// Counts a list during a whole walk: conflict details per sync job, and which approvals exist. Counts
+// nothing when a list exceeds its limit. Made once a walk by walk-feed.ts.
 import type { ListName } from "../core/list-name.ts";
 import type { ItemFacts } from "../model/feed.ts";
 
@@ -19,10 +19,7 @@ export function totalOfItem(id: string): string {
 /** Longer lists are not counted: what is gone from them stays unknown. */
 const countedMax: Readonly<Partial<Record<ListName, number>>> = { conflictDetails: 20_000, approvals: 1_000 };
 
-/**
- * Lists up to this length are read whole at each walk, even if their order is known; undefined:
- * none.
- */
+/** Lists up to this length are read whole at each walk. */
 export const readWholeMax: Readonly<Partial<Record<ListName, number>>> = { approvals: countedMax.approvals ?? 0 };
 
 /** A count in progress. */

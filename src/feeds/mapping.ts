@@ -1,6 +1,6 @@
-// Maps an item of the service to the facts that Syncline keeps. The fields of activities and
-// conflicts are not documented (service-interface §2, Gaps): the operator's mapping names them.
-// Pure, except for counting failures.
+// Maps an item of the service to the facts that Syncline keeps. The fields of activities and conflicts
+// are not documented (service-interface §2, Gaps): the operator's mapping names them. Pure, except
+// for counting failures.
 import type { ItemMapping, ServiceSettings } from "../config/policy-set.ts";
 import { type Expression, firstLine, parseExpression } from "../core/expression.ts";
 import type { ListName } from "../core/list-name.ts";
@@ -39,10 +39,7 @@ const millisecondsMax = 1e14;
 
 const facts = ["id", "syncJobId", "startedAt", "finished", "succeeded", "label"] as const;
 
-/**
- * Makes the reader of a list's items. Without a mapped or documented id, a hash of its content
- * identifies an item.
- */
+/** Makes the reader of a list's items; without an id, a hash of the content identifies an item. */
 export function createItemReader(list: ListName, mapping: ItemMapping = {}): ItemReader {
   const texts: ItemMapping = { ...documented[list], ...mapping };
   const expressions = new Map<keyof ItemMapping, Expression>();
@@ -91,10 +88,7 @@ export function createItemReader(list: ListName, mapping: ItemMapping = {}): Ite
   };
 }
 
-/**
- * The type of each fact. Null means that an item has none, but every item needs an id, and is
- * finished or not.
- */
+/** The type of each fact; null: an item has none. Every item has an id, and is finished or not. */
 const wanted: Readonly<
   Record<keyof ItemMapping, { readonly what: string; readonly fits: (value: unknown) => boolean }>
 > = {
@@ -132,10 +126,7 @@ export function createActiveSign({ active: text, select }: NonNullable<ServiceSe
   return { select, read };
 }
 
-/**
- * Why an expression does not give this fact for an item, in one line without the item's values;
- * undefined when it does.
- */
+/** Why an expression does not give this fact for an item, without its values; undefined if it does. */
 export function checkOnItem(fact: keyof ItemMapping, text: string, item: unknown): string | undefined {
   let value: unknown;
   try {
@@ -165,10 +156,7 @@ function toText(value: unknown): string | undefined {
   return undefined;
 }
 
-/**
- * An instant: a CEL timestamp, an ISO 8601 text with a zone, or seconds or milliseconds since 1970.
- * A text without a zone is none.
- */
+/** An instant: a CEL timestamp, ISO 8601 with a zone, seconds or milliseconds since 1970. */
 export function toInstantMs(value: unknown): number | undefined {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? undefined : value.getTime();
   if (typeof value === "string")

@@ -21,18 +21,12 @@ export function walkGapMs(pace: FeedPace, lastWalkMs: number): number {
   return Math.max(pace.gapMs, walkShare * lastWalkMs);
 }
 
-/**
- * The wait until the next walk: the fastest after something new or a new follower, growing to the
- * slowest.
- */
+/** The wait until the next walk: the fastest after news or a new follower, growing when quiet. */
 export function walkPaceMs(pace: FeedPace, quietForMs: number, lastWalkMs: number): number {
   return Math.min(pace.slowestMs, Math.max(pace.fastestMs, quietForMs / 4, walkShare * lastWalkMs));
 }
 
-/**
- * How old a run is before its approvals are read: none can block it before `blockedAfter`, and most
- * runs are over by then.
- */
+/** How old a run is before its approvals are read: most runs are over by then. */
 export function approvalsAfterMs(blockedAfterMs: number): number {
   return blockedAfterMs / 5;
 }

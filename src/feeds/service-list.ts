@@ -26,7 +26,7 @@ const walkItemsMax = 2_000_000;
 const walkPagesMax = 100_000;
 
 /** How a service's list is read. */
-export interface ServiceListParts {
+export interface ServiceListOptions {
   readonly service: SyncService;
   readonly reader: ItemReader;
   readonly signal: AbortSignal;
@@ -41,12 +41,9 @@ export interface GivenPage extends Pick<Page<unknown>, "items" | "url"> {
   readonly nextLink?: string;
 }
 
-/**
- * The service's list, mapped item by item. Its pages throw what SyncService throws, and
- * LinkExpired.
- */
-export function serviceList(feed: Feed, parts: ServiceListParts): PagedList {
-  const { service, reader, signal, onItems, given } = parts;
+/** The service's list, mapped; its pages throw what SyncService throws, and LinkExpired. */
+export function serviceList(feed: Feed, options: ServiceListOptions): PagedList {
+  const { service, reader, signal, onItems, given } = options;
   const operation = operationOf[feed.list];
   const query = inRepository(feed);
   const limits = { signal, itemsMax: walkItemsMax, pagesMax: walkPagesMax };
@@ -69,10 +66,7 @@ export function serviceList(feed: Feed, parts: ServiceListParts): PagedList {
       throw error;
     }
   }
-  /**
-   * A service may answer an old link with any error, for ever. If the first page is good, the link
-   * is expired.
-   */
+  /** A service may answer an old link with any error, for ever: then the first page is good. */
   async function isFirstPageGood(): Promise<boolean> {
     try {
       for await (const _ of service.pages(operation, query, { signal, pagesMax: 1 })) return true;
@@ -125,8 +119,7 @@ async function* oneAhead<P>(pages: AsyncGenerator<P, void, void>): AsyncGenerato
       coming = pages.next();
       // It is awaited in the next round; until then its failure must not be an unhandled rejection.
       coming.catch(() => {});
-      // The request is sent in the next turns of the event loop; processing this page would delay
-      // it.
+      // The request is sent in the next turns of the event loop; this page would delay it.
       await nextTurn();
       yield value;
     }

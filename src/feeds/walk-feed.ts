@@ -4,21 +4,17 @@
 import type { EventLog } from "../core/event-log.ts";
 import { firstLine } from "../core/expression.ts";
 import type { Denied } from "../core/limiter.ts";
-import { credentialIn } from "../core/link-credential.ts";
-import { dearReasons, type Feed, type FeedWalk, type ItemFacts } from "../model/feed.ts";
+import type { Feed, FeedWalk, ItemFacts } from "../model/feed.ts";
 import { done, snooze, type Verdict } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
 import { factsOf } from "../service/operations.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { SeenItem } from "../store/feed-mirror.ts";
-import { dearWalksMin, type EndedWalk, type FeedPage, type FeedStatus } from "../store/feed-store.ts";
-import type { Novelty } from "../store/known-items.ts";
-import { announceNew, type ItemAnnouncer } from "./announce-items.ts";
-import { ItemSampling } from "./item-sampling.ts";
-import { compareShapes, readShape, shapeOf } from "./list-shape.ts";
+import type { FeedStatus, FeedStore } from "../store/feed-store.ts";
 import { beginTotals, type RunningTotals, readWholeMax } from "./list-totals.ts";
-import type { ItemReader, MappingFailures } from "./mapping.ts";
+import { logCost, logFailures, logOrder, watchShape } from "./log-walk.ts";
+import type { ItemReader } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
+import { announceNew, type ItemAnnouncer, ItemSampling, unpublishedItems } from "./publish-items.ts";
 import { type GivenPage, operationOf, serviceList } from "./service-list.ts";
 import { LinkExpired, type PagedList } from "./strategy/abstract-list.ts";
 import {
@@ -26,38 +22,23 @@ import {
   type ListKnowledge,
   readKnowledge,
   type StrategyLimits,
-  type UnderwayWalk,
+  withoutCredentials,
 } from "./strategy/knowledge.ts";
-import { type WalkReport, walkList } from "./strategy/walk.ts";
-import { freshWalk } from "./strategy/whole-walk.ts";
+import { walkList } from "./strategy/walk.ts";
 
-/** How much of a parameter's name is kept for the log. */
-const nameMax = 40;
-
-/** What the walk needs of the FeedStore (store/feed-store.ts). */
-interface ReaderBook {
-  takeIn(feed: Feed, status: FeedStatus, page: FeedPage): Promise<readonly Novelty[] | undefined>;
-  keepKnowledge(feed: Feed, knowledge: string): Promise<void>;
-  keepShape(feed: Feed, shape: string): Promise<void>;
-  walked(feed: Feed, walk: EndedWalk): Promise<void>;
-  failed(feed: Feed, failure: string): Promise<void>;
-  /** Notes that everything discovered so far has been published. */
-  told(feed: Feed): Promise<void>;
-  discoveredSince(feed: Feed, seq: number): Promise<readonly SeenItem[]>;
-  status(feed: Feed): Promise<FeedStatus>;
-  waiting(feed: Feed, nowMs: number): Promise<number>;
-}
-
-/**
- * What the walk works with. `service` and `itemReader` return undefined for a service that is not
- * configured any more.
- */
-export interface WalkParts {
-  readonly feeds: ReaderBook;
+/** The dependencies of a walk; the optional ones serve what not every caller has. */
+export interface WalkDependencies {
+  readonly feeds: Pick<
+    FeedStore,
+    | ("takeIn" | "keepKnowledge" | "keepShape" | "walked" | "failed" | "told")
+    | ("discoveredSince" | "status" | "waiting")
+  >;
   readonly nowMs: () => Promise<number>;
+  /** Undefined for a service that is not configured any more. */
   readonly service: (name: string) => SyncService | undefined;
   /** What blocks every request to a service right now. */
   readonly deniedBy: (service: string) => Promise<Denied | undefined>;
+  /** Undefined for a service that is not configured any more. */
   readonly itemReader: (feed: Feed) => ItemReader | undefined;
   readonly pace: FeedPace;
   /** When lists are read whole anyway; default: `defaultLimits`. */
@@ -85,171 +66,140 @@ const auditPeriodsMax = 4;
 const shapeItemsMax = 100;
 
 /** Does one walk of a feed, if it is due and runs wait, and says when to call again. */
-export async function walkFeed(walk: FeedWalk, parts: WalkParts, signal: AbortSignal): Promise<Verdict> {
-  const feed: Feed = { service: walk.service, repository: walk.repository, list: walk.list };
-  const service = parts.service(feed.service);
-  const reader = parts.itemReader(feed);
-  const nowMs = await parts.nowMs();
+export async function walkFeed(
+  { service: name, repository, list }: FeedWalk,
+  options: WalkDependencies,
+  signal: AbortSignal,
+): Promise<Verdict> {
+  const feed: Feed = { service: name, repository, list };
+  const { feeds, pace } = options;
+  const service = options.service(name);
+  const reader = options.itemReader(feed);
+  const nowMs = await options.nowMs();
   if (service === undefined || reader === undefined) return done;
-  const before = await parts.feeds.status(feed);
-  const given = await parts.readings?.newerThan(feed, before.walkEndedAtMs ?? 0);
-  const isAwaited = (await parts.feeds.waiting(feed, nowMs)) > 0;
+  const before = await feeds.status(feed);
+  const given = await options.readings?.newerThan(feed, before.walkEndedAtMs ?? 0);
+  const isAwaited = (await feeds.waiting(feed, nowMs)) > 0;
   if (given === undefined && !isAwaited) return done;
-  const lastWalkMs = before.walkTookMs ?? (before.walkEndedAtMs ?? 0) - (before.walkStartedAtMs ?? 0);
-  // After a failure urgent runs wait, too: the list is not readable a moment later.
-  const earliestMs = Math.max(
-    (before.walkEndedAtMs ?? 0) + walkGapMs(parts.pace, lastWalkMs),
-    (before.failedAtMs ?? 0) + parts.pace.fastestMs,
-  );
-  if (given === undefined && nowMs < earliestMs) return snooze(earliestMs);
-  const hold = given === undefined ? await parts.deniedBy(feed.service) : undefined;
-  if (hold !== undefined && hold.waitMs > 0) return snooze(nowMs + hold.waitMs);
+  if (given === undefined) {
+    const earliestMs = earliestWalkMs(before, pace);
+    if (nowMs < earliestMs) return snooze(earliestMs);
+    const denied = await options.deniedBy(name);
+    if (denied !== undefined && denied.waitMs > 0) return snooze(nowMs + denied.waitMs);
+  }
+  const startedAtMs = given?.beganAtMs ?? nowMs;
+  const reading = { ...options, service, reader, before, startedAtMs, given: given?.pages, signal };
   try {
-    const startedAtMs = given?.beganAtMs ?? nowMs;
-    await readList(feed, { ...parts, service, reader, before, startedAtMs, given: given?.pages }, signal);
+    await readList(feed, reading);
   } catch (error) {
     // A poll has read the list since a walk broke off: restart that walk.
     if (given !== undefined && error instanceof LinkExpired) return snooze(nowMs);
-    const failure = error instanceof LinkExpired ? error.cause : error;
-    if (!(failure instanceof ServiceError)) throw error;
-    await announceNew(feed, before, parts);
-    // Nothing is wrong with the list: the next walk continues where this one stopped.
-    if (failure.kind === "throttled" || failure.kind === "cancelled" || signal.aborted) await parts.feeds.told(feed);
-    if (failure.kind === "throttled")
-      return snooze((await parts.nowMs()) + (failure.retryAfterMs ?? parts.pace.fastestMs));
-    if (failure.kind === "cancelled" || signal.aborted) return snooze(nowMs);
-    await parts.feeds.failed(feed, `${failure.kind}: ${firstLine(failure)}`);
-    parts.log.warn("feed.unreadable", { ...feed, kind: failure.kind, message: firstLine(failure) });
-    return snooze(nowMs + Math.max(parts.pace.fastestMs, failure.retryAfterMs ?? 0));
+    return endBrokenWalk(feed, reading, { error, nowMs });
   }
   if (!isAwaited) return done;
-  const after = await parts.feeds.status(feed);
+  const after = await feeds.status(feed);
   const endedAtMs = after.walkEndedAtMs ?? nowMs;
   const quietForMs = endedAtMs - Math.max(after.grewAtMs ?? 0, after.wantedAtMs ?? 0);
-  return snooze(endedAtMs + walkPaceMs(parts.pace, quietForMs, endedAtMs - nowMs));
+  return snooze(endedAtMs + walkPaceMs(pace, quietForMs, endedAtMs - nowMs));
 }
 
-interface Reading extends Omit<WalkParts, "service" | "itemReader"> {
+/** After a failure urgent runs wait, too: the list is not readable a moment later. */
+function earliestWalkMs(before: FeedStatus, pace: FeedPace): number {
+  const { walkStartedAtMs = 0, walkEndedAtMs = 0, failedAtMs = 0 } = before;
+  const lastWalkMs = before.walkTookMs ?? walkEndedAtMs - walkStartedAtMs;
+  return Math.max(walkEndedAtMs + walkGapMs(pace, lastWalkMs), failedAtMs + pace.fastestMs);
+}
+
+/**
+ * Notes why a walk broke off, and says when to go on.
+ * @throws what the service did not cause.
+ */
+async function endBrokenWalk(
+  feed: Feed,
+  reading: Reading,
+  { error, nowMs }: { readonly error: unknown; readonly nowMs: number },
+): Promise<Verdict> {
+  const { feeds, before, pace, signal, log } = reading;
+  const failure = error instanceof LinkExpired ? error.cause : error;
+  if (!(failure instanceof ServiceError)) throw error;
+  await announceNew(feed, before, reading);
+  const { kind, retryAfterMs = 0 } = failure;
+  const message = firstLine(failure);
+  if (kind !== "throttled" && kind !== "cancelled" && !signal.aborted) {
+    await feeds.failed(feed, `${kind}: ${message}`);
+    log.warn("feed.unreadable", { ...feed, kind, message });
+    return snooze(nowMs + Math.max(pace.fastestMs, retryAfterMs));
+  }
+  // Nothing is wrong with the list: the next walk continues where this one stopped.
+  await feeds.told(feed);
+  if (kind !== "throttled") return snooze(nowMs);
+  return snooze((await reading.nowMs()) + (failure.retryAfterMs ?? pace.fastestMs));
+}
+
+interface Reading extends Omit<WalkDependencies, "service" | "itemReader"> {
   readonly service: SyncService;
   readonly reader: ItemReader;
   readonly before: FeedStatus;
   readonly startedAtMs: number;
   readonly given?: readonly GivenPage[] | undefined;
+  readonly signal: AbortSignal;
 }
 
-async function readList(feed: Feed, reading: Reading, signal: AbortSignal): Promise<void> {
-  const { reader, before, startedAtMs, feeds: book, log } = reading;
+async function readList(feed: Feed, reading: Reading): Promise<void> {
+  const { reader, before, startedAtMs, feeds, log, sampling = new ItemSampling() } = reading;
   const isFirst = before.walks === 0;
-  const tellItem = createItemNotifier(feed, reading);
-  const untold = await untoldItems(feed, reading);
-  untold.forEach(tellItem);
-  let fresh = untold.length;
+  const logItem = (item: ItemFacts) => sampling.log(feed, item, { nowMs: startedAtMs, log });
+  const unpublished = await unpublishedItems(feed, before, feeds);
+  unpublished.forEach(logItem);
+  let fresh = unpublished.length;
   const totals = beginTotals(feed.list);
   const failedBefore = reader.failures();
   const takeIn = async (items: readonly ItemFacts[], sinceSeq: number, mustKnowFirst: boolean) => {
-    const novelties = await book.takeIn(feed, before, { items, sinceSeq, mustKnowFirst });
+    const novelties = await feeds.takeIn(feed, before, { items, sinceSeq, mustKnowFirst });
     if (novelties !== undefined) totals?.add(items);
     const found = items.filter((_, index) => novelties?.[index] === "new");
     fresh += found.length;
     // Items of the first walk were there already: not new.
-    if (!isFirst) found.forEach(tellItem);
+    if (!isFirst) found.forEach(logItem);
     return novelties;
   };
   // Never continue from a stored link with a credential (store/shared-readings.ts).
   const listPath = factsOf(operationOf[feed.list]).path;
   const known = withoutCredentials(readKnowledge(before.knowledge), listPath);
+  const save = (knowledge: ListKnowledge) =>
+    feeds.keepKnowledge(feed, JSON.stringify(withoutCredentials(knowledge, listPath)));
   let lastItems: readonly unknown[] = [];
   const onItems = (items: readonly unknown[]) => {
     if (items.length > 0) lastItems = items;
   };
-  const list = serviceList(feed, { ...reading, signal, onItems });
+  const list = serviceList(feed, { ...reading, onItems });
   const report = await walkList(known, {
     list,
     seq: async () => before.seq,
     takeIn: async (items, sinceSeq) => (await takeIn(items, sinceSeq, false)) ?? [],
     takeInFrom: (items, sinceSeq) => takeIn(items, sinceSeq, true),
-    save: (knowledge) => book.keepKnowledge(feed, JSON.stringify(withoutCredentials(knowledge, listPath))),
+    save,
     nowMs: startedAtMs,
     limits: await limitsFor(feed, known, reading),
   });
-  await watchShape(feed, reading, lastItems.slice(-shapeItemsMax));
-  const whole = report.kind === "whole";
+  await watchShape(feed, lastItems.slice(-shapeItemsMax), reading);
+  const { kind, because, sinceMs } = report;
+  const whole = kind === "whole";
   // A walk that continued another one has not seen the pages before.
   const sawAll = whole && (known.underway === null || known.underway.next === null);
   const { counted, uncounted } = sawAll && totals !== undefined ? await countOf(totals, list) : {};
   if (uncounted !== undefined && uncounted !== known.uncounted) {
-    await book.keepKnowledge(feed, JSON.stringify(withoutCredentials({ ...report.known, uncounted }, listPath)));
+    await save({ ...report.known, uncounted });
     if (uncounted !== null) log.warn("feed.not-counted", { ...feed, reason: uncounted });
   }
   await announceNew(feed, before, reading);
-  const { because } = report;
-  await book.walked(feed, {
-    startedAtMs,
-    sinceMs: report.sinceMs,
-    count: report.known.items,
-    whole,
-    because,
-    totals: counted,
-  });
-  if (fresh > 0)
-    log.info("feed.walked", { ...feed, count: report.known.items, fresh, first: isFirst, how: report.kind });
-  tellOrder(feed, reading, { known, report });
-  tellCost(feed, reading, report);
-  tellFailures(feed, reading, { before: failedBefore, isNews: fresh > 0 });
-}
-
-/** Logs a changed order, or a change in storing links. */
-function tellOrder(
-  feed: Feed,
-  { log }: Reading,
-  { known, report }: { readonly known: ListKnowledge; readonly report: WalkReport },
-): void {
-  const { path } = factsOf(operationOf[feed.list]);
-  const { notKept } = withoutCredentials(report.known, path);
-  if (notKept !== known.notKept) {
-    if (notKept !== null) log.warn("feed.links-not-kept", { ...feed, carries: notKept });
-    else log.info("feed.links-kept", { ...feed });
-  }
-  const { order } = report.known;
-  if (report.demoted !== undefined) log.warn("feed.order-lost", { ...feed, order: known.order, why: report.demoted });
-  else if (order === "scan" && known.order !== "scan")
-    log.warn("feed.order-lost", { ...feed, order: known.order, why: dearReasons["no-order"] });
-  else if (order !== known.order) log.info("feed.order-found", { ...feed, order, readFrom: readFrom(order, notKept) });
-}
-
-function readFrom(order: ListKnowledge["order"], notKept: string | null): string {
-  if (order === "head") return "front";
-  return order === "tail" && notKept === null ? "end" : "whole";
-}
-
-/**
- * Logs a list that cost more than needed: the first, second, fourth, eighth … time in a row, and
- * when the reason changes.
- */
-function tellCost(feed: Feed, { before, log }: Reading, { because, known: { order, pages }, kind }: WalkReport): void {
-  const { dearWalks = 0, dearReason } = before;
-  const why = because === undefined ? undefined : dearReasons[because];
-  if (why !== undefined) {
-    const inARow = dearWalks + 1;
-    if (because === dearReason && !Number.isInteger(Math.log2(inARow))) return;
-    log.warn("feed.read-whole", { ...feed, reason: because, why, order, pages, inARow });
-  } else if (kind !== "whole" && dearWalks >= dearWalksMin) {
-    log.info("feed.read-in-part", { ...feed, order, after: dearWalks });
-  }
-}
-
-/**
- * An expression that fails on an item leaves that fact unknown and stops nothing. Logged when an
- * item is new, or the failure is another one.
- */
-function tellFailures(
-  feed: Feed,
-  { reader, log }: Reading,
-  { before, isNews }: { readonly before: MappingFailures; readonly isNews: boolean },
-): void {
-  const { count, last, item } = reader.failures();
-  if (count === before.count || (!isNews && last === before.last)) return;
-  log.warn("feed.mapping-failing", { ...feed, failures: count - before.count, item, last });
+  const count = report.known.items;
+  await feeds.walked(feed, { startedAtMs, sinceMs, count, whole, because, totals: counted });
+  if (fresh > 0) log.info("feed.walked", { ...feed, count, fresh, first: isFirst, how: kind });
+  const kept = { ...report, known: withoutCredentials(report.known, listPath) };
+  logOrder(feed, known, { report: kept, log });
+  logCost(feed, before, { report: kept, log });
+  logFailures(feed, reading, { before: failedBefore, isNews: fresh > 0 });
 }
 
 /** Whether a run needs the whole list, and no whole walk has begun since. */
@@ -257,11 +207,7 @@ function isWholeWanted({ before: { wholeWantedAtMs = Number.NaN, wholeSinceMs = 
   return startedAtMs >= wholeWantedAtMs && wholeSinceMs < wholeWantedAtMs;
 }
 
-/**
- * Some lists are short, and their removed items matter: read them whole at each walk; so with a
- * poll's pages. The audit of a list that is read from one end gives way, for some periods, to
- * starts that wait for the service.
- */
+/** Short lists and a poll's pages are read whole; an audit gives way to starts that wait. */
 async function limitsFor(feed: Feed, known: ListKnowledge, reading: Reading): Promise<StrategyLimits> {
   const { limits = defaultLimits, given, startsWait, startedAtMs } = reading;
   const isShort = known.items <= (readWholeMax[feed.list] ?? -1);
@@ -273,19 +219,13 @@ async function limitsFor(feed: Feed, known: ListKnowledge, reading: Reading): Pr
   return { ...limits, auditEveryMs: auditPeriodsMax * limits.auditEveryMs };
 }
 
-/**
- * `uncounted`: why removed items cannot be counted; null: they can; undefined: this walk does not
- * say.
- */
+/** `uncounted`: why removed items cannot be counted; null: they can; undefined: not known. */
 interface TotalsEnd {
   readonly counted?: ReadonlyMap<string, number>;
   readonly uncounted?: "too-long" | "count-unreadable" | null;
 }
 
-/**
- * The totals of a whole walk. Pages may shift while a list changes: with several pages the
- * service's own count must agree.
- */
+/** The totals of a whole walk. Pages may shift meanwhile: the service's own count must agree. */
 async function countOf(totals: RunningTotals, list: PagedList): Promise<TotalsEnd> {
   const { pages, items } = totals.seen();
   const counted = totals.counts();
@@ -295,62 +235,4 @@ async function countOf(totals: RunningTotals, list: PagedList): Promise<TotalsEn
   if (count === undefined) return { uncounted: "count-unreadable" };
   // A list that changed during the walk is no failure.
   return count === items ? { counted, uncounted: null } : {};
-}
-
-/** Logs an item, unless the feed's minute is full. Items are counted in any case. */
-function createItemNotifier(feed: Feed, { sampling = new ItemSampling(), startedAtMs, log }: Reading) {
-  return ({ id, syncJobId, label, startedAtMs: beganMs, finished, succeeded }: ItemFacts): void => {
-    if (!sampling.take(feed, startedAtMs)) return;
-    const startedAt = beganMs === undefined ? undefined : new Date(beganMs).toISOString();
-    log.info("feed.item", { ...feed, id, syncJobId, label, startedAt, finished, succeeded });
-  };
-}
-
-/** Items that a crashed walk stored and may not have published. */
-async function untoldItems(feed: Feed, { before, feeds: book }: Reading): Promise<readonly SeenItem[]> {
-  const { loggedSeq = before.seq } = before;
-  if (before.walks === 0 || loggedSeq >= before.seq) return [];
-  // A replica of an older version, which notes nothing, has read the feed since: it logged what it
-  // found.
-  if (before.takenSeq !== before.seq) {
-    await book.told(feed);
-    return [];
-  }
-  return (await book.discoveredSince(feed, loggedSeq)).filter(({ firstSeq }) => firstSeq > loggedSeq);
-}
-
-/** Logs once when the service sends other fields: a mapping may not mean the same any more. */
-async function watchShape(feed: Feed, { feeds: book, before, log }: Reading, items: readonly unknown[]): Promise<void> {
-  if (items.length === 0) return;
-  const { changes, shape } = compareShapes(readShape(before.shape), shapeOf(items), items.length);
-  const text = JSON.stringify(shape);
-  if (text !== before.shape) await book.keepShape(feed, text);
-  if (changes.length > 0) log.warn("feed.shape-changed", { ...feed, changes: changes.slice(0, 20).join("; ") });
-}
-
-/**
- * The knowledge without links that carry a credential, and which one; a walk in progress on such a
- * link restarts. `listPath`: the end of the list's own path.
- */
-export function withoutCredentials(known: ListKnowledge, listPath: string): ListKnowledge {
-  const { lastPage, openFrom, underway } = known;
-  const found = credentialOf([lastPage, openFrom], listPath);
-  const links = found === undefined ? {} : { lastPage: null, openFrom: null };
-  const underwayFound = credentialOf([underway?.next, underway?.lastPage, underway?.openFrom], listPath);
-  // The finding stays until a link without a credential has been seen.
-  const notKept = (found ?? underwayFound)?.slice(0, nameMax) ?? (lastPage === null ? known.notKept : null);
-  return { ...known, ...links, notKept, underway: underwayFound === undefined ? underway : begunAnew(underway) };
-}
-
-function begunAnew(walk: UnderwayWalk | null): UnderwayWalk | null {
-  if (walk === null) return null;
-  return { ...freshWalk(walk.startedAtMs, walk.sinceSeq), restarts: walk.restarts };
-}
-
-function credentialOf(links: readonly (string | null | undefined)[], listPath: string): string | undefined {
-  for (const link of links) {
-    const found = link === null || link === undefined ? undefined : credentialIn(link, listPath);
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }

@@ -2,7 +2,7 @@
 // what is wrong: a walk that asks for too much, or an item that was not told exactly once. For the sandbox, and whatever else has lists.
 import { isDeepStrictEqual } from "node:util";
 import { createItemReader } from "../../src/feeds/mapping.ts";
-import { type WalkParts, walkFeed } from "../../src/feeds/walk-feed.ts";
+import { type WalkDependencies, walkFeed } from "../../src/feeds/walk-feed.ts";
 import {
   type ListOrder,
   listOrders,
@@ -209,7 +209,7 @@ function createReader(paged: PagedService, store: Store, name: string) {
   const found = new Map<string, number>();
   const announced = new Map<string, number>();
   const count = (counts: Map<string, number>, id: string) => counts.set(id, (counts.get(id) ?? 0) + 1);
-  const counting: WalkParts["feeds"] = new Proxy(book, {
+  const counting: WalkDependencies["feeds"] = new Proxy(book, {
     get: (real, property) => {
       if (property !== "takeIn") return Reflect.get(real, property).bind(real);
       return async (...args: Parameters<FeedStore["takeIn"]>) => {
@@ -222,7 +222,7 @@ function createReader(paged: PagedService, store: Store, name: string) {
   const announce = async (_feed: unknown, group: readonly { readonly id: string }[]) => {
     for (const { id } of group) count(announced, id);
   };
-  const parts: WalkParts = {
+  const parts: WalkDependencies = {
     feeds: counting,
     // A minute later each time, so that nothing waits for its turn, and no audit is due.
     nowMs: async () => (await redisTimeMs(store)) + walks * 60_000,

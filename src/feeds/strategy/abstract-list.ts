@@ -13,10 +13,7 @@ export interface ListPage {
 
 /** A list of the service, read page by page. */
 export interface PagedList {
-  /**
-   * Pages from this link on, or from the beginning. `readAhead`: requests the next page while one
-   * is processed. Throws LinkExpired when the service does not know the link any more.
-   */
+  /** Pages from this link on, or from the beginning. Throws LinkExpired for an unknown link. */
   pages(from: string | undefined, options?: { readonly readAhead?: boolean }): AsyncIterable<ListPage>;
   /** How many items the service counts; undefined when it does not say. */
   count(): Promise<number | undefined>;
@@ -28,17 +25,11 @@ export class LinkExpired extends Error {
 }
 
 /** The store of one list's seen items. */
-export interface ItemBook {
+export interface ItemStore {
   /** The sequence of the newest discovery. */
   seq(): Promise<number>;
-  /**
-   * Stores a page, whole or not at all. Says for each item whether it was known at `sinceSeq`. A
-   * repetition changes nothing.
-   */
+  /** Stores a page whole, once. Says of each item whether it was known at `sinceSeq`. */
   takeIn(items: readonly ItemFacts[], sinceSeq: number): Promise<readonly Novelty[]>;
-  /**
-   * The same for the page that a walk continues from. If its first item is not known, or it has
-   * none, stores nothing and returns undefined.
-   */
+  /** The same where a walk continues: nothing, and undefined, if the first item is unknown. */
   takeInFrom(items: readonly ItemFacts[], sinceSeq: number): Promise<readonly Novelty[] | undefined>;
 }

@@ -1,8 +1,36 @@
 // What is known of a list's order, and the progress of a whole walk: all that the next walk needs,
 // stored in Redis as JSON. walk.ts saves it page by page, so that a crash costs one page. Pure.
+//
+// The only evidence of an undocumented order is the trail: the shape of one walk, front to back.
 import * as z from "zod";
+import { credentialIn } from "../../core/link-credential.ts";
 import type { WholeReason } from "../../model/feed.ts";
-import { type Trail, trailShapes } from "./order-trail.ts";
+import type { Novelty } from "../../store/known-items.ts";
+
+/** The shape so far: `known-new` grew at its end, `new-known` at its front, `scattered` neither. */
+const trails = ["empty", "known", "new", "known-new", "new-known", "scattered"] as const;
+
+/** One of the six shapes. */
+export type Trail = (typeof trails)[number];
+
+const trailAfter: Readonly<Record<Trail, Readonly<Record<"known" | "new", Trail>>>> = {
+  empty: { known: "known", new: "new" },
+  known: { known: "known", new: "known-new" },
+  new: { known: "new-known", new: "new" },
+  "known-new": { known: "scattered", new: "known-new" },
+  "new-known": { known: "new-known", new: "scattered" },
+  scattered: { known: "scattered", new: "scattered" },
+};
+
+/** The trail after these items. A repeated one counts for nothing: pages shift. */
+export function follow(trail: Trail, novelties: readonly Novelty[]): Trail {
+  return novelties.reduce<Trail>((shape, novelty) => (novelty === "again" ? shape : trailAfter[shape][novelty]), trail);
+}
+
+/** Whether a list that always grows at this end can leave such a trail. */
+export function fits(order: "tail" | "head", trail: Trail): boolean {
+  return trail !== "scattered" && trail !== (order === "tail" ? "new-known" : "known-new");
+}
 
 const linkSchema = z.string().nullable();
 
@@ -10,14 +38,11 @@ const walkSchema = z.object({
   startedAtMs: z.number(),
   /** The newest discovery when the walk began; later ones are its own. */
   sinceSeq: z.int(),
-  /**
-   * The page to continue from, which is read again; null: before the first. The counts below do not
-   * include it.
-   */
+  /** The page to continue from, not counted below; null: before the first. */
   next: linkSchema,
   pages: z.int(),
   items: z.int(),
-  trail: z.enum(trailShapes),
+  trail: z.enum(trails),
   lastPage: linkSchema,
   openFrom: linkSchema,
   openPages: z.int(),
@@ -38,26 +63,14 @@ const knowledgeSchema = z.object({
   items: z.int(),
   /** The last page with items. */
   lastPage: linkSchema,
-  /**
-   * The earliest page with an item that is not final, and the number of pages from there to the end
-   * (`tail`) or the front (`head`).
-   */
+  /** The earliest page with an open item, and how many from there to the end or front. */
   openFrom: linkSchema,
   openPages: z.int(),
-  /**
-   * The credential in the list's links (core/link-credential.ts), because of which none is stored;
-   * null: links are stored.
-   */
+  /** The credential in the list's links, because of which none is stored; null: none. */
   notKept: z.string().nullable().default(null),
-  /**
-   * Why items that are gone from the list cannot be counted (feeds/list-totals.ts); null: they can,
-   * or need not be.
-   */
+  /** Why items that are gone cannot be counted (list-totals.ts); null: they can, or need not be. */
   uncounted: z.string().nullable().default(null),
-  /**
-   * A whole walk in progress. Also set before a cheap walk, which may break off after it has stored
-   * pages.
-   */
+  /** A whole walk in progress; also set before a cheap one, which may break off. */
   underway: walkSchema.nullable(),
 });
 
@@ -85,10 +98,7 @@ const nothingKnown: ListKnowledge = {
   underway: null,
 };
 
-/**
- * Parses stored knowledge. One that this version cannot read counts as none: that costs a whole
- * walk and no item.
- */
+/** Parses stored knowledge. One that cannot be read counts as none: that costs a whole walk. */
 export function readKnowledge(text: string | null | undefined): ListKnowledge {
   if (text === null || text === undefined) return nothingKnown;
   try {
@@ -98,19 +108,16 @@ export function readKnowledge(text: string | null | undefined): ListKnowledge {
   }
 }
 
-/** How a list is read: all of it, from its end, from its front, or both ends. */
-export type WalkKind = "whole" | "tail" | "head" | "ends";
+/** The walks that do not read the whole list: from its end, from its front, or both ends. */
+type CheapKind = "tail" | "head" | "ends";
+
+/** How a list is read. */
+export type WalkKind = "whole" | CheapKind;
 
 /** How a list is read, and why where it is read whole. */
 export type WalkChoice = { readonly kind: "whole"; readonly because: WholeReason } | { readonly kind: CheapKind };
 
-/** The kinds that do not read the whole list. */
-type CheapKind = Exclude<WalkKind, "whole">;
-
-/**
- * When a list with a known order is read whole, and when a lost order is tried again. `whole`: read
- * it whole this time, and why.
- */
+/** When a known order is audited, and a lost one tried again. `whole`: read it whole, and why. */
 export interface StrategyLimits {
   readonly auditEveryMs: number;
   readonly scanForMs: number;
@@ -120,20 +127,16 @@ export interface StrategyLimits {
 /** An hourly audit finds what an order missed; a lost order is tried again after a day. */
 export const defaultLimits: StrategyLimits = { auditEveryMs: 3_600_000, scanForMs: 86_400_000 };
 
+/** How much of a parameter's name is kept for the log. */
+const nameMax = 40;
 /** A list with this many pages is always read whole: nothing is cheaper. */
 const shortListPages = 2;
 /** How many walks must support an order, with none against it. */
 const evidenceMin = 2;
 
-/**
- * How many pages are read again at each walk for items that are not final. With more of them, whole
- * walks come more often.
- */
+/** How many pages with open items are read again at each walk; with more, whole walks do. */
 export const openPagesMax = 10;
-/**
- * With too many open pages, whole walks may take two pages a second on average: the cost of the
- * open pages at the fastest pace.
- */
+/** With too many open pages, whole walks may take two pages a second on average. */
 const msPerPage = 500;
 
 /** Chooses how to read the list now. */
@@ -172,4 +175,28 @@ export function learn(known: ListKnowledge, trail: Trail, nowMs: number, limits:
 /** Gives an order up: the list is read whole for a while. */
 export function giveUp(known: ListKnowledge, nowMs: number): ListKnowledge {
   return { ...known, order: "scan", orderSinceMs: nowMs, forTail: 0, forHead: 0 };
+}
+
+/** A walk that began at this instant, before its first page. */
+export function freshWalk(startedAtMs: number, sinceSeq: number, restarts = 0): UnderwayWalk {
+  const nothing = { next: null, pages: 0, items: 0, lastPage: null, openFrom: null, openPages: 0 };
+  return { ...nothing, trail: "empty", startedAtMs, sinceSeq, restarts };
+}
+
+/** The knowledge without links that carry a credential; a walk in progress on one restarts. */
+export function withoutCredentials(known: ListKnowledge, listPath: string): ListKnowledge {
+  const { lastPage, openFrom, underway } = known;
+  const found = credentialOf([lastPage, openFrom], listPath);
+  const links = found === undefined ? {} : { lastPage: null, openFrom: null };
+  const underwayFound = credentialOf([underway?.next, underway?.lastPage, underway?.openFrom], listPath);
+  const restart = underway && freshWalk(underway.startedAtMs, underway.sinceSeq, underway.restarts);
+  // The finding stays until a link without a credential has been seen.
+  const notKept = (found ?? underwayFound)?.slice(0, nameMax) ?? (lastPage === null ? known.notKept : null);
+  return { ...known, ...links, notKept, underway: underwayFound === undefined ? underway : restart };
+}
+
+function credentialOf(links: readonly (string | null | undefined)[], listPath: string): string | undefined {
+  return links
+    .map((link) => (link == null ? undefined : credentialIn(link, listPath)))
+    .find((found) => found !== undefined);
 }

@@ -1,7 +1,7 @@
 // Finds the new items of a list at the least cost that its order allows, and learns the order
 // meanwhile.
 //
-//   undecided: a look at both ends ──two walks agree──▶ tail (from the last page) or head (from the first) ──missed something──▶ scan
+//   undecided: read both ends ──two walks agree──▶ tail (from the last page) or head (from the first) ──missed something──▶ scan
 //       ▲                                                         │ whole walk each hour: did it miss anything?                   │
 //       └──────────────────────────────────────── after a day ────┴───────────────────────────────────────────────────────────────┘
 //
@@ -10,25 +10,24 @@
 import { dearReasons, type ItemFacts, type WholeReason } from "../../model/feed.ts";
 import type { Novelty } from "../../store/known-items.ts";
 import { LinkExpired } from "./abstract-list.ts";
-import type { WalkParts } from "./contracts.ts";
 import {
   chooseWalk,
+  fits,
+  follow,
+  freshWalk,
   giveUp,
   type ListKnowledge,
   learn,
   openPagesMax,
+  type Trail,
   type UnderwayWalk,
   type WalkKind,
 } from "./knowledge.ts";
-import { fits, follow, type Trail } from "./order-trail.ts";
-import { freshWalk, walkWhole } from "./whole-walk.ts";
+import { type ListWalk, walkWhole } from "./whole-walk.ts";
 
 const nothingSeen: EndWalk = { trail: "empty", pages: 0, fresh: 0, lastPage: null, openFrom: null, openPages: 0 };
 
-/**
- * What a walk did. `sinceMs`: all its statements about the list are from reads after this instant.
- * `because`: why the whole list was read; `demoted`: why the order was given up.
- */
+/** What a walk did. `sinceMs`: its reads are later; `demoted`: why the order was given up. */
 export interface WalkReport {
   readonly kind: WalkKind;
   readonly known: ListKnowledge;
@@ -43,39 +42,39 @@ const cheapWalks = { tail: walkTail, head: walkHead, ends: walkEnds } as const;
  * Does one walk: stores the items it finds, and saves what it learns.
  * @throws the list's errors; everything read before is kept.
  */
-export async function walkList(known: ListKnowledge, parts: WalkParts): Promise<WalkReport> {
-  const choice = chooseWalk(known, parts.nowMs, parts.limits);
-  const begun = known.underway ?? freshWalk(parts.nowMs, await parts.seq());
-  if (choice.kind === "whole") return { ...(await whole(known, begun, parts)), because: choice.because };
+export async function walkList(known: ListKnowledge, tools: ListWalk): Promise<WalkReport> {
+  const choice = chooseWalk(known, tools.nowMs, tools.limits);
+  const begun = known.underway ?? freshWalk(tools.nowMs, await tools.seq());
+  if (choice.kind === "whole") return { ...(await whole(known, begun, tools)), because: choice.because };
   const { kind } = choice;
-  const noteWholeDue = () => parts.save({ ...known, underway: begun });
+  const noteWholeDue = () => tools.save({ ...known, underway: begun });
   const found = new Set<string>();
-  const noting = withNovelties(parts, (novelty, id) => {
+  const noting = withNovelties(tools, (novelty, id) => {
     if (novelty === "new") found.add(id);
     return novelty;
   });
   const seen = await cheapWalks[kind](known, { ...noting, sinceSeq: begun.sinceSeq, noteWholeDue });
   if (seen.broken !== undefined) {
-    const before = seen.disproved ? giveUp(known, parts.nowMs) : known;
+    const before = seen.disproved ? giveUp(known, tools.nowMs) : known;
     // Items that the cheap walk found count as new in the whole walk, too.
-    const counting = withNovelties(parts, (novelty, id) => (novelty === "again" && found.delete(id) ? "new" : novelty));
+    const counting = withNovelties(tools, (novelty, id) => (novelty === "again" && found.delete(id) ? "new" : novelty));
     const report = await whole(before, begun, counting);
     return { ...report, because: seen.broken, ...(seen.disproved ? { demoted: dearReasons[seen.broken] } : {}) };
   }
-  const learned = learn(settle(known, seen, kind), seen.trail, parts.nowMs, parts.limits);
-  await parts.save(learned);
-  return { kind, known: learned, sinceMs: parts.nowMs };
+  const learned = learn(settle(known, seen, kind), seen.trail, tools.nowMs, tools.limits);
+  await tools.save(learned);
+  return { kind, known: learned, sinceMs: tools.nowMs };
 }
 
 /** The same parts with another view of each item's novelty. */
-function withNovelties(parts: WalkParts, see: (novelty: Novelty, id: string) => Novelty): WalkParts {
+function withNovelties(tools: ListWalk, see: (novelty: Novelty, id: string) => Novelty): ListWalk {
   const seeAll = (items: readonly ItemFacts[], novelties: readonly Novelty[]) =>
     novelties.map((novelty, index) => see(novelty, items[index]?.id ?? ""));
   return {
-    ...parts,
-    takeIn: async (items, sinceSeq) => seeAll(items, await parts.takeIn(items, sinceSeq)),
+    ...tools,
+    takeIn: async (items, sinceSeq) => seeAll(items, await tools.takeIn(items, sinceSeq)),
     takeInFrom: async (items, sinceSeq) => {
-      const novelties = await parts.takeInFrom(items, sinceSeq);
+      const novelties = await tools.takeInFrom(items, sinceSeq);
       return novelties === undefined ? undefined : seeAll(items, novelties);
     },
   };
@@ -92,15 +91,15 @@ function settle(known: ListKnowledge, seen: EndWalk, kind: WalkKind): ListKnowle
   };
 }
 
-async function whole(before: ListKnowledge, begun: UnderwayWalk, parts: WalkParts): Promise<WalkReport> {
-  const walk = await walkWhole(before, begun, parts);
+async function whole(before: ListKnowledge, begun: UnderwayWalk, tools: ListWalk): Promise<WalkReport> {
+  const walk = await walkWhole(before, begun, tools);
   const { startedAtMs, pages, items, lastPage, openFrom, openPages, trail } = walk;
   const read = { ...before, wholeAtMs: startedAtMs, pages, items, lastPage, openFrom, openPages, underway: null };
   const missed = whatWasMissed(before, trail);
-  const known = missed === undefined ? learn(read, trail, parts.nowMs, parts.limits) : giveUp(read, parts.nowMs);
-  await parts.save(known);
+  const known = missed === undefined ? learn(read, trail, tools.nowMs, tools.limits) : giveUp(read, tools.nowMs);
+  await tools.save(known);
   // Pages before the one that the walk continued from may have changed since.
-  const sinceMs = begun.next === null ? parts.nowMs : begun.startedAtMs;
+  const sinceMs = begun.next === null ? tools.nowMs : begun.startedAtMs;
   return { kind: "whole", known, sinceMs, ...(missed === undefined ? {} : { demoted: missed }) };
 }
 
@@ -110,15 +109,10 @@ function whatWasMissed({ order }: ListKnowledge, trail: Trail): string | undefin
   return `it was read from its ${order === "tail" ? "end" : "front"}, but something new stood elsewhere`;
 }
 
-/**
- * Before a walk from the front begins, it notes that a whole one is due. If it breaks off, the
- * items behind its pages would otherwise be missed.
- */
-type Parts = WalkParts & { readonly sinceSeq: number; readonly noteWholeDue: () => Promise<void> };
+/** Before a walk from the front it notes that a whole one is due, for when it breaks off. */
+type CheapWalk = ListWalk & { readonly sinceSeq: number; readonly noteWholeDue: () => Promise<void> };
 
-/**
- * The result of a cheap walk. `broken`: why it proves nothing, so that the list must be read whole.
- */
+/** The result of a cheap walk. `broken`: why it proves nothing: the list must be read whole. */
 interface EndWalk {
   readonly trail: Trail;
   readonly pages: number;
@@ -131,22 +125,19 @@ interface EndWalk {
   readonly disproved?: true;
 }
 
-/**
- * Reads a list that grows at its end: from the earliest page with an open item, or the last page,
- * to the end.
- */
-async function walkTail(known: ListKnowledge, parts: Parts): Promise<EndWalk> {
+/** Reads a list that grows at its end: from the earliest open page, or the last one, on. */
+async function walkTail(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk> {
   // Too many to read each time: whole walks read them.
   const isLeft = known.openPages > openPagesMax;
   const from = isLeft ? known.lastPage : (known.openFrom ?? known.lastPage);
   if (from === null) return { ...nothingSeen, broken: "last-page-unknown" };
   let seen: EndWalk = { ...nothingSeen, lastPage: known.lastPage };
   try {
-    for await (const page of parts.list.pages(from)) {
+    for await (const page of tools.list.pages(from)) {
       // The page continues known items only if its first item is known: a deletion may have moved
       // new items before this page.
-      const takeIn = seen.pages === 0 ? parts.takeInFrom : parts.takeIn;
-      const novelties = await takeIn(page.items, parts.sinceSeq);
+      const takeIn = seen.pages === 0 ? tools.takeInFrom : tools.takeIn;
+      const novelties = await takeIn(page.items, tools.sinceSeq);
       if (novelties === undefined) return { ...seen, broken: "last-page-moved" };
       const isOpen = page.items.some((item) => item.finished === false);
       const openFrom = seen.openFrom ?? (isOpen ? page.url : null);
@@ -165,16 +156,13 @@ async function walkTail(known: ListKnowledge, parts: Parts): Promise<EndWalk> {
   return fits("tail", seen.trail) ? seen : { ...seen, broken: "order-lost", disproved: true };
 }
 
-/**
- * Reads a list that grows at its front: up to the first page that ends with a known item, and as
- * far as items are open.
- */
-async function walkHead(known: ListKnowledge, parts: Parts): Promise<EndWalk> {
+/** Reads a list that grows at its front: up to a page that ends known, as far as items are open. */
+async function walkHead(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk> {
   const pagesMin = Math.min(known.openPages + 1, openPagesMax);
   let seen = nothingSeen;
-  for await (const page of parts.list.pages(undefined)) {
-    if (seen.pages === 0) await parts.noteWholeDue();
-    const novelties = await parts.takeIn(page.items, parts.sinceSeq);
+  for await (const page of tools.list.pages(undefined)) {
+    if (seen.pages === 0) await tools.noteWholeDue();
+    const novelties = await tools.takeIn(page.items, tools.sinceSeq);
     const isOpen = page.items.some((item) => item.finished === false);
     seen = pass(seen, novelties);
     if (isOpen) seen = { ...seen, openFrom: page.url, openPages: seen.pages };
@@ -187,23 +175,23 @@ async function walkHead(known: ListKnowledge, parts: Parts): Promise<EndWalk> {
 }
 
 /** Reads the first page and from the last page on, and requests the count. */
-async function walkEnds(known: ListKnowledge, parts: Parts): Promise<EndWalk> {
-  const head = await firstPage(parts);
-  const tail = await walkTail(known, parts);
+async function walkEnds(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk> {
+  const head = await firstPage(tools);
+  const tail = await walkTail(known, tools);
   const fresh = head.fresh + tail.fresh;
   const both: EndWalk = { ...tail, pages: head.pages + tail.pages, fresh };
   if (tail.broken !== undefined) return both;
   if (head.fresh > 0 && head.trail !== "new-known") return { ...both, broken: "first-page-new" };
   if (head.fresh > 0 && tail.fresh > 0) return { ...both, broken: "both-ends-grew", disproved: true };
-  const count = await parts.list.count();
+  const count = await tools.list.count();
   if (count !== undefined && count !== known.items + fresh) return { ...both, broken: "count-differs" };
   return head.fresh > 0 ? { ...both, trail: head.trail } : both;
 }
 
-async function firstPage(parts: Parts): Promise<EndWalk> {
-  for await (const page of parts.list.pages(undefined)) {
-    await parts.noteWholeDue();
-    return pass(nothingSeen, await parts.takeIn(page.items, parts.sinceSeq));
+async function firstPage(tools: CheapWalk): Promise<EndWalk> {
+  for await (const page of tools.list.pages(undefined)) {
+    await tools.noteWholeDue();
+    return pass(nothingSeen, await tools.takeIn(page.items, tools.sinceSeq));
   }
   return nothingSeen;
 }

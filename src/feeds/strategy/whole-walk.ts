@@ -1,61 +1,52 @@
 // Reads a list from first page to last, and saves its position after each page, so that the next
-// walk continues after a crash. Only a whole walk proves anything; cheap walks rely on the order
-// that it found.
+// walk continues after a crash. Only a whole walk proves anything about a list.
 import type { Novelty } from "../../store/known-items.ts";
-import { LinkExpired, type ListPage } from "./abstract-list.ts";
-import type { WalkParts } from "./contracts.ts";
-import type { ListKnowledge, UnderwayWalk } from "./knowledge.ts";
-import { follow } from "./order-trail.ts";
+import { type ItemStore, LinkExpired, type ListPage, type PagedList } from "./abstract-list.ts";
+import { follow, freshWalk, type ListKnowledge, type StrategyLimits, type UnderwayWalk } from "./knowledge.ts";
+
+/** What a walk of a list works with. `save` stores the knowledge for the next walk. */
+export interface ListWalk extends ItemStore {
+  readonly list: PagedList;
+  readonly nowMs: number;
+  readonly limits: StrategyLimits;
+  save(known: ListKnowledge): Promise<void>;
+}
 
 /** How often a walk restarts because its links have expired. */
 const restartsMax = 3;
 
-/** A walk that began at this instant, before its first page. */
-export function freshWalk(startedAtMs: number, sinceSeq: number): UnderwayWalk {
-  const nothing = {
-    next: null,
-    pages: 0,
-    items: 0,
-    trail: "empty",
-    lastPage: null,
-    openFrom: null,
-    openPages: 0,
-  } as const;
-  return { ...nothing, startedAtMs, sinceSeq, restarts: 0 };
-}
-
 /**
- * Reads on from the saved position to the end; returns the finished walk. The saved page is read
- * again: a deletion would have moved all items forward, and then the walk restarts.
+ * Reads on from the saved position to the end. The saved page is read again: where a deletion has
+ * moved its items, the walk restarts.
  * @throws LinkExpired when its links expired too often; the next walk restarts.
  */
-export async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, parts: WalkParts): Promise<UnderwayWalk> {
+export async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, tools: ListWalk): Promise<UnderwayWalk> {
   let walk = begun;
   for (;;) {
     try {
-      const finished = await readOn(known, walk, parts);
+      const finished = await readOn(known, walk, tools);
       if (finished !== undefined) return finished;
     } catch (error) {
       if (!(error instanceof LinkExpired)) throw error;
       if (walk.restarts >= restartsMax) {
-        await parts.save({ ...known, underway: freshWalk(parts.nowMs, walk.sinceSeq) });
+        await tools.save({ ...known, underway: freshWalk(tools.nowMs, walk.sinceSeq) });
         throw error;
       }
     }
-    walk = { ...freshWalk(walk.startedAtMs, walk.sinceSeq), restarts: walk.restarts + 1 };
-    await parts.save({ ...known, underway: walk });
+    walk = freshWalk(walk.startedAtMs, walk.sinceSeq, walk.restarts + 1);
+    await tools.save({ ...known, underway: walk });
   }
 }
 
 /** Undefined: the saved page has moved. */
-async function readOn(known: ListKnowledge, from: UnderwayWalk, parts: WalkParts): Promise<UnderwayWalk | undefined> {
+async function readOn(known: ListKnowledge, from: UnderwayWalk, tools: ListWalk): Promise<UnderwayWalk | undefined> {
   let walk = from;
   let isResumed = walk.next !== null && walk.restarts < restartsMax;
-  for await (const page of parts.list.pages(walk.next ?? undefined, { readAhead: true })) {
-    const takeIn = isResumed ? parts.takeInFrom : parts.takeIn;
+  for await (const page of tools.list.pages(walk.next ?? undefined, { readAhead: true })) {
+    const takeIn = isResumed ? tools.takeInFrom : tools.takeIn;
     const novelties = await takeIn(page.items, walk.sinceSeq);
     if (novelties === undefined) return undefined;
-    if (page.nextLink !== undefined) await parts.save({ ...known, underway: { ...walk, next: page.url } });
+    if (page.nextLink !== undefined) await tools.save({ ...known, underway: { ...walk, next: page.url } });
     walk = { ...pass(walk, page, novelties), items: walk.items + countOf(novelties, isResumed || walk.restarts > 0) };
     isResumed = false;
   }

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ListName } from "../../../src/core/list-name.ts";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
-import { type WalkParts, walkFeed } from "../../../src/feeds/walk-feed.ts";
+import { type WalkDependencies, walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
@@ -52,7 +52,7 @@ function follow(list: keyof typeof paths & ListName, repository: string) {
     requests = 0;
     walks += 1;
     let page = 0;
-    const interrupted: WalkParts["feeds"] = new Proxy(book, {
+    const interrupted: WalkDependencies["feeds"] = new Proxy(book, {
       get: (real, name) => {
         if (name !== "takeIn") return Reflect.get(real, name).bind(real);
         return async (...args: Parameters<FeedStore["takeIn"]>) => {
@@ -62,7 +62,7 @@ function follow(list: keyof typeof paths & ListName, repository: string) {
         };
       },
     });
-    const parts: WalkParts = {
+    const parts: WalkDependencies = {
       feeds: interrupted,
       // A minute later each time: after a walk that took long the next one would wait for its turn.
       nowMs: async () => (await redisTimeMs(store)) + walks * 60_000,

@@ -1,9 +1,8 @@
 // Each new item of a feed as a log line: at least once, sampled above a rate, counts never. On a real feed book.
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { ItemAnnouncer } from "../../../src/feeds/announce-items.ts";
-import { ItemSampling } from "../../../src/feeds/item-sampling.ts";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
-import { type WalkParts, walkFeed } from "../../../src/feeds/walk-feed.ts";
+import { type ItemAnnouncer, ItemSampling } from "../../../src/feeds/publish-items.ts";
+import { type WalkDependencies, walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { feedId } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { ServiceError } from "../../../src/service/service-error.ts";
@@ -38,14 +37,14 @@ const lines = () => log.named("feed.item").map(({ id }) => Number(id));
 const fresh = () => log.named("feed.walked").map((event) => event["fresh"]);
 
 /** A reader of the feed of one repository, at this instant; `around` stands in for parts of the book. */
-function createReader(repository: string, around: Partial<WalkParts["feeds"]> = {}, announcer?: ItemAnnouncer) {
+function createReader(repository: string, around: Partial<WalkDependencies["feeds"]> = {}, announcer?: ItemAnnouncer) {
   const book = new FeedStore(store);
   const sampling = new ItemSampling();
   return async (count: number, nowMs?: number) => {
     server.lists["synchronizationactivities"] = activities(count);
     const feed = { service: "main", repository, list: "activities" } as const;
     await book.waitFor(feed, "test", { nowMs: 1, untilMs: 9_999_999_999_999 });
-    const bound: WalkParts["feeds"] = {
+    const bound: WalkDependencies["feeds"] = {
       waiting: (...args) => book.waiting(...args),
       status: (...args) => book.status(...args),
       takeIn: (...args) => book.takeIn(...args),

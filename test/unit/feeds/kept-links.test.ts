@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { type ListKnowledge, readKnowledge } from "../../../src/feeds/strategy/knowledge.ts";
-import { freshWalk } from "../../../src/feeds/strategy/whole-walk.ts";
-import { withoutCredentials } from "../../../src/feeds/walk-feed.ts";
+import {
+  freshWalk,
+  type ListKnowledge,
+  readKnowledge,
+  withoutCredentials,
+} from "../../../src/feeds/strategy/knowledge.ts";
 
 const path = "/odata/approvals";
 const plain = "https://a.example/odata/approvals?$skip=100";
