@@ -233,7 +233,7 @@ function createParts(built: Built): TaskDependencies {
     scriptedAcquire: (service, subject) => limiters.entrance(service, subject),
     checkFence: (task) => guard.watch.checkFence(task),
     itemReader: (feed) => current.itemReader(feed),
-    activeSign: (service) => current.activeSign(service),
+    activePredicate: (service) => current.activePredicate(service),
     journal: new StartJournal(store, guard.watch),
     leases: new Leases(store),
     feeds: new FeedStore(store),

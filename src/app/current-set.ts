@@ -1,7 +1,7 @@
 // The policies in force. Every lookup of a policy comes here, so a reload is one assignment, and no
 // reader sees half of an old and half of a new set. Built by app.ts.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
-import { type ActiveSign, createActiveSign, createItemReader, type ItemReader } from "../feeds/mapping.ts";
+import { type ActivePredicate, createActivePredicate, createItemReader, type ItemReader } from "../feeds/mapping.ts";
 import { type Feed, feedId } from "../model/feed.ts";
 import { createFollowerMap, type FollowerMap } from "../schedule/chains.ts";
 
@@ -11,7 +11,7 @@ export class CurrentSet {
   #policies: ReadonlyMap<string, Policy>;
   #followers: FollowerMap;
   #readers = new Map<string, ItemReader>();
-  #activeSigns: ReadonlyMap<string, ActiveSign>;
+  #activePredicates: ReadonlyMap<string, ActivePredicate>;
   #polledTogether: ReadonlySet<string>;
 
   constructor(set: PolicySet) {
@@ -19,7 +19,7 @@ export class CurrentSet {
     this.#policies = byName(set);
     this.#followers = createFollowerMap(set.policies);
     this.#polledTogether = polledTogether(set);
-    this.#activeSigns = activeSigns(set);
+    this.#activePredicates = activePredicates(set);
   }
 
   /** The whole set, as it is now. */
@@ -49,8 +49,8 @@ export class CurrentSet {
   }
 
   /** How sync jobs of a service show that they are active; undefined when nothing is named. */
-  activeSign(service: string): ActiveSign | undefined {
-    return this.#activeSigns.get(service);
+  activePredicate(service: string): ActivePredicate | undefined {
+    return this.#activePredicates.get(service);
   }
 
   /** Whether more than one policy polls this list. */
@@ -65,15 +65,15 @@ export class CurrentSet {
     this.#followers = createFollowerMap(set.policies);
     this.#readers = new Map();
     this.#polledTogether = polledTogether(set);
-    this.#activeSigns = activeSigns(set);
+    this.#activePredicates = activePredicates(set);
   }
 }
 
-function activeSigns({ services }: PolicySet): ReadonlyMap<string, ActiveSign> {
-  const signs = [...services].flatMap(([name, { syncJob }]): [string, ActiveSign][] =>
-    syncJob === undefined ? [] : [[name, createActiveSign(syncJob)]],
+function activePredicates({ services }: PolicySet): ReadonlyMap<string, ActivePredicate> {
+  const predicates = [...services].flatMap(([name, { syncJob }]): [string, ActivePredicate][] =>
+    syncJob === undefined ? [] : [[name, createActivePredicate(syncJob)]],
   );
-  return new Map(signs);
+  return new Map(predicates);
 }
 
 function byName({ policies }: PolicySet): ReadonlyMap<string, Policy> {

@@ -1,5 +1,5 @@
-// Counts a list during a whole walk: conflict details per sync job, and which approvals exist. Counts
-// nothing when a list exceeds its limit. Made once a walk by walk-feed.ts.
+// Counts a list during a whole walk: conflict details per sync job, and which approvals exist.
+// Counts nothing when a list exceeds its limit. Made once a walk by walk-feed.ts.
 import type { ListName } from "../core/list-name.ts";
 import type { ItemFacts } from "../model/feed.ts";
 

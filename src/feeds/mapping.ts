@@ -1,6 +1,6 @@
-// Maps an item of the service to the facts that Syncline keeps. The fields of activities and conflicts
-// are not documented (service-interface §2, Gaps): the operator's mapping names them. Pure, except
-// for counting failures.
+// Maps an item of the service to the facts that Syncline keeps. The fields of activities and
+// conflicts are not documented (service-interface §2, Gaps): the operator's mapping names them.
+// Pure, except for counting failures.
 import type { ItemMapping, ServiceSettings } from "../config/policy-set.ts";
 import { type Expression, firstLine, parseExpression } from "../core/expression.ts";
 import type { ListName } from "../core/list-name.ts";
@@ -104,7 +104,7 @@ const wanted: Readonly<
 };
 
 /** How a sync job shows that it is active. */
-export interface ActiveSign {
+export interface ActivePredicate {
   /** The properties to select; none: the default ones. */
   readonly select: readonly string[];
   /** Whether a sync job is active, or why that cannot be told, in one line. */
@@ -112,7 +112,10 @@ export interface ActiveSign {
 }
 
 /** Makes the reader of `mapping.syncJob`. */
-export function createActiveSign({ active: text, select }: NonNullable<ServiceSettings["syncJob"]>): ActiveSign {
+export function createActivePredicate({
+  active: text,
+  select,
+}: NonNullable<ServiceSettings["syncJob"]>): ActivePredicate {
   const expression = parseExpression(text, "item");
   const read = (item: unknown) => {
     try {
@@ -126,7 +129,7 @@ export function createActiveSign({ active: text, select }: NonNullable<ServiceSe
   return { select, read };
 }
 
-/** Why an expression does not give this fact for an item, without its values; undefined if it does. */
+/** Why an expression does not give this fact for an item, without values; undefined: it does. */
 export function checkOnItem(fact: keyof ItemMapping, text: string, item: unknown): string | undefined {
   let value: unknown;
   try {

@@ -6,7 +6,7 @@ import { type Feed, feedId, type ItemFacts } from "../model/feed.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import type { FeedStatus, FeedStore } from "../store/feed-store.ts";
 
-/** The receiver of new items; `announce` is durable when it resolves, and drops a repeated group. */
+/** The receiver of new items; `announce` is durable, and drops a group that it had before. */
 export interface ItemAnnouncer {
   readonly wants: (feed: Feed) => boolean;
   readonly announce: (feed: Feed, group: readonly SeenItem[]) => Promise<void>;

@@ -2,7 +2,7 @@
 // (service-interface §3, §4.4), so a lost answer ends as unknown, or is sent once more with
 // `onUnknown: retry`. Where the mapping says by what an active sync job is known, the worker
 // verifies each activation.
-import type { ActiveSign } from "../feeds/mapping.ts";
+import type { ActivePredicate } from "../feeds/mapping.ts";
 import type { Task } from "../model/task.ts";
 import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
 import type { TaskDependencies } from "./contracts.ts";
@@ -17,13 +17,13 @@ const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered
 export async function stepActivate(task: Task, parts: TaskDependencies, claim: Claim): Promise<TaskStep> {
   const { entry, owner } = claim;
   const policy = parts.policy(task.policy);
-  const activeSign =
-    policy?.onUnknown === "give-up" && entry.state === "sending" ? undefined : parts.activeSign(task.service);
+  const activePredicate =
+    policy?.onUnknown === "give-up" && entry.state === "sending" ? undefined : parts.activePredicate(task.service);
   switch (entry.state) {
     case "settled":
       return { step: "settled" };
     case "answered":
-      if (activeSign !== undefined) return verifyActivation(task, { parts, claim, activeSign });
+      if (activePredicate !== undefined) return verifyActivation(task, { parts, claim, activePredicate });
       return end(
         {
           status: "succeeded",
@@ -36,7 +36,7 @@ export async function stepActivate(task: Task, parts: TaskDependencies, claim: C
         { state: "answered" },
       );
     case "sending": {
-      if (activeSign !== undefined) return verifyActivation(task, { parts, claim, activeSign });
+      if (activePredicate !== undefined) return verifyActivation(task, { parts, claim, activePredicate });
       const awaited = await awaitAnswer(entry, parts);
       if (awaited !== undefined) return awaited;
       const lost = await noteLoss(task, parts);
@@ -62,14 +62,14 @@ export async function stepActivate(task: Task, parts: TaskDependencies, claim: C
 interface Activation {
   readonly parts: TaskDependencies;
   readonly claim: Claim;
-  readonly activeSign: ActiveSign;
+  readonly activePredicate: ActivePredicate;
 }
 
 /**
  * Verifies an activation that may have been sent: active, not yet, sent again, or ended with what
  * is known.
  */
-async function verifyActivation(task: Task, { parts, claim, activeSign }: Activation): Promise<TaskStep> {
+async function verifyActivation(task: Task, { parts, claim, activePredicate }: Activation): Promise<TaskStep> {
   const { entry } = claim;
   const { state, owner } = entry;
   const lost = state === "sending" ? await noteLoss(task, parts) : undefined;
@@ -85,7 +85,7 @@ async function verifyActivation(task: Task, { parts, claim, activeSign }: Activa
     const mayRepeat = lost !== undefined && parts.policy(task.policy)?.onUnknown === "retry";
     return (mayRepeat ? await sendAgain(task, { parts, claim, acceptedEnds: false }) : undefined) ?? ended;
   };
-  const check = await confirmEffect(task, { parts, entry, predicate: toPredicate(activeSign) });
+  const check = await confirmEffect(task, { parts, entry, predicate: toPredicate(activePredicate) });
   switch (check.is) {
     case "again":
       return check.step;
@@ -101,7 +101,7 @@ async function verifyActivation(task: Task, { parts, claim, activeSign }: Activa
   }
 }
 
-function toPredicate({ select, read }: ActiveSign): EffectPredicate {
+function toPredicate({ select, read }: ActivePredicate): EffectPredicate {
   const isShown: EffectPredicate["isShown"] = (syncJob) => {
     const seen = read(syncJob);
     return "wrong" in seen ? { wrong: `mapping.syncJob.${seen.wrong}` } : seen.active;

@@ -6,7 +6,7 @@ import type { MaskCache } from "../apply/mask-cache.ts";
 import type { Policy } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Denied, LimiterRequest, Permit } from "../core/limiter.ts";
-import type { ActiveSign, ItemReader } from "../feeds/mapping.ts";
+import type { ActivePredicate, ItemReader } from "../feeds/mapping.ts";
 import type { EnqueueTasks, FindJobStatus, FollowChains } from "../model/contracts.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
@@ -37,7 +37,7 @@ export interface TaskDependencies {
   readonly checkFence: (task: Task) => Promise<"hold" | "loss" | undefined>;
   readonly itemReader: (feed: Feed) => ItemReader | undefined;
   /** Reads whether a sync job is active; undefined where the mapping does not say how. */
-  readonly activeSign: (service: string) => ActiveSign | undefined;
+  readonly activePredicate: (service: string) => ActivePredicate | undefined;
   readonly journal: StartJournal;
   readonly leases: Leases;
   readonly feeds: FeedStore;

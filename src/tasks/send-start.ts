@@ -41,8 +41,12 @@ const sentAgainMs = 5_000;
 const baselineForMs = 30_000;
 
 /** Whether the service's answer is the end of a start. */
-export function acceptedEnds({ kind, service }: Task, { follow }: Policy, { activeSign }: TaskDependencies): boolean {
-  return kind === "activate" ? activeSign(service) === undefined : follow.until === "accepted";
+export function acceptedEnds(
+  { kind, service }: Task,
+  { follow }: Policy,
+  { activePredicate }: TaskDependencies,
+): boolean {
+  return kind === "activate" ? activePredicate(service) === undefined : follow.until === "accepted";
 }
 
 /** Asks for permission, sends, and notes the answer. */

@@ -26,7 +26,7 @@ export function testParts(store: Store, given: Partial<TaskDependencies> = {}): 
     chains: { fannedOut: async () => {}, released: async () => {} },
     declared: { masks: new MaskCache(), memory: new DeclaredMemory(store) },
     itemReader: () => undefined,
-    activeSign: () => undefined,
+    activePredicate: () => undefined,
     journal: new StartJournal(store),
     leases: new Leases(store),
     feeds: new FeedStore(store),

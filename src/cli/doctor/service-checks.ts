@@ -4,7 +4,7 @@ import { matchesMask } from "../../config/match-mask.ts";
 import type { Policy, ServiceSettings } from "../../config/policy-set.ts";
 import { systemClock } from "../../core/clock.ts";
 import { showName } from "../../core/show-name.ts";
-import { type ActiveSign, createActiveSign } from "../../feeds/mapping.ts";
+import { type ActivePredicate, createActivePredicate } from "../../feeds/mapping.ts";
 import { type Mask, ServiceError, type SyncJob, type SyncService } from "../../service/client.ts";
 import { syncJobsOf } from "../deleted-targets.ts";
 import { showPlace } from "../table.ts";
@@ -174,8 +174,8 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
   const left = [...wanted].reverse();
   const findings: Finding[] = [];
   const wrong: Finding[] = [];
-  const sign = settings.syncJob === undefined ? undefined : createActiveSign(settings.syncJob);
-  const select = selectOf(sign);
+  const predicate = settings.syncJob === undefined ? undefined : createActivePredicate(settings.syncJob);
+  const select = selectOf(predicate);
   let [found, silent] = [0, 0];
   const workOff = async () => {
     for (let next = left.pop(); next !== undefined && silent < silentMax; next = left.pop()) {
@@ -185,7 +185,7 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
         const syncJob = await client.getSyncJobById(next.id, { ...repository, ...select }, { signal });
         found += 1;
         silent = 0;
-        wrong.push(...wrongGuards(next, syncJob.name), ...wrongSign(next, syncJob, sign));
+        wrong.push(...wrongGuards(next, syncJob.name), ...wrongPredicate(next, syncJob, predicate));
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         silent = saysSomething(error) ? 0 : silent + 1;
@@ -232,16 +232,20 @@ function wrongGuards({ id, policies }: Named, name: string | null | undefined): 
   });
 }
 
-function selectOf(sign: ActiveSign | undefined): { readonly select?: readonly string[] } {
-  if (sign === undefined || sign.select.length === 0) return {};
-  return { select: [...new Set(["syncJobId", "name", ...sign.select])] };
+function selectOf(predicate: ActivePredicate | undefined): { readonly select?: readonly string[] } {
+  if (predicate === undefined || predicate.select.length === 0) return {};
+  return { select: [...new Set(["syncJobId", "name", ...predicate.select])] };
 }
 
-/** Without a working sign of being active, each activation would wait in vain. */
-function wrongSign({ id, policies }: Named, syncJob: SyncJob, sign: ActiveSign | undefined): readonly Finding[] {
+/** Without a working predicate, each activation would wait in vain. */
+function wrongPredicate(
+  { id, policies }: Named,
+  syncJob: SyncJob,
+  predicate: ActivePredicate | undefined,
+): readonly Finding[] {
   const policy = policies.find(({ action }) => action.kind === "activate");
-  if (sign === undefined || policy === undefined) return [];
-  const seen = sign.read(syncJob);
+  if (predicate === undefined || policy === undefined) return [];
+  const seen = predicate.read(syncJob);
   if (!("wrong" in seen)) return [];
   const what = `whether it is active cannot be told for policy ${policy.name}: mapping.syncJob.${seen.wrong}`;
   const cure = `look at it with \`syncline api GetSyncJobById --key ${id}\`; where the property is not shown unasked, name it in mapping.syncJob.select`;

@@ -2,7 +2,7 @@
 // answers to the POST, what the sync job shows afterwards, and what becomes of the task.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
-import { createActiveSign } from "../../../src/feeds/mapping.ts";
+import { createActivePredicate } from "../../../src/feeds/mapping.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { stepActivate } from "../../../src/tasks/activate.ts";
 import { startFastPath } from "../../../src/tasks/fast-path.ts";
@@ -37,7 +37,7 @@ function fixture({ reads, posts, policy, active = 'item.state == "On"', select =
     ...{ task: { kind: "activate", repository: null }, by: stepActivate, reads, writes: posts },
     parts: {
       policy: () => known,
-      activeSign: () => createActiveSign({ active, select }),
+      activePredicate: () => createActivePredicate({ active, select }),
       timing: { ...defaultTiming, verifyForMs: 10_000, unreadableForMs: 20_000 },
     },
   });

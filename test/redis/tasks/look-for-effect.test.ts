@@ -2,7 +2,7 @@
 // patience where nobody could look. Over real HTTP and a real journal.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DeniedBy } from "../../../src/core/limiter.ts";
-import { createActiveSign } from "../../../src/feeds/mapping.ts";
+import { createActivePredicate } from "../../../src/feeds/mapping.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { stepActivate } from "../../../src/tasks/activate.ts";
 import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
@@ -30,7 +30,7 @@ const kinds = {
     task: { kind: "activate" },
     by: stepActivate,
     policy: { action: { kind: "activate", syncJobs: [42] } },
-    parts: { activeSign: () => createActiveSign({ active: 'item.state == "On"', select: [] }) },
+    parts: { activePredicate: () => createActivePredicate({ active: 'item.state == "On"', select: [] }) },
     effect: shows({ state: "On" }),
     none: shows({ state: "Off" }),
     took: "succeeded direct seen-active",
