@@ -2,9 +2,9 @@
 // another, however many policies it hits. Pure; called by decide.ts for each ending and by
 // evaluate.ts on every tick.
 //
-// calm ── a failure that may be the service's ──▶ window ── one policy's own ──▶ calm, notified │
-// └── breaker open, or most fail ──▶ down ── well for a while ──▶ calm └────────────── breaker open
-// for a while ───────────────────────────────────────▶ │
+//   calm ── a failure that may be the service's ──▶ window ── one policy's own ──▶ calm, notified
+//     │                                               └── breaker open, or most fail ──▶ down ── well for a while ──▶ calm
+//     └────────────── breaker open for a while ───────────────────────────────────────▶  │
 import type { Policy } from "../config/policy-set.ts";
 import { freshService, namedPoliciesMax, type ServiceAlertState } from "./alert-state.ts";
 import type { AlertEvent } from "./health.ts";
@@ -69,8 +69,7 @@ const from: Record<ServiceAlertState["phase"], typeof decideService> = {
   calm: (before, moment) => {
     const { breaker, nowMs, groupWaitMs, sinks } = moment;
     if (breaker === undefined || sinks.length === 0 || nowMs - breaker.sinceMs < groupWaitMs) return stay(before);
-    // The breaker is no older than the outage it ended: two outages never begin in the same
-    // instant.
+    // The breaker is no older than the outage it ended: two outages never begin in the same instant.
     const sinceMs = Math.max(breaker.sinceMs, (before.endedMs ?? 0) + 1);
     return goDown({ ...calm(before), sinceMs, reason: breaker.failure }, moment);
   },

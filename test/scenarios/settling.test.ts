@@ -45,7 +45,8 @@ describe("conflicts before and after a run", () => {
   });
 
   it("are not spoken of, and never 0, where only an end of the list was read after the run", async () => {
-    const { run } = await start({ policies: story(5), sandbox: { pageSize: 1, jobs: 25 } });
+    const fixture = { policies: story(5, "until: settled, deadline: 1m"), sandbox: { pageSize: 1, jobs: 25 } };
+    const { run } = await start(fixture);
     const outcome = await run("story");
     expect(outcome).toMatchObject({ status: "conflicts", newConflicts: 1 });
     expect(outcome).not.toHaveProperty("goneConflicts");

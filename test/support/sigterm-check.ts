@@ -41,7 +41,7 @@ export interface SigtermReport {
 
 const drainMs = 5_000;
 /** The grace period that a process must keep: its drain and what `serve` adds for closing connections. */
-const graceMs = drainMs + 4_000;
+const graceMs = drainMs + 10_000;
 /** How many of the signals come at an instant after the start of the process instead of after it is ready. */
 const startingShare = 0.2;
 const endsWithinMs = 60_000;

@@ -98,7 +98,7 @@ describe("an answer that is none", () => {
 
   it.each(bodies)("has a head that counts for a start alone: %s", async (_what, act) => {
     const server = await oddServer(act);
-    const started = start(connect(server.url, { timeouts }));
+    const started = start(connect(server.url, { timeouts: { requestMs: 2_000 } }));
     expect(await failureOf(read(connect(server.url, { timeouts })))).toMatchObject({ sent: "maybe" });
     await started;
     expect(server.arrived()).toBe(2);
