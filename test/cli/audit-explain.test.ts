@@ -138,7 +138,12 @@ describe("syncline explain", () => {
     expect(paused.out).toMatch(/not started: paused: release 14 \(/);
     expect(paused.out).toMatch(/paused now: policy often until it is resumed: release 14/);
     expect((await story("waiting", find("waiting", "started"))).tasks).toMatchObject([
-      { outcome: null, journal: "claimed", queue: expect.stringMatching(/^(delayed|waiting)$/), waitsFor: "somebody-else" },
+      {
+        outcome: null,
+        journal: "claimed",
+        queue: expect.stringMatching(/^(delayed|waiting)$/),
+        waitsFor: "somebody-else",
+      },
     ]);
 
     const gap = await explain("nightly", "2027-03-28T02:30");
