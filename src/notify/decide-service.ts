@@ -69,7 +69,7 @@ const from: Record<ServiceAlertState["phase"], typeof decideService> = {
   calm: (before, moment) => {
     const { breaker, nowMs, groupWaitMs, sinks } = moment;
     if (breaker === undefined || sinks.length === 0 || nowMs - breaker.sinceMs < groupWaitMs) return stay(before);
-    // The breaker is no older than the outage it ended: two outages never begin in the same instant.
+    // The breaker is no older than the outage it ended: no two outages begin in one instant.
     const sinceMs = Math.max(breaker.sinceMs, (before.endedMs ?? 0) + 1);
     return goDown({ ...calm(before), sinceMs, reason: breaker.failure }, moment);
   },
