@@ -91,10 +91,16 @@ export function createConsumers(
     inFlight: (feed, syncJobIds) => tasksInFlight(store, feed, syncJobIds),
     wake: (service, taskIds) => producer.wake(service, taskIds),
   });
-  const process = async (item: unknown, attempt: Attempt): Promise<Verdict> => {
+  const step = async (item: unknown, attempt: Attempt): Promise<Verdict> => {
     if (!isFeedWalk(item)) return processTask(parseTask(item), attempt);
     const walk = parseFeedWalk(item);
     return wakingWalk(walk, () => walkFeed(walk, walking, attempt.signal));
+  };
+  const inWork = new Set<Promise<Verdict>>();
+  const process = async (item: unknown, attempt: Attempt): Promise<Verdict> => {
+    const working = step(item, attempt);
+    inWork.add(working);
+    return working.finally(() => inWork.delete(working));
   };
   const abandoned = async (item: unknown, why: string) =>
     isFeedWalk(item) || endAbandoned(parseTask(item), parts, { recorder, why });
@@ -105,6 +111,7 @@ export function createConsumers(
     return {
       ...together(`consumers of ${name}`, [actions, polls]),
       resize: (settings) => actions.resize(settings.concurrency),
+      ended: () => Promise.allSettled(inWork),
     };
   };
 }

@@ -11,7 +11,7 @@
 // Adopting never waits: clients are swapped at once, consumers follow in the background.
 import { isDeepStrictEqual } from "node:util";
 import type { PolicySet, ServiceSettings } from "../config/policy-set.ts";
-import { systemClock } from "../core/clock.ts";
+import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { SyncService } from "../service/client.ts";
@@ -20,6 +20,8 @@ import type { SyncService } from "../service/client.ts";
 export interface ServiceConsumers extends Component {
   /** Applies changed limits; running tasks go on. */
   resize(settings: ServiceSettings): void;
+  /** Waits for the steps that go on after `stop`, since the drain was too short for them. */
+  ended(): Promise<unknown>;
 }
 
 /** What the running services need. */
@@ -47,6 +49,8 @@ interface RunningService {
   readonly consumers: ServiceConsumers | undefined;
 }
 
+/** How long a step may take to note what it knows of a request that was cut off. */
+const noteWithinMs = 1_000;
 /** An old client may still serve a step of a task or the walk of a list for this long. */
 const clientGraceMs = 60_000;
 const retiredLookMs = 2_000;
@@ -95,6 +99,9 @@ export class RunningServices implements Component {
     ]);
     for (const client of this.#oldClients) client.close();
     for (const { client } of running) client?.close();
+    // Redis is closed next: a step that was cut off here still notes that its answer is lost.
+    const ended = Promise.all(running.map(({ consumers }) => consumers?.ended()));
+    await withDeadline(ended, noteWithinMs, () => new Error("busy")).catch(() => {});
     for (const result of stopped) if (result.status === "rejected") throw result.reason;
   }
 
