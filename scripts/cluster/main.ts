@@ -95,6 +95,8 @@ async function play(cluster: Cluster, { view, old, stopping, stop }: Play): Prom
   const rolls = countOf("rolls", values.rolls, 0);
   const pause = () => systemClock.sleep(3_000, stopping);
   const steps = old === undefined ? Array<Build>(rolls).fill(thisBuild) : [thisBuild, old, thisBuild];
+  // A roll proves something only beside work, and the sandbox's first answers are failures.
+  while (steps.length > 0 && view.items.told === 0 && !stopping.aborted) await pause();
   for (const build of steps) {
     if (stopping.aborted) return;
     await pause();
