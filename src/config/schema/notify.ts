@@ -1,8 +1,16 @@
 // Notifications: `notify` and `heartbeat` of a policy, and `notifications` of a file.
-// docs/notifications.md has the table of rules and notices. Part of policy-file.ts.
+// docs/notifications.md has the table of rules and notices.
 import { z } from "zod";
 import { noticeKinds } from "../../model/notice.ts";
-import { durationSchema, nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
+import {
+  durationSchema,
+  nameSchema,
+  optional,
+  required,
+  textSchema,
+  timezoneSchema,
+  unlessMissing,
+} from "./primitives.ts";
 
 /** The rules that are one word. */
 export const ruleWords = [
@@ -23,46 +31,26 @@ const ruleSchema = z.union(
   [
     z.enum(ruleWords),
     z.strictObject({
-      failure: z
-        .int()
-        .min(1)
-        .max(100)
-        .meta({ description: "After this many slots in a row with a failed task.", examples: [3] }),
+      failure: required(z.int().min(1).max(100), "After this many slots in a row with a failed task.", 3),
     }),
     z.strictObject({
-      conflicts: z
-        .int()
-        .min(0)
-        .max(1_000_000)
-        .meta({ description: "When a run brings more new conflicts than this.", examples: [10] }),
+      conflicts: required(z.int().min(0).max(1_000_000), "When a run brings more new conflicts than this.", 10),
     }),
   ],
   { error: () => `a rule is ${ruleWords.join(", ")}, { failure: 3 } or { conflicts: 10 }` },
 );
 
-const notifyItemSchema = z.union(
-  [
-    nameSchema,
-    z.strictObject({
-      sink: nameSchema.meta({ description: "The sink, by its name under `sinks`.", examples: ["ops"] }),
-      on: z
-        .array(ruleSchema)
-        .min(1)
-        .max(ruleWords.length)
-        .meta({
-          description: "What notifies it.",
-          examples: [[{ failure: 3 }, "recovery"]],
-        })
-        .exactOptional(),
-    }),
-  ],
-  {
-    error: (issue) =>
-      typeof issue.input === "object"
-        ? undefined
-        : "write the name of a sink, or { sink: NAME, on: [change] } with the rules",
-  },
-);
+const notifyObject = z.strictObject({
+  sink: required(nameSchema, "The sink, by its name under `sinks`.", "ops"),
+  on: optional(z.array(ruleSchema).min(1).max(ruleWords.length), "What notifies it.", [{ failure: 3 }, "recovery"]),
+});
+
+const notifyItemSchema = z.union([nameSchema, notifyObject], {
+  error: (issue) =>
+    typeof issue.input === "object"
+      ? undefined
+      : "write the name of a sink, or { sink: NAME, on: [change] } with the rules",
+});
 
 /** Which sinks are told what. The same key stands under `defaults`. */
 export const notifySchema = z
@@ -75,59 +63,40 @@ export const notifySchema = z
   });
 
 /** The dead man's switch of a policy. */
-export const heartbeatSchema = z
-  .strictObject({
-    url: textSchema.meta({
-      description: "The URL to request (GET) after each success. It may be a secret, so no log shows it.",
-      examples: ["https://beats.example.com/ping/contracts"],
-    }),
-  })
-  .meta({
-    description:
-      "A dead man's switch: Syncline requests a URL after each success, and its owner raises an alert when the requests stop. Three tries, then not until the next success. Default: none.",
-    examples: [{ url: "https://beats.example.com/ping/contracts" }],
-  });
+export const heartbeatSchema = z.strictObject({
+  url: required(
+    textSchema,
+    "The URL to request (GET) after each success. It may be a secret, so no log shows it.",
+    "https://beats.example.com/ping/contracts",
+  ),
+});
 
 const clockTimeSchema = z
-  .string({ error: (issue) => (issue.input === undefined ? undefined : 'a time of day is text, such as "22:00"') })
+  .string(unlessMissing('a time of day is text, such as "22:00"'))
   .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'a time of day is written "22:00"');
 
-const muteTimingSchema = z
-  .strictObject({
-    from: clockTimeSchema.meta({ description: "When mute timing begins, in local time.", examples: ["22:00"] }),
-    to: clockTimeSchema.meta({
-      description: "When mute timing ends; on the next day, if earlier than `from`.",
-      examples: ["06:00"],
-    }),
-    timezone: timezoneSchema
-      .meta({ description: "The IANA time zone of both. Default: the one in `defaults`.", examples: ["Europe/Vienna"] })
-      .exactOptional(),
-    except: z
-      .array(z.enum(noticeKinds))
-      .max(noticeKinds.length)
-      .meta({ description: "Kinds of notices that are sent in spite of mute timing.", examples: [["service-down"]] })
-      .exactOptional(),
-  })
-  .meta({
-    description:
-      "Hours in which notices wait. At their end each policy and service sends one: its latest state, with how many it stands for. Default: none.",
-    examples: [{ from: "22:00", to: "06:00", timezone: "Europe/Vienna", except: ["service-down"] }],
-  });
+const muteTimingSchema = z.strictObject({
+  from: required(clockTimeSchema, "When mute timing begins, in local time.", "22:00"),
+  to: required(clockTimeSchema, "When mute timing ends; on the next day, if earlier than `from`.", "06:00"),
+  timezone: optional(timezoneSchema, "The IANA time zone of both. Default: the one in `defaults`.", "Europe/Vienna"),
+  except: optional(
+    z.array(z.enum(noticeKinds)).max(noticeKinds.length),
+    "Kinds of notices that are sent in spite of mute timing.",
+    ["service-down"],
+  ),
+});
 
 /** Grouping and mute timing of notices, for all policies. */
-export const notificationsSchema = z
-  .strictObject({
-    muteTiming: muteTimingSchema.exactOptional(),
-    groupWait: durationSchema("1s", "1h")
-      .meta({
-        description:
-          "How long failures that may be the service's wait, so that an outage is one notice. Also how long a service must be healthy before its outage is over.",
-        default: "30s",
-        examples: ["1m"],
-      })
-      .exactOptional(),
-  })
-  .meta({
-    description: "Grouping and muting of notices (docs/notifications.md); in one file of a folder.",
-    examples: [{ muteTiming: { from: "22:00", to: "06:00" }, groupWait: "30s" }],
-  });
+export const notificationsSchema = z.strictObject({
+  muteTiming: optional(
+    muteTimingSchema,
+    "Hours in which notices wait. At their end each policy and service sends one: its latest state, with how many it stands for. Default: none.",
+    { from: "22:00", to: "06:00", timezone: "Europe/Vienna", except: ["service-down"] },
+  ),
+  groupWait: optional(
+    durationSchema("1s", "1h"),
+    "How long failures that may be the service's wait, so that an outage is one notice. Also how long a service must be healthy before its outage is over.",
+    "1m",
+    "30s",
+  ),
+});

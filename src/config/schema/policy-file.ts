@@ -1,106 +1,107 @@
-// The whole of a policy file: what each key may hold. policy-rules.ts checks which keys
-// go together. Read by load-policies.ts; policies.schema.json and docs/policies.md are made from
-// it.
-
+// The whole of a policy file: what each key may hold. The rules check which keys go together.
+// policies.schema.json and docs/policies.md are made from it.
 import { z } from "zod";
 import { policyLimits } from "../rules/policy-limits.ts";
 import { actionFields } from "./action.ts";
 import { behaviourFields } from "./follow.ts";
 import { heartbeatSchema, notificationsSchema } from "./notify.ts";
-import { durationSchema, nameSchema, textSchema, timezoneSchema } from "./primitives.ts";
+import {
+  durationSchema,
+  nameSchema,
+  optional,
+  required,
+  textSchema,
+  timezoneSchema,
+  unlessMissing,
+} from "./primitives.ts";
 import { afterSchema, dstSchema, scheduleSchema } from "./schedule.ts";
 import { serviceSchema, servicesSchema } from "./service.ts";
 import { outboundSchema, sinksSchema } from "./sink.ts";
 
 const blackoutSchema = z.strictObject({
-  cron: z
-    .string()
-    .min(1)
-    .max(200)
-    .meta({
-      description:
-        "When the window opens, in the policy's time zone: a cron expression of 5 fields, or 6 with seconds first.",
-      examples: ["0 22 * * 5"],
-    }),
-  for: durationSchema("1m", "31d").meta({ description: "How long it stays open, in elapsed time.", examples: ["8h"] }),
+  cron: required(
+    z.string().min(1).max(200),
+    "When the window opens, in the policy's time zone: a cron expression of 5 fields, or 6 with seconds first.",
+    "0 22 * * 5",
+  ),
+  for: required(durationSchema("1m", "31d"), "How long it stays open, in elapsed time.", "8h"),
 });
 
 const dateSchema = z
-  .string({ error: (issue) => (issue.input === undefined ? undefined : "a holiday is a date, such as 2026-12-25") })
+  .string(unlessMissing("a holiday is a date, such as 2026-12-25"))
   .refine(isDate, "a holiday is a date that exists, such as 2026-12-25");
 
 /** The keys that a policy and `defaults` share. */
 const closedFields = {
-  blackout: z
-    .array(blackoutSchema)
-    .max(policyLimits.blackoutsMax)
-    .meta({
-      description:
-        "Windows in which no slot starts. Their slots are skipped (blackout) and not caught up. [] for none, whatever `defaults` says.",
-      examples: [[{ cron: "0 22 * * 5", for: "8h" }]],
-    })
-    .exactOptional(),
-  holidays: z
-    .array(dateSchema)
-    .max(policyLimits.holidaysMax)
-    .meta({
-      description:
-        "Dates in the policy's time zone on which no slot starts. Their slots are skipped (holiday) and not caught up. [] for none, whatever `defaults` says.",
-      examples: [["2026-12-25", "2026-12-26"]],
-    })
-    .exactOptional(),
+  blackout: optional(
+    z.array(blackoutSchema).max(policyLimits.blackoutsMax),
+    "Windows in which no slot starts. Their slots are skipped (blackout) and not caught up. [] for none, whatever `defaults` says.",
+    [{ cron: "0 22 * * 5", for: "8h" }],
+  ),
+  holidays: optional(
+    z.array(dateSchema).max(policyLimits.holidaysMax),
+    "Dates in the policy's time zone on which no slot starts. Their slots are skipped (holiday) and not caught up. [] for none, whatever `defaults` says.",
+    ["2026-12-25", "2026-12-26"],
+  ),
 } as const;
 
-const defaultsSchema = z
-  .strictObject({
-    timezone: timezoneSchema
-      .meta({ description: "The IANA time zone of cron schedules.", default: "UTC", examples: ["Europe/Vienna"] })
-      .exactOptional(),
-    dst: dstSchema.exactOptional(),
-    ...closedFields,
-    ...behaviourFields,
-  })
-  .meta({
-    description: "Settings for every policy without its own, over all files of a folder.",
-    examples: [{ timezone: "Europe/Vienna", catchUp: "latest", overlap: "skip" }],
-  });
+const defaultsSchema = z.strictObject({
+  timezone: optional(timezoneSchema, "The IANA time zone of cron schedules.", "Europe/Vienna", "UTC"),
+  dst: dstSchema,
+  ...closedFields,
+  ...behaviourFields,
+});
 
 const policySchema = z.strictObject({
-  name: nameSchema.meta({
-    description: "The policy's name, unique over all files: 1 to 63 small letters, digits and hyphens, not all digits.",
-    examples: ["contracts-nightly"],
-  }),
-  service: nameSchema.meta({ description: "The service, by its name under `services`.", examples: ["main"] }),
-  repository: textSchema
-    .meta({
-      description: "The key of the destination repository. Default: the service chooses.",
-      examples: ["HR"],
-    })
-    .exactOptional(),
+  name: required(
+    nameSchema,
+    "The policy's name, unique over all files: 1 to 63 small letters, digits and hyphens, not all digits.",
+    "contracts-nightly",
+  ),
+  service: required(nameSchema, "The service, by its name under `services`.", "main"),
+  repository: optional(textSchema, "The key of the destination repository. Default: the service chooses.", "HR"),
   ...actionFields,
   schedule: scheduleSchema.exactOptional(),
   ...closedFields,
   ...behaviourFields,
-  after: afterSchema.exactOptional(),
-  heartbeat: heartbeatSchema.exactOptional(),
+  after: optional(
+    afterSchema,
+    "Starts the policy when a slot of another policy has ended, instead of a schedule of its own (docs/policy-kinds.md#chains).",
+    { policy: "masks-nightly", on: ["succeeded", "conflicts"], within: "2h" },
+  ),
+  heartbeat: optional(
+    heartbeatSchema,
+    "A dead man's switch: Syncline requests a URL after each success, and its owner raises an alert when the requests stop. Three tries, then not until the next success. Default: none.",
+    { url: "https://beats.example.com/ping/contracts" },
+  ),
 });
 
 /** A policy file as people write it. */
 export const policyFileSchema = z
   .strictObject({
-    apiVersion: z
-      .literal("syncline/v1")
-      .meta({ description: "The version of this format.", examples: ["syncline/v1"] }),
+    apiVersion: required(z.literal("syncline/v1"), "The version of this format.", "syncline/v1"),
     services: servicesSchema.exactOptional(),
-    defaults: defaultsSchema.exactOptional(),
+    defaults: optional(defaultsSchema, "Settings for every policy without its own, over all files of a folder.", {
+      timezone: "Europe/Vienna",
+      catchUp: "latest",
+      overlap: "skip",
+    }),
     policies: z
       .array(policySchema)
       .max(policyLimits.policiesMax)
       .meta({ description: "The policies: what to do with which sync jobs, when, and how to follow it." })
       .exactOptional(),
     sinks: sinksSchema.exactOptional(),
-    outbound: outboundSchema.exactOptional(),
-    notifications: notificationsSchema.exactOptional(),
+    outbound: optional(
+      outboundSchema,
+      "Restricts the hosts of sinks and heartbeats, over all files of a folder. Default: any host.",
+      { hosts: ["hooks.example.com"] },
+    ),
+    notifications: optional(
+      notificationsSchema,
+      "Grouping and muting of notices (docs/notifications.md); in one file of a folder.",
+      { muteTiming: { from: "22:00", to: "06:00" }, groupWait: "30s" },
+    ),
   })
   .meta({ title: "Syncline policies", description: "A policy file of Syncline (syncline/v1)." });
 

@@ -1,5 +1,5 @@
-// The parts of the policy schema: names, durations, time zones, expressions. Each has its own
-// message; schema-problems.ts has the one for missing values. Used in schema/ only.
+// The parts of the policy schema: keys with their descriptions, names, durations, time zones,
+// expressions. Each has its own message; schema-problems.ts has the one for missing values.
 import { z } from "zod";
 import { durationPattern, formatDuration, parseDuration } from "../../core/duration.ts";
 import { parseWallText } from "../../core/wall-text.ts";
@@ -11,8 +11,24 @@ const wallTimeForm =
 /** Names of policies, services and sinks: they become parts of task ids, metric labels and URLs. */
 const namePattern = /^(?!\d+$)[a-z0-9][a-z0-9-]{0,62}$/;
 
+/** A required key: what it says, and an example. */
+export function required<Schema extends z.ZodType>(schema: Schema, description: string, example: unknown): Schema {
+  return schema.meta({ description, examples: [example] });
+}
+
+/** An optional key. `fallback`: the default that the reference shows; the description may say more. */
+export function optional<Schema extends z.ZodType>(
+  schema: Schema,
+  description: string,
+  example: unknown,
+  fallback?: unknown,
+): z.ZodExactOptional<Schema> {
+  const shown = fallback === undefined ? {} : { default: fallback };
+  return schema.meta({ description, ...shown, examples: [example] }).exactOptional();
+}
+
 /** One message for every wrong value, none for a missing one. */
-function unlessMissing(message: string): { error: (issue: { readonly input?: unknown }) => string | undefined } {
+export function unlessMissing(message: string): { error: (issue: { readonly input?: unknown }) => string | undefined } {
   return { error: (issue) => (issue.input === undefined ? undefined : message) };
 }
 

@@ -1,187 +1,239 @@
 // The `services` of a policy file: where a service is, how to log in, its limits, what its items
-// mean. Part of policy-file.ts. Source: service-interface §4 (paths), §5 (token), §2 (items).
-
+// mean. Source: service-interface §4 (paths), §5 (token), §2 (items).
 import { z } from "zod";
-import { tlsSchema, tokenSchema } from "./login.ts";
-import { durationSchema, expressionSchema, nameSchema, textSchema } from "./primitives.ts";
+import {
+  durationSchema,
+  expressionSchema,
+  nameSchema,
+  optional,
+  required,
+  textSchema,
+  unlessMissing,
+} from "./primitives.ts";
 
-/** The user or group that `syncline doctor` loads. */
-const identitySchema = z
-  .strictObject({
-    id: z
-      .uuid({ error: (issue) => (issue.input === undefined ? undefined : "the id of an identity is a UUID") })
-      .meta({ description: "Its id, a UUID.", examples: ["6f1c2a34-5b67-4c89-9d01-23456789abcd"] }),
-    repository: textSchema.meta({ description: "The repository that has it.", examples: ["HR"] }),
-    administrator: z
-      .boolean()
-      .meta({ description: "Whether `syncline doctor` expects an administrator.", default: false, examples: [true] })
-      .exactOptional(),
-  })
-  .meta({
-    description:
-      "The user or group behind the token. Only `syncline doctor` uses it, to check that it can be loaded and what rights it has.",
-    examples: [{ id: "6f1c2a34-5b67-4c89-9d01-23456789abcd", repository: "HR", administrator: true }],
-  });
-
-const itemMappingSchema = z.strictObject({
-  id: expressionSchema
-    .meta({
-      description: "The item's unique id. Default: a fingerprint of the whole item.",
-      examples: ["item.activityId"],
-    })
-    .exactOptional(),
-  syncJobId: expressionSchema
-    .meta({ description: "The sync job that the item belongs to. Default: unknown.", examples: ["item.syncJobId"] })
-    .exactOptional(),
-  startedAt: expressionSchema
-    .meta({ description: "When it started. Default: when Syncline first saw it.", examples: ["item.startedAt"] })
-    .exactOptional(),
-  finished: expressionSchema
-    .meta({
-      description: "True when it has ended. Default: inferred when the list grows quiet.",
-      examples: ['item.state in ["Finished", "Failed"]'],
-    })
-    .exactOptional(),
-  succeeded: expressionSchema
-    .meta({ description: "True when it has ended well. Default: unknown.", examples: ['item.state == "Finished"'] })
-    .exactOptional(),
-  label: expressionSchema
-    .meta({ description: "Its name for people. Default: its id.", examples: ["item.name"] })
-    .exactOptional(),
-  sample: textSchema
-    .meta({
-      description:
-        "A JSON file beside the policy file: one item, a list of items, or an answer of the service with `value`. Loading tries each expression on its items. Default: none.",
-      examples: ["samples/activities.json"],
-    })
-    .exactOptional(),
+const oauth2Schema = z.strictObject({
+  tokenUrl: required(
+    textSchema,
+    "The token endpoint: https, or http to this machine. Its certificate may come from a public authority or from those in tls.caFile.",
+    "https://login.example.com/oauth2/token",
+  ),
+  clientId: required(textSchema, "The client id.", "syncline"),
+  clientSecretFile: required(
+    textSchema,
+    "The file with the client secret, relative to the policy file. It is read for each token request, so a rotated secret applies at once.",
+    "/run/secrets/syncline/client",
+  ),
+  scope: optional(textSchema, "The scope to ask for. Default: none.", "sync.run"),
+  auth: optional(
+    z.enum(["basic", "post"]),
+    "How id and secret are sent: `basic` in the header, `post` in the body.",
+    "post",
+    "basic",
+  ),
+  allowHttp: optional(
+    z.boolean(),
+    "Allows plain http to a host other than this machine. The secret can then be read on the way.",
+    false,
+    false,
+  ),
 });
 
-const describedItem = (what: string) =>
+const tokenSchema = z
+  .strictObject(
+    {
+      file: optional(
+        textSchema,
+        "The file with the token, relative to the policy file. It is read again within 30 s of a change.",
+        "/run/secrets/syncline/token",
+      ),
+      env: optional(
+        z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "write the name of the variable alone, such as SYNC_TOKEN"),
+        "The name of the environment variable that holds the token.",
+        "SYNC_TOKEN",
+      ),
+      oauth2: oauth2Schema.meta({ description: "A token by OAuth 2 client credentials." }).exactOptional(),
+    },
+    {
+      error: (issue) =>
+        typeof issue.input === "string"
+          ? "a token never stands in a policy file: write { file: PATH } or { env: NAME }"
+          : undefined,
+    },
+  )
+  .meta({
+    description:
+      "Where the bearer token comes from: exactly one of file, env, oauth2. Never put the token itself here.",
+    examples: [{ file: "/run/secrets/syncline/token" }],
+    minProperties: 1,
+    maxProperties: 1,
+  });
+
+const hostName =
+  /^(?=.{1,253}$)(?!\d+(\.\d+){3}$)([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
+
+const tlsSchema = z.strictObject({
+  caFile: optional(
+    textSchema,
+    "The authorities that may have signed the service's certificate, in PEM; relative to the policy file. They replace the public ones.",
+    "/run/secrets/syncline/ca.crt",
+  ),
+  certFile: optional(
+    textSchema,
+    "Syncline's client certificate, in PEM; requires keyFile.",
+    "/run/secrets/syncline/tls.crt",
+  ),
+  keyFile: optional(textSchema, "The private key of certFile, in PEM.", "/run/secrets/syncline/tls.key"),
+  keyPassphraseFile: optional(
+    textSchema,
+    "The file with the passphrase of keyFile.",
+    "/run/secrets/syncline/passphrase",
+  ),
+  serverName: optional(
+    z.string().regex(hostName, "write a host name, such as sync.example.com"),
+    "The host name in the service's certificate. Default: the one of baseUrl.",
+    "sync.example.com",
+  ),
+});
+
+const identitySchema = z.strictObject({
+  id: required(
+    z.uuid(unlessMissing("the id of an identity is a UUID")),
+    "Its id, a UUID.",
+    "6f1c2a34-5b67-4c89-9d01-23456789abcd",
+  ),
+  repository: required(textSchema, "The repository that has it.", "HR"),
+  administrator: optional(z.boolean(), "Whether `syncline doctor` expects an administrator.", true, false),
+});
+
+const itemMappingSchema = z.strictObject({
+  id: optional(expressionSchema, "The item's unique id. Default: a fingerprint of the whole item.", "item.activityId"),
+  syncJobId: optional(expressionSchema, "The sync job that the item belongs to. Default: unknown.", "item.syncJobId"),
+  startedAt: optional(expressionSchema, "When it started. Default: when Syncline first saw it.", "item.startedAt"),
+  finished: optional(
+    expressionSchema,
+    "True when it has ended. Default: inferred when the list grows quiet.",
+    'item.state in ["Finished", "Failed"]',
+  ),
+  succeeded: optional(expressionSchema, "True when it has ended well. Default: unknown.", 'item.state == "Finished"'),
+  label: optional(expressionSchema, "Its name for people. Default: its id.", "item.name"),
+  sample: optional(
+    textSchema,
+    "A JSON file beside the policy file: one item, a list of items, or an answer of the service with `value`. Loading tries each expression on its items. Default: none.",
+    "samples/activities.json",
+  ),
+});
+
+const describedItem = (list: string) =>
   itemMappingSchema
-    .meta({ description: `What an item of the list ${what} means: CEL expressions over \`item\`.` })
+    .meta({ description: `What an item of the list ${list} means: CEL expressions over \`item\`.` })
     .exactOptional();
 
-const nameOfPropertySchema = z
+const propertyName = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, "the name of a property is 1 to 128 letters, digits and _, no digit first");
 
 const syncJobMappingSchema = z.strictObject({
-  active: expressionSchema.meta({
-    description:
-      "True when the sync job is active. Then each activation is verified by reading the sync job, also when its answer was lost. Default: the answer decides.",
-    examples: ['item.state == "Active"'],
-  }),
-  select: z
-    .array(nameOfPropertySchema)
-    .min(1)
-    .max(20)
+  active: required(
+    expressionSchema,
+    "True when the sync job is active. Then each activation is verified by reading the sync job, also when its answer was lost. Default: the answer decides.",
+    'item.state == "Active"',
+  ),
+  select: optional(
+    z.array(propertyName).min(1).max(20),
+    "The properties to request (`$select`), if the service does not return them by default.",
+    ["state"],
+  ),
+});
+
+const mappingSchema = z.strictObject({
+  activity: describedItem("activities"),
+  conflict: describedItem("conflictDetails"),
+  approval: describedItem("approvals"),
+  trigger: describedItem("triggers"),
+  authActivity: describedItem("authActivities"),
+  mask: describedItem("masks"),
+  syncJob: syncJobMappingSchema
+    .meta({ description: "What the properties of a sync job mean: CEL expressions over `item`." })
+    .exactOptional(),
+});
+
+const limitsSchema = z.strictObject({
+  concurrency: optional(
+    z.int().min(1).max(100),
+    "How many requests all replicas together send at a time, 1 to 100; also how many actions one replica works on at a time. Default: no limit over the replicas, and 4 actions each.",
+    8,
+  ),
+  requestsPerSecond: z
+    .number()
+    .min(0.1)
+    .max(1_000)
     .meta({
-      description: "The properties to request (`$select`), if the service does not return them by default.",
-      examples: [["state"]],
+      description:
+        "How many requests all replicas together send in any second, 0.1 to 1,000; below 1, one in 1/rate seconds. Default: no limit.",
+      examples: [5, 0.2],
     })
     .exactOptional(),
 });
 
-const mappingSchema = z
-  .strictObject({
-    activity: describedItem("activities"),
-    conflict: describedItem("conflictDetails"),
-    approval: describedItem("approvals"),
-    trigger: describedItem("triggers"),
-    authActivity: describedItem("authActivities"),
-    mask: describedItem("masks"),
-    syncJob: syncJobMappingSchema
-      .meta({ description: "What the properties of a sync job mean: CEL expressions over `item`." })
-      .exactOptional(),
-  })
-  .meta({
-    description:
-      "What the fields of the service's items mean, since the interface does not document them. Without it runs are settled by inference.",
-    examples: [{ activity: { id: "item.activityId", syncJobId: "item.syncJobId" } }],
-  });
+const breakerSchema = z.strictObject({
+  after: optional(
+    z.int().min(1).max(1_000),
+    "How many failures in a row, over all replicas, open the breaker: server errors, no answer, unreachable, no token, 401 and 403.",
+    10,
+    5,
+  ),
+  probe: optional(
+    durationSchema("1s", "1h"),
+    "How often all replicas together probe the service with one read while the breaker is open.",
+    "1m",
+    "30s",
+  ),
+});
+
+const timeoutsSchema = z.strictObject({
+  request: optional(durationSchema("100ms", "10m"), "The time-out of one whole request.", "1m", "30s"),
+});
 
 /** One service. */
 export const serviceSchema = z.strictObject({
-  baseUrl: textSchema.meta({
-    description: "The URL of the service, http or https, without query, fragment and credentials.",
-    examples: ["https://sync.example.com"],
-  }),
+  baseUrl: required(
+    textSchema,
+    "The URL of the service, http or https, without query, fragment and credentials.",
+    "https://sync.example.com",
+  ),
   token: tokenSchema,
-  tls: tlsSchema.exactOptional(),
-  pathForm: z
-    .enum(["parentheses", "segment"])
-    .meta({
-      description: "How paths hold keys: `run(42)` or `run/42`.",
-      default: "parentheses",
-      examples: ["segment"],
-    })
-    .exactOptional(),
-  limits: z
-    .strictObject({
-      concurrency: z
-        .int()
-        .min(1)
-        .max(100)
-        .meta({
-          description:
-            "How many requests all replicas together send at a time, 1 to 100; also how many actions one replica works on at a time. Default: no limit over the replicas, and 4 actions each.",
-          examples: [8],
-        })
-        .exactOptional(),
-      requestsPerSecond: z
-        .number()
-        .min(0.1)
-        .max(1_000)
-        .meta({
-          description:
-            "How many requests all replicas together send in any second; below 1, one in 1/rate seconds. Default: no limit.",
-          examples: [5, 0.2],
-        })
-        .exactOptional(),
-    })
-    .meta({
-      description: "Limits over all replicas. A task that they block waits in the queue and takes no worker's slot.",
-      examples: [{ concurrency: 4, requestsPerSecond: 5 }],
-    })
-    .exactOptional(),
-  breaker: z
-    .strictObject({
-      after: z
-        .int()
-        .min(1)
-        .max(1_000)
-        .meta({
-          description:
-            "How many failures in a row, over all replicas, open the breaker: server errors, no answer, unreachable, no token, 401 and 403.",
-          default: 5,
-          examples: [10],
-        })
-        .exactOptional(),
-      probe: durationSchema("1s", "1h")
-        .meta({
-          description: "How often all replicas together probe the service with one read while the breaker is open.",
-          default: "30s",
-          examples: ["1m"],
-        })
-        .exactOptional(),
-    })
-    .meta({
-      description:
-        "The circuit breaker: when the service counts as down. Until it answers a probe, tasks wait and no other request is sent.",
-      examples: [{ after: 5, probe: "30s" }],
-    })
-    .exactOptional(),
-  timeouts: z
-    .strictObject({
-      request: durationSchema("100ms", "10m")
-        .meta({ description: "The time-out of one whole request.", default: "30s", examples: ["1m"] })
-        .exactOptional(),
-    })
-    .meta({ description: "Time-outs of the service.", examples: [{ request: "1m" }] })
-    .exactOptional(),
-  mapping: mappingSchema.exactOptional(),
-  identity: identitySchema.exactOptional(),
+  tls: optional(
+    tlsSchema.meta({ minProperties: 1 }),
+    "A private authority and a client certificate. Files are read again within 30 s of a change. The check of certificates cannot be switched off.",
+    { caFile: "/run/secrets/syncline/ca.crt" },
+  ),
+  pathForm: optional(
+    z.enum(["parentheses", "segment"]),
+    "How paths hold keys: `run(42)` or `run/42`.",
+    "segment",
+    "parentheses",
+  ),
+  limits: optional(
+    limitsSchema,
+    "Limits over all replicas. A task that they block waits in the queue and takes no worker's slot.",
+    { concurrency: 4, requestsPerSecond: 5 },
+  ),
+  breaker: optional(
+    breakerSchema,
+    "The circuit breaker: when the service counts as down. Until it answers a probe, tasks wait and no other request is sent.",
+    { after: 5, probe: "30s" },
+  ),
+  timeouts: optional(timeoutsSchema, "Time-outs of the service.", { request: "1m" }),
+  mapping: optional(
+    mappingSchema,
+    "What the fields of the service's items mean, since the interface does not document them. Without it runs are settled by inference.",
+    { activity: { id: "item.activityId", syncJobId: "item.syncJobId" } },
+  ),
+  identity: optional(
+    identitySchema,
+    "The user or group behind the token. Only `syncline doctor` uses it, to check that it can be loaded and what rights it has.",
+    { id: "6f1c2a34-5b67-4c89-9d01-23456789abcd", repository: "HR", administrator: true },
+  ),
 });
 
 /** The services of a file, by name. */

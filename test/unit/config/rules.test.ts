@@ -130,7 +130,7 @@ describe("a policy", () => {
     [
       "with a list that does not exist",
       "poll: { list: mask }",
-      "poll.list: must be approvals, triggers, authActivities, activities, conflictDetails or masks",
+      "poll.list: must be activities, conflictDetails, approvals, triggers, authActivities or masks",
     ],
     [
       "that would catch up too much",
