@@ -1,6 +1,7 @@
 // Tries the expressions of a mapping on the items of its sample file: one problem an expression.
 import { readFile, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { errorCode } from "../core/errors.ts";
 import { isJsonObject } from "../core/json.ts";
 import type { Path } from "./problem.ts";
 import { policyLimits } from "./rules/policy-limits.ts";
@@ -51,7 +52,7 @@ async function readSample(path: string): Promise<Sample> {
       return { wrong: `is larger than ${policyLimits.sampleBytesMax / 1024} KiB`, hint: "a few items are enough" };
     text = await readFile(path, "utf8");
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "the reason is unknown";
+    const code = errorCode(error);
     const hint = "the path is relative to the policy file";
     return { wrong: code === "ENOENT" ? "is not there" : `cannot be read: ${code}`, hint };
   }

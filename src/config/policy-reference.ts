@@ -1,5 +1,4 @@
-// Renders the reference page of the policy format (docs/policies.md) from the schema's descriptions
-// in src/config/schema/. Called by `syncline schema --docs`.
+// Renders the reference page of the policy format (docs/policies.md) from the schema's descriptions.
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { policyJsonSchema } from "./json-schema.ts";
 import { policyLimits } from "./rules/policy-limits.ts";
@@ -56,18 +55,12 @@ function sectionsOf(schema: JsonObject, { path, seen }: Place): string[] {
   return [`## ${title}`, ...text, table, ...below];
 }
 
-/**
- * The object with fixed keys that a property leads to: itself, a list's item, or the value of free
- * names.
- */
+/** The object with fixed keys behind a property: itself, a list's item, or the value of free names. */
 function innerObject(value: unknown): { schema: JsonObject; step: readonly string[] } | undefined {
   if (!isJsonObject(value)) return undefined;
   if (isJsonObject(value["properties"])) return { schema: value, step: [] };
-  if (isJsonObject(objectAt(value, "items")["properties"])) return { schema: objectAt(value, "items"), step: ["*"] };
-  if (isJsonObject(objectAt(value, "additionalProperties")["properties"])) {
-    return { schema: objectAt(value, "additionalProperties"), step: ["*"] };
-  }
-  return undefined;
+  const schema = [objectAt(value, "items"), objectAt(value, "additionalProperties")].find((one) => one["properties"]);
+  return schema && { schema, step: ["*"] };
 }
 
 function rowOf(path: readonly string[], schema: JsonObject, isRequired: boolean): string {

@@ -1,7 +1,6 @@
 // The policies as the rest of Syncline sees them: checked, with every default filled in. Tokens are
-// paths or names of variables, so a set holds no secret but the URLs of sinks and heartbeats. Made
-// by normalise.ts.
-
+// paths or names of variables: a set holds no secret but the URLs of sinks and heartbeats.
+import { matchesGlob } from "node:path";
 import { type DeclaredObject, objectName } from "../core/declared-object.ts";
 import type { ListName } from "../core/list-name.ts";
 import type { Notice } from "../model/notice.ts";
@@ -48,66 +47,57 @@ export interface ServiceSettings {
   /** undefined: the public authorities and no client certificate. */
   readonly tls: TlsSettings | undefined;
   readonly pathForm: "parentheses" | "segment";
-  /** How many actions one replica works on at a time, 1 to 100. */
+  /** How many actions one replica works on at a time. */
   readonly concurrency: number;
-  /** Limits over all replicas; undefined: no limit. */
-  readonly limits: {
-    /** Requests at a time, 1 to 100. */
-    readonly concurrencyMax: number | undefined;
-    /** 0.1 to 1,000. */
-    readonly requestsPerSecond: number | undefined;
-  };
-  /** After this many failures in a row the breaker opens: only one read each period is sent. */
+  /** Limits of requests over all replicas; undefined: no limit. */
+  readonly limits: { readonly concurrencyMax: number | undefined; readonly requestsPerSecond: number | undefined };
   readonly breaker: { readonly after: number; readonly probeMs: number };
   readonly requestTimeoutMs: number;
   readonly mapping: ReadonlyMap<ListName, ItemMapping>;
-  /**
-   * How a sync job shows that it is active, as CEL over `item`, and the properties to select; none:
-   * the default ones.
-   */
+  /** How a sync job shows that it is active, as CEL over `item`; the properties to select. */
   readonly syncJob?: { readonly active: string; readonly select: readonly string[] };
   /** The identity behind the token; only `syncline doctor` reads it. */
   readonly identity?: { readonly id: string; readonly repository: string; readonly administrator: boolean };
 }
 
-/**
- * What a policy does. `activate`: activates the sync job before each run. `fromMasks` picks the
- * sync jobs when the slot is due; `name` is a glob with * and ? there, and the exact name in
- * `delete`.
- */
+/** What a policy does. `activate`: activates each sync job before its run. */
 export type Action =
   | { readonly kind: "run"; readonly syncJobs: readonly number[]; readonly activate?: true }
-  | {
-      readonly kind: "run";
-      readonly fromMasks: { readonly type?: string; readonly name?: string };
-      readonly activate?: true;
-    }
+  | { readonly kind: "run"; readonly fromMasks: MaskFilter; readonly activate?: true }
   | { readonly kind: "activate"; readonly syncJobs: readonly number[] }
   | { readonly kind: "delete"; readonly syncJob: number; readonly name: string }
   | { readonly kind: "apply"; readonly objects: readonly DeclaredObject[] }
   | PollAction;
 
-/**
- * The targets of an action: sync jobs, a list or declared objects. undefined: masks name the sync
- * jobs, slot by slot.
- */
-export function targetsOf(action: Action): string[] | undefined {
-  if (action.kind === "poll") return [action.list];
-  if (action.kind === "delete") return [String(action.syncJob)];
-  if (action.kind === "apply") return action.objects.map(objectName);
-  return "fromMasks" in action ? undefined : action.syncJobs.map(String);
+/** The masks whose sync jobs a run takes when the slot is due. `name` is a glob with * and ?. */
+interface MaskFilter {
+  readonly type?: string;
+  readonly name?: string;
 }
 
-/**
- * A poll: `expect` is a CEL expression over the list, `offending` one over an item. `notifyOn`:
- * which outcomes are notified; default `change`.
- */
+/** Whether a mask is picked; a mask without a name has the empty one. */
+export function matchesMask(
+  { type, name }: MaskFilter,
+  mask: { readonly type?: string | null | undefined; readonly name?: string | null | undefined },
+): boolean {
+  return (type === undefined || mask.type === type) && (name === undefined || matchesGlob(mask.name ?? "", name));
+}
+
+/** A poll: `expect` is a CEL expression over the list, `offending` one over an item. */
 export interface PollAction {
   readonly kind: "poll";
   readonly list: ListName;
   readonly expect: string | undefined;
   readonly offending?: string;
   readonly notifyOn?: "change" | "always";
+}
+
+/** The targets of an action; undefined: masks name the sync jobs, slot by slot. */
+export function targetsOf(action: Action): string[] | undefined {
+  if (action.kind === "poll") return [action.list];
+  if (action.kind === "delete") return [String(action.syncJob)];
+  if (action.kind === "apply") return action.objects.map(objectName);
+  return "fromMasks" in action ? undefined : action.syncJobs.map(String);
 }
 
 /** What a clock change does to a slot: in the skipped hour, and in the repeated one. */
@@ -136,15 +126,13 @@ export type Schedule =
       readonly spreadMs: number;
     };
 
-/**
- * What a policy follows: a slot of `policy` whose tasks all ended in one of `on`, at most
- * `withinMs` after that slot. `root`: the policy at the start of the chain; the slots are its
- * schedule's, with its spread.
- */
+/** What a policy follows: a slot of `policy` whose tasks all ended in one of `on`. */
 export interface After {
   readonly policy: string;
   readonly on: readonly OutcomeStatus[];
+  /** How long after that slot this one may begin. */
   readonly withinMs: number;
+  /** The policy at the start of the chain: the slots are its schedule's, with its spread. */
   readonly root: { readonly name: string; readonly schedule: Schedule };
 }
 
@@ -156,10 +144,7 @@ export interface Follow {
   readonly quietForMs: number;
   /** A run ends as unknown when activities or conflicts cannot be read for this long. */
   readonly unreadableForMs: number;
-  /**
-   * A run is blocked when an approval waits and nothing finishes for this long, less than the
-   * deadline; undefined: approvals are not read.
-   */
+  /** A run is blocked when an approval waits this long; undefined: approvals are not read. */
   readonly blockedAfterMs: number | undefined;
   /** Longest time until a started run shows up in the activities; undefined: not known. */
   readonly appearsWithinMs?: number;
@@ -167,49 +152,44 @@ export interface Follow {
   readonly conflictsMax: number | undefined;
 }
 
-/**
- * When slots of a policy do not start: windows that open at a cron instant, and local dates
- * (`2026-12-25`), both in this zone.
- */
+/** When slots do not start: windows from a cron instant on, and local dates (`2026-12-25`). */
 export interface ClosedTimes {
   readonly timezone: string;
   readonly blackouts: readonly { readonly cron: string; readonly durationMs: number }[];
   readonly holidays: readonly string[];
 }
 
-/**
- * What one sink is told of a policy. `every`: each outcome. `failuresInRow`: failures after this
- * many slots in a row. `conflicts`: `judged` for outcomes `conflicts`, a number for more new ones
- * than that. `recovery`: the end of what it was told. undefined: not told.
- */
+/** Which events of a policy notify one sink. */
 export interface NotifyRule {
   readonly sink: string;
+  /** Each outcome. */
   readonly every: boolean;
+  /** Failures after this many slots in a row; undefined: none. */
   readonly failuresInRow: number | undefined;
+  /** `judged`: outcomes `conflicts`; a number: more new conflicts than that; undefined: none. */
   readonly conflicts: "judged" | number | undefined;
   readonly blocked: boolean;
   readonly unknown: boolean;
   readonly missed: boolean;
   readonly drift: boolean;
+  /** The end of what it was notified of. */
   readonly recovery: boolean;
   readonly stale: boolean;
   readonly tokenExpiring: boolean;
 }
 
-/**
- * Grouping and mute timing of notices. Minutes are of the local day, 0 to 1,439; a range that ends
- * before it begins passes midnight.
- */
+/** Minutes of the local day, 0 to 1,439; a range that ends before it begins passes midnight. */
+interface MuteTiming {
+  readonly fromMinute: number;
+  readonly toMinute: number;
+  readonly timezone: string;
+  readonly except: readonly Notice["kind"][];
+}
+
+/** Grouping and mute timing of notices. */
 export interface NotificationSettings {
   readonly groupWaitMs: number;
-  readonly muteTiming:
-    | {
-        readonly fromMinute: number;
-        readonly toMinute: number;
-        readonly timezone: string;
-        readonly except: readonly Notice["kind"][];
-      }
-    | undefined;
+  readonly muteTiming: MuteTiming | undefined;
 }
 
 /** One policy. Without a schedule and without `after` it runs by hand only; it never has both. */
@@ -226,22 +206,18 @@ export interface Policy {
   readonly overlap: "skip" | "queue" | "allow";
   readonly follow: Follow;
   readonly onUnknown: "verify" | "retry" | "give-up";
-  /**
-   * After this many failed slots in a row the policy is in quarantine for this long; undefined:
-   * never.
-   */
+  /** In quarantine for this long after so many failed slots in a row; undefined: never. */
   readonly quarantine?: { readonly after: number; readonly forMs: number } | undefined;
-  /** The rules of each sink, once a sink. undefined: no sink. */
+  /** The rules of each sink, once a sink; undefined: no sink. */
   readonly notify?: readonly NotifyRule[];
-  /** Asked after each success. The URL may be a secret. */
+  /** Requested after each success. The URL may be a secret. */
   readonly heartbeat?: { readonly url: string };
   readonly where: { readonly file: string; readonly line: number };
 }
 
-/** A signed HTTP call for each notice. Paths are absolute. */
+/** A signed HTTP call for each notice. Paths are absolute; the URL may be a secret. */
 export interface WebhookSettings {
   readonly kind: "webhook";
-  /** May have a query, which is never shown; a chat's whole path is a secret. */
   readonly url: string;
   readonly secretFile: string | undefined;
   readonly previousSecretFile: string | undefined;
@@ -254,7 +230,7 @@ export interface FileSinkSettings {
   readonly kind: "file";
   readonly path: string;
   readonly bytesMax: number;
-  /** Including the current one, 1 to 100. */
+  /** Including the current one. */
   readonly filesMax: number;
 }
 
@@ -264,23 +240,19 @@ export interface SinkSettings {
   readonly to: WebhookSettings | FileSinkSettings;
   /** Counted from when a notice was handed over. */
   readonly giveUpAfterMs: number;
-  /** How many notices may wait, 1 to 100,000. */
+  /** How many notices may wait. */
   readonly queueMax: number;
   /** Lists whose new items it gets, while a policy or command reads them; default none. */
   readonly items?: readonly ListName[];
 }
 
-/** All policies of a file or folder. */
+/** All policies of a file or folder, in the order of the files and their lines. */
 export interface PolicySet {
   readonly services: ReadonlyMap<string, ServiceSettings>;
   readonly sinks: ReadonlyMap<string, SinkSettings>;
-  /** In the order of the files and their lines. */
   readonly policies: readonly Policy[];
   readonly notifications: NotificationSettings;
-  /**
-   * 64 hex digits. Changes only with the meaning of a service, sink or policy, not with comments,
-   * order or places.
-   */
+  /** 64 hex digits: changes only with a meaning, not with comments, order or places. */
   readonly contentHash: string;
   readonly files: readonly string[];
 }

@@ -1,13 +1,13 @@
 // Reads policy files: one file, or a folder's *.yaml and *.yml. Reads regular files only, within
-// limits, and never throws for what is on the disk. Called by load-policies.ts.
+// limits, and never throws for what is on the disk.
 import { isUtf8 } from "node:buffer";
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { errorCode } from "../core/errors.ts";
 import { type Problem, problemOfFile } from "./problem.ts";
 import { policyLimits } from "./rules/policy-limits.ts";
 import { createSourceText } from "./yaml/source-text.ts";
 
-/** The text of a file. */
 interface FileText {
   readonly file: string;
   readonly text: string;
@@ -25,10 +25,7 @@ export interface FileTexts {
 const partMark = /^\.part-(\d{1,3})-of-(\d{1,3})$/;
 const partMarkBytesMax = 256;
 
-/**
- * Reads a file or a folder. Hidden entries are left out, so that the `..data` folders of Kubernetes
- * are not read twice.
- */
+/** Reads a file or a folder, without hidden entries: `..data` of Kubernetes would be read twice. */
 export async function readPolicyFiles(path: string): Promise<FileTexts> {
   let files: readonly string[];
   try {
@@ -36,16 +33,8 @@ export async function readPolicyFiles(path: string): Promise<FileTexts> {
   } catch (error) {
     return { texts: [], files: [path], problems: [problemOfFile(path, `cannot be read: ${reasonOf(error)}`)] };
   }
-  if (files.length === 0) {
-    const problem = problemOfFile(path, "holds no *.yaml or *.yml file", "files in subfolders are not read");
-    return { texts: [], files: [], problems: [problem] };
-  }
-  if (files.length > policyLimits.filesMax) {
-    const message = `holds ${files.length} policy files: ${policyLimits.filesMax} is the most`;
-    return { texts: [], files: [], problems: [problemOfFile(path, message, "put several policies into one file")] };
-  }
-  const torn = await findTornSet(path);
-  if (torn !== undefined) return { texts: [], files, problems: [torn] };
+  const wrong = problemOfCount(path, files.length) ?? (await findTornSet(path));
+  if (wrong !== undefined) return { texts: [], files, problems: [wrong] };
   const texts: FileText[] = [];
   const problems: Problem[] = [];
   for (const file of files) {
@@ -56,10 +45,14 @@ export async function readPolicyFiles(path: string): Promise<FileTexts> {
   return { texts, files, problems };
 }
 
-/**
- * The files of a path: itself, or a folder's *.yaml and *.yml without hidden ones, sorted.
- * @throws the file system's error when the path does not exist.
- */
+function problemOfCount(path: string, count: number): Problem | undefined {
+  if (count === 0) return problemOfFile(path, "holds no *.yaml or *.yml file", "files in subfolders are not read");
+  if (count <= policyLimits.filesMax) return undefined;
+  const message = `holds ${count} policy files: ${policyLimits.filesMax} is the most`;
+  return problemOfFile(path, message, "put several policies into one file");
+}
+
+/** The files of a path, sorted. @throws the file system's error when the path does not exist. */
 export async function listPolicyFiles(path: string): Promise<readonly string[]> {
   return (await stat(path)).isDirectory() ? listFolder(path) : [path];
 }
@@ -77,9 +70,8 @@ async function listFolder(folder: string): Promise<string[]> {
 }
 
 /**
- * What is wrong with a folder of several ConfigMaps, of which the kubelet brings each in its own
- * time. In between, a policy that moved from one file to another is in none, and would count as
- * removed.
+ * What is wrong with a folder of several ConfigMaps: the kubelet brings each in its own time. In
+ * between, a policy that moves to another file is in none, and would count as removed.
  */
 async function findTornSet(path: string): Promise<Problem | undefined> {
   const marks = await readdir(path).then(
@@ -96,11 +88,8 @@ async function findTornSet(path: string): Promise<Problem | undefined> {
   const [count] = counts;
   if (counts.size === 1 && sets.size === 1 && count === marks.length) return undefined;
   const message = `holds parts of different sets of policies, or not all of one: ${marks.sort().slice(0, 10).join(", ")}`;
-  return problemOfFile(
-    path,
-    message,
-    "its ConfigMaps change one after the other: wait a minute, or run helm upgrade again",
-  );
+  const hint = "its ConfigMaps change one after the other: wait a minute, or run helm upgrade again";
+  return problemOfFile(path, message, hint);
 }
 
 async function readText(file: string): Promise<FileText | Problem> {
@@ -113,11 +102,8 @@ async function readText(file: string): Promise<FileText | Problem> {
     return problemOfFile(file, `cannot be read: ${reasonOf(error)}`);
   }
   if (bytes.length > policyLimits.fileBytesMax) {
-    return problemOfFile(
-      file,
-      `is larger than ${policyLimits.fileBytesMax / 1024} KiB`,
-      "split it into several files of a folder",
-    );
+    const message = `is larger than ${policyLimits.fileBytesMax / 1024} KiB`;
+    return problemOfFile(file, message, "split it into several files of a folder");
   }
   return toText(file, bytes);
 }
@@ -125,14 +111,9 @@ async function readText(file: string): Promise<FileText | Problem> {
 async function readAtMost(file: string, bytesMax: number): Promise<Buffer> {
   const handle = await open(file, "r");
   try {
-    const buffer = Buffer.alloc(bytesMax);
-    let length = 0;
-    while (length < bytesMax) {
-      const { bytesRead } = await handle.read(buffer, length, bytesMax - length, length);
-      if (bytesRead === 0) break;
-      length += bytesRead;
-    }
-    return buffer.subarray(0, length);
+    const chunks: Buffer[] = [];
+    for await (const chunk of handle.createReadStream({ end: bytesMax - 1, autoClose: false })) chunks.push(chunk);
+    return Buffer.concat(chunks);
   } finally {
     await handle.close();
   }
@@ -150,8 +131,8 @@ function toText(file: string, bytes: Buffer): FileText | Problem {
 }
 
 function reasonOf(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const code = errorCode(error);
   if (code === "ENOENT") return "there is no such file or folder";
   if (code === "EACCES" || code === "EPERM") return "access is denied";
-  return String(code ?? "the reason is unknown");
+  return code;
 }

@@ -1,21 +1,16 @@
 // Where Redis is: one URL for a single server, Sentinel or Cluster, with passwords and certificates
-// from the environment. Opens no connection. cli/shared-options.ts reads it once; store/connect.ts
-// connects.
+// from the environment. Opens no connection.
 import { readFileSync } from "node:fs";
-import { UsageError } from "../core/errors.ts";
+import { errorCode, UsageError } from "../core/errors.ts";
 
 const fileBytesMax = 1_048_576;
 
-/** One host and port. */
 interface HostPort {
   readonly host: string;
   readonly port: number;
 }
 
-/**
- * The kind of Redis: one server, a master that Sentinels name, or a cluster that its nodes
- * describe.
- */
+/** One server, a master that Sentinels name, or a cluster that its nodes describe. */
 export type RedisAddress = {
   readonly tls: boolean;
   readonly username: string | undefined;
@@ -48,11 +43,7 @@ const hostsMax = 20;
 const forms =
   "write redis://host:6379, redis+sentinel://host1:26379,host2:26379/master-name or redis+cluster://host1:6379,host2:6379; rediss for TLS";
 
-/**
- * Parses the URL of a Redis: `redis://[user:password@]host[:port][/database]`. `+sentinel` takes
- * several hosts, then the master's name; `+cluster` takes several hosts. `rediss` means TLS.
- * @throws UsageError without the URL: it may hold a password.
- */
+/** Parses the URL of a Redis (see `forms`). @throws UsageError without the URL: it may hold a password. */
 export function parseRedisAddress(url: string): RedisAddress {
   const [whole, scheme, form, userInfo, hostsText = "", path = "", query] = urlPattern.exec(url) ?? [];
   if (whole === undefined) throw new UsageError(`REDIS_URL is not the address of a Redis: ${forms}`);
@@ -83,10 +74,7 @@ export function showRedisAddress(url: string): string {
   return url.replace(/^([a-z+]*:\/\/)(?:.*@)?/s, "$1").replace(/[?#].*$/s, "");
 }
 
-/**
- * Whether all keys with this prefix share one slot of a cluster: it holds a hash tag such as
- * `{syncline}`.
- */
+/** Whether all keys with this prefix share one slot of a cluster: it holds a tag as `{syncline}`. */
 export function hasHashTag(prefix: string): boolean {
   return /^[^{]*\{[^}]+\}/.test(prefix);
 }
@@ -127,12 +115,7 @@ function decode(text: string): string {
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/**
- * Reads `REDIS_PASSWORD` or `REDIS_PASSWORD_FILE`, `REDIS_SENTINEL_PASSWORD_FILE`, `REDIS_CA_FILE`,
- * `REDIS_CERT_FILE` and `REDIS_KEY_FILE`.
- * @throws UsageError that names the variable, when a file is empty or unreadable, or half of a pair
- * is missing.
- */
+/** Reads the variables below. @throws UsageError that names the variable with the wrong value. */
 export function readRedisAccess(variables: Variables): RedisAccess {
   const set = (name: string) => (variables[name] === "" ? undefined : variables[name]);
   if (set("REDIS_PASSWORD") !== undefined && set("REDIS_PASSWORD_FILE") !== undefined)
@@ -158,8 +141,7 @@ function readText(variable: string, path: string): string {
   try {
     text = readFileSync(path, "utf8");
   } catch (error) {
-    const reason = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
-    throw new UsageError(`${variable}: ${path} cannot be read (${reason})`);
+    throw new UsageError(`${variable}: ${path} cannot be read (${errorCode(error)})`);
   }
   if (text.trim() === "") throw new UsageError(`${variable}: ${path} is empty`);
   if (text.length > fileBytesMax) throw new UsageError(`${variable}: ${path} is larger than 1 MiB`);

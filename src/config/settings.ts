@@ -1,6 +1,6 @@
 // The settings of the process from the environment, the single door to process.env. Nothing here is
-// ever logged as a whole. Read once, by cli/program.ts.
-import { formatDuration, parseDuration } from "../core/duration.ts";
+// ever logged as a whole.
+import { durationPattern, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 
 /** The environment's settings. Command-line options win over them. */
@@ -40,14 +40,7 @@ const dayMs = 86_400_000;
 /** As many as a policy over one sync job has slot records, and as long. */
 export const outcomeLimitsDefault: OutcomeLimits = { count: 1_000, forMs: 31 * dayMs };
 
-const outcomeCounts = { min: 100, max: 100_000 };
-const outcomeAges = { minMs: dayMs, maxMs: 400 * dayMs };
-
-/**
- * `SYNCLINE_OUTCOMES_KEPT` and `SYNCLINE_OUTCOMES_FOR`. Use the same for all processes of a prefix:
- * the process that writes an outcome drops old ones by its own limits.
- * @throws UsageError when one of them is out of bounds.
- */
+/** Reads `SYNCLINE_OUTCOMES_KEPT` and `SYNCLINE_OUTCOMES_FOR`. @throws UsageError out of bounds. */
 export function readOutcomeLimits(variables: Readonly<Record<string, string | undefined>>): OutcomeLimits {
   const { SYNCLINE_OUTCOMES_KEPT: count = "", SYNCLINE_OUTCOMES_FOR: age = "" } = variables;
   return {
@@ -57,7 +50,7 @@ export function readOutcomeLimits(variables: Readonly<Record<string, string | un
 }
 
 function parseCount(text: string): number {
-  const { min, max } = outcomeCounts;
+  const [min, max] = [100, 100_000];
   const count = /^\d{1,9}$/.test(text) ? Number(text) : 0;
   if (count >= min && count <= max) return count;
   throw new UsageError(
@@ -66,15 +59,9 @@ function parseCount(text: string): number {
 }
 
 function parseAge(text: string): number {
-  const { minMs, maxMs } = outcomeAges;
-  const unreadable = new UsageError(
-    `SYNCLINE_OUTCOMES_FOR is "${text}": how long outcomes are kept; write a duration from ${formatDuration(minMs)} to ${formatDuration(maxMs)}, such as 31d`,
+  const ageMs = durationPattern.test(text) ? parseDuration(text) : 0;
+  if (ageMs >= dayMs && ageMs <= 400 * dayMs) return ageMs;
+  throw new UsageError(
+    `SYNCLINE_OUTCOMES_FOR is "${text}": how long outcomes are kept; write a duration from 1d to 400d, such as 31d`,
   );
-  try {
-    const ageMs = parseDuration(text);
-    if (ageMs >= minMs && ageMs <= maxMs) return ageMs;
-  } catch {
-    throw unreadable;
-  }
-  throw unreadable;
 }

@@ -4,17 +4,16 @@
 //   alarm or 30 s ─▶ read, twice the same ─▶ check ─┬─▶ problems: config.rejected, nothing else happens
 //                                                   ├─▶ means the same as the set in force: nothing
 //                                                   └─▶ adopt ─▶ config.reloaded
-//
-// Never throws for the content of a file or disk, and never changes a set. Built by app.ts.
 import { type FSWatcher, watch } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
-import { errorText } from "../core/errors.ts";
+import { errorCode, errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import { checkPolicyFiles, type LoadedPolicies, type LoadOptions } from "./load-policies.ts";
+import { plainService } from "./normalise.ts";
 import type { PolicySet } from "./policy-set.ts";
 import type { Problem } from "./problem.ts";
 import { type FileTexts, listPolicyFiles, readPolicyFiles } from "./read-policy-files.ts";
@@ -34,10 +33,7 @@ export interface WatchOptions extends LoadOptions {
 }
 
 const pollMsDefault = 30_000;
-/**
- * How long files must stay unchanged, so that a half-written state of an editor or `git pull` is
- * not read.
- */
+/** How long files must stay unchanged: an editor or `git pull` may be half way. */
 const settleMs = 100;
 /** The most names in one log line. */
 const namesMax = 20;
@@ -133,15 +129,13 @@ class PolicyWatch implements Component {
     const { set } = loaded;
     if (set.contentHash !== this.#current.contentHash) {
       this.#options.adopt(set);
-      const { policies, services, sinks } = compareSets(this.#current, set);
+      const before = this.#current;
       this.#current = set;
       this.#options.log.info("config.reloaded", {
         config: set.contentHash,
         policies: set.policies.length,
-        ...fieldsOf("policies", policies),
         services: set.services.size,
-        ...fieldsOf("services", services),
-        ...fieldsOf("sinks", sinks),
+        ...differences(before, set),
       });
     } else if (this.#rejected) this.#options.log.info("config.recovered", { config: set.contentHash });
     this.#rejected = false;
@@ -157,79 +151,45 @@ function placeOf({ file, line, message }: Problem): { where: string; message: st
   return { where: line === 0 ? file : `${file}:${line}`, message };
 }
 
-/**
- * The number and the first names, e.g. `policiesAdded: 2, policiesAddedNames: ["a", "b"]`; nothing
- * without a difference.
- */
-function fieldsOf(
-  what: string,
-  { added, changed, removed }: SetDifference,
-): Record<string, number | readonly string[]> {
+type ByName = ReadonlyMap<string, string>;
+
+/** The policies, services and sinks of a set by name, as texts that show a changed meaning. */
+function textsOf({ policies, services, sinks }: PolicySet): Readonly<Record<string, ByName>> {
+  const toTexts = (items: readonly { readonly name: string }[]) =>
+    new Map(items.map((item) => [item.name, canonicalJson(item)]));
+  return {
+    policies: toTexts(policies.map(({ where: _, ...policy }) => policy)),
+    services: toTexts([...services.values()].map(plainService)),
+    sinks: toTexts([...sinks.values()]),
+  };
+}
+
+/** What is added, changed or removed: `policiesAdded: 2`, `policiesAddedNames` and the like. */
+function differences(before: PolicySet, after: PolicySet): Record<string, number | readonly string[]> {
+  const old = textsOf(before);
+  const fields = Object.entries(textsOf(after)).flatMap(([what, texts]) => {
+    const known = old[what] ?? new Map<string, string>();
+    const names = [...texts.keys()];
+    return [
+      [`${what}Added`, names.filter((name) => !known.has(name))] as const,
+      [`${what}Changed`, names.filter((name) => known.has(name) && known.get(name) !== texts.get(name))] as const,
+      [`${what}Removed`, [...known.keys()].filter((name) => !texts.has(name))] as const,
+    ];
+  });
   return Object.fromEntries(
-    Object.entries({ Added: added, Changed: changed, Removed: removed }).flatMap(([how, names]) =>
+    fields.flatMap(([what, names]) =>
       names.length === 0
         ? []
         : [
-            [`${what}${how}`, names.length],
-            [`${what}${how}Names`, names.slice(0, namesMax)],
+            [what, names.length],
+            [`${what}Names`, names.slice(0, namesMax)],
           ],
     ),
   );
 }
 
-/** Names that are new, changed or gone; each in the order of the sets. */
-interface SetDifference {
-  readonly added: readonly string[];
-  readonly changed: readonly string[];
-  readonly removed: readonly string[];
-}
-
-/** What differs in policies, services and sinks. Comments, order and places make no difference. */
-function compareSets(
-  before: PolicySet,
-  after: PolicySet,
-): { readonly policies: SetDifference; readonly services: SetDifference; readonly sinks: SetDifference } {
-  return {
-    policies: compare(policyTexts(before), policyTexts(after)),
-    services: compare(serviceTexts(before), serviceTexts(after)),
-    sinks: compare(sinkTexts(before), sinkTexts(after)),
-  };
-}
-
-function policyTexts({ policies }: PolicySet): Map<string, string> {
-  return new Map(policies.map(({ where: _, ...policy }) => [policy.name, canonicalJson(policy)]));
-}
-
-function serviceTexts({ services }: PolicySet): Map<string, string> {
-  return new Map(
-    [...services].map(([name, service]) => [
-      name,
-      canonicalJson({ ...service, mapping: Object.fromEntries(service.mapping) }),
-    ]),
-  );
-}
-
-function sinkTexts({ sinks }: PolicySet): Map<string, string> {
-  return new Map([...sinks].map(([name, sink]) => [name, canonicalJson(sink)]));
-}
-
-function compare(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): SetDifference {
-  const names = [...after.keys()];
-  return {
-    added: names.filter((name) => !before.has(name)),
-    changed: names.filter((name) => before.has(name) && before.get(name) !== after.get(name)),
-    removed: [...before.keys()].filter((name) => !after.has(name)),
-  };
-}
-
-/** The files' content, and a hash over all of it: names, texts and what could not be read. */
-interface UnmovedRead {
-  readonly read: FileTexts;
-  readonly hash: string;
-}
-
-/** Reads the files of a path; undefined when one of them changed while it was read. */
-export async function readUnmoved(path: string): Promise<UnmovedRead | undefined> {
+/** Reads the files of a path, and hashes all of it; undefined when one changed while it was read. */
+export async function readUnmoved(path: string): Promise<{ read: FileTexts; hash: string } | undefined> {
   const before = await stateOf(path);
   const read = await readPolicyFiles(path);
   if (before !== (await stateOf(path))) return undefined;
@@ -242,7 +202,7 @@ async function stateOf(path: string): Promise<string> {
     const files = await listPolicyFiles(path);
     return JSON.stringify(await Promise.all(files.map(fileState)));
   } catch (error) {
-    return codeOf(error);
+    return errorCode(error);
   }
 }
 
@@ -252,29 +212,22 @@ async function fileState(file: string): Promise<string> {
     const { ino, size, mtimeNs, ctimeNs } = await stat(target, { bigint: true });
     return [target, ino, size, mtimeNs, ctimeNs].join(" ");
   } catch (error) {
-    return `${file} ${codeOf(error)}`;
+    return `${file} ${errorCode(error)}`;
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }
 
 /** Watches the folder of a path, and the path itself when it is a folder. */
 class FolderAlarm {
   readonly #path: string;
   readonly #ring: () => void;
-  #watchers: readonly FSWatcher[] = [];
+  #watchers: FSWatcher[] = [];
 
   constructor(path: string, ring: () => void) {
     this.#path = resolve(path);
     this.#ring = ring;
   }
 
-  /**
-   * Sets the watches anew: a watch on a replaced folder stays silent. Returns why the system
-   * refuses, or undefined. A missing folder is no refusal.
-   */
+  /** Sets the watches anew: one on a replaced folder is silent. Returns why the system refuses. */
   async set(): Promise<string | undefined> {
     const old = this.#watchers;
     const isFolder = await stat(this.#path).then(
@@ -283,14 +236,10 @@ class FolderAlarm {
     );
     const name = basename(this.#path);
     const refusals: string[] = [];
-    const watchers = [
-      // Editors replace a file by renaming; a path may be a link that is set to another folder.
-      this.#watch(dirname(this.#path), (changed) => changed === name || changed.startsWith(".."), refusals),
-      isFolder
-        ? this.#watch(this.#path, (changed) => changed.startsWith("..") || /\.ya?ml$/.test(changed), refusals)
-        : undefined,
-    ];
-    this.#watchers = watchers.filter((watcher) => watcher !== undefined);
+    this.#watchers = [];
+    // Editors replace a file by renaming; a path may be a link that is set to another folder.
+    this.#watch(dirname(this.#path), (changed) => changed === name || changed.startsWith(".."), refusals);
+    if (isFolder) this.#watch(this.#path, (changed) => changed.startsWith("..") || /\.ya?ml$/.test(changed), refusals);
     for (const watcher of old) watcher.close();
     return refusals[0];
   }
@@ -301,16 +250,15 @@ class FolderAlarm {
     this.#watchers = [];
   }
 
-  #watch(folder: string, concerns: (changed: string) => boolean, refusals: string[]): FSWatcher | undefined {
+  #watch(folder: string, concerns: (changed: string) => boolean, refusals: string[]): void {
     try {
       const watcher = watch(folder, { persistent: false }, (_event, changed) => {
         if (changed === null || concerns(changed)) this.#ring();
       });
-      return watcher.on("error", () => this.#ring());
+      this.#watchers.push(watcher.on("error", () => this.#ring()));
     } catch (error) {
-      const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+      const code = errorCode(error);
       if (code !== "ENOENT") refusals.push(code);
-      return undefined;
     }
   }
 }

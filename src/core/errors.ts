@@ -12,6 +12,11 @@ export function errorText(error: unknown): string {
   return error.name === "MaxRetriesPerRequestError" ? "Redis is out of reach" : error.message;
 }
 
+/** The code of a system error, such as `ENOENT`; the whole error as text without one. */
+export function errorCode(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}
+
 /** The stack of an error for the log, or its message. */
 export function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -1,7 +1,6 @@
 // The checks of `syncline doctor` that ask one service: reachable, token, identity, triggers,
 // masks, sync jobs. Sends reads only, and stops after a failed first one.
-import { matchesMask } from "../../config/match-mask.ts";
-import type { Policy, ServiceSettings } from "../../config/policy-set.ts";
+import { matchesMask, type Policy, type ServiceSettings } from "../../config/policy-set.ts";
 import { systemClock } from "../../core/clock.ts";
 import { showName } from "../../core/show-name.ts";
 import { type ActivePredicate, createActivePredicate } from "../../feeds/mapping.ts";
