@@ -1,4 +1,4 @@
-// Renders the reference page of the policy format (docs/policies.md) from the schema's descriptions.
+// Renders docs/policies.md, the reference of the policy format, from the schema's descriptions.
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { policyJsonSchema } from "./json-schema.ts";
 import { policyLimits } from "./rules/policy-limits.ts";
@@ -55,7 +55,7 @@ function sectionsOf(schema: JsonObject, { path, seen }: Place): string[] {
   return [`## ${title}`, ...text, table, ...below];
 }
 
-/** The object with fixed keys behind a property: itself, a list's item, or the value of free names. */
+/** The object with fixed keys behind a property: itself, an item, or the value of free names. */
 function innerObject(value: unknown): { schema: JsonObject; step: readonly string[] } | undefined {
   if (!isJsonObject(value)) return undefined;
   if (isJsonObject(value["properties"])) return { schema: value, step: [] };

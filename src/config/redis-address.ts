@@ -43,7 +43,7 @@ const hostsMax = 20;
 const forms =
   "write redis://host:6379, redis+sentinel://host1:26379,host2:26379/master-name or redis+cluster://host1:6379,host2:6379; rediss for TLS";
 
-/** Parses the URL of a Redis (see `forms`). @throws UsageError without the URL: it may hold a password. */
+/** Parses the URL of a Redis. @throws UsageError without the URL: it may hold a password. */
 export function parseRedisAddress(url: string): RedisAddress {
   const [whole, scheme, form, userInfo, hostsText = "", path = "", query] = urlPattern.exec(url) ?? [];
   if (whole === undefined) throw new UsageError(`REDIS_URL is not the address of a Redis: ${forms}`);
@@ -74,7 +74,7 @@ export function showRedisAddress(url: string): string {
   return url.replace(/^([a-z+]*:\/\/)(?:.*@)?/s, "$1").replace(/[?#].*$/s, "");
 }
 
-/** Whether all keys with this prefix share one slot of a cluster: it holds a tag as `{syncline}`. */
+/** Whether all keys with this prefix share one slot of a cluster, as `{syncline}` does. */
 export function hasHashTag(prefix: string): boolean {
   return /^[^{]*\{[^}]+\}/.test(prefix);
 }

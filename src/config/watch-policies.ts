@@ -188,7 +188,7 @@ function differences(before: PolicySet, after: PolicySet): Record<string, number
   );
 }
 
-/** Reads the files of a path, and hashes all of it; undefined when one changed while it was read. */
+/** Reads and hashes the files of a path; undefined when one changed while it was read. */
 export async function readUnmoved(path: string): Promise<{ read: FileTexts; hash: string } | undefined> {
   const before = await stateOf(path);
   const read = await readPolicyFiles(path);

@@ -16,7 +16,7 @@ export function required<Schema extends z.ZodType>(schema: Schema, description: 
   return schema.meta({ description, examples: [example] });
 }
 
-/** An optional key. `fallback`: the default that the reference shows; the description may say more. */
+/** An optional key. `fallback`: the default that the reference shows. */
 export function optional<Schema extends z.ZodType>(
   schema: Schema,
   description: string,
