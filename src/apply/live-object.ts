@@ -72,7 +72,7 @@ async function readSyncJob(
   isFresh: boolean,
 ): Promise<Live> {
   try {
-    const entity = await service.getSyncJobById(id, inRepository(owner), { signal, goesOn: isFresh });
+    const entity = await service.getSyncJobById(id, inRepository(owner), { signal, isFollowUp: isFresh });
     return { state: "read", entity, syncJobId: String(id) };
   } catch (error) {
     if (!(error instanceof ServiceError) || error.kind !== "not-found") throw error;

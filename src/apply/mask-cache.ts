@@ -50,7 +50,7 @@ export class MaskCache {
     if (known !== undefined && known.startedMs >= (sinceMs ?? nowMs)) return known.masks;
     for (const [other, { startedMs }] of this.#readings)
       if (startedMs < nowMs - readingKeptMs || this.#readings.size >= readingsMax) this.#readings.delete(other);
-    const masks = walk(service, owner, { signal, goesOn: sinceMs === undefined });
+    const masks = walk(service, owner, { signal, isFollowUp: sinceMs === undefined });
     const reading = { startedMs: nowMs, masks };
     this.#readings.set(key, reading);
     // The next caller after a failure reads anew.
@@ -64,7 +64,7 @@ export class MaskCache {
 async function walk(
   service: SyncService,
   owner: ObjectOwner,
-  options: { readonly signal: AbortSignal; readonly goesOn: boolean },
+  options: { readonly signal: AbortSignal; readonly isFollowUp: boolean },
 ): Promise<Masks> {
   const masks = new Map<string, Mask>();
   for await (const page of service.pages("GetJobMasks", inRepository(owner), { ...options, itemsMax: masksMax })) {

@@ -42,7 +42,7 @@ export async function readApiRequest(operation: Operation, options: ApiOptions, 
   if (facts.target === "identity" && (options.repository ?? "") === "") {
     throw new UsageError(`${operation} needs --repository: an identity belongs to one repository`);
   }
-  if (facts.hasBody && options.body === undefined) {
+  if (facts.method === "PUT" && options.body === undefined) {
     throw new UsageError(
       `${operation} needs --body FILE: a JSON object with the properties to change (- reads standard input)`,
     );
@@ -62,7 +62,7 @@ export async function readApiRequest(operation: Operation, options: ApiOptions, 
 
 /** Whether a request is for a list, so that it may be walked and counted. */
 export function isListRequest(request: ApiRequest): request is ApiRequest & { readonly operation: ListOperation } {
-  return factsOf(request.operation).hasCount;
+  return factsOf(request.operation).answer === "list";
 }
 
 function readKey(operation: Operation, facts: OperationFacts, options: ApiOptions): string {
@@ -86,11 +86,11 @@ function refuseMisfits(operation: Operation, facts: OperationFacts, options: Api
     throw new UsageError("--all and --count exclude each other: take one");
   }
   for (const name of ["all", "count"] as const) {
-    if (options[name] === true && !facts.hasCount) {
+    if (options[name] === true && facts.answer !== "list") {
       throw new UsageError(`--${name} is for lists, and ${operation} is none: leave it out`);
     }
   }
-  if (options.body !== undefined && !facts.hasBody) {
+  if (options.body !== undefined && facts.method !== "PUT") {
     throw new UsageError(`${operation} (${facts.method}) takes no --body: leave it out`);
   }
   for (const name of ["select", "expand"] as const) {

@@ -29,9 +29,7 @@ export function waitingField({ sink, notice }: AddressedNotice): string {
   return `${sink}/${notice.kind === "token-expiring" ? "token/" : ""}${notice.orderKey}`;
 }
 
-/**
- * Sorts notices in order: those that go out, and changes of those that wait. `known`: what waits.
- */
+/** Sorts notices in order into those that go out and those that wait. `known`: what waits. */
 export function sortNotices(
   notices: readonly AddressedNotice[],
   timing: MuteTiming,

@@ -248,9 +248,7 @@ export class Notifier implements Component {
     await this.#options.notifyStore.noteLost(lost);
   }
 
-  /**
-   * The policies with an alert state; those without sinks are forgotten a day after a bad ending.
-   */
+  /** The policies with an alert state; without sinks they are forgotten in a day. */
   async #known(nowMs: number) {
     const { notifyStore, policy } = this.#options;
     const all = [...(await notifyStore.states("policies"))];

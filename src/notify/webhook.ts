@@ -6,10 +6,10 @@ import type { WebhookSettings } from "../config/policy-set.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { noteSecret } from "../core/secrets.ts";
 import type { Notice } from "../model/notice.ts";
-import { parseRetryAfter } from "../service/failure-kind.ts";
+import { parseRetryAfter } from "../service/call-failure.ts";
 import { readBounded } from "../service/secret-file.ts";
 import { defaultTimeouts } from "../service/service-options.ts";
-import { tlsHint } from "../service/tls-hint.ts";
+import { tlsHint } from "../service/tls-files.ts";
 import { type ExchangeResult, Transport } from "../service/transport.ts";
 import { toBody } from "./bodies.ts";
 import type { Receipt, Sink } from "./sink.ts";
@@ -42,7 +42,7 @@ export function createWebhook(settings: WebhookSettings, clock: Pick<Clock, "now
         url,
         headers: { ...headersOf(notice, { text, keys, nowMs: clock.nowMs() }), "content-type": contentType },
         body: text,
-        isFresh: false,
+        isDedicated: false,
         timeouts: { ...defaultTimeouts, requestMs: settings.timeoutMs },
         bodyBytesMax: answerBytesMax,
         signal,

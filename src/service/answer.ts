@@ -1,7 +1,5 @@
-// Parses the service's answers into checked values: documented fields are checked, unknown ones
-// kept. Every function throws WrongShape, which call.ts turns into a ServiceError of kind
-// `contract`. Pure; called by client.ts.
-
+// Parses the service's answers into checked values. Every function throws WrongShape, which call.ts
+// turns into a ServiceError of kind `contract`. Pure; called by client.ts.
 import type { z } from "zod";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import { type Answer, WrongShape } from "./call.ts";
@@ -9,10 +7,7 @@ import { type Identity, identitySchema } from "./entities.ts";
 
 /** The most items of one page; the interface speaks of 100. Source: service-interface §8. */
 const itemsPerPageMax = 10_000;
-/**
- * OData nests a handful of levels. Deeper JSON is no answer of the service and could exhaust the
- * stack.
- */
+/** OData nests a handful of levels. Deeper JSON could exhaust the stack. */
 const nestingMax = 64;
 
 /** The items of one page, and its link as the service wrote it. */
@@ -61,9 +56,7 @@ export function readPage<Schema extends z.ZodType>(answer: Answer, schema: Schem
   return { items: readItems(value, schema), link, contextUrl };
 }
 
-/**
- * Reads identities: an array, or one object or several in `value`. Source: service-interface §4.4.
- */
+/** Reads identities: an array, or one object or several in `value`. */
 export function readIdentities(answer: Answer): readonly Identity[] {
   const body = readJson(answer);
   const value = isJsonObject(body) ? (refuseErrorBody(body)["value"] ?? body) : body;
@@ -82,10 +75,7 @@ export function readDeletion(answer: Answer): DeleteResult {
   return value ? "deleted" : "not-deleted";
 }
 
-/**
- * Checks the answer to run and activate: any 2xx is a success, except a proxy's login page. Source:
- * service-interface §4.4.
- */
+/** Checks the answer to run and activate: any 2xx is a success, except a proxy's login page. */
 export function readNothing(answer: Answer): void {
   if (/^\s*text\/html\b/i.test(answer.headers.contentType ?? "")) {
     throw new WrongShape("the body is an HTML page: a proxy or a login page answered instead of the service");
@@ -111,10 +101,7 @@ function readJson(answer: Answer): unknown {
   }
 }
 
-/**
- * Refuses a list with an `error` beside its items: the server failed midway, so the list is
- * incomplete.
- */
+/** Refuses a list with an `error` beside its items: the server failed midway. */
 function refuseBrokenList(body: JsonObject): void {
   if (isJsonObject(body["error"]))
     throw new WrongShape("the list ends in an error object: the service failed while it was writing");
@@ -154,11 +141,8 @@ function check<Schema extends z.ZodType>(schema: Schema, value: unknown, where: 
 }
 
 /**
- * The number in a $count answer: bare digits (the standard's text/plain), a JSON number, digits in
- * quotes, or an object with `@odata.count`, `@count` or `value`. A byte order mark and white space
- * are ignored.
- * Undefined for anything else: signs, fractions, exponents, numbers beyond 2^53-1.
- * Source: service-interface §4.2; the shape is not shown.
+ * The number in a $count answer: bare or quoted digits, a JSON number, or an object with it. Its
+ * shape is not shown (service-interface §4.2). Undefined for signs, fractions, exponents.
  */
 export function parseCount(text: string): number | undefined {
   const plain = text.replace(/^\uFEFF/, "").trim();
@@ -185,20 +169,14 @@ function toCount(value: unknown): number | undefined {
   return Number.isSafeInteger(count) ? count : undefined;
 }
 
-/**
- * Parses JSON text, with or without a byte order mark.
- * @throws SyntaxError when it is no JSON.
- */
+/** Parses JSON and keeps the digits of large numbers. @throws SyntaxError */
 function parseExactJson(text: string): unknown {
   const plain = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
   // The reviver is slow; only numbers of sixteen digits and more need it.
   return /\d{16}/.test(plain) ? JSON.parse(plain, keepDigits) : JSON.parse(plain);
 }
 
-/**
- * Whether JSON text nests deeper than `levels`. Counts brackets outside of strings; the text may be
- * invalid.
- */
+/** Whether a text nests deeper than `levels` if it is JSON. */
 function isNestedDeeper(text: string, levels: number): boolean {
   let depth = 0;
   for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {

@@ -1,12 +1,12 @@
 // Turns the result of an exchange into an answer or a ServiceError, by the table of
-// docs/outcomes.md. Pure; called by call.ts.
+// docs/outcomes.md: kinds of statuses, waits, words. Pure; called by call.ts.
 import { formatDuration } from "../core/duration.ts";
+import type { ErrorKind } from "../core/error-kind.ts";
 import type { Denied, DeniedBy } from "../core/limiter.ts";
 import { errorExcerpt, safeHeader } from "./error-body.ts";
-import { parseRetryAfter, statusKind } from "./failure-kind.ts";
 import { documentedStatus, factsOf, type Operation } from "./operations.ts";
 import { ServiceError, type ServiceErrorFields } from "./service-error.ts";
-import { tlsHint } from "./tls-hint.ts";
+import { tlsHint } from "./tls-files.ts";
 import type { TokenError } from "./token.ts";
 import type { AnswerHeaders, ExchangeResult } from "./transport.ts";
 
@@ -17,7 +17,9 @@ export interface CallFacts {
   readonly path: string;
 }
 
-const whyHeld: Readonly<Record<DeniedBy, string>> = {
+const retryAfterMsMax = 15 * 60_000;
+
+const whyDenied: Readonly<Record<DeniedBy, string>> = {
   throttle: "the service asked for patience",
   breaker: "circuit breaker open: this service or resource keeps failing",
   concurrency: "limits.concurrency is reached",
@@ -25,10 +27,10 @@ const whyHeld: Readonly<Record<DeniedBy, string>> = {
   token: "there is no token, and the next try to get one comes after that",
 };
 
-/** Why a request was not sent, and for how long: in whole seconds from one second on. */
+/** Why a request was not sent, and for how long. */
 export function describeDenied({ deniedBy, waitMs }: Denied): string {
   const roundedMs = waitMs < 1_000 ? waitMs : Math.ceil(waitMs / 1_000) * 1_000;
-  return `blocked for ${formatDuration(roundedMs)}: ${whyHeld[deniedBy]}`;
+  return `blocked for ${formatDuration(roundedMs)}: ${whyDenied[deniedBy]}`;
 }
 
 function noAnswerOf(status: number): string {
@@ -49,18 +51,14 @@ export class CallFailure {
   readonly #token: string;
   readonly #nowMs: number;
 
-  /** @param context the live token, to mask it in the service's words, and the wall clock. */
+  /** `token`: the live one, to mask it in the service's words. */
   constructor(call: CallFacts, context: { readonly token: string; readonly nowMs: number }) {
     this.#call = call;
     this.#token = context.token;
     this.#nowMs = context.nowMs;
   }
 
-  /**
-   * Returns the answer when its status is 2xx. For operations without an answer the status is
-   * enough: a body that was cut or too long does not make their success unknown.
-   * @throws ServiceError for everything else.
-   */
+  /** Returns the answer when its status is 2xx. @throws ServiceError for everything else. */
   toAnswer(result: ExchangeResult): AnswerHead & { readonly text: string } {
     const isGood = result.status !== undefined && result.status >= 200 && result.status < 300;
     if (result.type === "answer") {
@@ -68,6 +66,7 @@ export class CallFailure {
       throw this.#status(result, errorExcerpt(result.text, this.#token));
     }
     const { status, headers } = result;
+    // A body that was cut or too long does not make such a success unknown.
     const wantsNothing = factsOf(this.#call.operation).answer === "nothing";
     if (status !== undefined && isGood && wantsNothing) return { status, headers, text: "" };
     if (result.failure === "aborted") throw this.cancelled(result.sent);
@@ -86,21 +85,13 @@ export class CallFailure {
   }
 
   /** The limiter did not let the request out. */
-  held(hold: Denied): ServiceError {
-    const { deniedBy, waitMs } = hold;
-    return this.#error({
-      kind: "throttled",
-      sent: "no",
-      problem: describeDenied(hold),
-      retryAfterMs: waitMs,
-      deniedBy: deniedBy,
-    });
+  denied(denied: Denied): ServiceError {
+    const { deniedBy, waitMs: retryAfterMs } = denied;
+    const problem = describeDenied(denied);
+    return this.#error({ kind: "throttled", sent: "no", problem, retryAfterMs, deniedBy });
   }
 
-  /**
-   * There was no token to send, or none to renew after a 401. A request that got a 401 was not
-   * carried out.
-   */
+  /** There was no token to send, or none after a 401, which says that nothing was carried out. */
   noToken(error: TokenError, status: number | undefined): ServiceError {
     const kind = error.temporary ? "unreachable" : "unauthorized";
     return this.#error({ kind, sent: "no", problem: `no usable token: ${error.message}`, status });
@@ -140,4 +131,44 @@ export class CallFailure {
       documented: status === undefined ? undefined : documentedStatus(this.#call.operation, status),
     });
   }
+}
+
+/** The kind of a status outside 2xx. Source: docs/outcomes.md. */
+export function statusKind(status: number, retryAfterMs: number | undefined): ErrorKind {
+  if (status === 401) return "unauthorized";
+  if (status === 403) return "forbidden";
+  if (status === 404) return "not-found";
+  if (status === 429) return "throttled";
+  if (status === 503 && retryAfterMs !== undefined) return "throttled";
+  // A proxy gave up, while the service may go on.
+  if (status === 408 || status === 502 || status === 504) return "unknown";
+  if (status >= 500) return "server";
+  if (status === 400) return "bad-request";
+  if (status >= 400) return "undocumented";
+  return "contract";
+}
+
+/** Parses a Retry-After header: seconds or an HTTP date, as a wait of 0 to 15 minutes. */
+export function parseRetryAfter(
+  { retryAfter, date }: { readonly retryAfter: string | undefined; readonly date: string | undefined },
+  nowMs: number,
+): number | undefined {
+  if (retryAfter === undefined) return undefined;
+  const text = retryAfter.trim();
+  if (/^\d+$/.test(text)) return clamp(Number(text) * 1_000);
+  const untilMs = parseHttpDate(text);
+  // From the answer's own date where our clock is ahead of it: the wait is never too short.
+  return untilMs === undefined ? undefined : clamp(untilMs - Math.min(nowMs, parseHttpDate(date) ?? nowMs));
+}
+
+/** Date.parse accepts far more than HTTP dates ("1", "-1", "May"), so the form is checked first. */
+function parseHttpDate(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[A-Z][a-z]{2,8}, \d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return undefined;
+  const dateMs = Date.parse(text);
+  return Number.isNaN(dateMs) ? undefined : dateMs;
+}
+
+function clamp(waitMs: number): number {
+  return Math.min(Math.max(waitMs, 0), retryAfterMsMax);
 }

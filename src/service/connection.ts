@@ -1,62 +1,44 @@
-// Connections for exchanges: pooled ones for reads, dedicated ones for starts. Called by
+// Connections for exchanges: pooled ones for reads, dedicated ones for starts. A dedicated one is
+// open before its request is made, so a failure to connect surely sent nothing. Called by
 // transport.ts.
-//
-// A dedicated connection is open before its request is made, so a failure to connect surely sent
-// nothing. It also spreads requests: making one is most of its work, so requests made beforehand
-// would leave at once, meet at the service, and wait for each other.
 import { once } from "node:events";
 import { Agent as HttpAgent } from "node:http";
-import { type AgentOptions, Agent as HttpsAgent } from "node:https";
+import { Agent as HttpsAgent } from "node:https";
 import { connect, isIP, Socket } from "node:net";
 import { withDeadline } from "../core/clock.ts";
 import type { Timeouts } from "./service-options.ts";
 
-/** The agents that open and keep connections, by URL scheme. */
-export interface KeptAgents {
+/** The agents that pool connections, by URL scheme. */
+export interface PooledAgents {
   readonly http: HttpAgent;
   readonly https: HttpsAgent;
-}
-
-/** Makes agents that keep their connections. */
-export function keepAgents(options: AgentOptions): KeptAgents {
-  return { http: new HeardHttpAgent(options), https: keepHttpsAgent(options) };
-}
-
-/** Makes an agent for TLS that keeps its connections. */
-export function keepHttpsAgent(options: AgentOptions): HttpsAgent {
-  return new HeardHttpsAgent(options);
 }
 
 /**
  * Listens to the errors of its connections all their life. Node listens only while a request or the
  * pool has a connection, and ends the process over an unheard error.
  */
-class HeardHttpAgent extends HttpAgent {
+export class PooledHttpAgent extends HttpAgent {
   override createConnection(...given: Parameters<HttpAgent["createConnection"]>) {
     return super.createConnection(...given)?.on("error", () => {});
   }
 }
 
 /** The same for TLS. */
-class HeardHttpsAgent extends HttpsAgent {
+export class PooledHttpsAgent extends HttpsAgent {
   override createConnection(...given: Parameters<HttpsAgent["createConnection"]>) {
     return super.createConnection(...given)?.on("error", () => {});
   }
 }
 
-/**
- * How an exchange gets its connection, as options for got. `isOpen`: the connection may be open;
- * `socket`: a dedicated one, which its owner destroys.
- */
+/** How got gets its connection. `isOpen`: it may be. `socket`: its owner destroys it. */
 export interface Connection {
-  readonly options: { readonly agent: KeptAgents } | { readonly createConnection: () => Socket };
+  readonly options: { readonly agent: PooledAgents } | { readonly createConnection: () => Socket };
   readonly socket?: Socket;
   readonly isOpen: boolean;
 }
 
-/**
- * The connection could not be opened. `code`: of Node or OpenSSL, or the step that took too long.
- */
+/** No connection. `code`: of Node or OpenSSL, or the step that took too long. */
 export class NoConnection extends Error {
   override readonly name = "NoConnection";
   readonly code: string;
@@ -67,24 +49,16 @@ export class NoConnection extends Error {
   }
 }
 
-/**
- * What a connection is opened for. `leftMs`: the time left for all of it. `maySend` is asked right
- * before the first byte.
- */
+/** `leftMs`: the time left for all of it. `beforeSend` is asked right before the first byte. */
 interface Wanted {
   readonly url: URL;
   readonly timeouts: Timeouts;
   readonly leftMs: () => number;
-  readonly maySend?: (() => boolean) | undefined;
-}
-
-/** Pooled connections, shared by all exchanges of an agent. */
-export function pooledConnection(agent: KeptAgents): Connection {
-  return { options: { agent }, isOpen: true };
+  readonly beforeSend?: (() => boolean) | undefined;
 }
 
 /**
- * Opens a dedicated connection to a URL's host, with the agent's TLS for https. `stop` ends it; it
+ * Opens a dedicated connection to a URL's host, with the agent's TLS for https. `stop` ends it, and
  * is aborted when the request must not be sent.
  * @throws NoConnection
  */
@@ -94,8 +68,7 @@ export async function dedicatedConnection(
   stop: AbortController,
 ): Promise<Connection> {
   const socket = open(agent, wanted.url);
-  // Before and after the request no one else listens, and an unheard error ends the process. Kept
-  // here, since Node does not note TLS errors after the handshake in `errored`.
+  // An unheard error ends the process. Node notes no TLS error after the handshake in `errored`.
   let broken: Error | undefined;
   socket.on("error", (error) => {
     broken ??= error;
@@ -106,16 +79,16 @@ export async function dedicatedConnection(
     socket.destroy();
     throw error instanceof NoConnection ? error : new NoConnection(codeOf(error));
   }
-  const way = { options: { createConnection: take }, socket, isOpen: false };
+  const connection = { options: { createConnection: take }, socket, isOpen: false };
   // Checks the clock last, after everything that may take long.
   function take(): Socket {
     if (broken !== undefined || socket.destroyed) throw new NoConnection(codeOf(broken));
-    if (wanted.maySend?.() === false) stop.abort();
+    if (wanted.beforeSend?.() === false) stop.abort();
     if (stop.signal.aborted) throw new NoConnection("ABORTED");
-    way.isOpen = true;
+    connection.isOpen = true;
     return socket;
   }
-  return way;
+  return connection;
 }
 
 function open(agent: HttpsAgent, url: URL): Socket {

@@ -1,14 +1,10 @@
-// The service's entities: documented fields are checked, unknown ones kept. Every field may be
-// missing, since answers may be cut to default properties. Called by answer.ts; the types are part
-// of the library. Source: service-interface §2.
+// The service's entities: documented fields are checked, unknown ones kept, and any may be missing.
+// Called by answer.ts; the types are part of the library. Source: service-interface §2.
 import { z } from "zod";
 
 const digits = /^-?\d{1,19}$/;
 
-/**
- * A whole number of the service. Servers send Int64 as a number or as digits in a string. Beyond
- * ±2^53-1 it stays a string, so that no id is rounded to another one.
- */
+/** A whole number of the service; beyond ±2^53-1 its digits, so that no id is rounded. */
 export type WholeNumber = number | string;
 
 const wholeNumber = z.union([z.number().refine(Number.isSafeInteger, "not a whole number"), z.string().regex(digits)]);
@@ -21,12 +17,9 @@ const optionalWholeNumber = wholeNumber
 const text = z.string().nullish();
 const flag = z.boolean().nullish();
 
-/** A sync job. Source: service-interface §2, SyncJobEntity. */
+/** SyncJobEntity. */
 export const syncJobSchema = z.looseObject({ syncJobId: optionalWholeNumber, name: text });
-/**
- * A mask of a sync job; `type` was seen as `DocMask` and `FolderMask`. Source: service-interface
- * §2, MaskEntity.
- */
+/** MaskEntity; `type` was seen as `DocMask` and `FolderMask`. */
 export const maskSchema = z.looseObject({
   maskId: optionalWholeNumber,
   name: text,
@@ -34,9 +27,7 @@ export const maskSchema = z.looseObject({
   type: text,
   syncJobId: optionalWholeNumber,
 });
-/**
- * A drive-type or site-type sync target: both have the same fields. Source: service-interface §2.
- */
+/** DriveSyncTargetEntity and SiteSyncTargetEntity: both have the same fields. */
 export const syncTargetSchema = z.looseObject({
   thirdSystemSyncTargetId: optionalWholeNumber,
   siteName: text,
@@ -44,30 +35,24 @@ export const syncTargetSchema = z.looseObject({
   folderName: text,
   folderId: text,
 });
-/** An item that waits for an approval. Source: service-interface §2, ApprovalEntity. */
+/** ApprovalEntity. */
 const approvalSchema = z.looseObject({ approvalId: optionalWholeNumber, itemName: text, itemId: text });
-/** A user or group of the repository. Source: service-interface §2, EcmIdentityEntity. */
+/** EcmIdentityEntity: a user or group of the repository. */
 export const identitySchema = z.looseObject({
   id: text,
   idAsNumber: optionalWholeNumber,
   name: text,
   isAdministrator: flag,
 });
-/** A trigger. Source: service-interface §2, TriggerEntity. */
+/** TriggerEntity. */
 const triggerSchema = z.looseObject({ triggerId: optionalWholeNumber, isActive: flag });
-/**
- * An authentication activity of an account; it has more fields. Source: service-interface §2,
- * AuthAccountActivityEntity.
- */
+/** AuthAccountActivityEntity; it has more fields. */
 const authActivitySchema = z.looseObject({
   authAccountActivityEntityId: optionalWholeNumber,
   accountIdentifier: flag,
   accountObjectId: flag,
 });
-/**
- * An entity without known fields: activities and conflict details. Source: service-interface §2,
- * Gaps.
- */
+/** An entity without known fields: activities and conflict details (§2, Gaps). */
 const unknownEntitySchema = z.looseObject({});
 
 /** A sync job as the service answers it. */

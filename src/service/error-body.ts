@@ -1,7 +1,7 @@
-// Extracts what may be quoted from an error answer: code and message of an OData error or a problem
-// document, short and masked. Never fails on a body; never quotes HTML or plain text; never lets a
-// secret or control character through. Called by call.ts.
+// Extracts what may be quoted from an error answer: code and message, short and masked. Never fails
+// on a body, never quotes HTML or plain text. Called by call-failure.ts.
 import { isJsonObject, type JsonObject } from "../core/json.ts";
+import { cutText } from "../core/plain-text.ts";
 import { notedLengthMin, withoutKnownSecrets, withoutSecretShapes } from "../core/secrets.ts";
 
 const bodyLengthMax = 64 * 1024;
@@ -10,9 +10,8 @@ const secretLengthMin = 12;
 const scrubLengthMax = 2_000;
 
 /**
- * The service's own words for an error, at most 200 characters; undefined for a body of unknown
- * shape. The interface does not describe the shape (service-interface §7), so OData errors, RFC
- * 9457 problems and `{"message"}` are tried.
+ * The service's own words for an error; undefined for a body of unknown shape. The interface shows
+ * none (§7), so OData errors, RFC 9457 problems and `{"message"}` are tried.
  */
 export function errorExcerpt(body: string, token: string): string | undefined {
   if (body.length > bodyLengthMax) return undefined;
@@ -25,13 +24,12 @@ export function errorExcerpt(body: string, token: string): string | undefined {
   if (!isJsonObject(parsed)) return undefined;
   const parts = isJsonObject(parsed["error"]) ? odataParts(parsed["error"]) : problemParts(parsed);
   const text = parts.filter((part) => typeof part === "string" && part.trim() !== "").join(": ");
-  return text === "" ? undefined : shorten(escapeControls(scrub(text.slice(0, scrubLengthMax), token)));
+  return text === ""
+    ? undefined
+    : cutText(escapeControls(scrub(text.slice(0, scrubLengthMax), token)), excerptLengthMax);
 }
 
-/**
- * A header value that is safe to show: printable ASCII, at most 100 characters; undefined
- * otherwise.
- */
+/** A header value that is safe to show: at most 100 printable ASCII characters. */
 export function safeHeader(value: string | undefined, token: string): string | undefined {
   if (value === undefined || !/^[\x20-\x7e]{1,100}$/.test(value)) return undefined;
   return scrub(value, token);
@@ -79,16 +77,10 @@ function wholeWord(word: string): RegExp {
   return new RegExp(`(?<![A-Za-z0-9])${word.replaceAll(/[^A-Za-z0-9]/g, "\\$&")}(?![A-Za-z0-9])`, "g");
 }
 
-/**
- * Escapes control, format and line-separating characters as \u, so that a message stays one line.
- */
+/** Escapes control, format and line-separating characters, so that a message stays one line. */
 export function escapeControls(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (char) => {
     const hex = (char.codePointAt(0) ?? 0).toString(16);
     return hex.length > 4 ? `\\u{${hex}}` : `\\u${hex.padStart(4, "0")}`;
   });
-}
-
-function shorten(text: string): string {
-  return text.length <= excerptLengthMax ? text : `${text.slice(0, excerptLengthMax - 1)}…`;
 }

@@ -1,6 +1,5 @@
-// Decides where a next link may lead: resolves it by the OData rules, then pins it to the
-// configured service. It never follows a link's scheme, host or port: the request goes to a path
-// under the base path of the configured origin, or is refused. Pure; called by pages.ts.
+// Decides where a next link may lead: under the base path of the configured origin, or nowhere. It
+// never follows a link's scheme, host or port. Pure; called by pages.ts.
 import type { PagingReason } from "./service-error.ts";
 
 /** A link and what it is relative to. */
@@ -24,11 +23,8 @@ export type ResolvedLink =
 const linkLengthMax = 64 * 1024;
 
 /**
- * Resolves a next link. A relative link is relative to the context URL, which is relative to the
- * request URL; without a usable context, to the request URL. On the configured origin any path
- * under the base path is followed. Proxies often put a wrong scheme, host or port into a link: a
- * link to another origin is accepted only when its path is that of the list, and goes to the
- * configured origin.
+ * Resolves a next link: relative to the context URL, or else to the request URL. Proxies often put
+ * a wrong origin into a link: such a one is accepted only when its path is that of the list.
  * Source: OData JSON Format 4.0 §4.3, §4.4; docs/outcomes.md.
  */
 export function resolveNextLink(next: NextLink): ResolvedLink {
@@ -72,10 +68,7 @@ function refuseText(link: string): ResolvedLink | undefined {
 /** How often a path is decoded, as proxies on its way might do. */
 const decodingsMax = 4;
 
-/**
- * Finds what may lead elsewhere after decoding: an encoded dot segment, backslash, NUL or host. An
- * encoded slash is allowed, as in base64.
- */
+/** Finds what may lead elsewhere after decoding. An encoded slash is allowed, as in base64. */
 function badPath(path: string): string | undefined {
   if (path.includes("//")) return "an empty segment";
   // Plain dot segments are resolved before anything is sent.

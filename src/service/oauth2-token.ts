@@ -1,19 +1,34 @@
-// A bearer token by OAuth 2 client credentials, kept while it is good. It talks to the token
-// endpoint only, over a transport of its own, never with a token or certificate of the service.
-// Built by create-service.ts; call.ts asks it through TokenSource.
+// A bearer token by OAuth 2 client credentials (RFC 6749 §4.4), kept while it is good. It talks to
+// the token endpoint only, over a transport of its own: oauth4webapi speaks the protocol. Built by
+// create-service.ts; call.ts asks it through TokenSource.
 //
 //   none ──get──▶ asking, one at a time ──▶ token ──80 % of its life──▶ token, asking in the background ──▶ token
 //                      └─failed─▶ none: for 1 s … 30 s the same error, without asking    └─failed─▶ token, until it ends
 //   token refused with 401 ──▶ asking, but not again within 10 s of a token: a service that refuses every token is no reason to ask on
+import * as oauth from "oauth4webapi";
 import { untilAborted } from "../core/abortable.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
 import { createRateLimitedLog } from "../core/rate-limited-log.ts";
-import { askForToken, type OAuth2Client, TokenRefusal } from "./oauth2-request.ts";
+import { noteSecret } from "../core/secrets.ts";
+import { parseRetryAfter } from "./call-failure.ts";
 import { defaultTimeouts, type Timeouts } from "./service-options.ts";
-import type { TlsFiles } from "./tls-files.ts";
-import { TokenError, type TokenSource } from "./token.ts";
-import { Transport } from "./transport.ts";
+import { type TlsFiles, tlsHint } from "./tls-files.ts";
+import { parseToken, readSecret, TokenError, type TokenSource } from "./token.ts";
+import { type Exchange, type ExchangeResult, Transport } from "./transport.ts";
+
+/** The client that asks for a token. */
+export interface OAuth2Client {
+  /** https; http only for loopback or with `allowHttp`. May have a query, which is never shown. */
+  readonly tokenUrl: string;
+  readonly clientId: string;
+  /** Read for every request, so that a rotated secret applies at once. */
+  readonly clientSecretFile: string;
+  readonly scope?: string | undefined;
+  /** Where id and secret go: `basic` in the header (default), `post` in the body. */
+  readonly auth?: "basic" | "post" | undefined;
+  readonly allowHttp?: boolean | undefined;
+}
 
 /** A client and its surroundings. */
 export interface OAuth2TokenOptions extends OAuth2Client {
@@ -25,10 +40,7 @@ export interface OAuth2TokenOptions extends OAuth2Client {
   readonly clock?: Clock | undefined;
 }
 
-/**
- * Makes the token source.
- * @throws TypeError when the token URL is invalid, or is http where that is not allowed.
- */
+/** Makes the token source. @throws TypeError when the token URL is invalid, or http unallowed. */
 export function oauth2Token(options: OAuth2TokenOptions): TokenSource {
   return new OAuth2Token(options);
 }
@@ -95,8 +107,7 @@ class OAuth2Token implements TokenSource {
     const kept = this.#kept;
     // Another call has renewed it already.
     if (kept !== undefined && kept.token !== refused) return kept.token;
-    // While no new token can be had, report that: the refused token again would look like a refusal
-    // of every token.
+    // While no new token can be had, report that: the refused one again would look like a refusal.
     const isWorthAsking = this.#asking !== undefined || this.#failed !== undefined;
     if (kept !== undefined && !isWorthAsking && nowMs - this.#refusedAtMs < refusalGapMs) return kept.token;
     this.#refusedAtMs = nowMs;
@@ -127,13 +138,11 @@ class OAuth2Token implements TokenSource {
 
   async #askOnce(): Promise<Kept> {
     const timeouts = { ...defaultTimeouts, requestMs, ...this.#options.timeouts };
+    const signal = this.#closed.signal;
+    const nowMs = this.#clock.nowMs();
     try {
-      const { token, lifeMs } = await askForToken(this.#options, {
-        transport: this.#transport,
-        timeouts,
-        signal: this.#closed.signal,
-        nowMs: this.#clock.nowMs(),
-      });
+      const asked = { transport: this.#transport, timeouts, signal, nowMs };
+      const { token, lifeMs } = await askForToken(this.#options, asked);
       this.#kept = toKept(token, lifeMs, this.#clock);
       this.#failed = undefined;
       this.#failures = 0;
@@ -175,4 +184,123 @@ function isLoopback(host: string): boolean {
 
 function toIso(instantMs: number | undefined): string | undefined {
   return instantMs === undefined || instantMs > 8.64e15 ? undefined : new Date(instantMs).toISOString();
+}
+
+/** The token endpoint gave no token. `retryAfterMs`: how long it asks to wait. */
+class TokenRefusal extends TokenError {
+  readonly retryAfterMs: number;
+
+  constructor(message: string, temporary: boolean, retryAfterMs = 0) {
+    super(message, temporary);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** A token, and its lifetime in milliseconds where the endpoint states it. */
+interface GrantedToken {
+  readonly token: string;
+  readonly lifeMs: number | undefined;
+}
+
+interface AskOptions {
+  readonly transport: Transport;
+  readonly timeouts: Timeouts;
+  readonly signal: AbortSignal;
+  readonly nowMs: number;
+}
+
+const answerBytesMax = 256 * 1024;
+
+/** What to do for each error code of RFC 6749 §5.2. Other codes are not shown. */
+const advice: Readonly<Record<string, string>> = {
+  invalid_client: "check clientId, clientSecretFile and auth",
+  unauthorized_client: "the client may not use client credentials: ask for that grant",
+  invalid_scope: "check scope",
+  invalid_request: "check scope and auth",
+  invalid_grant: "check the client's rights",
+  unsupported_grant_type: "this endpoint knows no client credentials: check tokenUrl",
+};
+
+/** Asks for a token once. @throws TokenError; `temporary`: it was unreachable, busy or broken. */
+async function askForToken(client: OAuth2Client, options: AskOptions): Promise<GrantedToken> {
+  const secret = (await readSecret(client.clientSecretFile, "client secret file")).replace(/\r?\n$/, "");
+  if (secret === "")
+    throw new TokenError(`client secret file ${client.clientSecretFile} is empty: put the secret there`);
+  noteSecret(secret);
+  const url = new URL(client.tokenUrl);
+  noteSecret(url.search);
+  const server = { issuer: url.origin, token_endpoint: url.href };
+  const identity = { client_id: client.clientId };
+  const auth = client.auth === "post" ? oauth.ClientSecretPost(secret) : oauth.ClientSecretBasic(secret);
+  const parameters = client.scope === undefined ? {} : { scope: client.scope };
+  const where = `the token endpoint ${url.origin}${url.pathname}`;
+  let status = 0;
+  try {
+    const response = await oauth.clientCredentialsGrantRequest(server, identity, auth, parameters, {
+      // `checkTokenUrl` has checked whether http is allowed.
+      [oauth.allowInsecureRequests]: true,
+      [oauth.customFetch]: async (href, init) => {
+        const answer = toResponse(await send(href, init, options), where, options.nowMs);
+        status = answer.status;
+        return answer;
+      },
+    });
+    const answer = await oauth.processClientCredentialsResponse(server, identity, response);
+    if (answer.token_type !== "bearer") throw new TokenRefusal(`${where} gives no bearer tokens`, false);
+    const lifeMs = answer.expires_in === undefined ? undefined : answer.expires_in * 1_000;
+    return { token: parseToken(answer.access_token, `what ${where} gave`), lifeMs };
+  } catch (error) {
+    throw toTokenError(error, where, status);
+  }
+}
+
+function send(
+  href: string,
+  init: { readonly headers: Record<string, string>; readonly body: URLSearchParams },
+  { transport, timeouts, signal }: AskOptions,
+): Promise<ExchangeResult> {
+  noteSecret((init.headers["authorization"] ?? "").replace(/^Basic /, ""));
+  const exchange: Exchange = {
+    method: "POST",
+    url: new URL(href),
+    headers: { ...init.headers, "user-agent": "syncline" },
+    body: init.body.toString(),
+    isDedicated: true,
+    timeouts,
+    bodyBytesMax: answerBytesMax,
+    signal,
+  };
+  return transport.send(exchange);
+}
+
+/** Passes only possible grants and OAuth errors on to the library. */
+function toResponse(result: ExchangeResult, where: string, nowMs: number): Response {
+  if (result.type === "failure") {
+    const why = result.why ?? tlsHint(result.code);
+    const what = result.failure === "too-large" ? "answered with too long a body" : "cannot be reached";
+    throw new TokenRefusal(`${where} ${what} (${result.code})${why === undefined ? "" : `: ${why}`}`, true);
+  }
+  const { status, headers, text } = result;
+  if (status === 200 || (status >= 400 && status < 500 && status !== 429 && status !== 408)) {
+    const type = headers.contentType;
+    return new Response(text, { status, headers: type === undefined ? {} : { "content-type": type } });
+  }
+  const isRedirect = status >= 300 && status < 400;
+  const why = isRedirect ? " (a redirect, which is never followed): check tokenUrl" : "";
+  const retryAfterMs = parseRetryAfter(headers, nowMs);
+  throw new TokenRefusal(`${where} answered with status ${status}${why}`, !isRedirect, retryAfterMs);
+}
+
+function toTokenError(error: unknown, where: string, status: number): unknown {
+  if (error instanceof TokenError) return error;
+  if (error instanceof oauth.ResponseBodyError) {
+    const hint = Object.hasOwn(advice, error.error) ? `: ${error.error}: ${advice[error.error]}` : "";
+    return new TokenRefusal(`${where} refused (status ${error.status})${hint}`, false);
+  }
+  if (error instanceof oauth.OperationProcessingError || error instanceof oauth.UnsupportedOperationError) {
+    // A proxy's page instead of JSON may go away; valid JSON without a token will not.
+    const mayPass = status === 200 && (error.code === oauth.RESPONSE_IS_NOT_JSON || error.code === oauth.PARSE_ERROR);
+    return new TokenRefusal(`${where} did not answer as OAuth 2 says (status ${status}): check tokenUrl`, mayPass);
+  }
+  return error;
 }

@@ -12,10 +12,7 @@ export interface Page<Item> {
   readonly items: readonly Item[];
   /** The URL that this page was read from; pass it as `from` to read the page again. */
   readonly url: string;
-  /**
-   * The URL of the next page on the configured origin; a checkpoint. Undefined on the last page, or
-   * with a linkProblem.
-   */
+  /** The URL of the next page on the configured origin; undefined on the last page. */
   readonly nextLink: string | undefined;
   /** Why the page's link must not be followed; the items are good. */
   readonly linkProblem: ServiceError | undefined;
@@ -25,9 +22,7 @@ export interface Page<Item> {
 
 /** Limits of a walk. */
 export interface WalkOptions {
-  /**
-   * Start at this link instead of the list's first page: a `nextLink` or `url` of an earlier page.
-   */
+  /** Start at a `nextLink` or `url` of an earlier page instead of the first page. */
   readonly from?: string | undefined;
   /** Default 10,000. */
   readonly pagesMax?: number | undefined;
@@ -35,26 +30,17 @@ export interface WalkOptions {
   readonly itemsMax?: number | undefined;
   /** How many empty pages in a row are followed; default 100. */
   readonly emptyPagesMax?: number | undefined;
-  /**
-   * How often a non-empty page with the same content may come; default 2, so the third is a loop.
-   * With `select` the default is no limit, because shortened items may be equal.
-   */
+  /** How often the same page may come; default 2, with `select` no limit: items may be equal. */
   readonly samePageMax?: number | undefined;
-  /**
-   * The limit of the whole walk in milliseconds, including the caller's use of the pages. Default:
-   * none.
-   */
+  /** The limit of the whole walk in milliseconds, with the caller's use of pages. Default: none. */
   readonly deadlineMs?: number | undefined;
-  /**
-   * Items on a page, sent as `Prefer: odata.maxpagesize`; services need not honour it. Default: not
-   * sent.
-   */
+  /** Sent as `Prefer: odata.maxpagesize`; services need not honour it. Default: not sent. */
   readonly pageSizeWish?: number | undefined;
   /** For each request. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** The first page, too, continues an earlier request. */
-  readonly goesOn?: boolean | undefined;
+  readonly isFollowUp?: boolean | undefined;
 }
 
 /** What a walk needs from the client. */
@@ -82,9 +68,9 @@ export function toPage<Item>(walk: Walk<Item>, raw: RawPage<Item>, at: { url: UR
 }
 
 /**
- * Yields page after page until there is no link; pages before a failure have been yielded.
- * @throws ServiceError of kind `paging` with its `reason`, or of any kind that a request can have.
- * After the reason `expired` the caller may start again from the first page.
+ * Yields page after page until there is no link.
+ * @throws ServiceError of kind `paging`, or of any kind of a request. After the reason `expired`
+ * the caller may start again from the first page.
  */
 export async function* walkPages<Item>(walk: Walk<Item>, options: WalkOptions): AsyncGenerator<Page<Item>, void, void> {
   const guard = new Guard(walk, options);
@@ -125,25 +111,11 @@ function resolve<Item>(
   return resolved.url;
 }
 
-function pagingError<Item>(
-  walk: Walk<Item>,
-  reason: PagingReason,
-  problem: string,
-  cause?: ServiceError,
-): ServiceError {
-  return new ServiceError({
-    kind: "paging",
-    operation: walk.operation,
-    method: "GET",
-    path: walk.firstUrl.pathname,
-    sent: cause?.sent ?? "no",
-    problem,
-    reason,
-    status: cause?.status,
-    documented: cause?.documented,
-    answer: cause?.answer,
-    correlationId: cause?.correlationId,
-  });
+function pagingError<Item>(walk: Walk<Item>, reason: PagingReason, problem: string, cause?: ServiceError) {
+  const { status, documented, answer, correlationId, sent = "no" } = cause ?? {};
+  const { operation, firstUrl } = walk;
+  const call = { operation, method: "GET", path: firstUrl.pathname, sent } as const;
+  return new ServiceError({ kind: "paging", ...call, problem, reason, status, documented, answer, correlationId });
 }
 
 /** Enforces the limits of one walk. */

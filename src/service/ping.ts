@@ -1,27 +1,16 @@
-// Asks a URL that is no service: the heartbeat of a policy (notify/heartbeats.ts). Sends nothing
-// but its own name, follows no redirect, and never shows the URL, which may be a secret.
+// Asks URLs that are no service: the heartbeat of a policy (notify/heartbeats.ts), and whether a
+// receiver of notices can be reached (`syncline doctor`). Never shows the URL: it may be a secret.
 import { noteSecret } from "../core/secrets.ts";
-import { tlsHint } from "./tls-hint.ts";
+import { defaultTimeouts } from "./service-options.ts";
+import { tlsHint } from "./tls-files.ts";
 import { Transport } from "./transport.ts";
 
-const timeouts = {
-  lookupMs: 5_000,
-  connectMs: 5_000,
-  secureConnectMs: 5_000,
-  socketMs: 10_000,
-  sendMs: 5_000,
-  responseMs: 10_000,
-  readMs: 10_000,
-  requestMs: 15_000,
-} as const;
+const timeouts = { ...defaultTimeouts, socketMs: 10_000, responseMs: 10_000, readMs: 10_000, requestMs: 15_000 };
 const answerBytesMax = 64 * 1024;
 
 /** Asks URLs. */
 export interface Pinger {
-  /**
-   * Asks once (GET). Returns undefined after a 2xx, otherwise what went wrong in one line. Never
-   * throws.
-   */
+  /** Asks once (GET). Returns what went wrong in one line; undefined after a 2xx. */
   ping(url: string, signal: AbortSignal): Promise<string | undefined>;
   close(): void;
 }
@@ -37,7 +26,7 @@ export function createPinger(): Pinger {
         method: "GET",
         url,
         headers: { "user-agent": "syncline" },
-        isFresh: true,
+        isDedicated: true,
         timeouts,
         bodyBytesMax: answerBytesMax,
         signal,
@@ -50,4 +39,35 @@ export function createPinger(): Pinger {
     },
     close: () => transport.close(),
   };
+}
+
+/** Why a host cannot be reached: the code of Node or OpenSSL, and its meaning where known. */
+export interface OutOfReach {
+  readonly code: string;
+  readonly hint: string | undefined;
+}
+
+/** Connects to a URL's host, with TLS for https, and sends no request. undefined: it worked. */
+export async function reachHost(url: string, signal: AbortSignal): Promise<OutOfReach | undefined> {
+  const transport = new Transport(1);
+  let isConnected = false;
+  try {
+    const result = await transport.send({
+      method: "POST",
+      url: new URL(url),
+      headers: {},
+      isDedicated: true,
+      timeouts: defaultTimeouts,
+      bodyBytesMax: 1,
+      beforeSend: () => {
+        isConnected = true;
+        return false;
+      },
+      signal,
+    });
+    if (isConnected || result.type === "answer") return undefined;
+    return { code: result.code, hint: tlsHint(result.code) };
+  } finally {
+    transport.close();
+  }
 }

@@ -1,6 +1,5 @@
-// Builds the URLs of the service: base URL, both path forms, the three identity forms, and the
-// query options. Adds nothing that the caller did not ask for. Pure; called by client.ts and
-// pages.ts.
+// Builds the URLs of the service: both path forms, the three identity forms, the query options.
+// Adds nothing that the caller did not ask for. Pure; called by client.ts.
 import { factsOf, type Operation, type PathForm } from "./operations.ts";
 import type { IdentityForm, QuoteStrings } from "./service-options.ts";
 
@@ -49,11 +48,7 @@ export interface RequestTarget {
   readonly count?: boolean | undefined;
 }
 
-/**
- * Reads a base URL.
- * @throws TypeError when it is no http(s) URL or carries userinfo, a query or a fragment. The
- * message repeats none of these.
- */
+/** Reads a base URL. @throws TypeError, which repeats nothing that may be a secret. */
 export function parseBaseUrl(text: string): ServiceBase {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:")) {
@@ -72,10 +67,7 @@ export function isUnderBase(url: URL, base: ServiceBase): boolean {
   return clean && url.origin === base.origin && url.pathname.startsWith(`${base.basePath}/`);
 }
 
-/**
- * Builds the URL of a request.
- * @throws RangeError when a key is not a whole number, or an identity lacks its id or repository.
- */
+/** Builds the URL of a request. @throws RangeError when key, id or repository are no good. */
 export function toRequestUrl(base: ServiceBase, target: RequestTarget, forms: UrlForms): URL {
   const facts = factsOf(target.operation);
   const query = target.query ?? {};
@@ -112,36 +104,22 @@ function checkedKey(key: Key | undefined): string {
   return text;
 }
 
-/**
- * A value inside the parentheses: percent-encoded, and when quoted an OData string literal
- * ('a''b').
- */
+/** A value inside the parentheses: percent-encoded, and when quoted an OData literal ('a''b'). */
 function literal(value: string, quoted: boolean): string {
   const encode = (text: string) => encodeURIComponent(text).replaceAll("(", "%28").replaceAll(")", "%29");
   return quoted ? `'${encode(value.replaceAll("'", "''"))}'` : encode(value).replaceAll("'", "%27");
 }
 
-function readOptions(query: ReadQuery): [string, string | undefined][] {
+function readOptions({ select, expand }: ReadQuery): [string, string | undefined][] {
   return [
-    ["$select", names(query.select)],
-    ["$expand", names(query.expand)],
+    ["$select", select?.join(",")],
+    ["$expand", expand?.join(",")],
   ];
-}
-
-function names(list: readonly string[] | undefined): string | undefined {
-  return list === undefined || list.length === 0 ? undefined : list.join(",");
 }
 
 /** Option names keep `$` and lists keep commas: some servers do not decode them. */
 function withQuery(base: ServiceBase, path: string, options: readonly (readonly [string, string | undefined])[]): URL {
-  const query = options
-    .filter(([, value]) => value !== undefined && value !== "")
-    .map(
-      ([name, value]) =>
-        `${name}=${encodeURIComponent(value ?? "")
-          .replaceAll("%2C", ",")
-          .replaceAll("%24", "$")}`,
-    )
-    .join("&");
+  const encode = (text: string) => encodeURIComponent(text).replaceAll("%2C", ",").replaceAll("%24", "$");
+  const query = options.flatMap(([name, value = ""]) => (value === "" ? [] : [`${name}=${encode(value)}`])).join("&");
   return new URL(`${base.origin}${base.basePath}${path}${query === "" ? "" : `?${query}`}`);
 }

@@ -6,25 +6,21 @@ import type { ServiceError } from "./service-error.ts";
 
 const backoff = { baseMs: 500, capMs: 10_000 } as const;
 
-/**
- * How long a read may wait in place, for a busy service or the limiter. A longer wait goes back to
- * the queue and frees the worker's slot.
- */
+/** How long a read may wait in place. A longer wait goes back to the queue and frees the worker. */
 const waitInPlaceMsMax = 2_000;
 
 /**
- * Follow-up requests (a list's next page, an update after a read) wait this long for the limiter.
- * If they gave up, the first request would come again and take the permit, and a tight limit would
- * never let the second one out.
+ * Follow-up requests wait this long for the limiter. If they gave up, the first request would come
+ * again and take the permit, and a tight limit would never let the second one out.
  */
 export const waitToGoOnMsMax = 15_000;
 
 /** How long a request may wait in place for the limiter, in milliseconds. */
 export function waitForLimiterMsMax(
-  { isRead, goesOn }: { readonly isRead: boolean; readonly goesOn: boolean },
+  { isRead, isFollowUp }: { readonly isRead: boolean; readonly isFollowUp: boolean },
   deniedBy: DeniedBy,
 ): number {
-  if (goesOn && isOwnLimit(deniedBy)) return waitToGoOnMsMax;
+  if (isFollowUp && isOwnLimit(deniedBy)) return waitToGoOnMsMax;
   return isRead ? waitInPlaceMsMax : 0;
 }
 
@@ -37,25 +33,13 @@ export interface RetryState {
   readonly random?: () => number;
 }
 
-/**
- * The wait before the next try in milliseconds; undefined when the call fails now. Source: design
- * §7, "inside the call".
- */
+/** The wait before the next try in milliseconds; undefined when the call fails now. */
 export function retryWaitMs(error: ServiceError, state: RetryState): number | undefined {
-  if (error.method !== "GET") return undefined;
-  if (state.tries > state.retriesMax) return undefined;
-  const wait = backoffMs(backoff, state.tries, state.random);
-  if (error.kind === "throttled") {
-    // A denied request has waited in place already.
-    if (error.deniedBy !== undefined) return undefined;
-    // A long wait belongs to the queue, which shares it with every replica.
-    if ((error.retryAfterMs ?? 0) > waitInPlaceMsMax) return undefined;
-    return Math.max(error.retryAfterMs ?? 0, wait);
-  }
-  if (error.kind === "unreachable" || error.kind === "server" || error.kind === "unknown") {
-    return error.retryAfterMs !== undefined && error.retryAfterMs > waitInPlaceMsMax
-      ? undefined
-      : Math.max(error.retryAfterMs ?? 0, wait);
-  }
-  return undefined;
+  const { method, kind, deniedBy, retryAfterMs = 0 } = error;
+  if (method !== "GET" || state.tries > state.retriesMax) return undefined;
+  if (kind !== "throttled" && kind !== "unreachable" && kind !== "server" && kind !== "unknown") return undefined;
+  // A denied request has waited in place already. A long wait belongs to the queue, which shares it
+  // with every replica.
+  if (deniedBy !== undefined || retryAfterMs > waitInPlaceMsMax) return undefined;
+  return Math.max(retryAfterMs, backoffMs(backoff, state.tries, state.random));
 }

@@ -3,16 +3,10 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 
-/**
- * Without O_NONBLOCK a pipe without a writer would block one of the four threads that read files
- * and names.
- */
+/** Without O_NONBLOCK a pipe without a writer would block a thread that reads files and names. */
 const flags = constants.O_RDONLY | constants.O_NONBLOCK;
 
-/**
- * The beginning of a file as text, at most `bytesMax` bytes, or the system's error code. Follows
- * links, since secrets are mounted as links.
- */
+/** The beginning of a file as text, or the system's error code. Secrets are mounted as links. */
 export async function readBounded(
   path: string,
   bytesMax: number,

@@ -1,6 +1,5 @@
-// The one error that the client throws. It holds allowed fields only: never a token, a header, a
-// query or a whole body. It never holds the HTTP library's error, because loggers print attached
-// errors.
+// The one error that the client throws. It never holds a token, a header, a query, a whole body or
+// the HTTP library's error, because loggers print attached errors.
 import type { ErrorKind } from "../core/error-kind.ts";
 import type { DeniedBy } from "../core/limiter.ts";
 import type { Operation } from "./operations.ts";
@@ -29,10 +28,7 @@ export interface ServiceErrorFields {
   readonly method: string;
   /** Path of the request, without the query. */
   readonly path: string;
-  /**
-   * `no`: the request surely did not leave this machine or was never made; `maybe`: it may have
-   * been carried out.
-   */
+  /** `no`: the request surely did not leave; `maybe`: it may have been carried out. */
   readonly sent: "no" | "maybe";
   /** What happened, in words: no secret, control characters escaped. */
   readonly problem: string;
@@ -43,7 +39,7 @@ export interface ServiceErrorFields {
   readonly deniedBy?: DeniedBy | undefined;
   /** The id of the exchange in the service's own log. */
   readonly correlationId?: string | undefined;
-  /** What the interface says of this status for this operation; undefined where it says nothing. */
+  /** What the interface says of this status for this operation. */
   readonly documented?: string | undefined;
   /** The service's own words, at most 200 characters, secrets masked. */
   readonly answer?: string | undefined;
@@ -53,10 +49,7 @@ export interface ServiceErrorFields {
   readonly reason?: PagingReason | undefined;
 }
 
-/**
- * A failed exchange with the service. Decide by `kind` and `sent`, never by the message (design
- * §7).
- */
+/** A failed exchange with the service. Decide by `kind` and `sent`, never by the message. */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
   readonly kind: ErrorKind;

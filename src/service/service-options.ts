@@ -8,10 +8,7 @@ import type { Operation, PathForm } from "./operations.ts";
 import type { TlsFiles } from "./tls-files.ts";
 import type { TokenSource } from "./token.ts";
 
-/**
- * The time limits of one HTTP exchange, in milliseconds. `requestMs` limits all of it; only it
- * stops an answer that drips byte by byte.
- */
+/** The limits of one HTTP exchange; only `requestMs`, the whole, stops an answer that drips. */
 export interface Timeouts {
   readonly lookupMs: number;
   readonly connectMs: number;
@@ -27,10 +24,7 @@ export interface Timeouts {
   readonly requestMs: number;
 }
 
-/**
- * Short until the request is sent, because a repeat costs nothing; long afterwards, because an
- * answer may be lost.
- */
+/** Short until the request is sent: a repeat costs nothing. Long afterwards. */
 export const defaultTimeouts: Timeouts = {
   lookupMs: 5_000,
   connectMs: 5_000,
@@ -51,16 +45,12 @@ export const defaultRetries = 2;
 /** How many connections for reads one service may hold open. */
 export const defaultMaxSockets = 8;
 
-/**
- * How identities are addressed: `ecmsync.userorgroup(…)`, `userorgroup(…)` or `userorgroup?…`.
- * Source: service-interface §4.1, §4.2.
- */
+/** How identities are addressed: `ecmsync.userorgroup(…)`, `userorgroup(…)` or `userorgroup?…`. */
 export type IdentityForm = "qualified" | "unqualified" | "query";
 
 /**
- * Which values stand in single quotes in an identity path. The interface shows none: default
- * `none`. Services that parse OData literals want `repository` (id is a GUID) or `all` (id is a
- * string). The form `query` ignores it.
+ * Which values stand in single quotes in an identity path. The interface shows none. Services that
+ * parse OData literals want `repository` (id is a GUID) or `all` (id is a string).
  */
 export type QuoteStrings = "none" | "repository" | "all";
 
@@ -90,14 +80,11 @@ export interface ServiceOptions {
   readonly identityForm?: IdentityForm | undefined;
   /** Default `none`. */
   readonly quoteStrings?: QuoteStrings | undefined;
-  /** Overrides single limits of {@link defaultTimeouts}. */
+  /** Replaces single limits of {@link defaultTimeouts}. */
   readonly timeouts?: Partial<Timeouts> | undefined;
   /** The longest decoded body, in bytes; default {@link defaultBodyBytesMax}. */
   readonly bodyBytesMax?: number | undefined;
-  /**
-   * Repeats of a failed GET; default {@link defaultRetries}, 0 for none. Other methods are never
-   * repeated.
-   */
+  /** Repeats of a failed GET; default {@link defaultRetries}. Other methods are never repeated. */
   readonly retries?: number | undefined;
   /** Connections kept for reads; default {@link defaultMaxSockets}. */
   readonly maxSockets?: number | undefined;
@@ -105,62 +92,40 @@ export interface ServiceOptions {
   readonly log?: EventLog | undefined;
   readonly clock?: Clock | undefined;
   /**
-   * Asked before every exchange; default: no limits. A read waits for it up to 2 s in place, other
-   * requests do not wait. A denied request is a ServiceError of kind `throttled` with `sent: "no"`
-   * and `deniedBy`.
+   * Asked before every exchange; default: no limits. A read waits up to 2 s for it, other requests
+   * do not wait. A denied one is a ServiceError of kind `throttled` with `deniedBy`.
    */
   readonly limiter?: Limiter | undefined;
   /** Called once at the end of every call; must not throw. */
   readonly onRequest?: ((event: RequestEvent) => void) | undefined;
 }
 
-/** Per call: its time limit, and what stops it. */
+/** For every call. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   /** For the whole exchange in milliseconds; default: the client's time-outs. */
   readonly timeoutMs?: number | undefined;
-  /**
-   * Follow-up requests (next page, update after a read) wait up to 15 s for the limiter instead of
-   * 2 s. Updates and further pages are always follow-ups.
-   */
-  readonly goesOn?: boolean | undefined;
+  /** A follow-up waits 15 s for the limiter, not 2 s. Updates and further pages always are one. */
+  readonly isFollowUp?: boolean | undefined;
 }
 
 /** For the four updates. */
 export interface UpdateOptions extends CallOptions {
-  /**
-   * Sent as `If-Match`: an entity's `@odata.etag`, or `*`. Default: not sent, since the interface
-   * knows no ETag.
-   */
+  /** Sent as `If-Match`: an entity's `@odata.etag`, or `*`. The interface knows no ETag. */
   readonly ifMatch?: string | undefined;
 }
 
 /** For run, activate and delete: requests that must not happen twice. */
 export interface StartOptions extends CallOptions {
-  /**
-   * Sent as the header `Idempotency-Key`, 1 to 255 printable ASCII characters. Nothing in Syncline
-   * relies on it: it helps only where a proxy or the service honours it.
-   */
+  /** Sent as `Idempotency-Key`, 1 to 255 printable ASCII characters. Nothing relies on it. */
   readonly idempotencyKey?: string | undefined;
-  /**
-   * Asked when the connection stands, right before the first byte leaves. On `false` nothing is
-   * sent: kind `cancelled`, `sent: "no"`.
-   */
-  readonly maySend?: (() => boolean) | undefined;
-  /**
-   * Ends the wait for a token, before the request or after a 401, and for the connection: kind
-   * `cancelled`, `sent: "no"`. Unlike `signal` it cuts no request off.
-   */
-  readonly untilSent?: AbortSignal | undefined;
-  /**
-   * A permit of the limiter that the caller has already. The first exchange uses it. If no exchange
-   * happens, the caller releases it.
-   */
-  readonly pass?: Permit | undefined;
+  /** Asked on the open connection, before the first byte: `false` is `cancelled`, `sent: "no"`. */
+  readonly beforeSend?: (() => boolean) | undefined;
+  /** Ends waits for token and connection: `cancelled`, `sent: "no"`. Cuts no request off. */
+  readonly abortBeforeSend?: AbortSignal | undefined;
+  /** A permit for the first exchange. If none happens, the caller releases it. */
+  readonly permit?: Permit | undefined;
 }
 
-/**
- * The properties to change, and only those: a read-only one is a 400. Source: service-interface
- * §4.3.
- */
+/** The properties to change, and only those: a read-only one is a 400. */
 export type Changes = Readonly<Record<string, unknown>>;

@@ -1,10 +1,9 @@
-// The certificates of one service, from files. They are read again after 30 s or a failed
-// connection, so that rotated ones apply. The check of the service's certificate cannot be switched
-// off. Used by transport.ts.
+// TLS: the certificates of one service, from files, and what failures of connections mean. Files
+// are read again after 30 s or a failed connection, so that rotated ones apply. The check of the
+// service's certificate cannot be switched off. Used by transport.ts.
 //
 //   (nothing) ──read, good──▶ material ──30 s or expire()──▶ read: same → kept; good → new material; bad → kept, one warning a minute
 //        └──read, bad──▶ TlsFilesError at every exchange, until the files are good
-
 import { X509Certificate } from "node:crypto";
 import { createSecureContext, getCACertificates } from "node:tls";
 import { type Clock, systemClock } from "../core/clock.ts";
@@ -15,10 +14,7 @@ import { readBounded } from "./secret-file.ts";
 
 /** Where the files are. `certFile` and `keyFile` go together. */
 export interface TlsPaths {
-  /**
-   * Authorities that may have signed the service's certificate, in PEM; they replace the public
-   * ones.
-   */
+  /** Authorities of the service's certificate, in PEM, instead of the public ones. */
   readonly caFile?: string | undefined;
   /** The client's certificate with its intermediates, in PEM. */
   readonly certFile?: string | undefined;
@@ -49,10 +45,7 @@ export interface TlsFilesOptions {
   readonly clock?: Clock | undefined;
   /** Gets `tls.unusable`; silent unless set. */
   readonly log?: EventLog | undefined;
-  /**
-   * Trust the public authorities, too, for a token endpoint: it may have either kind of
-   * certificate.
-   */
+  /** Trust the public authorities, too: a token endpoint may have either kind of certificate. */
   readonly trustPublic?: boolean | undefined;
 }
 
@@ -75,10 +68,7 @@ export class TlsFiles {
     this.#log = createRateLimitedLog(options.log ?? silentLog, this.#clock, "");
   }
 
-  /**
-   * What to connect with now.
-   * @throws TlsFilesError when the files were never good.
-   */
+  /** What to connect with now. @throws TlsFilesError when the files were never good. */
   async current(): Promise<TlsMaterial> {
     if (this.#last !== undefined && this.#clock.monotonicMs() - this.#last.readAtMs < ageMsMax)
       return this.#last.material;
@@ -88,7 +78,7 @@ export class TlsFiles {
     return this.#reading;
   }
 
-  /** A connection failed, perhaps over a certificate: read the files again before the next one. */
+  /** Reads the files again before the next connection: this one failed, perhaps over them. */
   expire(): void {
     if (this.#last !== undefined) this.#last = { ...this.#last, readAtMs: Number.NEGATIVE_INFINITY };
   }
@@ -103,8 +93,7 @@ export class TlsFiles {
     } catch (error) {
       if (!(error instanceof TlsFilesError)) throw error;
       this.#log.warn("tls.unusable", { message: error.message, inForce: this.#last !== undefined });
-      // A rotation file by file has a moment when key and certificate do not match: keep the last
-      // good ones.
+      // A rotation file by file has a moment when key and certificate do not match.
       if (this.#last === undefined) throw error;
       this.#last = { ...this.#last, readAtMs };
     }
@@ -134,10 +123,7 @@ async function readPem(path: string | undefined): Promise<string | undefined> {
   throw new TlsFilesError(`TLS file ${path} cannot be read (${read.code}): check the path and its rights`);
 }
 
-/**
- * Tries the files, so that a mistake is named instead of failing a connection.
- * @throws TlsFilesError
- */
+/** Tries the files, so that a mistake is named. @throws TlsFilesError */
 function checkMaterial({ ca, cert, key, passphrase }: TlsMaterial, paths: TlsPaths): void {
   for (const [pem, path] of [
     [ca?.at(-1), paths.caFile],
@@ -163,4 +149,42 @@ function isCertificate(pem: string): boolean {
   } catch {
     return false;
   }
+}
+
+const untrusted =
+  "its certificate is signed by an authority that is not trusted: name that authority's certificate in tls.caFile";
+const refused =
+  "it refused the client certificate, or wants one: check tls.certFile and tls.keyFile, and whether they have expired";
+
+const hints: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: "its certificate has expired: renew it there",
+  CERT_NOT_YET_VALID: "its certificate is not valid yet: check the clocks",
+  CERT_REVOKED: "its certificate was revoked: renew it there",
+  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another host: check the URL, or set tls.serverName",
+  UNABLE_TO_GET_ISSUER_CERT: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
+  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  CERT_UNTRUSTED: untrusted,
+  CERT_SIGNATURE_FAILURE: untrusted,
+  INVALID_CA: untrusted,
+  EPROTO: "it does not speak TLS as wanted: check that the URL's port is one for https",
+  ERR_SSL_WRONG_VERSION_NUMBER: "it does not speak TLS: check that the URL's port is one for https",
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: "it does not speak TLS: check that the URL's port is one for https",
+};
+
+/** Alerts about the client's certificate. In TLS 1.3 they may come after the request left. */
+const clientRefusal =
+  /^ERR_SSL_(TLSV1[23]?|SSLV3|SSL\/TLS)_ALERT_(CERTIFICATE_REQUIRED|UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_EXPIRED|CERTIFICATE_REVOKED|CERTIFICATE_UNKNOWN|UNSUPPORTED_CERTIFICATE|HANDSHAKE_FAILURE|ACCESS_DENIED|DECRYPT_ERROR)$/;
+
+/** What a TLS failure with this code of Node or OpenSSL means and what to do. */
+export function tlsHint(code: string): string | undefined {
+  if (clientRefusal.test(code)) return refused;
+  return Object.hasOwn(hints, code) ? hints[code] : undefined;
+}
+
+/** Whether the server refused our certificate in the handshake, so that it took no request. */
+export function isClientRefusal(code: string): boolean {
+  return clientRefusal.test(code);
 }

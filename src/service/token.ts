@@ -1,6 +1,5 @@
 // Where the bearer token comes from: a text or a file; by OAuth 2 in oauth2-token.ts. call.ts asks
-// once per exchange. A token is never logged or put into an error. Source: service-interface §5;
-// how tokens are obtained is not shown there.
+// once per exchange. A token is never logged or put into an error. Source: service-interface §5.
 import { untilAborted } from "../core/abortable.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
@@ -12,28 +11,19 @@ import { readBounded } from "./secret-file.ts";
 export interface TokenSource {
   /** The token to send now. @throws TokenError */
   get(signal?: AbortSignal): Promise<string>;
-  /**
-   * A token after the service refused this one with 401; may be the same.
-   * @throws TokenError
-   */
+  /** A token after the service refused this one with 401; may be the same. @throws TokenError */
   renew(refused: string, signal?: AbortSignal): Promise<string>;
   /** When the token expires, in ms since 1970 UTC; undefined while not known. */
   readonly expiresAtMs?: number | undefined;
   /** Whether the last try to get a new one failed. */
   readonly renewalFails?: boolean;
-  /**
-   * How long the source still waits after a failure, in ms; meanwhile `get` throws the same
-   * failure. 0 or undefined when it does not wait.
-   */
+  /** How long it still waits after a failure, in ms; meanwhile `get` throws the same failure. */
   readonly restsForMs?: number;
   /** Ends pending requests. Called when the client is closed. */
   close?(): void;
 }
 
-/**
- * There is no usable token. The message never holds the token. `temporary`: may work later without
- * a change.
- */
+/** There is no usable token. `temporary`: may work later without a change. */
 export class TokenError extends Error {
   override readonly name = "TokenError";
   readonly temporary: boolean;
@@ -47,11 +37,7 @@ export class TokenError extends Error {
 const tokenBytesMax = 64 * 1024;
 const tokenAgeMsMax = 30_000;
 
-/**
- * Checks that a text can be a bearer token, and trims it.
- * @throws TokenError when it is empty, over 64 KiB, or holds white space, control or non-ASCII
- * characters.
- */
+/** Checks that a text can be a bearer token, and trims it. @throws TokenError */
 export function parseToken(text: string, whence: string): string {
   const token = text.replace(/^\uFEFF/, "").trim();
   if (token === "") throw new TokenError(`${whence} is empty: put the access token there`);
@@ -73,11 +59,10 @@ export function staticToken(text: string): TokenSource {
 
 /**
  * A token in a file, read again after 30 s and when refused, so that a rotated secret applies.
- * While the file is unusable, the last token stays in use until it is refused, and
- * `token.renewal-failed` is logged once a minute.
+ * While the file is unusable, the last token stays in use until it is refused.
  */
 export function fileToken(path: string, clock: Clock = systemClock, log: EventLog = silentLog): TokenSource {
-  const sparingLog = createRateLimitedLog(log, clock, "");
+  const rateLimitedLog = createRateLimitedLog(log, clock, "");
   let last: { readonly token: string; readonly readAtMs: number } | undefined;
   let reading: Promise<string> | undefined;
   const readOnce = async () => {
@@ -102,7 +87,7 @@ export function fileToken(path: string, clock: Clock = systemClock, log: EventLo
         return await untilAborted(read(), signal);
       } catch (error) {
         if (kept === undefined || !(error instanceof TokenError)) throw error;
-        sparingLog.warn("token.renewal-failed", { message: error.message });
+        rateLimitedLog.warn("token.renewal-failed", { message: error.message });
         last = { ...kept, readAtMs: clock.monotonicMs() };
         return kept.token;
       }
@@ -111,10 +96,7 @@ export function fileToken(path: string, clock: Clock = systemClock, log: EventLo
   };
 }
 
-/**
- * Reads a file that holds a secret.
- * @throws TokenError that is temporary: a rotation may be in progress.
- */
+/** Reads a file that holds a secret. @throws TokenError, temporary: a rotation may be under way. */
 export async function readSecret(path: string, what: string): Promise<string> {
   const read = await readBounded(path, tokenBytesMax + 1);
   if ("text" in read) return read.text;

@@ -1,9 +1,8 @@
 // One HTTP exchange, the single door to got; it knows nothing of operations, tokens or retries. It
 // never follows a redirect, never repeats a request, and never throws for a failure of the network
-// or service.
-// Two guarantees hold whatever a server sends and got or Node do: an exchange ends within 5 s of
-// its time-out, and an error of its socket, parser or stream ends this exchange alone, never the
-// process. Called by call.ts, oauth2-request.ts, ping.ts and notify/webhook.ts.
+// or service. Whatever a server sends and got or Node do: an exchange ends within 5 s of its
+// time-out, and an error of its socket, parser or stream ends this exchange alone, never the
+// process. Called by call.ts, oauth2-token.ts, ping.ts and notify/webhook.ts.
 import type { ClientRequest, InformationEvent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Socket } from "node:net";
@@ -12,15 +11,13 @@ import { countDown, withDeadline } from "../core/clock.ts";
 import {
   type Connection,
   dedicatedConnection,
-  type KeptAgents,
-  keepAgents,
-  keepHttpsAgent,
   NoConnection,
-  pooledConnection,
+  type PooledAgents,
+  PooledHttpAgent,
+  PooledHttpsAgent,
 } from "./connection.ts";
 import type { Timeouts } from "./service-options.ts";
-import { type TlsFiles, TlsFilesError, type TlsMaterial } from "./tls-files.ts";
-import { isClientRefusal } from "./tls-hint.ts";
+import { isClientRefusal, type TlsFiles, TlsFilesError, type TlsMaterial } from "./tls-files.ts";
 
 /** One request as it goes out. */
 export interface Exchange {
@@ -28,20 +25,15 @@ export interface Exchange {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /**
-   * Use a dedicated connection, opened before and closed afterwards: a stale pooled socket would
-   * make "surely not sent" uncertain.
-   */
-  readonly isFresh: boolean;
+  /** A connection of its own: a stale pooled one would make "surely not sent" uncertain. */
+  readonly isDedicated: boolean;
   readonly timeouts: Timeouts;
   readonly bodyBytesMax: number;
-  /**
-   * Asked once the fresh connection stands, right before the first byte; `false` ends it unsent.
-   */
-  readonly maySend?: (() => boolean) | undefined;
+  /** Asked on the open dedicated connection, before the first byte; `false` ends it unsent. */
+  readonly beforeSend?: (() => boolean) | undefined;
   readonly signal: AbortSignal;
-  /** Ends it for as long as its request has not taken a fresh connection, and never after that. */
-  readonly untilSent?: AbortSignal | undefined;
+  /** Ends it as long as its request has not taken the dedicated connection, and never after. */
+  readonly abortBeforeSend?: AbortSignal | undefined;
 }
 
 /** The headers of an answer that Syncline reads. */
@@ -58,10 +50,7 @@ export type ExchangeResult =
   | { readonly type: "answer"; readonly status: number; readonly headers: AnswerHeaders; readonly text: string }
   | {
       readonly type: "failure";
-      /**
-       * `unreachable`: surely not sent; `lost`: may be sent; `too-large`: the body passed its
-       * limit; `aborted`: by this process.
-       */
+      /** `unreachable`: surely not sent; `lost`: may be sent; `aborted`: by this process. */
       readonly failure: "unreachable" | "lost" | "too-large" | "aborted";
       readonly sent: "no" | "maybe";
       readonly code: string;
@@ -79,12 +68,8 @@ export const stuckCode = "EXCHANGE_STUCK";
 const stuckAfterMs = 4_000;
 
 const tooLarge = Symbol("too-large");
-/**
- * Informational statuses that may precede the answer. Any other 1xx is no answer to the request
- * (RFC 9110 §15.2).
- */
+/** Informational statuses that may precede the answer; any other 1xx is none (RFC 9110 §15.2). */
 const passingStatuses = new Set([100, 102, 103]);
-/** How many of them may come. */
 const passingMax = 100;
 const noHeaders = toHeaders(undefined);
 const notSent = { type: "failure", failure: "aborted", sent: "no", code: "ABORTED", status: undefined } as const;
@@ -100,14 +85,15 @@ const client = got.extend({
 });
 
 interface Agents {
-  readonly kept: KeptAgents;
-  readonly fresh: HttpsAgent;
+  readonly pooled: PooledAgents;
+  /** Opens dedicated connections. One agent for all, so that TLS sessions are resumed. */
+  readonly dedicated: HttpsAgent;
 }
 
 /** What an exchange holds, to release all of it at any time. */
-interface Line {
+interface Held {
   readonly stop: AbortController;
-  way?: Connection;
+  connection?: Connection;
   stream?: Request;
   socket?: Socket;
 }
@@ -116,35 +102,28 @@ interface Line {
 export class Transport {
   readonly #keeping: { readonly keepAlive: true; readonly maxSockets: number; readonly maxFreeSockets: number };
   readonly #tls: TlsFiles | undefined;
-  #kept: KeptAgents;
-  /** Opens dedicated connections. One agent for all, so that TLS sessions are resumed. */
-  #fresh = new HttpsAgent();
+  #agents: Agents;
   #material: TlsMaterial | undefined;
 
-  /**
-   * @param maxSockets how many pooled connections may be open. @param tls certificates, where they
-   * are not Node's own.
-   */
+  /** `maxSockets`: of pooled connections. `tls`: certificates, where they are not Node's own. */
   constructor(maxSockets: number, tls?: TlsFiles) {
     this.#keeping = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets };
-    this.#kept = keepAgents(this.#keeping);
+    const pooled = { http: new PooledHttpAgent(this.#keeping), https: new PooledHttpsAgent(this.#keeping) };
+    this.#agents = { pooled, dedicated: new HttpsAgent() };
     this.#tls = tls;
   }
 
-  /**
-   * Makes one exchange. Resolves with an answer of any status, or with the failure, at most 4 s
-   * after its time-out: a library's promise may never settle.
-   */
+  /** Makes one exchange, and ends it after its time-out: a library's promise may never settle. */
   async send(exchange: Exchange): Promise<ExchangeResult> {
-    const line: Line = { stop: new AbortController() };
+    const held: Held = { stop: new AbortController() };
     const stuck = new Error(stuckCode);
     try {
-      return await withDeadline(this.#make(exchange, line), exchange.timeouts.requestMs + stuckAfterMs, () => stuck);
+      return await withDeadline(this.#make(exchange, held), exchange.timeouts.requestMs + stuckAfterMs, () => stuck);
     } catch (error) {
       if (error !== stuck) throw error;
-      const { isOpen = false } = line.way ?? {};
+      const { isOpen = false } = held.connection ?? {};
       // Destroys the request, so that it cannot be sent any more.
-      cut(line);
+      cut(held);
       const failure = { type: "failure", code: stuckCode, status: undefined, headers: noHeaders } as const;
       return isOpen
         ? { ...failure, failure: "lost", sent: "maybe" }
@@ -152,30 +131,31 @@ export class Transport {
     }
   }
 
-  async #make(exchange: Exchange, line: Line): Promise<ExchangeResult> {
-    const agents = await this.#agents(exchange);
-    const { signal, untilSent } = exchange;
-    const { stop } = line;
-    if (signal.aborted || untilSent?.aborted === true || stop.signal.aborted) return { ...notSent, headers: noHeaders };
+  async #make(exchange: Exchange, held: Held): Promise<ExchangeResult> {
+    const agents = await this.#currentAgents(exchange);
+    const { signal, abortBeforeSend } = exchange;
+    const { stop } = held;
+    if (signal.aborted || abortBeforeSend?.aborted === true || stop.signal.aborted)
+      return { ...notSent, headers: noHeaders };
     if ("why" in agents) return { ...badFiles, why: agents.why, headers: noHeaders };
     const leftMs = countDown(exchange.timeouts.requestMs);
-    let way: Connection | undefined;
+    let connection: Connection | undefined;
     let isWhole = false;
     const onAbort = () => stop.abort();
     const onTooLate = () => {
-      if (way?.isOpen !== true) stop.abort();
+      if (connection?.isOpen !== true) stop.abort();
     };
     signal.addEventListener("abort", onAbort);
-    untilSent?.addEventListener("abort", onTooLate);
+    abortBeforeSend?.addEventListener("abort", onTooLate);
     try {
-      way = exchange.isFresh
-        ? await dedicatedConnection(agents.fresh, { ...exchange, leftMs }, stop)
-        : pooledConnection(agents.kept);
-      line.way = way;
+      connection = exchange.isDedicated
+        ? await dedicatedConnection(agents.dedicated, { ...exchange, leftMs }, stop)
+        : { options: { agent: agents.pooled }, isOpen: true };
+      held.connection = connection;
       const options = toGotOptions(exchange, { requestMs: leftMs(), signal: stop.signal });
-      const stream = client.stream(exchange.url, { ...options, ...way.options });
-      line.stream = stream;
-      const noAnswer = untilNoAnswer(stream, line);
+      const stream = client.stream(exchange.url, { ...options, ...connection.options });
+      held.stream = stream;
+      const noAnswer = untilNoAnswer(stream, held);
       // Without a body, the request is not sent before this line.
       if (exchange.method !== "GET" && exchange.body === undefined) stream.end();
       const result = await Promise.race([readAnswer(stream, exchange, stop), noAnswer]);
@@ -184,39 +164,38 @@ export class Transport {
     } catch (error) {
       // Some servers only reset the connection when they refuse a certificate.
       this.#tls?.expire();
-      return toFailure(error, { exchange, signal: stop.signal, isHeldBack: way?.isOpen !== true });
+      return toFailure(error, { exchange, signal: stop.signal, isUnsent: connection?.isOpen !== true });
     } finally {
-      way?.socket?.destroy();
+      connection?.socket?.destroy();
       // Reuse a pooled connection only after a whole answer.
-      if (!isWhole) cut(line);
+      if (!isWhole) cut(held);
       signal.removeEventListener("abort", onAbort);
-      untilSent?.removeEventListener("abort", onTooLate);
+      abortBeforeSend?.removeEventListener("abort", onTooLate);
     }
   }
 
   /** Closes the pooled connections. */
   close(): void {
-    this.#kept.http.destroy();
-    this.#kept.https.destroy();
+    this.#agents.pooled.http.destroy();
+    this.#agents.pooled.https.destroy();
   }
 
   /** The agents for an exchange. Pooled connections end when the certificates change. */
-  async #agents(exchange: Exchange): Promise<Agents | { readonly why: string }> {
-    if (this.#tls !== undefined && exchange.url.protocol === "https:") {
-      try {
-        const material = await this.#tls.current();
-        if (material !== this.#material) {
-          if (this.#material !== undefined) retire(this.#kept.https);
-          this.#material = material;
-          this.#kept = { ...this.#kept, https: keepHttpsAgent({ ...this.#keeping, ...material }) };
-          this.#fresh = new HttpsAgent({ ...material });
-        }
-      } catch (error) {
-        if (error instanceof TlsFilesError) return { why: error.message };
-        throw error;
-      }
+  async #currentAgents({ url }: Exchange): Promise<Agents | { readonly why: string }> {
+    if (this.#tls === undefined || url.protocol !== "https:") return this.#agents;
+    try {
+      const material = await this.#tls.current();
+      if (material === this.#material) return this.#agents;
+      const { http, https } = this.#agents.pooled;
+      if (this.#material !== undefined) retire(https);
+      this.#material = material;
+      const pooled = { http, https: new PooledHttpsAgent({ ...this.#keeping, ...material }) };
+      this.#agents = { pooled, dedicated: new HttpsAgent({ ...material }) };
+      return this.#agents;
+    } catch (error) {
+      if (error instanceof TlsFilesError) return { why: error.message };
+      throw error;
     }
-    return { kept: this.#kept, fresh: this.#fresh };
   }
 }
 
@@ -227,19 +206,18 @@ function retire(agent: HttpsAgent): void {
 }
 
 /** Releases all that an exchange holds, in whatever state its stream and sockets are. */
-function cut({ stop, way, stream, socket }: Line): void {
+function cut({ stop, connection, stream, socket }: Held): void {
   stop.abort();
   stream?.destroy();
-  way?.socket?.destroy();
+  connection?.socket?.destroy();
   socket?.destroy();
 }
 
 /**
- * Resolves early with a 1xx status that is no answer, whatever its socket does afterwards: got
- * listens to `upgrade`, so Node leaves the connection to its listener. Also listens to errors after
- * got has stopped listening, since Node ends the process over an unheard one.
+ * Resolves early with a 1xx status that is no answer: got listens to `upgrade`, so Node leaves the
+ * connection to it. Also hears errors when got has stopped: an unheard one ends the process.
  */
-function untilNoAnswer(stream: Request, line: Line): Promise<ExchangeResult> {
+function untilNoAnswer(stream: Request, held: Held): Promise<ExchangeResult> {
   const ignore = () => {};
   stream.on("error", ignore);
   stream.on("response", (response: PlainResponse) => void response.on("error", ignore));
@@ -250,7 +228,7 @@ function untilNoAnswer(stream: Request, line: Line): Promise<ExchangeResult> {
     stream.on("request", (request: ClientRequest) => {
       request.on("error", ignore);
       request.on("socket", (socket) => {
-        line.socket = socket;
+        held.socket = socket;
       });
       request.on("upgrade", refuse);
       request.on("information", (information) => {
@@ -261,11 +239,7 @@ function untilNoAnswer(stream: Request, line: Line): Promise<ExchangeResult> {
   });
 }
 
-/**
- * Reads the body in chunks, so that the limit applies to decoded bytes. (got's `downloadProgress`
- * stops once a decoded body exceeds the Content-Length of its compressed form, so it cannot guard
- * against a compressed bomb.)
- */
+/** Reads the body in chunks: its limit guards against compressed bombs, and got's own does not. */
 async function readAnswer(stream: Request, exchange: Exchange, stop: AbortController): Promise<ExchangeResult> {
   let head: PlainResponse | undefined;
   stream.on("response", (response: PlainResponse) => {
@@ -311,19 +285,16 @@ function toGotOptions(
   } as const;
 }
 
-interface FailureContext {
-  readonly exchange: Exchange;
-  readonly signal: AbortSignal;
-  /** True while the request was not sent. */
-  readonly isHeldBack: boolean;
-}
-
-function toFailure(error: unknown, { exchange, signal, isHeldBack }: FailureContext): ExchangeResult {
+function toFailure(
+  error: unknown,
+  context: { readonly exchange: Exchange; readonly signal: AbortSignal; readonly isUnsent: boolean },
+): ExchangeResult {
+  const { exchange, signal, isUnsent } = context;
   if (error instanceof NoConnection) return notConnected(error.code, signal);
   // Only got's own errors concern the exchange; any other error is a bug and is thrown on.
   if (!(error instanceof RequestError)) throw error;
   const head = { status: error.response?.statusCode, headers: toHeaders(error.response) };
-  const sent = isHeldBack || isSurelyNotSent(error, exchange) ? "no" : "maybe";
+  const sent = isUnsent || isSurelyNotSent(error, exchange) ? "no" : "maybe";
   const code = error instanceof TimeoutError ? `ETIMEDOUT (${error.event})` : error.code;
   if (signal.aborted) return { type: "failure", failure: "aborted", sent, code: "ABORTED", ...head };
   return { type: "failure", failure: sent === "no" ? "unreachable" : "lost", sent, code, ...head };
@@ -335,12 +306,12 @@ function notConnected(code: string, { aborted }: AbortSignal): ExchangeResult {
 }
 
 /** Whether no byte of the request left, or the server surely did not take it. */
-function isSurelyNotSent({ response, code, timings }: RequestError, { isFresh, url }: Exchange): boolean {
+function isSurelyNotSent({ response, code, timings }: RequestError, { isDedicated, url }: Exchange): boolean {
   if (response !== undefined) return false;
   // The server refused our certificate in the handshake: it took no request, even if one was sent.
   if (isClientRefusal(code)) return true;
   // A dedicated connection was open before; got reports no timing of it.
-  if (isFresh || timings?.upload !== undefined) return false;
+  if (isDedicated || timings?.upload !== undefined) return false;
   const ready = url.protocol === "https:" ? timings?.secureConnect : timings?.connect;
   return ready === undefined;
 }

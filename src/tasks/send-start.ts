@@ -175,8 +175,8 @@ export async function sendPermitted(task: Task, request: StartRequest, permitted
   const { service, isTooLate, sends, sentAtMs, startedAtMs, permit } = permitted;
   let answered: AnsweredEnding;
   try {
-    const maySend = () => !isTooLate() && !parts.stopping.aborted;
-    const options = { idempotencyKey: task.id, maySend, untilSent: parts.stopping, pass: permit };
+    const beforeSend = () => !isTooLate() && !parts.stopping.aborted;
+    const options = { idempotencyKey: task.id, beforeSend, abortBeforeSend: parts.stopping, permit };
     // From here on the start may have happened, whatever fails.
     answered = await sendTo(service, task, options);
   } catch (error) {

@@ -83,13 +83,13 @@ function wrap(step: WatchedStep, pass: (point: Point) => void): void {
 /** Options of a request with a last look before its first byte: passes the point right before that look, and tells when it lets the byte out. */
 function watchFirstByte(arg: unknown, pass: () => void): unknown {
   if (!isJsonObject(arg)) return arg;
-  const { maySend, idempotencyKey: taskId } = arg;
-  if (typeof maySend !== "function") return arg;
+  const { beforeSend, idempotencyKey: taskId } = arg;
+  if (typeof beforeSend !== "function") return arg;
   const look = (): unknown => {
     pass();
-    const isLetOut: unknown = maySend();
+    const isLetOut: unknown = beforeSend();
     if (isLetOut === true) writeLine(JSON.stringify({ event: "first-byte.let-out", taskId, atMs: Date.now() }));
     return isLetOut;
   };
-  return { ...Object(arg), maySend: look };
+  return { ...Object(arg), beforeSend: look };
 }

@@ -2,7 +2,7 @@
 
 import type { ErrorKind } from "../../src/core/error-kind.ts";
 import type { TaskKind } from "../../src/model/task.ts";
-import { statusKind } from "../../src/service/failure-kind.ts";
+import { statusKind } from "../../src/service/call-failure.ts";
 import { factsOf, type Operation } from "../../src/service/operations.ts";
 import { retryWaitMs } from "../../src/service/retry.ts";
 import { ServiceError } from "../../src/service/service-error.ts";

@@ -5,7 +5,7 @@ import { access } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { FileSinkSettings, PolicySet, SinkSettings, WebhookSettings } from "../../config/policy-set.ts";
 import { readSigningKeys } from "../../notify/webhook.ts";
-import { reachHost } from "../../service/reach.ts";
+import { reachHost } from "../../service/ping.ts";
 import { type Finding, findingsOf, stageOf } from "./finding.ts";
 
 const atOnce = 4;

@@ -152,7 +152,7 @@ describe("a client with a limiter", () => {
     const refused = { ...down, get: async () => Promise.reject(new TokenError("the client is refused")) };
     const given = await limiter.acquire({ isRead: false });
     if (isDenied(given)) throw new Error("held");
-    await errorOf(connect("http://127.0.0.1:1", { limiter, token: down }).runSyncJob(1, {}, { pass: given }));
+    await errorOf(connect("http://127.0.0.1:1", { limiter, token: down }).runSyncJob(1, {}, { permit: given }));
     expect(told).toEqual(["unreachable"]);
     await errorOf(connect("http://127.0.0.1:1", { limiter, token: refused }).getApprovals());
     expect(told).toEqual(["unreachable", "unauthorized"]);

@@ -23,11 +23,11 @@ describe("the last look before a start goes out", () => {
     const service = connect(`http://127.0.0.1:${port}`);
     const asked: number[] = [];
     const closed = once(server, "connection").then(([socket]) => once(socket, "close"));
-    const maySend = () => {
+    const beforeSend = () => {
       asked.push(1);
       return false;
     };
-    const error = (await errorOf(service.runSyncJob(42, {}, { maySend }))) as ServiceError;
+    const error = (await errorOf(service.runSyncJob(42, {}, { beforeSend }))) as ServiceError;
     expect({ kind: error.kind, sent: error.sent }).toEqual({ kind: "cancelled", sent: "no" });
     await closed;
     expect({ asked: asked.length, connections, bytes }).toEqual({ asked: 1, connections: 1, bytes: 0 });
@@ -36,18 +36,18 @@ describe("the last look before a start goes out", () => {
   it("takes the consent back where the call was aborted meanwhile", async () => {
     const stop = new AbortController();
     const server = await startServer((_request, response) => response.end());
-    const maySend = () => {
+    const beforeSend = () => {
       stop.abort();
       return true;
     };
-    const start = errorOf(connect(server.url).runSyncJob(42, {}, { maySend, signal: stop.signal }));
+    const start = errorOf(connect(server.url).runSyncJob(42, {}, { beforeSend, signal: stop.signal }));
     expect(await start).toMatchObject({ kind: "cancelled", sent: "no" });
     expect(server.seen).toHaveLength(0);
   });
 
   it("lets the request out with consent", async () => {
     const server = await startServer((_request, response) => response.end());
-    await connect(server.url).runSyncJob(42, {}, { maySend: () => true });
+    await connect(server.url).runSyncJob(42, {}, { beforeSend: () => true });
     expect(server.seen).toHaveLength(1);
   });
 
@@ -55,11 +55,11 @@ describe("the last look before a start goes out", () => {
     const server = await startServer((_request, response) => response.writeHead(401).end());
     const token = { get: async () => "first", renew: async () => "second" };
     let asked = 0;
-    const maySend = () => {
+    const beforeSend = () => {
       asked += 1;
       return asked === 1;
     };
-    const error = (await errorOf(connect(server.url, { token }).runSyncJob(42, {}, { maySend }))) as ServiceError;
+    const error = (await errorOf(connect(server.url, { token }).runSyncJob(42, {}, { beforeSend }))) as ServiceError;
     expect({ kind: error.kind, sent: error.sent, asked }).toEqual({ kind: "cancelled", sent: "no", asked: 2 });
     expect(server.seen).toHaveLength(1);
   });
@@ -85,7 +85,7 @@ describe("a start that waits for a token when it is told to stop", () => {
     const stop = new AbortController();
     const leave = async ({ kind }: { readonly kind: string | undefined }) => void told.push(kind);
     const service = connect(server.url, { token, limiter: { acquire: async () => ({ release: leave }) } });
-    const start = errorOf(service.runSyncJob(42, {}, { untilSent: stop.signal }));
+    const start = errorOf(service.runSyncJob(42, {}, { abortBeforeSend: stop.signal }));
     await expect.poll(() => server.seen.length).toBe(requests);
     stop.abort();
     expect(await start).toMatchObject({ kind: "cancelled", sent: "no" });
@@ -100,7 +100,7 @@ describe("a start that waits for a token when it is told to stop", () => {
       stop.abort();
       setImmediate(() => response.end());
     });
-    await connect(server.url).runSyncJob(42, {}, { untilSent: stop.signal });
+    await connect(server.url).runSyncJob(42, {}, { abortBeforeSend: stop.signal });
     expect(server.seen).toHaveLength(1);
   });
 });
@@ -115,7 +115,7 @@ describe("a start that waits for its connection when it is told to stop", () => 
     const { port } = server.address() as AddressInfo;
     // A handshake that nobody answers.
     const service = connect(`https://127.0.0.1:${port}`, { timeouts: { secureConnectMs: 1_000 } });
-    const start = errorOf(service.runSyncJob(42, {}, { untilSent: stop.signal }));
+    const start = errorOf(service.runSyncJob(42, {}, { abortBeforeSend: stop.signal }));
     expect(await start).toMatchObject({ kind: "cancelled", sent: "no" });
   });
 
@@ -125,7 +125,7 @@ describe("a start that waits for its connection when it is told to stop", () => 
     server.server.on("connection", () => {
       connections += 1;
     });
-    const start = errorOf(connect(server.url).runSyncJob(42, {}, { untilSent: AbortSignal.abort() }));
+    const start = errorOf(connect(server.url).runSyncJob(42, {}, { abortBeforeSend: AbortSignal.abort() }));
     expect(await start).toMatchObject({ kind: "cancelled", sent: "no" });
     expect(connections).toBe(0);
   });

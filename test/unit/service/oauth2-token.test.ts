@@ -467,8 +467,8 @@ describe("what a token endpoint that fails costs the breaker of its service", ()
     limiter.hold = undefined;
     expect(await errorOf(client.runSyncJob(2))).toMatchObject({ kind: "unreachable" });
     expect(told).toEqual(["unreachable"]);
-    const pass = { release: async ({ kind }: { kind: string | undefined }) => void told.push(`given: ${kind}`) };
-    expect(await errorOf(client.runSyncJob(3, {}, { pass }))).toMatchObject({ deniedBy: "token" });
+    const permit = { release: async ({ kind }: { kind: string | undefined }) => void told.push(`given: ${kind}`) };
+    expect(await errorOf(client.runSyncJob(3, {}, { permit }))).toMatchObject({ deniedBy: "token" });
     expect(told).toEqual(["unreachable", "given: cancelled"]);
   });
 });

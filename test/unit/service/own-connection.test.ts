@@ -111,10 +111,10 @@ describe("a connection that a request waits for", () => {
     const wantsClient = { requestCert: true, rejectUnauthorized: true, ca: authority.cert };
     const port = await listen(createTlsServer({ ...certificate, ...wantsClient }, () => {}));
     const wanted = { url: new URL(`https://localhost:${port}`), timeouts: defaultTimeouts, leftMs: () => 5_000 };
-    const way = await dedicatedConnection(new HttpsAgent({ ca: authority.cert }), wanted, new AbortController());
-    await new Promise((resolve) => way.socket?.once("close", resolve));
-    const take = () => "createConnection" in way.options && way.options.createConnection();
+    const connection = await dedicatedConnection(new HttpsAgent({ ca: authority.cert }), wanted, new AbortController());
+    await new Promise((resolve) => connection.socket?.once("close", resolve));
+    const take = () => "createConnection" in connection.options && connection.options.createConnection();
     expect(take).toThrow(expect.objectContaining({ code: "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED" }));
-    expect(way.isOpen).toBe(false);
+    expect(connection.isOpen).toBe(false);
   });
 });
