@@ -18,7 +18,7 @@ import { parseToken, readSecret, TokenError, type TokenSource } from "./token.ts
 import { type Exchange, type ExchangeResult, Transport } from "./transport.ts";
 
 /** The client that asks for a token. */
-export interface OAuth2Client {
+interface OAuth2Client {
   /** https; http only for loopback or with `allowHttp`. May have a query, which is never shown. */
   readonly tokenUrl: string;
   readonly clientId: string;
