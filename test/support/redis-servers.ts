@@ -111,7 +111,11 @@ export async function makeCertificate(): Promise<{ cert: string; key: string; ce
   return { cert, key, certFile, keyFile };
 }
 
-/** Starts a Sentinel that watches a master under the name `main`; it answers within a second of the master's death. */
+/**
+ * Starts a Sentinel that watches a master under the name `main`; it acts four seconds after the master's death. A Sentinel
+ * that got no processor for two seconds does nothing for thirty (TILT), and then only promotes a replica whose link has
+ * been down for no longer than ten times these four seconds.
+ */
 export async function startSentinel(masterPort: number, quorum: number): Promise<number> {
   const server = await findRedisServer();
   if (server.kind !== "binary") throw new Error("the tests with Sentinels need a redis-server");
@@ -123,7 +127,7 @@ export async function startSentinel(masterPort: number, quorum: number): Promise
     "bind 127.0.0.1",
     `dir ${folder}`,
     `sentinel monitor main 127.0.0.1 ${masterPort} ${quorum}`,
-    "sentinel down-after-milliseconds main 1000",
+    "sentinel down-after-milliseconds main 4000",
     "sentinel failover-timeout main 3000",
   ];
   writeFileSync(file, `${lines.join("\n")}\n`);
