@@ -290,12 +290,15 @@ const { only } = parseArgs({ options: { only: { type: "string", default: "" } } 
 const chosen = incidents.filter(({ name, alert }) => new RegExp(only).test(`${name} ${alert}`));
 const wrong: string[] = [];
 try {
-  process.stdout.write("a minute of the rules is 2 s; the 60 s and 90 s of heartbeats are 8 s; kubectl is not run\n");
+  process.stdout.write(
+    "a minute of the rules is 2 s, the 60 s and 90 s of heartbeats are 8 s; the hour for which a missed slot shows\nis taken off its note in Redis; kubectl is not run\n",
+  );
   const beganMs = Date.now();
   // Long enough that Prometheus has scraped all pods, or a whole hour.
-  await sleep((only === "" ? 60 : 5) * minuteMs);
+  const wellMinutes = only === "" ? 60 : 5;
+  await sleep(wellMinutes * minuteMs);
   const early = await firings(beganMs, Date.now());
-  process.stdout.write(`an hour in which all is well: ${early.length} alerts\n`);
+  process.stdout.write(`${wellMinutes} minutes in which all is well: ${early.length} alerts\n`);
   wrong.push(...early.map(({ alert }) => `all is well: ${alert}`));
   for (const incident of chosen) {
     const played = await play(incident);
