@@ -19,7 +19,7 @@ import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import type { FeedPace } from "../feeds/pace.ts";
 import type { DeliverNotices } from "../model/notice.ts";
 import type { Pause } from "../model/pause.ts";
-import { createRequestCounter } from "../ops/metered-requests.ts";
+import { createRequestCounter } from "../ops/metered-log.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { Producer } from "../queue/producer.ts";
 import { Chains } from "../schedule/chains.ts";
@@ -39,11 +39,10 @@ import { SlotLedger } from "../store/slot-ledger.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import type { TaskDependencies } from "../tasks/contracts.ts";
 import { defaultTiming, type TaskTiming } from "../tasks/follow-pace.ts";
-import { createConsumers } from "./create-consumers.ts";
+import { createConsumers, MeteredFeedStore } from "./create-consumers.ts";
 import { createNotifier } from "./create-notifier.ts";
 import { createService } from "./create-service.ts";
 import { CurrentSet } from "./current-set.ts";
-import { createItemAnnouncer } from "./item-announcer.ts";
 import { createGaugeSource } from "./metric-gauges.ts";
 import { RedisGuard } from "./redis-guard.ts";
 import { RunningServices } from "./running-services.ts";
@@ -131,8 +130,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const sinks = new RunningSinks({ ...options, store });
   const { deliver = sinks.deliver } = options;
   if (options.roles.includes("worker")) {
-    const announcer = createItemAnnouncer({ sinks: () => current.set.sinks, deliver, log });
-    const create = createConsumers({ ...options, limits }, { parts, store, producer, announcer, guard });
+    const create = createConsumers({ ...shared, ...options, limits, parts, deliver, sinks: () => current.set.sinks });
     services.consume({ createConsumers: create, pending: (service) => producer.pending(service) });
   }
   // The sinks stop after the services, which still hand over notices while they end.
@@ -176,12 +174,11 @@ function createScheduler(
   { ledger, parts: { policy, enqueue } }: { readonly ledger: SlotLedger; readonly parts: TaskDependencies },
 ): Scheduler {
   const { set, log, metrics } = options;
-  const kept = { pauses: new Pauses(store), quarantines: new Quarantines(store), policy };
   return new Scheduler({
     policies: set.policies,
     ledger,
     enqueue,
-    pauses: createPauseWatch(() => readKeptPauses(kept), log),
+    pauses: createPauseWatch(() => readKeptPauses(store, policy), log),
     mayPlan: () => guard.isSafe(),
     losses: () => guard.losses,
     chains,
@@ -236,7 +233,7 @@ function createParts(built: Built): TaskDependencies {
     activePredicate: (service) => current.activePredicate(service),
     journal: new StartJournal(store, guard.watch),
     leases: new Leases(store),
-    feeds: new FeedStore(store),
+    feeds: options.metrics === undefined ? new FeedStore(store) : new MeteredFeedStore(store, options.metrics),
     polls: new PollStore(store),
     sharedReadings: new SharedReadings(store),
     isPolledTogether: (feed) => current.isPolledTogether(feed),
@@ -256,16 +253,10 @@ async function readPauses(store: Store): Promise<Pause[]> {
   return (await Promise.all([new Pauses(store).all(), new Quarantines(store).all()])).flat();
 }
 
-/** `policy`: the policy as it is now, undefined where there is none of this name. */
-interface QuarantineKeeperParts {
-  readonly pauses: Pick<Pauses, "all">;
-  readonly quarantines: Pick<Quarantines, "all" | "release">;
-  readonly policy: (name: string) => Policy | undefined;
-}
-
 /** Reads pauses and quarantines; lifts those that the policy file no longer asks for. */
-async function readKeptPauses({ pauses, quarantines, policy }: QuarantineKeeperParts): Promise<Pause[]> {
-  const [wanted, counted] = await Promise.all([pauses.all(), quarantines.all()]);
+async function readKeptPauses(store: Store, policy: (name: string) => Policy | undefined): Promise<Pause[]> {
+  const quarantines = new Quarantines(store);
+  const [wanted, counted] = await Promise.all([new Pauses(store).all(), quarantines.all()]);
   const nowMs = systemClock.nowMs();
   const kept = counted.map(async (pause) => {
     const known = policy(pause.name);

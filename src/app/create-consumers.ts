@@ -3,27 +3,31 @@
 //   queues ─▶ consumers ─▶ process task ─▶ recorder ─▶ history (and in the same step: chains, notify events), log, quarantine
 //                 └──────▶ walk feed ─▶ FeedStore, wakes the runs whose end it saw
 
-import type { ServiceSettings } from "../config/policy-set.ts";
+import type { PolicySet, ServiceSettings } from "../config/policy-set.ts";
 import type { OutcomeLimits } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { together } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { defaultPace, type FeedPace } from "../feeds/pace.ts";
 import { type ItemAnnouncer, ItemSampling } from "../feeds/publish-items.ts";
-import { type WalkDependencies, walkFeed } from "../feeds/walk-feed.ts";
+import { walkFeed } from "../feeds/walk-feed.ts";
 import type { Attempt } from "../model/contracts.ts";
-import { isFeedWalk, parseFeedWalk } from "../model/feed.ts";
+import { type Feed, isFeedWalk, parseFeedWalk } from "../model/feed.ts";
+import type { DeliverNotices } from "../model/notice.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { parseTask } from "../model/task.ts";
 import type { Verdict } from "../model/verdict.ts";
+import { itemNotices } from "../notify/item-notices.ts";
 import { otherValue } from "../ops/metric-labels.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { createConsumer } from "../queue/consumer.ts";
 import type { Producer } from "../queue/producer.ts";
 import { queueName } from "../queue/queues.ts";
 import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
+import { type EndedWalk, type FeedPage, type FeedStatus, FeedStore } from "../store/feed-store.ts";
 import { History } from "../store/history.ts";
+import type { Novelty } from "../store/known-items.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
 import { tasksInFlight } from "../store/start-entry.ts";
@@ -45,33 +49,28 @@ export interface ConsumerOptions {
   readonly drainMs: number;
   /** How many outcomes are kept, and for how long. */
   readonly limits: OutcomeLimits;
-  readonly metrics?: Metrics | undefined;
   readonly pace?: FeedPace;
-}
-
-interface ConsumerParts {
   readonly parts: TaskDependencies;
   readonly store: Store;
   readonly producer: Producer;
-  readonly announcer: ItemAnnouncer;
   readonly guard: Pick<RedisGuard, "whenAnother">;
+  /** The sinks in force now, and how they get notices of new items. */
+  readonly sinks: () => PolicySet["sinks"];
+  readonly deliver: DeliverNotices;
 }
 
 const pollConcurrency = 8;
+const noticesAtOnce = 500;
 
 /** Makes the consumers of one service: one queue for actions, one for polls. */
-export function createConsumers(
-  { redis, log, takeOverAfterMs, drainMs, limits, metrics, pace = defaultPace }: ConsumerOptions,
-  { parts, store, producer, announcer, guard }: ConsumerParts,
-): (settings: ServiceSettings) => ServiceConsumers {
-  const book = metrics === undefined ? parts.feeds : createMeteredFeedStore(parts.feeds, metrics);
+export function createConsumers(options: ConsumerOptions): (settings: ServiceSettings) => ServiceConsumers {
+  const { redis, log, takeOverAfterMs, drainMs, limits, pace = defaultPace, parts, store, producer, guard } = options;
   const walking = {
     ...parts,
-    feeds: book,
     nowMs: () => redisTimeMs(store),
     pace,
     sampling: new ItemSampling(),
-    announcer,
+    announcer: createItemAnnouncer(options),
     readings: parts.sharedReadings,
     startsWait: async (service: string) => (await producer.backlog(service, "actions")).waiting > 0,
   };
@@ -116,44 +115,66 @@ export function createConsumers(
   };
 }
 
-type Book = WalkDependencies["feeds"];
-
-/** Wraps a feed store: counts pages, items and walks, and measures how old news was. */
-function createMeteredFeedStore(book: Book, metrics: Metrics): Book {
+function createItemAnnouncer({ sinks, deliver, log }: ConsumerOptions): ItemAnnouncer {
+  const wanting = ({ list }: Feed) => [...sinks().values()].filter(({ items }) => items?.includes(list) === true);
   return {
-    waiting: (feed, nowMs) => book.waiting(feed, nowMs),
-    status: (feed) => book.status(feed),
-    keepKnowledge: (feed, knowledge) => book.keepKnowledge(feed, knowledge),
-    told: (feed) => book.told(feed),
-    discoveredSince: (feed, seq) => book.discoveredSince(feed, seq),
-    keepShape: (feed, shape) => book.keepShape(feed, shape),
-    takeIn: async (feed, status, page) => {
-      const { service, list } = feed;
-      const novelties = await book.takeIn(feed, status, page);
-      metrics.add("syncline_feed_pages_total", { service, list });
-      for (const novelty of ["new", "again", "known"] as const) {
-        const count = novelties?.filter((one) => one === novelty).length ?? 0;
-        metrics.add("syncline_feed_items_total", { service, list, novelty }, count);
+    wants: (feed) => wanting(feed).length > 0,
+    announce: async (feed, group) => {
+      const notices = itemNotices(feed, group, systemClock.nowMs());
+      const receivers = wanting(feed);
+      const deliveries = notices.flatMap((notice) => receivers.map(({ name: sink }) => ({ sink, notice })));
+      for (let from = 0; from < deliveries.length; from += noticesAtOnce)
+        await deliver(deliveries.slice(from, from + noticesAtOnce));
+      for (const { sink, notice } of deliveries) {
+        const { id, kind, policy, service, title } = notice;
+        log.info("notice.told", { sink, kind, policy, service, title, id });
       }
-      return novelties;
-    },
-    walked: async (feed, walk) => {
-      const { service, list } = feed;
-      const before = await book.status(feed);
-      await book.walked(feed, walk);
-      metrics.add("syncline_feed_walks_total", { service, list, walkOutcome: walk.whole ? "whole" : "part" });
-      if (walk.whole)
-        metrics.add("syncline_feed_whole_walks_total", { service, list, wholeReason: walk.because ?? otherValue });
-      // The walk began by Redis's clock. The two clocks agree to about a second, which is precise
-      // enough here.
-      const endedAtMs = systemClock.nowMs();
-      metrics.observe("syncline_feed_walk_duration_seconds", { list }, (endedAtMs - walk.startedAtMs) / 1_000);
-      const blindSinceMs = Math.max(before.walkStartedAtMs ?? 0, before.wantedAtMs ?? 0);
-      if (blindSinceMs > 0) metrics.observe("syncline_feed_lag_seconds", { list }, (endedAtMs - blindSinceMs) / 1_000);
-    },
-    failed: async (feed, failure) => {
-      metrics.add("syncline_feed_walks_total", { service: feed.service, list: feed.list, walkOutcome: "failed" });
-      await book.failed(feed, failure);
     },
   };
+}
+
+/** A feed store that counts pages, items and walks, and measures how old news was. */
+export class MeteredFeedStore extends FeedStore {
+  readonly #metrics: Metrics;
+
+  constructor(store: Store, metrics: Metrics) {
+    super(store);
+    this.#metrics = metrics;
+  }
+
+  override async takeIn(
+    feed: Feed,
+    status: Pick<FeedStatus, "generation">,
+    page: FeedPage,
+  ): Promise<Novelty[] | undefined> {
+    const { service, list } = feed;
+    const novelties = await super.takeIn(feed, status, page);
+    this.#metrics.add("syncline_feed_pages_total", { service, list });
+    for (const novelty of ["new", "again", "known"] as const) {
+      const count = novelties?.filter((one) => one === novelty).length ?? 0;
+      this.#metrics.add("syncline_feed_items_total", { service, list, novelty }, count);
+    }
+    return novelties;
+  }
+
+  override async walked(feed: Feed, walk: EndedWalk): Promise<void> {
+    const { service, list } = feed;
+    const before = await this.status(feed);
+    await super.walked(feed, walk);
+    const metrics = this.#metrics;
+    metrics.add("syncline_feed_walks_total", { service, list, walkOutcome: walk.whole ? "whole" : "part" });
+    if (walk.whole)
+      metrics.add("syncline_feed_whole_walks_total", { service, list, wholeReason: walk.because ?? otherValue });
+    // The walk began by Redis's clock, which agrees with this one to about a second.
+    const endedAtMs = systemClock.nowMs();
+    metrics.observe("syncline_feed_walk_duration_seconds", { list }, (endedAtMs - walk.startedAtMs) / 1_000);
+    const blindSinceMs = Math.max(before.walkStartedAtMs ?? 0, before.wantedAtMs ?? 0);
+    if (blindSinceMs > 0) metrics.observe("syncline_feed_lag_seconds", { list }, (endedAtMs - blindSinceMs) / 1_000);
+  }
+
+  override async failed(feed: Feed, failure: string): Promise<void> {
+    const { service, list } = feed;
+    this.#metrics.add("syncline_feed_walks_total", { service, list, walkOutcome: "failed" });
+    await super.failed(feed, failure);
+  }
 }

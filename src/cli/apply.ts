@@ -20,14 +20,12 @@ import { currentActor, recordChange } from "./changes.ts";
 import type { CommandIo, ExitCode } from "./command-io.ts";
 import { type ObjectState, stateOf, stateToText } from "./declared/plan-state.ts";
 import { type ItemLook, lookAtAll, withDeclared } from "./declared/session.ts";
-import { loadPoliciesOrThrow, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
+import { loadPoliciesOrThrow, type PolicyOptions, redisCommand, redisTarget } from "./shared-options.ts";
 import { counted, paint, showPlace, toTable } from "./table.ts";
 
-interface ApplyOptions extends RedisOptions {
-  readonly config: string;
+interface ApplyOptions extends PolicyOptions {
   readonly yes?: true;
   readonly retryRefused?: true;
-  readonly json?: true;
 }
 
 const triesMax = 4;
@@ -67,7 +65,7 @@ export function applyCommand(io: CommandIo): Command {
         }
         const log = createLogger(io.settings.logLevel, io.err);
         const reports: ItemReport[] = [];
-        for (const look of looks) reports.push(await applyOne(look, { io, store, log }));
+        for (const look of looks) reports.push(await applyOne(look, io, store, log));
         io.progress?.("");
         if (options.json) io.out(JSON.stringify(reportToJson(reports)));
         else if (todo.length > 0) io.out(`\n${reportToText(reports, io.colours)}`);
@@ -84,25 +82,23 @@ async function isWanted(count: number, { yes }: ApplyOptions, io: CommandIo): Pr
   return /^y(es)?$/i.test(answer.trim());
 }
 
-interface Context {
-  readonly io: CommandIo;
-  readonly store: Store;
-  readonly log: EventLog;
-}
-
 /** Applies an object that differs; any other is reported as inspected. */
-async function applyOne(look: ItemLook, context: Context): Promise<ItemReport> {
+async function applyOne(look: ItemLook, io: CommandIo, store: Store, log: EventLog): Promise<ItemReport> {
   const state = stateOf(look);
-  if (state !== "differs" || context.io.signal.aborted) return { ...look, state, applied: undefined };
-  context.io.progress?.(showObject(look.object));
-  const applied = await applyStubbornly(look, context);
-  context.io.progress?.("");
-  await audit(look, applied, context);
+  if (state !== "differs" || io.signal.aborted) return { ...look, state, applied: undefined };
+  io.progress?.(showObject(look.object));
+  const applied = await applyStubbornly(look, store, io.signal);
+  io.progress?.("");
+  await audit(look, applied, io, store, log);
   return { ...look, state, applied };
 }
 
 /** Retries a temporary failure after another inspection: a PUT may be repeated. */
-async function applyStubbornly({ policy, object, parts }: ItemLook, { store, io }: Context): Promise<Applied> {
+async function applyStubbornly(
+  { policy, object, parts }: ItemLook,
+  store: Store,
+  signal: AbortSignal,
+): Promise<Applied> {
   const leases = new Leases(store);
   const by = `by-hand-${systemClock.nowMs()}`;
   const holder = async (target: string) =>
@@ -111,13 +107,19 @@ async function applyStubbornly({ policy, object, parts }: ItemLook, { store, io 
     const applied = await applyObject(object, { ...parts, by, holder });
     const error = applied.end === "failed" ? applied.error : undefined;
     const mayHeal = error !== undefined && ["server", "unknown", "unreachable", "throttled"].includes(error.kind);
-    if (!mayHeal || tries >= triesMax || io.signal.aborted) return applied;
-    await systemClock.sleep(Math.min(waitMsMax, error.retryAfterMs ?? tries * 500), io.signal);
+    if (!mayHeal || tries >= triesMax || signal.aborted) return applied;
+    await systemClock.sleep(Math.min(waitMsMax, error.retryAfterMs ?? tries * 500), signal);
   }
 }
 
 /** Records who changed what, right after the request: one log line and one record an object. */
-async function audit({ policy, object }: ItemLook, applied: Applied, { io, store, log }: Context): Promise<void> {
+async function audit(
+  { policy, object }: ItemLook,
+  applied: Applied,
+  io: CommandIo,
+  store: Store,
+  log: EventLog,
+): Promise<void> {
   const { changes } = applied;
   const isUnsure = applied.end === "failed" && applied.isSent;
   if (changes.length === 0 && !isUnsure) return;

@@ -18,18 +18,16 @@ import {
   findPolicy,
   instantArgument,
   loadPoliciesOrThrow,
-  type RedisOptions,
+  type PolicyOptions,
   redisCommand,
   redisTarget,
 } from "./shared-options.ts";
 import { counted, showInstant, toIso, toTable } from "./table.ts";
 
-interface AuditOptions extends RedisOptions {
-  readonly config: string;
+interface AuditOptions extends PolicyOptions {
   readonly from?: number;
   readonly to?: number;
   readonly policy?: string;
-  readonly json?: true;
 }
 
 const linesMax = 100;
@@ -76,20 +74,15 @@ export function auditCommand(io: CommandIo): Command {
           for (const policy of wanted) if (!io.signal.aborted) reports.push(await auditPolicy(policy, context));
         });
         const isPlanned = (await readPresence(store)).schedulers > 0;
-        show(reports, { io, json: options.json === true });
+        show(reports, options.json === true, io);
         if (!isPlanned) io.err("no scheduler is alive: no slot is planned until one starts");
         if (reports.some(({ findings }) => findings.length > 0)) io.exitCode = 1;
       });
     });
 }
 
-interface PrintOptions {
-  readonly io: CommandIo;
-  readonly json: boolean;
-}
-
 /** Prints one row a policy, then the findings. */
-function show(reports: readonly AuditReport[], { io, json }: PrintOptions): void {
+function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): void {
   const findings = reports.flatMap((report) =>
     report.findings.map((finding) => ({ policy: report.policy, ...finding })),
   );

@@ -12,7 +12,6 @@ import { showInstant, toTable } from "./table.ts";
 
 interface ChangesOptions extends RedisOptions {
   readonly limit: number;
-  readonly json?: true;
 }
 
 /** The command `changes`. */

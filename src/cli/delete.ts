@@ -21,21 +21,19 @@ import {
   durationOption,
   findService,
   loadPoliciesOrThrow,
-  type RedisOptions,
+  type PolicyOptions,
   redisCommand,
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
 import { showPlace } from "./table.ts";
 
-interface DeleteOptions extends RedisOptions {
-  readonly config: string;
+interface DeleteOptions extends PolicyOptions {
   readonly syncJob: number;
   readonly name: string;
   readonly repository?: string;
   readonly yes?: true;
   readonly timeout: number;
-  readonly json?: true;
 }
 
 const startWithinMs = 3_600_000;
@@ -65,21 +63,19 @@ export function deleteCommand(io: CommandIo): Command {
       const set = await loadPoliciesOrThrow(options.config, io);
       const settings = findService(set, service);
       if (options.name === "") throw new UsageError("--name must not be empty");
-      const wish = { service, set, options, io };
-      if (options.yes) return deleteNow(wish);
+      if (options.yes) return deleteNow(service, set, options, io);
       const client = createService(settings, { variables: io.settings.variables, log: silentLog });
-      await withService(client, io, () => show(client, wish));
+      await withService(client, io, () => show(client, service, set, options, io));
     });
 }
 
-interface Wish {
-  readonly service: string;
-  readonly set: PolicySet;
-  readonly options: DeleteOptions;
-  readonly io: CommandIo;
-}
-
-async function show(client: SyncService, { service, set, options, io }: Wish): Promise<void> {
+async function show(
+  client: SyncService,
+  service: string,
+  set: PolicySet,
+  options: DeleteOptions,
+  io: CommandIo,
+): Promise<void> {
   const { syncJob, name: guard, repository, json } = options;
   const names = set.policies
     .filter((policy) => policy.service === service && policy.repository === repository)
@@ -97,7 +93,7 @@ async function show(client: SyncService, { service, set, options, io }: Wish): P
   if (names.length > 0) io.out(`policies that name it: ${someNames(names, "--json")}`);
 }
 
-async function deleteNow({ service, set, options, io }: Wish): Promise<void> {
+async function deleteNow(service: string, set: PolicySet, options: DeleteOptions, io: CommandIo): Promise<void> {
   const redis = redisTarget(options, io);
   await withStore(redis, async (store) => {
     const context = { set, redis, store, options, io };

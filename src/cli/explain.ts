@@ -20,8 +20,8 @@ import { alarming, tellMissingRoles } from "./service-words.ts";
 import {
   findPolicy,
   loadPoliciesOrThrow,
+  type PolicyOptions,
   parseInstant,
-  type RedisOptions,
   redisCommand,
   redisTarget,
 } from "./shared-options.ts";
@@ -31,11 +31,6 @@ import { showInstant } from "./table.ts";
 const tasksShownMax = 50;
 
 const coversShownMax = 5;
-
-interface ExplainOptions extends RedisOptions {
-  readonly config: string;
-  readonly json?: true;
-}
 
 const help = `
 TIME is an instant (2026-12-01T01:30:00Z) or a time on the wall in the policy's zone (2026-12-01T02:30); without it, the newest
@@ -53,7 +48,7 @@ export function explainCommand(io: CommandIo): Command {
     .argument("[time]", "an instant, or a time on the wall in its zone")
     .option("--json", "print JSON")
     .addHelpText("after", help)
-    .action(async (name: string, time: string | undefined, options: ExplainOptions) => {
+    .action(async (name: string, time: string | undefined, options: PolicyOptions) => {
       const target = redisTarget(options, io);
       const policy = findPolicy(await loadPoliciesOrThrow(options.config, io), name);
       if (policy.schedule === undefined && policy.after === undefined)

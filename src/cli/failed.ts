@@ -35,24 +35,22 @@ import {
 } from "./shared-options.ts";
 import { showInstant, showStatus, toTable } from "./table.ts";
 
-interface ListOptions extends RedisOptions {
+interface GroupOptions extends RedisOptions {
   readonly policy?: string;
   readonly sink?: string;
   readonly corrected?: true;
-  readonly limit: number;
-  readonly json?: true;
 }
 
-interface ActionOptions extends RedisOptions {
-  readonly policy?: string;
-  readonly sink?: string;
+interface ListOptions extends GroupOptions {
+  readonly limit: number;
+}
+
+interface ActionOptions extends GroupOptions {
   readonly all?: true;
   readonly reason: string;
-  readonly corrected?: true;
   readonly force?: true;
   readonly yes?: true;
   readonly config?: string;
-  readonly json?: true;
 }
 
 const recordedMax = 100;
@@ -99,7 +97,7 @@ function actionCommand(name: "replay" | "discard", io: CommandIo): Command {
     .requiredOption("--reason <text>", "why; stands in the record of changes", textArgument(reasonCharactersMax))
     .option("--yes", "needed where a group is named in place of ids")
     .action((ids: string[], options: ActionOptions) =>
-      connect(options, io, (connections) => act(name, { connections, ids, options, io })),
+      connect(options, io, (connections) => act(name, connections, ids, options, io)),
     );
 }
 
@@ -130,13 +128,13 @@ async function showList({ store, queues }: Connections, options: ListOptions, io
   else io.out(failedTable(shown.slice(0, limit), io.colours));
   if (shown.length > limit) io.err(`and ${shown.length - limit} more: --limit`);
   const read = all.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
-  if (sink === undefined) await tellReach(new History(store), { read, limit: failedReadMax, policy }, io);
+  if (sink === undefined) await tellReach(new History(store), read, failedReadMax, policy, io);
   for (const { name, dropped } of await new SinkStore(store).all())
     if (dropped > 0) io.err(`${dropped} notices for ${name} were dropped: its queue was full`);
 }
 
 /** @throws UsageError about a policy or sink that is not known here. */
-async function checkKnown(store: Store, { policy, sink }: Pick<ListOptions, "policy" | "sink">): Promise<void> {
+async function checkKnown(store: Store, { policy, sink }: GroupOptions): Promise<void> {
   if (policy !== undefined) await checkKnownPolicy(policy, store);
   const sinks = (await new SinkStore(store).all()).map(({ name }) => name);
   if (sink === undefined || sinks.includes(sink)) return;
@@ -156,14 +154,13 @@ function failedTable(items: readonly FailedItem[], colours: boolean): string {
   return toTable(["at", "what", "id", "why"], rows, colours);
 }
 
-interface Wish {
-  readonly connections: Connections;
-  readonly ids: readonly string[];
-  readonly options: ActionOptions;
-  readonly io: CommandIo;
-}
-
-async function act(name: "replay" | "discard", { connections, ids, options, io }: Wish): Promise<void> {
+async function act(
+  name: "replay" | "discard",
+  connections: Connections,
+  ids: readonly string[],
+  options: ActionOptions,
+  io: CommandIo,
+): Promise<void> {
   const { policy, sink, all, corrected, reason } = options;
   const items = await readFailed(connections.store, connections.queues);
   const { meant, absent } = selectFailed(items, { ids, policy, sink, all, corrected });
@@ -185,25 +182,23 @@ async function act(name: "replay" | "discard", { connections, ids, options, io }
       before: done.slice(0, recordedMax).map(({ item }) => describeFailed(item)),
       after: done.slice(0, recordedMax).map(({ item, into }) => ({ id: item.id, into })),
     });
-  tell(name, { results, absent, options, io });
+  showResults(name, results, absent, { json: options.json === true, io });
   if (name === "replay" && done.length > 0 && (await readPresence(connections.store)).workers === 0)
     io.err("no worker is alive: what is queued starts when one does");
 }
 
-interface Told {
-  readonly results: readonly ActionResult[];
-  readonly absent: readonly string[];
-  readonly options: ActionOptions;
-  readonly io: CommandIo;
-}
-
-function tell(name: string, { results, absent, options, io }: Told): void {
+function showResults(
+  name: string,
+  results: readonly ActionResult[],
+  absent: readonly string[],
+  { json, io }: { readonly json: boolean; readonly io: CommandIo },
+): void {
   const left = [
     ...results.flatMap(({ item, why }) => (why === undefined ? [] : [{ id: item.id, why }])),
     ...absent.map((id) => ({ id, why: "not on the failed list" })),
   ];
   const done = results.filter(({ why }) => why === undefined).map(({ item, into }) => ({ id: item.id, into }));
-  if (options.json) io.out(JSON.stringify({ done, left }));
+  if (json) io.out(JSON.stringify({ done, left }));
   else {
     io.out(`${done.length} ${name === "replay" ? "replayed" : "discarded"}`);
     for (const into of new Set(done.flatMap((one) => one.into ?? []))) io.out(`  ${into}`);

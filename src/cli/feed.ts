@@ -38,7 +38,6 @@ interface FeedFlags extends RedisOptions {
 
 interface TailFlags extends FeedFlags {
   readonly follow?: true;
-  readonly json?: true;
 }
 
 interface ExportFlags extends FeedFlags {

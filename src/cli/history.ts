@@ -20,7 +20,6 @@ const detailShownMax = 100;
 interface HistoryOptions extends RedisOptions {
   readonly limit: number;
   readonly status?: OutcomeStatus;
-  readonly json?: true;
 }
 
 /** The command `history`. */
@@ -42,9 +41,9 @@ export function historyCommand(io: CommandIo): Command {
         if (read.length === 0 && policy !== undefined) await checkKnownPolicy(policy, store);
         const fitting = read.filter(({ status }) => options.status === undefined || status === options.status);
         const outcomes = fitting.slice(0, options.limit);
-        show(outcomes, { policy, options, io });
+        show(outcomes, policy, options, io);
         const isFull = outcomes.length === options.limit;
-        await tellReach(history, { read: isFull ? outcomes : read, limit: isFull ? options.limit : limit, policy }, io);
+        await tellReach(history, isFull ? outcomes : read, isFull ? options.limit : limit, policy, io);
       }),
     );
 }
@@ -91,13 +90,12 @@ export async function checkKnownPolicy(policy: string, store: Store): Promise<vo
   );
 }
 
-interface Asked {
-  readonly policy: string | undefined;
-  readonly options: HistoryOptions;
-  readonly io: CommandIo;
-}
-
-function show(outcomes: readonly Outcome[], { policy, options: { limit, status, json }, io }: Asked): void {
+function show(
+  outcomes: readonly Outcome[],
+  policy: string | undefined,
+  { limit, status, json }: HistoryOptions,
+  io: CommandIo,
+): void {
   const whose = policy === undefined ? "" : ` of ${policy}`;
   if (json) io.out(JSON.stringify(outcomes));
   else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours));
@@ -105,18 +103,13 @@ function show(outcomes: readonly Outcome[], { policy, options: { limit, status, 
   if (outcomes.length === limit) io.err(`only the newest ${limit}; --limit shows more`);
 }
 
-/** What was read, newest first: at most `limit` outcomes, of one policy if one is named. */
-interface HistoryReading {
-  readonly read: readonly Outcome[];
-  readonly limit: number;
-  readonly policy?: string | undefined;
-}
-
-/** Says which outcomes were not read: those beyond the limit, and those no longer kept. */
+/** Says which outcomes are not in `read`: those beyond the limit, and those no longer kept. */
 export async function tellReach(
   history: History,
-  { read, limit, policy }: HistoryReading,
-  io: Pick<CommandIo, "err">,
+  read: readonly Outcome[],
+  limit: number,
+  policy: string | undefined,
+  io: CommandIo,
 ): Promise<void> {
   const isCut = read.length === limit;
   const fromMs = isCut ? Date.parse(read.at(-1)?.finishedAt ?? "") : Number.NEGATIVE_INFINITY;

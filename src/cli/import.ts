@@ -54,20 +54,15 @@ export function importCommand(io: CommandIo): Command {
     });
 }
 
-/** One existing object; `name`: undefined where the service shows none. */
+/** One existing object, with its name if the service shows one. */
 interface Existing {
   readonly kind: Extract<DeclaredKind, "syncJob" | "docMask">;
   readonly id: string;
   readonly name: string | null | undefined;
 }
 
-interface Found {
-  readonly existing: readonly Existing[];
-  readonly problems: readonly string[];
-}
-
 /** @throws ServiceError when the masks cannot be read. */
-async function readExisting(service: SyncService, repository: string | undefined, io: CommandIo): Promise<Found> {
+async function readExisting(service: SyncService, repository: string | undefined, io: CommandIo) {
   const masks = new Map<string, Existing>();
   const syncJobIds = new Set<string>();
   const query = repository === undefined ? {} : { repository };
@@ -80,17 +75,16 @@ async function readExisting(service: SyncService, repository: string | undefined
     }
     io.progress?.(`${masks.size} document masks`);
   }
-  const { existing, problems } = await readSyncJobs(service, { ids: [...syncJobIds], query, io });
+  const { existing, problems } = await readSyncJobs(service, [...syncJobIds], query, io);
   return { existing: [...existing.sort(byId), ...[...masks.values()].sort(byId)], problems };
 }
 
-interface SyncJobsAsked {
-  readonly ids: readonly string[];
-  readonly query: { readonly repository?: string };
-  readonly io: CommandIo;
-}
-
-async function readSyncJobs(service: SyncService, { ids, query, io }: SyncJobsAsked) {
+async function readSyncJobs(
+  service: SyncService,
+  ids: readonly string[],
+  query: { readonly repository?: string },
+  io: CommandIo,
+) {
   const existing: Existing[] = [];
   const problems: string[] = [];
   const left = ids.slice(0, syncJobsMax);

@@ -38,7 +38,6 @@ interface PauseOptions extends SubjectOptions {
   readonly note?: string;
   readonly until?: Until;
   readonly list?: true;
-  readonly json?: true;
 }
 
 const help = `
@@ -74,8 +73,8 @@ export function pauseCommand(io: CommandIo): Command {
       const subject = subjectOf(policy, options);
       if (note === undefined)
         throw new UsageError("--note is required: say why, for the people who find the slots skipped");
-      await withSubject(subject, { options, io }, async ({ store }) => {
-        const pause = await setPause(store, { subject, note, until: options.until }, io);
+      await withSubject(subject, options, io, async (store) => {
+        const pause = await setPause(store, subject, note, options.until, io);
         io.out(
           options.json ? JSON.stringify(pause) : `${showSubject(pause)} paused ${showUntil(pause)}: ${pause.note}`,
         );
@@ -83,13 +82,13 @@ export function pauseCommand(io: CommandIo): Command {
     });
 }
 
-interface Wish {
-  readonly subject: PauseSubject;
-  readonly note: string;
-  readonly until: Until | undefined;
-}
-
-async function setPause(store: Store, { subject, note, until }: Wish, io: CommandIo): Promise<Pause> {
+async function setPause(
+  store: Store,
+  subject: PauseSubject,
+  note: string,
+  until: Until | undefined,
+  io: CommandIo,
+): Promise<Pause> {
   const nowMs = await redisTimeMs(store);
   const untilMs = toInstant(until, nowMs);
   const pauses = new Pauses(store);
@@ -164,13 +163,14 @@ export function subjectOf(policy: string | undefined, { service, all }: SubjectO
 /** Runs `use` with Redis and the policies, if given. @throws UsageError for an unknown subject. */
 export async function withSubject(
   subject: PauseSubject,
-  { options, io }: { readonly options: SubjectOptions; readonly io: CommandIo },
-  use: (found: { readonly store: Store; readonly set: PolicySet | undefined }) => Promise<void>,
+  options: SubjectOptions,
+  io: CommandIo,
+  use: (store: Store, set: PolicySet | undefined) => Promise<void>,
 ): Promise<void> {
   const set = options.config === undefined ? undefined : await loadPoliciesOrThrow(options.config, io);
   await withStore(redisTarget(options, io), async (store) => {
     await checkSubject(subject, set, new SlotLedger(store));
-    await use({ store, set });
+    await use(store, set);
   });
 }
 

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { isAbout, isInForce, type Pause, type PauseSubject } from "../model/pause.ts";
+import type { Producer } from "../queue/producer.ts";
 import { newestPaused } from "../schedule/plan-slots.ts";
 import { tasksOf, toCaughtUp } from "../schedule/slot-tasks.ts";
 import { Pauses } from "../store/pauses.ts";
@@ -20,7 +21,6 @@ import { showInstant } from "./table.ts";
 
 interface ResumeOptions extends SubjectOptions {
   readonly catchUp?: true;
-  readonly json?: true;
 }
 
 const help = `
@@ -42,8 +42,8 @@ export function resumeCommand(io: CommandIo): Command {
       const subject = subjectOf(policy, options);
       if (options.catchUp && options.config === undefined)
         throw new UsageError("--catch-up starts policies, so it needs them: --config PATH");
-      await withSubject(subject, { options, io }, async ({ store, set }) => {
-        const resumed = await resume(subject, { set, store, options, io });
+      await withSubject(subject, options, io, async (store, set) => {
+        const resumed = await resume(subject, store, options.catchUp ? set : undefined, options, io);
         if (options.json) {
           const { ended, caughtUp, stillPaused } = resumed;
           io.out(JSON.stringify({ ended, caughtUp, stillPaused }));
@@ -53,13 +53,6 @@ export function resumeCommand(io: CommandIo): Command {
         if (resumed.ended.length > 0) for (const line of tellMissingRoles(await readPresence(store))) io.err(line);
       });
     });
-}
-
-interface ResumeContext {
-  readonly set: PolicySet | undefined;
-  readonly store: Store;
-  readonly options: ResumeOptions;
-  readonly io: CommandIo;
 }
 
 interface CaughtUp {
@@ -74,8 +67,14 @@ interface Resumed {
   readonly stillPaused: readonly Pause[];
 }
 
-async function resume(subject: PauseSubject, context: ResumeContext): Promise<Resumed> {
-  const { set, store, options, io } = context;
+/** With policies, those that the pause kept back are caught up. */
+async function resume(
+  subject: PauseSubject,
+  store: Store,
+  set: PolicySet | undefined,
+  options: ResumeOptions,
+  io: CommandIo,
+): Promise<Resumed> {
   const pauses = new Pauses(store);
   const quarantines = new Quarantines(store);
   const released = subject.scope === "policy" ? await quarantines.release(subject.name, currentActor()) : undefined;
@@ -87,33 +86,33 @@ async function resume(subject: PauseSubject, context: ResumeContext): Promise<Re
   const resumed = (set?.policies ?? []).filter(
     (policy) => isAbout(subject, policy) && !stillPaused.some((pause) => isAbout(pause, policy)),
   );
-  const caughtUp = options.catchUp ? await catchUp(resumed, context, nowMs) : [];
-  await recordChange(store, io, {
-    what: "resume",
-    subject: showSubject(subject),
-    before: ended,
-    after: { caughtUp },
-  });
+  const caughtUp = await withProducer(redisTarget(options, io), (producer) =>
+    catchUp(resumed, nowMs, new SlotLedger(store), producer, io.signal),
+  );
+  await recordChange(store, io, { what: "resume", subject: showSubject(subject), before: ended, after: { caughtUp } });
   return { ended, caughtUp, stillPaused };
 }
 
-async function catchUp(policies: readonly Policy[], { store, options, io }: ResumeContext, nowMs: number) {
-  const ledger = new SlotLedger(store);
+async function catchUp(
+  policies: readonly Policy[],
+  nowMs: number,
+  ledger: SlotLedger,
+  producer: Producer,
+  signal: AbortSignal,
+): Promise<CaughtUp[]> {
   const caughtUp: CaughtUp[] = [];
-  await withProducer(redisTarget(options, io), async (producer) => {
-    for (const policy of policies) {
-      if (io.signal.aborted) break;
-      const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);
-      if (skipped === undefined) continue;
-      const tasks = tasksOf(policy, { slotMs: skipped.slotMs, origin: "schedule", covers: [] });
-      const step = { policy: policy.name, newWatermarkMs: nowMs, tasks };
-      const record = toCaughtUp(policy, skipped, `${skipped.note ?? ""}; resumed by ${currentActor()}`);
-      if (!(await ledger.startSkipped(policy.name, record, step))) continue;
-      await producer.enqueue(tasks);
-      await ledger.confirmQueued([step]);
-      caughtUp.push({ policy: policy.name, slotMs: skipped.slotMs, tasks: tasks.map(({ id }) => id) });
-    }
-  });
+  for (const policy of policies) {
+    if (signal.aborted) break;
+    const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);
+    if (skipped === undefined) continue;
+    const tasks = tasksOf(policy, { slotMs: skipped.slotMs, origin: "schedule", covers: [] });
+    const step = { policy: policy.name, newWatermarkMs: nowMs, tasks };
+    const record = toCaughtUp(policy, skipped, `${skipped.note ?? ""}; resumed by ${currentActor()}`);
+    if (!(await ledger.startSkipped(policy.name, record, step))) continue;
+    await producer.enqueue(tasks);
+    await ledger.confirmQueued([step]);
+    caughtUp.push({ policy: policy.name, slotMs: skipped.slotMs, tasks: tasks.map(({ id }) => id) });
+  }
   return caughtUp;
 }
 

@@ -19,18 +19,16 @@ import {
   durationOption,
   findPolicy,
   loadPoliciesOrThrow,
-  type RedisOptions,
+  type PolicyOptions,
   redisCommand,
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
 import { counted } from "./table.ts";
 
-interface RunOptions extends RedisOptions {
-  readonly config: string;
+interface RunOptions extends PolicyOptions {
   readonly wait?: true;
   readonly timeout: number;
-  readonly json?: true;
 }
 
 const readEveryMs = 250;
@@ -112,7 +110,7 @@ export async function workAndWait(tasks: readonly Task[], workers: number, conte
 
 /** Shows the outcomes and sets the exit code: 0 when all are good and none was skipped. */
 async function waitAndReport(tasks: readonly Task[], { store, options, io }: HandContext): Promise<void> {
-  const { outcomes, open } = await waitForOutcomes(tasks, store, { timeoutMs: options.timeout, signal: io.signal });
+  const { outcomes, open } = await waitForOutcomes(tasks, store, options.timeout, io.signal);
   if (options.json) io.out(JSON.stringify(outcomes));
   else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours, offendingItemsMax));
   if (open.length > 0) io.err(`still without an outcome: ${open.join(", ")}`);
@@ -121,13 +119,8 @@ async function waitAndReport(tasks: readonly Task[], { store, options, io }: Han
   io.exitCode = open.length === 0 && skipped === 0 && outcomes.every(({ status }) => isGood[status]) ? 0 : 1;
 }
 
-interface Patience {
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
-}
-
 /** The outcomes of tasks of one policy, and the ids of those that have none in time. */
-async function waitForOutcomes(tasks: readonly Task[], store: Store, { timeoutMs, signal }: Patience) {
+async function waitForOutcomes(tasks: readonly Task[], store: Store, timeoutMs: number, signal: AbortSignal) {
   const history = new History(store);
   const journal = new StartJournal(store);
   const deadlineMs = systemClock.monotonicMs() + timeoutMs;

@@ -12,8 +12,8 @@ import { type CommandIo, untilStopped } from "./command-io.ts";
 import {
   durationOption,
   loadPoliciesOrThrow,
+  type PolicyOptions,
   policyChecks,
-  type RedisOptions,
   redisCommand,
   redisTarget,
 } from "./shared-options.ts";
@@ -21,8 +21,7 @@ import {
 /** How long stopping may take beyond the drain, to close connections. */
 const stopMarginMs = 4_000;
 
-interface ServeOptions extends RedisOptions {
-  readonly config: string;
+interface ServeOptions extends PolicyOptions {
   readonly roles: readonly ("scheduler" | "worker")[];
   readonly owner?: string;
   readonly takeOverAfter: number;

@@ -119,10 +119,16 @@ export function textArgument(max: number): (text: string) => string {
   };
 }
 
-/** The values of `redisOption` and `prefixOption`. */
+/** The values of the options that most commands share. */
 export interface RedisOptions {
   readonly redisUrl: string;
   readonly prefix: string;
+  readonly json?: true;
+}
+
+/** The same, for a command that needs policies. */
+export interface PolicyOptions extends RedisOptions {
+  readonly config: string;
 }
 
 /**

@@ -13,13 +13,8 @@ import {
   showPresence,
   tellMissingRoles,
 } from "./service-words.ts";
-import { loadPoliciesOrThrow, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
+import { loadPoliciesOrThrow, type PolicyOptions, redisCommand, redisTarget } from "./shared-options.ts";
 import { showInstant, toTable } from "./table.ts";
-
-interface StatusOptions extends RedisOptions {
-  readonly config: string;
-  readonly json?: true;
-}
 
 const feedsShownMax = 20;
 
@@ -36,7 +31,7 @@ export function statusCommand(io: CommandIo): Command {
   return redisCommand("status", "config")
     .option("--json", "print JSON")
     .addHelpText("after", help)
-    .action(async (options: StatusOptions) => {
+    .action(async (options: PolicyOptions) => {
       const target = redisTarget(options, io);
       const set = await loadPoliciesOrThrow(options.config, io);
       const status = await withStore(target, (store) => readStatus(set, store, target));

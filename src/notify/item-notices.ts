@@ -1,5 +1,5 @@
 // Makes the notices about new items of a feed, with what the mapping extracts and nothing else.
-// Pure; called by app/item-announcer.ts.
+// Pure; called by app/create-consumers.ts.
 import { cutText, toPlainText } from "../core/plain-text.ts";
 import { hashText } from "../core/stable-hash.ts";
 import { type Feed, feedId, type ItemFacts } from "../model/feed.ts";

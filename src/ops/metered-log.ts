@@ -1,8 +1,9 @@
-// A log that counts: it passes every event on, and those listed here raise a metric, whatever the
-// log's level. So tasks/ and schedule/ know nothing of metrics. Built by cli/serve.ts around the
-// log of the process.
+// Counts events of the log, whatever its level, and calls of the services. So tasks/, schedule/ and
+// service/ know nothing of metrics.
 import { systemClock } from "../core/clock.ts";
+import type { ErrorKind } from "../core/error-kind.ts";
 import type { EventFields, EventLog } from "../core/event-log.ts";
+import type { RequestEvent } from "../service/service-options.ts";
 import type { Metrics } from "./metrics.ts";
 
 type Count = (metrics: Metrics, field: (name: string) => string, number: (name: string) => number) => void;
@@ -22,6 +23,11 @@ const link =
   (how: string): Count =>
   (metrics, field, number) =>
     metrics.add("syncline_links_total", { service: field("service"), link: how }, 1 + number("leftOut"));
+
+const renewal =
+  (how: string): Count =>
+  (metrics, field) =>
+    metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: how });
 
 /** What each event counts as. A test compares the names with docs/log-events.md. */
 export const countedEvents: Readonly<Record<string, Count>> = {
@@ -58,10 +64,8 @@ export const countedEvents: Readonly<Record<string, Count>> = {
   "breaker.opened": (metrics, field) => metrics.add("syncline_breaker_openings_total", { service: field("service") }),
   "request.stuck": (metrics, field) =>
     metrics.add("syncline_http_exchanges_stuck_total", { service: field("service") }),
-  "token.renewed": (metrics, field) =>
-    metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: "renewed" }),
-  "token.renewal-failed": (metrics, field) =>
-    metrics.add("syncline_token_renewals_total", { service: field("service"), renewal: "failed" }),
+  "token.renewed": renewal("renewed"),
+  "token.renewal-failed": renewal("failed"),
   "notice.published": (metrics, field) => metrics.add("syncline_notices_total", { noticeKind: field("kind") }),
   "notifier.dropped": (metrics, _, number) => metrics.add("syncline_notifications_dropped_total", {}, number("count")),
   "heartbeat.failed": (metrics, field) =>
@@ -96,4 +100,42 @@ export function createMeteredLog(log: EventLog, metrics: Metrics): EventLog {
 
 function textOf(value: EventFields[string]): string {
   return value === undefined || value === null ? "" : String(value);
+}
+
+type StartOutcome = "accepted" | "refused" | "failed" | "unknown" | "not-sent";
+
+/** What a failed start means, by its kind. */
+const startOutcomes: Readonly<Record<ErrorKind, StartOutcome>> = {
+  "bad-request": "refused",
+  // service-interface §7 lists it for no start.
+  "not-found": "unknown",
+  unauthorized: "refused",
+  forbidden: "refused",
+  throttled: "refused",
+  undocumented: "unknown",
+  server: "failed",
+  unreachable: "not-sent",
+  cancelled: "not-sent",
+  unknown: "unknown",
+  contract: "unknown",
+  paging: "unknown",
+};
+
+/** Makes the counter of one service's calls; undefined where nothing is counted. */
+export function createRequestCounter(
+  metrics: Metrics | undefined,
+  service: string,
+): ((event: RequestEvent) => void) | undefined {
+  if (metrics === undefined) return undefined;
+  return ({ operation, kind, durationMs, tries }) => {
+    metrics.add("syncline_http_requests_total", { service, operation, requestOutcome: kind ?? "ok" });
+    metrics.add("syncline_http_tries_total", { service }, tries);
+    if (tries > 0) metrics.observe("syncline_http_request_duration_seconds", { service }, durationMs / 1_000);
+    if (operation !== "RunSyncJob" && operation !== "EnableSyncJobById") return;
+    // Without a try the request never left: the limiter denied it, or it was stopped before.
+    const startOutcome = tries === 0 ? "not-sent" : kind === undefined ? "accepted" : startOutcomes[kind];
+    metrics.add("syncline_starts_total", { service, startOutcome });
+    if (startOutcome !== "not-sent")
+      metrics.observe("syncline_start_duration_seconds", { service }, durationMs / 1_000);
+  };
 }

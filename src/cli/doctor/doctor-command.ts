@@ -20,7 +20,7 @@ import {
   durationOption,
   findService,
   loadPoliciesOrThrow,
-  type RedisOptions,
+  type PolicyOptions,
   redisCommand,
   redisTarget,
 } from "../shared-options.ts";
@@ -41,11 +41,9 @@ const skewMsMax = 1_000;
 /** Makes the client of a service. */
 export type CreateService = typeof createService;
 
-interface DoctorOptions extends RedisOptions {
-  readonly config: string;
+interface DoctorOptions extends PolicyOptions {
   readonly service?: string;
   readonly within: number;
-  readonly json?: true;
 }
 
 const servicesAtOnce = 4;
@@ -72,21 +70,15 @@ export function doctorCommand(io: CommandIo): Command {
       const redis = redisTarget(options, io);
       const set = narrow(await loadPoliciesOrThrow(options.config, io), options.service);
       const slots = nextSlots(set, systemClock.nowMs());
-      const findings = [...checkPolicies(set, slots), ...(await ask(set, { redis, options, io }))];
+      const findings = [...checkPolicies(set, slots), ...(await ask(set, redis, options.within, io))];
       io.progress?.("");
       io.out(options.json ? reportToJson(findings, slots) : reportToText(findings, io.colours));
       if (findings.some(({ level }) => level === "problem")) io.exitCode = 1;
     });
 }
 
-interface Context {
-  readonly redis: RedisTarget;
-  readonly options: DoctorOptions;
-  readonly io: CommandIo;
-}
-
 /** Asks Redis and the services in parallel, until all have answered or the time is up. */
-async function ask(set: PolicySet, { redis, options, io }: Context): Promise<readonly Finding[]> {
+async function ask(set: PolicySet, redis: RedisTarget, withinMs: number, io: CommandIo): Promise<readonly Finding[]> {
   const timeUp = new AbortController();
   const done = new AbortController();
   const findings: Finding[] = [];
@@ -94,20 +86,20 @@ async function ask(set: PolicySet, { redis, options, io }: Context): Promise<rea
   const left = [...set.services.values()];
   const workOff = async () => {
     for (let settings = left.shift(); settings !== undefined && !signal.aborted; settings = left.shift())
-      findings.push(...(await askService(settings, { set, io, signal })));
+      findings.push(...(await askService(settings, set, signal, io)));
   };
   const all = Promise.all([
     askRedis(set, redis),
     checkSinks(set, signal),
     ...Array.from({ length: servicesAtOnce }, workOff),
   ]);
-  const timer = systemClock.sleep(options.within, AbortSignal.any([done.signal, io.signal])).then(() => {
+  const timer = systemClock.sleep(withinMs, AbortSignal.any([done.signal, io.signal])).then(() => {
     if (!done.signal.aborted) timeUp.abort();
   });
   const [redisFindings, sinkFindings] = await all.finally(() => done.abort());
   await timer;
   findings.push(...redisFindings, ...sinkFindings);
-  if (signal.aborted) findings.push(cutShort(options.within, left.length));
+  if (signal.aborted) findings.push(cutShort(withinMs, left.length));
   return findings;
 }
 
@@ -127,13 +119,12 @@ async function askRedis(set: PolicySet, target: RedisTarget): Promise<readonly F
   }
 }
 
-interface ServiceContext {
-  readonly set: PolicySet;
-  readonly io: CommandIo;
-  readonly signal: AbortSignal;
-}
-
-async function askService(settings: ServiceSettings, { set, io, signal }: ServiceContext): Promise<readonly Finding[]> {
+async function askService(
+  settings: ServiceSettings,
+  set: PolicySet,
+  signal: AbortSignal,
+  io: CommandIo,
+): Promise<readonly Finding[]> {
   const { warning, problem } = findingsOf("token", settings.name);
   const notes: Finding[] = [];
   const warn: EventLog["warn"] = (event) => {

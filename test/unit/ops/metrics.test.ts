@@ -2,9 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { version } from "../../../src/core/version.ts";
-import { countedEvents, createMeteredLog } from "../../../src/ops/metered-log.ts";
-import { createRequestCounter } from "../../../src/ops/metered-requests.ts";
-import {
+import { countedEvents, createMeteredLog, createRequestCounter } from "../../../src/ops/metered-log.ts";
   closedLabels,
   isNameLabel,
   type LabelName,
