@@ -8,9 +8,10 @@ import type { Producer } from "../queue/producer.ts";
 import { auditedSlotsMax, auditSlots, type SlotAudit, type SlotFinding } from "../schedule/audit-slots.ts";
 import { describeRecord } from "../schedule/explain-slot.ts";
 import type { ChainStore } from "../store/chain-store.ts";
-import type { History } from "../store/history.ts";
-import type { SlotLedger } from "../store/slot-ledger.ts";
-import { entryRetentionMs, type StartJournal } from "../store/start-journal.ts";
+import { History } from "../store/history.ts";
+import type { Store } from "../store/redis.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
+import { entryRetentionMs, StartJournal } from "../store/start-journal.ts";
 import { counted } from "./table.ts";
 
 /** Where tasks may be found. */
@@ -19,6 +20,11 @@ export interface TaskPlaces {
   readonly journal: StartJournal;
   readonly producer: Producer;
   readonly ledger: SlotLedger;
+}
+
+/** The places in this Redis. */
+export function taskPlaces(store: Store, producer: Producer): TaskPlaces {
+  return { history: new History(store), journal: new StartJournal(store), producer, ledger: new SlotLedger(store) };
 }
 
 /** One finding. `no-outcome`: a task has neither an outcome nor a place in the queue. */
@@ -42,23 +48,25 @@ export interface AuditReport {
   readonly missed: readonly { readonly slotMs: number; readonly why: string }[];
 }
 
-/** Where to look, and between which instants. */
-export interface AuditContext {
-  readonly places: TaskPlaces;
-  readonly chains: ChainStore;
+/** Which slots to look at: of the whole ledger up to now, unless given. */
+interface AuditedTime {
   readonly fromMs: number | undefined;
   readonly toMs: number | undefined;
   readonly nowMs: number;
 }
 
 /** Audits the slots of one policy. */
-export async function auditPolicy(policy: Policy, context: AuditContext): Promise<AuditReport> {
-  const { places, chains, fromMs, toMs = context.nowMs, nowMs } = context;
+export async function auditPolicy(
+  policy: Policy,
+  { fromMs, toMs, nowMs }: AuditedTime,
+  places: TaskPlaces,
+  chains: ChainStore,
+): Promise<AuditReport> {
   // Read waiting slots first: a slot that stops waiting in between has a record then.
   const slots = policy.after === undefined ? [] : await chains.waitingOf(policy.name);
   const waiting = new Set(slots.map(({ slotMs }) => slotMs));
   const holdings = await places.ledger.holdings(policy.name);
-  const audit = auditSlots(policy, { ...holdings, waiting, fromMs, toMs, nowMs });
+  const audit = auditSlots(policy, { ...holdings, waiting, fromMs, toMs: toMs ?? nowMs, nowMs });
   if (audit === undefined) {
     const isByHand = policy.schedule === undefined && policy.after === undefined;
     const notes = [isByHand ? "runs by hand only" : "no scheduler has seen it yet"];

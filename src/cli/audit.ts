@@ -7,11 +7,8 @@ import type { SlotRecord } from "../model/slot-record.ts";
 import type { SlotAudit } from "../schedule/audit-slots.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { ChainStore } from "../store/chain-store.ts";
-import { History } from "../store/history.ts";
 import { readPresence, redisTimeMs } from "../store/redis.ts";
-import { SlotLedger } from "../store/slot-ledger.ts";
-import { StartJournal } from "../store/start-journal.ts";
-import { type AuditFinding, type AuditReport, auditPolicy } from "./audit-policy.ts";
+import { type AuditFinding, type AuditReport, auditPolicy, taskPlaces } from "./audit-policy.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import {
@@ -68,10 +65,10 @@ export function auditCommand(io: CommandIo): Command {
       await withStore(target, async (store) => {
         const reports: AuditReport[] = [];
         await withProducer(target, async (producer) => {
-          const ledger = new SlotLedger(store);
-          const places = { history: new History(store), journal: new StartJournal(store), producer, ledger };
-          const context = { places, chains: new ChainStore(store), fromMs, toMs, nowMs: await redisTimeMs(store) };
-          for (const policy of wanted) if (!io.signal.aborted) reports.push(await auditPolicy(policy, context));
+          const [places, chains] = [taskPlaces(store, producer), new ChainStore(store)];
+          const time = { fromMs, toMs, nowMs: await redisTimeMs(store) };
+          for (const policy of wanted)
+            if (!io.signal.aborted) reports.push(await auditPolicy(policy, time, places, chains));
         });
         const isPlanned = (await readPresence(store)).schedulers > 0;
         show(reports, options.json === true, io);

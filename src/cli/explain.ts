@@ -5,14 +5,8 @@ import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { type AskedTime, slotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
 import { parseWallTime } from "../schedule/zone.ts";
-import { ChainStore } from "../store/chain-store.ts";
-import { History } from "../store/history.ts";
-import { Leases } from "../store/leases.ts";
-import { readLimiterStatus } from "../store/limiter-status.ts";
-import { Pauses } from "../store/pauses.ts";
-import { readPresence, redisTimeMs, type Store } from "../store/redis.ts";
-import { SlotLedger } from "../store/slot-ledger.ts";
-import { StartJournal } from "../store/start-journal.ts";
+import { redisTimeMs } from "../store/redis.ts";
+import { taskPlaces } from "./audit-policy.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { showSubject, showUntil } from "./pause.ts";
@@ -25,7 +19,7 @@ import {
   redisCommand,
   redisTarget,
 } from "./shared-options.ts";
-import { type SlotStory, type StoryPlaces, type TaskStory, tellStory } from "./slot-story.ts";
+import { type SlotStory, type TaskStory, tellStory } from "./slot-story.ts";
 import { showInstant } from "./table.ts";
 
 const tasksShownMax = 50;
@@ -58,26 +52,12 @@ export function explainCommand(io: CommandIo): Command {
         const nowMs = await redisTimeMs(store);
         const around = asked === undefined ? slotsUpTo(policy, nowMs) : slotsAround(policy, asked);
         return withProducer(target, (producer) =>
-          tellStory(policy, { asked: time ?? null, around, nowMs }, placesIn(store, producer)),
+          tellStory(policy, { asked: time ?? null, around, nowMs }, { ...taskPlaces(store, producer), store }),
         );
       });
       io.out(options.json ? JSON.stringify(story) : storyText(story, policy.closed.timezone, io.colours));
       if (tellMissingRoles(story.processes).length > 0) io.exitCode = 1;
     });
-}
-
-function placesIn(store: Store, producer: StoryPlaces["producer"]): StoryPlaces {
-  return {
-    history: new History(store),
-    journal: new StartJournal(store),
-    ledger: new SlotLedger(store),
-    leases: new Leases(store),
-    pauses: new Pauses(store),
-    chains: new ChainStore(store),
-    limiter: (service) => readLimiterStatus(store, service),
-    presence: () => readPresence(store),
-    producer,
-  };
 }
 
 function askedTime(text: string, policy: Policy): AskedTime {

@@ -7,12 +7,11 @@ import type { SlotRecord } from "../model/slot-record.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import { targetOf, taskId } from "../model/task-id.ts";
 import { describeNoRecord, describeRecord, type SlotsAround } from "../schedule/explain-slot.ts";
-import type { ChainStore } from "../store/chain-store.ts";
-import type { Leases } from "../store/leases.ts";
-import type { LimiterStatus } from "../store/limiter-status.ts";
-import type { Pauses } from "../store/pauses.ts";
-import type { Presence } from "../store/redis.ts";
-import type { LedgerHoldings } from "../store/slot-ledger.ts";
+import { ChainStore } from "../store/chain-store.ts";
+import { Leases } from "../store/leases.ts";
+import { readLimiterStatus } from "../store/limiter-status.ts";
+import { Pauses } from "../store/pauses.ts";
+import { type Presence, readPresence, type Store } from "../store/redis.ts";
 import { entryRetentionMs } from "../store/start-journal.ts";
 import type { TaskPlaces } from "./audit-policy.ts";
 import { describeDeniedBy } from "./service-words.ts";
@@ -70,13 +69,7 @@ export interface SlotStory {
 }
 
 /** Where the parts of a story are read. */
-export interface StoryPlaces extends TaskPlaces {
-  readonly leases: Leases;
-  readonly pauses: Pauses;
-  readonly chains: ChainStore;
-  readonly limiter: (service: string) => Promise<LimiterStatus>;
-  readonly presence: () => Promise<Presence>;
-}
+export type StoryPlaces = TaskPlaces & { readonly store: Store };
 
 const tasksMax = 1_000;
 
@@ -88,14 +81,23 @@ export async function tellStory(
 ): Promise<SlotStory> {
   const { slotMs } = around;
   // Read waiting slots first: a slot that stops waiting in between has a record then.
-  const waits = slotMs === undefined ? [] : await places.chains.find([{ policy: policy.name, slotMs }]);
+  const waits = slotMs === undefined ? [] : await new ChainStore(places.store).find([{ policy: policy.name, slotMs }]);
   const holdings = await places.ledger.holdings(policy.name);
   const record = holdings.records.find((one) => one.slotMs === slotMs);
-  const pauses = (await places.pauses.all()).filter((pause) => isInForce(pause, nowMs) && isAbout(pause, policy));
+  const pauses = (await new Pauses(places.store).all()).filter(
+    (pause) => isInForce(pause, nowMs) && isAbout(pause, policy),
+  );
   const tasks = record === undefined ? [] : await tasksOf(policy, { record, records: holdings.records }, places);
-  const processes = await places.presence();
+  const processes = await readPresence(places.store);
+  const verdict = () => {
+    if (slotMs === undefined) return "its schedule has no slots around this time";
+    if (record !== undefined) return describeRecord(policy, record);
+    const [wait] = waits;
+    if (wait !== undefined) return `waits for the same slot of ${wait.after} to end`;
+    return describeNoRecord({ slotMs, nowMs, isPlanned: processes.schedulers > 0, ...holdings });
+  };
   const isOpen = tasks.some(({ isInFlight }) => isInFlight);
-  const held = isOpen ? describeDeniedBy(policy.service, await places.limiter(policy.service), nowMs) : undefined;
+  const limiter = isOpen ? await readLimiterStatus(places.store, policy.service) : undefined;
   return {
     policy: policy.name,
     asked,
@@ -104,41 +106,16 @@ export async function tellStory(
     previous: toIso(around.previousMs),
     next: toIso(around.nextMs),
     slot: toIso(slotMs),
-    verdict: verdictOf(policy, {
-      record,
-      slotMs,
-      nowMs,
-      holdings,
-      waitsFor: waits[0]?.after,
-      isPlanned: processes.schedulers > 0,
-    }),
+    verdict: verdict(),
     record: record ?? null,
     covers: holdings.records
       .filter(({ state, detail }) => state === "coalesced" && detail === toIso(slotMs))
       .map((one) => new Date(one.slotMs).toISOString()),
     tasks,
     pauses,
-    held: held ?? null,
+    held: (limiter && describeDeniedBy(policy.service, limiter, nowMs)) ?? null,
     processes,
   };
-}
-
-interface Known {
-  readonly record: SlotRecord | undefined;
-  readonly slotMs: number | undefined;
-  readonly nowMs: number;
-  readonly holdings: LedgerHoldings;
-  /** The predecessor whose slot has not ended yet. */
-  readonly waitsFor: string | undefined;
-  readonly isPlanned: boolean;
-}
-
-function verdictOf(policy: Policy, { record, slotMs, nowMs, holdings, waitsFor, isPlanned }: Known): string {
-  if (slotMs === undefined) return "its schedule has no slots around this time";
-  if (record === undefined && waitsFor !== undefined) return `waits for the same slot of ${waitsFor} to end`;
-  return record === undefined
-    ? describeNoRecord({ slotMs, nowMs, isPlanned, ...holdings })
-    : describeRecord(policy, record);
 }
 
 /** The tasks of the slot itself, or of the slot that covers it. */
@@ -176,14 +153,14 @@ type NamedTask = Pick<Task, "policy" | "id" | "kind" | "target" | "slotMs" | "se
   };
 
 async function taskStory(task: NamedTask, places: StoryPlaces): Promise<TaskStory> {
-  const { history, journal, producer, leases } = places;
+  const { history, journal, producer, store } = places;
   const [entry, queued] = await Promise.all([journal.entry(task.id), producer.find(task)]);
   // Read after the queue: a task that ends in between has its outcome then.
   const outcome = await history.outcome(task);
   const isInFlight = outcome === undefined && (queued?.isInFlight ?? task.isPlanned);
   const hasBegun = entry !== undefined && entry.state !== "claimed";
   const mayWait = isInFlight && !hasBegun && (task.kind === "delete" || task.overlap !== "allow");
-  const holder = mayWait ? await leases.holder(task) : undefined;
+  const holder = mayWait ? await new Leases(store).holder(task) : undefined;
   const droppedUpToMs = outcome === undefined && !isInFlight ? await droppedUpTo(task, places) : undefined;
   const isConfirmed = entry?.shownBy === "evidence";
   const shownAt = toIso(entry?.answeredAtMs);

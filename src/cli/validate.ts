@@ -10,6 +10,7 @@ import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { createSlotSource } from "../schedule/slots.ts";
 import type { CommandIo } from "./command-io.ts";
+import { counted } from "./table.ts";
 
 /** A fixed "now", so that the same file gives the same warnings every day. */
 const judgedFromMs = Date.UTC(2026, 0, 1);
@@ -29,31 +30,22 @@ export function validateCommand(io: CommandIo, checks: PolicyChecks): Command {
     });
 }
 
-interface Totals {
-  readonly problems: readonly Problem[];
-  /** Warnings of the paths without problems. */
-  readonly warnings: readonly PolicyWarning[];
-  readonly policies: number;
-  readonly services: number;
-  readonly files: number;
-}
+type Totals = Awaited<ReturnType<typeof validateAll>>;
 
-async function validateAll(paths: readonly string[], io: CommandIo, checks: PolicyChecks): Promise<Totals> {
+/** All problems, and the warnings of the paths without problems. */
+async function validateAll(paths: readonly string[], io: CommandIo, checks: PolicyChecks) {
   const problems: Problem[] = [];
   const warnings: PolicyWarning[] = [];
   const files = new Set<string>();
   let [policies, services] = [0, 0];
   for (const path of paths) {
     const loaded = await loadPolicies(path, { variables: io.settings.variables, checks });
+    for (const file of loaded.ok ? loaded.set.files : loaded.files) files.add(file);
     if (loaded.ok) {
       policies += loaded.set.policies.length;
-      warnings.push(...findWarnings(loaded.set, systemClock.nowMs()));
       services += loaded.set.services.size;
-      for (const file of loaded.set.files) files.add(file);
-    } else {
-      problems.push(...loaded.problems);
-      for (const file of loaded.files) files.add(file);
-    }
+      warnings.push(...findWarnings(loaded.set, systemClock.nowMs()));
+    } else problems.push(...loaded.problems);
   }
   return { problems, warnings, policies, services, files: files.size };
 }
@@ -62,22 +54,19 @@ function printText({ problems, warnings, policies, services, files }: Totals, io
   for (const { file, line, policy, message, hint } of warnings)
     io.out(`${file}:${line}: warning: ${policy}: ${message}\n  hint: ${hint}`);
   for (const problem of problems) io.out(formatProblem(problem, io.colours));
-  const inFiles = `in ${counted(files, "file", "files")}`;
-  const warned = warnings.length === 0 ? "" : `, ${counted(warnings.length, "warning", "warnings")}`;
-  if (problems.length > 0) io.out(`${counted(problems.length, "problem", "problems")}${warned} ${inFiles}`);
-  else
-    io.out(
-      `OK${warned}: ${counted(policies, "policy", "policies")}, ${counted(services, "service", "services")} ${inFiles}`,
-    );
+  const inFiles = `in ${counted(files, "file")}`;
+  const warned = warnings.length === 0 ? "" : `, ${counted(warnings.length, "warning")}`;
+  const found = `${counted(policies, "policy", "policies")}, ${counted(services, "service")}`;
+  io.out(
+    problems.length > 0
+      ? `${counted(problems.length, "problem")}${warned} ${inFiles}`
+      : `OK${warned}: ${found} ${inFiles}`,
+  );
 }
 
 function printJson({ problems, warnings }: Totals, io: CommandIo): void {
   const listed = problems.map(({ file, line, column, message, hint }) => ({ file, line, column, message, hint }));
   io.out(JSON.stringify({ ok: problems.length === 0, problems: listed, warnings }, undefined, 2));
-}
-
-function counted(count: number, one: string, many: string): string {
-  return `${count} ${count === 1 ? one : many}`;
 }
 
 /** A warning about one policy. `line`: where the policy begins, 1-based. */

@@ -1,13 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findLostTasks } from "../../../src/cli/audit-policy.ts";
+import { findLostTasks, taskPlaces } from "../../../src/cli/audit-policy.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
 import { History } from "../../../src/store/history.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import { SlotLedger } from "../../../src/store/slot-ledger.ts";
-import { StartJournal } from "../../../src/store/start-journal.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
@@ -18,12 +16,7 @@ let places: Parameters<typeof findLostTasks>[1];
 
 beforeAll(async () => {
   store = await openStore(target);
-  places = {
-    history: new History(store),
-    journal: new StartJournal(store),
-    producer: new Producer(target, silentLog),
-    ledger: new SlotLedger(store),
-  };
+  places = taskPlaces(store, new Producer(target, silentLog));
 });
 afterAll(async () => {
   await places.producer.close();

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { version } from "../../../src/core/version.ts";
 import { countedEvents, createMeteredLog, createRequestCounter } from "../../../src/ops/metered-log.ts";
+import {
   closedLabels,
   isNameLabel,
   type LabelName,
