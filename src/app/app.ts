@@ -108,8 +108,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const current = new CurrentSet(set);
   const limiters = new ServiceLimiters(log);
   const services = createServices(options, limiters);
-  const sparing = createRateLimitedLog(log, systemClock, "");
-  const store = await openStore(redis, (message) => sparing.warn("redis.unreachable", { message }));
+  const limitedLog = createRateLimitedLog(log, systemClock, "");
+  const store = await openStore(redis, (message) => limitedLog.warn("redis.unreachable", { message }));
   limiters.connect(store);
   const producer = new Producer(redis, log);
   const stopping = new AbortController();
@@ -225,9 +225,9 @@ function createParts(built: Built): TaskDependencies {
   return {
     policy: (name) => current.policy(name),
     service: (name) => services.client(name),
-    deniedBy: (service) => limiters.held(service),
-    acquire: (service, request) => limiters.enter(service, request),
-    scriptedAcquire: (service, subject) => limiters.entrance(service, subject),
+    deniedBy: (service) => limiters.deniedBy(service),
+    acquire: (service, request) => limiters.acquire(service, request),
+    scriptedAcquire: (service, subject) => limiters.scriptedAcquire(service, subject),
     checkFence: (task) => guard.watch.checkFence(task),
     itemReader: (feed) => current.itemReader(feed),
     activePredicate: (service) => current.activePredicate(service),
@@ -287,21 +287,21 @@ class ServiceLimiters {
   of(settings: ServiceSettings): Limiter {
     this.#settings.set(settings.name, settings);
     this.#limiters.delete(settings.name);
-    return { acquire: (request) => this.enter(settings.name, request) };
+    return { acquire: (request) => this.acquire(settings.name, request) };
   }
 
   /** Asks a service's limiter for one exchange. The service is or was configured. */
-  async enter(service: string, request: LimiterRequest): Promise<Permit | Denied> {
+  async acquire(service: string, request: LimiterRequest): Promise<Permit | Denied> {
     return this.#limiter(service).acquire(request);
   }
 
   /** What blocks every request to a service right now; undefined when nothing does. */
-  async held(service: string): Promise<Denied | undefined> {
+  async deniedBy(service: string): Promise<Denied | undefined> {
     return this.#settings.has(service) ? this.#limiter(service).held() : undefined;
   }
 
   /** Acquires a start's permit inside another script; undefined for a service without limits. */
-  entrance(service: string, subject: string): ScriptedAcquire | undefined {
+  scriptedAcquire(service: string, subject: string): ScriptedAcquire | undefined {
     return this.#settings.has(service) ? this.#limiter(service).scriptedAcquire(subject) : undefined;
   }
 

@@ -41,13 +41,13 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
   const { options, deliver, store, current } = parts;
   const { roles, log } = options;
   if (!roles.includes("worker")) return [];
-  const book = new NotifyStore(store);
+  const notifyStore = new NotifyStore(store);
   const pinger = createPinger();
   const urlOf = (name: string) => current.policy(name)?.heartbeat?.url;
-  const heartbeats = new Heartbeats({ notifyStore: book, urlOf, ping: pinger.ping, log });
+  const heartbeats = new Heartbeats({ notifyStore, urlOf, ping: pinger.ping, log });
   const slots = new PolicySlots();
   const notifier = new Notifier({
-    notifyStore: book,
+    notifyStore,
     owner: randomUUID(),
     set: () => current.set,
     policy: (name) => current.policy(name),

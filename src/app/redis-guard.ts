@@ -43,8 +43,8 @@ export class RedisGuard implements Component {
   readonly #options: RedisGuardOptions;
   #facts: RedisFacts | undefined;
   #problems: readonly string[] = ["not checked yet"];
-  #told = "";
-  #warned = "";
+  #loggedProblem = "";
+  #loggedWarning = "";
   #skewed = false;
   #tickedAtMs = Number.NEGATIVE_INFINITY;
   #failure = "no answer yet";
@@ -66,9 +66,9 @@ export class RedisGuard implements Component {
 
   constructor(options: RedisGuardOptions) {
     this.#options = options;
-    const sparing = createRateLimitedLog(options.log, systemClock, "");
+    const limitedLog = createRateLimitedLog(options.log, systemClock, "");
     const notReplicated = (replicas: { readonly wanted: number; readonly reached: number }) => {
-      sparing.warn("redis.not-replicated", replicas);
+      limitedLog.warn("redis.not-replicated", replicas);
       // The replica may be gone for good: the next check counts replicas anew.
       this.#checkedAtMs = Number.NEGATIVE_INFINITY;
     };
@@ -116,10 +116,10 @@ export class RedisGuard implements Component {
 
   /** @throws UsageError when another owner uses the prefix: this process would take its tasks. */
   async start(): Promise<void> {
-    await this.#lookOnce();
+    await this.#tickOnce();
     if (this.#isStopped) return;
     if (this.#foreign !== "") throw new UsageError(this.#foreign);
-    this.#endTicks = systemClock.every(tickEveryMs, () => void this.#lookOnce());
+    this.#endTicks = systemClock.every(tickEveryMs, () => void this.#tickOnce());
   }
 
   async stop(): Promise<void> {
@@ -132,15 +132,15 @@ export class RedisGuard implements Component {
   }
 
   /** Runs one tick at a time. `stop` waits for it, so none follows its farewell. */
-  #lookOnce(): Promise<void> {
-    this.#busy ??= this.#look().finally(() => {
+  #tickOnce(): Promise<void> {
+    this.#busy ??= this.#tick().finally(() => {
       this.#busy = undefined;
     });
     return this.#busy;
   }
 
   /** Never throws: a failed tick is repeated a second later. */
-  async #look(): Promise<void> {
+  async #tick(): Promise<void> {
     try {
       const dueAtMs = this.#checkedAtMs + (this.#options.checkEveryMs ?? checkEveryMsDefault);
       await this.#askOwners();
@@ -152,7 +152,7 @@ export class RedisGuard implements Component {
       if (tick.isNewHere && tick.losses.every(({ kind }) => kind !== "flushed")) void this.#onAnother(lastSeenMs);
       if (tick.isAnother || tick.isNewHere || tick.losses.length > 0) this.#losses += 1;
       // Logged before the next steps, which may fail.
-      this.#tellTick(tick);
+      this.#logTick(tick);
       if (tick.isAnother || tick.isNewHere) {
         // Another Redis may be configured differently. Until its first check succeeds, the former
         // rules hold.
@@ -188,7 +188,7 @@ export class RedisGuard implements Component {
   async #check(): Promise<void> {
     const facts = await this.#answer(readRedisFacts(this.#options.store));
     const isFirst = this.#facts === undefined || this.#isNew;
-    const goneAtMs = await this.#askOfReplicas(facts, isFirst);
+    const goneAtMs = await this.#readReplicasGone(facts, isFirst);
     this.#checkedAtMs = systemClock.monotonicMs();
     this.#awaitsReplicas = facts.replicas === 0 && (this.#awaitsReplicas || (this.#facts?.replicas ?? 0) > 0);
     this.#facts = facts;
@@ -200,11 +200,11 @@ export class RedisGuard implements Component {
     this.watch.needsReplica = facts.replicas > 0 || (hadReplicas && this.#mayBeLeft());
     this.#isNew = false;
     this.watch.isOpen = problems.length === 0;
-    this.#tellCheck(facts, problems, warnings);
+    this.#logCheck(facts, problems, warnings);
   }
 
   /** Since when this master has had no replicas, as other processes noted it. */
-  async #askOfReplicas({ replicas, role }: RedisFacts, isFirst: boolean): Promise<number | undefined> {
+  async #readReplicasGone({ replicas, role }: RedisFacts, isFirst: boolean): Promise<number | undefined> {
     if (role !== "master") return undefined;
     // When Redis is full, the note cannot be written. The check goes on without it.
     if (replicas > 0) await this.#answer(this.watch.noteReplicas()).catch(() => {});
@@ -225,21 +225,21 @@ export class RedisGuard implements Component {
     return isPatient;
   }
 
-  #tellCheck(facts: RedisFacts, problems: readonly string[], warnings: readonly string[]): void {
+  #logCheck(facts: RedisFacts, problems: readonly string[], warnings: readonly string[]): void {
     const { log } = this.#options;
     const problem = problems.join("; ");
-    if (problem !== this.#told && problem !== "") log.error("redis.unsafe", { problem });
-    if (problem === "" && this.#told !== "") log.info("redis.safe");
-    this.#told = problem;
+    if (problem !== this.#loggedProblem && problem !== "") log.error("redis.unsafe", { problem });
+    if (problem === "" && this.#loggedProblem !== "") log.info("redis.safe");
+    this.#loggedProblem = problem;
     const warning = warnings.join("; ");
-    if (warning !== this.#warned && warning !== "") log.warn("redis.warning", { advice: warning });
-    this.#warned = warning;
+    if (warning !== this.#loggedWarning && warning !== "") log.warn("redis.warning", { advice: warning });
+    this.#loggedWarning = warning;
     const isSkewed = Math.abs(facts.clockAheadMs) > skewMsMax;
     if (isSkewed && !this.#skewed) log.warn("redis.clock-skewed", { aheadMs: facts.clockAheadMs });
     this.#skewed = isSkewed;
   }
 
-  #tellTick({ isAnother, losses }: RedisCheck): void {
+  #logTick({ isAnother, losses }: RedisCheck): void {
     const { log } = this.#options;
     if (isAnother) log.warn("redis.changed");
     for (const { kind, fromMs, untilMs } of losses) {

@@ -53,7 +53,7 @@ interface RunningService {
 const noteWithinMs = 1_000;
 /** An old client may still serve a step of a task or the walk of a list for this long. */
 const clientGraceMs = 60_000;
-const retiredLookMs = 2_000;
+const retiredCheckMs = 2_000;
 /** Ends the wait for queues that are paused or hold a long snooze. */
 const retiredMsMax = 86_400_000;
 
@@ -163,7 +163,7 @@ export class RunningServices implements Component {
       const count = await pending(name).catch(() => undefined);
       emptySinceMs = count === 0 ? (emptySinceMs ?? nowMs) : undefined;
       if (nowMs > untilMs || (emptySinceMs !== undefined && nowMs - emptySinceMs >= this.#options.retireAfterMs)) break;
-      await systemClock.sleep(retiredLookMs, this.#stopping.signal);
+      await systemClock.sleep(retiredCheckMs, this.#stopping.signal);
     }
     if (!isRetired()) return;
     this.#running.delete(name);

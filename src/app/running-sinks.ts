@@ -58,23 +58,23 @@ export class RunningSinks implements Component {
   readonly name = "sinks";
   readonly #options: RunningSinksOptions;
   readonly #queues: NoticeQueues;
-  readonly #book: SinkStore;
+  readonly #sinkStore: SinkStore;
   readonly #dropped: DroppedNotices;
-  readonly #sparing: EventLog;
+  readonly #limitedLog: EventLog;
   readonly #running = new Map<string, RunningSink>();
   readonly #background = new Set<Promise<void>>();
   readonly #isWorker: boolean;
   readonly #stopping = new AbortController();
   #isStarted = false;
-  #endLooks: (() => void) | undefined;
+  #endTicks: (() => void) | undefined;
 
   constructor(options: RunningSinksOptions) {
     this.#options = options;
     this.#isWorker = options.roles.includes("worker");
     this.#queues = new NoticeQueues(options.redis, options.log);
-    this.#book = new SinkStore(options.store);
+    this.#sinkStore = new SinkStore(options.store);
     this.#dropped = new DroppedNotices(options.log, systemClock);
-    this.#sparing = createRateLimitedLog(options.log, systemClock, "sink");
+    this.#limitedLog = createRateLimitedLog(options.log, systemClock, "sink");
     for (const settings of options.set.sinks.values()) this.#add(settings);
   }
 
@@ -101,15 +101,15 @@ export class RunningSinks implements Component {
     start: async () => {
       this.#isStarted = true;
       if (this.#isWorker) {
-        this.#inBackground(this.#look());
-        this.#endLooks = systemClock.every(seenEveryMs, () => this.#inBackground(this.#look()));
+        this.#inBackground(this.#publishSinks());
+        this.#endTicks = systemClock.every(seenEveryMs, () => this.#inBackground(this.#publishSinks()));
       }
       // Not awaited: a failing sink must not fail the start.
       for (const { consumer } of this.#running.values()) this.#begin(consumer);
     },
     stop: async () => {
       this.#stopping.abort();
-      this.#endLooks?.();
+      this.#endTicks?.();
       const consumers = [...this.#running.values()].map(({ consumer }) => consumer?.stop());
       const stopping = Promise.all([...consumers, ...this.#background]);
       await withDeadline(stopping, stopMsMax, () => new Error("still busy")).catch(() => {
@@ -140,12 +140,12 @@ export class RunningSinks implements Component {
       else if (!isDeepStrictEqual(settings, running.settings)) this.#change(running, settings);
     }
     for (const [name, settings] of sinks) if (!this.#running.has(name)) this.#begin(this.#add(settings).consumer);
-    if (this.#isWorker && this.#isStarted) this.#inBackground(this.#look());
+    if (this.#isWorker && this.#isStarted) this.#inBackground(this.#publishSinks());
   }
 
   async #give(name: string, notices: readonly Notice[]): Promise<void> {
     const running = this.#running.get(name);
-    if (running === undefined) this.#sparing.warn("sink.not-configured", { sink: name, count: notices.length });
+    if (running === undefined) this.#limitedLog.warn("sink.not-configured", { sink: name, count: notices.length });
     else await running.line.add(notices);
   }
 
@@ -155,7 +155,7 @@ export class RunningSinks implements Component {
     this.#dropped.dropped(name, dropped);
     this.#options.metrics?.add("syncline_sink_dropped_total", { sink: name }, dropped);
     // The count is only information. If it fails, the caller must not hand all notices over again.
-    await this.#book.countDropped(name, dropped).catch(() => {});
+    await this.#sinkStore.countDropped(name, dropped).catch(() => {});
   }
 
   #add(settings: SinkSettings): RunningSink {
@@ -210,26 +210,26 @@ export class RunningSinks implements Component {
       try {
         return await consumer.start();
       } catch (error) {
-        this.#sparing.warn("sink.change-failed", { sink: consumer.name, message: String(error) });
+        this.#limitedLog.warn("sink.change-failed", { sink: consumer.name, message: String(error) });
         await systemClock.sleep(startAgainMs, this.#stopping.signal);
       }
     }
   }
 
   /** Publishes which sinks there are, and drops the queues of sinks that were removed long ago. */
-  async #look(): Promise<void> {
-    await this.#book.seen([...this.#running.keys()]);
-    for (const name of await this.#book.unseenFor(keptUnseenMs)) {
+  async #publishSinks(): Promise<void> {
+    await this.#sinkStore.seen([...this.#running.keys()]);
+    for (const name of await this.#sinkStore.unseenFor(keptUnseenMs)) {
       const { waiting, failed } = await this.#queues.backlog(name);
       await this.#queues.forget(name);
-      await this.#book.forget(name);
+      await this.#sinkStore.forget(name);
       this.#options.log.warn("sink.forgotten", { sink: name, waiting, failed });
     }
   }
 
   #inBackground(work: Promise<void>): void {
     const noted = work
-      .catch((error: unknown) => this.#sparing.warn("sink.change-failed", { sink: "", message: String(error) }))
+      .catch((error: unknown) => this.#limitedLog.warn("sink.change-failed", { sink: "", message: String(error) }))
       .finally(() => this.#background.delete(noted));
     this.#background.add(noted);
   }

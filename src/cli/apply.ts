@@ -19,7 +19,7 @@ import { explainServiceError } from "./api-error.ts";
 import { currentActor, recordChange } from "./changes.ts";
 import type { CommandIo, ExitCode } from "./command-io.ts";
 import { type ObjectState, stateOf, stateToText } from "./declared/plan-state.ts";
-import { type ItemLook, lookAtAll, withDeclared } from "./declared/session.ts";
+import { type InspectedItem, inspectAll, withDeclared } from "./declared/session.ts";
 import { loadPoliciesOrThrow, type PolicyOptions, redisCommand, redisTarget } from "./shared-options.ts";
 import { counted, paint, showPlace, toTable } from "./table.ts";
 
@@ -55,9 +55,9 @@ export function applyCommand(io: CommandIo): Command {
       const set = await loadPoliciesOrThrow(options.config, io);
       const session = { set, names, redis, io, createService, isForgetting: options.retryRefused === true };
       await withDeclared(session, async (items, store) => {
-        const looks = await lookAtAll(items, io);
-        const todo = looks.filter((look) => stateOf(look) === "differs");
-        if (options.json !== true) io.out(stateToText(looks, io.colours));
+        const inspected = await inspectAll(items, io);
+        const todo = inspected.filter((item) => stateOf(item) === "differs");
+        if (options.json !== true) io.out(stateToText(inspected, io.colours));
         if (todo.length > 0 && !(await isWanted(todo.length, options, io))) {
           io.err("nothing was changed");
           io.exitCode = 1;
@@ -65,7 +65,7 @@ export function applyCommand(io: CommandIo): Command {
         }
         const log = createLogger(io.settings.logLevel, io.err);
         const reports: ItemReport[] = [];
-        for (const look of looks) reports.push(await applyOne(look, io, store, log));
+        for (const item of inspected) reports.push(await applyOne(item, io, store, log));
         io.progress?.("");
         if (options.json) io.out(JSON.stringify(reportToJson(reports)));
         else if (todo.length > 0) io.out(`\n${reportToText(reports, io.colours)}`);
@@ -83,19 +83,19 @@ async function isWanted(count: number, { yes }: ApplyOptions, io: CommandIo): Pr
 }
 
 /** Applies an object that differs; any other is reported as inspected. */
-async function applyOne(look: ItemLook, io: CommandIo, store: Store, log: EventLog): Promise<ItemReport> {
-  const state = stateOf(look);
-  if (state !== "differs" || io.signal.aborted) return { ...look, state, applied: undefined };
-  io.progress?.(showObject(look.object));
-  const applied = await applyStubbornly(look, store, io.signal);
+async function applyOne(item: InspectedItem, io: CommandIo, store: Store, log: EventLog): Promise<ItemReport> {
+  const state = stateOf(item);
+  if (state !== "differs" || io.signal.aborted) return { ...item, state, applied: undefined };
+  io.progress?.(showObject(item.object));
+  const applied = await applyStubbornly(item, store, io.signal);
   io.progress?.("");
-  await audit(look, applied, io, store, log);
-  return { ...look, state, applied };
+  await audit(item, applied, io, store, log);
+  return { ...item, state, applied };
 }
 
 /** Retries a temporary failure after another inspection: a PUT may be repeated. */
 async function applyStubbornly(
-  { policy, object, parts }: ItemLook,
+  { policy, object, parts }: InspectedItem,
   store: Store,
   signal: AbortSignal,
 ): Promise<Applied> {
@@ -114,7 +114,7 @@ async function applyStubbornly(
 
 /** Records who changed what, right after the request: one log line and one record an object. */
 async function audit(
-  { policy, object }: ItemLook,
+  { policy, object }: InspectedItem,
   applied: Applied,
   io: CommandIo,
   store: Store,
@@ -150,7 +150,7 @@ function recorded(value: string | null): string | null {
 }
 
 /** One object: its inspection, and what applying it gave, if something had to be sent. */
-type ItemReport = ItemLook & { readonly state: ObjectState; readonly applied: Applied | undefined };
+type ItemReport = InspectedItem & { readonly state: ObjectState; readonly applied: Applied | undefined };
 
 /** Whether the object is now as declared. */
 function isWell(applied: Applied): boolean {
@@ -190,13 +190,13 @@ function exitCodeOf(reports: readonly ItemReport[]): ExitCode {
   return reports.every(({ state, applied }) => (applied === undefined ? state === "same" : isWell(applied))) ? 0 : 1;
 }
 
-function outcomeOf({ object, state, look, error, applied }: ItemReport): { outcome: string; detail: string } {
+function outcomeOf({ object, state, inspection, error, applied }: ItemReport): { outcome: string; detail: string } {
   if (applied === undefined) {
     if (state === "same") return { outcome: "nothing-to-do", detail: "" };
     if (state === "differs") return { outcome: "not-tried", detail: "stopped before its turn" };
-    if (look?.state === "missing") return { outcome: "missing", detail: look.detail };
-    if (look?.state === "found")
-      return { outcome: "not-taken", detail: look.differences.map(describeBlock).join("; ") };
+    if (inspection?.state === "missing") return { outcome: "missing", detail: inspection.detail };
+    if (inspection?.state === "found")
+      return { outcome: "not-taken", detail: inspection.differences.map(describeBlock).join("; ") };
     return { outcome: "failed", detail: error?.message ?? "" };
   }
   const changed = describeChanges(applied.changes);

@@ -8,7 +8,7 @@ import type { DeclaredMemory } from "../../store/declared-memory.ts";
 import { explainServiceError } from "../api-error.ts";
 import type { ExitCode } from "../command-io.ts";
 import { counted, paint, showPlace, toIso, toTable } from "../table.ts";
-import { type DeclaredItem, type ItemLook, lookAtAll, type SessionOptions, withDeclared } from "./session.ts";
+import { type DeclaredItem, type InspectedItem, inspectAll, type SessionOptions, withDeclared } from "./session.ts";
 
 /**
  * Prints the state and sets the exit code: 0 nothing to do, 1 an object is missing or unreadable,
@@ -20,23 +20,23 @@ export async function showState(
 ): Promise<void> {
   const { io } = options;
   await withDeclared({ ...options, isForgetting: false }, async (items) => {
-    const looks = await lookAtAll(items, io);
+    const inspected = await inspectAll(items, io);
     const fields = await readOnlyFields(items);
-    if (isJson) io.out(JSON.stringify({ objects: stateToJson(looks), readOnlyFields: fields }));
+    if (isJson) io.out(JSON.stringify({ objects: stateToJson(inspected), readOnlyFields: fields }));
     else {
-      io.out(stateToText(looks, io.colours));
+      io.out(stateToText(inspected, io.colours));
       for (const { service, field, since, said } of fields)
         io.out(`${service} does not take ${field}, found ${since}${said === "" ? "" : `: ${said}`}`);
     }
-    io.exitCode = exitCodeOf(looks);
+    io.exitCode = exitCodeOf(inspected);
   });
 }
 
 /** What could not be inspected comes before what differs. */
-function exitCodeOf(looks: readonly ItemLook[]): ExitCode {
-  const codes = looks.flatMap(({ error }) => (error === undefined ? [] : [explainServiceError(error).exitCode]));
+function exitCodeOf(inspected: readonly InspectedItem[]): ExitCode {
+  const codes = inspected.flatMap(({ error }) => (error === undefined ? [] : [explainServiceError(error).exitCode]));
   if (codes.includes(3)) return 3;
-  const states = new Set(looks.map(stateOf));
+  const states = new Set(inspected.map(stateOf));
   if (states.has("unreadable") || states.has("missing")) return 1;
   return states.has("differs") || states.has("blocked") ? 2 : 0;
 }
@@ -69,43 +69,43 @@ const wordOf: Readonly<Record<ObjectState, string>> = {
 };
 
 /** The state of an inspected object. */
-export function stateOf({ look }: ItemLook): ObjectState {
-  if (look === undefined) return "unreadable";
-  if (look.state === "missing") return "missing";
-  if (look.differences.some(({ block }) => block === undefined)) return "differs";
-  return look.differences.length > 0 ? "blocked" : "same";
+export function stateOf({ inspection }: InspectedItem): ObjectState {
+  if (inspection === undefined) return "unreadable";
+  if (inspection.state === "missing") return "missing";
+  if (inspection.differences.some(({ block }) => block === undefined)) return "differs";
+  return inspection.differences.length > 0 ? "blocked" : "same";
 }
 
 /** One table a policy, and a line with the counts. */
-export function stateToText(looks: readonly ItemLook[], colours: boolean): string {
-  if (looks.length === 0) return "No policy declares anything (apply).";
-  const policies = [...new Set(looks.map(({ policy }) => policy))];
+export function stateToText(inspected: readonly InspectedItem[], colours: boolean): string {
+  if (inspected.length === 0) return "No policy declares anything (apply).";
+  const policies = [...new Set(inspected.map(({ policy }) => policy))];
   const blocks = policies.map((policy) => {
-    const rows = looks.filter((look) => look.policy === policy).flatMap((look) => rowsOf(look, colours));
+    const rows = inspected.filter((item) => item.policy === policy).flatMap((item) => rowsOf(item, colours));
     const title = `${policy.name} (${showPlace(policy.service, policy.repository)})`;
     const table = toTable(["object", "state", "field", "declared", "live", "last applied", ""], rows, colours);
     return `${paint("bold", title, colours)}\n${table}`;
   });
-  return [...blocks, countLine(looks)].join("\n\n");
+  return [...blocks, countLine(inspected)].join("\n\n");
 }
 
-function countLine(looks: readonly ItemLook[]): string {
-  const states = looks.map(stateOf);
+function countLine(inspected: readonly InspectedItem[]): string {
+  const states = inspected.map(stateOf);
   const counts = (Object.keys(wordOf) as ObjectState[]).flatMap((state) => {
     const count = states.filter((one) => one === state).length;
     return count === 0 ? [] : [`${count} ${state === "differs" ? "to change" : wordOf[state]}`];
   });
-  return `${counted(looks.length, "object")}: ${counts.join(", ")}`;
+  return `${counted(inspected.length, "object")}: ${counts.join(", ")}`;
 }
 
-function rowsOf(item: ItemLook, colours: boolean): string[][] {
+function rowsOf(item: InspectedItem, colours: boolean): string[][] {
   const state = stateOf(item);
   const word = paint(colourOf[state], wordOf[state], colours);
   const head = [showObject(item.object), word];
   const bare = (note: string) => [[...head, "", "", "", "", escapeControls(note)]];
-  if (item.look === undefined) return bare(item.error?.message ?? "");
-  if (item.look.state === "missing") return bare(item.look.detail);
-  const { differences } = item.look;
+  if (item.inspection === undefined) return bare(item.error?.message ?? "");
+  if (item.inspection.state === "missing") return bare(item.inspection.detail);
+  const { differences } = item.inspection;
   if (differences.length === 0) return bare("");
   return differences.map((difference, index) => {
     const [declared, live] = [showValue(difference.after), liveText(item, difference.field)];
@@ -120,15 +120,15 @@ function rowsOf(item: ItemLook, colours: boolean): string[][] {
   });
 }
 
-function liveText({ look }: ItemLook, field: string): string {
-  if (look?.state !== "found") return "";
-  const known = knownValue(field, look.knowledge);
+function liveText({ inspection }: InspectedItem, field: string): string {
+  if (inspection?.state !== "found") return "";
+  const known = knownValue(field, inspection.knowledge);
   if (known.from === "live") return showValue(known.value);
-  return look.isReadable ? "not shown" : "cannot be read";
+  return inspection.isReadable ? "not shown" : "cannot be read";
 }
 
-function appliedText({ look }: ItemLook, field: string): string {
-  const applied = look?.record.applied[field];
+function appliedText({ inspection }: InspectedItem, field: string): string {
+  const applied = inspection?.record.applied[field];
   return applied === undefined ? "never" : showValue(applied);
 }
 
@@ -138,28 +138,28 @@ function noteOf(difference: FieldDifference): string {
 }
 
 /** For machines: one object for each declared object. */
-function stateToJson(looks: readonly ItemLook[]): object[] {
-  return looks.map((item) => ({
+function stateToJson(inspected: readonly InspectedItem[]): object[] {
+  return inspected.map((item) => ({
     policy: item.policy.name,
     service: item.policy.service,
     repository: item.policy.repository ?? null,
     object: objectName(item.object),
     state: stateOf(item),
-    problem: item.error?.message ?? (item.look?.state === "missing" ? item.look.detail : null),
+    problem: item.error?.message ?? (item.inspection?.state === "missing" ? item.inspection.detail : null),
     fields: Object.entries(item.object.fields).map(([field, declared]) => fieldToJson(item, field, declared)),
   }));
 }
 
-function fieldToJson({ look }: ItemLook, field: string, declared: string): object {
-  if (look?.state !== "found") return { field, declared };
-  const known = knownValue(field, look.knowledge);
-  const difference = look.differences.find((one) => one.field === field);
+function fieldToJson({ inspection }: InspectedItem, field: string, declared: string): object {
+  if (inspection?.state !== "found") return { field, declared };
+  const known = knownValue(field, inspection.knowledge);
+  const difference = inspection.differences.find((one) => one.field === field);
   return {
     field,
     declared,
     live: known.from === "live" ? known.value : null,
     isLiveKnown: known.from === "live",
-    lastApplied: look.record.applied[field] ?? null,
+    lastApplied: inspection.record.applied[field] ?? null,
     differs: difference !== undefined,
     isDrift: difference?.isDrift ?? false,
     notTaken: difference?.block === undefined ? null : describeBlock(difference),

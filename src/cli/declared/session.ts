@@ -25,8 +25,8 @@ export interface DeclaredItem {
 }
 
 /** The result of one inspection; `error`: it failed. */
-export type ItemLook = DeclaredItem & {
-  readonly look: Inspection | undefined;
+export type InspectedItem = DeclaredItem & {
+  readonly inspection: Inspection | undefined;
   readonly error: ServiceError | undefined;
 };
 
@@ -77,19 +77,19 @@ export async function withDeclared(
 }
 
 /** Inspects every object, one after the other. Changes nothing. */
-export async function lookAtAll(items: readonly DeclaredItem[], io: CommandIo): Promise<ItemLook[]> {
-  const looks: ItemLook[] = [];
+export async function inspectAll(items: readonly DeclaredItem[], io: CommandIo): Promise<InspectedItem[]> {
+  const inspected: InspectedItem[] = [];
   for (const item of items) {
-    io.progress?.(`${looks.length + 1} of ${items.length}: ${showObject(item.object)}`);
+    io.progress?.(`${inspected.length + 1} of ${items.length}: ${showObject(item.object)}`);
     try {
-      looks.push({ ...item, look: await inspect(item.object, item.parts, fresh), error: undefined });
+      inspected.push({ ...item, inspection: await inspect(item.object, item.parts, fresh), error: undefined });
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      looks.push({ ...item, look: undefined, error });
+      inspected.push({ ...item, inspection: undefined, error });
     }
   }
   io.progress?.("");
-  return looks;
+  return inspected;
 }
 
 const fresh = { isFresh: false, isStale: false };
