@@ -10,13 +10,11 @@ import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { Heartbeats } from "../notify/heartbeats.ts";
 import { Notifier } from "../notify/notifier.ts";
 import { createPinger } from "../service/ping.ts";
-import { LastSuccesses } from "../store/last-successes.ts";
 import { readLimiterStatus } from "../store/limiter-status.ts";
 import { NotifyStore } from "../store/notify-store.ts";
-import { redisTimeMs, type Store } from "../store/redis.ts";
-import { SlotLedger } from "../store/slot-ledger.ts";
+import type { Store } from "../store/redis.ts";
 import type { CurrentSet } from "./current-set.ts";
-import { PolicySlots } from "./policy-slots.ts";
+import { PolicySlots, readSuccesses } from "./policy-slots.ts";
 import type { RunningServices } from "./running-services.ts";
 
 /** What the notifier is built from. */
@@ -58,7 +56,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
         ? { sinceMs: openSinceMs, failure: lastFailure }
         : undefined;
     },
-    silences: (policies, floors) => readSilences(parts, slots, { policies, floors }),
+    silences: (policies, floors) => readSilences(parts, slots, policies, floors),
     tokens: () => readTokens(parts),
     onTick: () => void heartbeats.runOnce(),
     clock: systemClock,
@@ -75,30 +73,24 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
   return [together("notifications", [notifier, sending])];
 }
 
-interface Watched {
-  readonly policies: readonly Policy[];
-  /** The end of each service's last outage: a policy is stale by its slots after it. */
-  readonly floors: ReadonlyMap<string, number>;
-}
-
-/** Policies without a success for two intervals; slots under a pause or outage do not count. */
-async function readSilences(parts: NotifierDependencies, slots: PolicySlots, { policies, floors }: Watched) {
-  const { store } = parts;
-  const names = policies.map(({ name }) => name);
-  const [nowMs, successes, keptSince, pauses] = await Promise.all([
-    redisTimeMs(store),
-    new LastSuccesses(store).of(names),
-    new SlotLedger(store).keptSince(names),
-    parts.pauses(),
-  ]);
+/**
+ * Policies without a success for two intervals, and since when. `floors`: the end of each service's
+ * last outage: a policy is stale by its slots after it.
+ */
+async function readSilences(
+  { store, pauses }: NotifierDependencies,
+  slots: PolicySlots,
+  policies: readonly Policy[],
+  floors: ReadonlyMap<string, number>,
+): Promise<Map<string, number>> {
+  const facts = await readSuccesses(policies, store, pauses);
   const silences = new Map<string, number>();
   for (const policy of policies) {
+    const { nowMs, successes, keptSince } = facts;
     const beganMs = successes.get(policy.name) ?? keptSince.get(policy.name);
-    const own = pauses.filter((pause) => isAbout(pause, policy));
-    if (beganMs === undefined || own.some((pause) => isInForce(pause, nowMs))) continue;
-    const ends = own.map(({ untilMs }) => untilMs ?? 0);
-    const fromMs = Math.max(beganMs, floors.get(policy.service) ?? 0, ...ends.filter((endMs) => endMs <= nowMs));
-    const staleFromMs = slots.thirdSlotMs(policy, "stale", fromMs);
+    const isPaused = facts.pauses.some((pause) => isAbout(pause, policy) && isInForce(pause, nowMs));
+    if (beganMs === undefined || isPaused) continue;
+    const staleFromMs = slots.staleFromMs(policy, facts, floors.get(policy.service));
     if (staleFromMs !== undefined && nowMs >= staleFromMs) silences.set(policy.name, beganMs);
   }
   return silences;

@@ -7,13 +7,11 @@ import { closedLabels, otherValue, worstPoliciesMax } from "../ops/metric-labels
 import type { GaugeSource, Metrics } from "../ops/metrics.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";
-import { LastSuccesses } from "../store/last-successes.ts";
 import { readLimiterStatus } from "../store/limiter-status.ts";
-import { redisTimeMs, type Store } from "../store/redis.ts";
-import { SlotLedger } from "../store/slot-ledger.ts";
+import type { Store } from "../store/redis.ts";
 import { readTroubles, type TroubleNote } from "../store/troubles.ts";
 import type { CurrentSet } from "./current-set.ts";
-import { PolicySlots } from "./policy-slots.ts";
+import { PolicySlots, readSuccesses, type SuccessFacts } from "./policy-slots.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 import type { RunningServices } from "./running-services.ts";
 
@@ -129,27 +127,16 @@ async function readSinks(metrics: Metrics, { current, sinks }: GaugeParts): Prom
 async function readPolicies(metrics: Metrics, parts: GaugeParts, slots: PolicySlots): Promise<(() => void)[]> {
   const { current, store } = parts;
   const { policies } = current.set;
-  const names = policies.map(({ name }) => name);
-  const [nowMs, successes, keptSince, pauses, notes] = await Promise.all([
-    redisTimeMs(store),
-    new LastSuccesses(store).of(names),
-    new SlotLedger(store).keptSince(names),
-    parts.pauses(),
-    readTroubles(store),
-  ]);
-  const facts = { nowMs, successes, keptSince, pauses, notes };
+  const [known, notes] = await Promise.all([readSuccesses(policies, store, parts.pauses), readTroubles(store)]);
+  const facts = { ...known, notes };
   const named = policies.filter(({ name }) => metrics.knows("policy", name));
   return [
     () => setTroubles(metrics, current.set.services.keys(), findTroubles(policies, facts, slots)),
-    ...named.map((policy) => () => setPolicy(metrics, policy, { facts, slots })),
+    ...named.map((policy) => () => setPolicy(metrics, policy, facts, slots)),
   ];
 }
 
-function setPolicy(
-  metrics: Metrics,
-  policy: Policy,
-  { facts, slots }: { readonly facts: PolicyFacts; readonly slots: PolicySlots },
-): void {
+function setPolicy(metrics: Metrics, policy: Policy, facts: SuccessFacts, slots: PolicySlots): void {
   const { name } = policy;
   const { nowMs, successes, pauses } = facts;
   const set = (gauge: PolicyInstant, atMs: number | undefined) => {
@@ -158,7 +145,7 @@ function setPolicy(
   const own = pauses.filter((pause) => isAbout(pause, policy));
   set("syncline_policy_last_success_timestamp_seconds", successes.get(name));
   set("syncline_policy_next_slot_timestamp_seconds", slots.nextMs(policy, nowMs));
-  set("syncline_policy_stale_from_timestamp_seconds", staleFrom(policy, own, facts, slots));
+  set("syncline_policy_stale_from_timestamp_seconds", slots.staleFromMs(policy, facts));
   for (const { cause = "pause" } of own.filter((pause) => isInForce(pause, nowMs)))
     metrics.set("syncline_policy_paused", { policy: name, cause }, 1);
 }
@@ -202,11 +189,7 @@ interface PolicyTrouble {
 }
 
 /** What is known of all policies. */
-export interface PolicyFacts {
-  readonly nowMs: number;
-  readonly successes: ReadonlyMap<string, number>;
-  readonly keptSince: ReadonlyMap<string, number>;
-  readonly pauses: readonly Pause[];
+export interface PolicyFacts extends SuccessFacts {
   readonly notes: readonly TroubleNote[];
 }
 
@@ -228,7 +211,7 @@ export function findTroubles(policies: readonly Policy[], facts: PolicyFacts, sl
     const quarantine = inForce.find(({ cause }) => cause === "quarantine");
     if (quarantine !== undefined) add("quarantined", quarantine.sinceMs);
     if (inForce.length > 0) return found;
-    const staleFromMs = staleFrom(policy, own, facts, slots);
+    const staleFromMs = slots.staleFromMs(policy, facts);
     const isStale = staleFromMs !== undefined && staleFromMs <= facts.nowMs;
     if (isStale) add("stale", staleFromMs);
     for (const trouble of ["failing", "conflicts"] as const) {
@@ -241,19 +224,6 @@ export function findTroubles(policies: readonly Policy[], facts: PolicyFacts, sl
     }
     return found;
   });
-}
-
-/** When two whole intervals have passed since the last success, without paused slots. */
-function staleFrom(
-  policy: Policy,
-  pauses: readonly Pause[],
-  { nowMs, successes, keptSince }: PolicyFacts,
-  slots: PolicySlots,
-): number | undefined {
-  const sinceMs = successes.get(policy.name) ?? keptSince.get(policy.name);
-  if (sinceMs === undefined) return undefined;
-  const ends = pauses.map(({ untilMs }) => (untilMs === null || untilMs > nowMs ? 0 : untilMs));
-  return slots.thirdSlotMs(policy, "stale", Math.max(sinceMs, ...ends));
 }
 
 /** Groups troubles by service, those that last longest first. */

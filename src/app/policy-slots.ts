@@ -1,7 +1,35 @@
-// Finds a policy's next slot, and when it becomes stale, for metrics. Any replica can tell, since
-// all have the same calendar. Called by metric-gauges.ts.
+// Finds a policy's next slot, and when it becomes stale. Any replica can tell, since all have the
+// same calendar. Called by metric-gauges.ts and create-notifier.ts.
 import type { Policy } from "../config/policy-set.ts";
+import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { createChainSource, type SlotSource } from "../schedule/slots.ts";
+import { LastSuccesses } from "../store/last-successes.ts";
+import { redisTimeMs, type Store } from "../store/redis.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
+
+/** What Redis knows of policies, to tell which are stale. */
+export interface SuccessFacts {
+  readonly nowMs: number;
+  readonly successes: ReadonlyMap<string, number>;
+  readonly keptSince: ReadonlyMap<string, number>;
+  readonly pauses: readonly Pause[];
+}
+
+/** Reads what Redis knows of these policies. */
+export async function readSuccesses(
+  policies: readonly Policy[],
+  store: Store,
+  pauses: () => Promise<readonly Pause[]>,
+): Promise<SuccessFacts> {
+  const names = policies.map(({ name }) => name);
+  const [nowMs, successes, keptSince, all] = await Promise.all([
+    redisTimeMs(store),
+    new LastSuccesses(store).of(names),
+    new SlotLedger(store).keptSince(names),
+    pauses(),
+  ]);
+  return { nowMs, successes, keptSince, pauses: all };
+}
 
 /** An ending covers its own slot. With three later slots due, two whole intervals have passed. */
 const slotsAfter = 3;
@@ -38,6 +66,19 @@ export class PolicySlots {
     for (let slot = 0; slot < slotsAfter && atMs !== undefined; slot += 1) atMs = known.source?.next(atMs);
     known.third[asked] = { sinceMs, atMs };
     return atMs;
+  }
+
+  /**
+   * When two whole intervals have passed since the last success. Slots that a pause or an outage up
+   * to `floorMs` blocked do not count.
+   */
+  staleFromMs(policy: Policy, facts: SuccessFacts, floorMs = 0): number | undefined {
+    const { nowMs, successes, keptSince, pauses } = facts;
+    const sinceMs = successes.get(policy.name) ?? keptSince.get(policy.name);
+    if (sinceMs === undefined) return undefined;
+    const ended = pauses.filter((pause) => isAbout(pause, policy) && !isInForce(pause, nowMs));
+    const ends = ended.map(({ untilMs }) => (untilMs === null || untilMs > nowMs ? 0 : untilMs));
+    return this.thirdSlotMs(policy, "stale", Math.max(sinceMs, floorMs, ...ends));
   }
 
   #of(policy: Policy): Known {
