@@ -64,7 +64,7 @@ export default {
         pathNot: [
           "^src/core/",
           "^src/config/settings\\.ts$",
-          "^src/cli/(commands|repeated-options)\\.ts$",
+          "^src/cli/(command-io|commands|repeated-options)\\.ts$",
           "commander",
         ],
         dynamic: false,

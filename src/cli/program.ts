@@ -7,8 +7,8 @@ import { systemClock } from "../core/clock.ts";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
 import { withoutCutSecrets, withoutKnownSecrets, withoutSecrets } from "../core/secrets.ts";
 import { version } from "../core/version.ts";
-import type { CommandIo } from "./command-io.ts";
-import { commandGroups } from "./commands.ts";
+import { type CommandIo, untilStopped } from "./command-io.ts";
+import { commandGroups, loadCommand } from "./commands.ts";
 import { refuseRepeats } from "./repeated-options.ts";
 
 const inputBytesMax = 1_048_576;
@@ -50,12 +50,8 @@ function netUnder(stream: NodeJS.WriteStream): void {
 async function takenBy(stream: NodeJS.WriteStream, stop: AbortSignal): Promise<void> {
   if (stream.writableLength === 0) return;
   const taken = new Promise<void>((resolve) => stream.write("", () => resolve()));
-  const stopped = new Promise<void>((resolve) => {
-    if (stop.aborted) resolve();
-    stop.addEventListener("abort", () => resolve());
-  });
   // A pager may take its time; after a stop signal the wait is limited.
-  await Promise.race([taken, stopped.then(() => systemClock.sleep(takenWithinMs))]);
+  await Promise.race([taken, untilStopped(stop).then(() => systemClock.sleep(takenWithinMs))]);
 }
 
 /** The program with its commands; only the one that the arguments name has its options. */
@@ -70,9 +66,10 @@ async function createProgram(args: readonly string[], io: CommandIo): Promise<Co
     );
   const [first, second] = args.filter((arg) => !arg.startsWith("-"));
   const named = first === "help" ? second : first;
-  for (const [heading, entries] of Object.entries(commandGroups))
-    for (const { name, description, load } of entries) {
-      const command = name === named ? await load(io) : new Command(name);
+  const chosen = await loadCommand(named, io);
+  for (const [heading, descriptions] of Object.entries(commandGroups))
+    for (const [name, description] of Object.entries(descriptions)) {
+      const command = name === named && chosen !== undefined ? chosen : new Command(name);
       program.addCommand(command.description(description).helpGroup(heading));
     }
   refuseRepeats(program);
