@@ -8,11 +8,11 @@ import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
 import type { SimulationEvent } from "../simulate/events.ts";
 import { type BusyMinute, MinuteMeter } from "../simulate/load-meter.ts";
 import { RequestMeter, type Requests } from "../simulate/request-meter.ts";
-import { simulate } from "../simulate/simulation.ts";
+import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
 import { tellAssumptions } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
-import { showInstant, toTable } from "./table.ts";
+import { counted, showInstant, toIso, toTable } from "./table.ts";
 
 /** What is asked, and what is assumed. */
 export interface LoadQuestion {
@@ -45,9 +45,8 @@ export function findLoad(question: LoadQuestion): LoadAnswer {
   const showsActive = (service: string) => set.services.get(service)?.syncJob !== undefined;
   const meter = new RequestMeter({ pages, requestMs: assumptions.requestMs, showsActive });
   const peaks = new MinuteMeter(question.peaks);
-  const concurrencyOf = (service: string) => set.services.get(service)?.concurrency ?? 1;
   const time = { ...range, outages: [], pauses: [] };
-  for (const event of simulate(policies, { time, assumptions, concurrencyOf, slotsMax })) {
+  for (const event of simulate(policies, { time, assumptions, concurrencyOf: concurrencyIn(set), slotsMax })) {
     meter.add(event);
     if (event.event === "planned") addDue(peaks, event, assumptions);
   }
@@ -99,8 +98,8 @@ export function loadToJson(
   });
   const assumed = tellRequestAssumptions(question);
   return {
-    from: new Date(range.fromMs).toISOString(),
-    to: new Date(range.toMs).toISOString(),
+    from: toIso(range.fromMs),
+    to: toIso(range.toMs),
     ...(wanted.peaks ? { peaks: peaks.map(minuteToJson) } : {}),
     ...(wanted.requests ? { requestsPerDay: daily, assumed } : {}),
   };
@@ -112,18 +111,16 @@ function aDay({ starts, feeds, polls, masks }: Requests, { fromMs, toMs }: Inter
   return { starts: scale(starts), feeds: scale(feeds), polls: scale(polls), masks: scale(masks), total };
 }
 
-/**
- * How many requests a day the service's limit allows, each as long as assumed; undefined: no limit.
- */
+/** How many requests a day the service's limit allows; undefined: no limit. */
 function possibleADay(service: string, { set, assumptions }: LoadQuestion): number | undefined {
-  const concurrency = set.services.get(service)?.concurrency ?? 1;
-  return assumptions.requestMs === 0 ? undefined : Math.floor((concurrency * dayMs) / assumptions.requestMs);
+  const { requestMs } = assumptions;
+  return requestMs === 0 ? undefined : Math.floor((concurrencyIn(set)(service) * dayMs) / requestMs);
 }
 
 function tellRequestAssumptions({ assumptions, policies, pages }: LoadQuestion): readonly string[] {
   return [
     ...tellAssumptions(assumptions, policies),
-    `every list has ${pages} ${pages === 1 ? "page" : "pages"} of 100 items`,
+    `every list has ${counted(pages, "page")} of 100 items`,
     "while runs of a repository are followed, its activities and conflict details are read at the reader's pace (5s after something new, up to 60s), and its approvals before a run and when it takes long",
     "nothing fails, so nothing is repeated or verified; requests for tokens are not counted",
     "what is possible is one replica's limits.concurrency",

@@ -4,12 +4,11 @@
 // that name a deleted sync job).
 import { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
-import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { type DstDay, dstDays } from "../schedule/dst-days.ts";
-import { createChainSource, createSlotSource } from "../schedule/slots.ts";
-import { simulate } from "../simulate/simulation.ts";
+import { createChainSource, createSlotSource, dueSlots } from "../schedule/slots.ts";
+import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
 import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -29,8 +28,8 @@ import {
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
-import { showInstant, toTable } from "./table.ts";
-import { checkTimezone, parseTime, timeForms } from "./time-argument.ts";
+import { showInstant, toIso, toTable } from "./table.ts";
+import { parseRange, timeForms } from "./time-argument.ts";
 
 interface PlanOptions extends AssumptionOptions, RedisOptions {
   readonly config?: string;
@@ -51,7 +50,6 @@ interface PlanOptions extends AssumptionOptions, RedisOptions {
 const slotsByDefault = 3;
 const slotsShownMax = 1_000;
 const peaksByDefault = 5;
-const rangeMsMax = 366 * 86_400_000;
 
 /** Options that --state does not use. */
 const lookingAhead = [
@@ -111,7 +109,7 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
         return showState(session, { isJson: options.json === true });
       }
       const policies = options.policy === undefined ? set.policies : [findPolicy(set, options.policy)];
-      const range = toRange(options);
+      const range = parseRange({ ...options, to: options.to ?? "+24h" }, { daysMax: 366, most: "a year" });
       const wanted = { peaks: options.peaks !== undefined, requests: options.requests === true };
       const assumptions = toAssumptions(options, set);
       const peaks = typeof options.peaks === "number" ? options.peaks : peaksByDefault;
@@ -126,7 +124,7 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
       const deleted = options.deleted ? await readDeleted(policies, redisTarget(options, io)) : undefined;
       const plans = policies.map((policy) => ({
         policy,
-        ...nextSlots(policy, range.fromMs, slotsShown(options, range)),
+        ...nextSlots(policy, range, options),
         ...(policy.after === undefined ? {} : { expectedMs: expectedMs(policy, question) }),
         ...(deleted === undefined ? {} : { deleted: deleted.filter((target) => target.policy === policy) }),
         ...(options.dst ? { dstDays: comingDstDays(policy, range.fromMs) } : {}),
@@ -157,48 +155,17 @@ function pathOf({ config, state }: PlanOptions): string {
   return path;
 }
 
-function toRange({ from, to = "+24h", timezone: zone }: PlanOptions): Interval {
-  const nowMs = systemClock.nowMs();
-  const timezone = checkTimezone(zone);
-  const fromMs = parseTime(from, "--from", { nowMs, baseMs: nowMs, timezone });
-  const toMs = parseTime(to, "--to", { nowMs, baseMs: fromMs, timezone });
-  if (toMs <= fromMs) throw new UsageError("--to is not after --from");
-  if (toMs - fromMs > rangeMsMax) throw new UsageError("from --from to --to is more than a year, which is the most");
-  return { fromMs, toMs };
-}
-
-/**
- * When a follower begins for the next slot of its chain, if all goes well and runs take as long as
- * assumed.
- */
+/** When a follower begins for the next slot of its chain, if all goes well. */
 function expectedMs(policy: Policy, { set, range: { fromMs }, assumptions }: LoadQuestion): number | undefined {
   const slotMs = createChainSource(policy)?.next(fromMs);
   if (slotMs === undefined) return undefined;
   const time = { fromMs: slotMs - 1, toMs: slotMs, outages: [], pauses: [] };
-  const concurrencyOf = (service: string) => set.services.get(service)?.concurrency ?? 1;
-  const chain = policiesAbout(set, policy.name);
-  for (const event of simulate(chain, { time, assumptions, concurrencyOf, slotsMax: 1_000 })) {
+  const options = { time, assumptions, concurrencyOf: concurrencyIn(set), slotsMax: 1_000 };
+  for (const event of simulate(policiesAbout(set, policy.name), options)) {
     if (event.event !== "planned" || event.policy.name !== policy.name) continue;
     return event.plans[0]?.state === "started" ? event.nowMs : undefined;
   }
   return undefined;
-}
-
-/**
- * How many slots of each policy are shown, and up to when. With peaks or requests, none unless
- * asked for.
- */
-function slotsShown({ count, to, peaks, requests }: PlanOptions, range: Interval): SlotsShown {
-  const isRange = to !== undefined && peaks === undefined && requests !== true;
-  return {
-    count: count ?? (isRange ? slotsShownMax : slotsByDefault),
-    untilMs: to === undefined ? undefined : range.toMs,
-  };
-}
-
-interface SlotsShown {
-  readonly count: number;
-  readonly untilMs: number | undefined;
 }
 
 interface PolicyPlan {
@@ -214,24 +181,18 @@ interface PolicyPlan {
   readonly deleted?: readonly DeletedTarget[];
 }
 
+/** With peaks or requests, --to is their end: slots are limited by --count alone. */
 function nextSlots(
   policy: Policy,
-  fromMs: number,
-  { count, untilMs }: SlotsShown,
+  { fromMs, toMs }: Interval,
+  { count, to, peaks, requests }: PlanOptions,
 ): Pick<PolicyPlan, "slots" | "untilMs" | "isCut"> {
   const source = createSlotSource(policy);
-  const endMs = untilMs ?? Number.POSITIVE_INFINITY;
-  const slots: number[] = [];
-  let slot = source?.next(fromMs);
-  while (slot !== undefined && slot <= endMs && slots.length < count) {
-    slots.push(slot);
-    slot = source?.next(slot);
-  }
-  return { slots, untilMs, isCut: untilMs !== undefined && slot !== undefined && slot <= endMs };
-}
-
-function isoOrNull(instantMs: number | undefined): string | null {
-  return instantMs === undefined ? null : new Date(instantMs).toISOString();
+  const isRange = to !== undefined && peaks === undefined && requests !== true;
+  const most = count ?? (isRange ? slotsShownMax : slotsByDefault);
+  const untilMs = to === undefined ? undefined : toMs;
+  const found = source === undefined ? [] : dueSlots(source, fromMs, untilMs ?? Number.POSITIVE_INFINITY, most + 1);
+  return { slots: found.slice(0, most), untilMs, isCut: untilMs !== undefined && found.length > most };
 }
 
 function toJson({ policy, slots, untilMs, isCut, dstDays, expectedMs, deleted }: PolicyPlan): object {
@@ -241,18 +202,17 @@ function toJson({ policy, slots, untilMs, isCut, dstDays, expectedMs, deleted }:
     service: policy.service,
     repository: policy.repository ?? null,
     timezone: zoneOf(policy),
-    ...(policy.after === undefined ? {} : { after: afterToJson(policy.after), expected: isoOrNull(expectedMs) }),
-    slots: slots.map((slotMs) => new Date(slotMs).toISOString()),
-    ...(untilMs === undefined ? {} : { until: new Date(untilMs).toISOString(), isCut }),
-    ...(dstDays === undefined ? {} : { dstDays: dstDaysToJson(dstDays) }),
-    ...(deleted === undefined
+    ...(policy.after === undefined
       ? {}
-      : { deleted: deleted.map(({ syncJob, atMs, by }) => ({ syncJob, at: new Date(atMs).toISOString(), by })) }),
+      : {
+          after: { policy: policy.after.policy, on: policy.after.on, withinMs: policy.after.withinMs },
+          expected: toIso(expectedMs),
+        }),
+    slots: slots.map(toIso),
+    ...(untilMs === undefined ? {} : { until: toIso(untilMs), isCut }),
+    dstDays: dstDays === undefined ? undefined : dstDaysToJson(dstDays),
+    deleted: deleted?.map(({ syncJob, atMs, by }) => ({ syncJob, at: toIso(atMs), by })),
   };
-}
-
-function afterToJson({ policy, on, withinMs }: NonNullable<Policy["after"]>): object {
-  return { policy, on, withinMs };
 }
 
 function toText(plans: readonly PolicyPlan[], colours: boolean): string {
@@ -299,9 +259,9 @@ function dstDaysToJson(days: readonly DstDay[]): object[] {
     date,
     expression,
     kind,
-    shiftAt: new Date(shift.atMs).toISOString(),
+    shiftAt: toIso(shift.atMs),
     wouldBe: { count: walls.length, first: localText(walls[0]), last: localText(walls.at(-1)) },
-    is: { count: slots.length, first: utcText(slots[0]), last: utcText(slots.at(-1)) },
+    is: { count: slots.length, first: toIso(slots[0]), last: toIso(slots.at(-1)) },
   }));
 }
 
@@ -311,14 +271,14 @@ function dstDaysToText(
   colours: boolean,
 ): string {
   const rows = plans.flatMap(({ policy, dstDays }) => {
-    const zone = policy.schedule === undefined || policy.schedule.kind === "every" ? "UTC" : policy.schedule.timezone;
+    const zone = zoneOf(policy);
     return dstDays.map(({ date, shift, kind, walls, slots }) => [
       policy.name,
       date,
       `${clock(shift.atMs + shift.beforeMs)} → ${clock(shift.atMs + shift.afterMs)}`,
       `${several(walls, clock)}${kind === "overlap" ? " twice" : ""}`,
       slots.length === 0 ? "dropped" : several(slots, (slotMs) => showInstant(slotMs, zone)),
-      slots.length === 0 ? "" : several(slots, (slotMs) => showInstant(slotMs)),
+      several(slots, (slotMs) => showInstant(slotMs)),
     ]);
   });
   if (rows.length === 0) return "No clock change of the next 12 months affects a slot.";
@@ -327,13 +287,8 @@ function dstDaysToText(
 
 /** One, two, or the first and the last of many. */
 function several(instants: readonly number[], show: (instantMs: number) => string): string {
-  const [first] = instants;
-  const last = instants.at(-1);
-  if (first === undefined || last === undefined) return "";
-  if (instants.length === 1) return show(first);
-  return instants.length === 2
-    ? `${show(first)}, ${show(last)}`
-    : `${show(first)} … ${show(last)} (${instants.length})`;
+  if (instants.length <= 2) return instants.map(show).join(", ");
+  return `${show(instants[0] ?? 0)} … ${show(instants.at(-1) ?? 0)} (${instants.length})`;
 }
 
 /** `02:30`, with seconds only where there are some. */
@@ -343,9 +298,5 @@ function clock(wallMs: number): string {
 }
 
 function localText(wallMs: number | undefined): string | null {
-  return wallMs === undefined ? null : new Date(wallMs).toISOString().slice(0, 19);
-}
-
-function utcText(instantMs: number | undefined): string | null {
-  return instantMs === undefined ? null : new Date(instantMs).toISOString();
+  return toIso(wallMs)?.slice(0, 19) ?? null;
 }

@@ -1,4 +1,5 @@
-// Renders the result of `simulate` for people and for machines. Called by simulate.ts.
+// Renders the result of `simulate` for people and for machines, and holds it against the limits for
+// CI. Called by simulate.ts.
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { someNames } from "../core/plain-text.ts";
@@ -9,8 +10,7 @@ import { type Counts, noCounts, type Tally } from "../simulate/tally.ts";
 import type { VirtualTime } from "../simulate/virtual-ticks.ts";
 import { showRange, tellAssumptions } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
-import { type LimitResult, limitedCounts } from "./simulate-limits.ts";
-import { showInstant, toTable } from "./table.ts";
+import { showInstant, toIso, toTable } from "./table.ts";
 
 /** The result of a simulation. */
 export interface SimulationReport {
@@ -24,6 +24,43 @@ export interface SimulationReport {
   /** Every slot, if asked for. */
   readonly rows: readonly SlotRow[] | undefined;
   readonly tookMs: number;
+}
+
+/** The values of the options. */
+export interface LimitOptions {
+  readonly maxOverlaps?: number;
+  readonly maxMissed?: number;
+  readonly maxSkipped?: number;
+  readonly maxPeak?: number;
+}
+
+/** One limit, and whether it holds. */
+export interface LimitResult {
+  readonly limit: "overlaps" | "missed" | "skipped" | "peak";
+  readonly max: number;
+  readonly is: number;
+  readonly isOver: boolean;
+}
+
+/** What the limits count: slots and tasks together, each once. */
+export function limitedCounts({ overlaps, skipped, missed, notStarted }: Counts) {
+  return {
+    overlaps,
+    missed: sum(missed) + notStarted["too-late"],
+    skipped: sum(skipped) + notStarted.overlap,
+  };
+}
+
+/** Compares the limits with the totals. `peak`: the most starts in one minute. */
+export function findLimits(options: LimitOptions, totals: Counts, peak: number): readonly LimitResult[] {
+  const { overlaps, missed, skipped } = limitedCounts(totals);
+  const all = [
+    { limit: "overlaps", max: options.maxOverlaps, is: overlaps },
+    { limit: "missed", max: options.maxMissed, is: missed },
+    { limit: "skipped", max: options.maxSkipped, is: skipped },
+    { limit: "peak", max: options.maxPeak, is: peak },
+  ] as const;
+  return all.flatMap(({ limit, max, is }) => (max === undefined ? [] : [{ limit, max, is, isOver: is > max }]));
 }
 
 /** How many policies the table for people shows; the JSON has all. */
@@ -151,17 +188,15 @@ function slotTable(slots: readonly SlotRow[], colours: boolean): string {
   return toTable(["policy", "local", "utc", "state", "detail", "tasks", "trouble", "wait"], rows, colours);
 }
 
-/**
- * The report for machines: all policies, and the problems that were kept. Instants are ISO 8601
- * UTC.
- */
+/** The report for machines: all policies, and the problems that were kept. */
 export function reportToJson(report: SimulationReport): object {
   const { policies, time, assumptions, tally, load, loads, limits, rows } = report;
   const scheduled = policies.filter(isPlanned);
-  const intervals = (all: VirtualTime["outages"]) => all.map((one) => ({ from: iso(one.fromMs), to: iso(one.toMs) }));
+  const intervals = (all: VirtualTime["outages"]) =>
+    all.map((one) => ({ from: toIso(one.fromMs), to: toIso(one.toMs) }));
   return {
-    from: iso(time.fromMs),
-    to: iso(time.toMs),
+    from: toIso(time.fromMs),
+    to: toIso(time.toMs),
     outages: intervals(time.outages),
     assumptions: {
       duration: showRange(assumptions.durations.otherwise),
@@ -185,7 +220,7 @@ export function reportToJson(report: SimulationReport): object {
     problemsCount: tally.problemsCount,
     problems: tally.problems.map(({ policy, slotMs, target, problem, why }) => ({
       policy: policy.name,
-      slot: iso(slotMs),
+      slot: toIso(slotMs),
       local: showInstant(slotMs, policy.closed.timezone),
       target: target ?? null,
       problem,
@@ -197,16 +232,12 @@ export function reportToJson(report: SimulationReport): object {
 }
 
 function loadToJson({ starts, busiest, runsAtOnce }: Load): object {
-  const atOnce = { runs: runsAtOnce.runs, at: runsAtOnce.atMs === undefined ? null : iso(runsAtOnce.atMs) };
+  const atOnce = { runs: runsAtOnce.runs, at: toIso(runsAtOnce.atMs) };
   return { starts, runsAtOnce: atOnce, busiestMinutes: busiest.map(minuteToJson) };
 }
 
 function slotToJson({ policy, slotMs, plannedMs, ...row }: SlotRow): object {
-  return { policy: policy.name, slot: iso(slotMs), planned: iso(plannedMs), ...row };
-}
-
-function iso(instantMs: number): string {
-  return new Date(instantMs).toISOString();
+  return { policy: policy.name, slot: toIso(slotMs), planned: toIso(plannedMs), ...row };
 }
 
 function several(count: number, one: string, many: string): string {

@@ -7,7 +7,7 @@ import { UsageError } from "../core/errors.ts";
 import type { Pause } from "../model/pause.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import { LoadMeter } from "../simulate/load-meter.ts";
-import { simulate } from "../simulate/simulation.ts";
+import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import { SlotList } from "../simulate/slot-list.ts";
 import { Tally } from "../simulate/tally.ts";
 import type { VirtualTime } from "../simulate/virtual-ticks.ts";
@@ -15,9 +15,8 @@ import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./
 import type { CommandIo } from "./command-io.ts";
 import { RepeatableOption } from "./repeated-options.ts";
 import { configOption, countArgument, findPolicy, loadPoliciesOrThrow, policiesAbout } from "./shared-options.ts";
-import { findLimits, type LimitOptions } from "./simulate-limits.ts";
-import { reportToJson, reportToText, type SimulationReport } from "./simulate-report.ts";
-import { checkTimezone, parseInterval, parseTime, type TimeContext, timeForms } from "./time-argument.ts";
+import { findLimits, type LimitOptions, reportToJson, reportToText, type SimulationReport } from "./simulate-report.ts";
+import { parseInterval, parseRange, type TimeContext, timeForms } from "./time-argument.ts";
 
 interface SimulateOptions extends AssumptionOptions, LimitOptions {
   readonly config: string;
@@ -32,7 +31,6 @@ interface SimulateOptions extends AssumptionOptions, LimitOptions {
   readonly json?: true;
 }
 
-const rangeMsMax = 2 * 366 * 86_400_000;
 const slotsMax = 1_000_000;
 const listedMax = 200_000;
 const intervalsMax = 1_000;
@@ -101,7 +99,7 @@ async function run(policies: readonly Policy[], context: HandRunContext): Promis
   const all = new LoadMeter(busyMinutes);
   const meters = new Map(policies.map(({ service }) => [service, new LoadMeter(busyMinutes)]));
   const list = options.list ? new SlotList(listedMax) : undefined;
-  const concurrencyOf = (service: string) => set.services.get(service)?.concurrency ?? 1;
+  const concurrencyOf = concurrencyIn(set);
   let events = 0;
   for (const event of simulate(policies, { time, assumptions, concurrencyOf, slotsMax })) {
     tally.add(event);
@@ -126,14 +124,7 @@ async function run(policies: readonly Policy[], context: HandRunContext): Promis
 }
 
 function toVirtualTime(options: SimulateOptions, set: PolicySet): VirtualTime {
-  const nowMs = systemClock.nowMs();
-  const timezone = checkTimezone(options.timezone);
-  const fromMs = parseTime(options.from, "--from", { nowMs, baseMs: nowMs, timezone });
-  const context: TimeContext = { nowMs, baseMs: fromMs, timezone };
-  const toMs = parseTime(options.to, "--to", context);
-  if (toMs <= fromMs) throw new UsageError("--to is not after --from");
-  if (toMs - fromMs > rangeMsMax)
-    throw new UsageError("from --from to --to are more than two years, which is the most");
+  const { fromMs, toMs, context } = parseRange(options, { daysMax: 2 * 366, most: "two years" });
   if (options.outage.length + options.pause.length > intervalsMax)
     throw new UsageError(`at most ${intervalsMax} outages and pauses`);
   const outages = options.outage.map((text) => parseInterval(text, "--outage", context));

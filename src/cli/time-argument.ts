@@ -1,5 +1,6 @@
 // Parses times that people give to `simulate` and `plan`: an instant, a local time, now, or an
 // offset.
+import { systemClock } from "../core/clock.ts";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { zoneHint } from "../core/nearest-word.ts";
@@ -31,6 +32,22 @@ export function parseTime(text: string, option: string, { nowMs, baseMs, timezon
   const instantMs = parseInstant(text) ?? wall?.instants[0] ?? wall?.nearMs;
   if (instantMs === undefined) throw new UsageError(`${option} "${text}" is no time: write ${timeForms}`);
   return instantMs;
+}
+
+/** Parses --from, --to and --timezone. @throws UsageError */
+export function parseRange(
+  { from, to, timezone: zone }: { readonly from: string; readonly to: string; readonly timezone: string },
+  { daysMax, most }: { readonly daysMax: number; readonly most: string },
+): { readonly fromMs: number; readonly toMs: number; readonly context: TimeContext } {
+  const nowMs = systemClock.nowMs();
+  const timezone = checkTimezone(zone);
+  const fromMs = parseTime(from, "--from", { nowMs, baseMs: nowMs, timezone });
+  const context = { nowMs, baseMs: fromMs, timezone };
+  const toMs = parseTime(to, "--to", context);
+  if (toMs <= fromMs) throw new UsageError("--to is not after --from");
+  if (toMs - fromMs > daysMax * 86_400_000)
+    throw new UsageError(`from --from to --to is more than ${most}, which is the most`);
+  return { fromMs, toMs, context };
 }
 
 /** Parses `FROM/TO`. A relative TO such as `+4h` counts from FROM. @throws UsageError */

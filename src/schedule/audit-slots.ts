@@ -4,7 +4,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { onTimeMs } from "./plan-slots.ts";
 import { scheduleHash } from "./slot-tasks.ts";
-import { createChainSource } from "./slots.ts";
+import { createChainSource, dueSlots } from "./slots.ts";
 
 /** The most slots that one audit of a policy recomputes. */
 export const auditedSlotsMax = 10_000;
@@ -54,13 +54,8 @@ export function auditSlots(policy: Policy, input: AuditInput): SlotAudit | undef
   if (source === undefined || input.watermarkMs === undefined) return undefined;
   const { afterMs, limitedBy } = beginOf(policy, input);
   const endMs = Math.min(input.toMs, input.nowMs);
-  const slots: number[] = [];
-  let slot = source.next(afterMs);
-  while (slot !== undefined && slot <= endMs && slots.length < auditedSlotsMax) {
-    slots.push(slot);
-    slot = source.next(slot);
-  }
-  const isCut = slot !== undefined && slot <= endMs;
+  const slots = dueSlots(source, afterMs, endMs, auditedSlotsMax);
+  const isCut = slots.length === auditedSlotsMax && dueSlots(source, slots.at(-1) ?? afterMs, endMs, 1).length > 0;
   const toMs = isCut ? (slots.at(-1) ?? endMs) : endMs;
   const records = input.records.filter(({ slotMs }) => slotMs > afterMs && slotMs <= toMs);
   return {

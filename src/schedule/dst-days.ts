@@ -3,7 +3,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import { zonedPatterns } from "./calendar.ts";
 import { slotsOfShiftedWall, type ZonedPattern } from "./dst-rule.ts";
-import { spreadOffsetMs } from "./slots.ts";
+import { dueSlots, spreadOffsetMs } from "./slots.ts";
 import { type ClockShift, zoneOf } from "./zone.ts";
 
 /** The most local times of one expression at one shift: every second of three hours. */
@@ -33,7 +33,7 @@ export function dstDays(policy: Policy, fromMs: number, untilMs: number): DstDay
   return zone.shifts(fromMs, untilMs).flatMap((shift) =>
     patterns.flatMap(({ expression, zoned }) => {
       const kind = shift.afterMs > shift.beforeMs ? ("gap" as const) : ("overlap" as const);
-      return [...byDate(affectedWalls(zoned, shift))].map(([date, walls]) => ({
+      return [...Map.groupBy(affectedWalls(zoned, shift), dateOf)].map(([date, walls]) => ({
         date,
         expression,
         shift,
@@ -46,18 +46,11 @@ export function dstDays(policy: Policy, fromMs: number, untilMs: number): DstDay
 }
 
 function affectedWalls({ pattern }: ZonedPattern, { atMs, beforeMs, afterMs }: ClockShift): number[] {
-  const endMs = atMs + Math.max(beforeMs, afterMs);
-  const walls: number[] = [];
-  let wallMs = pattern.next(atMs + Math.min(beforeMs, afterMs) - 1);
-  while (wallMs !== undefined && wallMs < endMs && walls.length < wallsMax) {
-    walls.push(wallMs);
-    wallMs = pattern.next(wallMs);
-  }
-  return walls;
+  return dueSlots(pattern, atMs + Math.min(beforeMs, afterMs) - 1, atMs + Math.max(beforeMs, afterMs) - 1, wallsMax);
 }
 
-function byDate(walls: readonly number[]): Map<string, number[]> {
-  return Map.groupBy(walls, (wallMs) => new Date(wallMs).toISOString().slice(0, 10));
+function dateOf(wallMs: number): string {
+  return new Date(wallMs).toISOString().slice(0, 10);
 }
 
 function slotsOf(walls: readonly number[], zoned: ZonedPattern, shift: ClockShift): number[] {

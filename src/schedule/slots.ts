@@ -31,10 +31,10 @@ export function createChainSource(policy: Policy): SlotSource | undefined {
 }
 
 /** The slots of a calendar after one instant and up to another, oldest first. */
-export function dueSlots(calendar: Calendar, afterMs: number, untilMs: number): number[] {
+export function dueSlots(calendar: Calendar, afterMs: number, untilMs: number, slotsMax = slotsPerRunMax): number[] {
   const slots: number[] = [];
   let slot = calendar.next(afterMs);
-  while (slot !== undefined && slot <= untilMs && slots.length < slotsPerRunMax) {
+  while (slot !== undefined && slot <= untilMs && slots.length < slotsMax) {
     slots.push(slot);
     slot = calendar.next(slot);
   }

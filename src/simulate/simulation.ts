@@ -5,7 +5,7 @@
 // tick (virtual-ticks.ts) ─▶ planned slots ─▶ tasks ─▶ a free worker ─▶ overlap rule
 // (sync-job-queue.ts) ─▶ started ─▶ ended ▲ │ └── slots of followers (chain-slot.ts)
 // ◀───────────────────────┘
-import type { Policy } from "../config/policy-set.ts";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { MinHeap } from "../core/min-heap.ts";
 import type { OutcomeStatus } from "../model/outcome.ts";
@@ -29,6 +29,11 @@ export interface SimulationOptions {
   readonly concurrencyOf: (service: string) => number;
   /** More slots than these end the simulation with an error. */
   readonly slotsMax: number;
+}
+
+/** The concurrency of each service of a set. */
+export function concurrencyIn({ services }: PolicySet): SimulationOptions["concurrencyOf"] {
+  return (service) => services.get(service)?.concurrency ?? 1;
 }
 
 /**

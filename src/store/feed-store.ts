@@ -44,8 +44,6 @@ export interface FeedStatus {
   readonly seq: number;
   /** Everything discovered up to this number is in the log; undefined: no limit is known. */
   readonly loggedSeq?: number | undefined;
-  /** The latest number for which the writer keeps `loggedSeq`. */
-  readonly takenSeq?: number | undefined;
   /** The generation of seen items (known-items.ts). */
   readonly generation: number;
   /** What the reader learned about the list's order, as JSON of feeds/; undefined: nothing. */
@@ -177,7 +175,6 @@ export class FeedStore {
     return {
       seq: Number(fields["seq"] ?? 0),
       loggedSeq: instant("loggedSeq"),
-      takenSeq: instant("takenSeq"),
       generation: Number(fields["generation"] ?? 0),
       knowledge: fields["knowledge"],
       shape: fields["shape"],

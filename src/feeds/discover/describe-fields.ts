@@ -60,6 +60,21 @@ export function nameOf(field: FieldFacts): string {
   return field.path.join(".");
 }
 
+/** The words of a value or a field's name: `ArchiveJob_isDone` → archive, job, is, done. */
+export function wordsOf(text: string): string[] {
+  return text
+    .slice(0, 200)
+    .replaceAll(/(\p{Ll}|\d)(?=\p{Lu})/gu, "$1 ")
+    .toLowerCase()
+    .split(/[^\p{L}]+/u)
+    .filter((word) => word !== "");
+}
+
+/** Whether a name has one of these words. */
+export function hasWord(name: string, words: readonly string[]): boolean {
+  return wordsOf(name).some((word) => words.includes(word));
+}
+
 /** The values that are there: neither missing nor null. */
 export function givenIn({ values }: Pick<FieldFacts, "values">): readonly unknown[] {
   return values.filter((value) => value !== null && value !== undefined);

@@ -1,9 +1,33 @@
 // Samples the lists of a service and proposes a mapping. Every request is a GET; each list costs a
-// few pages. Called by cli/discover.ts.
+// few pages, one in memory at a time. Never shows a link's query: it may open the list without a
+// token. Called by cli/discover.ts.
 import type { ListName } from "../../core/list-name.ts";
+import type { SyncService } from "../../service/client.ts";
+import type { Page } from "../../service/pages.ts";
 import { ServiceError } from "../../service/service-error.ts";
+import { operationOf } from "../service-list.ts";
 import { type ListProposal, proposeMapping } from "./propose.ts";
-import { idsFromMasks, type ListSample, type SampleOptions, sampleList } from "./sample-list.ts";
+
+/** How to sample a list. `pages`: from each end. */
+interface SampleOptions {
+  readonly service: SyncService;
+  readonly repository: string | undefined;
+  readonly pages: number;
+  readonly signal: AbortSignal;
+  /** Called for each request with what was asked, and the result. */
+  readonly note: (what: string, outcome: string) => void;
+}
+
+/** A part of a list, in its order. */
+interface ListSample {
+  readonly items: readonly unknown[];
+  /** How many items the service counts; undefined when it does not say. */
+  readonly count: number | undefined;
+  /** Items on the first page, if another one follows. */
+  readonly pageSize: number | undefined;
+  /** `whole`: all of it; `ends`: front and end; `front`: the end was too far. */
+  readonly seen: "whole" | "ends" | "front";
+}
 
 /** What was found about one list. */
 export interface DiscoveredList {
@@ -23,6 +47,13 @@ export interface DiscoverOptions extends SampleOptions {
   readonly lists: readonly ListName[];
   readonly syncJobIds: readonly string[];
 }
+
+/** The most items of one sample; the rest is left out. */
+const itemsMax = 5_000;
+/** How many pages are walked to reach the end where no offset leads there. */
+const pagesToTheEndMax = 30;
+/** The time-out of one request of a sample. */
+const requestTimeoutMs = 15_000;
 
 /** Examines the lists one after another; an unreadable list does not stop the others. */
 export async function discoverService(options: DiscoverOptions): Promise<{
@@ -53,4 +84,119 @@ export async function discoverService(options: DiscoverOptions): Promise<{
     proposal: proposeMapping(list, items, { syncJobIds, joinElsewhere }),
   }));
   return { found, unreadable, syncJobIds: syncJobIds.size };
+}
+
+/**
+ * Samples a list.
+ * @throws ServiceError when its first page cannot be read.
+ */
+async function sampleList(list: ListName, options: SampleOptions): Promise<ListSample> {
+  const { pages } = options;
+  const count = await countOf(list, options);
+  const front: unknown[] = [];
+  const tail: (readonly unknown[])[] = [];
+  let first: Page<unknown> | undefined;
+  let isWhole = false;
+  let read = 0;
+  for await (const page of pagesOf(list, options, { what: "page", pagesMax: pages + pagesToTheEndMax })) {
+    first ??= page;
+    read += 1;
+    if (read <= pages) front.push(...page.items);
+    else tail.push(page.items);
+    if (tail.length > pages) tail.shift();
+    isWhole = page.nextLink === undefined && page.linkProblem === undefined;
+    // Walking to the end would take too many pages.
+    if (read === pages && !isWhole && count !== undefined && count > front.length * (1 + pagesToTheEndMax)) break;
+  }
+  const pageSize = first?.nextLink === undefined ? undefined : first.items.length;
+  if (isWhole) {
+    const items = [...front, ...tail.flat()].slice(0, itemsMax);
+    return { count, pageSize, items, seen: read <= 2 * pages ? "whole" : "ends" };
+  }
+  const skip = Math.max(0, (count ?? 0) - pages * (pageSize ?? 0));
+  const end = skip === 0 || first === undefined ? [] : await readFrom(list, { ...options, url: first.url, skip });
+  // A service that ignores the offset answers with its first page.
+  const isEnd = end.length > 0 && JSON.stringify(end[0]) !== JSON.stringify(front[0]);
+  const items = [...front, ...(isEnd ? end : [])].slice(0, itemsMax);
+  return { count, pageSize, items, seen: isEnd ? "ends" : "front" };
+}
+
+/** The ids of sync jobs that masks carry: there is no list of them. Source: service-interface §2 */
+async function idsFromMasks(options: SampleOptions): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const { items } of orNone(pagesOf("masks", options, { what: "page", pagesMax: options.pages }))) {
+    for (const item of items) {
+      const id = typeof item === "object" && item !== null ? Reflect.get(item, "syncJobId") : undefined;
+      if (typeof id === "number" || typeof id === "string") ids.push(String(id));
+    }
+  }
+  return ids;
+}
+
+/** The last pages by `$skip`; none when the service refuses it. */
+async function readFrom(
+  list: ListName,
+  { url, skip, ...options }: SampleOptions & { readonly url: string; readonly skip: number },
+): Promise<readonly unknown[]> {
+  const from = `${url}${url.includes("?") ? "&" : "?"}$skip=${skip}`;
+  const read: unknown[] = [];
+  const pages = pagesOf(list, options, { what: `$skip=${skip}, page`, from, pagesMax: options.pages });
+  for await (const { items } of orNone(pages)) read.push(...items);
+  return read;
+}
+
+interface PagesAsked {
+  readonly what: string;
+  readonly from?: string;
+  readonly pagesMax: number;
+}
+
+/** At most so many pages of a list, each requested when needed and noted. */
+async function* pagesOf(
+  list: ListName,
+  { service, repository, signal, note }: SampleOptions,
+  { what, pagesMax, ...from }: PagesAsked,
+): AsyncGenerator<Page<unknown>, void, void> {
+  const asked = { ...from, signal, timeoutMs: requestTimeoutMs };
+  let read = 0;
+  try {
+    for await (const page of service.pages(operationOf[list], repository === undefined ? {} : { repository }, asked)) {
+      read += 1;
+      note(`${list}, ${what} ${read}`, `${page.items.length} items`);
+      yield page;
+      if (read >= pagesMax) return;
+    }
+  } catch (error) {
+    if (error instanceof ServiceError) note(`${list}, ${what} ${read + 1}`, refusal(error));
+    throw error;
+  }
+}
+
+/** The pages up to the first one that the service refuses. */
+async function* orNone(pages: AsyncGenerator<Page<unknown>, void, void>): AsyncGenerator<Page<unknown>, void, void> {
+  try {
+    yield* pages;
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.kind === "cancelled") throw error;
+  }
+}
+
+async function countOf(
+  list: ListName,
+  { service, repository, signal, note }: SampleOptions,
+): Promise<number | undefined> {
+  try {
+    const query = repository === undefined ? {} : { repository };
+    const count = await service.count(operationOf[list], query, { signal, timeoutMs: requestTimeoutMs });
+    note(`${list}, $count`, String(count));
+    return count;
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.kind === "cancelled") throw error;
+    note(`${list}, $count`, refusal(error));
+    return undefined;
+  }
+}
+
+function refusal({ status, kind }: ServiceError): string {
+  return `refused (${status ?? kind})`;
 }

@@ -1,9 +1,26 @@
 // Proposes when an item began, whether it is over, and how it went, from times and from words for
 // states. Pure; called by propose.ts.
-import { access, type FieldFacts, instantOf, nameOf, type Scalar } from "./describe-fields.ts";
+import { access, type FieldFacts, hasWord, instantOf, nameOf, type Scalar, wordsOf } from "./describe-fields.ts";
 import { type Line, nothing } from "./proposal.ts";
-import { hasWord } from "./propose-identity.ts";
-import { type StateMeaning, stateMeaning, wordsOf } from "./state-words.ts";
+
+/** The meaning of a state: not over, ended well, ended badly, or ended somehow. */
+type StateMeaning = "open" | "succeeded" | "failed" | "ended";
+
+const openWords =
+  "running progress inprogress pending queued waiting started starting active processing scheduled new created open executing ongoing enqueued paused";
+const succeededWords = "finished done completed complete succeeded success successful ok passed";
+const failedWords =
+  "failed failure error errors faulted aborted cancelled canceled terminated rejected timeout partial partially";
+
+/** In this order: "completed with errors" ended badly, "waiting for completion" is not over. */
+const meanings: readonly (readonly [StateMeaning, readonly string[]])[] = [
+  ["open", openWords.split(" ")],
+  ["failed", failedWords.split(" ")],
+  ["succeeded", succeededWords.split(" ")],
+  ["ended", ["ended", "closed", "stopped", "final", "finalized"]],
+];
+
+const negations = ["not", "no", "un", "never", "non", "in"];
 
 /** The times of an item: its start and its end, where known. */
 export interface Times {
@@ -169,4 +186,12 @@ function isOneOf(field: FieldFacts, values: readonly Scalar[]): string {
 
 function listed(values: readonly Scalar[]): string {
   return values.map((value) => JSON.stringify(value)).join(", ");
+}
+
+/** The meaning of a state's text, if any: `NotStarted` is open, `not ok` nothing. */
+function stateMeaning(text: string): StateMeaning | undefined {
+  const words = wordsOf(text);
+  const found = meanings.filter(([, known]) => words.some((word) => known.includes(word)));
+  const [meaning] = found[0] ?? [];
+  return words.some((word) => negations.includes(word)) && meaning !== "open" ? undefined : meaning;
 }

@@ -1,8 +1,7 @@
 // Proposes which field identifies an item, which one holds its sync job, and which one names it.
 // Pure; called by propose.ts.
-import { access, type FieldFacts, givenIn, nameOf } from "./describe-fields.ts";
+import { access, type FieldFacts, givenIn, hasWord, nameOf } from "./describe-fields.ts";
 import { type Line, nothing } from "./proposal.ts";
-import { wordsOf } from "./state-words.ts";
 
 /** A field and its score. */
 interface Scored {
@@ -103,11 +102,6 @@ export function proposeLabel(fields: readonly FieldFacts[], taken: readonly (Fie
   if (best === undefined || best.score < 2) return [];
   const certainty = best.score > 2 ? "medium" : "low";
   return [{ fact: "label", expression: access(best.field), certainty, why: "a text that differs from item to item" }];
-}
-
-/** Whether a name has one of these words. */
-export function hasWord(name: string, words: readonly string[]): boolean {
-  return wordsOf(name).some((word) => words.includes(word));
 }
 
 function isContiguous(given: readonly unknown[]): boolean {

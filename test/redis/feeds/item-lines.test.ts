@@ -3,7 +3,6 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { type ItemAnnouncer, ItemSampling } from "../../../src/feeds/publish-items.ts";
 import { type WalkDependencies, walkFeed } from "../../../src/feeds/walk-feed.ts";
-import { feedId } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { ServiceError } from "../../../src/service/service-error.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
@@ -114,21 +113,6 @@ it("is written by the next reader when one dies after it has taken a page in", a
   await read(5);
   expect(lines()).toEqual([3, 4, 5]);
   expect(fresh()).toEqual([2, 3]);
-});
-
-it("is not written again for what a replica of an older version, which notes nothing of that, has read in between", async () => {
-  const read = createReader("older");
-  await read(2);
-  await read(3);
-  const key = store.key("feed", feedId({ service: "main", repository: "older", list: "activities" }));
-  const [told = "", taken = ""] = await store.redis.hmget(key, "loggedSeq", "takenSeq");
-  expect([told, taken]).toEqual(["3", "3"]);
-  const older = createReader("older");
-  await older(5);
-  await store.redis.hset(key, { loggedSeq: told ?? "", takenSeq: taken ?? "" });
-  await read(6);
-  expect(lines()).toEqual([3, 4, 5, 6]);
-  expect(fresh()).toEqual([2, 1, 2, 1]);
 });
 
 it.each(["throttled", "server"] as const)(

@@ -42,7 +42,7 @@ for i = 6, #ARGV, 5 do
   end
 end
 if grew then
-  redis.call('HSET', statusKey, 'grewAtMs', now, 'takenSeq', redis.call('HGET', statusKey, 'seq'))
+  redis.call('HSET', statusKey, 'grewAtMs', now)
   dropOldest(orderKey, itemsKey, factsMax)
 end
 for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], keptMs) end
