@@ -6,7 +6,7 @@ import { someNames } from "../core/plain-text.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import type { Load } from "../simulate/load-meter.ts";
 import type { SlotRow } from "../simulate/slot-list.ts";
-import { type Counts, noCounts, type Tally } from "../simulate/tally.ts";
+import { type Counts, noCounts, type Totals } from "../simulate/totals.ts";
 import type { VirtualTime } from "../simulate/virtual-ticks.ts";
 import { showRange, tellAssumptions } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
@@ -17,7 +17,7 @@ export interface SimulationReport {
   readonly policies: readonly Policy[];
   readonly time: VirtualTime;
   readonly assumptions: Assumptions;
-  readonly tally: Tally;
+  readonly totals: Totals;
   readonly load: Load;
   readonly loads: ReadonlyMap<string, Load>;
   readonly limits: readonly LimitResult[];
@@ -68,19 +68,19 @@ const rowsMax = 50;
 
 /** The report for people. */
 export function reportToText(report: SimulationReport, colours: boolean): string {
-  const { policies, time, assumptions, tally, limits, rows } = report;
+  const { policies, time, assumptions, totals, limits, rows } = report;
   const scheduled = policies.filter(isPlanned);
   const unscheduled = policies.filter((policy) => !isPlanned(policy)).map(({ name }) => name);
   const seconds = (report.tookMs / 1_000).toFixed(1);
   const parts = [
-    `Simulated ${showInstant(time.fromMs)} to ${showInstant(time.toMs)}: ${several(scheduled.length, "policy", "policies")}, ${several(tally.totals.slots, "slot", "slots")}, in ${seconds} s.`,
+    `Simulated ${showInstant(time.fromMs)} to ${showInstant(time.toMs)}: ${several(scheduled.length, "policy", "policies")}, ${several(totals.all.slots, "slot", "slots")}, in ${seconds} s.`,
     `Assumed: ${tellAssumptions(assumptions, scheduled).join("; ")}.`,
     ...(unscheduled.length === 0 ? [] : [`Not simulated, without a schedule: ${someNames(unscheduled)}.`]),
     "",
-    policyTable(scheduled, tally, colours),
+    policyTable(scheduled, totals, colours),
     "",
     serviceTable(report, colours),
-    ...problemLines(tally, colours),
+    ...problemLines(totals, colours),
     ...(rows === undefined ? [] : ["", slotTable(rows, colours)]),
     ...limitLines(limits),
   ];
@@ -99,8 +99,8 @@ function limitLines(limits: readonly LimitResult[]): string[] {
     : ["", ...over.map(({ limit, max, is }) => `over the limit: ${limit} ${is}, at most ${max}`)];
 }
 
-function policyTable(policies: readonly Policy[], tally: Tally, colours: boolean): string {
-  const countsOf = ({ name }: Policy) => tally.byPolicy.get(name) ?? noCounts();
+function policyTable(policies: readonly Policy[], totals: Totals, colours: boolean): string {
+  const countsOf = ({ name }: Policy) => totals.byPolicy.get(name) ?? noCounts();
   const trouble = (policy: Policy) => {
     const { overlaps, missed, skipped } = limitedCounts(countsOf(policy));
     return overlaps + missed + skipped;
@@ -108,7 +108,7 @@ function policyTable(policies: readonly Policy[], tally: Tally, colours: boolean
   const isLong = policies.length > rowsMax;
   const shown = isLong ? policies.toSorted((a, b) => trouble(b) - trouble(a)).slice(0, rowsMax) : policies;
   const rows = shown.map((policy) => countRow(policy.name, countsOf(policy)));
-  if (policies.length > 1) rows.push(countRow("all", tally.totals));
+  if (policies.length > 1) rows.push(countRow("all", totals.all));
   const heading = ["policy", "slots", "started", "coalesced", "skipped", "missed", "tasks", "not started"];
   const table = toTable([...heading, "at once", "waited", "longest wait"], rows, colours);
   return isLong ? `${table}\n(the ${rowsMax} policies with most trouble; --json has all ${policies.length})` : table;
@@ -159,7 +159,7 @@ function loadRow(name: string, { starts, busiest, runsAtOnce }: Load): string[] 
   return [name, String(starts), atOnce, `${most}, ${when}`, of];
 }
 
-function problemLines({ problems, problemsCount }: Tally, colours: boolean): string[] {
+function problemLines({ problems, problemsCount }: Totals, colours: boolean): string[] {
   if (problemsCount === 0) return ["", "No problem."];
   const rows = problems.map(({ policy, slotMs, target, problem, why }) => [
     policy.name,
@@ -190,7 +190,7 @@ function slotTable(slots: readonly SlotRow[], colours: boolean): string {
 
 /** The report for machines: all policies, and the problems that were kept. */
 export function reportToJson(report: SimulationReport): object {
-  const { policies, time, assumptions, tally, load, loads, limits, rows } = report;
+  const { policies, time, assumptions, totals, load, loads, limits, rows } = report;
   const scheduled = policies.filter(isPlanned);
   const intervals = (all: VirtualTime["outages"]) =>
     all.map((one) => ({ from: toIso(one.fromMs), to: toIso(one.toMs) }));
@@ -208,17 +208,17 @@ export function reportToJson(report: SimulationReport): object {
       requestMs: assumptions.requestMs,
       seed: assumptions.seed,
     },
-    totals: tally.totals,
+    totals: totals.all,
     policies: scheduled.map(({ name, service }) => ({
       policy: name,
       service,
-      ...(tally.byPolicy.get(name) ?? noCounts()),
+      ...(totals.byPolicy.get(name) ?? noCounts()),
     })),
     notSimulated: policies.filter((policy) => !isPlanned(policy)).map(({ name }) => name),
     load: loadToJson(load),
     services: Object.fromEntries([...loads].map(([service, one]) => [service, loadToJson(one)])),
-    problemsCount: tally.problemsCount,
-    problems: tally.problems.map(({ policy, slotMs, target, problem, why }) => ({
+    problemsCount: totals.problemsCount,
+    problems: totals.problems.map(({ policy, slotMs, target, problem, why }) => ({
       policy: policy.name,
       slot: toIso(slotMs),
       local: showInstant(slotMs, policy.closed.timezone),

@@ -9,7 +9,7 @@ import type { Assumptions } from "../simulate/assumptions.ts";
 import { LoadMeter } from "../simulate/load-meter.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import { SlotList } from "../simulate/slot-list.ts";
-import { Tally } from "../simulate/tally.ts";
+import { Totals } from "../simulate/totals.ts";
 import type { VirtualTime } from "../simulate/virtual-ticks.ts";
 import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -95,21 +95,21 @@ interface HandRunContext {
 async function run(policies: readonly Policy[], context: HandRunContext): Promise<SimulationReport | undefined> {
   const { set, time, assumptions, options, io } = context;
   const beganMs = systemClock.monotonicMs();
-  const tally = new Tally(policies, options.problems);
+  const totals = new Totals(policies, options.problems);
   const all = new LoadMeter(busyMinutes);
   const meters = new Map(policies.map(({ service }) => [service, new LoadMeter(busyMinutes)]));
   const list = options.list ? new SlotList(listedMax) : undefined;
   const concurrencyOf = concurrencyIn(set);
   let events = 0;
   for (const event of simulate(policies, { time, assumptions, concurrencyOf, slotsMax })) {
-    tally.add(event);
+    totals.add(event);
     all.add(event);
     meters.get(event.policy.service)?.add(event);
     list?.add(event);
     events += 1;
     if (events % eventsPerTurn !== 0) continue;
     const atMs = event.event === "planned" ? event.nowMs : event.atMs;
-    io.progress?.(`simulated up to ${new Date(atMs).toISOString().slice(0, 16)}Z: ${tally.totals.slots} slots`);
+    io.progress?.(`simulated up to ${new Date(atMs).toISOString().slice(0, 16)}Z: ${totals.all.slots} slots`);
     await nextTurn();
     if (io.signal.aborted) break;
   }
@@ -118,9 +118,9 @@ async function run(policies: readonly Policy[], context: HandRunContext): Promis
   const load = all.load();
   const byService = [...meters].map(([service, meter]) => [service, meter.load()] as const);
   const loads = new Map(byService.filter(([, { starts }]) => starts > 0));
-  const limits = findLimits(options, tally.totals, load.busiest[0]?.starts ?? 0);
+  const limits = findLimits(options, totals.all, load.busiest[0]?.starts ?? 0);
   const tookMs = systemClock.monotonicMs() - beganMs;
-  return { policies, time, assumptions, tally, load, loads, limits, rows: list?.rows, tookMs };
+  return { policies, time, assumptions, totals, load, loads, limits, rows: list?.rows, tookMs };
 }
 
 function toVirtualTime(options: SimulateOptions, set: PolicySet): VirtualTime {

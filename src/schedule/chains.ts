@@ -19,11 +19,11 @@ import { tasksOf, toFollowedRecord } from "./slot-tasks.ts";
 
 /** The part of store/chain-store.ts that chains use. */
 interface WaitingSlots {
-  expanded(task: Task, targets: readonly string[]): Promise<void>;
+  fannedOut(task: Task, targets: readonly string[]): Promise<void>;
   released(task: Task): Promise<boolean>;
   find(slots: readonly Pick<WaitingSlot, "policy" | "slotMs">[]): Promise<readonly WaitingSlot[]>;
   scan(cursor: string): Promise<{ readonly slots: readonly WaitingSlot[]; readonly cursor: string }>;
-  look(slot: WaitingSlot): Promise<PredecessorState>;
+  predecessorOf(slot: WaitingSlot): Promise<PredecessorState>;
   follow(step: FollowStep, nowMs: number): Promise<number | undefined>;
 }
 
@@ -49,7 +49,7 @@ export class Chains implements FollowChains {
   }
 
   fannedOut(task: Task, targets: readonly string[]): Promise<void> {
-    return this.#options.chainStore.expanded(task, targets);
+    return this.#options.chainStore.fannedOut(task, targets);
   }
 
   async released(task: Task): Promise<void> {
@@ -79,7 +79,7 @@ export class Chains implements FollowChains {
     let now = [...waiting];
     while (now.length > 0) {
       const next: WaitingSlot[] = [];
-      const states = await Promise.all(now.map((slot) => chainStore.look(slot)));
+      const states = await Promise.all(now.map((slot) => chainStore.predecessorOf(slot)));
       for (const [index, slot] of now.entries()) {
         const known = policy(slot.policy);
         const plan = planFollower({ policy: known, slot, predecessor: states[index] ?? { state: "open" }, ...moment });

@@ -6,7 +6,7 @@ import type { ScheduledPolicy, SlotStep } from "../model/slot-step.ts";
 export interface SlotLedgerPort {
   nowMs(): Promise<number>;
   /** The watermark of each policy; new and changed ones begin at `nowMs` at the earliest. */
-  marks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<ReadonlyMap<string, number>>;
+  watermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<ReadonlyMap<string, number>>;
   /**
    * Records each step whole, or not at all when the watermark has moved. `fault`: a mistake in it.
    */

@@ -148,7 +148,7 @@ export class Scheduler implements Component {
 
   async #adopt(policies: readonly Policy[], nowMs: number): Promise<void> {
     const change = this.#agenda.compare(policies);
-    const watermarks = await this.#options.ledger.marks(change.begin, nowMs);
+    const watermarks = await this.#options.ledger.watermarks(change.begin, nowMs);
     await this.#options.ledger.drop(change.end);
     this.#agenda.adopt(change, watermarks, nowMs);
     // Only when all is done: the next run repeats after a failure. A newer list may have come
@@ -207,7 +207,7 @@ export class Scheduler implements Component {
    */
   async #renewWatermarks(nowMs: number): Promise<void> {
     const sinceMs = Math.min(nowMs, this.#ranAtMs ?? nowMs);
-    this.#agenda.moveWatermarks(await this.#options.ledger.marks(this.#agenda.schedules(), sinceMs));
+    this.#agenda.moveWatermarks(await this.#options.ledger.watermarks(this.#agenda.schedules(), sinceMs));
   }
 
   #logPlan(policy: string, plan: SlotPlan, nowMs: number): void {

@@ -35,7 +35,7 @@ export class ChainStore {
   }
 
   /** Replaces a task by those that it fanned out into. Call it before `released`. Idempotent. */
-  async expanded(task: Task, targets: readonly string[]): Promise<void> {
+  async fannedOut(task: Task, targets: readonly string[]): Promise<void> {
     if (task.origin === "manual") return;
     await fanOutScript(this.#store, [tallyKey(this.#store, task.policy, task.slotMs)], [task.target, ...targets]);
   }
@@ -76,7 +76,7 @@ export class ChainStore {
   }
 
   /** Reads the state of the predecessor's slot. */
-  async look({ after, slotMs }: WaitingSlot): Promise<PredecessorState> {
+  async predecessorOf({ after, slotMs }: WaitingSlot): Promise<PredecessorState> {
     const { key } = this.#store;
     const keys = [tallyKey(this.#store, after, slotMs), key("slots", after), this.#waiting];
     const answer = await viewScript(this.#store, keys, [slotMs, fieldOf({ policy: after, slotMs })]);

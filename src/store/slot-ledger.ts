@@ -63,7 +63,7 @@ export class SlotLedger {
    * The same for a policy whose schedule is not the one in Redis, also when it changed during a
    * restart.
    */
-  async marks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<Map<string, number>> {
+  async watermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<Map<string, number>> {
     const { key } = this.#store;
     const watermarks = new Map<string, number>();
     for (const batch of batchesOf(policies, batchMax)) {

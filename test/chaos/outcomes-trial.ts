@@ -146,7 +146,7 @@ class Trial {
     if (source !== undefined) {
       const ledger = new SlotLedger(this.#parts.store);
       const beganMs = (slots[0] ?? 0) - 1;
-      await ledger.marks([{ policy: policy.name, schedule: source.text }], beganMs);
+      await ledger.watermarks([{ policy: policy.name, schedule: source.text }], beganMs);
       const records = toRecords(
         policy,
         slots.map((slotMs) => ({ slotMs, state: "started", covers: [] })),

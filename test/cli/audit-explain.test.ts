@@ -27,7 +27,7 @@ async function someSlots(prefix: string): Promise<Map<string, readonly SlotRecor
     const nowMs = await redisTimeMs(store);
     const schedule = canonicalJson({ kind: "every", everyMs: 5_000, spreadMs: 0 });
     const silent = ["behind", "strict"].map((policy) => ({ policy, schedule }));
-    await new SlotLedger(store).marks(silent, nowMs - 60_000);
+    await new SlotLedger(store).watermarks(silent, nowMs - 60_000);
     await store.redis.set(leaseKey(store, { service: "main", repository: null, target: "5" }), "somebody-else");
   });
   const one = await fixture.serve(prefix);

@@ -36,7 +36,7 @@ beforeAll(async () => {
         policy: policy.name,
         schedule: createSlotSource(policy)?.text ?? "",
       }));
-      await ledger.marks(scheduled, newestMs - 36 * 5 * minute);
+      await ledger.watermarks(scheduled, newestMs - 36 * 5 * minute);
     },
   });
 });

@@ -118,7 +118,7 @@ export class ChainFixture {
     const { ledger } = this;
     return {
       nowMs: async () => this.nowMs,
-      marks: ledger.marks.bind(ledger),
+      watermarks: ledger.watermarks.bind(ledger),
       record: ledger.record.bind(ledger),
       confirmQueued: ledger.confirmQueued.bind(ledger),
       unqueued: ledger.unqueued.bind(ledger),

@@ -29,7 +29,7 @@ export class MemoryChains implements SlotLedgerPort {
   drop = async () => {};
   tidy = async () => {};
 
-  marks = async (policies: readonly { policy: string }[], nowMs: number) => {
+  watermarks = async (policies: readonly { policy: string }[], nowMs: number) => {
     for (const { policy } of policies) this.#marks.set(policy, this.#marks.get(policy) ?? nowMs);
     return new Map(this.#marks);
   };
@@ -56,13 +56,13 @@ export class MemoryChains implements SlotLedgerPort {
     tally.endings.push({ target: task.target, status });
   }
 
-  expanded = async () => {};
+  fannedOut = async () => {};
   released = async (task: Task) => this.#tallies.get(keyOf(task))?.open === 0;
   find = async (slots: readonly Pick<WaitingSlot, "policy" | "slotMs">[]) =>
     slots.flatMap((slot) => this.#waiting.get(keyOf(slot)) ?? []);
   scan = async () => ({ slots: [...this.#waiting.values()], cursor: "0" });
 
-  look = async ({ after, slotMs }: WaitingSlot): Promise<PredecessorState> => {
+  predecessorOf = async ({ after, slotMs }: WaitingSlot): Promise<PredecessorState> => {
     const key = keyOf({ policy: after, slotMs });
     const record = this.records.get(key);
     const tally = this.#tallies.get(key);

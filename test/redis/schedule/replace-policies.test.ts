@@ -29,7 +29,7 @@ function replica(policies: readonly Policy[]) {
   const queued: string[] = [];
   const onTestTime = {
     nowMs: async () => start + clock.second * 1_000,
-    marks: ledger.marks.bind(ledger),
+    watermarks: ledger.watermarks.bind(ledger),
     record: ledger.record.bind(ledger),
     confirmQueued: ledger.confirmQueued.bind(ledger),
     unqueued: async () => [],

@@ -29,7 +29,7 @@ function replica(
 ) {
   const onTestTime: SlotLedgerPort = {
     nowMs: async () => clock.nowMs,
-    marks: (policies, nowMs) => ledger.marks(policies, nowMs),
+    watermarks: (policies, nowMs) => ledger.watermarks(policies, nowMs),
     record: (steps) => ledger.record(steps),
     confirmQueued: (steps) => ledger.confirmQueued(steps),
     unqueued: (olderThanMs) => ledger.unqueued(olderThanMs),

@@ -40,12 +40,12 @@ const step = (policy: string, from: number, to: number) => ({
 
 describe("the slot ledger", () => {
   it("gives a new policy the present as its mark, and keeps it", async () => {
-    expect(await ledger.marks([scheduled("fresh")], 5_000)).toEqual(new Map([["fresh", 5_000]]));
-    expect(await ledger.marks([scheduled("fresh")], 9_000)).toEqual(new Map([["fresh", 5_000]]));
+    expect(await ledger.watermarks([scheduled("fresh")], 5_000)).toEqual(new Map([["fresh", 5_000]]));
+    expect(await ledger.watermarks([scheduled("fresh")], 9_000)).toEqual(new Map([["fresh", 5_000]]));
   });
 
   it("lets exactly one of many planners record a slot", async () => {
-    await ledger.marks([scheduled("raced")], 0);
+    await ledger.watermarks([scheduled("raced")], 0);
     const answers = await Promise.all(Array.from({ length: 20 }, () => ledger.record([step("raced", 0, 1_000)])));
     expect(answers.flat().filter(({ recorded }) => recorded)).toHaveLength(1);
     expect(answers.flat().every(({ watermarkMs }) => watermarkMs === 1_000)).toBe(true);
@@ -53,7 +53,7 @@ describe("the slot ledger", () => {
   });
 
   it("tells a late planner where the mark stands instead of moving it back", async () => {
-    await ledger.marks([scheduled("late")], 0);
+    await ledger.watermarks([scheduled("late")], 0);
     await ledger.record([step("late", 0, 3_000)]);
     expect(await ledger.record([step("late", 0, 1_000)])).toEqual([{ recorded: false, watermarkMs: 3_000 }]);
     expect(await ledger.slots("late", 10)).toHaveLength(1);
@@ -61,7 +61,7 @@ describe("the slot ledger", () => {
 
   it("records many policies in one call, each on its own", async () => {
     const names = Array.from({ length: 450 }, (_, index) => `many-${index}`);
-    await ledger.marks(
+    await ledger.watermarks(
       names.map((name) => scheduled(name)),
       0,
     );
@@ -76,16 +76,16 @@ describe("the slot ledger", () => {
   });
 
   it("moves the mark to the present when the schedule is another one, and never back", async () => {
-    await ledger.marks([scheduled("changed", "daily")], 1_000);
-    expect(await ledger.marks([scheduled("changed", "hourly")], 5_000)).toEqual(new Map([["changed", 5_000]]));
-    expect(await ledger.marks([scheduled("changed", "hourly")], 8_000)).toEqual(new Map([["changed", 5_000]]));
-    expect(await ledger.marks([scheduled("changed", "daily")], 3_000)).toEqual(new Map([["changed", 5_000]]));
+    await ledger.watermarks([scheduled("changed", "daily")], 1_000);
+    expect(await ledger.watermarks([scheduled("changed", "hourly")], 5_000)).toEqual(new Map([["changed", 5_000]]));
+    expect(await ledger.watermarks([scheduled("changed", "hourly")], 8_000)).toEqual(new Map([["changed", 5_000]]));
+    expect(await ledger.watermarks([scheduled("changed", "daily")], 3_000)).toEqual(new Map([["changed", 5_000]]));
   });
 
   it("lets a dropped policy begin anew", async () => {
-    await ledger.marks([scheduled("dropped"), scheduled("kept")], 1_000);
+    await ledger.watermarks([scheduled("dropped"), scheduled("kept")], 1_000);
     await ledger.drop(["dropped"]);
-    expect(await ledger.marks([scheduled("dropped"), scheduled("kept")], 7_000)).toEqual(
+    expect(await ledger.watermarks([scheduled("dropped"), scheduled("kept")], 7_000)).toEqual(
       new Map([
         ["dropped", 7_000],
         ["kept", 1_000],
@@ -94,7 +94,7 @@ describe("the slot ledger", () => {
   });
 
   it("keeps tasks in the outbox until they are confirmed", async () => {
-    await ledger.marks([scheduled("crashed")], 0);
+    await ledger.watermarks([scheduled("crashed")], 0);
     await ledger.record([step("crashed", 0, 2_000)]);
     const ofCrashed = async (olderThanMs: number) =>
       (await ledger.unqueued(olderThanMs)).filter(({ policy }) => policy === "crashed");
@@ -125,7 +125,7 @@ describe("the slot ledger", () => {
   });
 
   it("forgets the oldest records beyond its limit", async () => {
-    await ledger.marks([scheduled("long")], 0);
+    await ledger.watermarks([scheduled("long")], 0);
     const records = Array.from({ length: slotRecordsMax + 5 }, (_, index) => ({
       slotMs: index + 1,
       state: "missed" as const,
@@ -141,7 +141,7 @@ describe("the slot ledger", () => {
   });
 
   it("remembers since when its records are whole: the first look, then the newest that was dropped", async () => {
-    await ledger.marks([scheduled("whole")], 0);
+    await ledger.watermarks([scheduled("whole")], 0);
     expect(await ledger.holdings("whole")).toEqual({ watermarkMs: 0, keptSinceMs: 0, records: [] });
     const records = Array.from({ length: slotRecordsMax + 3 }, (_, index) => ({
       slotMs: (index + 1) * 1_000,
@@ -158,23 +158,23 @@ describe("the slot ledger", () => {
 
   it("counts its records as whole from where another schedule, or a policy that came back, begins", async () => {
     const keptSince = async (policy: string) => (await ledger.holdings(policy)).keptSinceMs;
-    await ledger.marks([scheduled("rewritten"), scheduled("returned"), scheduled("same")], 1_000);
+    await ledger.watermarks([scheduled("rewritten"), scheduled("returned"), scheduled("same")], 1_000);
     await ledger.record([step("rewritten", 1_000, 2_000), step("returned", 1_000, 2_000), step("same", 1_000, 2_000)]);
     await ledger.drop(["returned"]);
     expect(await keptSince("returned")).toBeUndefined();
-    await ledger.marks([scheduled("rewritten", "hourly"), scheduled("returned"), scheduled("same")], 5_000);
+    await ledger.watermarks([scheduled("rewritten", "hourly"), scheduled("returned"), scheduled("same")], 5_000);
     expect(await keptSince("rewritten")).toBe(5_000);
     expect(await keptSince("returned")).toBe(5_000);
     expect(await keptSince("same")).toBe(1_000);
     await ledger.record([step("rewritten", 5_000, 8_000)]);
-    await ledger.marks([scheduled("rewritten", "daily")], 7_000);
+    await ledger.watermarks([scheduled("rewritten", "daily")], 7_000);
     expect(await keptSince("rewritten")).toBe(8_000);
   });
 
   it("does not take that back when it drops records from before", async () => {
-    await ledger.marks([scheduled("grown", "daily")], 0);
+    await ledger.watermarks([scheduled("grown", "daily")], 0);
     await ledger.record([step("grown", 0, 1_000)]);
-    await ledger.marks([scheduled("grown", "hourly")], 5_000);
+    await ledger.watermarks([scheduled("grown", "hourly")], 5_000);
     const records = Array.from({ length: slotRecordsMax }, (_, index) => ({
       slotMs: 6_000 + index,
       state: "started" as const,
@@ -187,7 +187,7 @@ describe("the slot ledger", () => {
   });
 
   it("lets a slot that a pause skipped start once, with its tasks in the outbox", async () => {
-    await ledger.marks([scheduled("resumed")], 0);
+    await ledger.watermarks([scheduled("resumed")], 0);
     const skipped = { slotMs: 1_000, state: "skipped" as const, detail: "paused", note: "release" };
     const blackout = { slotMs: 2_000, state: "skipped" as const, detail: "blackout" };
     const records = [skipped, blackout];
@@ -205,7 +205,7 @@ describe("the slot ledger", () => {
 
   it("drops records that lie more than 31 days before the newest slot, and says since when they are whole", async () => {
     const day = 86_400_000;
-    await ledger.marks([scheduled("aged")], 0);
+    await ledger.watermarks([scheduled("aged")], 0);
     for (const [from, to] of [
       [0, 1],
       [1, 2],
@@ -221,26 +221,26 @@ describe("the slot ledger", () => {
   it("lets the records of a dropped policy end in 31 days, unless it comes back", async () => {
     const left = (policy: string) =>
       Promise.all([store.redis.pttl(store.key("slots", policy)), store.redis.pttl(store.key("slot-index", policy))]);
-    await ledger.marks([scheduled("leaving")], 0);
+    await ledger.watermarks([scheduled("leaving")], 0);
     await ledger.record([step("leaving", 0, 1_000)]);
     expect(await left("leaving")).toEqual([-1, -1]);
     await ledger.drop(["leaving"]);
     for (const ms of await left("leaving")) expect(Math.abs(ms - slotRecordsForMs)).toBeLessThan(60_000);
-    await ledger.marks([scheduled("leaving")], 5_000);
+    await ledger.watermarks([scheduled("leaving")], 5_000);
     expect(await left("leaving")).toEqual([-1, -1]);
   });
 
   it("lets go of policies that were removed while nothing ran: of the records first, of the mark after them", async () => {
     const nowMs = 40 * 86_400_000;
     const mark = (policy: string) => store.redis.hget(store.key("marks"), policy);
-    await ledger.marks([scheduled("vanished"), scheduled("staying")], 0);
+    await ledger.watermarks([scheduled("vanished"), scheduled("staying")], 0);
     await ledger.record([step("vanished", 0, 1_000), step("staying", 0, 1_000)]);
     await ledger.tidy(new Set(["staying"]), nowMs);
     expect(await store.redis.pttl(store.key("slots", "vanished"))).toBeGreaterThan(0);
     expect(await store.redis.pttl(store.key("slots", "staying"))).toBe(-1);
     expect(await mark("vanished")).toBe("1000");
     await store.redis.pexpire(store.key("slots", "vanished"), 0);
-    await ledger.marks([scheduled("unborn")], nowMs - 1_000);
+    await ledger.watermarks([scheduled("unborn")], nowMs - 1_000);
     await ledger.tidy(new Set(["staying"]), nowMs);
     expect(await Promise.all([mark("vanished"), mark("staying")])).toEqual([null, "1000"]);
     // Another replica knows it already, and its first slot is still to come.

@@ -58,7 +58,7 @@ describe("the troubles of policies in Redis", () => {
 
   it("are slots that are missed, noted in the step that records them, whichever process begins afterwards", async () => {
     const ledger = new SlotLedger(store);
-    await ledger.marks([{ policy: "late", schedule: "s" }], 1_000);
+    await ledger.watermarks([{ policy: "late", schedule: "s" }], 1_000);
     const nowMs = Date.now();
     const records = [{ slotMs: 2_000, state: "missed", detail: "catch-up-none" } as const];
     const step = { policy: "late", expectedWatermarkMs: 1_000, newWatermarkMs: nowMs, tasks: [], records };

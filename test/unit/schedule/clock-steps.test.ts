@@ -19,7 +19,7 @@ class LedgerInMemory implements SlotLedgerPort {
   #mark: number | undefined;
 
   nowMs = async () => this.clockMs;
-  marks: SlotLedgerPort["marks"] = async (policies, nowMs) => {
+  watermarks: SlotLedgerPort["watermarks"] = async (policies, nowMs) => {
     this.#mark ??= nowMs;
     return new Map(policies.map(({ policy }) => [policy, this.#mark ?? nowMs]));
   };

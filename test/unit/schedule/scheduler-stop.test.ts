@@ -11,7 +11,7 @@ it("a scheduler that is told to stop ends the batches in work, begins no other, 
   let nowMs = 0;
   const ledger: SlotLedgerPort = {
     nowMs: async () => nowMs,
-    marks: async (policies) => {
+    watermarks: async (policies) => {
       adopted.push(...policies.map(({ policy }) => policy));
       return new Map(policies.map(({ policy }) => [policy, 0]));
     },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Assumptions, durationOf } from "../../../src/simulate/assumptions.ts";
 import { LoadMeter } from "../../../src/simulate/load-meter.ts";
-import { Tally } from "../../../src/simulate/tally.ts";
+import { Totals } from "../../../src/simulate/totals.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { everyMinutes, minute, simulateMinutes, startMs } from "../../support/simulation.ts";
 
@@ -52,12 +52,12 @@ describe("what is assumed", () => {
       everyMinutes(120, { name: "looker", action: { kind: "poll", list: "masks", expect: undefined } }),
     ];
     const options = { assumptions: assume({ requestMs: 31 * minute }), concurrencyOf: () => 1 };
-    const tally = new Tally(policies, 10);
-    for (const event of simulateMinutes({ policies, to: 120, options })) tally.add(event);
+    const totals = new Totals(policies, 10);
+    for (const event of simulateMinutes({ policies, to: 120, options })) totals.add(event);
     // At minute 120, 151 and 182: an hour after its slot the third may not start any more.
-    expect(tally.byPolicy.get("nightly")).toMatchObject({ runs: 2, notStarted: { overlap: 0, "too-late": 1 } });
-    expect(tally.byPolicy.get("looker")).toMatchObject({ runs: 1, longestWaitMs: 0 });
-    expect(tally.problems).toMatchObject([{ problem: "too-late", target: "3" }]);
+    expect(totals.byPolicy.get("nightly")).toMatchObject({ runs: 2, notStarted: { overlap: 0, "too-late": 1 } });
+    expect(totals.byPolicy.get("looker")).toMatchObject({ runs: 1, longestWaitMs: 0 });
+    expect(totals.problems).toMatchObject([{ problem: "too-late", target: "3" }]);
   });
 
   it("starts as many sync jobs as masks are assumed to name, after their masks are read", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { After, Policy } from "../../../src/config/policy-set.ts";
 import { SlotList } from "../../../src/simulate/slot-list.ts";
-import { Tally } from "../../../src/simulate/tally.ts";
+import { Totals } from "../../../src/simulate/totals.ts";
 import { followWaits } from "../../support/policies.ts";
 import { everyMinutes, minute, type SimulationCase, simulateMinutes, startMs } from "../../support/simulation.ts";
 
@@ -53,10 +53,10 @@ describe("a policy that follows another, in a simulation", () => {
       "second 60 started at 70",
       "third 60 started at 80",
     ]);
-    const tally = new Tally(policies, 10);
-    for (const event of simulateMinutes({ policies, to: 119 })) tally.add(event);
-    expect(tally.totals).toMatchObject({ slots: 3, started: 3, late: 0, runs: 4, overlaps: 0 });
-    expect(tally.problemsCount).toBe(0);
+    const totals = new Totals(policies, 10);
+    for (const event of simulateMinutes({ policies, to: 119 })) totals.add(event);
+    expect(totals.all).toMatchObject({ slots: 3, started: 3, late: 0, runs: 4, overlaps: 0 });
+    expect(totals.problemsCount).toBe(0);
   });
 
   it("may still begin when exactly `within` has passed since the slot, and is missed right after", () => {
@@ -101,11 +101,11 @@ describe("a policy that follows another, in a simulation", () => {
     expect(told[0]).toMatch(/^first 60 skipped blackout at 60: /);
     expect(told[1]).toMatch(/^second 60 skipped predecessor at 60: first did not start: skipped \(blackout\): /);
     expect(told[2]).toBe("third 60 skipped predecessor at 60: second did not start: skipped (predecessor)");
-    const tally = new Tally(policies, 10);
-    for (const event of simulateMinutes({ policies, to: 60 })) tally.add(event);
+    const totals = new Totals(policies, 10);
+    for (const event of simulateMinutes({ policies, to: 60 })) totals.add(event);
     // Somebody wanted the first one skipped, so nothing of this is a problem.
-    expect(tally.problems).toEqual([]);
-    expect(tally.totals.skipped).toMatchObject({ blackout: 1, predecessor: 2 });
+    expect(totals.problems).toEqual([]);
+    expect(totals.all.skipped).toMatchObject({ blackout: 1, predecessor: 2 });
   });
 
   it("gets a record for each slot that an outage coalesces or misses", () => {
@@ -149,14 +149,14 @@ describe("a policy that follows another, in a simulation", () => {
   it("counts what follows a skip that nobody wished for as a problem", () => {
     const policies = [first(), follower("second", "first")];
     const failing = assumed({ failures: { otherwise: 1, byPolicy: new Map() } });
-    const tally = new Tally(policies, 10);
-    for (const event of simulateMinutes({ policies, to: 60, options: failing })) tally.add(event);
-    expect(tally.problems.map(({ policy, problem }) => `${policy.name} ${problem}`)).toEqual([
+    const totals = new Totals(policies, 10);
+    for (const event of simulateMinutes({ policies, to: 60, options: failing })) totals.add(event);
+    expect(totals.problems.map(({ policy, problem }) => `${policy.name} ${problem}`)).toEqual([
       "first failed",
       "first failed",
       "second skipped",
     ]);
-    expect(tally.totals.ended).toEqual({ failed: 2, "timed-out": 0 });
+    expect(totals.all.ended).toEqual({ failed: 2, "timed-out": 0 });
   });
 
   it("keeps its own blackouts and pauses, as they are when the predecessor ends", () => {

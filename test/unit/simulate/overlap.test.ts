@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { Tally } from "../../../src/simulate/tally.ts";
+import { Totals } from "../../../src/simulate/totals.ts";
 import { followWaits } from "../../support/policies.ts";
 import { everyMinutes, minute, simulateMinutes, startMs, tellTasks } from "../../support/simulation.ts";
 
-const tallyOf = (simulation: Parameters<typeof simulateMinutes>[0]) => {
-  const tally = new Tally(simulation.policies, 100);
-  for (const event of simulateMinutes(simulation)) tally.add(event);
-  return tally;
+const totalsOf = (simulation: Parameters<typeof simulateMinutes>[0]) => {
+  const totals = new Totals(simulation.policies, 100);
+  for (const event of simulateMinutes(simulation)) totals.add(event);
+  return totals;
 };
 
 describe("the overlap rule in a simulation", () => {
@@ -18,10 +18,10 @@ describe("the overlap rule in a simulation", () => {
       "30 started at 30",
       "40 overlap at 40",
     ]);
-    const tally = tallyOf(simulation);
-    expect(tally.totals).toMatchObject({ slots: 4, started: 4, runs: 2, overlaps: 2 });
-    expect(tally.totals.notStarted).toEqual({ overlap: 2, "too-late": 0 });
-    expect(tally.problems[0]).toMatchObject({
+    const totals = totalsOf(simulation);
+    expect(totals.all).toMatchObject({ slots: 4, started: 4, runs: 2, overlaps: 2 });
+    expect(totals.all.notStarted).toEqual({ overlap: 2, "too-late": 0 });
+    expect(totals.problems[0]).toMatchObject({
       slotMs: startMs + 20 * minute,
       target: "42",
       problem: "overlap",
@@ -47,7 +47,7 @@ describe("the overlap rule in a simulation", () => {
       "170 too-late at 235",
       "180 started at 235",
     ]);
-    const { totals } = tallyOf(simulation);
+    const { all: totals } = totalsOf(simulation);
     expect(totals).toMatchObject({ slots: 18, runs: 16, atOnce: 0, overlaps: 15, longestWaitMs: 60 * minute });
     expect(totals.waited).toEqual({ behindRun: 15, forWorker: 0 });
     expect(totals.notStarted).toEqual({ overlap: 0, "too-late": 2 });
@@ -69,9 +69,9 @@ describe("the overlap rule in a simulation", () => {
       "30 started at 30",
       "32 overlap at 32",
     ]);
-    const tally = tallyOf(simulation);
-    expect(tally.byPolicy.get("beside")).toMatchObject({ runs: 3, atOnce: 3, overlaps: 3 });
-    expect(tally.byPolicy.get("careful")).toMatchObject({ runs: 1, atOnce: 0, overlaps: 4 });
+    const totals = totalsOf(simulation);
+    expect(totals.byPolicy.get("beside")).toMatchObject({ runs: 3, atOnce: 3, overlaps: 3 });
+    expect(totals.byPolicy.get("careful")).toMatchObject({ runs: 1, atOnce: 0, overlaps: 4 });
   });
 
   it("hands the lease on to a run that goes on, when the one before it is over", () => {
@@ -117,11 +117,11 @@ describe("the overlap rule in a simulation", () => {
         overlap: "skip",
         follow: { ...followWaits, until: follow, deadlineMs, conflictsMax: undefined },
       });
-    const accepted = tallyOf({ policies: [until("accepted", 120 * minute)], to: 30, run: 15 });
-    expect(accepted.totals).toMatchObject({ runs: 3, atOnce: 2, overlaps: 2 });
-    const given = tallyOf({ policies: [until("settled", 12 * minute)], to: 30, run: 25 });
+    const accepted = totalsOf({ policies: [until("accepted", 120 * minute)], to: 30, run: 15 });
+    expect(accepted.all).toMatchObject({ runs: 3, atOnce: 2, overlaps: 2 });
+    const given = totalsOf({ policies: [until("settled", 12 * minute)], to: 30, run: 25 });
     // 10–35, let go at 22; 20 is skipped; 30 starts beside the first one.
-    expect(given.totals).toMatchObject({ runs: 2, atOnce: 1, overlaps: 2 });
+    expect(given.all).toMatchObject({ runs: 2, atOnce: 1, overlaps: 2 });
     expect(given.problems.map(({ problem }) => problem)).toEqual(["timed-out", "overlap", "at-once", "timed-out"]);
   });
 
@@ -133,7 +133,7 @@ describe("the overlap rule in a simulation", () => {
       everyMinutes(10, { name: "waker", action: { kind: "activate", syncJobs: [2] } }),
       everyMinutes(10, { name: "looker", action: { kind: "poll", list: "approvals", expect: undefined } }),
     ];
-    const { byPolicy } = tallyOf({ policies, to: 10 });
+    const { byPolicy } = totalsOf({ policies, to: 10 });
     expect([...byPolicy].map(([name, { runs }]) => `${name} ${runs}`)).toEqual([
       "first 2",
       "second 0",

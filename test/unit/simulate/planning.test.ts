@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { simulate } from "../../../src/simulate/simulation.ts";
-import { Tally } from "../../../src/simulate/tally.ts";
+import { Totals } from "../../../src/simulate/totals.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { everyMinutes, minute, simulateMinutes, startMs, tellSlots, tellTasks } from "../../support/simulation.ts";
 
@@ -46,11 +46,11 @@ describe("planning on a virtual clock", () => {
     ] as const;
     const events = simulateMinutes({ policies, to: 40, outages });
     expect(tellSlots(events)).toEqual(["10 started", "20 missed outside-window", "30 started", "40 started"]);
-    const tally = new Tally(policies, 10);
-    for (const event of events) tally.add(event);
-    expect(tally.totals).toMatchObject({ slots: 4, started: 3, late: 1, missed: { "outside-window": 1 } });
+    const totals = new Totals(policies, 10);
+    for (const event of events) totals.add(event);
+    expect(totals.all).toMatchObject({ slots: 4, started: 3, late: 1, missed: { "outside-window": 1 } });
     // Both that start do so when the outage ends, so the second one finds the first one's run.
-    expect(tally.problems).toMatchObject([
+    expect(totals.problems).toMatchObject([
       { slotMs: startMs + 20 * minute, problem: "missed", target: undefined },
       { slotMs: startMs + 40 * minute, problem: "overlap", target: "42" },
     ]);

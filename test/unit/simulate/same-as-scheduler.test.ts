@@ -23,7 +23,7 @@ class MemoryLedger implements SlotLedgerPort {
   readonly #marks = new Map<string, number>();
 
   nowMs = async () => this.nowAtMs;
-  marks = async (policies: readonly { policy: string }[], nowMs: number) => {
+  watermarks = async (policies: readonly { policy: string }[], nowMs: number) => {
     for (const { policy } of policies) this.#marks.set(policy, this.#marks.get(policy) ?? nowMs);
     return new Map(this.#marks);
   };

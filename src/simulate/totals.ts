@@ -59,9 +59,9 @@ export function noCounts(): Counts {
   };
 }
 
-/** The tally of one simulation. */
-export class Tally {
-  readonly totals = noCounts();
+/** The totals of one simulation. */
+export class Totals {
+  readonly all = noCounts();
   readonly byPolicy: ReadonlyMap<string, Counts>;
   readonly problems: SimulatedProblem[] = [];
   problemsCount = 0;
@@ -74,7 +74,7 @@ export class Tally {
   }
 
   add(event: SimulationEvent): void {
-    const counts = [this.totals, this.byPolicy.get(event.policy.name)].filter((one) => one !== undefined);
+    const counts = [this.all, this.byPolicy.get(event.policy.name)].filter((one) => one !== undefined);
     for (const one of counts) addTo(one, event);
     for (const problem of problemsOf(event)) {
       this.problemsCount += 1;
