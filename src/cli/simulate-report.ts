@@ -43,7 +43,7 @@ export interface LimitResult {
 }
 
 /** What the limits count: slots and tasks together, each once. */
-export function limitedCounts({ overlaps, skipped, missed, notStarted }: Counts) {
+function limitedCounts({ overlaps, skipped, missed, notStarted }: Counts) {
   return {
     overlaps,
     missed: sum(missed) + notStarted["too-late"],
