@@ -2,9 +2,7 @@
 // asked. Used by seed data, runs and faults; never calls Math.random.
 import { createHash } from "node:crypto";
 
-/**
- * Gives a number from 0 (included) to 1 (excluded) for these words, e.g. `chance("fails", 7, 3)`.
- */
+/** A number from 0 (included) to 1 for these words, e.g. `chance("fails", 7, 3)`. */
 export type Chance = (...words: readonly (string | number)[]) => number;
 
 /** Makes the chance of one seed. */

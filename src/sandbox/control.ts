@@ -1,15 +1,28 @@
-// The sandbox's own paths under `/_sandbox`: ledger, request counts, faults, approvals, conflicts.
-// NOT part of the service's interface. They require the token, too. Called by exchange.ts.
+// What the exchanges of one sandbox share, and its own paths under `/_sandbox`: ledger, request
+// counts, faults, approvals, conflicts. They are NOT part of the service's interface, and require
+// the token, too. Called by exchange.ts.
 import type { IncomingMessage } from "node:http";
 import { UsageError } from "../core/errors.ts";
 import { isJsonObject } from "../core/json.ts";
+import type { Target } from "./address.ts";
+import type { World } from "./call.ts";
 import { createChance } from "./chance.ts";
-import type { SandboxContext } from "./context.ts";
-import { FaultPlan } from "./fault-plan.ts";
-import { type Fault, faultsMax, parseFault } from "./faults.ts";
-import type { Target } from "./path.ts";
+import { type Fault, FaultPlan, faultsMax, parseFault } from "./faults.ts";
+import type { Ledger } from "./ledger.ts";
 import { errorReply, jsonReply, Refusal, type Reply } from "./reply.ts";
 import { clearApprovals, clearConflicts, settleRuns } from "./runs.ts";
+
+/** The state that all exchanges of one sandbox share. */
+export interface SandboxContext {
+  readonly world: World;
+  readonly ledger: Ledger;
+  /** Replaced when faults are set anew. */
+  faults: FaultPlan;
+  /** Aborts when the sandbox stops, and ends all waits. */
+  readonly signal: AbortSignal;
+  /** Origin of this sandbox, for a request without a usable Host header. */
+  origin: string;
+}
 
 /** Answers a request to `/_sandbox/…`. @throws Refusal 400 on a body that cannot be read. */
 export function answerControl(

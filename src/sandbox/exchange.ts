@@ -2,20 +2,27 @@
 // sandbox.ts for every request.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { parseTarget, type Target } from "./address.ts";
 import { type Call, parseRepository, type World } from "./call.ts";
-import type { SandboxContext } from "./context.ts";
+import type { SandboxContext } from "./control.ts";
 import { answerControl } from "./control.ts";
-import type { Strike } from "./fault-plan.ts";
+import { faultEffects, type Strike } from "./faults.ts";
 import type { SetAnswered } from "./ledger.ts";
 import { openLink } from "./odata-page.ts";
 import type { OperationName } from "./operation-names.ts";
-import { parseTarget, type Target } from "./path.ts";
-import { errorReply, hollowReply, Refusal, type Reply, unauthorizedReply } from "./reply.ts";
+import {
+  cutConnection,
+  errorReply,
+  Refusal,
+  type Reply,
+  sendDrip,
+  sendHalf,
+  sendWhole,
+  unauthorizedReply,
+} from "./reply.ts";
 import { findRoute, guardedOperations, type Route } from "./routes.ts";
 import { settleRuns } from "./runs.ts";
-import { cutConnection, sendDrip, sendHalf, sendWhole } from "./send.ts";
 
-/** The longest request body, in bytes. Source: service-interface §8 names none. */
 const bodyBytesMax = 65_536;
 
 // How much of a longer body is read and dropped, so that its sender gets the 413 and not a reset.
@@ -39,8 +46,9 @@ export async function serveExchange(
   if (strike.delayMs > 0) await context.world.settings.clock.sleep(strike.delayMs, context.signal);
   // A sandbox that stopped meanwhile changes nothing.
   if (context.signal.aborted) return cutConnection(response);
-  const early = replyBefore(strike);
-  if (early === "reset") {
+  const effect = strike.fault === undefined ? {} : faultEffects[strike.fault.kind];
+  const early = strike.fault && effect.instead?.(strike.fault);
+  if (early === "cut") {
     context.ledger.count(operation, "cut");
     return cutConnection(response);
   }
@@ -75,26 +83,6 @@ function answer(context: SandboxContext, request: IncomingMessage, admitted: Adm
   }
 }
 
-function replyBefore({ fault }: Strike): Reply | "reset" | undefined {
-  const seconds = fault?.retryAfterSeconds;
-  switch (fault?.kind) {
-    case "reset":
-      return "reset";
-    case "401":
-      return unauthorizedReply;
-    case "429":
-      return errorReply(429, "Too many requests.", { "Retry-After": String(seconds ?? 1) });
-    case "503":
-      return errorReply(503, "Not available.", seconds === undefined ? {} : { "Retry-After": String(seconds) });
-    case "200-before":
-      return hollowReply;
-    case "500-before":
-      return errorReply(500, "The server failed before it did anything.");
-    default:
-      return undefined;
-  }
-}
-
 function recordEffect(
   context: SandboxContext,
   request: IncomingMessage,
@@ -119,22 +107,19 @@ async function deliver(
 ): Promise<void> {
   const { operation, reply, setAnswered } = what;
   const { ledger, signal, world } = context;
-  const fault = what.strike.fault;
-  if (fault?.kind === "lost-answer") {
+  const { fault } = what.strike;
+  const answer = fault && faultEffects[fault.kind].answer;
+  if (answer === "cut" || answer === "half") {
     ledger.count(operation, "cut");
-    return cutConnection(response);
+    return answer === "cut" ? cutConnection(response) : sendHalf(response, reply);
   }
-  if (fault?.kind === "truncate") {
-    ledger.count(operation, "cut");
-    return sendHalf(response, reply);
-  }
-  if (fault?.kind === "drip") {
+  if (answer === "drip") {
     ledger.count(operation, reply.status);
-    const pace = { clock: world.settings.clock, delayMs: fault.delayMs ?? 200, signal };
+    const pace = { clock: world.settings.clock, delayMs: fault?.delayMs ?? 200, signal };
     if (await sendDrip(response, reply, pace)) setAnswered("yes");
     return;
   }
-  const turned = fault?.kind === "500-after" && reply.status === 200;
+  const turned = answer === "500" && reply.status === 200;
   const sent = turned ? errorReply(500, "The server failed after it had done its work.") : reply;
   ledger.count(operation, sent.status);
   // Set before the bytes leave: a caller that has the answer must find the ledger up to date.
@@ -155,10 +140,7 @@ interface Admitted {
   readonly body: string;
 }
 
-/**
- * Checks token, path, method and rights, and reads the body. Returns a reply when the request is
- * refused.
- */
+/** Checks token, path, method and rights, and reads the body; or returns the refusal. */
 async function admit(context: SandboxContext, request: IncomingMessage): Promise<Admitted | Reply> {
   const { world, ledger } = context;
   const refuse = (reply: Reply, operation: OperationName | "unknown" = "unknown"): Reply => {

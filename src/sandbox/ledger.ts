@@ -1,6 +1,5 @@
 // The ledger: every change that happened, whether or not its answer arrived, and every request by
-// status. The exchange writes it; tests, the demo and `/_sandbox/ledger` read it. The real service
-// has none.
+// status. The exchange writes it; tests, the demo and `/_sandbox/ledger` read it.
 import type { OperationName } from "./operation-names.ts";
 import type { Effect } from "./reply.ts";
 
@@ -15,14 +14,9 @@ export interface LedgerEntry {
   readonly atMs: number;
   /** For RunSyncJob the number of this sync job's run, from 1; else null. */
   readonly runNumber: number | null;
-  /**
-   * The `Idempotency-Key` header, if one was sent; recorded only, the sandbox does not act on it.
-   */
+  /** The `Idempotency-Key` header, recorded only. */
   readonly idempotencyKey: string | null;
-  /**
-   * `yes`: the whole answer was sent; `500`: it was answered 500 all the same; `lost`: the answer
-   * was not sent, or only in part.
-   */
+  /** `500`: answered 500 all the same; `lost`: the answer was not sent, or only in part. */
   readonly answered: "yes" | "lost" | "500";
 }
 

@@ -2,9 +2,9 @@
 // A link is the list's address with a token in `$skip` or `$skiptoken`; an opaque link stands for
 // such an address. Called by routes.ts.
 import { createHash } from "node:crypto";
+import type { Target } from "./address.ts";
 import { chanceUuid } from "./chance.ts";
 import type { SandboxSettings, TokenStyle } from "./options.ts";
-import type { Target } from "./path.ts";
 import { Refusal } from "./reply.ts";
 
 /** Where a page begins: after so many items, or after the item with this key. */
@@ -33,10 +33,7 @@ const mixedStyles = ["absolute", "query", "path", "opaque", "relative", "wrong-h
 /** How many links are kept; the oldest are forgotten, as services do. */
 const keptLinksMax = 10_000;
 
-/**
- * Builds the body of a list response. The link is there only when more items exist, or, with
- * `emptyLastPage`, when the page is full. Source: service-interface §2 (common conventions), §8
- */
+/** Builds the body of a list response. Source: service-interface §2 (common conventions), §8 */
 export function toPage<T, U>(
   items: readonly T[],
   request: PageRequest,
@@ -56,10 +53,7 @@ export function toPage<T, U>(
   };
 }
 
-/**
- * The place that a `$skiptoken` of any style stands for.
- * @throws Refusal 400 for a token of no style, or one that is not kept any more.
- */
+/** The place that a `$skiptoken` stands for. @throws Refusal 400 for one that is not known. */
 export function readToken(token: string, links: KeptLinks): Place {
   const kept = links.find(token);
   const key = kept ?? /^Id-(\d{1,15})$/.exec(token)?.[1] ?? keyInJson(token);
@@ -69,11 +63,7 @@ export function readToken(token: string, links: KeptLinks): Place {
   throw new Refusal(400, "The value of the query option '$skiptoken' is not known, or not any more.");
 }
 
-/**
- * Replaces an opaque path such as `/odata/$next/TOKEN` by the address it stands for; a query of its
- * own replaces the kept one. Other targets stay.
- * @throws Refusal 400 for a link that is not kept any more.
- */
+/** Replaces an opaque path such as `/odata/$next/TOKEN` by its address. @throws Refusal 400 */
 export function openLink(target: Target, links: KeptLinks): Target {
   const [first, second, token, ...rest] = target.segments;
   if (first !== "odata" || second !== "$next" || token === undefined || rest.length > 0) return target;

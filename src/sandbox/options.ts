@@ -1,5 +1,4 @@
-// The options of a sandbox, with defaults and limits. cli/sandbox.ts fills them; sandbox.ts applies
-// them.
+// The options of a sandbox, with defaults and limits. cli/sandbox.ts fills them.
 import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
@@ -9,28 +8,23 @@ import { type FieldNames, type ShapeName, toFieldNames } from "./shape.ts";
 /** The forms of `@odata.nextLink`. */
 export const nextLinkStyles = ["absolute", "relative", "path", "query", "opaque", "wrong-host", "mixed"] as const;
 /**
- * `absolute` from the Host header; `relative` to the service root; `path` from the root of the
- * host; `query` only `?…`; `opaque` a path other than the list's, `/odata/$next/TOKEN`;
- * `wrong-host` another host and port with the right path, as behind a proxy; `mixed` another style
- * on each page.
+ * `absolute`: from the Host header; `relative`: to the service root; `path`: from the host's root;
+ * `query`: only `?…`; `opaque`: `/odata/$next/TOKEN`; `wrong-host`: as behind a proxy; `mixed`:
+ * another one on each page.
  */
 type NextLinkStyle = (typeof nextLinkStyles)[number];
 
 /** The forms of the token in a next link. */
 export const tokenStyles = ["number", "base64", "key", "guid", "encoded"] as const;
 /**
- * `number` an offset in `$skip`. In `$skiptoken`: `base64` JSON with a key, `key` such as `Id-100`,
- * `guid` of a place that the server remembers, `encoded` an offset among characters that must be
- * percent-encoded.
+ * `number`: an offset in `$skip`. In `$skiptoken`: `base64` JSON with a key; `key`: `Id-100`;
+ * `guid`: of a remembered place; `encoded`: an offset that must be percent-encoded.
  */
 export type TokenStyle = (typeof tokenStyles)[number];
 
 /** The orders of a list. */
 export const listOrders = ["ascending", "descending", "hash", "shuffled"] as const;
-/**
- * `ascending` new items come last; `descending` first; `hash` anywhere, and stay there; `shuffled`
- * a new order whenever the first page is requested.
- */
+/** New items come last; first; anywhere, and stay there; or each first page has a new order. */
 export type ListOrder = (typeof listOrders)[number];
 
 /** The options of a sandbox. All are optional. */
@@ -43,10 +37,7 @@ export interface SandboxOptions {
   readonly basePath?: string;
   /** The bearer token. Default: a random one. */
   readonly token?: string;
-  /**
-   * A second token without the rights of service-interface §5.2: those six operations answer it
-   * with 401. Default none.
-   */
+  /** A second token without the rights of service-interface §5.2. Default none. */
   readonly limitedToken?: string;
   /** Number of sync jobs, 1 to 10,000; their ids are 1 to this. Default 20. */
   readonly jobs?: number;
@@ -56,10 +47,7 @@ export interface SandboxOptions {
   readonly seed?: number;
   /** Shortest and longest run in milliseconds. Default 1 to 4 seconds. */
   readonly runMs?: readonly [number, number];
-  /**
-   * Destination repository keys. With one (default HR) every key names it. With more, each gets an
-   * equal block of sync jobs, and other keys are unknown.
-   */
+  /** Destination repository keys, default HR. Each gets an equal block of sync jobs. */
   readonly repositories?: readonly string[];
   /** Items on a page, 1 to 1,000. Default 100. */
   readonly pageSize?: number;
@@ -101,10 +89,7 @@ const limits = {
   pageSize: [1, 1_000],
 } as const;
 
-/**
- * Fills in the defaults.
- * @throws UsageError naming the option, when a value is out of its range.
- */
+/** Fills in the defaults. @throws UsageError naming the option that is out of its range. */
 export function toSettings(options: SandboxOptions): SandboxSettings {
   const { shape = "plain", fieldNames, ...given } = options;
   const settings: SandboxSettings = {

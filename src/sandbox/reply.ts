@@ -1,5 +1,8 @@
-// What a handler answers, and the refusal that any depth may throw. Knows nothing of sockets and
-// faults.
+// What a handler answers, the refusal that any depth may throw, and how an answer is sent: whole,
+// cut in half, byte by byte, or not at all.
+import { once } from "node:events";
+import { type ServerResponse, STATUS_CODES } from "node:http";
+import type { Clock } from "../core/clock.ts";
 
 /** A change that an operation made, for the ledger. */
 export interface Effect {
@@ -44,10 +47,7 @@ export function textReply(text: string): Reply {
   return { status: 200, headers: { "Content-Type": "text/plain; charset=utf-8", "OData-Version": "4.0" }, body: text };
 }
 
-/**
- * A 200 without a body.
- * Source: service-interface §4.4
- */
+/** A 200 without a body. Source: service-interface §4.4 */
 export function bareReply(effect: Effect): Reply {
   return { status: 200, headers: {}, body: "", effect };
 }
@@ -58,10 +58,7 @@ export const hollowReply: Reply = { status: 200, headers: {}, body: "" };
 /** A 401: empty, whatever the reason. Assumption S2. */
 export const unauthorizedReply: Reply = { status: 401, headers: { "WWW-Authenticate": "Bearer" }, body: "" };
 
-/**
- * An error with the usual OData body `{"error":{"code","message"}}`.
- * The interface does not describe the shape (service-interface §7). Assumption S1.
- */
+/** An error with the usual OData body; the interface shows none (§7). Assumption S1. */
 export function errorReply(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Reply {
   const body = JSON.stringify({ error: { code: codes[status] ?? String(status), message } });
   return { status, headers: { ...jsonHeaders, ...headers }, body };
@@ -72,9 +69,64 @@ export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly status: number;
 
-  /** `status` is 400 to 599; the message goes into the error body. */
+  /** The message goes into the error body. */
   constructor(status: number, message: string) {
     super(message);
     this.status = status;
   }
+}
+
+/** Sends the whole answer. Resolves to false when the connection closed before its end. */
+export async function sendWhole(response: ServerResponse, reply: Reply): Promise<boolean> {
+  if (response.destroyed) return false;
+  writeHead(response, reply);
+  response.end(reply.body);
+  // A client that disconnects closes the response unfinished; "close" comes in any case.
+  if (!response.closed) await once(response, "close");
+  return response.writableFinished;
+}
+
+/** Resets the connection (TCP RST), so that the client gets no answer. */
+export function cutConnection(response: ServerResponse): void {
+  response.socket?.resetAndDestroy();
+}
+
+/** Sends half of the body, or of the status line without one, and resets the connection. */
+export async function sendHalf(response: ServerResponse, reply: Reply): Promise<void> {
+  const { socket } = response;
+  if (response.destroyed || socket === null) return;
+  const half = Math.floor(Buffer.byteLength(reply.body) / 2);
+  await new Promise<unknown>((resolve) => {
+    response.once("close", resolve);
+    if (half === 0) {
+      socket.write(`HTTP/1.1 ${reply.status}`, resolve);
+    } else {
+      writeHead(response, reply);
+      response.write(Buffer.from(reply.body).subarray(0, half), resolve);
+    }
+  });
+  cutConnection(response);
+}
+
+/** Sends the body byte by byte. Resolves to false when it did not come to the end. */
+export async function sendDrip(
+  response: ServerResponse,
+  reply: Reply,
+  pace: { readonly clock: Clock; readonly delayMs: number; readonly signal: AbortSignal },
+): Promise<boolean> {
+  if (response.destroyed) return false;
+  writeHead(response, reply);
+  response.flushHeaders();
+  for (const byte of Buffer.from(reply.body)) {
+    await pace.clock.sleep(pace.delayMs, pace.signal);
+    if (response.destroyed || pace.signal.aborted) return false;
+    response.write(Uint8Array.of(byte));
+  }
+  response.end();
+  return true;
+}
+
+function writeHead(response: ServerResponse, reply: Reply): void {
+  const length = Buffer.byteLength(reply.body);
+  response.writeHead(reply.status, STATUS_CODES[reply.status] ?? "", { ...reply.headers, "Content-Length": length });
 }

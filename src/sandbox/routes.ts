@@ -1,15 +1,23 @@
 // The table of all that the service answers: operation, method, path, handler. Called by
 // exchange.ts. Source: service-interface §4.1
-import { type Call, checkRepository, findRow, type World } from "./call.ts";
+
+import {
+  applySelect,
+  checkSelect,
+  matchPath,
+  type PathForm,
+  parseKey,
+  parseNamedArguments,
+  parseQuery,
+  unquote,
+} from "./address.ts";
+import { type Call, checkRepository, findRow, parseUpdate, type UpdateRules, type World } from "./call.ts";
 import { type Place, readToken, toPage } from "./odata-page.ts";
-import { applySelect, checkSelect, parseKey, parseNamedArguments, parseQuery, unquote } from "./odata-query.ts";
 import type { OperationName } from "./operation-names.ts";
-import { matchPath, type PathForm } from "./path.ts";
 import { jsonReply, Refusal, type Reply, textReply } from "./reply.ts";
 import { activityRoles, conflictRoles, type FieldNames, type Role, shapeEntity } from "./shape.ts";
 import type { Row, Store } from "./store.ts";
 import { deleteSyncJob, enableSyncJob, getSyncJob, runSyncJob, updateSyncJob } from "./sync-jobs.ts";
-import { parseUpdate, type UpdateRules } from "./update-body.ts";
 
 const maskRules: UpdateRules = { updatable: ["name", "ecmMaskId"], readOnly: ["maskId", "type", "syncJobId"] };
 
@@ -77,11 +85,8 @@ export const guardedOperations: ReadonlySet<OperationName> = new Set<OperationNa
   "GetIdentityById",
 ]);
 
-/**
- * A route with the key or arguments from the path; or the methods that the path accepts (none:
- * unknown path).
- */
-export type RouteMatch =
+/** A route with the key or arguments; or the methods of the path, none for an unknown one. */
+type RouteMatch =
   | { readonly route: Route; readonly key: string }
   | { readonly route: undefined; readonly methods: readonly string[] };
 
@@ -114,11 +119,7 @@ function identity(name: string): Route {
   return { operation: "GetIdentityById", method: "GET", path, form: "call", handler: getIdentity };
 }
 
-/**
- * Reads a user or group of a repository, wrapped in `value`; an unknown id gives an empty `value`
- * (Assumption S9). `id` and `repository` may be quoted or not, in the path or in the query.
- * Source: service-interface §4.1, §4.2, §4.4
- */
+/** GetIdentityById: an unknown id gives an empty `value` (Assumption S9). Source: §4.1, §4.4 */
 function getIdentity(world: World, call: Call): Reply {
   const { select } = parseQuery(call.parameters, ["$select", "$expand"]);
   checkSelect(select, properties);
@@ -143,9 +144,7 @@ function readArgument(name: string, named: ReadonlyMap<string, string>, call: Ca
 
 type Entity = Readonly<Record<string, unknown>>;
 
-/**
- * One list: its name in the path, its key field, its rows and properties, and how a row is shown.
- */
+/** One list of the service. */
 interface ListView {
   readonly name: string;
   readonly key: string;

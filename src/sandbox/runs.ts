@@ -39,10 +39,7 @@ export function planRun(
   };
 }
 
-/**
- * Starts a run of the sync job, also when one is running (service-interface §4.4 does not say;
- * Assumption S8). Returns its run number.
- */
+/** Starts a run, also beside another one (Assumption S8). Returns its number. */
 export function startRun(store: Store, settings: SandboxSettings, job: Row<SyncJob>, nowMs: number): number {
   const { syncJobId } = job.entity;
   const runNumber = (store.runsOfJob.get(syncJobId) ?? 0) + 1;

@@ -5,16 +5,15 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
 import { chanceUuid, createChance, pickBy } from "./chance.ts";
-import type { SandboxContext } from "./context.ts";
+import type { SandboxContext } from "./control.ts";
 import { replaceFaults } from "./control.ts";
 import { serveExchange } from "./exchange.ts";
-import { FaultPlan } from "./fault-plan.ts";
 import type { Fault } from "./faults.ts";
+import { FaultPlan } from "./faults.ts";
 import { Ledger, type LedgerEntry, type RequestCounts } from "./ledger.ts";
 import { type SandboxOptions, type SandboxSettings, toSettings } from "./options.ts";
-import { errorReply } from "./reply.ts";
+import { errorReply, sendWhole } from "./reply.ts";
 import { clearApprovals, settleRuns } from "./runs.ts";
-import { sendWhole } from "./send.ts";
 import { createStore, type Store } from "./store.ts";
 
 const docMaskNames = ["Contract", "Invoice", "Personnel file", "Contract appendix", "Offer", "Delivery note"] as const;
@@ -24,8 +23,6 @@ const areas = ["Contracts", "Invoices", "Personnel", "Projects", "Purchasing", "
 const people = ["Ada Berger", "Ben Koch", "Clara Hofer", "Auditors", "Administrators", "Everyone"] as const;
 
 const activityEveryMs = 600_000;
-
-const identitiesPerRepository = people.length;
 
 /** A running sandbox. */
 export interface Sandbox {
@@ -40,19 +37,13 @@ export interface Sandbox {
   requests(): RequestCounts;
   /** Replaces the faults; counting starts anew. */
   setFaults(faults: readonly Fault[]): void;
-  /**
-   * Removes all approvals, or those of one repository; runs that waited for them end. Returns how
-   * many.
-   */
+  /** Removes all approvals, or those of one repository; runs that waited for them end. */
   clearApprovals(repository?: string): number;
   /** Closes the port and every connection. May be called twice. */
   stop(): Promise<void>;
 }
 
-/**
- * Starts a sandbox; resolves when it listens.
- * @throws UsageError when an option is wrong, or the port or address cannot be used.
- */
+/** Starts a sandbox; resolves when it listens. @throws UsageError for an option, port, address. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const settings = toSettings(options);
   const stopping = new AbortController();
@@ -142,10 +133,7 @@ function repositoryOfJob(settings: SandboxSettings, syncJobId: number): string {
   return settings.repositories[index] ?? "";
 }
 
-/**
- * The id of the nth identity of a sandbox, from 1: `00000000-0000-4000-8000-000000000001` is the
- * first of the first repository.
- */
+/** The id of the nth identity, from 1 for the first one of the first repository. */
 function identityId(number: number): string {
   return `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
 }
@@ -186,7 +174,7 @@ function addSyncJob(store: Store, settings: SandboxSettings, syncJobId: number):
 
 function addIdentities(store: Store, repository: string, repositoryIndex: number): void {
   people.forEach((name, index) => {
-    const number = repositoryIndex * identitiesPerRepository + index + 1;
+    const number = repositoryIndex * people.length + index + 1;
     const entity = {
       id: identityId(number),
       idAsNumber: 900 + number,

@@ -1,8 +1,5 @@
-// The fields of the two entities whose fields the interface does not show, THE SANDBOX'S OWN
-// CHOICE. The names are switchable, so that nothing can depend on them. Also one optional field of
-// sync jobs. Used by options and lists.
-// Source: service-interface §2, "SynchronizationActivityEntity and SyncConflictDetailEntity": no
-// fields are known.
+// The fields of activities, conflict details and sync jobs that the interface does not show (§2):
+// THE SANDBOX'S OWN CHOICE. Their names are switchable, so that nothing can depend on them.
 import { UsageError } from "../core/errors.ts";
 import { describeUnknownWord, findWord } from "./suggest.ts";
 
@@ -20,46 +17,24 @@ export type FieldNames = Readonly<Record<Role, string | undefined>>;
 
 /** The names of the ready-made shapes. */
 export const shapeNames = ["plain", "opaque", "keyless"] as const;
-/**
- * `plain`: descriptive names; `opaque`: meaningless names; `keyless`: descriptive names without the
- * entity's own id.
- */
+/** `opaque`: meaningless names; `keyless`: descriptive ones without the entity's own id. */
 export type ShapeName = (typeof shapeNames)[number];
 
 const roles: readonly Role[] = [...new Set<Role>([...activityRoles, ...conflictRoles, ...syncJobRoles])];
-const plain: FieldNames = {
-  activityId: "activityId",
-  syncJobId: "syncJobId",
-  state: "state",
-  startedAt: "startedAt",
-  finishedAt: "finishedAt",
-  itemsProcessed: "itemsProcessed",
-  conflictId: "conflictId",
-  itemName: "itemName",
-  detectedAt: "detectedAt",
-  isActive: undefined,
-};
+const plain = namesBy((role) => role);
 const shapes: Readonly<Record<ShapeName, FieldNames>> = {
   plain,
-  opaque: {
-    activityId: "f1",
-    syncJobId: "f2",
-    state: "f3",
-    startedAt: "f4",
-    finishedAt: "f5",
-    itemsProcessed: "f6",
-    conflictId: "f7",
-    itemName: "f8",
-    detectedAt: "f9",
-    isActive: undefined,
-  },
+  opaque: namesBy((_, index) => `f${index + 1}`),
   keyless: { ...plain, activityId: undefined, conflictId: undefined },
 };
 
-/**
- * The field names of a shape, with some replaced.
- * @throws UsageError when two fields of one entity get the same name.
- */
+/** Sync jobs have no further field unless it is named. */
+function namesBy(nameOf: (role: Role, index: number) => string): FieldNames {
+  const named = Object.fromEntries(roles.map((role, index) => [role, nameOf(role, index)]));
+  return { ...(named as Record<Role, string>), isActive: undefined };
+}
+
+/** The field names of a shape, with some replaced. @throws UsageError when two are the same. */
 export function toFieldNames(shape: ShapeName, replaced: Partial<FieldNames> = {}): FieldNames {
   const names = { ...shapes[shape], ...replaced };
   for (const entity of [activityRoles, conflictRoles, syncJobRoles]) {
@@ -71,11 +46,7 @@ export function toFieldNames(shape: ShapeName, replaced: Partial<FieldNames> = {
   return names;
 }
 
-/**
- * Reads replaced names such as `activityId=a,state=b`. An empty name leaves the field out
- * (`activityId=`).
- * @throws UsageError on an unknown field, a name that is no identifier, or a pair without `=`.
- */
+/** Reads `activityId=a,state=b`; an empty name leaves the field out. @throws UsageError */
 export function parseFieldNames(text: string): Partial<FieldNames> {
   const names: Partial<Record<Role, string | undefined>> = {};
   for (const pair of text.split(",")) {
@@ -91,10 +62,7 @@ export function parseFieldNames(text: string): Partial<FieldNames> {
   return names;
 }
 
-/**
- * Writes an entity under the names of a shape, in the order of the meanings; leaves out those
- * without a name.
- */
+/** Writes an entity under the names of a shape; leaves out meanings without a name. */
 export function shapeEntity(
   entity: Readonly<Record<string, unknown>>,
   order: readonly Role[],

@@ -8,9 +8,9 @@ export interface Row<E> {
   entity: E;
 }
 
-/** Source: service-interface §2, SyncJobEntity. */
+/** SyncJobEntity. Source of all: service-interface §2. */
 export type SyncJob = { readonly syncJobId: number; readonly name: string };
-/** Source: service-interface §2, MaskEntity. */
+/** MaskEntity. */
 type Mask = {
   readonly maskId: number;
   readonly name: string;
@@ -18,9 +18,7 @@ type Mask = {
   readonly type: "DocMask" | "FolderMask";
   readonly syncJobId: number;
 };
-/**
- * Source: service-interface §2, DriveSyncTargetEntity and SiteSyncTargetEntity: the same fields.
- */
+/** DriveSyncTargetEntity and SiteSyncTargetEntity: the same fields. */
 type SyncTarget = {
   readonly thirdSystemSyncTargetId: number;
   readonly siteName: string;
@@ -28,27 +26,24 @@ type SyncTarget = {
   readonly folderName: string;
   readonly folderId: string;
 };
-/** Source: service-interface §2, ApprovalEntity. */
+/** ApprovalEntity. */
 type Approval = { readonly approvalId: number; readonly itemName: string; readonly itemId: string };
-/** Source: service-interface §2, TriggerEntity. */
+/** TriggerEntity. */
 type Trigger = { readonly triggerId: number; readonly isActive: boolean };
-/** Source: service-interface §2, AuthAccountActivityEntity; its further fields are left out. */
+/** AuthAccountActivityEntity, without its further fields. */
 type AuthActivity = {
   readonly authAccountActivityEntityId: number;
   readonly accountIdentifier: boolean;
   readonly accountObjectId: boolean;
 };
-/** Source: service-interface §2, EcmIdentityEntity. */
+/** EcmIdentityEntity. */
 type Identity = {
   readonly id: string;
   readonly idAsNumber: number;
   readonly name: string;
   readonly isAdministrator: boolean;
 };
-/**
- * A synchronization activity by meaning; instants in ISO form, null while running. The sandbox's
- * own choice (shape.ts).
- */
+/** An activity by meaning; `finishedAt` null while running. The sandbox's own choice (shape.ts). */
 type Activity = {
   readonly activityId: number;
   readonly syncJobId: number;
@@ -129,10 +124,7 @@ export function isRunning(store: Store, syncJobId: number): boolean {
   return store.openRuns.some((run) => run.row.entity.syncJobId === syncJobId);
 }
 
-/**
- * Removes a sync job with its masks, targets and trigger. Its activities and conflicts stay, as
- * history.
- */
+/** Removes a sync job with its masks, targets and trigger; activities and conflicts stay. */
 export function removeSyncJob(store: Store, syncJobId: number): void {
   store.syncJobs.delete(syncJobId);
   store.driveTargets.delete(syncJobId);

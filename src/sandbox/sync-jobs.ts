@@ -1,12 +1,12 @@
 // The five operations on a sync job. GetSyncJobById, RunSyncJob and EnableSyncJobById document no
 // 404 (service-interface §7): a missing sync job is 400 "invalid request data" there, or 404 when
 // `missingStatus` says so (Assumption S3). PUT and DELETE answer 404. Called through routes.ts.
-import { type Call, findRow, type World } from "./call.ts";
-import { applySelect, checkSelect, parseKey, parseQuery } from "./odata-query.ts";
+
+import { applySelect, checkSelect, parseKey, parseQuery } from "./address.ts";
+import { type Call, findRow, parseUpdate, type World } from "./call.ts";
 import { bareReply, jsonReply, Refusal, type Reply } from "./reply.ts";
 import { activateSyncJob, runsMax, startRun } from "./runs.ts";
 import { isRunning, removeSyncJob } from "./store.ts";
-import { parseUpdate } from "./update-body.ts";
 
 const properties = ["syncJobId", "name"] as const;
 const updateRules = { updatable: ["name"], readOnly: ["syncJobId"] };
@@ -31,10 +31,7 @@ export function updateSyncJob(world: World, call: Call): Reply {
   return jsonReply(row.entity, { key: String(key), repository: row.repository, runNumber: null });
 }
 
-/**
- * DeleteSyncJobById: `true`, or `false` while it runs (Assumption S7). Source: service-interface
- * §4.4
- */
+/** DeleteSyncJobById: `true`, or `false` while it runs (Assumption S7). Source: §4.4 */
 export function deleteSyncJob(world: World, call: Call): Reply {
   parseQuery(call.parameters, []);
   const key = parseKey(call.key);

@@ -3,8 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { UsageError } from "../../../src/core/errors.ts";
 import { createChance } from "../../../src/sandbox/chance.ts";
-import { FaultPlan } from "../../../src/sandbox/fault-plan.ts";
-import { type Fault, faultKinds, parseFault } from "../../../src/sandbox/faults.ts";
+import { type Fault, FaultPlan, faultKinds, parseFault } from "../../../src/sandbox/faults.ts";
 
 describe("parseFault", () => {
   it.each([
