@@ -17,7 +17,9 @@ import type { OperationName } from "./operation-names.ts";
 import { jsonReply, Refusal, type Reply, textReply } from "./reply.ts";
 import { activityRoles, conflictRoles, type FieldNames, type Role, shapeEntity } from "./shape.ts";
 import type { Row, Store } from "./store.ts";
-import { deleteSyncJob, enableSyncJob, getSyncJob, runSyncJob, updateSyncJob } from "./sync-jobs.ts";
+import { deleteSyncJob, enableSyncJob, getSyncJob, runSyncJob } from "./sync-jobs.ts";
+
+const syncJobRules: UpdateRules = { updatable: ["name"], readOnly: ["syncJobId"] };
 
 const maskRules: UpdateRules = { updatable: ["name", "ecmMaskId"], readOnly: ["maskId", "type", "syncJobId"] };
 
@@ -59,14 +61,29 @@ export interface Route {
 
 const routes: readonly Route[] = [
   key("GetSyncJobById", "GET", "/odata/syncjobs", getSyncJob),
-  key("UpdateSyncJobById", "PUT", "/odata/syncjobs", updateSyncJob),
+  key(
+    "UpdateSyncJobById",
+    "PUT",
+    "/odata/syncjobs",
+    update((store) => store.syncJobs, syncJobRules, 404),
+  ),
   key("DeleteSyncJobById", "DELETE", "/odata/syncjobs", deleteSyncJob),
   key("RunSyncJob", "POST", "/api/syncjobs/run", runSyncJob),
   key("EnableSyncJobById", "POST", "/api/syncjobs/activate", enableSyncJob),
   key("UpdateEcmDocumentMaskById", "PUT", "/odata/syncjobsdocmasks", updateDocMask),
   ...list("GetJobMasks", listViews.masks),
-  key("UpdateDriveSyncTargetById", "PUT", "/odata/drivesynctargets", updateDriveTarget),
-  key("UpdateSiteSyncTargetById", "PUT", "/odata/sitesynctargets", updateSiteTarget),
+  key(
+    "UpdateDriveSyncTargetById",
+    "PUT",
+    "/odata/drivesynctargets",
+    update((store) => store.driveTargets, targetRules),
+  ),
+  key(
+    "UpdateSiteSyncTargetById",
+    "PUT",
+    "/odata/sitesynctargets",
+    update((store) => store.siteTargets, targetRules),
+  ),
   ...list("GetApprovals", listViews.approvals),
   ...["ecmsync.userorgroup", "userorgroup"].map(identity),
   ...list("GetTriggers", listViews.triggers),
@@ -225,35 +242,27 @@ function shaped(name: string, roles: readonly Role[], rows: (store: Store) => re
   };
 }
 
-/** UpdateEcmDocumentMaskById. Source: service-interface §4.1, §4.3 */
+/** Merges the changes of a PUT. Source: service-interface §4.1, §4.3 */
+function update<E extends object>(
+  rowsOf: (store: Store) => ReadonlyMap<number, Row<E>>,
+  rules: UpdateRules,
+  missingStatus?: number,
+): Handler {
+  return ({ store, settings }, call) => {
+    parseQuery(call.parameters, []);
+    const key = parseKey(call.key);
+    const changes = parseUpdate(call.body, rules, key);
+    const row = findRow(rowsOf(store), key, call, missingStatus ?? settings.missingStatus);
+    row.entity = { ...row.entity, ...changes };
+    return jsonReply(row.entity, { key: String(key), repository: row.repository, runNumber: null });
+  };
+}
+
+/** Folder masks are no document masks. */
 function updateDocMask(world: World, call: Call): Reply {
-  const { masks } = world.store;
   const key = parseKey(call.key);
-  if (masks.get(key)?.entity.type === "FolderMask") {
+  if (world.store.masks.get(key)?.entity.type === "FolderMask") {
     throw new Refusal(world.settings.missingStatus, `There is no document mask with the id ${key}.`);
   }
-  return updateRow(world, call, { rows: masks, rules: maskRules });
-}
-
-/** UpdateDriveSyncTargetById. Source: service-interface §4.1, §4.3 */
-function updateDriveTarget(world: World, call: Call): Reply {
-  return updateRow(world, call, { rows: world.store.driveTargets, rules: targetRules });
-}
-
-/** UpdateSiteSyncTargetById. Source: service-interface §4.1, §4.3 */
-function updateSiteTarget(world: World, call: Call): Reply {
-  return updateRow(world, call, { rows: world.store.siteTargets, rules: targetRules });
-}
-
-function updateRow<E extends object>(
-  world: World,
-  call: Call,
-  what: { readonly rows: ReadonlyMap<number, Row<E>>; readonly rules: UpdateRules },
-): Reply {
-  parseQuery(call.parameters, []);
-  const key = parseKey(call.key);
-  const changes = parseUpdate(call.body, what.rules, key);
-  const row = findRow(what.rows, key, call, world.settings.missingStatus);
-  row.entity = { ...row.entity, ...changes };
-  return jsonReply(row.entity, { key: String(key), repository: row.repository, runNumber: null });
+  return update((store) => store.masks, maskRules)(world, call);
 }

@@ -69,53 +69,35 @@ export interface OpenRun {
   readonly waitsFor: number | undefined;
 }
 
-/** All data of a sandbox. Maps are in key order, lists in order of appearance. */
-export interface Store {
-  readonly syncJobs: Map<number, Row<SyncJob>>;
-  readonly masks: Map<number, Row<Mask>>;
-  readonly driveTargets: Map<number, Row<SyncTarget>>;
-  readonly siteTargets: Map<number, Row<SyncTarget>>;
-  readonly triggers: Map<number, Row<Trigger>>;
-  readonly approvals: Map<number, Row<Approval>>;
-  readonly authActivities: Row<AuthActivity>[];
-  readonly identities: Row<Identity>[];
-  readonly activities: Row<Activity>[];
-  conflicts: Row<Conflict>[];
-  /** Running runs, in the order of their start. */
-  openRuns: OpenRun[];
-  /** How often each sync job was run since the sandbox started. */
-  readonly runsOfJob: Map<number, number>;
-  /** The sync jobs that were activated. The interface shows no field for it. */
-  readonly activated: Set<number>;
-  /** The next free ids: a removed entity's id is never used again. */
-  approvalIdNext: number;
-  conflictIdNext: number;
-  /** What next links without content stand for. */
-  readonly links: KeptLinks;
-  /** How often each list was shuffled. */
-  readonly shuffles: Map<string, number>;
-}
+/** All data of a sandbox. */
+export type Store = ReturnType<typeof createStore>;
 
-/** An empty state. */
-export function createStore(): Store {
+/** An empty state. Maps are in key order, lists in order of appearance. */
+export function createStore() {
   return {
-    syncJobs: new Map(),
-    masks: new Map(),
-    driveTargets: new Map(),
-    siteTargets: new Map(),
-    triggers: new Map(),
-    approvals: new Map(),
-    authActivities: [],
-    identities: [],
-    activities: [],
-    conflicts: [],
-    openRuns: [],
-    runsOfJob: new Map(),
-    activated: new Set(),
+    syncJobs: new Map<number, Row<SyncJob>>(),
+    masks: new Map<number, Row<Mask>>(),
+    driveTargets: new Map<number, Row<SyncTarget>>(),
+    siteTargets: new Map<number, Row<SyncTarget>>(),
+    triggers: new Map<number, Row<Trigger>>(),
+    approvals: new Map<number, Row<Approval>>(),
+    authActivities: [] as Row<AuthActivity>[],
+    identities: [] as Row<Identity>[],
+    activities: [] as Row<Activity>[],
+    conflicts: [] as Row<Conflict>[],
+    /** Running runs, in the order of their start. */
+    openRuns: [] as OpenRun[],
+    /** How often each sync job was run since the sandbox started. */
+    runsOfJob: new Map<number, number>(),
+    /** The sync jobs that were activated. The interface shows no field for it. */
+    activated: new Set<number>(),
+    /** The next free ids: a removed entity's id is never used again. */
     approvalIdNext: 1,
     conflictIdNext: 1,
+    /** What next links without content stand for. */
     links: new KeptLinks(),
-    shuffles: new Map(),
+    /** How often each list was shuffled. */
+    shuffles: new Map<string, number>(),
   };
 }
 

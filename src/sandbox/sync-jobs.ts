@@ -1,15 +1,14 @@
-// The five operations on a sync job. GetSyncJobById, RunSyncJob and EnableSyncJobById document no
-// 404 (service-interface §7): a missing sync job is 400 "invalid request data" there, or 404 when
-// `missingStatus` says so (Assumption S3). PUT and DELETE answer 404. Called through routes.ts.
+// Reading, deleting, running and activating a sync job. Only PUT and DELETE document a 404
+// (service-interface §7): a missing sync job is 400 elsewhere, or 404 when `missingStatus` says so
+// (Assumption S3). Called through routes.ts.
 
 import { applySelect, checkSelect, parseKey, parseQuery } from "./address.ts";
-import { type Call, findRow, parseUpdate, type World } from "./call.ts";
+import { type Call, findRow, type World } from "./call.ts";
 import { bareReply, jsonReply, Refusal, type Reply } from "./reply.ts";
 import { activateSyncJob, runsMax, startRun } from "./runs.ts";
 import { isRunning, removeSyncJob } from "./store.ts";
 
 const properties = ["syncJobId", "name"] as const;
-const updateRules = { updatable: ["name"], readOnly: ["syncJobId"] };
 
 /** GetSyncJobById. Source: service-interface §4.1 */
 export function getSyncJob(world: World, call: Call): Reply {
@@ -19,16 +18,6 @@ export function getSyncJob(world: World, call: Call): Reply {
   const row = findRow(world.store.syncJobs, parseKey(call.key), call, world.settings.missingStatus);
   const active = isActive === undefined ? {} : { [isActive]: world.store.activated.has(row.entity.syncJobId) };
   return jsonReply(applySelect({ ...row.entity, ...active }, select));
-}
-
-/** UpdateSyncJobById: merges `name`. Source: service-interface §4.3 */
-export function updateSyncJob(world: World, call: Call): Reply {
-  parseQuery(call.parameters, []);
-  const key = parseKey(call.key);
-  const changes = parseUpdate(call.body, updateRules, key);
-  const row = findRow(world.store.syncJobs, key, call, 404);
-  row.entity = { ...row.entity, ...changes };
-  return jsonReply(row.entity, { key: String(key), repository: row.repository, runNumber: null });
 }
 
 /** DeleteSyncJobById: `true`, or `false` while it runs (Assumption S7). Source: §4.4 */

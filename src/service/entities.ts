@@ -72,18 +72,7 @@ export type AuthActivity = z.infer<typeof authActivitySchema>;
 /** An entity without known fields. */
 export type UnknownEntity = z.infer<typeof unknownEntitySchema>;
 
-/** The item type of each list. */
-export interface ItemTypes {
-  readonly GetJobMasks: Mask;
-  readonly GetApprovals: Approval;
-  readonly GetTriggers: Trigger;
-  readonly GetAuthActivities: AuthActivity;
-  readonly GetActivities: UnknownEntity;
-  readonly GetConflictDetails: UnknownEntity;
-}
-
-/** The schema of one item of each list. */
-export const itemSchemas: { readonly [List in keyof ItemTypes]: z.ZodType<ItemTypes[List]> } = {
+const schemas = {
   GetJobMasks: maskSchema,
   GetApprovals: approvalSchema,
   GetTriggers: triggerSchema,
@@ -93,4 +82,7 @@ export const itemSchemas: { readonly [List in keyof ItemTypes]: z.ZodType<ItemTy
 };
 
 /** The item type of a list operation. */
-export type ItemOf<List extends keyof ItemTypes> = ItemTypes[List];
+export type ItemOf<List extends keyof typeof schemas> = z.infer<(typeof schemas)[List]>;
+
+/** The schema of one item of each list. */
+export const itemSchemas: { readonly [List in keyof typeof schemas]: z.ZodType<ItemOf<List>> } = schemas;
