@@ -6,9 +6,8 @@ import { createService } from "../app/create-service.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
-import { someNames } from "../core/plain-text.ts";
-import { showName } from "../core/show-name.ts";
-import { deletionByHand, type Task, taskVersion } from "../model/task.ts";
+import { showName, someNames } from "../core/plain-text.ts";
+import { deletionByHand, type Task } from "../model/task.ts";
 import { taskId } from "../model/task-id.ts";
 import type { SyncService } from "../service/client.ts";
 import { redisTimeMs } from "../store/redis.ts";
@@ -118,7 +117,7 @@ function toTask(service: string, { syncJob, name, repository }: DeleteOptions, s
     origin: "manual",
   } as const;
   return {
-    v: taskVersion("delete"),
+    v: 1,
     id: taskId(identity),
     ...identity,
     service,

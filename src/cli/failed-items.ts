@@ -2,8 +2,8 @@
 // and how they are replayed or discarded. Called by failed.ts.
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
-import type { FailedDelivery } from "../model/delivery.ts";
-import { replayable } from "../model/outcome-weight.ts";
+import type { FailedDelivery } from "../model/notice.ts";
+import { replayable } from "../model/outcome.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import { taskId } from "../model/task-id.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";

@@ -2,10 +2,9 @@
 // milliseconds, paths absolute. What the checks make impossible is a bug and throws.
 import { dirname, resolve } from "node:path";
 import type { DeclaredKind, DeclaredObject } from "../core/declared-object.ts";
-import { parseDuration } from "../core/duration.ts";
+import { parseDuration, parseWallText } from "../core/duration.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
-import { parseWallText } from "../core/wall-text.ts";
 import { policyDefaults } from "./defaults.ts";
 import type {
   Action,

@@ -1,6 +1,5 @@
-// Batches items: sends the first one at once and alone; items added during a batch go together in
-// the next one. For notes that many tasks send to Redis at the same time (store/service-limiter.ts,
-// tasks/recorder.ts).
+// Batches what many tasks send to Redis at the same time: the first item goes at once and alone;
+// items added during a batch go together in the next one.
 
 /** Sends items in batches, one batch after the other. */
 export class Batcher<T> {

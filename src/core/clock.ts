@@ -10,10 +10,7 @@ export interface Clock {
   monotonicMs(): number;
   /** Waits; resolves early, without an error, when the signal aborts. */
   sleep(durationMs: number, signal?: AbortSignal): Promise<void>;
-  /**
-   * Calls back at this interval until the returned function is called. Does not keep the process
-   * alive.
-   */
+  /** Calls back at this interval until the returned function is called; keeps no process alive. */
   every(intervalMs: number, callback: () => void): () => void;
 }
 
@@ -36,8 +33,8 @@ export const systemClock: Clock = {
 };
 
 /**
- * Makes a check whether a duration has passed by either clock: the monotonic one stands still
- * during a suspend, the wall clock may step. It may say yes too early, never too late.
+ * Makes a check whether a duration has passed by either clock: one stands still during a suspend,
+ * the other may step. It may say yes too early, never too late.
  */
 export function createDeadline(
   durationMs: number,
@@ -61,10 +58,7 @@ export function nextTurn(): Promise<void> {
   return immediate();
 }
 
-/**
- * Waits for a promise until a deadline, at most 24 days. The promise itself goes on after it.
- * @throws the error of `onTimeout` when the deadline passes first.
- */
+/** Waits for a promise until a deadline. @throws the error of `onTimeout` when that is first. */
 export async function withDeadline<T>(promise: Promise<T>, deadlineMs: number, onTimeout: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
@@ -75,4 +69,34 @@ export async function withDeadline<T>(promise: Promise<T>, deadlineMs: number, o
   } finally {
     clearTimeout(timer);
   }
+}
+
+/**
+ * Waits for a promise until the signal aborts. A later rejection of the promise is ignored.
+ * @throws Error "aborted" when the signal aborts first.
+ */
+export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () => aborted.reject(new Error("aborted"));
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    promise.catch(() => {});
+  }
+}
+
+/** The shape of a backoff: the first step and the longest wait, in milliseconds. */
+export interface Backoff {
+  readonly baseMs: number;
+  readonly capMs: number;
+}
+
+/** The wait before a retry (1 = the first): a random part of `base · 2^(retry-1)`, capped. */
+export function backoffMs(backoff: Backoff, retry: number, random: () => number = Math.random): number {
+  const ceiling = Math.min(backoff.capMs, backoff.baseMs * 2 ** Math.min(retry - 1, 30));
+  return Math.ceil(random() * ceiling);
 }

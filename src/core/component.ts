@@ -1,5 +1,5 @@
 // Components: the background parts that app/app.ts starts and stops.
-import { untilAborted } from "./abortable.ts";
+import { untilAborted } from "./clock.ts";
 
 /**
  * A background part of the process. `start` resolves when it works; call it once, never after
@@ -25,9 +25,8 @@ export function together(name: string, components: readonly Component[]): Compon
 }
 
 /**
- * Starts components in order. When one fails, it stops the started ones in reverse and throws the
- * error. When `stopping` aborts, it returns at once with a start half done: its caller stops all
- * components.
+ * Starts components in order; when one fails, stops the started ones in reverse and throws. When
+ * `stopping` aborts, it returns at once with a start half done: its caller stops all components.
  */
 export async function startInOrder(components: readonly Component[], stopping?: AbortSignal): Promise<void> {
   const started: Component[] = [];

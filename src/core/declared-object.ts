@@ -1,10 +1,6 @@
-// What an `apply` policy declares: objects of the service with the fields they shall have. Made by
-// config/, named in tasks, applied by apply/.
+// What an `apply` policy declares: objects of the service with the fields they shall have.
 
-/**
- * The kinds of declared objects and their names for people. Source: service-interface §4.1 (the
- * four updates).
- */
+/** The kinds of declared objects, for people. Source: service-interface §4.1 (the four updates). */
 export const declaredKinds = {
   syncJob: "sync job",
   docMask: "document mask",

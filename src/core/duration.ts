@@ -1,5 +1,5 @@
-// Durations in YAML and on the command line ("30s", "10m", "2h"). Used by config/ and cli/. A bare
-// number is an error: its unit would be a guess.
+// Durations ("30s", "10m", "2h") and wall-clock times ("2026-12-01T06:00") as people write them.
+// A bare number is no duration: its unit would be a guess.
 
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 type Unit = keyof typeof unitMs;
@@ -7,10 +7,7 @@ type Unit = keyof typeof unitMs;
 /** The form of a duration: a whole number and one unit of ms, s, m, h, d. */
 export const durationPattern = /^(\d{1,9})(ms|s|m|h|d)$/;
 
-/**
- * Reads a duration such as "90s" into milliseconds.
- * @throws RangeError when the text is not a whole number followed by ms, s, m, h or d.
- */
+/** Reads a duration such as "90s" into milliseconds. @throws RangeError for another text. */
 export function parseDuration(text: string): number {
   const match = durationPattern.exec(text);
   if (match === null) throw new RangeError(`"${text}" is not a duration: write a whole number and ms, s, m, h or d`);
@@ -24,4 +21,15 @@ export function formatDuration(durationMs: number): string {
     if (whole >= unitMs[unit] && whole % unitMs[unit] === 0) return `${whole / unitMs[unit]}${unit}`;
   }
   return `${whole}ms`;
+}
+
+const wallPattern = /^(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2})(?::(\d{2}))?$/;
+
+/** Reads a wall-clock time as the UTC instant of the same text, ms; undefined for a wrong one. */
+export function parseWallText(text: string): number | undefined {
+  const match = wallPattern.exec(text);
+  if (match === null) return undefined;
+  const shown = `${match[1]}-${match[2]}-${match[3]}T${match[4]}:${match[5]}:${match[6] ?? "00"}`;
+  const wallMs = Date.parse(`${shown}Z`);
+  return Number.isNaN(wallMs) || new Date(wallMs).toISOString().slice(0, 19) !== shown ? undefined : wallMs;
 }

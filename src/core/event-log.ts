@@ -1,5 +1,4 @@
-// The log for the rest of the code: named events with flat fields. ops/logger.ts writes it with
-// pino.
+// The log for the rest of the code: named events with flat fields. ops/logger.ts writes it.
 
 /** The fields of an event: simple values only, never a token, a body or an Error object. */
 export type EventFields = Readonly<

@@ -1,14 +1,10 @@
-// CEL expressions: the single door to the CEL library. Used by config/ (checks), feeds/ (mapping)
-// and tasks/ (expectations). An expression sees only its variables; its size, depth and time are
-// limited.
+// CEL expressions: the single door to the CEL library. An expression sees only its variables; its
+// size, depth and time are limited.
 
 import { createContext, Script } from "node:vm";
 import { Environment } from "@marcbachmann/cel-js";
 
-/**
- * The weight of a slow evaluation; each evaluation takes one away. After three slow ones in a row
- * the next twenty or so are refused.
- */
+/** After three slow evaluations in a row the next twenty or so are refused. */
 const slowWeighs = 20;
 
 const weightMax = 3 * slowWeighs;
@@ -34,9 +30,7 @@ const timeLimitsMs = { item: 250, list: 2_000 } as const;
 const environments = {
   /** One item of a list, as the service sent it. */
   item: createEnvironment().registerVariable("item", "dyn"),
-  /**
-   * A whole list: its length, its items where they were read, and the observation of the last poll.
-   */
+  /** A whole list: its length, its items where they were read, and what the last poll saw. */
   list: createEnvironment()
     .registerVariable("count", "int")
     .registerVariable("items", "list")
@@ -49,10 +43,7 @@ const environments = {
 const firstPoll = { count: 0n, items: [], new: [], modified: [], previous: null };
 const laterPoll = { ...firstPoll, previous: { count: 0n, at: new Date(0) } };
 
-/**
- * The variables of an expression. `item`: one item of a list. `list`: `count`, `items`, `new` and
- * `modified` since the last poll, and `previous` with its `count` and `at`, null at the first poll.
- */
+/** What an expression is over: one item of a list, or a whole list. */
 export type ExpressionScope = keyof typeof environments;
 
 /** A parsed expression. `evaluate` throws when a field is missing or a type does not fit. */
@@ -72,9 +63,7 @@ function createEnvironment(): Environment {
   });
 }
 
-/**
- * Returns one line on what is wrong with an expression; undefined when it parses and its types fit.
- */
+/** Returns one line on what is wrong with an expression; undefined when nothing is. */
 export function checkExpression(text: string, scope: ExpressionScope): string | undefined {
   const result = environments[scope].check(text);
   if (!result.valid) return firstLine(result.error);
@@ -119,10 +108,7 @@ function fails(text: string, variables: Readonly<Record<string, unknown>>): bool
   }
 }
 
-/**
- * Parses an expression.
- * @throws RangeError with one line on what is wrong.
- */
+/** Parses an expression. @throws RangeError with one line on what is wrong. */
 export function parseExpression(text: string, scope: ExpressionScope): Expression {
   const problem = checkExpression(text, scope);
   if (problem !== undefined) throw new RangeError(problem);
@@ -165,9 +151,8 @@ function isPlainPattern(node: unknown): boolean {
 }
 
 /**
- * Makes a time limit for pieces of work of one kind. It cuts work off in the middle, so the work
- * must not leave anything half done. The returned function @throws RangeError when a piece takes
- * too long or too many before it did; and what the work throws.
+ * Makes a time limit for pieces of work, which it cuts off in the middle. The returned function
+ * @throws RangeError when a piece takes too long, or too many before it did.
  */
 function createTimeLimit(limitMs: number): <T>(work: () => T) => T {
   let weight = 0;

@@ -1,19 +1,12 @@
 // The limiter of a service: the client acquires a permit before every exchange and releases it with
-// the ending. The port between the client and store/service-limiter.ts, which answers for all
-// replicas.
+// the ending. store/service-limiter.ts answers for all replicas.
 import type { ErrorKind } from "./error-kind.ts";
 import { hashText } from "./stable-hash.ts";
 
-/**
- * Why a request is denied: the service throttles, its breaker is open, one of our own limits is
- * reached, or there is no token.
- */
+/** Why a request is denied; `concurrency` and `rate` are our own limits. */
 export type DeniedBy = "throttle" | "breaker" | "concurrency" | "rate" | "token";
 
-/**
- * Whether one of our own limits denies the request: others go out meanwhile, and its reserved slot
- * comes.
- */
+/** Whether one of our own limits denies the request: others go out, and its reserved slot comes. */
 export function isOwnLimit(deniedBy: DeniedBy | undefined): boolean {
   return deniedBy === "rate" || deniedBy === "concurrency";
 }
@@ -24,9 +17,7 @@ export interface Denied {
   readonly waitMs: number;
 }
 
-/**
- * How an exchange ended. `kind`: undefined when it went well. `retryAfterMs`: the service's wish.
- */
+/** How an exchange ended. `kind`: none when it went well. `retryAfterMs`: the service's wish. */
 export interface ExchangeEnding {
   readonly kind: ErrorKind | undefined;
   readonly retryAfterMs: number | undefined;
@@ -54,10 +45,7 @@ export interface Limiter {
   acquire(request: LimiterRequest): Promise<Permit | Denied>;
 }
 
-/**
- * Names the resource of a request: one object of a repository, whatever the operation, or one list.
- * 16 hex digits.
- */
+/** Names the resource of a request: one object of a repository, or one list; 16 hex digits. */
 export function resourceKey(target: {
   readonly repository?: string | null | undefined;
   readonly key?: string | number | undefined;
@@ -70,11 +58,7 @@ export function resourceKey(target: {
 /** What an exchange says about its service. */
 export type ExchangeHealth = "failing" | "alive" | "silent";
 
-/**
- * What each kind of failure says about the service: `failing` counts towards the breaker, `alive`
- * ends the count, `silent` says nothing. A refused request shows a working service; a refused token
- * helps no request.
- */
+/** `failing` counts towards the breaker, `alive` ends the count, `silent` says nothing. */
 export const healthOf: Readonly<Record<ErrorKind, ExchangeHealth>> = {
   "bad-request": "alive",
   "not-found": "alive",

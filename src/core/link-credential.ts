@@ -1,6 +1,5 @@
-// Finds links that open something by themselves: Syncline stores none of them. feeds/ and store/
-// ask before a page's link goes to Redis. The bearer token goes with a link anyway, so a link that
-// only says where to resume may be stored, however random it looks.
+// Finds links that open something by themselves: Syncline stores none of them. The bearer token
+// goes with a link anyway, so one that only says where to resume may be stored.
 import { isJsonObject } from "./json.ts";
 import { withoutKnownSecrets } from "./secrets.ts";
 import { hashText } from "./stable-hash.ts";
@@ -27,10 +26,8 @@ const ofTheList =
   /^(?:repository|api-?version|limit|size|page-?size|per-?page|max-?(?:results|items|page-?size)|\$(?:select|expand|filter|orderby|search|count|top|format))$/i;
 
 /**
- * Says what in a link opens something by itself: a parameter's name, or `user name`, `JWT`,
- * `secret`, `scheme`; undefined: nothing. `listPath`: the path of the list's first page, or its
- * end. A parameter with a doubtful name is a position when it is the only one that varies on the
- * list's own path.
+ * Says what in a link opens something by itself: a parameter's name, `JWT` and the like. A doubtful
+ * name is a position when it is the only one that varies on the list's own path (`listPath`).
  */
 export function credentialIn(link: string, listPath: string | undefined): string | undefined {
   // Relative links count, too.

@@ -1,5 +1,4 @@
-// A binary heap. simulate/ takes events out of it in the order of their times. Compares the rank,
-// then the order of arrival.
+// A binary heap that compares the rank, then the order of arrival.
 
 interface Node<Item> {
   readonly rank: number;

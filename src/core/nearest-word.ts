@@ -1,5 +1,4 @@
-// "Did you mean": the likely meaning of a mistyped name. Used for policies, options, operations,
-// zones.
+// "Did you mean": the likely meaning of a mistyped name.
 import leven from "leven";
 
 const wordCharactersMax = 64;
@@ -38,10 +37,7 @@ export function zoneHint(mistyped: string): string {
     : `did you mean ${near}?`;
 }
 
-/**
- * The one zone with almost this city, in the written region where it exists. A far city is worse
- * than none: Europe/Wien is not Europe/Kiev.
- */
+/** The one zone with almost this city. A far city is worse than none: Wien is not Kiev. */
 function nearestZone(mistyped: string): string | undefined {
   if (mistyped.length > wordCharactersMax) return undefined;
   const parts = mistyped.trim().toLowerCase().replaceAll(" ", "_").split("/");

@@ -1,12 +1,9 @@
 // Makes texts fit for an outcome, a notice or a terminal: one line, no secrets, limited length.
-// Pure.
 import { withoutSecrets } from "./secrets.ts";
 
 const namesShownMax = 20;
 
-/**
- * Puts a text on one line, without known secrets and control characters, cut to `charactersMax`.
- */
+/** Puts a text on one line, without secrets and control characters, cut to `charactersMax`. */
 export function toPlainText(text: string, charactersMax: number): string {
   return cutText(withoutSecrets(text).replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " "), charactersMax);
 }
@@ -22,4 +19,14 @@ export function someNames(names: readonly string[], all?: string): string {
   const shown = names.slice(0, namesShownMax).join(", ");
   if (names.length <= namesShownMax) return shown;
   return `${shown} and ${names.length - namesShownMax} more${all === undefined ? "" : ` (${all} shows all)`}`;
+}
+
+const nameCharactersMax = 100;
+
+/** Quotes a name, so that blanks and odd characters are visible, and cuts a long one. */
+export function showName(name: string | null | undefined): string {
+  if (name === undefined || name === null) return "no name";
+  const whole = JSON.stringify(name.slice(0, nameCharactersMax));
+  const more = name.length - nameCharactersMax;
+  return more > 0 ? `${whole} and ${more} more characters` : whole;
 }

@@ -5,10 +5,7 @@ import type { EventFields, EventLog } from "./event-log.ts";
 const quietMs = 60_000;
 const kindsMax = 1_000;
 
-/**
- * Passes a warning at most once a minute for each event and value of the field `subject`; passes
- * everything else.
- */
+/** Passes a warning at most once a minute for each event and value of the field `subject`. */
 export function createRateLimitedLog(log: EventLog, clock: Clock, subject: string): EventLog {
   const last = new Map<string, { atMs: number; leftOut: number }>();
   const warn = (event: string, fields: EventFields = {}) => {

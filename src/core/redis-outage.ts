@@ -1,5 +1,4 @@
 // Tells an outage of Redis from a mistake of Syncline: the one table of Redis's error replies.
-// tasks/, the scheduler, the notifier, the guard and the queue ask it before they retry.
 
 /** Replies about Redis or the way to it: it did nothing, and the same command may work later. */
 const outageReplies: Readonly<Record<string, string>> = {
@@ -34,10 +33,7 @@ const outageMessage =
 /** Older servers wrap the error of a command in a script. */
 const inScript = /^ERR Error running script .*@user_script: ?\d+: -?(.*)$/;
 
-/**
- * Whether an error reply is about Redis or the way to it. Others (WRONGTYPE, a faulty script) are
- * mistakes.
- */
+/** Whether an error reply is about Redis or the way to it. WRONGTYPE and the like are mistakes. */
 export function isOutageReply(text: string): boolean {
   const [, inner = text] = inScript.exec(text) ?? [];
   const [code = ""] = /^[A-Z]+/.exec(inner) ?? [];

@@ -1,7 +1,5 @@
-// The last net under all that Syncline prints: takes the secrets of this process out of a text.
-// Every reader of a secret notes it here; the log and the command line filter every line. Errors
-// are built without secrets in the first place: this net is for the unforeseen, such as a library's
-// stack trace.
+// The last net under all that Syncline prints: every reader of a secret notes it here; the log and
+// the command line filter every line.
 
 /** Shorter secrets may be words: they stay in the output. */
 export const notedLengthMin = 8;
@@ -11,23 +9,15 @@ const secretsMax = 500;
 const beginningMin = 16;
 const mark = "[…]";
 
-/**
- * How long a secret is remembered. `passing`: read again and again, until newer ones push it out.
- * `lasting`: read once at the start, for good.
- */
+/** `passing`: read again and again, until newer ones push it out. `lasting`: for good. */
 type SecretLife = "passing" | "lasting";
 
-/**
- * Known secrets, oldest first. Rotated ones stay for a while: a line about an old token may come
- * late.
- */
+/** Known secrets, oldest first. Rotated ones stay for a while: a line about one may come late. */
 const known: Readonly<Record<SecretLife, Set<string>>> = { passing: new Set(), lasting: new Set() };
 /** The same, longest first: a secret that begins with another one must go as a whole. */
 let longestFirst: readonly string[] = [];
 
-/**
- * Notes a secret: it is taken out of every later line. One shorter than 8 characters is left alone.
- */
+/** Notes a secret of 8 characters or more: it is taken out of every later line. */
 export function noteSecret(secret: string, life: SecretLife = "passing"): void {
   const texts = known[life];
   for (const form of new Set([
@@ -47,10 +37,7 @@ export function noteSecret(secret: string, life: SecretLife = "passing"): void {
   longestFirst = [...known.passing, ...known.lasting].sort((a, b) => b.length - a.length);
 }
 
-/**
- * Notes the password of a URL for good, as written and decoded; also of a malformed URL, such as
- * one with a bare `/` in it.
- */
+/** Notes the password of a URL for good, as written and decoded; also of a malformed URL. */
 export function noteUrlPassword(url: string): void {
   // Up to the last @: in a malformed URL all the rest may be the password.
   const userInfo = /^[a-z][a-z0-9+.-]*:\/\/(.*)@/is.exec(url)?.[1] ?? "";
@@ -70,10 +57,7 @@ export function withoutKnownSecrets(text: string): string {
   return result;
 }
 
-/**
- * Takes out what looks like a secret: bearer and basic credentials, JWTs, private keys, signing
- * secrets of webhooks, and user, password and query of URLs.
- */
+/** Takes out what looks like a secret: credentials, keys, and user, password and query of URLs. */
 export function withoutSecretShapes(text: string): string {
   // One test spares most texts the six below: each shape has one of these signs.
   if (!/bearer|basic|eyJ|-----BEGIN|whsec_|:\/\//i.test(text)) return text;
@@ -91,10 +75,7 @@ export function withoutSecrets(text: string): string {
   return withoutSecretShapes(withoutKnownSecrets(text));
 }
 
-/**
- * As `withoutSecrets`, and takes out beginnings of noted secrets: another program may print what we
- * sent it, cut off somewhere.
- */
+/** Also takes out beginnings of noted secrets: another program may print what we sent, cut off. */
 export function withoutCutSecrets(text: string): string {
   let result = withoutSecrets(text);
   for (const secret of longestFirst) {

@@ -1,5 +1,4 @@
-// Hashes that are the same on every replica, machine and version: for task ids, fingerprints and
-// spread.
+// Hashes that are the same on every replica: for task ids, fingerprints and spread.
 import { hash } from "node:crypto";
 import { isJsonObject } from "./json.ts";
 
@@ -12,10 +11,7 @@ export function hashText(text: string, length = 16): string {
 const namesInJson = new Map<string, string>();
 const namesMax = 1_000;
 
-/**
- * Writes a JSON value with sorted keys, so that equal values give equal texts. Cuts below 64
- * levels.
- */
+/** Writes a JSON value with sorted keys: equal values give equal texts. Cuts below 64 levels. */
 export function canonicalJson(value: unknown, depth = 0): string {
   if (depth > 64) return '"…"';
   if (typeof value === "string") return JSON.stringify(value);

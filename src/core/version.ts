@@ -1,5 +1,4 @@
-// The version of this Syncline, for `--version` and the metrics. A test compares it with
-// package.json.
+// The version of this Syncline. A test compares it with package.json.
 
 /** As in package.json. */
 export const version = "0.1.0";

@@ -1,5 +1,4 @@
-// What Syncline remembers of a declared object: what it applied, what the service returned and
-// refused. Made by apply/, kept by store/.
+// What Syncline remembers of a declared object: what it applied, what the service answered.
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 
@@ -30,29 +29,19 @@ const appliedRecordSchema = z.object({
   refused: z.record(z.string(), refusalSchema),
 });
 
-/**
- * A field that was changed, or may have been. `isDrift`: it was changed outside Syncline after it
- * had been applied. `before` is valid only with `isBeforeKnown`.
- */
+/** A field that was changed, or may have been. `isDrift`: it had been changed outside Syncline. */
 export type FieldChange = Readonly<z.infer<typeof changeSchema>>;
 
-/**
- * A field that the service did not take, with the value. `refused`: status 400. `ignored`: a good
- * answer, but the old value (`before`) stayed. `said`: the service's words, at most 200 characters.
- */
+/** A value that the service refused (400), or ignored: a good answer, but `before` stayed. */
 export type Refusal = Readonly<z.infer<typeof refusalSchema>>;
 
 /**
- * The memory of a declared object (version 1). `applied`: the declared fields as last seen in
- * place. `returned`: the declarable fields of the last PUT's answer; `etag`: of that entity.
- * `sent`: fields that went out and are not answered yet. `changed`: what task `by` changed, so that
- * a repeated task reports the same. `refused`: by field.
+ * `applied`: the declared fields as last seen in place. `returned`, `etag`: of the last PUT's
+ * answer. `sent`: fields not answered yet. `changed`: by task `by`, which may be repeated.
  */
 export type AppliedRecord = Readonly<z.infer<typeof appliedRecordSchema>>;
 
-/**
- * A field that this service refuses on every object of its kind, in its words. `atMs`: when it did.
- */
+/** A field that this service refuses on every object of its kind, in its words. */
 export interface ReadOnlyField {
   readonly field: string;
   readonly said: string;
@@ -73,10 +62,7 @@ export const noRecord: AppliedRecord = {
   refused: {},
 };
 
-/**
- * Reads a record from Redis.
- * @throws NewerVersionError for one of a newer version; ZodError when it is none.
- */
+/** Reads a record from Redis. @throws NewerVersionError or ZodError. */
 export function parseAppliedRecord(value: unknown): AppliedRecord {
   return parseVersioned("applied record", appliedRecordSchema, value);
 }

@@ -1,5 +1,4 @@
-// A change by hand, for the audit. Written by cli/, kept by store/changes.ts, shown by `syncline
-// changes`.
+// A change by hand, for the audit: written by cli/, shown by `syncline changes`.
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 
@@ -14,20 +13,13 @@ const changeSchema = z.object({
   after: z.unknown(),
 });
 
-/**
- * A change by hand (version 1). `at`: by Redis's clock, ISO 8601 UTC. `actor`: `user@host`. `what`:
- * the command, such as `pause` or `failed replay`. `subject`: its object, in words. `before`,
- * `after`: the old and new state, where that is short.
- */
+/** `at`: by Redis. `actor`: `user@host`. `what`: the command. `before`, `after`: if short. */
 export type Change = Readonly<z.infer<typeof changeSchema>>;
 
 /** The longest reason, in characters. */
 export const reasonCharactersMax = 500;
 
-/**
- * Reads a change from Redis.
- * @throws NewerVersionError for one of a newer version; ZodError when it is none.
- */
+/** Reads a change from Redis. @throws NewerVersionError or ZodError. */
 export function parseChange(value: unknown): Change {
   return parseVersioned("change", changeSchema, value);
 }

@@ -9,10 +9,7 @@ export type Urgency = "actions" | "polls";
 /** Puts tasks into the queue. It drops a task whose id it knows, so calling twice is safe. */
 export type EnqueueTasks = (tasks: readonly Task[]) => Promise<void>;
 
-/**
- * The status of a task's job. `open`: a worker works on it, or will. `over`: its worker recorded
- * the outcome. `gone`: it was given up, or the queue does not know it.
- */
+/** `open`: a worker has it, or will. `over`: its outcome is there. `gone`: given up or unknown. */
 export type JobStatus = "open" | "over" | "gone";
 
 /** Finds the status of a task among a service's actions. */

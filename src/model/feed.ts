@@ -1,5 +1,4 @@
-// A feed: one list of one service that tasks follow. Its walk travels through the queue like a
-// task.
+// A feed: one list of one service that tasks follow. Its walk goes through the queue like a task.
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
 import { listNames } from "../core/list-name.ts";
@@ -14,19 +13,13 @@ const feedWalkSchema = z.strictObject({
   list: z.enum(listNames),
 });
 
-/**
- * The walk of a feed in the queue: one per feed, however many tasks wait. `repository` null: the
- * service's default.
- */
+/** The walk of a feed in the queue: one per feed, however many tasks wait. */
 export type FeedWalk = Readonly<z.infer<typeof feedWalkSchema>>;
 
 /** The name of a feed: service, repository and list. */
 export type Feed = Pick<FeedWalk, "service" | "repository" | "list">;
 
-/**
- * Why a walk read the whole list. The first six are normal. After each of the others the list costs
- * more than needed, so Syncline logs and counts them in a row.
- */
+/** Why a walk read the whole list. All but the first six cost more than needed, and are logged. */
 export const wholeReasons = [
   "first",
   "resumed",
@@ -80,10 +73,7 @@ export function isFeedWalk(value: unknown): boolean {
   return isJsonObject(value) && value["kind"] === "feed-walk";
 }
 
-/**
- * Reads the walk of a feed from the queue.
- * @throws NewerVersionError for one of a newer version; ZodError when it is none.
- */
+/** Reads the walk of a feed from the queue. @throws NewerVersionError or ZodError. */
 export function parseFeedWalk(value: unknown): FeedWalk {
   return parseVersioned("feed walk", feedWalkSchema, value);
 }

@@ -1,15 +1,8 @@
-// A notice: one message to people. notify/ makes it from outcomes and new items; a durable queue of
-// each sink carries it.
+// A notice: one message to people, and its delivery to one sink through that sink's durable queue.
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 
-/**
- * The kinds of notices. `outcome`: how one task ended. `failing`, `recovered`: the health of a
- * policy. `removed`: an earlier notice was about a sync job that the policy does not name any more.
- * `stale`: no success for two intervals. `service-down`, `service-up`: one notice for all policies
- * of a service. `token-expiring`, `drift`: as they say. `items`: new items of a followed list, for
- * sinks that want them.
- */
+/** The kinds of notices; `removed`: the policy does not name a noticed sync job any more. */
 export const noticeKinds = [
   "outcome",
   "failing",
@@ -36,25 +29,57 @@ const noticeSchema = z.object({
 });
 
 /**
- * A notice (version 1). `id`: the same for the same message, so a receiver can drop repetitions.
- * `at`: when it happened, ISO 8601 UTC. `orderKey`: notices of one key reach a sink in order.
- * `title`: one line of plain text without secrets. `data`: the fields of the outcome or of the
- * kind, at most 16 KiB.
+ * `id`: the same for the same message, so a receiver can drop repetitions. `at`: when it happened.
+ * `orderKey`: notices of one key reach a sink in order. `data`: at most 16 KiB.
  */
 export type Notice = Readonly<z.infer<typeof noticeSchema>>;
 
-/**
- * Hands notices to these sinks, in order. Durable once it resolves; a sink drops a notice that it
- * has, so calling twice is safe. A sink that is not configured any more is skipped and logged.
- */
+/** Hands notices to these sinks, in order. Durable once it resolves; calling twice is safe. */
 export type DeliverNotices = (
   deliveries: readonly { readonly sink: string; readonly notice: Notice }[],
 ) => Promise<void>;
 
-/**
- * Reads a notice from a queue.
- * @throws NewerVersionError for one of a newer version; ZodError when it is no notice.
- */
+/** Reads a notice from a queue. @throws NewerVersionError or ZodError. */
 export function parseNotice(value: unknown): Notice {
   return parseVersioned("notice", noticeSchema, value);
+}
+
+const deliverySchema = z.object({ v: z.literal(1), notice: z.unknown(), sinceMs: z.int() });
+
+/** A notice on its way to one sink. `sinceMs`: when it was queued or replayed. */
+export interface Delivery {
+  readonly v: 1;
+  readonly notice: Notice;
+  readonly sinceMs: number;
+}
+
+/**
+ * What becomes of a delivery. `failed`: it goes to the failed list. `later`: it stays first, and
+ * the queue cools down for `afterMs`. `back`: it stays first, since this process stops.
+ */
+export type DeliveryVerdict =
+  | { readonly verdict: "delivered" }
+  | { readonly verdict: "failed"; readonly reason: string }
+  | { readonly verdict: "later"; readonly reason: string; readonly afterMs: number }
+  | { readonly verdict: "back" };
+
+/** One try. `tries`: all of them with this one, from 1. */
+export interface DeliveryTry {
+  readonly tries: number;
+  readonly signal: AbortSignal;
+}
+
+/** A failed delivery. */
+export interface FailedDelivery {
+  readonly sink: string;
+  readonly notice: Notice;
+  readonly reason: string;
+  readonly failedAtMs: number;
+  readonly tries: number;
+}
+
+/** Reads a delivery from a queue. @throws NewerVersionError or ZodError. */
+export function parseDelivery(value: unknown): Delivery {
+  const { notice, ...rest } = parseVersioned("delivery", deliverySchema, value);
+  return { ...rest, notice: parseNotice(notice) };
 }

@@ -1,6 +1,5 @@
 // The notifier's events: an outcome, a missed slot, or the sync jobs of masks. The step that
-// records the outcome or slot writes the event (store/), so that no notice is lost. Only for
-// policies with sinks.
+// records the outcome or slot writes the event, so that no notice is lost.
 import type { Outcome } from "./outcome.ts";
 
 /** One event, in the order of recording. `id`: its place in the stream. */

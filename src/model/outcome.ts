@@ -1,5 +1,4 @@
-// The outcome: how a task ended, published once. Made by tasks/, kept by store/history.ts, read by
-// cli/.
+// The outcome: how a task ended, published once; and what it says of its policy.
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 import { taskKinds } from "./task.ts";
@@ -21,10 +20,7 @@ export const outcomeStatuses = [
 /** One of the ten endings. */
 export type OutcomeStatus = (typeof outcomeStatuses)[number];
 
-/**
- * Whether an ending is what the operator wanted: decides exit code 0 or 1, and the level of the log
- * line.
- */
+/** Whether the operator wanted this ending: decides the exit code and the level of the log line. */
 export const isGood: Readonly<Record<OutcomeStatus, boolean>> = {
   succeeded: true,
   accepted: true,
@@ -38,10 +34,7 @@ export const isGood: Readonly<Record<OutcomeStatus, boolean>> = {
   missed: false,
 };
 
-/**
- * Why a task ended so: a closed set, fit for labels; the `detail` adds the rest. A newer version
- * may write other reasons, which are read as they are.
- */
+/** Why a task ended so: fit for labels. A newer version may write others, read as they are. */
 export type OutcomeReason =
   | "completed"
   | "answered"
@@ -83,13 +76,12 @@ export type OutcomeReason =
   | "read-only-field";
 
 /**
- * How sure the attribution of activities to a task is. `certain`: the start was answered, and one
- * activity began right then. `likely`: nothing speaks for another origin. `ambiguous`: another
- * start, one by hand or a trigger may be behind them.
+ * `certain`: the start was answered, and one activity began right then. `likely`: nothing speaks
+ * for another origin. `ambiguous`: another start or a trigger may be behind the activities.
  */
 const confidences = ["certain", "likely", "ambiguous"] as const;
 
-/** One of the three degrees. */
+/** How sure the attribution of activities to a task is. */
 export type Confidence = (typeof confidences)[number];
 
 /** The most covered slots in an outcome; the ledger has a record of each. */
@@ -132,27 +124,45 @@ const outcomeSchema = z.object({
 });
 
 /**
- * The record of one task's ending (version 1). Instants are ISO 8601 UTC.
- * - `covers`: how many older slots it stands for; `coveredSlots`: the newest `coveredSlotsMax` of
- * them.
- * - `evidence`: `direct` from the service, `inferred` from counts, `none`.
- * - `reason`: an `OutcomeReason`, or the word of a newer version.
- * - `startedAt`: when the request was permitted, null without one; `durationMs`: from then to the
- * end.
+ * The record of one task's ending.
+ * - `covers`: how many older slots it stands for; `coveredSlots`: the newest of them.
+ * - `startedAt`: when the request was permitted; `durationMs`: from then to the end.
  * - `answerLost`: the request went out, and no answer came. `sends`: requests, where more than one.
- * - `confidence`: of the attribution, where activities were read.
- * - `newConflicts`: of a followed run; `goneConflicts`, `stillConflicts`: of earlier ones, where
- * known.
- * - `count`: of a poll. `changed`: the poll ended otherwise than the one before, or found new
- * offending items. `offending`: how many items offend, where known; `offendingItems`: the first of
- * them, by label and id.
+ * - `goneConflicts`, `stillConflicts`: of conflicts from earlier runs, where known.
+ * - `count`: of a poll. `changed`: it ended otherwise than the poll before, or found new offending
+ * items. `offendingItems`: the first of them, by label and id.
  */
 export type Outcome = Readonly<z.infer<typeof outcomeSchema>>;
 
-/**
- * Reads an outcome from the history.
- * @throws NewerVersionError for one of a newer version; ZodError when it is no outcome.
- */
+/** Reads an outcome from the history. @throws NewerVersionError or ZodError. */
 export function parseOutcome(value: unknown): Outcome {
   return parseVersioned("outcome", outcomeSchema, value);
 }
+
+/** What an ending says of its policy; `blocked`: people must decide. */
+const weights: Readonly<Record<OutcomeStatus, "good" | "bad" | "nothing">> = {
+  succeeded: "good",
+  conflicts: "good",
+  accepted: "good",
+  failed: "bad",
+  "timed-out": "bad",
+  unknown: "bad",
+  "not-started": "bad",
+  blocked: "nothing",
+  skipped: "nothing",
+  missed: "nothing",
+};
+
+/** Weighs an outcome. A poll whose expectation is not met did its work: no failure. */
+export function weightOf({ status, reason }: Pick<Outcome, "status" | "reason">): "good" | "bad" | "nothing" {
+  return reason === "expectation-not-met" ? "good" : weights[status];
+}
+
+/** Endings where doing the task over may help. `may-run`: the first start may still run. */
+export const replayable: Readonly<Partial<Record<OutcomeStatus, "surely-over" | "may-run">>> = {
+  failed: "surely-over",
+  "not-started": "surely-over",
+  missed: "surely-over",
+  unknown: "may-run",
+  "timed-out": "may-run",
+};

@@ -1,6 +1,5 @@
-// A pause: the operator's wish that slots do not start for a while. Set and ended by cli/, kept by
-// store/, applied by schedule/. It is an interval, so every replica skips the same slots, also
-// later.
+// A pause: the operator's wish that slots do not start for a while. It is an interval, so every
+// replica skips the same slots, also later.
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 
@@ -20,29 +19,20 @@ const pauseSchema = z.object({
 });
 
 /**
- * A pause (version 1) skips the slots from `sinceMs` up to, but not including, `untilMs`; null:
- * until it is ended. `name`: of the policy or service; empty for `all`. `actor`, `endedBy`:
- * `user@host`. Instants are milliseconds UTC by Redis. `cause`: `quarantine` for a policy that
- * failed too often (store/quarantines.ts); absent for a pause by an operator.
+ * Skips the slots from `sinceMs` up to, but not including, `untilMs`; null: until it is ended.
+ * `name`: empty for `all`. `actor`, `endedBy`: `user@host`. `cause`: none for an operator's.
  */
 export type Pause = Readonly<z.infer<typeof pauseSchema>>;
 
 /** What is paused. */
 export type PauseSubject = Pick<Pause, "scope" | "name">;
 
-/**
- * Reads a pause from Redis.
- * @throws NewerVersionError or ZodError. The scheduler must not start what an unreadable pause
- * forbids.
- */
+/** Reads a pause. @throws NewerVersionError or ZodError: such a pause forbids starts, too. */
 export function parsePause(value: unknown): Pause {
   return parseVersioned("pause", pauseSchema, value);
 }
 
-/**
- * A pause's name in Redis. One scope and name has at most one pause that begins in the same
- * millisecond.
- */
+/** A pause's name in Redis: unique by scope, name and the millisecond of its beginning. */
 export function pauseId(pause: PauseSubject & Pick<Pause, "sinceMs">): string {
   return `${subjectKey(pause)}@${pause.sinceMs}`;
 }

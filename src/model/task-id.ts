@@ -1,5 +1,5 @@
-// Task ids: the same on every replica, machine and version, so that the queue drops a task enqueued
-// twice. An id never holds ":" and is never all digits; both mean something to BullMQ.
+// Task ids: the same on every replica, so that the queue drops a task enqueued twice. An id never
+// holds ":" and is never all digits; both mean something to BullMQ.
 import type { Task } from "./task.ts";
 
 /** The parts of a task id. */

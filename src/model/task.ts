@@ -1,5 +1,5 @@
-// The task: one slot applied to one sync job or list. Made by schedule/, carried by queue/, done by
-// tasks/. It holds no secret, and no copy of the policy: the worker looks the policy up by name.
+// The task: one slot applied to one sync job or list. It holds no secret, and no copy of the
+// policy: the worker looks the policy up by name.
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
 
@@ -12,13 +12,11 @@ export type TaskKind = (typeof taskKinds)[number];
 /** Stands in place of a policy in a deletion by hand. No policy can have this name. */
 export const deletionByHand = "by-hand.delete";
 
-/**
- * The target of a run over masks: the worker reads its sync jobs from them when the slot is due.
- */
+/** The target of a run over masks: the worker reads its sync jobs when the slot is due. */
 export const targetFromMasks = "masks";
 
 const taskSchema = z.strictObject({
-  v: z.literal([1, 2]),
+  v: z.literal(1),
   id: z.string().min(1).max(250),
   kind: z.enum(taskKinds),
   policy: z.string().min(1),
@@ -33,33 +31,17 @@ const taskSchema = z.strictObject({
 });
 
 /**
- * A task in the queue. `v`: see taskVersion. `target`: a sync job id in digits, `masks`, or the
- * name of a list. `slotMs`: when it was due, UTC. `covers`: older slots that it stands for.
- * `startByMs`: it must not start after this instant. `guard`: of a deletion by hand, the exact name
- * that the sync job must have.
+ * `target`: a sync job id in digits, `masks`, a list or an object. `covers`: older slots that it
+ * stands for. `guard`: of a deletion by hand, the exact name that the sync job must have.
  */
 export type Task = Readonly<z.infer<typeof taskSchema>>;
 
-/**
- * Reads a task from the queue.
- * @throws NewerVersionError for one of a newer version; ZodError when it is no task.
- */
+/** Reads a task from the queue. @throws NewerVersionError or ZodError. */
 export function parseTask(value: unknown): Task {
-  return parseVersioned({ what: "task", newest: 2 }, taskSchema, value);
+  return parseVersioned("task", taskSchema, value);
 }
 
-/**
- * The version of a task of this kind: 2 for what the first workers cannot do, so that they return
- * it to the queue for newer ones.
- */
-export function taskVersion(kind: TaskKind): 1 | 2 {
-  return kind === "apply" || kind === "delete" ? 2 : 1;
-}
-
-/**
- * Whether a task stands for the sync jobs of masks. A poll of the masks has the same target and
- * does not.
- */
+/** Whether a task stands for the sync jobs of masks; a poll of the masks has the same target. */
 export function isFromMasks({ kind, target }: Pick<Task, "kind" | "target">): boolean {
   return kind === "run" && target === targetFromMasks;
 }

@@ -1,6 +1,5 @@
 // A slot of a policy that follows another: it waits for the end of its predecessor's slot, then
-// gets its one record. The slot ledger opens it with the record of the chain's first policy;
-// schedule/chains.ts ends it.
+// gets its one record.
 import * as z from "zod";
 import type { OutcomeStatus } from "./outcome.ts";
 import type { SlotRecord } from "./slot-record.ts";
@@ -13,19 +12,13 @@ const waitingSlotSchema = z.object({
   openedMs: z.int(),
 });
 
-/**
- * A waiting slot (version 1). `after`: the predecessor when it was opened. `followers`: how many
- * policies follow this one directly. Instants are milliseconds UTC.
- */
+/** `after`: the predecessor when it was opened. `followers`: policies that follow this directly. */
 export type WaitingSlot = Readonly<z.infer<typeof waitingSlotSchema>> & {
   readonly policy: string;
   readonly slotMs: number;
 };
 
-/**
- * Reads a waiting slot; undefined for one of a newer version, which waits for a replica that can
- * read it.
- */
+/** Reads a waiting slot; undefined for a newer version, which waits for a replica that can. */
 export function readWaitingSlot(policy: string, slotMs: number, text: string): WaitingSlot | undefined {
   const fields = waitingSlotSchema.safeParse(JSON.parse(text)).data;
   return fields === undefined ? undefined : { ...fields, policy, slotMs };

@@ -1,10 +1,9 @@
 // One try of a delivery: from the sink's receipt to what the queue does next. It logs once that a
 // sink fails, and once that it works again. The consumers of the sinks' queues call it.
 import type { SinkSettings } from "../config/policy-set.ts";
-import { type Backoff, backoffMs } from "../core/backoff.ts";
-import { type Clock, systemClock } from "../core/clock.ts";
+import { type Backoff, backoffMs, type Clock, systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { Delivery, DeliveryTry, DeliveryVerdict } from "../model/delivery.ts";
+import type { Delivery, DeliveryTry, DeliveryVerdict } from "../model/notice.ts";
 import type { Receipt, Sink } from "./sink.ts";
 
 /** How a try ended, for metrics. */

@@ -9,7 +9,7 @@ import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";
 import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { withoutSecrets } from "../core/secrets.ts";
-import { type Delivery, type DeliveryTry, type DeliveryVerdict, parseDelivery } from "../model/delivery.ts";
+import { type Delivery, type DeliveryTry, type DeliveryVerdict, parseDelivery } from "../model/notice.ts";
 import type { RedisTarget } from "../store/connect.ts";
 import type { NoticeQueues } from "./notice-queues.ts";
 import { queueConnection, sinkQueueName } from "./queues.ts";

@@ -6,8 +6,7 @@ import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { hashText } from "../core/stable-hash.ts";
-import { type Delivery, type FailedDelivery, parseDelivery } from "../model/delivery.ts";
-import type { Notice } from "../model/notice.ts";
+import { type Delivery, type FailedDelivery, type Notice, parseDelivery } from "../model/notice.ts";
 import type { RedisTarget } from "../store/connect.ts";
 import { deliveryOptions, queueConnection, sinkQueueName } from "./queues.ts";
 

@@ -1,7 +1,7 @@
 // The scheduler's agenda: each scheduled policy with its watermark and its next slot. Pure; no
 // time, no Redis. Each tick goes through all of it: 100,000 policies cost about a millisecond.
 import type { Policy } from "../config/policy-set.ts";
-import type { Follower, ScheduledPolicy } from "../model/slot-step.ts";
+import type { Follower, ScheduledPolicy } from "../model/slot-record.ts";
 import { createFollowerMap, type FollowerMap } from "./chains.ts";
 import { chainText } from "./slot-tasks.ts";
 import { createSlotSource, type SlotSource } from "./slots.ts";

@@ -1,7 +1,7 @@
 // The calendar of a schedule: cron, interval or one time. Pure: instants in, instants out, never
 // the current time. dst-rule.ts handles clock shifts.
 import type { Schedule } from "../config/policy-set.ts";
-import { parseWallText } from "../core/wall-text.ts";
+import { parseWallText } from "../core/duration.ts";
 import { type WallPattern, wallPattern } from "./cron-pattern.ts";
 import { nextZonedSlot, slotsOfShiftedWall, type ZonedPattern } from "./dst-rule.ts";
 import { instantsOf, shiftsAround, zoneOf } from "./zone.ts";

@@ -10,7 +10,7 @@ import type { EventLog } from "../core/event-log.ts";
 import type { EnqueueTasks, FollowChains } from "../model/contracts.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { Pause } from "../model/pause.ts";
-import type { Follower } from "../model/slot-step.ts";
+import type { Follower } from "../model/slot-record.ts";
 import type { Task } from "../model/task.ts";
 import type { FollowStep, PredecessorState, WaitingSlot } from "../model/waiting-slot.ts";
 import type { SlotLedgerPort } from "./contracts.ts";

@@ -1,6 +1,6 @@
 // What the scheduler and the chains use of the slot ledger: store/slot-ledger.ts keeps it in Redis,
 // tests in memory.
-import type { ScheduledPolicy, SlotStep } from "../model/slot-step.ts";
+import type { ScheduledPolicy, SlotStep } from "../model/slot-record.ts";
 
 /** The slot ledger. Every method takes any number of policies and works in bounded batches. */
 export interface SlotLedgerPort {

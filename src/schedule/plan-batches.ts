@@ -2,7 +2,7 @@
 // Pure; called by the scheduler, and policy by policy by the simulation.
 
 import { isNotified } from "../model/notify-event.ts";
-import type { SlotStep } from "../model/slot-step.ts";
+import type { SlotStep } from "../model/slot-record.ts";
 import type { Entry } from "./agenda.ts";
 import { type PlanningMoment, planSlots, type SlotPlan } from "./plan-slots.ts";
 import { toRecords, toTasks } from "./slot-tasks.ts";

@@ -2,7 +2,7 @@
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
-import { type Task, targetFromMasks, taskVersion } from "../model/task.ts";
+import { type Task, targetFromMasks } from "../model/task.ts";
 import { taskId } from "../model/task-id.ts";
 import type { WaitingSlot } from "../model/waiting-slot.ts";
 import type { FollowerPlan } from "./plan-follower.ts";
@@ -70,7 +70,7 @@ export function tasksOf(policy: Policy, slot: TaskSlot): Task[] {
   return (targetsOf(policy.action) ?? [targetFromMasks]).map((target) => {
     const identity = { policy: policy.name, kind: action.kind, target, slotMs: slot.slotMs, origin: slot.origin };
     return {
-      v: taskVersion(action.kind),
+      v: 1,
       id: taskId(identity),
       ...identity,
       service: policy.service,

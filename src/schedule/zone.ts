@@ -1,6 +1,6 @@
 // The offsets and clock shifts of an IANA time zone, from Node's time zone database through Intl,
 // and the instants of a local time. Answers are kept.
-import { parseWallText } from "../core/wall-text.ts";
+import { parseWallText } from "../core/duration.ts";
 
 /** One change of a zone's offset: clocks go from `beforeMs` to `afterMs` (wall time minus UTC). */
 export interface ClockShift {

@@ -6,8 +6,7 @@
 //                      └─failed─▶ none: for 1 s … 30 s the same error, without asking    └─failed─▶ token, until it ends
 //   token refused with 401 ──▶ asking, but not again within 10 s of a token: a service that refuses every token is no reason to ask on
 import * as oauth from "oauth4webapi";
-import { untilAborted } from "../core/abortable.ts";
-import { type Clock, systemClock } from "../core/clock.ts";
+import { type Clock, systemClock, untilAborted } from "../core/clock.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
 import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { noteSecret } from "../core/secrets.ts";

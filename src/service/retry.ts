@@ -1,6 +1,6 @@
 // Decides whether and when one call repeats a request. Only reads are repeated. Pure; called by
 // call.ts.
-import { backoffMs } from "../core/backoff.ts";
+import { backoffMs } from "../core/clock.ts";
 import { type DeniedBy, isOwnLimit } from "../core/limiter.ts";
 import type { ServiceError } from "./service-error.ts";
 

@@ -1,7 +1,6 @@
 // Where the bearer token comes from: a text or a file; by OAuth 2 in oauth2-token.ts. call.ts asks
 // once per exchange. A token is never logged or put into an error. Source: service-interface §5.
-import { untilAborted } from "../core/abortable.ts";
-import { type Clock, systemClock } from "../core/clock.ts";
+import { type Clock, systemClock, untilAborted } from "../core/clock.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
 import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { noteSecret } from "../core/secrets.ts";

@@ -5,8 +5,7 @@
 // (failed-tasks.ts). `outcomes-kept` holds the policies with outcomes and since when theirs are
 // complete. The step that drops an outcome moves that instant.
 import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts";
-import { type Outcome, parseOutcome } from "../model/outcome.ts";
-import { replayable, weightOf } from "../model/outcome-weight.ts";
+import { type Outcome, parseOutcome, replayable, weightOf } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
 import { batchesOf } from "./batches.ts";
 import { feedWaitersKey } from "./feed-keys.ts";

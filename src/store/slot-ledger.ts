@@ -4,8 +4,7 @@
 // Recorded tasks stand in the outbox until they are queued; the sweep repairs a crash in between.
 import { isJsonObject } from "../core/json.ts";
 import { isOutageReply } from "../core/redis-outage.ts";
-import { readSlotRecord, type SlotRecord } from "../model/slot-record.ts";
-import type { ScheduledPolicy, SlotStep } from "../model/slot-step.ts";
+import { readSlotRecord, type ScheduledPolicy, type SlotRecord, type SlotStep } from "../model/slot-record.ts";
 import { parseTask, type Task } from "../model/task.ts";
 import { batchesOf, pairsOf } from "./batches.ts";
 import { notifyStreamKey } from "./notify-store.ts";

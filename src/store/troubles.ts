@@ -2,8 +2,7 @@
 // a new one. Noted in the steps that write an outcome (history.ts) and a slot (ledger-scripts.ts);
 // read by app/metric-gauges.ts. One sorted set: `KIND/POLICY/TARGET` → when it last happened,
 // milliseconds UTC.
-import type { Outcome } from "../model/outcome.ts";
-import { weightOf } from "../model/outcome-weight.ts";
+import { type Outcome, weightOf } from "../model/outcome.ts";
 import type { Store } from "./redis.ts";
 
 /**

@@ -6,7 +6,7 @@
 //
 // A sync job that a run of Syncline holds is not deleted: the task is skipped, or waits with
 // `overlap: queue`. Called by process-task.ts.
-import { showName } from "../core/show-name.ts";
+import { showName } from "../core/plain-text.ts";
 import type { Task } from "../model/task.ts";
 import type { SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";

@@ -7,8 +7,7 @@
 // Called by the consumers (app/create-consumers.ts).
 import { randomUUID } from "node:crypto";
 import { matchesMask } from "../config/policy-set.ts";
-import { backoffMs } from "../core/backoff.ts";
-import { systemClock } from "../core/clock.ts";
+import { backoffMs, systemClock } from "../core/clock.ts";
 import { errorText, stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { NewerVersionError } from "../core/newer-version.ts";

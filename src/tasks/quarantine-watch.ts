@@ -1,8 +1,7 @@
 // Counts the failures of a policy in a row and logs when it is quarantined or released. Called with
 // every recorded outcome; the counting itself is atomic in Redis (store/quarantines.ts).
 import type { EventLog } from "../core/event-log.ts";
-import type { Outcome } from "../model/outcome.ts";
-import { weightOf } from "../model/outcome-weight.ts";
+import { type Outcome, weightOf } from "../model/outcome.ts";
 import type { CountedEnding, QuarantineRule } from "../store/quarantines.ts";
 
 /** The part of store/quarantines.ts that the watch uses. */

@@ -5,7 +5,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import { createDeadline } from "../core/clock.ts";
 import { isDenied, noVerdict, type Permit } from "../core/limiter.ts";
-import { showName } from "../core/show-name.ts";
+import { showName } from "../core/plain-text.ts";
 import type { Task } from "../model/task.ts";
 import type { DeleteResult, StartOptions, SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";

@@ -2,8 +2,7 @@
 // Keeps what store/ keeps in Redis, without its time, its retention and its second replica.
 
 import type { OutcomeStatus } from "../../src/model/outcome.ts";
-import type { SlotRecord } from "../../src/model/slot-record.ts";
-import type { SlotStep } from "../../src/model/slot-step.ts";
+import type { SlotRecord, SlotStep } from "../../src/model/slot-record.ts";
 import type { Task } from "../../src/model/task.ts";
 import type { FollowStep, PredecessorState, WaitingSlot } from "../../src/model/waiting-slot.ts";
 import type { SlotLedgerPort } from "../../src/schedule/contracts.ts";

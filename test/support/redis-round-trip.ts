@@ -1,7 +1,7 @@
 // Everything that Syncline does with a Redis, once: store, scripts, queue, worker, guard. For tests of ways to set Redis up.
 
 import { RedisGuard } from "../../src/app/redis-guard.ts";
-import type { Delivery, DeliveryVerdict } from "../../src/model/delivery.ts";
+import type { Delivery, DeliveryVerdict } from "../../src/model/notice.ts";
 import { parseTask } from "../../src/model/task.ts";
 import { done, snooze } from "../../src/model/verdict.ts";
 import { createConsumer } from "../../src/queue/consumer.ts";

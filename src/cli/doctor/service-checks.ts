@@ -2,7 +2,7 @@
 // masks, sync jobs. Sends reads only, and stops after a failed first one.
 import { matchesMask, type Policy, type ServiceSettings } from "../../config/policy-set.ts";
 import { systemClock } from "../../core/clock.ts";
-import { showName } from "../../core/show-name.ts";
+import { showName } from "../../core/plain-text.ts";
 import { type ActivePredicate, createActivePredicate } from "../../feeds/mapping.ts";
 import { type Mask, ServiceError, type SyncJob, type SyncService } from "../../service/client.ts";
 import { syncJobsOf } from "../deleted-targets.ts";

@@ -1,8 +1,7 @@
 // The parts of the policy schema: keys with their descriptions, names, durations, time zones,
 // expressions. Each has its own message; schema-problems.ts has the one for missing values.
 import { z } from "zod";
-import { durationPattern, formatDuration, parseDuration } from "../../core/duration.ts";
-import { parseWallText } from "../../core/wall-text.ts";
+import { durationPattern, formatDuration, parseDuration, parseWallText } from "../../core/duration.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
 
 const wallTimeForm =

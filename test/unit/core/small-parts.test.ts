@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { backoffMs } from "../../../src/core/backoff.ts";
-import { withDeadline } from "../../../src/core/clock.ts";
+import { backoffMs, withDeadline } from "../../../src/core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "../../../src/core/component.ts";
 import { formatDuration, parseDuration } from "../../../src/core/duration.ts";
 import { checkExpression, parseExpression } from "../../../src/core/expression.ts";

@@ -4,12 +4,12 @@ import { describe, expect, it } from "vitest";
 import { NewerVersionError } from "../../../src/core/newer-version.ts";
 import { parseAppliedRecord } from "../../../src/model/applied-record.ts";
 import { parseChange } from "../../../src/model/change.ts";
-import { parseDelivery } from "../../../src/model/delivery.ts";
 import { parseFeedWalk } from "../../../src/model/feed.ts";
+import { parseDelivery } from "../../../src/model/notice.ts";
 import { parseOutcome } from "../../../src/model/outcome.ts";
 import { parsePause } from "../../../src/model/pause.ts";
 import { readSlotRecord } from "../../../src/model/slot-record.ts";
-import { parseTask, taskKinds, taskVersion } from "../../../src/model/task.ts";
+import { parseTask } from "../../../src/model/task.ts";
 import { parsePolicyState, parseServiceState } from "../../../src/notify/alert-state.ts";
 import { parseWaiting } from "../../../src/notify/mute.ts";
 import { parseBaseline } from "../../../src/tasks/evidence.ts";
@@ -17,12 +17,12 @@ import { parseBaseline } from "../../../src/tasks/evidence.ts";
 // What version 1 wrote must be read by every later version. These files never change; a new version gets a folder of its own.
 // The journal entry of version 1 is read in test/redis/store/start-journal.test.ts, since Redis holds it as a hash.
 const folder = join(import.meta.dirname, "v1");
-const second = join(import.meta.dirname, "v2");
 const golden = (name: string): Record<string, unknown> =>
   JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"));
 
 const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   task: parseTask,
+  deletion: parseTask,
   "feed-walk": parseFeedWalk,
   "slot-record": readSlotRecord,
   pause: parsePause,
@@ -69,22 +69,5 @@ describe("a reason that only a newer version gives", () => {
 
   it.each([42, "", "a sentence with spaces", "x".repeat(61)])("is a word, and not %j", (reason) => {
     expect(() => parseOutcome({ ...golden("outcome"), reason })).toThrow("reason");
-  });
-});
-
-describe("what version 2 wrote", () => {
-  it("is read: a deletion by hand", () => {
-    const task: unknown = JSON.parse(readFileSync(join(second, "task.json"), "utf8"));
-    expect(parseTask(task)).toEqual(task);
-  });
-
-  it("is only of what the workers of version 1 cannot do: they leave it alone", () => {
-    expect(taskKinds.map((kind) => [kind, taskVersion(kind)])).toEqual([
-      ["run", 1],
-      ["activate", 1],
-      ["apply", 2],
-      ["delete", 2],
-      ["poll", 1],
-    ]);
   });
 });

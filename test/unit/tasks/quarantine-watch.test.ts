@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
-import { weightOf } from "../../../src/model/outcome-weight.ts";
+import { weightOf } from "../../../src/model/outcome.ts";
 import type { CountedEnding } from "../../../src/store/quarantines.ts";
 import { createQuarantineWatch } from "../../../src/tasks/quarantine-watch.ts";
 import { testOutcome } from "../../support/outcomes.ts";
