@@ -23,9 +23,7 @@ export interface AssumptionOptions {
 }
 
 const runMsByDefault = 600_000;
-const maskJobsByDefault = 1;
 const maskJobsMax = 1_000;
-const failuresByDefault = 0;
 const runMsMax = 31 * 86_400_000;
 
 /** Adds the options. */
@@ -47,33 +45,31 @@ export function withAssumptionOptions(command: Command): Command {
     .option("--seed <text>", "seed of all random choices", "1");
 }
 
-/**
- * Applies the options to a set of policies.
- * @throws UsageError when one names a policy that does not exist.
- */
+/** Applies the options. @throws UsageError when one names a policy that does not exist. */
 export function toAssumptions(options: AssumptionOptions, set: PolicySet): Assumptions {
   const byDefault = { leastMs: runMsByDefault, mostMs: runMsByDefault };
   return {
     durations: perPolicy(options.duration, byDefault, set),
-    maskJobs: perPolicy(options.maskJobs, maskJobsByDefault, set),
-    failures: perPolicy(options.failure, failuresByDefault, set),
+    maskJobs: perPolicy(options.maskJobs, 1, set),
+    failures: perPolicy(options.failure, 0, set),
     requestMs: options.requestTime,
     seed: options.seed,
   };
 }
 
 /** The assumptions that matter for these policies, a sentence each. */
-export function tellAssumptions(assumptions: Assumptions, policies: readonly Policy[]) {
+export function describeAssumptions(assumptions: Assumptions, policies: readonly Policy[]) {
   const { durations, maskJobs, failures, requestMs, seed } = assumptions;
-  const has = (kind: Policy["action"]["kind"]) => policies.some(({ action }) => action.kind === kind);
+  const hasRuns = policies.some(({ action }) => action.kind === "run");
   const isDrawn = [durations.otherwise, ...durations.byPolicy.values()].some((one) => one.leastMs !== one.mostMs);
-  const told = [`a request takes ${formatDuration(requestMs)}`];
-  if (has("run")) told.unshift(`a run takes ${several(durations, showRange)}${isDrawn ? ` (seed ${seed})` : ""}`);
-  if (policies.some(({ action }) => "fromMasks" in action))
-    told.push(`masks name ${several(maskJobs, String)} sync jobs of their policy alone`);
-  if (failures.otherwise > 0 || failures.byPolicy.size > 0)
-    told.push(`${several(failures, showPercent)} of the tasks fail (seed ${seed})`);
-  return told;
+  const isAnyFailing = failures.otherwise > 0 || failures.byPolicy.size > 0;
+  const hasMasks = policies.some(({ action }) => "fromMasks" in action);
+  return [
+    ...(hasRuns ? [`a run takes ${several(durations, showRange)}${isDrawn ? ` (seed ${seed})` : ""}`] : []),
+    `a request takes ${formatDuration(requestMs)}`,
+    ...(hasMasks ? [`masks name ${several(maskJobs, String)} sync jobs of their policy alone`] : []),
+    ...(isAnyFailing ? [`${several(failures, showPercent)} of the tasks fail (seed ${seed})`] : []),
+  ];
 }
 
 function showPercent(part: number): string {

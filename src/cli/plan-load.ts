@@ -10,7 +10,7 @@ import { type BusyMinute, MinuteMeter } from "../simulate/load-meter.ts";
 import { RequestMeter, type Requests } from "../simulate/request-meter.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
-import { tellAssumptions } from "./assumption-options.ts";
+import { describeAssumptions } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
 import { counted, showInstant, toIso, toTable } from "./table.ts";
 
@@ -36,10 +36,7 @@ export interface LoadAnswer {
 const slotsMax = 1_000_000;
 const dayMs = 86_400_000;
 
-/**
- * Goes through the slots of the range.
- * @throws UsageError when there are too many.
- */
+/** Goes through the slots of the range. @throws UsageError when there are too many. */
 export function findLoad(question: LoadQuestion): LoadAnswer {
   const { set, policies, range, assumptions, pages } = question;
   const showsActive = (service: string) => set.services.get(service)?.syncJob !== undefined;
@@ -82,7 +79,7 @@ export function requestsToText({ requests, question }: LoadAnswer, colours: bool
   });
   const heading = ["service", "starts", "reading feeds", "polls", "masks", "requests a day", "possible a day"];
   const table = toTable(heading, rows, colours);
-  const assumed = tellRequestAssumptions(question);
+  const assumed = describeRequestAssumptions(question);
   const title = `Requests a day, estimated from ${showRange(question.range)}:`;
   return `${title}\n${table}\nAssumed: ${assumed.join(";\n  ")}.`;
 }
@@ -96,7 +93,7 @@ export function loadToJson(
   const daily = [...requests].map(([service, counts]) => {
     return { service, ...aDay(counts, range), possible: possibleADay(service, question) ?? null };
   });
-  const assumed = tellRequestAssumptions(question);
+  const assumed = describeRequestAssumptions(question);
   return {
     from: toIso(range.fromMs),
     to: toIso(range.toMs),
@@ -117,9 +114,9 @@ function possibleADay(service: string, { set, assumptions }: LoadQuestion): numb
   return requestMs === 0 ? undefined : Math.floor((concurrencyIn(set)(service) * dayMs) / requestMs);
 }
 
-function tellRequestAssumptions({ assumptions, policies, pages }: LoadQuestion): readonly string[] {
+function describeRequestAssumptions({ assumptions, policies, pages }: LoadQuestion): readonly string[] {
   return [
-    ...tellAssumptions(assumptions, policies),
+    ...describeAssumptions(assumptions, policies),
     `every list has ${counted(pages, "page")} of 100 items`,
     "while runs of a repository are followed, its activities and conflict details are read at the reader's pace (5s after something new, up to 60s), and its approvals before a run and when it takes long",
     "nothing fails, so nothing is repeated or verified; requests for tokens are not counted",

@@ -8,7 +8,7 @@ import type { Load } from "../simulate/load-meter.ts";
 import type { SlotRow } from "../simulate/slot-list.ts";
 import { type Counts, noCounts, type Totals } from "../simulate/totals.ts";
 import type { VirtualTime } from "../simulate/virtual-ticks.ts";
-import { showRange, tellAssumptions } from "./assumption-options.ts";
+import { describeAssumptions, showRange } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
 import { showInstant, toIso, toTable } from "./table.ts";
 
@@ -74,7 +74,7 @@ export function reportToText(report: SimulationReport, colours: boolean): string
   const seconds = (report.tookMs / 1_000).toFixed(1);
   const parts = [
     `Simulated ${showInstant(time.fromMs)} to ${showInstant(time.toMs)}: ${several(scheduled.length, "policy", "policies")}, ${several(totals.all.slots, "slot", "slots")}, in ${seconds} s.`,
-    `Assumed: ${tellAssumptions(assumptions, scheduled).join("; ")}.`,
+    `Assumed: ${describeAssumptions(assumptions, scheduled).join("; ")}.`,
     ...(unscheduled.length === 0 ? [] : [`Not simulated, without a schedule: ${someNames(unscheduled)}.`]),
     "",
     policyTable(scheduled, totals, colours),

@@ -30,7 +30,7 @@ import { walkList } from "./strategy/walk.ts";
 export interface WalkDependencies {
   readonly feeds: Pick<
     FeedStore,
-    | ("takeIn" | "keepKnowledge" | "keepShape" | "walked" | "failed" | "told")
+    | ("takeIn" | "keepKnowledge" | "keepShape" | "walked" | "failed" | "markPublished")
     | ("discoveredSince" | "status" | "waiting")
   >;
   readonly nowMs: () => Promise<number>;
@@ -131,7 +131,7 @@ async function endBrokenWalk(
     return snooze(nowMs + Math.max(pace.fastestMs, retryAfterMs));
   }
   // Nothing is wrong with the list: the next walk continues where this one stopped.
-  await feeds.told(feed);
+  await feeds.markPublished(feed);
   if (kind !== "throttled") return snooze(nowMs);
   return snooze((await reading.nowMs()) + (failure.retryAfterMs ?? pace.fastestMs));
 }

@@ -163,7 +163,7 @@ export class FeedStore {
   }
 
   /** Notes that everything discovered so far is in the log. */
-  async told(feed: Feed): Promise<void> {
+  async markPublished(feed: Feed): Promise<void> {
     await markLoggedScript(this.#store, this.#keys(feed).slice(0, 1));
   }
 

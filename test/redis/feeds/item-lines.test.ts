@@ -51,7 +51,7 @@ function createReader(repository: string, around: Partial<WalkDependencies["feed
       keepShape: (...args) => book.keepShape(...args),
       walked: (...args) => book.walked(...args),
       failed: (...args) => book.failed(...args),
-      told: (...args) => book.told(...args),
+      markPublished: (...args) => book.markPublished(...args),
       discoveredSince: (...args) => book.discoveredSince(...args),
       ...around,
     };

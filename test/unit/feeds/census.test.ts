@@ -74,7 +74,7 @@ async function walked(
         keepKnowledge: async (_feed, text) => {
           kept = text;
         },
-        told: async () => {},
+        markPublished: async () => {},
         discoveredSince: async () => [],
         keepShape: async () => {},
         walked: async (_feed, walk) => {

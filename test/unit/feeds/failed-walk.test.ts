@@ -28,7 +28,7 @@ async function walkAfter(failedAtMs: number | undefined): Promise<{ verdict: Ver
   const book = {
     takeIn: async () => [],
     keepKnowledge: async () => {},
-    told: async () => {},
+    markPublished: async () => {},
     discoveredSince: async () => [],
     keepShape: async () => {},
     walked: async () => {},

@@ -89,7 +89,7 @@ describe("a walk of a list on which the mapping fails", () => {
           feeds: {
             takeIn: async (_feed, _status, { items: taken }) => taken.map(() => novelty),
             keepKnowledge: async () => {},
-            told: async () => {},
+            markPublished: async () => {},
             discoveredSince: async () => [],
             keepShape: async () => {},
             walked: async () => {

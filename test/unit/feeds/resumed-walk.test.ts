@@ -58,7 +58,7 @@ async function openWalks(kept: { knowledge?: string } = {}) {
             knowledge = text;
           },
           keepShape: async () => {},
-          told: async () => {},
+          markPublished: async () => {},
           discoveredSince: async () => [],
           walked: async (_feed, one) => void ended.push(one),
           failed: async (_feed, failure) => expect(failure).toBe(""),
