@@ -80,8 +80,11 @@ export function createConsumers(options: ConsumerOptions): (settings: ServiceSet
     await count(outcome);
     await noteDeletion(outcome);
   };
-  const isTold = (name: string) => isNotified(parts.policy(name));
-  const history = new RecentOutcomes(new History(store, { isTold, limits }), { clock: systemClock, log });
+  const isNotifiedPolicy = (name: string) => isNotified(parts.policy(name));
+  const history = new RecentOutcomes(new History(store, { isNotified: isNotifiedPolicy, limits }), {
+    clock: systemClock,
+    log,
+  });
   guard.whenAnother((lastSeenMs) => history.restore(lastSeenMs));
   const recorder = createRecorder(history, log, alsoTell);
   const processTask = createProcessTask(parts, recorder);

@@ -7,8 +7,8 @@ import { closedLabels, otherValue, worstPoliciesMax } from "../ops/metric-labels
 import type { GaugeSource, Metrics } from "../ops/metrics.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";
-import { readLimiterStatus } from "../store/limiter-status.ts";
 import type { Store } from "../store/redis.ts";
+import { readLimiterStatus } from "../store/service-limiter.ts";
 import { readTroubles, type TroubleNote } from "../store/troubles.ts";
 import type { CurrentSet } from "./current-set.ts";
 import { PolicySlots, readSuccesses, type SuccessFacts } from "./policy-slots.ts";

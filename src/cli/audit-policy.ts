@@ -168,7 +168,7 @@ async function withoutOutcome(tasks: readonly TaskName[], { history }: TaskPlace
 async function expand(tasks: readonly TaskName[], { journal }: TaskPlaces): Promise<TaskName[]> {
   const expanded: TaskName[] = [];
   for (const task of tasks) {
-    const into = await journal.expandedInto(task.id);
+    const into = await journal.fannedOutInto(task.id);
     if (into === undefined) expanded.push(task);
     else expanded.push(...into.map((id) => ({ ...task, id, target: targetOf(id) })));
   }

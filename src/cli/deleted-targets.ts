@@ -3,8 +3,7 @@
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { deletionByHand } from "../model/task.ts";
 import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
-import type { RedisTarget, Store } from "../store/redis.ts";
-import { withStore } from "./connections.ts";
+import { openStore, type RedisTarget, type Store } from "../store/redis.ts";
 import { showInstant } from "./table.ts";
 
 /** A policy that names a deleted sync job. */
@@ -39,7 +38,12 @@ export async function findDeletedTargets(
 
 /** The same, connecting to Redis first. @throws OutOfReachError */
 export async function readDeleted(policies: readonly Policy[], target: RedisTarget): Promise<readonly DeletedTarget[]> {
-  return withStore(target, (store) => findDeletedTargets({ policies }, store));
+  const store = await openStore(target);
+  try {
+    return await findDeletedTargets({ policies }, store);
+  } finally {
+    await store.close();
+  }
 }
 
 /** What is wrong, in words. */

@@ -8,11 +8,11 @@ import { dearReasons, type Feed, type WholeReason } from "../model/feed.ts";
 import { isInForce, type Pause } from "../model/pause.ts";
 import { NoticeQueues, type SinkBacklog } from "../queue/notice-queues.ts";
 import { dearWalksMin, type FeedNote, readFeedNotes } from "../store/feed-store.ts";
-import { type LimiterStatus, readLimiterStatus } from "../store/limiter-status.ts";
 import { type Owners, readOwners } from "../store/owners.ts";
 import { Pauses } from "../store/pauses.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { type Presence, type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
+import { type LimiterStatus, readLimiterStatus } from "../store/service-limiter.ts";
 import { SinkStore } from "../store/sink-store.ts";
 import { showInstant } from "./table.ts";
 

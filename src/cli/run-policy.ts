@@ -134,7 +134,7 @@ async function waitForOutcomes(tasks: readonly Task[], store: Store, timeoutMs: 
     outcomes.push(...found.values());
     for (const id of found.keys()) open.delete(id);
     for (const id of [...open].filter((one) => masks.has(one))) {
-      const expanded = await journal.expandedInto(id);
+      const expanded = await journal.fannedOutInto(id);
       for (const into of expanded ?? []) open.add(into);
       if (expanded !== undefined) open.delete(id);
     }

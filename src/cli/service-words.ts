@@ -2,8 +2,8 @@
 // Pure.
 import { formatDuration } from "../core/duration.ts";
 import type { Feed } from "../model/feed.ts";
-import type { LimiterStatus } from "../store/limiter-status.ts";
 import type { Presence } from "../store/redis.ts";
+import type { LimiterStatus } from "../store/service-limiter.ts";
 import { paint, showInstant } from "./table.ts";
 
 /** The breaker: closed, or since when it is open, why, and when the next probe goes out. */
@@ -28,7 +28,7 @@ export function describeDeniedBy(service: string, status: LimiterStatus, nowMs: 
 }
 
 /** What does not happen without a process for a role; empty when both are alive. */
-export function describeMissingRoles({ schedulers, workers }: Presence): readonly string[] {
+export function tellMissingRoles({ schedulers, workers }: Presence): readonly string[] {
   return [
     ...(schedulers === 0 ? ["no scheduler is alive: no slot is planned until one starts"] : []),
     ...(workers === 0 ? ["no worker is alive: nothing that is queued or in flight goes on until one starts"] : []),

@@ -9,16 +9,16 @@ import { targetOf, taskId } from "../model/task-id.ts";
 import { describeNoRecord, describeRecord, type SlotsAround } from "../schedule/explain-slot.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { Leases } from "../store/leases.ts";
-import { readLimiterStatus } from "../store/limiter-status.ts";
 import { Pauses } from "../store/pauses.ts";
 import { type Presence, readPresence, type Store } from "../store/redis.ts";
+import { readLimiterStatus } from "../store/service-limiter.ts";
 import { entryRetentionMs } from "../store/start-journal.ts";
 import type { TaskPlaces } from "./audit-policy.ts";
 import { describeDeniedBy } from "./service-words.ts";
 import { toIso } from "./table.ts";
 
 /** What is shown of an outcome. */
-type ShownOutcome = Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">;
+type ToldOutcome = Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">;
 
 /** The story of one task. Instants are ISO 8601; null: it did not happen, or is not known. */
 export interface TaskStory {
@@ -35,7 +35,7 @@ export interface TaskStory {
   /** When an activity showed that a start without an answer had happened. */
   readonly confirmed: string | null;
   readonly finished: string | null;
-  readonly outcome: ShownOutcome | null;
+  readonly outcome: ToldOutcome | null;
   /** Whether the queue holds it, a worker has it, or it is on its way into the queue. */
   readonly isInFlight: boolean;
   /** Up to when traces may have been dropped, if the task is that old. */
@@ -74,7 +74,7 @@ export type StoryPlaces = TaskPlaces & { readonly store: Store };
 const tasksMax = 1_000;
 
 /** Tells the story of a slot. */
-export async function readSlotStory(
+export async function tellStory(
   policy: Policy,
   { asked, around, nowMs }: { readonly asked: string | null; readonly around: SlotsAround; readonly nowMs: number },
   places: StoryPlaces,
@@ -137,7 +137,7 @@ async function tasksOf(
   );
   const stories: TaskStory[] = [];
   for (const task of targets.map(name)) {
-    const into = (await places.journal.expandedInto(task.id)) ?? [task.id];
+    const into = (await places.journal.fannedOutInto(task.id)) ?? [task.id];
     for (const id of into.slice(0, tasksMax - stories.length)) {
       const named = { ...task, id, target: targetOf(id), overlap: policy.overlap, isPlanned: planned.has(id) };
       stories.push(await taskStory(named, places));
@@ -175,7 +175,7 @@ async function taskStory(task: NamedTask, places: StoryPlaces): Promise<TaskStor
     answered: isConfirmed ? null : shownAt,
     confirmed: isConfirmed ? shownAt : null,
     finished: outcome?.finishedAt ?? null,
-    outcome: outcome === undefined ? null : shownOf(outcome),
+    outcome: outcome === undefined ? null : toldOf(outcome),
     isInFlight,
     droppedUpTo: toIso(droppedUpToMs),
     waitsFor: holder === undefined || holder === task.id ? null : holder,
@@ -192,7 +192,7 @@ async function droppedUpTo(task: NamedTask, { history, ledger }: StoryPlaces): P
   return task.slotMs <= sinceMs ? sinceMs : undefined;
 }
 
-function shownOf(outcome: Outcome): ShownOutcome {
+function toldOf(outcome: Outcome): ToldOutcome {
   const { status, evidence, reason, detail, confidence, sends } = outcome;
   const known = { ...(confidence && { confidence }), ...(sends !== undefined && { sends }) };
   return { status, evidence, reason, detail, ...known };

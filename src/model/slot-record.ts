@@ -36,7 +36,7 @@ export interface SlotStep {
   /** The policies that follow this one, directly or not: each gets a record for each slot. */
   readonly followers?: readonly Follower[];
   /** Whether the policy's sinks hear of a missed slot. */
-  readonly isTold?: true;
+  readonly isNotified?: true;
   /** When the scheduler planned it, by Redis. */
   readonly plannedAtMs?: number;
 }

@@ -44,5 +44,5 @@ export interface FollowStep {
   readonly record: SlotRecord;
   readonly tasks: readonly Task[];
   /** Whether the policy's sinks hear of it when it was missed. */
-  readonly isTold?: true;
+  readonly isNotified?: true;
 }

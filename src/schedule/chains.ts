@@ -96,7 +96,7 @@ export class Chains implements FollowChains {
     const { chainStore, ledger, enqueue } = this.#options;
     const due = { slotMs: slot.slotMs, dueMs: nowMs, origin: "schedule", covers: [] } as const;
     const tasks = plan.state === "started" && policy !== undefined ? tasksOf(policy, due) : [];
-    const notified = isNotified(policy) ? ({ isTold: true } as const) : {};
+    const notified = isNotified(policy) ? ({ isNotified: true } as const) : {};
     const newWatermarkMs = await chainStore.follow(
       { slot, record: toFollowedRecord(slot, plan, policy), tasks, ...notified },
       nowMs,

@@ -53,7 +53,7 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
       newWatermarkMs,
       records: toRecords(policy, plans),
       tasks: toTasks(policy, plans),
-      ...(isNotified(policy) ? { isTold: true } : {}),
+      ...(isNotified(policy) ? { isNotified: true } : {}),
       ...(followers.length === 0 ? {} : { followers, plannedAtMs: moment.nowMs }),
     },
   };

@@ -1,6 +1,5 @@
-// The chain store: slots that wait for the end of another policy's slot. The slot ledger opens them
-// together with the chain's first slot (slot-ledger.ts); schedule/chains.ts ends them here. `audit`
-// and `explain` read it, too.
+// Slots that wait for the end of another policy's slot. slot-ledger.ts opens them,
+// schedule/chains.ts ends them.
 import { isJsonObject } from "../core/json.ts";
 import { outcomeStatuses } from "../model/outcome.ts";
 import { readSlotRecord } from "../model/slot-record.ts";
@@ -11,7 +10,7 @@ import { pairsOf } from "./batches.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import type { Store } from "./redis.ts";
 import { asFlag, asList, asNothing, asNumber, asOptional, asText, asTexts, asWord, createScript } from "./script.ts";
-import { slotRecordsForMs, slotRecordsMax, tallyKey } from "./slot-ledger.ts";
+import { joinCounterKey, slotRecordsForMs, slotRecordsMax } from "./slot-ledger.ts";
 import { troublesKey } from "./troubles.ts";
 
 const scanCount = 1_000;
@@ -37,16 +36,13 @@ export class ChainStore {
   /** Replaces a task by those that it fanned out into. Call it before `released`. Idempotent. */
   async fannedOut(task: Task, targets: readonly string[]): Promise<void> {
     if (task.origin === "manual") return;
-    await fanOutScript(this.#store, [tallyKey(this.#store, task.policy, task.slotMs)], [task.target, ...targets]);
+    await fanOutScript(this.#store, [joinCounterKey(this.#store, task.policy, task.slotMs)], [task.target, ...targets]);
   }
 
-  /**
-   * Counts a task that has ended and released its lease. True: it was the last one of a slot with
-   * followers.
-   */
+  /** Counts a task that has released its lease; true: the last one of a slot with followers. */
   async released(task: Task): Promise<boolean> {
     if (task.origin === "manual") return false;
-    const key = tallyKey(this.#store, task.policy, task.slotMs);
+    const key = joinCounterKey(this.#store, task.policy, task.slotMs);
     return releaseScript(this.#store, [key], [task.target]);
   }
 
@@ -78,7 +74,7 @@ export class ChainStore {
   /** Reads the state of the predecessor's slot. */
   async predecessorOf({ after, slotMs }: WaitingSlot): Promise<PredecessorState> {
     const { key } = this.#store;
-    const keys = [tallyKey(this.#store, after, slotMs), key("slots", after), this.#waiting];
+    const keys = [joinCounterKey(this.#store, after, slotMs), key("slots", after), this.#waiting];
     const answer = await viewScript(this.#store, keys, [slotMs, fieldOf({ policy: after, slotMs })]);
     if (answer.state === "ended") return toEnded(answer.counter);
     if (answer.state !== "record") return answer;
@@ -89,15 +85,13 @@ export class ChainStore {
   }
 
   /**
-   * Ends the waiting of a slot: writes its record and puts its tasks into the outbox, in one step.
-   * Answers their watermark for `SlotLedger.confirmQueued`; undefined, and no change, when the slot
-   * waits no more.
+   * Ends the waiting of a slot; answers the watermark of its tasks, or undefined: it waits no more.
    */
-  async follow({ slot, record, tasks, isTold }: FollowStep, nowMs: number): Promise<number | undefined> {
+  async follow({ slot, record, tasks, isNotified }: FollowStep, nowMs: number): Promise<number | undefined> {
     const { key } = this.#store;
     const { policy, slotMs, after, followers } = slot;
     const { slotMs: _, ...fields } = record;
-    const counters = [tallyKey(this.#store, policy, slotMs), tallyKey(this.#store, after, slotMs)];
+    const counters = [joinCounterKey(this.#store, policy, slotMs), joinCounterKey(this.#store, after, slotMs)];
     const keys = [
       key("outbox"),
       key("kept-since"),
@@ -108,7 +102,7 @@ export class ChainStore {
       troublesKey(this.#store),
     ];
     const kept = [slotRecordsMax, slotMs - slotRecordsForMs];
-    const written = [JSON.stringify(fields), nowMs, JSON.stringify(tasks), followers, isTold === true ? 1 : 0];
+    const written = [JSON.stringify(fields), nowMs, JSON.stringify(tasks), followers, isNotified === true ? 1 : 0];
     const args = [...kept, policy, fieldOf(slot), slotMs, ...written];
     return followScript(this.#store, [this.#waiting, ...keys], args);
   }

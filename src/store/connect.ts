@@ -1,8 +1,7 @@
-// Makes the connections to Redis, and is the one place that knows ioredis's options. Called by
-// redis.ts for the store and by queue/ for BullMQ. A `commands` connection answers within five
-// seconds or fails; a `worker` connection blocks on purpose and has no such deadline. A connection
-// that stays silent is replaced: after a network cut of 40 s, TCP would repeat its data only 14 s
-// later.
+// Makes the connections to Redis, for the store and BullMQ; the one place that knows ioredis's
+// options. A `commands` connection answers within 5 s or fails; a `worker` connection blocks on
+// purpose. A silent one is replaced: after a network cut of 40 s, TCP would repeat its data only 14
+// s later.
 import { Cluster, type Command, Redis, type RedisOptions } from "ioredis";
 import { hasHashTag, parseRedisAddress, type RedisAccess, type RedisAddress } from "../config/redis-address.ts";
 import { nextTurn, withDeadline } from "../core/clock.ts";
@@ -12,10 +11,7 @@ import { UsageError } from "../core/errors.ts";
 export interface RedisTarget {
   /** A URL for `parseRedisAddress`. */
   readonly url: string;
-  /**
-   * Prefix of every key. A hash tag, as in the default `{syncline}`, keeps all keys in one slot of
-   * a cluster.
-   */
+  /** Prefix of every key; its hash tag keeps all keys in one slot of a cluster. */
   readonly prefix: string;
   /** Passwords and certificates that are not in the URL. */
   readonly access?: RedisAccess;
@@ -29,10 +25,7 @@ export type ConnectionUse = "commands" | "worker";
 
 const commandTimeoutMs = 5_000;
 const connectTimeoutMs = 5_000;
-/**
- * Longer than a command's deadline, so that `notSent` goes out on the same connection behind a lost
- * answer.
- */
+/** Longer than a command's deadline, so that `notSent` goes out behind a lost answer. */
 const commandSilenceMs = 6_000;
 /** Longer than any blocking read of the queue (10 s). */
 const workerSilenceMs = 15_000;
@@ -40,10 +33,7 @@ const workerSilenceMs = 15_000;
 const topologyTimeoutMs = 2_000;
 const reconnectMsMax = 1_000;
 
-/**
- * Makes a client. A `commands` client connects with its first command, a `worker` client at once.
- * @throws UsageError when the URL is none, or names a cluster while the prefix has no hash tag.
- */
+/** Makes a client; throws UsageError when the URL is none, or a cluster's without a hash tag. */
 export function createRedisClient(target: RedisTarget, use: ConnectionUse): Redis | Cluster {
   const address = parseRedisAddress(target.url);
   if (address.kind === "cluster") return createCluster(target, address, use);
@@ -51,9 +41,7 @@ export function createRedisClient(target: RedisTarget, use: ConnectionUse): Redi
 }
 
 /**
- * Returns ioredis's options of a `commands` client, for one server or behind Sentinels; undefined
- * for a cluster.
- * @throws UsageError when the URL is none.
+ * ioredis's options of a `commands` client; undefined for a cluster. Throws UsageError for no URL.
  */
 export function redisOptionsOf(target: RedisTarget): RedisOptions | undefined {
   return parseRedisAddress(target.url).kind === "cluster" ? undefined : redisOptions(target, "commands");
@@ -123,10 +111,7 @@ function createCluster({ prefix, access = {} }: RedisTarget, address: RedisAddre
   });
 }
 
-/**
- * A cluster client that gives commands their deadline even while no node is known. ioredis alone
- * does so only for commands on their way.
- */
+/** ioredis's cluster client gives no deadline to commands while no node is known. */
 class BoundedCluster extends Cluster {
   override sendCommand(...args: Parameters<Cluster["sendCommand"]>): unknown {
     const [command]: [Command, ...unknown[]] = args;
@@ -135,10 +120,7 @@ class BoundedCluster extends Cluster {
   }
 }
 
-/**
- * A client that writes to its socket once a turn of the event loop: a write costs more than its
- * commands. Each command keeps its own deadline and answer.
- */
+/** Writes to its socket once a turn of the event loop: a write costs more than its commands. */
 class GatheringRedis extends Redis {
   #corked: Redis["stream"] | undefined;
 
@@ -162,10 +144,7 @@ function hostsOf(address: RedisAddress): { host: string; port: number }[] {
   return hosts.map(({ host, port }) => ({ host, port }));
 }
 
-/**
- * A master that became a replica may keep its connections, and never takes a write again. A new
- * connection reaches the new master.
- */
+/** A master that became a replica may keep its connections: a new one reaches the new master. */
 function isReplicaNow({ message }: Error): boolean {
   return message.includes("READONLY");
 }

@@ -1,6 +1,5 @@
 // What Redis remembers for `apply`: a record of each declared object, for 400 days after its last
-// use, and the fields that a service refuses, for 7 days. Used by tasks/apply.ts and apply/ through
-// a port; decides nothing.
+// use, and the fields that a service refuses, for 7 days.
 import * as z from "zod";
 import { type DeclaredKind, type DeclaredObject, type ObjectOwner, objectName } from "../core/declared-object.ts";
 import { parseVersioned } from "../core/newer-version.ts";
@@ -34,8 +33,7 @@ export class DeclaredMemory {
   }
 
   /**
-   * Reads the record of an object, without refusals that are too old. Reading keeps it for 400
-   * days.
+   * Reads the record of an object, without refusals that are too old, and keeps it for 400 days.
    */
   async record(owner: ObjectOwner, object: DeclaredObject): Promise<AppliedRecord> {
     const text = await this.#store.redis.getex(this.#recordKey(owner, object), "PX", recordKeptMs);
@@ -52,9 +50,7 @@ export class DeclaredMemory {
     await this.#store.redis.set(this.#recordKey(owner, object), JSON.stringify(record), "PX", recordKeptMs);
   }
 
-  /**
-   * Returns the fields of a kind that this service refuses; refusals that are too old do not count.
-   */
+  /** Returns the fields of a kind that this service has refused lately. */
   async readOnly(service: string, kind: DeclaredKind): Promise<readonly ReadOnlyField[]> {
     const fields = await this.#store.redis.hgetall(this.#readOnlyKey(service));
     const found = Object.entries(fields).filter(([name]) => name.startsWith(`${kind}.`));

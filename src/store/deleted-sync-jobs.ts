@@ -1,5 +1,5 @@
-// The sync jobs that Syncline has deleted. The worker notes each deletion; `doctor` and `plan` name
-// the policies that still refer to them. No decision rests on it.
+// The sync jobs that Syncline has deleted: `doctor` and `plan` name policies that still refer to
+// them.
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
 import { refuseNewer } from "../core/newer-version.ts";
@@ -18,10 +18,7 @@ const noteSchema = z.object({
   policy: z.string(),
 });
 
-/**
- * A deleted sync job (version 1). `atMs`: when the deletion was confirmed, UTC. `policy`: the
- * policy that deleted it, or `by-hand.delete`.
- */
+/** A deletion, confirmed at `atMs`. `policy`: the policy that deleted it, or `by-hand.delete`. */
 export type DeletedSyncJob = Readonly<z.infer<typeof noteSchema>>;
 
 const noteScript = createScript("note-deletion", asNothing);
@@ -45,10 +42,7 @@ export class DeletedSyncJobs {
     );
   }
 
-  /**
-   * Returns the deletions of a service, newest first.
-   * @throws NewerVersionError for a note of a newer version.
-   */
+  /** Returns the deletions of a service, newest first; throws NewerVersionError. */
   async of(service: string): Promise<readonly DeletedSyncJob[]> {
     const texts = await this.#store.redis.hvals(this.#store.key("deleted", service));
     const notes = texts.flatMap((text) => {

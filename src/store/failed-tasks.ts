@@ -1,6 +1,5 @@
-// The failed tasks: outcomes that an operator may want to do over, except those already dealt with.
-// history.ts lists them by policy in the step that writes an outcome; `syncline failed` reads and
-// shortens the list. The history itself never changes.
+// Outcomes that an operator may want to do over, except those already dealt with. history.ts lists
+// them; `syncline failed` reads and shortens the list. The history itself never changes.
 import { isGood, type Outcome } from "../model/outcome.ts";
 import { targetOf } from "../model/task-id.ts";
 import { failedKey, History, type OutcomePlace, outcomePlaceMs } from "./history.ts";
@@ -61,8 +60,7 @@ export class FailedTasks {
   }
 
   /**
-   * Reads a policy's outcomes from the newest back, only those of failed targets, until each target
-   * has a success or its oldest failure is reached.
+   * Reads outcomes of failed targets, newest first, until each has a success or its oldest failure.
    */
   async #lookFor(policy: string, failed: readonly Outcome[], found: Map<string, number>): Promise<void> {
     const ids = new Set(failed.map(({ taskId }) => taskId));

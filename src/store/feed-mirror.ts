@@ -1,13 +1,8 @@
-// A copy of one feed in this process, so that ten thousand waiting runs do not each read the same
-// items from Redis: the process reads only the changes. Held by feed-store.ts; the truth is in
-// Redis.
+// A copy of one feed in this process: ten thousand waiting runs read only the changes from Redis.
 import type { ItemFacts } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
 
-/**
- * The keys to read: `items`, a hash of facts by id; `order`, the ids by the number of their last
- * change.
- */
+/** `items`: facts by id. `order`: ids by the number of their last change. */
 export interface MirrorKeys {
   readonly items: string;
   readonly order: string;
@@ -36,9 +31,8 @@ export class FeedMirror {
   }
 
   /**
-   * Returns the items discovered after this number, which is not below the floor, as Redis holds
-   * them at the time of the call or later. Answers undefined when the mirror is useless: Redis has
-   * another history, or has dropped too much.
+   * Returns the items discovered after this number (not below the floor); undefined when Redis has
+   * another history or has dropped too much.
    */
   async since(seq: number): Promise<SeenItem[] | undefined> {
     if (!(await this.#refresh())) return undefined;
@@ -53,10 +47,7 @@ export class FeedMirror {
     return sorted.slice(low);
   }
 
-  /**
-   * Reads the changes. A caller that comes during a read waits for the next one: this read may have
-   * been too early for it.
-   */
+  /** A caller that comes during a read waits for the next one: this one may be too early for it. */
   #refresh(): Promise<boolean> {
     if (this.#reading === undefined) {
       this.#reading = this.#read().finally(() => {
@@ -111,10 +102,7 @@ export async function readChanges(
   return texts.map((text, index) => toSeenItem(ids[index] ?? "", Number(changed[index * 2 + 1]), text ?? ""));
 }
 
-/**
- * An item and its place in the order of discovery. `firstSeq` never changes; `seq` grows with each
- * change.
- */
+/** An item. `firstSeq`: its discovery, never changes; `seq`: its last change. */
 export interface SeenItem extends ItemFacts {
   readonly firstSeq: number;
   readonly seq: number;
@@ -122,10 +110,7 @@ export interface SeenItem extends ItemFacts {
   readonly seenAtMs: number | undefined;
 }
 
-/**
- * Reads an item as Redis holds it: `FIRST_SEQ FINGERPRINT@SEEN_AT JSON`. A dropped one has number
- * 0.
- */
+/** Reads `FIRST_SEQ FINGERPRINT@SEEN_AT JSON`. A dropped item has number 0. */
 function toSeenItem(id: string, seq: number, text: string): SeenItem {
   const [first = "0", stamp = ""] = text.split(" ", 2);
   const [fingerprint = "", seenAt = ""] = stamp.split("@", 2);

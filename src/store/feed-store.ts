@@ -1,8 +1,7 @@
-// The feed store: the items seen of each followed list, and the tasks that wait for more. One
-// reader writes it (feeds/walk-feed.ts); every task that follows the feed reads it. Redis holds an
-// item as facts, not as the service sent it.
+// The feed store: the items seen of each followed list, as facts, and the tasks that wait for more.
+// One reader writes it (feeds/walk-feed.ts).
 import { dearReasons, type Feed, feedId, type ItemFacts, type WholeReason } from "../model/feed.ts";
-import { feedStatusKey, feedWaitersKey } from "./feed-keys.ts";
+import { batchesOf } from "./batches.ts";
 import { FeedMirror, readChanges, type SeenItem } from "./feed-mirror.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
 import type { Store } from "./redis.ts";
@@ -24,8 +23,8 @@ export interface FeedPage {
 }
 
 /**
- * An ended walk. `count`: items of the list. `whole`: it read all of them. `sinceMs`: earlier than
- * `startedAtMs` where the walk resumed from a page. `because`: why it read the whole list.
+ * An ended walk. `whole`: it read the whole list, `because` of this. `sinceMs`: earlier than
+ * `startedAtMs` where it resumed from a page.
  */
 export interface EndedWalk {
   readonly startedAtMs: number;
@@ -36,9 +35,7 @@ export interface EndedWalk {
   readonly totals?: ReadonlyMap<string, number> | undefined;
 }
 
-/**
- * How far the reader has read a feed. Instants are milliseconds UTC by Redis; undefined: not yet.
- */
+/** How far a feed is read. Instants are milliseconds UTC by Redis; undefined: not yet. */
 export interface FeedStatus {
   /** The latest sequence number of a discovery or change. */
   readonly seq: number;
@@ -58,16 +55,10 @@ export interface FeedStatus {
   readonly walkEndedAtMs: number | undefined;
   /** How long that walk took, without the part that it resumed. */
   readonly walkTookMs?: number | undefined;
-  /**
-   * From when the last walk of the whole list counts, and when a task last asked for such a walk to
-   * see what is missing.
-   */
+  /** The last walk of the whole list, and when a task last asked for one. */
   readonly wholeSinceMs?: number | undefined;
   readonly wholeWantedAtMs?: number | undefined;
-  /**
-   * Walks in a row that cost more than needed, since when, and why the last one did. Absent after a
-   * cheap one.
-   */
+  /** Walks in a row that cost more than needed, since when, and why the last one did. */
   readonly dearWalks?: number | undefined;
   readonly dearSinceMs?: number | undefined;
   readonly dearReason?: string | undefined;
@@ -81,16 +72,11 @@ export interface FeedStatus {
   readonly failure: string | undefined;
 }
 
-/**
- * Items of one feed whose facts Redis holds, the latest changes first; about 300 bytes each. Of
- * other items it holds only that they were seen.
- */
+/** Items whose facts Redis holds, about 300 bytes each; of others, only that they were seen. */
 const factsMax = 100_000;
 /** Feeds mirrored in this process; with more, it drops the one unused for longest. */
 const mirrorsMax = 100;
-/**
- * How long an unread feed stays in Redis, and how long a generation of seen items lasts at least.
- */
+/** How long an unread feed stays, and how long a generation of seen items lasts at least. */
 const forgetAfterMs = 7 * 86_400_000;
 /** Whole walks that a generation of seen items lasts at least. */
 const wholeWalksMin = 3;
@@ -114,9 +100,7 @@ export class FeedStore {
     return takeInItems(this.#store, this.#place(feed, status.generation), items, how);
   }
 
-  /**
-   * Ends a walk. After a whole walk, a generation that has lasted a week gives way to a new one.
-   */
+  /** Ends a walk. After a whole one, a generation that has lasted a week gives way to a new one. */
   async walked(feed: Feed, walk: EndedWalk): Promise<void> {
     const counted = [...(walk.totals ?? [])].flat();
     const { startedAtMs, sinceMs = startedAtMs, count, whole } = walk;
@@ -137,10 +121,7 @@ export class FeedStore {
     await nextGenerationScript(this.#store, this.#keys(feed).slice(0, 1));
   }
 
-  /**
-   * Returns the list totals of the last whole walk that counted these fields
-   * (feeds/list-totals.ts).
-   */
+  /** Returns the list totals of the last whole walk that counted these fields. */
   async totals(feed: Feed, fields: readonly string[]): Promise<ListTotals | undefined> {
     return readTotals(this.#store, this.#totals(feed), fields);
   }
@@ -196,10 +177,7 @@ export class FeedStore {
     };
   }
 
-  /**
-   * Returns the items discovered after this number, in their newest form, in the order of
-   * discovery.
-   */
+  /** Returns the items discovered after this number, in the order of discovery. */
   async discoveredSince(feed: Feed, seq: number): Promise<SeenItem[]> {
     const mirror = this.#mirror(feed, seq);
     const items = await mirror.since(seq);
@@ -209,20 +187,14 @@ export class FeedStore {
     return (await this.#mirror(feed, seq).since(seq)) ?? [];
   }
 
-  /**
-   * Returns the first `most` items discovered or changed after this number, in that order. Items
-   * without facts are left out.
-   */
+  /** Returns the first `most` items with facts that changed after this number, in that order. */
   async changedSince(feed: Feed, seq: number, most: number): Promise<SeenItem[]> {
     const { redis } = this.#store;
     const [, items = "", order = ""] = this.#keys(feed);
     const found: SeenItem[] = [];
     for (let from = seq; found.length < most; ) {
-      const batch = await readChanges(
-        redis,
-        { items, order },
-        { seq: from, most: Math.min(most - found.length, 1_000) },
-      );
+      const range = { seq: from, most: Math.min(most - found.length, 1_000) };
+      const batch = await readChanges(redis, { items, order }, range);
       found.push(...batch);
       const last = batch.at(-1);
       if (last === undefined) break;
@@ -231,10 +203,7 @@ export class FeedStore {
     return found;
   }
 
-  /**
-   * Registers a task that waits for the feed until then; the reader goes on while a task waits. A
-   * task whose start is settled is not registered: it would keep the reader awake for nothing.
-   */
+  /** Registers a task that waits for the feed until then, unless its start is settled. */
   async waitFor(feed: Feed, taskId: string, { nowMs, untilMs }: { nowMs: number; untilMs: number }): Promise<void> {
     const [statusKey = ""] = this.#keys(feed);
     const keys = [feedWaitersKey(this.#store, feed), statusKey, entryKey(this.#store, taskId)];
@@ -259,8 +228,7 @@ export class FeedStore {
   }
 
   /**
-   * Returns a mirror that goes back far enough. The map's first mirrors are the least recently
-   * used.
+   * Returns a mirror that goes back far enough; the map's first ones are the least recently used.
    */
   #mirror(feed: Feed, seq: number): FeedMirror {
     const id = feedId(feed);
@@ -292,39 +260,25 @@ export class FeedStore {
 }
 
 /** The state of reading one list. */
-export interface FeedNote extends Pick<FeedStatus, "knowledge" | "failingSinceMs" | "failure"> {
-  readonly feed: Feed;
-  readonly dearWalks: number | undefined;
-  readonly dearSinceMs: number | undefined;
-  readonly dearReason: string | undefined;
-}
-
-/** Lists read at a time. */
-const notesAtOnce = 500;
+export type FeedNote = FeedStatus & { readonly feed: Feed };
 
 /** Returns the state of reading these lists, without those that were never read. */
 export async function readFeedNotes(store: Store, feeds: readonly Feed[]): Promise<readonly FeedNote[]> {
+  const feedStore = new FeedStore(store);
   const notes: FeedNote[] = [];
-  const instant = (text: string | null | undefined) => (text === null || text === undefined ? undefined : Number(text));
-  for (let from = 0; from < feeds.length; from += notesAtOnce) {
-    const batch = feeds.slice(from, from + notesAtOnce);
-    const names = ["knowledge", "failingSinceMs", "failure", "dearWalks", "dearSinceMs", "dearReason"] as const;
-    const found = await Promise.all(batch.map((feed) => store.redis.hmget(feedStatusKey(store, feed), ...names)));
-    for (const [index, feed] of batch.entries()) {
-      const [knowledge, failingSinceMs, failure, dearWalks, dearSinceMs, dearReason] = found[index] ?? [];
-      if (typeof knowledge !== "string" && typeof failure !== "string") continue;
-      notes.push({
-        feed,
-        knowledge: knowledge ?? undefined,
-        failingSinceMs: instant(failingSinceMs),
-        failure: failure ?? undefined,
-        dearWalks: instant(dearWalks),
-        dearSinceMs: instant(dearSinceMs),
-        dearReason: dearReason ?? undefined,
-      });
-    }
-  }
-  return notes;
+  for (const batch of batchesOf(feeds))
+    notes.push(...(await Promise.all(batch.map(async (feed) => ({ ...(await feedStore.status(feed)), feed })))));
+  return notes.filter(({ knowledge, failure }) => knowledge !== undefined || failure !== undefined);
+}
+
+/** Key of a feed's status; the fast path reads its field `seq`. */
+export function feedStatusKey({ key }: Pick<Store, "key">, feed: Feed): string {
+  return key("feed", feedId(feed));
+}
+
+/** Key of the tasks that wait for a feed; the step that writes an outcome removes its task. */
+export function feedWaitersKey({ key }: Pick<Store, "key">, feed: Feed): string {
+  return key("feed-waiters", feedId(feed));
 }
 
 /** The cost of a walk. A whole walk for a good reason leaves the count of dear walks as it is. */

@@ -1,29 +1,22 @@
-// The history: one outcome per task, the newest of each policy. tasks/recorder.ts writes it, the
-// command line reads it.
-//
-// A policy has a hash of its outcomes, an index of them by time, and an index of the failed ones
-// (failed-tasks.ts). `outcomes-kept` holds the policies with outcomes and since when theirs are
-// complete. The step that drops an outcome moves that instant.
+// The history: one outcome per task, the newest of each policy. Each policy has a hash of outcomes,
+// an index by time and an index of failed ones. `outcomes-kept` tells since when they are complete.
 import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts";
 import { type Outcome, parseOutcome, replayable, weightOf } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
 import { batchesOf } from "./batches.ts";
-import { feedWaitersKey } from "./feed-keys.ts";
+import { feedWaitersKey } from "./feed-store.ts";
 import { lastSuccessKey, successKeptMs } from "./last-successes.ts";
 import { leaseKey } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import { type PollNote, pollMemoryKey, pollNoteArgs } from "./poll-store.ts";
 import type { Store } from "./redis.ts";
 import { asFlag, asNothing, asOptional, asText, asWord, createScript } from "./script.ts";
-import { tallyKey } from "./slot-ledger.ts";
+import { joinCounterKey } from "./slot-ledger.ts";
 import { entryKey, inFlightKey, type StartState } from "./start-entry.ts";
 import { entryRetentionMs } from "./start-journal.ts";
 import { troubleChanges, troublesKey } from "./troubles.ts";
 
-/**
- * How long the outcomes of a removed policy stay: longer than its slot records, which `audit`
- * compares with them when the policy comes back.
- */
+/** Longer than slot records, which `audit` compares with outcomes when a policy comes back. */
 const removedKeptMs = 32 * 86_400_000;
 
 /** Outcomes read by one command, and commands sent at a time. */
@@ -51,50 +44,43 @@ export type OutcomeName = Pick<Task, "policy" | "id">;
 
 /** Options of a history. */
 export interface HistoryOptions {
-  /**
-   * Whether sinks want a policy's outcomes: then the same step adds them to the notifier's stream.
-   */
-  readonly isTold?: (policy: string) => boolean;
+  /** Whether sinks want a policy's outcomes: the same step publishes them to the notifier. */
+  readonly isNotified?: (policy: string) => boolean;
   readonly limits?: OutcomeLimits;
 }
 
-/**
- * The journal state, and the claimant where that matters, without which an outcome is superseded.
- */
+/** The journal state and claimant without which an outcome is superseded. */
 export interface SettleFrom {
   readonly state: Exclude<StartState, "settled">;
   readonly owner?: string;
   /**
    * The outcome is the service's answer: the same step answers a start that is still `sending`, or
-   * that Redis has forgotten. Only with `state: "answered"` and no owner.
+   * that Redis has forgotten.
    */
   readonly isAnswer?: true;
 }
 
 /**
- * What became of an outcome. `recorded`: publish it; no chain waits for its slot.
- * `recorded-awaited`: the same, and a chain waits. `already-recorded`: the task has one, or is over
- * without one. `superseded`: the start, or another poll, went further than this outcome knows, so
- * it was not recorded.
+ * What became of an outcome. `recorded-awaited`: a chain waits. `already-recorded`: the task is
+ * over. `superseded`: its start, or another poll, went further than this outcome knows.
  */
 export type Recorded = "recorded" | "recorded-awaited" | "already-recorded" | "superseded";
 
 /** The history in Redis. */
 export class History {
   readonly #store: Store;
-  readonly #isTold: (policy: string) => boolean;
+  readonly #isNotified: (policy: string) => boolean;
   readonly #limits: OutcomeLimits;
 
-  constructor(store: Store, { isTold = () => false, limits = outcomeLimitsDefault }: HistoryOptions = {}) {
+  constructor(store: Store, { isNotified = () => false, limits = outcomeLimitsDefault }: HistoryOptions = {}) {
     this.#store = store;
-    this.#isTold = isTold;
+    this.#isNotified = isNotified;
     this.#limits = limits;
   }
 
   /**
-   * Writes an outcome in one step: settles the start, releases the lease, ends the waiting for
-   * feeds, notes a success and keeps the note of a poll. Changes nothing when the task has an
-   * outcome, its start has left `from`, or another poll of the policy was recorded meanwhile.
+   * Writes an outcome in one step with all that depends on it; changes nothing when the task has
+   * one, its start has left `from`, or another poll was recorded meanwhile.
    */
   async record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<Recorded> {
     const { taskId, policy, target, status, origin } = outcome;
@@ -103,8 +89,8 @@ export class History {
     const { count, forMs } = this.#limits;
     const keys = [
       ...[outcomesKey(store, policy), indexKey(store, policy), failedKey(store, policy), store.key("outcomes-kept")],
-      ...[store.key("untold"), entryKey(store, taskId), inFlightKey(store, outcome), leaseKey(store, outcome)],
-      ...[lastSuccessKey(store, policy), troublesKey(store), tallyKey(store, policy, Date.parse(outcome.slot))],
+      ...[store.key("unpublished"), entryKey(store, taskId), inFlightKey(store, outcome), leaseKey(store, outcome)],
+      ...[lastSuccessKey(store, policy), troublesKey(store), joinCounterKey(store, policy, Date.parse(outcome.slot))],
       ...[notifyStreamKey(store), pollMemoryKey(store, policy)],
       ...waitedFor.map((list) => feedWaitersKey(store, { ...outcome, list })),
     ];
@@ -115,7 +101,7 @@ export class History {
       ...[entryRetentionMs, publishWithinMs, weightOf(outcome) === "good" ? successKeptMs : ""],
       ...[count, placeMs - forMs, troubleChanges(outcome)],
       // No chain follows a run by hand, even at the instant of a slot.
-      ...[origin === "schedule" ? 1 : 0, this.#isTold(policy) ? 1 : 0],
+      ...[origin === "schedule" ? 1 : 0, this.#isNotified(policy) ? 1 : 0],
       ...(poll === undefined ? [] : pollNoteArgs(poll)),
     ];
     return recordScript(store, keys, args);
@@ -132,16 +118,16 @@ export class History {
   }
 
   /** Notes that these outcomes are published. */
-  async told(taskIds: readonly string[]): Promise<void> {
-    if (taskIds.length > 0) await this.#store.redis.zrem(this.#store.key("untold"), ...taskIds);
+  async published(taskIds: readonly string[]): Promise<void> {
+    if (taskIds.length > 0) await this.#store.redis.zrem(this.#store.key("unpublished"), ...taskIds);
   }
 
   /**
-   * Claims an outcome whose recorder died before publishing it. Answers an instant while that
-   * recorder may still publish it; undefined when it is published.
+   * Claims an outcome whose recorder died before publishing it; an instant: that recorder may still
+   * publish it; undefined: it is published.
    */
-  async untold({ policy, id }: OutcomeName): Promise<Outcome | number | undefined> {
-    const keys = [outcomesKey(this.#store, policy), this.#store.key("untold")];
+  async claimUnpublished({ policy, id }: OutcomeName): Promise<Outcome | number | undefined> {
+    const keys = [outcomesKey(this.#store, policy), this.#store.key("unpublished")];
     return claimUnpublishedScript(this.#store, keys, [id, publishWithinMs]);
   }
 
@@ -164,9 +150,8 @@ export class History {
   }
 
   /**
-   * Outcomes of slots after this instant (milliseconds UTC) are complete; undefined: Redis dropped
-   * none. Read it after the outcomes: one dropped in between would look as if it had never been
-   * there.
+   * Outcomes of slots after this instant are complete; undefined: all are. Read it after the
+   * outcomes.
    */
   async keptSinceMs(policy: string): Promise<number | undefined> {
     return toSince((await this.#store.redis.hget(this.#store.key("outcomes-kept"), policy)) ?? "");
@@ -223,10 +208,7 @@ export class History {
     }
   }
 
-  /**
-   * Finds the newest outcomes of these policies. Each round reads a longer page of each index that
-   * may still hold one of them: far into a busy policy, once into ten thousand quiet ones.
-   */
+  /** Each round reads a longer page of each index that may still hold one of the newest. */
   async #newestPlaces(count: number, policies: readonly string[], keyOf: KeyOf): Promise<readonly OutcomePlace[]> {
     // Indexes move during the reading, so an outcome may turn up twice.
     const found = new Map<string, OutcomePlace>();
@@ -273,10 +255,7 @@ export interface OutcomePlace {
   readonly atMs: number;
 }
 
-/**
- * The instant of an outcome in its index. With a late clock an outcome ends before its slot, and
- * `audit` compares slots with what is kept: so the later instant counts.
- */
+/** The place of an outcome in its index: with a late clock it ends before its slot. */
 export function outcomePlaceMs({ slot, finishedAt }: Pick<Outcome, "slot" | "finishedAt">): number {
   return Math.max(Date.parse(slot), Date.parse(finishedAt));
 }

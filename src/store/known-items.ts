@@ -1,17 +1,12 @@
-// Which items of a list were ever seen, in about 25 bytes each. Called by feed-store.ts only.
-//
-// Each item is eight bytes of its id's hash, in one of 4,096 small hashes that Redis packs tightly.
-// Items seen go into the present generation, also those known from the one before, which is dropped
-// after a week. So Redis forgets an item one to two weeks after it left the list. In generation 0,
-// items with facts count as seen, too.
+// Which items of a list were ever seen, in about 25 bytes each: eight bytes of an id's hash, in one
+// of 4,096 small hashes. Seen items go into the present generation; the one before is dropped after
+// a week.
 import { hash } from "node:crypto";
 import type { ItemFacts } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
 import { asList, asOptional, asWord, createScript } from "./script.ts";
 
-/**
- * `new`: never seen before. `again`: first seen after the number asked about. `known`: before it.
- */
+/** `again`: first seen after the number asked about; `known`: before it. */
 export type Novelty = "new" | "again" | "known";
 
 const buckets = 4_096;

@@ -1,6 +1,4 @@
-// When each policy last succeeded, for metrics, which must be right after a restart and on every
-// replica. history.ts writes it in the step that records an outcome. One small key a policy, which
-// expires after 400 days.
+// When each policy last succeeded, for metrics on every replica; history.ts writes it.
 import type { Store } from "./redis.ts";
 
 /** How long Redis keeps the last success of a policy, in milliseconds. */
@@ -15,9 +13,7 @@ export class LastSuccesses {
     this.#store = store;
   }
 
-  /**
-   * Returns when each of these policies last succeeded; policies without a success are left out.
-   */
+  /** Returns when each of these policies last succeeded; those without a success are left out. */
   async of(policies: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const found = new Map<string, number>();
     for (let start = 0; start < policies.length; start += batchMax) {

@@ -1,6 +1,5 @@
-// Leases: which task works on a sync job now. A worker takes one before a start. It ends with the
-// outcome of its holder (history.ts); another task takes it over from a holder without a worker
-// (tasks/step.ts); otherwise it expires.
+// Leases: which task works on a sync job now. A lease ends with its holder's outcome, by a takeover
+// from a holder without a worker (tasks/step.ts), or by itself.
 import type { Store } from "./redis.ts";
 import { asNothing, asOptional, asText, createScript } from "./script.ts";
 import { entryKey } from "./start-entry.ts";
@@ -24,11 +23,7 @@ export class Leases {
     this.#store = store;
   }
 
-  /**
-   * Takes or prolongs the lease for a task that this owner has claimed. Answers the holder's task
-   * id; undefined when the owner lost the claim: the start went on elsewhere and must take no lease
-   * here.
-   */
+  /** Takes or prolongs the lease; answers its holder, or undefined: the owner lost the claim. */
   async acquire(
     task: LeaseSubject & { readonly id: string },
     owner: string,
@@ -39,9 +34,8 @@ export class Leases {
   }
 
   /**
-   * As `acquire`, but takes the lease over from this holder, whose worker is gone, if it has sent
-   * nothing or is over. The holder loses its claim in the same step, so it may send nothing
-   * afterwards. Leases of other holders stay.
+   * As `acquire`, but from this holder, whose worker is gone, if it has sent nothing or is over.
+   * The holder loses its claim.
    */
   async takeOver(
     task: LeaseSubject & { readonly id: string },

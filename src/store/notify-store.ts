@@ -1,6 +1,5 @@
-// The notify store: a stream of events to publish, and how far the notifier has come. Used by
-// notify/notifier.ts; one replica at a time works on it, the one with the lease. Alert states are
-// texts here: notify/ knows their form.
+// The notifier's events and alert states (texts here). One replica at a time works on it: the one
+// with the lease.
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
@@ -40,8 +39,7 @@ export type NotifyChanges = Readonly<Partial<Record<NotifyPart, ReadonlyMap<stri
 const firstPartKey = 4;
 
 /**
- * A batch of events. `lost`: events ever dropped before the notifier saw them; negative when Redis
- * has forgotten published ones.
+ * A batch of events. `lost`: events dropped unseen; negative: Redis has forgotten published ones.
  */
 export interface NotifyBatch {
   readonly events: readonly NotifyEvent[];
@@ -81,9 +79,8 @@ export class NotifyStore {
   }
 
   /**
-   * Reads the next events, oldest first, up to one that cannot be read: a notifier of a newer
-   * version may read it within ten minutes. After that it is passed over.
-   * @throws NewerVersionError, ZodError or SyntaxError when the first event is such a one.
+   * Reads the next events up to one that cannot be read: a newer notifier has ten minutes for it.
+   * Throws when the first one is such a one.
    */
   async read(count: number): Promise<NotifyBatch> {
     const { pairs, lost, nowMs } = await readScript(this.#store, [notifyStreamKey(this.#store), this.#state], [count]);
@@ -103,10 +100,7 @@ export class NotifyStore {
     return found;
   }
 
-  /**
-   * Saves changes and passes events, in one step. Answers false, and changes nothing, when another
-   * notifier has the lease.
-   */
+  /** Saves changes and passes events in one step; false, with no change: another has the lease. */
   async save(owner: string, batch: Pick<NotifyBatch, "cursor" | "passed">, changes: NotifyChanges): Promise<boolean> {
     const triples = parts.flatMap((part, index) =>
       [...(changes[part] ?? [])].flatMap(([field, text]) => [index + firstPartKey, field, text ?? ""]),

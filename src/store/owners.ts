@@ -1,6 +1,5 @@
-// The owners of a prefix. Every process with an owner's name announces it once a second; the first
-// owner holds the prefix until its processes have been silent for 15 seconds. Called by
-// app/redis-guard.ts; `syncline doctor` and `syncline status` read it.
+// The owners of a prefix. Processes announce theirs once a second; the first owner holds the prefix
+// until its processes have been silent for 15 seconds.
 import type { Store } from "./redis.ts";
 import { asTexts, createScript } from "./script.ts";
 

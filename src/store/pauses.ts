@@ -1,6 +1,4 @@
-// The pauses in Redis. The command line sets and ends them; the scheduler reads them once a tick,
-// in one command. Redis keeps an ended pause for a while: the scheduler may plan a slot inside it
-// later.
+// The pauses in Redis, also ended ones: the scheduler may plan a slot inside one later.
 import { type Pause, type PauseSubject, parsePause, subjectKey } from "../model/pause.ts";
 import type { Store } from "./redis.ts";
 import { asTexts, asWord, createScript, type ScriptArgument } from "./script.ts";
@@ -30,10 +28,7 @@ export class Pauses {
     return texts.map((text) => parsePause(JSON.parse(text)));
   }
 
-  /**
-   * Sets a pause from now on; it replaces one in force of the same scope and name. undefined: there
-   * are `pausesMax` already.
-   */
+  /** Sets a pause from now on, in the place of one in force; undefined: there are `pausesMax`. */
   async set(pause: Pick<Pause, "scope" | "name" | "note" | "actor" | "untilMs">): Promise<Pause | undefined> {
     const { untilMs, ...rest } = pause;
     const text = JSON.stringify({ v: 1, ...rest, endedBy: null });

@@ -1,6 +1,5 @@
-// The memory of each policy's polls: how the last one ended, and what the last judged one observed.
-// tasks/poll.ts reads it; history.ts writes it in the step that records a poll's outcome, so that a
-// crash loses or repeats no finding. One hash a policy, kept for 400 days after the last poll.
+// How each policy's last poll ended, and what the last judged one observed. history.ts writes it
+// with the poll's outcome, so that a crash loses or repeats no finding.
 import type { Feed } from "../model/feed.ts";
 import { feedId } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
@@ -9,10 +8,7 @@ import type { Store } from "./redis.ts";
 /** How a poll ended: its expectation held, did not hold, or is unknown. */
 export type PollState = "good" | "bad" | "unknown";
 
-/**
- * The observation of a judged poll. `seen`: digests of its items, 12 bytes each
- * (tasks/judge-list.ts); undefined where the expectation does not ask for new items.
- */
+/** A judged poll's observation. `seen`: digests of its items, where new items are asked for. */
 export interface PollObservation {
   /** Items of the list. */
   readonly count: number;
@@ -31,10 +27,7 @@ export interface PollMemory {
   readonly sight: PollObservation | undefined;
 }
 
-/**
- * What a poll's outcome changes in the memory. `revision`: the one it rests on. `sight`: only when
- * it was judged.
- */
+/** What a poll's outcome changes. `revision`: the one it rests on. `sight`: when it was judged. */
 export interface PollNote {
   readonly revision: number;
   readonly feed: Feed;

@@ -60,10 +60,7 @@ export class Quarantines {
     return entries.flatMap(([policy, text]) => toPause(policy, text) ?? []);
   }
 
-  /**
-   * Ends a policy's quarantine by hand and forgets its failures. Answers the ended one; undefined
-   * when none was in force.
-   */
+  /** Ends a policy's quarantine by hand; undefined: none was in force. */
   async release(policy: string, actor: string): Promise<Pause | undefined> {
     const text = await releaseScript(this.#store, [this.#key()], [policy, actor]);
     return text === undefined ? undefined : toPause(policy, text);

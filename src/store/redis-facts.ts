@@ -1,6 +1,5 @@
-// What Redis reports of itself, and whether Syncline may trust it. app/redis-guard.ts asks at the
-// start and once a minute. One script, so that in a cluster the node with our keys answers. It
-// needs INFO only: CONFIG is often forbidden.
+// What Redis reports of itself, and whether Syncline may trust it. It needs INFO only: CONFIG is
+// often forbidden.
 import { systemClock } from "../core/clock.ts";
 import type { Store } from "./redis.ts";
 import { asList, asTexts, createScript } from "./script.ts";
@@ -16,22 +15,13 @@ export interface RedisFacts {
   readonly role: "master" | "replica";
   /** Replicas in step with it. */
   readonly replicas: number;
-  /**
-   * Whether it has replicas and takes writes without them. Cut off while another node becomes the
-   * master, it would not notice.
-   */
+  /** Takes writes without its replicas: cut off, it would not notice another master. */
   readonly writesAlone: boolean;
-  /**
-   * How far this machine's clock is ahead of Redis's; negative: behind. Exact to half of the round
-   * trip.
-   */
+  /** How far this machine's clock is ahead of Redis's; exact to half of the round trip. */
   readonly clockAheadMs: number;
 }
 
-/**
- * The judgement. `problems`: Syncline starts nothing. `warnings`: it works, with less safety or
- * speed.
- */
+/** `problems`: Syncline starts nothing. `warnings`: it works, with less safety or speed. */
 export interface RedisJudgement {
   readonly problems: readonly string[];
   readonly warnings: readonly string[];

@@ -1,6 +1,5 @@
-// Watches Redis's memory: compares what this process remembers with what Redis has.
-// app/redis-guard.ts checks once a second; the start journal asks before each request. Decides
-// nothing about tasks.
+// Compares what this process remembers with what Redis has. app/redis-guard.ts checks once a
+// second; the start journal asks before each request.
 
 import { Batcher } from "../core/batcher.ts";
 import { systemClock } from "../core/clock.ts";
@@ -25,18 +24,14 @@ export interface RedisCheck {
   readonly isAnother: boolean;
   /** The same, compared with the last check of this process; false at its first one. */
   readonly isNewHere: boolean;
-  /**
-   * Redis may have lost what was written in these intervals. Tasks that could have started in them
-   * are not started, unless the kind is `writes`.
-   */
+  /** What Redis may have lost: tasks that could have started then are not started. */
   readonly losses: readonly Loss[];
 }
 
 /**
- * A gap in Redis's memory. `flushed`: Redis is empty. `went-back`: it forgot what this process
- * remembers. `unwitnessed`: it was restarted, and a process that knew its memory is gone. These
- * three have `lossWindowMs` on both sides; `fromMs` 0 means everything before. `writes`: it forgot
- * other writes and surely no start, since no request went out without its intent on a replica.
+ * A gap in Redis's memory. `flushed`: it is empty. `went-back`: it forgot what this process
+ * remembers. `unwitnessed`: restarted, and a process that knew its memory is gone. `writes`: it
+ * surely forgot no start.
  */
 interface Loss {
   readonly kind: string;
@@ -48,10 +43,7 @@ interface Loss {
 const lossWindowMs = 5_000;
 /** How long a request waits until a replica has its intent. */
 const replicaWithinMs = 1_000;
-/**
- * How long nothing is asked after a replica did not answer. Longer than Sentinels need to point the
- * other replicas to the one that they promoted.
- */
+/** Longer than Sentinels need to point the other replicas to the one that they promoted. */
 const replicaPauseMs = 2_000;
 /** How long the replicas that answered are enough: one that lags must not block all starts. */
 const fewerReplicasMs = 60_000;
@@ -73,26 +65,17 @@ export class RedisWatch {
   /** Whether a replica had every intent on which this process has relied since its last check. */
   #isReplicated = false;
   #pausedUntilMs = 0;
-  /**
-   * A WAIT blocks this connection for all other commands: so one at a time, for all who wrote
-   * before it.
-   */
+  /** A WAIT blocks this connection for all commands: so one at a time. */
   readonly #replicaWaits = new Batcher<number>((intents) => this.#awaitReplicas(Math.max(...intents)));
   /** Replicas in step at the last WAIT, and how many are enough for a while. */
   #replicas = 0;
   #fewer = { replicas: 0, untilMs: 0 };
-  /**
-   * Whether starts are allowed: false until the first check, and while Redis is unsafe. Set by the
-   * guard.
-   */
+  /** Whether starts are allowed; set by the guard. */
   isOpen = false;
   /** Whether an intent must reach the replicas before its request goes out. Set by the guard. */
   needsReplica = false;
 
-  /**
-   * `notReplicated` hears of each intent that too few replicas had in time. `roles`: of this
-   * process.
-   */
+  /** `notReplicated` hears of each intent that too few replicas had in time. */
   constructor(store: Store, { notReplicated, roles = [] }: WatchOptions = {}) {
     this.#store = store;
     this.#notReplicated = notReplicated ?? (() => {});
@@ -112,7 +95,7 @@ export class RedisWatch {
     this.#term = term;
     this.#stamp = stamp;
     this.#begun = begun;
-    // With replicas, the count may hold intents that no replica has. So each process remembers its
+    // With replicas, the count may hold intents that no replica has: each process remembers its
     // own.
     if (!this.needsReplica) this.#intents = intents;
     else if (isNewHere) this.#intents = Math.min(this.#intents, intents);
@@ -121,10 +104,7 @@ export class RedisWatch {
     return { isAnother, isNewHere, losses };
   }
 
-  /**
-   * Notes that this process ends in order with nothing under way: a later loss cannot touch its
-   * starts.
-   */
+  /** Notes that this process ends with nothing under way: a later loss cannot touch its starts. */
   async leave(): Promise<void> {
     await this.#store.redis.zrem(this.#store.key("processes"), this.#process);
   }
@@ -135,9 +115,8 @@ export class RedisWatch {
   }
 
   /**
-   * Checks whether Redis may have forgotten a start in this span: `loss`, it may; `hold`, unknown
-   * as yet; undefined, no. Without this check a start that did go out could be recorded as not
-   * sent.
+   * Whether Redis may have forgotten a start in this span: `loss`, it may; `hold`, unknown as yet.
+   * Without it, a start that went out could be recorded as not sent.
    */
   async checkFence(span: {
     readonly slotMs: number;
@@ -160,10 +139,7 @@ export class RedisWatch {
     await replicasScript(this.#store, [this.#store.key("watch")], [1]);
   }
 
-  /**
-   * How long ago (ms, by Redis) a process noted that this Redis has replicas; undefined when none
-   * has since its start.
-   */
+  /** How long ago a process noted that this Redis has replicas; undefined: none since its start. */
   async replicasNotedMsAgo(): Promise<number | undefined> {
     return replicasScript(this.#store, [this.#store.key("watch")], [0]);
   }
@@ -175,10 +151,9 @@ export class RedisWatch {
   }
 
   /**
-   * Waits until the replicas have this process's intent; `intents`: the count that came with it.
-   * True at once where none is needed. False: a replica does not have it, or Redis has forgotten
-   * it; then nothing is asked for two seconds. A replica that did not answer may just have become
-   * the master: for a minute after that, the others are enough.
+   * Waits until the replicas have this process's intent. False: one lacks it, or Redis has
+   * forgotten it; then nothing is asked for two seconds, and for a minute the other replicas are
+   * enough.
    */
   async reachReplica(intents: number): Promise<boolean> {
     if (!this.needsReplica) return true;
@@ -206,8 +181,7 @@ export class RedisWatch {
 
   async #wait(replicas: number): Promise<{ kept: number; inStep: number; reached: number }> {
     const { redis, key } = this.#store;
-    // One pipeline with a key of ours reaches the cluster node that has the intent. A new
-    // connection may lead to another Redis, whose replicas have all of it and not the intent.
+    // One pipeline: a new connection may lead to a Redis whose replicas lack the intent.
     const waits = redis.pipeline().eval(replicatedLua, 1, key("watch")).wait(replicas, replicaWithinMs);
     const answers = (await waits.exec()) ?? [];
     for (const [error] of answers) if (error !== null) throw error;

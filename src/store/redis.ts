@@ -13,10 +13,7 @@ const aliveForMs = 10_000;
 
 const processesMax = 10_000;
 
-/**
- * How long a time of Redis is extrapolated. By either clock, so that a process that slept asks
- * anew.
- */
+/** How long a time of Redis is extrapolated, by either clock: a process that slept asks anew. */
 const carryOnMs = 1_000;
 
 export type { RedisTarget };
@@ -34,10 +31,7 @@ export const defaultPrefix = "{syncline}";
 
 const answerWithinMs = 10_000;
 
-/**
- * Connects to Redis and waits until it answers.
- * @throws OutOfReachError when it does not within 10 seconds; UsageError for a wrong target.
- */
+/** Connects to Redis; throws OutOfReachError after 10 s, UsageError for a wrong target. */
 export async function openStore(target: RedisTarget, onError: (message: string) => void = () => {}): Promise<Store> {
   const redis = createRedisClient(target, "commands");
   let lastError = "";
@@ -86,20 +80,14 @@ function isOtherProtocol(reason: string): boolean {
 
 const timeScript = createScript("redis-time", asTexts);
 
-/**
- * The time of Redis in milliseconds UTC: the one clock that all replicas share. In a cluster, the
- * time of the node with our keys.
- */
+/** The time of Redis (of the node with our keys), the one clock that all replicas share. */
 export async function redisTimeMs(store: Store): Promise<number> {
   const { redis, key } = store;
   const [seconds, microseconds] = redis.isCluster ? await timeScript(store, [key("clock")]) : await redis.time();
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
 }
 
-/**
- * Makes a clock out of `ask`, a source of milliseconds UTC. It lags by the time of the answer and
- * never runs ahead, except for a second at most after the source steps back.
- */
+/** Makes a clock out of `ask`: it lags by the time of the answer and never runs ahead. */
 export function createSharedClock(
   ask: () => Promise<number>,
   clock: Pick<Clock, "nowMs" | "monotonicMs"> = systemClock,

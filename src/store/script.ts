@@ -1,6 +1,5 @@
-// Lua scripts: each file of lua/ is one atomic step. Its first comment says what it does, its KEYS,
-// its ARGV and its answer; `--- @include "NAME"` puts lua/include/NAME.lua there, once. A script
-// takes all its keys as KEYS, so that it runs on a cluster.
+// Lua scripts: each file of lua/ is one atomic step. Its header says what it does, KEYS, ARGV and
+// the answer; `--- @include "NAME"` puts lua/include/NAME.lua there, once.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Cluster, Redis } from "ioredis";
@@ -18,10 +17,7 @@ export type Script<Answer> = (
 /** Reads a script's answer. */
 type Reader<Answer> = (answer: unknown) => Answer;
 
-/**
- * Loads `lua/NAME.lua`; `read` turns its answer into a value. Redis gets the script's hash, and its
- * text where it lacks it.
- */
+/** Loads `lua/NAME.lua`; `read` turns its answer into a value. */
 export function createScript<Answer>(name: string, read: Reader<Answer>): Script<Answer> {
   const lua = loadLua(name);
   const sha = createHash("sha1").update(lua).digest("hex");

@@ -26,7 +26,7 @@ import {
   type LimiterRequest,
   type Permit,
 } from "../core/limiter.ts";
-import type { Store } from "./redis.ts";
+import { redisTimeMs, type Store } from "./redis.ts";
 import { asList, asNumber, asWord, createScript, type ScriptArgument } from "./script.ts";
 
 /** The limits and thresholds of a limiter. An undefined limit does not apply. */
@@ -40,10 +40,7 @@ export interface LimiterLimits {
   readonly failuresMax: number;
   /** How often a probe goes to a service whose breaker is open. */
   readonly probeEveryMs: number;
-  /**
-   * How long a permit lasts without release. Longer than any exchange: after it, its process is
-   * dead.
-   */
+  /** A permit without release lasts so long: longer than any exchange of a living process. */
   readonly leaseMs: number;
 }
 
@@ -144,23 +141,18 @@ export class ServiceLimiter implements Limiter {
     try {
       return read(await acquireScript(this.#parts.store, keys, request));
     } catch {
-      // Redis did not answer, so a place is uncertain. Nothing has been sent, and that must stay
-      // certain.
+      // Redis did not answer. Nothing has been sent, and that must stay certain.
       return this.#jittered({ deniedBy: this.#rate.count > 0 ? "rate" : "concurrency", waitMs: blindWaitMs });
     }
   }
 
-  /**
-   * The part of this limiter in the fast path; undefined without limits: then there is nothing to
-   * acquire.
-   */
+  /** This limiter's part in the fast path; undefined without limits. */
   scriptedAcquire(resource = ""): ScriptedAcquire | undefined {
     return this.#isLimited() ? this.#scriptAcquire({ isRead: false, resource }) : undefined;
   }
 
   /**
-   * What denies every request to this service now: throttle or breaker. A breaker whose probe is
-   * due waits 0 ms. Own limits are left out: only a request can find them reached.
+   * What denies every request now: throttle or breaker. A breaker whose probe is due waits 0 ms.
    */
   async held(): Promise<Denied | undefined> {
     const view = await this.#currentView();
@@ -221,8 +213,7 @@ export class ServiceLimiter implements Limiter {
       if (word === "opened") log.error("breaker.opened", { service, kind, failures: failuresMax, probeEveryMs });
       if (word === "closed") log.info("breaker.closed", { service });
     } catch {
-      // The exchange is over, and its answer matters more than this note. The lease expires by
-      // itself.
+      // The exchange's answer matters more than this note. The lease expires by itself.
       this.#view = undefined;
     }
   }
@@ -267,8 +258,44 @@ export class ServiceLimiter implements Limiter {
   }
 }
 
+/** The state of a service's limiter. Instants are milliseconds UTC by Redis. */
+export interface LimiterStatus {
+  readonly breaker: "closed" | "open";
+  /** Since when the breaker is open; undefined while it is closed. */
+  readonly openSinceMs: number | undefined;
+  /** When the next probe may go out; undefined while the breaker is closed. */
+  readonly nextProbeMs: number | undefined;
+  /** Failures in a row, and the kind of the last one; 0 and undefined after a success. */
+  readonly failures: number;
+  readonly lastFailure: string | undefined;
+  /** Until when the service asked for no requests; undefined when it did not. */
+  readonly throttledUntilMs: number | undefined;
+  /** Requests under way; 0 unless `limits.concurrency` is set, since only then they are counted. */
+  readonly inFlight: number;
+}
+
+/** Reads the state of a service's limiter. A service without a record is closed and quiet. */
+export async function readLimiterStatus(store: Store, service: string): Promise<LimiterStatus> {
+  const [stateKey, insideKey] = limiterKeys(store, service);
+  const nowMs = await redisTimeMs(store);
+  const fields = await store.redis.hgetall(stateKey);
+  const inFlight = await store.redis.zcount(insideKey, `(${nowMs}`, "+inf");
+  const instant = (name: string) => (fields[name] === undefined ? undefined : Number(fields[name]));
+  const throttledUntilMs = instant("throttledUntilMs");
+  const isOpen = fields["state"] === "open";
+  return {
+    breaker: isOpen ? "open" : "closed",
+    openSinceMs: isOpen ? instant("openedAtMs") : undefined,
+    nextProbeMs: isOpen ? instant("nextProbeMs") : undefined,
+    failures: instant("failures") ?? 0,
+    lastFailure: fields["lastFailure"],
+    throttledUntilMs: throttledUntilMs !== undefined && throttledUntilMs > nowMs ? throttledUntilMs : undefined,
+    inFlight,
+  };
+}
+
 /** The keys of a limiter, in the order of lua/include/limiter.lua. */
-export function limiterKeys({ key }: Store, service: string): readonly [string, string, string, string] {
+function limiterKeys({ key }: Store, service: string): readonly [string, string, string, string] {
   return [
     key("limiter", service),
     key("limiter-exchanges", service),
@@ -278,9 +305,8 @@ export function limiterKeys({ key }: Store, service: string): readonly [string, 
 }
 
 /**
- * Turns a rate into a count in a window of microseconds: at most that many in any such window. A
- * rate above 1 is counted over about a second, so that a short burst is fine; one below 1 lets one
- * request through each 1/rate seconds.
+ * Turns a rate into a count in any window: above 1 over about a second, so that a short burst is
+ * fine; below 1, one request each 1/rate seconds.
  */
 export function toRate(requestsPerSecond: number | undefined): { count: number; windowUs: number } {
   if (requestsPerSecond === undefined) return { count: 0, windowUs: 0 };

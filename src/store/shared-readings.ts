@@ -1,7 +1,5 @@
-// Shared readings: polls that want the same list at about the same time share one. The first poll
-// reads; the others, and the feed's walk, get what it read. Called by tasks/read-together.ts and
-// feeds/walk-feed.ts. Redis holds the packed items for a minute at most. No caller gets a reading
-// that began too early for it.
+// Polls that want the same list at about the same time share one reading. Redis holds it for a
+// minute; a poll never gets one that began too early for it.
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import * as z from "zod";
@@ -21,10 +19,7 @@ const pagesSchema = z.array(
 /** A page: its items as the service sent them, its own link and the next one's. */
 export type ReadPage = Readonly<z.infer<typeof pagesSchema>[number]>;
 
-/**
- * A reading. `beganAtMs`: before its first request, by Redis. `pages`: empty where only the count
- * was read; undefined when the list is too long.
- */
+/** A reading since `beganAtMs`. `pages`: empty for a count; undefined: the list is too long. */
 export interface SharedReading {
   readonly beganAtMs: number;
   readonly count: number;
@@ -32,8 +27,8 @@ export interface SharedReading {
 }
 
 /**
- * The wish of a poll. The reading must have begun at `sinceMs` or later, after `afterMs`, and no
- * earlier than the first request of task `turnOf`.
+ * The reading must begin at `sinceMs`, after `afterMs` and not before the first request of
+ * `turnOf`.
  */
 export interface ReadingWish {
   readonly sinceMs: number;
@@ -42,9 +37,8 @@ export interface ReadingWish {
 }
 
 /**
- * What to do. `take`: use this reading. `read`: read, and share it under `token`. `wait`: another
- * worker has been reading since then. `alone`: the list is too large to share, so read without
- * sharing.
+ * `take` this reading; `read` and share it under `token`; `wait` for another worker; read `alone`:
+ * the list is too large to share.
  */
 export type ReadingTurn =
   | { readonly turn: "take"; readonly reading: SharedReading }
@@ -89,10 +83,7 @@ export class SharedReadings {
     this.#limits = limits;
   }
 
-  /**
-   * Asks for a reading. After `read`, the worker calls `goOn` at each page, then `share` or
-   * `leave`.
-   */
+  /** Asks for a reading; after `read`, call `goOn` at each page, then `share` or `leave`. */
   async ask(feed: Feed, kind: ReadingKind, wish: ReadingWish & { readonly token: string }): Promise<ReadingTurn> {
     const { token, sinceMs, afterMs, turnOf } = wish;
     const reading = this.#key(feed, kind);
@@ -117,10 +108,7 @@ export class SharedReadings {
     await leaveScript(this.#store, [this.#key(feed, kind)], [token]);
   }
 
-  /**
-   * Shares a reading. Answers false when it is too large: then each worker reads for itself for ten
-   * minutes.
-   */
+  /** Shares a reading; false: it is too large, so each worker reads by itself for ten minutes. */
   async share(feed: Feed, kind: ReadingKind, shared: SharedReading & { readonly token: string }): Promise<boolean> {
     const { token, beganAtMs, count, pages } = shared;
     const packed = pages === undefined ? "" : await this.#pack(pages);

@@ -1,6 +1,5 @@
-// What Redis knows of sinks beside their queues: their names, when a worker last had them
-// configured, and how many notices their queues had no room for. app/running-sinks.ts writes it;
-// the command line and the metrics read it.
+// What Redis knows of sinks beside their queues: when a worker last had them configured, and how
+// many notices their queues had no room for.
 import { redisTimeMs, type Store } from "./redis.ts";
 
 /** A sink that a worker had configured. */

@@ -1,7 +1,6 @@
-// The slot ledger: which slots were due, and what became of each. The scheduler writes it; `audit`
-// and `explain` read it. One atomic step records slots and moves the policy's watermark, so any
-// number of replicas may plan at once: a slower one finds the watermark moved and does nothing.
-// Recorded tasks stand in the outbox until they are queued; the sweep repairs a crash in between.
+// The slot ledger: which slots were due, and what became of each. One atomic step records slots and
+// moves the policy's watermark: a slower replica finds it moved and does nothing. Recorded tasks
+// stand in the outbox until they are queued; the sweep repairs a crash in between.
 import { isJsonObject } from "../core/json.ts";
 import { isOutageReply } from "../core/redis-outage.ts";
 import { readSlotRecord, type ScheduledPolicy, type SlotRecord, type SlotStep } from "../model/slot-record.ts";
@@ -12,15 +11,10 @@ import { redisTimeMs, type Store } from "./redis.ts";
 import { asFlag, asList, asNothing, asTexts, asWord, createScript } from "./script.ts";
 import { troublesKey } from "./troubles.ts";
 
-/**
- * Slot records that a policy keeps; older ones are dropped. docs/running.md says what they cost.
- */
+/** Slot records that a policy keeps; docs/running.md says what they cost. */
 export const slotRecordsMax = 1_000;
 
-/**
- * How long a record is kept, counted back from the policy's newest slot; the same for a removed
- * policy.
- */
+/** How long a record is kept, counted back from the policy's newest slot. */
 export const slotRecordsForMs = 31 * 86_400_000;
 
 /** Items of one call, so that it blocks Redis for a few milliseconds at most. */
@@ -36,10 +30,7 @@ const startSkippedScript = createScript("slots/start-skipped", asFlag);
 export interface LedgerHoldings {
   /** Up to where slots are recorded; undefined when no scheduler plans the policy. */
   readonly watermarkMs: number | undefined;
-  /**
-   * Every slot after this instant, up to the watermark, has a record. It moves when the policy or
-   * its schedule begins, and when old records are dropped.
-   */
+  /** Every slot after this instant, up to the watermark, has a record. */
   readonly keptSinceMs: number | undefined;
   readonly records: readonly SlotRecord[];
 }
@@ -57,32 +48,25 @@ export class SlotLedger {
     return redisTimeMs(this.#store);
   }
 
-  /**
-   * Returns the watermarks of these policies. A new policy gets `nowMs`: its past is not caught up.
-   * The same for a policy whose schedule is not the one in Redis, also when it changed during a
-   * restart.
-   */
+  /** Returns the watermarks; a new or changed schedule gets `nowMs`: its past is not caught up. */
   async watermarks(policies: readonly ScheduledPolicy[], nowMs: number): Promise<Map<string, number>> {
     const { key } = this.#store;
     const watermarks = new Map<string, number>();
     for (const batch of batchesOf(policies, batchMax)) {
       const args = [nowMs, ...batch.flatMap(({ policy, schedule }) => [policy, schedule])];
-      const keys = [key("marks"), key("schedules"), key("kept-since"), ...this.#recordKeys(batch)];
+      const keys = [key("watermarks"), key("schedules"), key("kept-since"), ...this.#recordKeys(batch)];
       const answer = await watermarksScript(this.#store, keys, args);
       for (const [index, { policy }] of batch.entries()) watermarks.set(policy, Number(answer[index]));
     }
     return watermarks;
   }
 
-  /**
-   * Records steps, each on its own. Answers the watermark that stands: `newWatermarkMs` when this
-   * call moved it, another one when another replica was faster, undefined when the policy has none.
-   */
+  /** Records steps, each on its own; answers the watermark that stands for each. */
   async record(steps: readonly SlotStep[]): Promise<RecordAnswer[]> {
     const { key } = this.#store;
     const answers: RecordAnswer[] = [];
     for (const batch of batchesOf(steps, batchMax)) {
-      const shared = [key("marks"), key("outbox"), key("kept-since"), key("waiting")];
+      const shared = [key("watermarks"), key("outbox"), key("kept-since"), key("waiting")];
       const noted = [notifyStreamKey(this.#store), troublesKey(this.#store)];
       const keys = [...shared, ...noted, ...batch.flatMap(this.#stepKeys)];
       const args = [slotRecordsMax, slotRecordsForMs, ...batch.flatMap(stepArguments)];
@@ -97,17 +81,14 @@ export class SlotLedger {
     for (const batch of batchesOf(fields, batchMax)) await this.#store.redis.hdel(this.#store.key("outbox"), ...batch);
   }
 
-  /**
-   * Forgets the watermarks and schedules of policies. Their records expire after
-   * `slotRecordsForMs`.
-   */
+  /** Forgets watermarks and schedules; their records expire after `slotRecordsForMs`. */
   drop(policies: readonly string[]): Promise<void> {
     return this.#forget(policies, "+inf");
   }
 
   /**
-   * Lets the records of unknown policies expire after `slotRecordsForMs`, and then their
-   * watermarks. A policy that comes back before that resumes.
+   * Lets the records of unknown policies expire, then their watermarks: one that comes back
+   * resumes.
    */
   async tidy(known: ReadonlySet<string>, nowMs: number): Promise<void> {
     const unknown = (await this.policies()).filter((policy) => !known.has(policy));
@@ -116,10 +97,7 @@ export class SlotLedger {
       await keepScript(this.#store, this.#recordKeys(batch.map((policy) => ({ policy }))), []);
   }
 
-  /**
-   * Returns at most 1,000 steps that were recorded before `olderThanMs` and never confirmed: their
-   * scheduler died in between.
-   */
+  /** Returns at most 1,000 steps whose scheduler died before it confirmed them. */
   async unqueued(olderThanMs: number): Promise<{ policy: string; newWatermarkMs: number; tasks: Task[] }[]> {
     const { redis, key } = this.#store;
     const [, entries] = await redis.hscan(key("outbox"), "0", "COUNT", 1_000);
@@ -146,7 +124,7 @@ export class SlotLedger {
   async holdings(policy: string): Promise<LedgerHoldings> {
     const { redis, key } = this.#store;
     const [watermark, keptSince, slots] = await Promise.all([
-      redis.hget(key("marks"), policy),
+      redis.hget(key("watermarks"), policy),
       redis.hget(key("kept-since"), policy),
       redis.hgetall(key("slots", policy)),
     ]);
@@ -171,13 +149,11 @@ export class SlotLedger {
 
   /** Returns the names of all policies that schedulers plan. */
   policies(): Promise<string[]> {
-    return this.#store.redis.hkeys(this.#store.key("marks"));
+    return this.#store.redis.hkeys(this.#store.key("watermarks"));
   }
 
   /**
-   * Starts a slot that a pause had skipped: changes its record and puts its tasks into the outbox,
-   * in one step. Answers false, and changes nothing, when the record is another by now. Enqueue the
-   * tasks and confirm with `newWatermarkMs`, the time of Redis.
+   * Starts a slot that a pause had skipped; false, with no change: the record is another by now.
    */
   async startSkipped(
     policy: string,
@@ -195,7 +171,7 @@ export class SlotLedger {
     const { key } = this.#store;
     for (const batch of batchesOf(policies, batchMax)) {
       const recordKeys = this.#recordKeys(batch.map((policy) => ({ policy })));
-      const keys = [key("marks"), key("schedules"), key("kept-since"), ...recordKeys];
+      const keys = [key("watermarks"), key("schedules"), key("kept-since"), ...recordKeys];
       await forgetScript(this.#store, keys, [slotRecordsForMs, oldBeforeMs, ...batch]);
     }
   }
@@ -206,7 +182,8 @@ export class SlotLedger {
   }
 
   readonly #stepKeys = ({ policy, records, followers = [] }: SlotStep): string[] => {
-    const counters = followers.length === 0 ? [] : records.map(({ slotMs }) => tallyKey(this.#store, policy, slotMs));
+    const counters =
+      followers.length === 0 ? [] : records.map(({ slotMs }) => joinCounterKey(this.#store, policy, slotMs));
     return [...this.#recordKeys([{ policy }]), ...counters];
   };
 }
@@ -239,13 +216,13 @@ function stepArguments(step: SlotStep): (string | number)[] {
     name,
     JSON.stringify({ v: 1, ...rest, openedMs: plannedAtMs }),
   ]);
-  const counts = [records.length, followers.length, step.isTold === true ? 1 : 0];
+  const counts = [records.length, followers.length, step.isNotified === true ? 1 : 0];
   return [policy, expectedWatermarkMs, newWatermarkMs, JSON.stringify(tasks), ...counts, ...slots, ...waiting];
 }
 
 /** Key of the join counter of one slot: its tasks, while another policy waits for them. */
-export function tallyKey({ key }: Store, policy: string, slotMs: number): string {
-  return key("tally", policy, String(slotMs));
+export function joinCounterKey({ key }: Store, policy: string, slotMs: number): string {
+  return key("join-counter", policy, String(slotMs));
 }
 
 function outboxField({ policy, newWatermarkMs }: Pick<SlotStep, "policy" | "newWatermarkMs">): string {
@@ -263,9 +240,7 @@ function toRecordAnswer(answer: unknown): RecordAnswer {
   return { recorded: false, watermarkMs, fault };
 }
 
-/**
- * Undefined for tasks of a newer version: they stay in the outbox for a replica that can read them.
- */
+/** Undefined for tasks of a newer version: they stay for a replica that can read them. */
 function readTasks(text: string): Task[] | undefined {
   try {
     const tasks: unknown = JSON.parse(text);

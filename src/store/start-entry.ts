@@ -1,5 +1,4 @@
-// The record of one start in the start journal, and how it is read from Redis. Used by
-// start-journal.ts and tasks/; other scripts use its key.
+// The record of one start in the start journal, and how it is read from Redis.
 import { isJsonObject } from "../core/json.ts";
 import { refuseNewer } from "../core/newer-version.ts";
 import type { Feed } from "../model/feed.ts";
@@ -7,12 +6,14 @@ import type { Task } from "../model/task.ts";
 import { batchesOf, pairsOf } from "./batches.ts";
 import type { Store } from "./redis.ts";
 
+const startStates = ["claimed", "sending", "answered", "settled"] as const;
+
 /** The states of a start, in order. */
-export type StartState = "claimed" | "sending" | "answered" | "settled";
+export type StartState = (typeof startStates)[number];
 
 /**
- * Whether the request may go out now. `hold`: not now; Redis is unsafe, was replaced a moment ago,
- * or its replicas lag. `loss`: never; Redis lost the time in which this task may have been started.
+ * Whether the request may go out. `hold`: not now, Redis is unsafe. `loss`: never, Redis lost the
+ * time in which this task may have been started.
  */
 export type Permission = "permitted" | "lost-claim" | "too-late" | "hold" | "loss";
 
@@ -30,10 +31,7 @@ export interface StartEntry {
   readonly sentAtMs: number | undefined;
   /** The newest permission. */
   readonly lastSentAtMs: number | undefined;
-  /**
-   * Requests that may have gone out: 0 before the permission, then 1; more when it was sent again
-   * (tasks/verify.ts).
-   */
+  /** Requests that may have gone out. */
   readonly sends: number;
   /** When the start was confirmed; undefined before. */
   readonly answeredAtMs: number | undefined;
@@ -41,30 +39,21 @@ export interface StartEntry {
   readonly shownBy: "answer" | "evidence";
   /** The baseline before the request, as JSON of tasks/; undefined without one. */
   readonly baseline: string | undefined;
-  /**
-   * How far the feed of activities had been read at some time before the request; only for requests
-   * that did not wait for a walk.
-   */
+  /** How far the feed had been read before a request that waited for no walk. */
   readonly knownSeq: number | undefined;
   /** Why the answer is missing, as the first worker noted it; undefined when it is not missing. */
   readonly lost: AnswerLoss | undefined;
   /** When the run was first seen finished in its feed. */
   readonly finishSeenAtMs: number | undefined;
-  /**
-   * Until when the throttle or our own limits block the verification of the start; undefined:
-   * nothing blocks it.
-   */
+  /** Until when limits block the verification of the start. */
   readonly heldUntilMs: number | undefined;
-  /**
-   * The sync jobs of a run over masks, at most 1,000: from the plan until their tasks replace this
-   * one.
-   */
+  /** The sync jobs of a run over masks, from the plan until their tasks replace this one. */
   readonly targets: readonly string[] | undefined;
 }
 
 /**
- * Why a good answer is missing: the service reported a failure (`server`) or something invalid
- * (`contract`), no answer came (`unknown`), or the worker died (`crash`).
+ * Why a good answer is missing: the service failed (`server`), said something invalid (`contract`),
+ * said nothing (`unknown`), or the worker died (`crash`).
  */
 export interface AnswerLoss {
   readonly kind: "server" | "contract" | "unknown" | "crash";
@@ -83,21 +72,19 @@ export function inFlightKey({ key }: Pick<Store, "key">, task: Omit<JournalTask,
   return key("in-flight", task.kind, task.service, task.repository ?? "", task.target);
 }
 
-/**
- * Reads the fields of an entry: names and values in turn.
- * @throws NewerVersionError when a newer version of Syncline wrote it.
- */
+/** Reads the fields of an entry; throws NewerVersionError. */
 export function toEntry(fields: readonly string[]): StartEntry {
   const entry = new Map(pairsOf(fields));
   refuseNewer("start journal entry", Number(entry.get("v") ?? 1));
   const instant = (name: string) => (entry.has(name) ? Number(entry.get(name)) : undefined);
   return {
-    state: toState(entry.get("state")),
+    // A state that only a newer version knows: it permits no request.
+    state: startStates.find((state) => state === entry.get("state")) ?? "sending",
     owner: entry.get("owner") ?? "",
     claimedAtMs: instant("claimedAtMs") ?? 0,
     sentAtMs: instant("sentAtMs"),
-    lastSentAtMs: instant("lastSentAtMs") ?? instant("sentAtMs"),
-    sends: instant("sends") ?? (entry.has("sentAtMs") ? 1 : 0),
+    lastSentAtMs: instant("lastSentAtMs"),
+    sends: instant("sends") ?? 0,
     answeredAtMs: instant("answeredAtMs"),
     shownBy: entry.get("shownBy") === "evidence" ? "evidence" : "answer",
     baseline: entry.get("baseline"),
@@ -127,21 +114,7 @@ export function toLoss(text: unknown): AnswerLoss {
   };
 }
 
-function toState(text: string | undefined): StartState {
-  switch (text) {
-    case "claimed":
-    case "answered":
-    case "settled":
-      return text;
-    default:
-      // A newer version's state: treat it as the one that never permits a request.
-      return "sending";
-  }
-}
-
-/**
- * Returns the run tasks whose starts are in flight: of these sync jobs, in the feed's repository.
- */
+/** Returns the run tasks in flight of these sync jobs, in the feed's repository. */
 export async function tasksInFlight(store: Store, feed: Feed, syncJobIds: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   const { service, repository } = feed;

@@ -17,7 +17,7 @@ import { type Denied, isDenied, noVerdict, type Permit } from "../core/limiter.t
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { Task } from "../model/task.ts";
 import { pairsOf } from "./batches.ts";
-import { feedStatusKey } from "./feed-keys.ts";
+import { feedStatusKey } from "./feed-store.ts";
 import { type LeaseSubject, leaseKey } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import type { Store } from "./redis.ts";
@@ -38,10 +38,7 @@ import {
 
 /** How long an entry is kept after its last step. */
 export const entryRetentionMs = 30 * 86_400_000;
-/**
- * How often and how many times the worker tries to take back a permission after a lost answer of
- * Redis: two minutes, while Redis is out of reach.
- */
+/** How often the worker tries to take back a permission whose answer was lost: for two minutes. */
 const takeBackEveryMs = 1_000;
 const takeBackRoundsMax = 120;
 
@@ -85,8 +82,7 @@ export interface FastPathIntent extends Intent {
 }
 
 /**
- * Permitted since `sentAtMs`, with the limiter's permit where asked for; or denied by the limiter:
- * then nothing may be sent.
+ * Permitted since `sentAtMs`, with the limiter's permit where asked for, or denied by the limiter.
  */
 export type FastPathAnswer =
   | { readonly sentAtMs: number; readonly permit: Permit | undefined }
@@ -120,9 +116,8 @@ export class StartJournal {
   }
 
   /**
-   * Claims a start for this owner, unless it is beyond `claimed`; answers its entry. The same step
-   * prolongs the `lease` of a start under way.
-   * @throws NewerVersionError when a newer version of Syncline works on it.
+   * Claims a start, unless it is beyond `claimed`, and answers its entry; prolongs the `lease` of
+   * one under way. Throws NewerVersionError.
    */
   async claim(taskId: string, owner: string, lease?: LeaseSubject & { readonly leaseMs: number }): Promise<StartEntry> {
     const keys = lease === undefined ? [] : [leaseKey(this.#store, lease)];
@@ -130,19 +125,14 @@ export class StartJournal {
     return claimScript(this.#store, [this.#key(taskId), ...keys], args);
   }
 
-  /**
-   * Reads an entry; undefined when no worker has claimed the start, or Redis dropped it (30 days
-   * after its last step).
-   */
+  /** Reads an entry; undefined: not claimed, or dropped 30 days after its last step. */
   async entry(taskId: string): Promise<StartEntry | undefined> {
     const fields = Object.entries(await this.#store.redis.hgetall(this.#key(taskId))).flat();
     return fields.length === 0 ? undefined : toEntry(fields);
   }
 
   /**
-   * Asks for the one permission to send. The same step writes intent and baseline; where Redis has
-   * replicas, they get it before the answer. `knownSeq`, without a baseline: how far the feed was
-   * known.
+   * Asks for the one permission to send; writes intent and baseline, or how far the feed was known.
    */
   async beginSending(
     task: JournalTask,
@@ -156,9 +146,8 @@ export class StartJournal {
   }
 
   /**
-   * The fast path of a plain start, in one step: claims it, takes its lease, notes how far its feed
-   * is known and asks for the permission. Answers undefined when an obstacle stands: nothing may be
-   * sent then, and `claim`, the lease and `beginSending` name the obstacle.
+   * The fast path: claim, lease, limiter and permission in one step. Undefined: an obstacle stands,
+   * which the single steps name.
    */
   async tryAcquireAndSend(
     task: JournalTask,
@@ -187,9 +176,8 @@ export class StartJournal {
   }
 
   /**
-   * Asks to send once more: the fate of the requests so far is unknown (`onUnknown: retry`), or
-   * they are shown to be absent. `sends`, `sender`: how many they were, and the owner of the
-   * newest.
+   * Asks to send once more after `sends` requests of unknown end, or shown to be absent; the newest
+   * is `sender`'s.
    */
   async sendAgain(
     task: JournalTask,
@@ -207,25 +195,17 @@ export class StartJournal {
     await answeredScript(this.#store, this.#keys(task), [task.id, shownBy]);
   }
 
-  /**
-   * Takes the permission back: this owner's request surely did not reach the service. The task may
-   * claim and send again, unless an earlier request is undecided.
-   */
+  /** Takes the permission back: this owner's request surely did not reach the service. */
   async notSent(task: JournalTask, owner: string): Promise<void> {
     await notSentScript(this.#store, this.#keys(task), [owner, task.id]);
   }
 
-  /**
-   * Takes a start without an outcome of its own out of flight, as the activation before a run.
-   * `isOver` settles it, too.
-   */
+  /** Takes a start without an outcome of its own out of flight; `isOver` settles it. */
   async close(task: JournalTask, { isOver }: { readonly isOver: boolean }): Promise<void> {
     await closeScript(this.#store, this.#keys(task), [task.id, entryRetentionMs, isOver ? 1 : 0]);
   }
 
-  /**
-   * Attributes these activities of the task's sync job, oldest first, each to at most one start.
-   */
+  /** Attributes each activity, oldest first, to at most one start of the task's sync job. */
   async attribute(task: JournalTask, activities: readonly Attributable[]): Promise<Attributed> {
     const { key } = this.#store;
     const syncJob = [task.service, task.repository ?? "", task.target];
@@ -262,17 +242,13 @@ export class StartJournal {
   }
 
   /**
-   * Notes that these activities, as one text, are finished; answers since when the same ones are.
-   * Others begin anew; undefined, one of them goes on, removes the note.
+   * Notes that these activities are finished; answers since when. Undefined: one of them goes on.
    */
   async finishSeen(taskId: string, activities: string | undefined): Promise<number | undefined> {
     return finishSeenScript(this.#store, [this.#key(taskId)], [activities ?? ""]);
   }
 
-  /**
-   * Notes that an observation was unreadable, so that it says nothing of the newest request;
-   * answers when the first such one was.
-   */
+  /** Notes that an observation was unreadable; answers when the first such one was. */
   async unreadable(taskId: string, nowMs: number): Promise<number> {
     return Number(await noteOnceScript(this.#store, [this.#key(taskId)], ["unreadableAtMs", nowMs]));
   }
@@ -283,18 +259,17 @@ export class StartJournal {
   }
 
   /**
-   * Asks whether the tasks of these sync jobs (at most 1,000) may replace this one: only if this
-   * owner still has the claim. Later claimants find the sync jobs in the entry, earlier ones cannot
-   * end it. The same step notifies the policy's sinks, where `isTold`.
+   * Whether the tasks of these sync jobs may replace this one: only while this owner has the claim.
+   * The same step notifies sinks.
    */
   async planFanOut(
     { id, policy, slotMs }: Pick<Task, "id" | "policy" | "slotMs">,
-    claim: { readonly owner: string; readonly isTold: boolean },
+    claim: { readonly owner: string; readonly isNotified: boolean },
     targets: readonly string[],
   ): Promise<boolean> {
     const keys = [this.#key(id), notifyStreamKey(this.#store)];
-    const { owner, isTold } = claim;
-    return planFanOutScript(this.#store, keys, [owner, JSON.stringify(targets), policy, slotMs, isTold ? 1 : 0]);
+    const { owner, isNotified } = claim;
+    return planFanOutScript(this.#store, keys, [owner, JSON.stringify(targets), policy, slotMs, isNotified ? 1 : 0]);
   }
 
   /** Notes that other tasks replace this one and settles it. */
@@ -303,8 +278,8 @@ export class StartJournal {
   }
 
   /** Returns the ids of the tasks that replace this one; undefined when there are none as yet. */
-  async expandedInto(taskId: string): Promise<readonly string[] | undefined> {
-    return toTexts(await this.#store.redis.hget(this.#key(taskId), "expanded"));
+  async fannedOutInto(taskId: string): Promise<readonly string[] | undefined> {
+    return toTexts(await this.#store.redis.hget(this.#key(taskId), "fannedOutInto"));
   }
 
   #key(taskId: string): string {
@@ -320,8 +295,7 @@ export class StartJournal {
   }
 
   /**
-   * Asks the script for a permission, unless Redis is unsafe. Takes it back when no replica has the
-   * intent.
+   * Asks for a permission, unless Redis is unsafe; takes it back when no replica has the intent.
    */
   async #permit(
     task: JournalTask,
@@ -336,10 +310,7 @@ export class StartJournal {
     return (await this.#isKept(task, owner, intents)) ? "permitted" : "hold";
   }
 
-  /**
-   * Whether a permission holds: where Redis has replicas, one of them has the intent. Otherwise it
-   * is taken back.
-   */
+  /** Whether a permission holds: a replica, where there is one, has the intent. */
   async #isKept(task: JournalTask, owner: string, intents: number): Promise<boolean> {
     if (this.#watch === undefined) return true;
     const isKept = await this.#orTakenBack(this.#watch.reachReplica(intents), task, owner);
@@ -350,9 +321,8 @@ export class StartJournal {
   }
 
   /**
-   * A lost answer may still be a permission, as soon as Redis thaws. The worker takes it back right
-   * behind it, on the same connection or on later ones. A permission found before that, or after
-   * this process died, belongs to a start of unknown fate.
+   * A lost answer may still be a permission once Redis thaws: the worker takes it back behind it.
+   * One found before that belongs to a start of unknown end.
    */
   #orTakenBack<T>(asked: Promise<T>, task: JournalTask, owner: string): Promise<T> {
     asked.catch(() => this.#takeBack(task, owner));

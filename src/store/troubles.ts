@@ -1,13 +1,10 @@
-// What went wrong with policies and is not well again, so that every replica reports the same, also
-// a new one. Noted in the steps that write an outcome (history.ts) and a slot (ledger-scripts.ts);
-// read by app/metric-gauges.ts. One sorted set: `KIND/POLICY/TARGET` → when it last happened,
-// milliseconds UTC.
+// What went wrong with policies and is not well again, the same on every replica. One sorted set:
+// `KIND/POLICY/TARGET` → when it last happened.
 import { type Outcome, weightOf } from "../model/outcome.ts";
 import type { Store } from "./redis.ts";
 
 /**
- * The kinds of trouble: the last task failed; a run left conflicts; a start may have happened; a
- * slot or task was too late.
+ * The last task failed; a run left conflicts; a start may have happened; a slot or task was late.
  */
 const notedTroubles = ["failing", "conflicts", "unknown", "missed"] as const;
 
@@ -19,10 +16,7 @@ export function troublesKey({ key }: Pick<Store, "key">): string {
   return key("troubles");
 }
 
-/**
- * The changes of an outcome, for `noteTroubles` in Lua. A failed run by hand is not noted: the
- * operator sees it.
- */
+/** The changes of an outcome; a failed run by hand is not noted, since the operator sees it. */
 export function troubleChanges(outcome: Outcome): string {
   const { policy, target, kind, status, origin } = outcome;
   const weight = weightOf(outcome);

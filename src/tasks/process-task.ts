@@ -357,8 +357,8 @@ async function fanOut(
   if (found.size > syncJobsMax)
     return noTarget(owner, `${found.size} sync jobs match; at most ${syncJobsMax} are started`);
   const targets = [...found];
-  const isTold = isNotified(parts.policy(task.policy));
-  if (await parts.journal.planFanOut(task, { owner, isTold }, targets)) return enqueueAll(task, parts, targets);
+  const claim = { owner, isNotified: isNotified(parts.policy(task.policy)) };
+  if (await parts.journal.planFanOut(task, claim, targets)) return enqueueAll(task, parts, targets);
   return askAgain(await parts.nowMs());
 }
 

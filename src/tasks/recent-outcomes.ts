@@ -54,13 +54,13 @@ export class RecentOutcomes implements OutcomeHistory {
   }
 
   /** As the history does. */
-  told(taskIds: readonly string[]): Promise<void> {
-    return this.#history.told(taskIds);
+  published(taskIds: readonly string[]): Promise<void> {
+    return this.#history.published(taskIds);
   }
 
   /** As the history does. */
-  untold(task: OutcomeName): Promise<Outcome | number | undefined> {
-    return this.#history.untold(task);
+  claimUnpublished(task: OutcomeName): Promise<Outcome | number | undefined> {
+    return this.#history.claimUnpublished(task);
   }
 
   /**
@@ -76,7 +76,7 @@ export class RecentOutcomes implements OutcomeHistory {
         const batch = mayBeLost.slice(at, at + batchMax);
         const restored = (await Promise.all(batch.map((one) => this.#restoreOne(one)))).flat();
         count += restored.length;
-        await this.#history.told(restored);
+        await this.#history.published(restored);
       }
     } catch (error) {
       this.#log.warn("outcome.not-restored", { message: errorText(error) });

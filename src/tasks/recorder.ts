@@ -9,15 +9,12 @@ import { isGood, type Outcome } from "../model/outcome.ts";
 import type { OutcomeName, Recorded, SettleFrom } from "../store/history.ts";
 import type { PollNote } from "../store/poll-store.ts";
 
-/**
- * The part of store/history.ts that the recorder uses. `told`: published; `untold`: an unpublished
- * outcome.
- */
+/** The part of store/history.ts that the recorder uses. */
 export interface OutcomeHistory {
   record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<Recorded>;
   recordAlone(outcome: Outcome): Promise<boolean>;
-  told(taskIds: readonly string[]): Promise<void>;
-  untold(task: OutcomeName): Promise<Outcome | number | undefined>;
+  published(taskIds: readonly string[]): Promise<void>;
+  claimUnpublished(task: OutcomeName): Promise<Outcome | number | undefined>;
 }
 
 /**
@@ -58,7 +55,7 @@ export function createRecorder(
   log: EventLog,
   alsoPublish: (outcome: Outcome) => Promise<void> = async () => {},
 ): Recorder {
-  const published = new Batcher<string>((taskIds) => history.told(taskIds));
+  const published = new Batcher<string>((taskIds) => history.published(taskIds));
   const publish = async (outcome: Outcome) => {
     const { v: _version, ...fields } = outcome;
     const level = isGood[outcome.status] ? "info" : outcome.status === "conflicts" ? "warn" : "error";
@@ -78,7 +75,7 @@ export function createRecorder(
       if (await history.recordAlone(outcome)) await publish(outcome);
     },
     republish: async (task) => {
-      const unpublished = await history.untold(task);
+      const unpublished = await history.claimUnpublished(task);
       if (typeof unpublished === "number") return unpublished;
       if (unpublished !== undefined) await publish(unpublished);
       return undefined;

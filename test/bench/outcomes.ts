@@ -27,7 +27,7 @@ for (let turn = 1; turn <= each; turn += 1) {
     await Promise.all(names.slice(from, from + atOnce).map((policy, index) => end(policy, turn, from + index)));
 }
 // What was noted for telling is taken away by those who tell it.
-await redis.del("{bench}:untold");
+await redis.del("{bench}:unpublished");
 const bytes = (await redisBytes(redis)) - emptyBytes;
 const [policy = ""] = names;
 const usage = async (key: string) => Number(await redis.memory("USAGE", `{bench}:${key}:${policy}`, "SAMPLES", 0));

@@ -55,7 +55,7 @@ for (const syncJobs of [1, 50, 1_000]) {
   await ledger.record([
     { policy: name, expectedWatermarkMs: startMs, newWatermarkMs: slotMs, records, tasks: [], followers },
   ]);
-  const tally = store.key("tally", name, String(slotMs));
+  const tally = store.key("join-counter", name, String(slotMs));
   // As it is when all tasks have ended and none has been taken away yet: its largest.
   for (const job of jobs(syncJobs)) await store.redis.hset(tally, `=${job}`, "succeeded", `~${job}`, "1");
   const usage = Number(await store.redis.memory("USAGE", tally, "SAMPLES", 0));

@@ -22,7 +22,7 @@ export interface WatchedStep {
 export const unsentPoint: Point = "before-history.record-unsent";
 
 /** Only read, or of no start. */
-const unwatched = new Set(["constructor", "entry", "planFanOut", "fannedOut", "expandedInto"]);
+const unwatched = new Set(["constructor", "entry", "planFanOut", "fannedOut", "fannedOutInto"]);
 
 /** Whatever the journal does, by the names that it has now; sorted, so that moving a method about changes no seed. */
 const journalMethods = Object.getOwnPropertyNames(StartJournal.prototype)

@@ -71,7 +71,8 @@ async function heldUp(
 /** Waits until slots are recorded up to this instant; false when nobody has done so a minute later. */
 async function untilPlanned({ parts: { store } }: ChaosFixture, atMs: number): Promise<boolean> {
   for (const untilMs = performance.now() + planWithinMs; performance.now() < untilMs; await delay(50))
-    if ((await store.redis.hvals(store.key("marks"))).some((watermarkMs) => Number(watermarkMs) >= atMs)) return true;
+    if ((await store.redis.hvals(store.key("watermarks"))).some((watermarkMs) => Number(watermarkMs) >= atMs))
+      return true;
   return false;
 }
 

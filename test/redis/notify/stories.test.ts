@@ -40,7 +40,7 @@ class RedisFixture implements StoryFixture {
 
   constructor(store: Store) {
     this.#store = store;
-    this.#history = new History(store, { isTold: () => true });
+    this.#history = new History(store, { isNotified: () => true });
     this.#notifier = this.#newNotifier();
   }
 

@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => store.close());
 beforeEach(() => {
   round += 1;
-  history = new History(store, { isTold: (policy) => policy !== "untold" });
+  history = new History(store, { isNotified: (policy) => policy !== "untold" });
   log = new TestLog();
   delivered = [];
 });
@@ -124,7 +124,7 @@ describe("what is recorded", () => {
       newWatermarkMs: 3_000,
       records,
       tasks: [],
-      isTold: true,
+      isNotified: true,
     } as const;
     await ledger.record([step]);
     // Another replica that comes too late tells nothing again.
@@ -140,7 +140,7 @@ describe("what is recorded", () => {
     const { policy: _policy, slotMs: _slotMs, ...fields } = slot;
     await store.redis.hset(store.key("waiting"), "b/5000", JSON.stringify(fields));
     const record = { slotMs: 5_000, state: "missed", detail: "after-within" } as const;
-    const step = { slot, record, tasks: [], isTold: true } as const;
+    const step = { slot, record, tasks: [], isNotified: true } as const;
     await new ChainStore(store).follow(step, 6_000);
     await new ChainStore(store).follow(step, 6_000);
     const { events } = await new NotifyStore(store).read(10);

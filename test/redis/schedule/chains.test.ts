@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import { tallyKey } from "../../../src/store/slot-ledger.ts";
+import { joinCounterKey } from "../../../src/store/slot-ledger.ts";
 import { readTroubles } from "../../../src/store/troubles.ts";
 import { ChainFixture, chainStart, followerPolicy } from "../../support/chain-fixture.ts";
 import { testPolicy } from "../../support/policies.ts";
@@ -56,7 +56,7 @@ describe("a policy that follows another", () => {
     expect(await fixture.records("second")).toEqual([[5, "started", "followed", "first ended: 2 succeeded"]]);
     expect(await fixture.audit(second())).toEqual({ slots: 1, findings: [] });
     expect(await fixture.ledger.unqueued(Number.POSITIVE_INFINITY)).toEqual([]);
-    expect(await own.redis.exists(tallyKey(own, "first", chainStart + 5_000))).toBe(0);
+    expect(await own.redis.exists(joinCounterKey(own, "first", chainStart + 5_000))).toBe(0);
   });
 
   it("waits while one task is open, or ended and still holds its sync job", async () => {
@@ -241,7 +241,7 @@ describe("a chain in a reload", () => {
     expect(await fixture.records("second")).toEqual([
       [5, "skipped", "removed", "second does not follow first any more"],
     ]);
-    expect(await own.redis.hexists(own.key("marks"), "second")).toBe(0);
+    expect(await own.redis.hexists(own.key("watermarks"), "second")).toBe(0);
     fixture.policies = [first([1]), second()];
     scheduler.replace(fixture.policies);
     await fixture.inspect(scheduler, 131, 135);

@@ -116,7 +116,7 @@ describe("a scheduler with new policies", () => {
     await inspect(0, 10);
     scheduler.replace([other]);
     await inspect(20, 30, 40);
-    expect(await store.redis.hexists(store.key("marks"), "gone")).toBe(0);
+    expect(await store.redis.hexists(store.key("watermarks"), "gone")).toBe(0);
     scheduler.replace([other, gone]);
     await inspect(55, 60);
     expect(queued).toEqual(["gone 10", "gone 20", "gone 60"]);

@@ -86,14 +86,6 @@ describe("a service of which one thing always fails", () => {
     expect((await pass(await periodOver("one-period"), sick)).isProbe).toBe(true);
   });
 
-  it("is asked at once for anything else, too, where a replica of an older version forgot an earlier failure", async () => {
-    const limiter = limiterOf("older", 600_000);
-    await (await pass(limiter, sickToo)).release(failed);
-    await store.redis.hdel(store.key("limiter", "older"), "failures", "lastFailure");
-    for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
-    expect((await pass(limiter, well)).isProbe).toBe(true);
-  });
-
   it("goes on leaving it alone when the breaker opened over it meanwhile, and closes by something else", async () => {
     const limiter = limiterOf("over-it", 600_000);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);

@@ -59,7 +59,7 @@ describe("the history", () => {
     expect(await record(outcome)).toBe("already-recorded");
     expect(await republish(named("untold"))).toBeGreaterThan(0);
     expect(told).toEqual([]);
-    await store.redis.zadd(store.key("untold"), 1, "untold");
+    await store.redis.zadd(store.key("unpublished"), 1, "untold");
     expect(await republish(named("untold"))).toBeUndefined();
     const { v: _version, ...fields } = outcome;
     expect(told).toEqual([["task.finished", fields]]);

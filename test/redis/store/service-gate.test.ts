@@ -3,9 +3,8 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { EventFields } from "../../../src/core/event-log.ts";
 import { type Denied, type ExchangeEnding, isDenied, type Permit } from "../../../src/core/limiter.ts";
-import { readLimiterStatus } from "../../../src/store/limiter-status.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import { type LimiterLimits, ServiceLimiter } from "../../../src/store/service-limiter.ts";
+import { type LimiterLimits, readLimiterStatus, ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();

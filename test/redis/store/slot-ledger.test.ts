@@ -232,7 +232,7 @@ describe("the slot ledger", () => {
 
   it("lets go of policies that were removed while nothing ran: of the records first, of the mark after them", async () => {
     const nowMs = 40 * 86_400_000;
-    const mark = (policy: string) => store.redis.hget(store.key("marks"), policy);
+    const mark = (policy: string) => store.redis.hget(store.key("watermarks"), policy);
     await ledger.watermarks([scheduled("vanished"), scheduled("staying")], 0);
     await ledger.record([step("vanished", 0, 1_000), step("staying", 0, 1_000)]);
     await ledger.tidy(new Set(["staying"]), nowMs);

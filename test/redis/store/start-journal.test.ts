@@ -119,9 +119,9 @@ describe("the start journal", () => {
   });
 
   it("names the tasks that stand for an expanded one", async () => {
-    expect(await journal.expandedInto("masks")).toBeUndefined();
+    expect(await journal.fannedOutInto("masks")).toBeUndefined();
     await journal.fannedOut("masks", ["a", "b"]);
-    expect(await journal.expandedInto("masks")).toEqual(["a", "b"]);
+    expect(await journal.fannedOutInto("masks")).toEqual(["a", "b"]);
   });
 
   it("reads an entry as version 1 wrote it, and goes on with it", async () => {

@@ -114,7 +114,7 @@ describe("a run over masks whose worker is held up", () => {
     expect(slow.queued).toEqual([]);
     expect(await slow.step(task)).toEqual({ verdict: "done" });
     expect(slow.queued).toEqual([]);
-    expect(await journal.expandedInto(task.id)).toBeUndefined();
+    expect(await journal.fannedOutInto(task.id)).toBeUndefined();
   });
 
   it("starts nothing while another one has claimed it, which knows nothing of its masks", async () => {
@@ -174,7 +174,7 @@ describe("a run over masks whose worker is held up", () => {
     await held;
     server.status = 500;
     const other = newWorker();
-    expect(await journal.expandedInto(task.id)).toBeUndefined();
+    expect(await journal.fannedOutInto(task.id)).toBeUndefined();
     expect(await other.step(task)).toEqual({ verdict: "done" });
     expect(await history.outcome(task)).toBeUndefined();
     expect(other.queued).toEqual(childrenOf(slotMs));
@@ -182,7 +182,7 @@ describe("a run over masks whose worker is held up", () => {
     goOn();
     expect(await slowStep).toEqual({ verdict: "done" });
     expect(queued).toEqual(childrenOf(slotMs));
-    expect(await journal.expandedInto(task.id)).toEqual(childrenOf(slotMs));
+    expect(await journal.fannedOutInto(task.id)).toEqual(childrenOf(slotMs));
     expect((await journal.entry(task.id))?.state).toBe("settled");
   });
 
@@ -206,7 +206,7 @@ describe("a run over masks whose worker is held up", () => {
     const worker = newWorker();
     expect(await worker.step(task)).toEqual({ verdict: "done" });
     expect(worker.queued).toHaveLength(1_000);
-    expect(await journal.expandedInto(task.id)).toEqual(worker.queued);
+    expect(await journal.fannedOutInto(task.id)).toEqual(worker.queued);
     expect(await store.redis.hkeys(store.key("start", task.id))).not.toContain("targets");
   });
 });

@@ -69,8 +69,8 @@ function createWorker(around: Partial<OutcomeHistory> = {}) {
   const seen: OutcomeHistory = {
     record: (outcome, from, poll) => history.record(outcome, from, poll),
     recordAlone: (outcome) => history.recordAlone(outcome),
-    told: (ids) => history.told(ids),
-    untold: (id) => history.untold(id),
+    published: (ids) => history.published(ids),
+    claimUnpublished: (id) => history.claimUnpublished(id),
     ...around,
   };
   const recorder = createRecorder(seen, log);
@@ -127,7 +127,7 @@ describe("a worker that dies", () => {
     expect(log.outcomesOf("mute")).toHaveLength(1);
     server.status = 500;
     expect((await createWorker().work(task("mute", 2))).verdict).toBe("snooze");
-    await store.redis.zadd(store.key("untold"), 1, task("mute", 2).id);
+    await store.redis.zadd(store.key("unpublished"), 1, task("mute", 2).id);
     expect((await createWorker().work(task("mute", 2))).verdict).toBe("done");
     expect(log.outcomesOf("mute")).toHaveLength(2);
     expect(log.outcomesOf("mute")[1]).toMatchObject({ changed: true, offendingItems: ["Draft 3 (3)"] });

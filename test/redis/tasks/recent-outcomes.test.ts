@@ -31,7 +31,7 @@ beforeEach(async () => {
   recent = new RecentOutcomes(history, { clock: { monotonicMs: () => nowMs }, log });
   await store.redis.del(
     ...["outcomes", "outcome-index"].map((name) => store.key(name, "nightly")),
-    store.key("untold"),
+    store.key("unpublished"),
   );
 });
 
@@ -42,7 +42,7 @@ const intent = { startByMs: Date.now() + 3_600_000, baseline: "" };
 async function forget(...starts: readonly string[]): Promise<void> {
   await store.redis.del(
     ...["outcomes", "outcome-index"].map((name) => store.key(name, "nightly")),
-    store.key("untold"),
+    store.key("unpublished"),
   );
   for (const id of starts) await store.redis.del(store.key("start", id));
 }
@@ -60,7 +60,7 @@ describe("outcomes that Redis has forgotten", () => {
     await forget("lost");
     await recent.restore(nowMs);
     expect(await history.outcome(named("lost"))).toEqual(outcome);
-    expect(await history.untold(named("lost"))).toBeUndefined();
+    expect(await history.claimUnpublished(named("lost"))).toBeUndefined();
     expect(log.events).toMatchObject([{ event: "outcome.restored", level: "warn", count: 1 }]);
   });
 
@@ -117,9 +117,9 @@ describe("outcomes that Redis has forgotten", () => {
     let isGone = false;
     const record = (...args: Parameters<History["record"]>) =>
       isGone ? Promise.reject(new Error("Redis is out of reach")) : history.record(...args);
-    const told = (ids: readonly string[]) => history.told(ids);
+    const published = (ids: readonly string[]) => history.published(ids);
     recent = new RecentOutcomes(
-      { record, recordAlone: async () => true, told, untold: async () => undefined },
+      { record, recordAlone: async () => true, published, claimUnpublished: async () => undefined },
       { clock: { monotonicMs: () => nowMs }, log },
     );
     await recent.record(testOutcome({ taskId: "later" }));

@@ -6,6 +6,6 @@ if redis.call('HGET', counterKey, '=' .. target) ~= '' then return end
 for i = 2, #ARGV do
   if redis.call('HSETNX', counterKey, '=' .. ARGV[i], '') == 1 then redis.call('HINCRBY', counterKey, 'open', 1) end
 end
-redis.call('HSET', counterKey, '=' .. target, 'expanded')
+redis.call('HSET', counterKey, '=' .. target, 'fanned-out')
 redis.call('HINCRBY', counterKey, 'open', -1)
 redis.call('HINCRBY', counterKey, 'held', #ARGV - 1)

@@ -25,8 +25,6 @@ end
 
 -- Notes the resource; answers whether all failures are about one.
 local function noteFailing()
-  -- Without failures no resource can be failing: a replica may have dropped the failures alone.
-  if limiter.failures == 0 and not isOpen then limiter.failing = '' end
   if resource ~= '' and not isFailing(limiter, resource) and #limiter.failing < failingMax then
     limiter.failing = (limiter.failing == '' and ' ' or limiter.failing) .. resource .. ' '
     redis.call('HSET', stateKey, 'failing', limiter.failing)

@@ -6,7 +6,7 @@ local task, shownBy = unpack(ARGV)
 --- @include "now"
 local entry = redis.call('HMGET', entryKey, 'state', 'sends')
 if entry[1] ~= 'sending' then return end
-if shownBy == 'answer' and (tonumber(entry[2]) or 1) == 1 then redis.call('HDEL', entryKey, 'lost') end
+if shownBy == 'answer' and entry[2] == '1' then redis.call('HDEL', entryKey, 'lost') end
 redis.call('HSET', entryKey, 'state', 'answered', 'answeredAtMs', now, 'shownBy', shownBy)
 local sent = redis.call('HGET', inFlightKey, task)
 if sent then redis.call('HSET', inFlightKey, task, sent .. '+') end

@@ -7,7 +7,7 @@ local owner, task = unpack(ARGV)
 --- @include "take-back"
 local entry = redis.call('HMGET', entryKey, 'state', 'owner', 'sends')
 if entry[1] ~= 'sending' or entry[2] ~= owner then return end
-local sends = (tonumber(entry[3]) or 1) - 1
+local sends = entry[3] - 1
 if sends > 0 then
   redis.call('HSET', entryKey, 'sends', sends, 'owner', '')
 else

@@ -8,7 +8,7 @@ local owner, startBy, term, slot, asking, sends, sender = unpack(ARGV)
 --- @include "fence"
 local entry = redis.call('HMGET', entryKey, 'state', 'sends', 'owner', 'asking')
 if entry[1] == 'sending' and entry[4] == asking then return { 'permitted', countIntent(watchKey, term) } end
-if entry[1] ~= 'sending' or (tonumber(entry[2]) or 1) ~= tonumber(sends) or entry[3] ~= sender then
+if entry[1] ~= 'sending' or entry[2] ~= sends or entry[3] ~= sender then
   return { 'lost-claim' }
 end
 if now > tonumber(startBy) then return { 'too-late' } end
