@@ -1,6 +1,6 @@
 // Describes breakers, throttles, lists and processes for `syncline status`, `explain` and others.
 // Pure.
-import { formatDuration } from "../core/duration.ts";
+import { formatRoughly } from "../core/duration.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Presence } from "../store/redis.ts";
 import type { LimiterStatus } from "../store/service-limiter.ts";
@@ -11,13 +11,13 @@ export function describeBreaker(status: LimiterStatus, nowMs: number): string {
   const { breaker, openSinceMs, nextProbeMs, failures, lastFailure } = status;
   if (breaker === "closed") return failures === 0 ? "closed" : `closed, ${failures} failed in a row (${lastFailure})`;
   const next = Math.max((nextProbeMs ?? nowMs) - nowMs, 0);
-  return `open since ${showInstant(openSinceMs ?? nowMs)} (${lastFailure}), next probe in ${roughly(next)}`;
+  return `open since ${showInstant(openSinceMs ?? nowMs)} (${lastFailure}), next probe in ${formatRoughly(next)}`;
 }
 
 /** The throttle: `no`, or until when the service asked clients to wait. */
 export function describeThrottle({ throttledUntilMs }: LimiterStatus, nowMs: number): string {
   if (throttledUntilMs === undefined) return "no";
-  return `until ${showInstant(throttledUntilMs)}, for ${roughly(throttledUntilMs - nowMs)}`;
+  return `until ${showInstant(throttledUntilMs)}, for ${formatRoughly(throttledUntilMs - nowMs)}`;
 }
 
 /** Why the tasks of a service are blocked now; undefined when they are not. */
@@ -48,9 +48,4 @@ export function showFeed({ list, service, repository }: Feed): string {
 /** An important line: red on a terminal. */
 export function alarming(line: string, colours: boolean): string {
   return paint("red", line, colours);
-}
-
-function roughly(durationMs: number): string {
-  const unitMs = durationMs > 120_000 ? 60_000 : 1_000;
-  return formatDuration(Math.ceil(durationMs / unitMs) * unitMs);
 }

@@ -23,6 +23,12 @@ export function formatDuration(durationMs: number): string {
   return `${whole}ms`;
 }
 
+/** Writes a duration for people: in the largest unit of which there are at least two. */
+export function formatRoughly(durationMs: number, round: (units: number) => number = Math.ceil): string {
+  const unit = [unitMs.d, unitMs.h, unitMs.m].find((one) => durationMs >= 2 * one) ?? unitMs.s;
+  return formatDuration(Math.max(0, round(durationMs / unit)) * unit);
+}
+
 const wallPattern = /^(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2})(?::(\d{2}))?$/;
 
 /** Reads a wall-clock time as the UTC instant of the same text, ms; undefined for a wrong one. */

@@ -1,7 +1,7 @@
 // Makes notices from alert states: ids, titles and data, without secrets. Pure; called by
 // decide.ts, decide-service.ts and evaluate.ts.
 import type { Policy } from "../config/policy-set.ts";
-import { formatDuration } from "../core/duration.ts";
+import { formatRoughly } from "../core/duration.ts";
 import { cutText } from "../core/plain-text.ts";
 import { hashText } from "../core/stable-hash.ts";
 import type { Notice } from "../model/notice.ts";
@@ -75,7 +75,7 @@ export function recoveredNotice(
   { brief, before, sinceMs }: { readonly brief: Brief; readonly before: BadHealth | "stale"; readonly sinceMs: number },
 ): Notice {
   const forMs = Date.parse(brief.at) - sinceMs;
-  const after = forMs > 0 ? ` after ${roughly(forMs)}` : "";
+  const after = forMs > 0 ? ` after ${formatRoughly(forMs, Math.round)}` : "";
   const data = { ...dataOf(brief), before, since: toIso(sinceMs) };
   const title = `${name}: recovered${after} (was ${before})`;
   return make("recovered", { policy: name, service, at: brief.at, title }, [`${brief.key}/${before}/${sinceMs}`, data]);
@@ -107,7 +107,7 @@ export function removedNotice(
 
 /** A policy had no success for two intervals. */
 export function staleNotice({ name, service }: Named, sinceMs: number, nowMs: number): Notice {
-  const title = `${name}: no success for ${roughly(nowMs - sinceMs)}, two intervals or more`;
+  const title = `${name}: no success for ${formatRoughly(nowMs - sinceMs, Math.round)}, two intervals or more`;
   return make("stale", { policy: name, service, at: toIso(nowMs), title }, [
     String(sinceMs),
     { since: toIso(sinceMs) },
@@ -131,7 +131,7 @@ export function serviceUpNotice(service: string, state: ServiceAlertState, until
   const { count, policies, sinceMs } = state;
   const durationMs = Math.max(0, untilMs - sinceMs);
   const who = count === 0 ? "" : `; ${count} ${count === 1 ? "policy" : "policies"} had failed`;
-  const title = `service ${service} is up again after ${roughly(durationMs)}${who}`;
+  const title = `service ${service} is up again after ${formatRoughly(durationMs, Math.round)}${who}`;
   const until = toIso(untilMs);
   const named = { policiesCount: count, policies: policies.slice(0, policiesNamedMax) };
   const data = { since: toIso(sinceMs), until, durationMs, ...named };
@@ -140,7 +140,7 @@ export function serviceUpNotice(service: string, state: ServiceAlertState, until
 
 /** The token of a service expires and cannot be renewed. */
 export function tokenNotice(service: string, expiresAtMs: number, nowMs: number): Notice {
-  const title = `the token of service ${service} expires in ${roughly(expiresAtMs - nowMs)} and cannot be renewed`;
+  const title = `the token of service ${service} expires in ${formatRoughly(expiresAtMs - nowMs, Math.round)} and cannot be renewed`;
   return make("token-expiring", { policy: null, service, at: toIso(nowMs), title }, [
     String(expiresAtMs),
     { expiresAt: toIso(expiresAtMs) },
@@ -174,10 +174,4 @@ function subjectOf(target: string): string {
 
 function toIso(instantMs: number): string {
   return new Date(instantMs).toISOString();
-}
-
-/** A duration for people: in the largest unit of which there are at least two. */
-function roughly(durationMs: number): string {
-  const unitMs = [86_400_000, 3_600_000, 60_000].find((unit) => durationMs >= 2 * unit) ?? 1_000;
-  return formatDuration(Math.max(0, Math.round(durationMs / unitMs)) * unitMs);
 }

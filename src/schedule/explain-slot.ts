@@ -2,7 +2,7 @@
 // slot. Pure; called by `explain` and `audit`.
 import type { Policy } from "../config/policy-set.ts";
 import { policyLimits } from "../config/rules/policy-limits.ts";
-import { formatDuration } from "../core/duration.ts";
+import { formatDuration, formatRoughly } from "../core/duration.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { createClosedTimes, onTimeMs } from "./plan-slots.ts";
 import { createChainSource, type SlotSource, spreadOffsetMs } from "./slots.ts";
@@ -54,7 +54,7 @@ export interface RecordlessSlot {
 /** Describes why a slot has no record. */
 export function describeNoRecord({ slotMs, nowMs, watermarkMs, keptSinceMs, isPlanned }: RecordlessSlot): string {
   if (slotMs > nowMs)
-    return `not due yet: in ${roughly(slotMs - nowMs)}${isPlanned ? "" : ", if a scheduler is alive then: none is now"}`;
+    return `not due yet: in ${formatRoughly(slotMs - nowMs)}${isPlanned ? "" : ", if a scheduler is alive then: none is now"}`;
   if (watermarkMs === undefined)
     return "no scheduler plans this policy here: is one running, with these policies, this prefix and Redis?";
   if (keptSinceMs !== undefined && slotMs <= keptSinceMs) {
@@ -68,12 +68,6 @@ export function describeNoRecord({ slotMs, nowMs, watermarkMs, keptSinceMs, isPl
       : "due just now: a scheduler that has this policy plans it within seconds";
   }
   return "there is no record, though later slots have one: it was lost or deleted, or the schedule was another one then";
-}
-
-/** A duration in the largest unit of which there are at least two. */
-function roughly(durationMs: number): string {
-  const unitMs = [86_400_000, 3_600_000, 60_000, 1_000].find((unit) => durationMs >= 2 * unit) ?? 1_000;
-  return formatDuration(Math.ceil(durationMs / unitMs) * unitMs);
 }
 
 const lookBackMs = 10 * 366 * 86_400_000;
