@@ -3,7 +3,8 @@
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { deletionByHand } from "../model/task.ts";
 import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
-import { openStore, type RedisTarget, type Store } from "../store/redis.ts";
+import type { RedisTarget, Store } from "../store/redis.ts";
+import { withStore } from "./connections.ts";
 import { showInstant } from "./table.ts";
 
 /** A policy that names a deleted sync job. */
@@ -38,12 +39,7 @@ export async function findDeletedTargets(
 
 /** The same, connecting to Redis first. @throws OutOfReachError */
 export async function readDeleted(policies: readonly Policy[], target: RedisTarget): Promise<readonly DeletedTarget[]> {
-  const store = await openStore(target);
-  try {
-    return await findDeletedTargets({ policies }, store);
-  } finally {
-    await store.close();
-  }
+  return withStore(target, (store) => findDeletedTargets({ policies }, store));
 }
 
 /** What is wrong, in words. */

@@ -10,7 +10,7 @@ import { taskPlaces } from "./audit-policy.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { showSubject, showUntil } from "./pause.ts";
-import { alarming, tellMissingRoles } from "./service-words.ts";
+import { alarming, describeMissingRoles } from "./service-words.ts";
 import {
   findPolicy,
   loadPoliciesOrThrow,
@@ -19,7 +19,7 @@ import {
   redisCommand,
   redisTarget,
 } from "./shared-options.ts";
-import { type SlotStory, type TaskStory, tellStory } from "./slot-story.ts";
+import { readSlotStory, type SlotStory, type TaskStory } from "./slot-story.ts";
 import { showInstant } from "./table.ts";
 
 const tasksShownMax = 50;
@@ -52,11 +52,11 @@ export function explainCommand(io: CommandIo): Command {
         const nowMs = await redisTimeMs(store);
         const around = asked === undefined ? slotsUpTo(policy, nowMs) : slotsAround(policy, asked);
         return withProducer(target, (producer) =>
-          tellStory(policy, { asked: time ?? null, around, nowMs }, { ...taskPlaces(store, producer), store }),
+          readSlotStory(policy, { asked: time ?? null, around, nowMs }, { ...taskPlaces(store, producer), store }),
         );
       });
       io.out(options.json ? JSON.stringify(story) : storyText(story, policy.closed.timezone, io.colours));
-      if (tellMissingRoles(story.processes).length > 0) io.exitCode = 1;
+      if (describeMissingRoles(story.processes).length > 0) io.exitCode = 1;
     });
 }
 
@@ -89,7 +89,7 @@ export function storyText(story: SlotStory, timezone: string, colours: boolean):
   if (story.held !== null) lines.push(`  blocked now: ${story.held}`);
   for (const pause of story.pauses)
     lines.push(`  paused now: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`);
-  for (const line of tellMissingRoles(story.processes)) lines.push(`  ${alarming(line, colours)}`);
+  for (const line of describeMissingRoles(story.processes)) lines.push(`  ${alarming(line, colours)}`);
   if (story.isSlot) lines.push(`  next slot: ${both(story.next)}`);
   return lines.join("\n");
 }

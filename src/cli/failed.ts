@@ -23,7 +23,7 @@ import {
   replay,
   selectFailed,
 } from "./failed-items.ts";
-import { checkKnownPolicy, tellReach } from "./history.ts";
+import { checkKnownPolicy, reportReach } from "./history.ts";
 import {
   countArgument,
   loadPoliciesOrThrow,
@@ -128,7 +128,7 @@ async function showList({ store, queues }: Connections, options: ListOptions, io
   else io.out(failedTable(shown.slice(0, limit), io.colours));
   if (shown.length > limit) io.err(`and ${shown.length - limit} more: --limit`);
   const read = all.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
-  if (sink === undefined) await tellReach(new History(store), read, failedReadMax, policy, io);
+  if (sink === undefined) await reportReach(new History(store), read, failedReadMax, policy, io);
   for (const { name, dropped } of await new SinkStore(store).all())
     if (dropped > 0) io.err(`${dropped} notices for ${name} were dropped: its queue was full`);
 }
@@ -145,7 +145,12 @@ function failedTable(items: readonly FailedItem[], colours: boolean): string {
   const rows = items.map((item) => {
     if (item.type === "delivery") {
       const { failedAtMs, sink, id, reason, notice } = item;
-      return [showInstant(failedAtMs), `not told: ${sink}`, id, cutText(`${reason}; ${notice.title}`, whyShownMax)];
+      return [
+        showInstant(failedAtMs),
+        `not delivered: ${sink}`,
+        id,
+        cutText(`${reason}; ${notice.title}`, whyShownMax),
+      ];
     }
     const { finishedAt, detail } = item.outcome;
     const status = showStatus(item.outcome, colours);

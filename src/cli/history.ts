@@ -43,7 +43,7 @@ export function historyCommand(io: CommandIo): Command {
         const outcomes = fitting.slice(0, options.limit);
         show(outcomes, policy, options, io);
         const isFull = outcomes.length === options.limit;
-        await tellReach(history, isFull ? outcomes : read, isFull ? options.limit : limit, policy, io);
+        await reportReach(history, isFull ? outcomes : read, isFull ? options.limit : limit, policy, io);
       }),
     );
 }
@@ -104,7 +104,7 @@ function show(
 }
 
 /** Says which outcomes are not in `read`: those beyond the limit, and those no longer kept. */
-export async function tellReach(
+export async function reportReach(
   history: History,
   read: readonly Outcome[],
   limit: number,

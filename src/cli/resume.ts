@@ -15,7 +15,7 @@ import { currentActor, recordChange } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer } from "./connections.ts";
 import { type SubjectOptions, showSubject, showUntil, subjectCommand, subjectOf, withSubject } from "./pause.ts";
-import { tellMissingRoles } from "./service-words.ts";
+import { describeMissingRoles } from "./service-words.ts";
 import { redisTarget } from "./shared-options.ts";
 import { showInstant } from "./table.ts";
 
@@ -50,7 +50,7 @@ export function resumeCommand(io: CommandIo): Command {
           return;
         }
         show(subject, { ...resumed, isCatchingUp: options.catchUp === true }, io);
-        if (resumed.ended.length > 0) for (const line of tellMissingRoles(await readPresence(store))) io.err(line);
+        if (resumed.ended.length > 0) for (const line of describeMissingRoles(await readPresence(store))) io.err(line);
       });
     });
 }

@@ -28,7 +28,7 @@ export function describeDeniedBy(service: string, status: LimiterStatus, nowMs: 
 }
 
 /** What does not happen without a process for a role; empty when both are alive. */
-export function tellMissingRoles({ schedulers, workers }: Presence): readonly string[] {
+export function describeMissingRoles({ schedulers, workers }: Presence): readonly string[] {
   return [
     ...(schedulers === 0 ? ["no scheduler is alive: no slot is planned until one starts"] : []),
     ...(workers === 0 ? ["no worker is alive: nothing that is queued or in flight goes on until one starts"] : []),

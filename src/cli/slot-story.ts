@@ -18,7 +18,7 @@ import { describeDeniedBy } from "./service-words.ts";
 import { toIso } from "./table.ts";
 
 /** What is shown of an outcome. */
-type ToldOutcome = Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">;
+type ShownOutcome = Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">;
 
 /** The story of one task. Instants are ISO 8601; null: it did not happen, or is not known. */
 export interface TaskStory {
@@ -35,7 +35,7 @@ export interface TaskStory {
   /** When an activity showed that a start without an answer had happened. */
   readonly confirmed: string | null;
   readonly finished: string | null;
-  readonly outcome: ToldOutcome | null;
+  readonly outcome: ShownOutcome | null;
   /** Whether the queue holds it, a worker has it, or it is on its way into the queue. */
   readonly isInFlight: boolean;
   /** Up to when traces may have been dropped, if the task is that old. */
@@ -74,7 +74,7 @@ export type StoryPlaces = TaskPlaces & { readonly store: Store };
 const tasksMax = 1_000;
 
 /** Tells the story of a slot. */
-export async function tellStory(
+export async function readSlotStory(
   policy: Policy,
   { asked, around, nowMs }: { readonly asked: string | null; readonly around: SlotsAround; readonly nowMs: number },
   places: StoryPlaces,
@@ -175,7 +175,7 @@ async function taskStory(task: NamedTask, places: StoryPlaces): Promise<TaskStor
     answered: isConfirmed ? null : shownAt,
     confirmed: isConfirmed ? shownAt : null,
     finished: outcome?.finishedAt ?? null,
-    outcome: outcome === undefined ? null : toldOf(outcome),
+    outcome: outcome === undefined ? null : shownOf(outcome),
     isInFlight,
     droppedUpTo: toIso(droppedUpToMs),
     waitsFor: holder === undefined || holder === task.id ? null : holder,
@@ -192,7 +192,7 @@ async function droppedUpTo(task: NamedTask, { history, ledger }: StoryPlaces): P
   return task.slotMs <= sinceMs ? sinceMs : undefined;
 }
 
-function toldOf(outcome: Outcome): ToldOutcome {
+function shownOf(outcome: Outcome): ShownOutcome {
   const { status, evidence, reason, detail, confidence, sends } = outcome;
   const known = { ...(confidence && { confidence }), ...(sends !== undefined && { sends }) };
   return { status, evidence, reason, detail, ...known };

@@ -8,10 +8,10 @@ import { type ExpensiveFeed, isStuck, readStatus, type SinkState, type Status } 
 import {
   alarming,
   describeBreaker,
+  describeMissingRoles,
   describeThrottle,
   showFeed,
   showPresence,
-  tellMissingRoles,
 } from "./service-words.ts";
 import { loadPoliciesOrThrow, type PolicyOptions, redisCommand, redisTarget } from "./shared-options.ts";
 import { showInstant, toTable } from "./table.ts";
@@ -50,7 +50,7 @@ function isWell(status: Status): boolean {
   return (
     services.every(({ breaker, throttledUntilMs }) => breaker !== "open" && throttledUntilMs === undefined) &&
     !sinks.some((sink) => isStuck(sink, nowMs)) &&
-    tellMissingRoles(processes).length + quarantinedOf(status).length + owners.others.length === 0
+    describeMissingRoles(processes).length + quarantinedOf(status).length + owners.others.length === 0
   );
 }
 
@@ -70,7 +70,7 @@ function statusToText(status: Status, colours: boolean): string[] {
   const blocks = [
     toTable(["service", "breaker", "asked for patience", "in flight"], lines, colours),
     `\nalive: ${showPresence(processes)}`,
-    ...tellMissingRoles(processes).map((line) => alarming(line, colours)),
+    ...describeMissingRoles(processes).map((line) => alarming(line, colours)),
   ];
   if (owners.others.length > 0) blocks.push(alarming(foreignOwner([owners.holder ?? "", ...owners.others]), colours));
   if (feeds.length > 0) blocks.push(`\n${feedsTable(feeds, colours)}`);

@@ -77,7 +77,7 @@ export function stageOf(code: string): keyof typeof stageCure {
 }
 
 /** The finding for a failed first exchange with a service. */
-export function tellFailure(subject: string, error: ServiceError): Finding {
+export function describeFailure(subject: string, error: ServiceError): Finding {
   const { kind, code, status } = error;
   const what = shortOf(error);
   const { problem } = findingsOf("service", subject);

@@ -7,7 +7,7 @@ import { type ActivePredicate, createActivePredicate } from "../../feeds/mapping
 import { type Mask, ServiceError, type SyncJob, type SyncService } from "../../service/client.ts";
 import { syncJobsOf } from "../deleted-targets.ts";
 import { showPlace } from "../table.ts";
-import { type Finding, findingsOf, shortOf, tellFailure, withinLines } from "./finding.ts";
+import { describeFailure, type Finding, findingsOf, shortOf, withinLines } from "./finding.ts";
 
 /** What one check of a service needs. */
 export interface ServiceCheck {
@@ -37,7 +37,7 @@ export async function checkService(check: ServiceCheck): Promise<readonly Findin
     check.progress(`${subject}: reaching it`);
     await client.getTriggers(queryOf(repositories[0]), { signal: check.signal });
   } catch (error) {
-    if (error instanceof ServiceError) return [tellFailure(subject, error)];
+    if (error instanceof ServiceError) return [describeFailure(subject, error)];
     throw error;
   }
   const tookMs = Math.round(systemClock.monotonicMs() - beganMs);
@@ -188,7 +188,7 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         silent = saysSomething(error) ? 0 : silent + 1;
-        findings.push(tellMissing(next, error, select.select));
+        findings.push(describeMissing(next, error, select.select));
       }
     }
   };
@@ -252,7 +252,11 @@ function wrongPredicate(
 }
 
 /** 404 is not documented for this read (service-interface §7), so a 400 may mean the same. */
-function tellMissing({ id, repository, policies }: Named, error: ServiceError, select?: readonly string[]): Finding {
+function describeMissing(
+  { id, repository, policies }: Named,
+  error: ServiceError,
+  select?: readonly string[],
+): Finding {
   const [first] = policies;
   const more = policies.length > 1 ? ` and ${policies.length - 1} more` : "";
   const who = first === undefined ? "" : ` (policy ${first.name}, ${first.where.file}:${first.where.line}${more})`;

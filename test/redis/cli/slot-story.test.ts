@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from "vitest";
 import { taskPlaces } from "../../../src/cli/audit-policy.ts";
 import { storyText } from "../../../src/cli/explain.ts";
-import { tellStory } from "../../../src/cli/slot-story.ts";
+import { readSlotStory } from "../../../src/cli/slot-story.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf, toRecords } from "../../../src/schedule/slot-tasks.ts";
@@ -33,7 +33,7 @@ it("calls a task that is planned and not queued yet on its way, and then lost wh
   await ledger.record([planned]);
   const places = { ...taskPlaces(store, producer), store };
   const around = { slotMs, isSlot: true, reasons: [], previousMs: undefined, nextMs: undefined };
-  const tell = () => tellStory(policy, { asked: null, around, nowMs: slotMs + 300 }, places);
+  const tell = () => readSlotStory(policy, { asked: null, around, nowMs: slotMs + 300 }, places);
   const story = await tell();
   expect(story.tasks).toMatchObject([{ isInFlight: true, queue: null, outcome: null }]);
   expect(storyText(story, "UTC", false)).toContain("no outcome yet: on its way into the queue");

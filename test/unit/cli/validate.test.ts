@@ -33,7 +33,7 @@ describe("syncline validate", () => {
 
   it("shows each problem with its line and ends with 2", async () => {
     expect(await validate({ "a.yaml": bad, "b.yaml": good })).toEqual({
-      text: `a.yaml:5:45: poll.list: must be approvals, triggers, authActivities, activities, conflictDetails or masks
+      text: `a.yaml:5:45: poll.list: must be activities, conflictDetails, approvals, triggers, authActivities or masks
   5 |   - { name: a, service: main, poll: { list: mask } }
     |                                             ^^^^
   hint: did you mean masks?
@@ -57,7 +57,7 @@ describe("syncline validate", () => {
           file: "a.yaml",
           line: 5,
           column: 45,
-          message: "poll.list: must be approvals, triggers, authActivities, activities, conflictDetails or masks",
+          message: "poll.list: must be activities, conflictDetails, approvals, triggers, authActivities or masks",
           hint: "did you mean masks?",
         },
       ],
