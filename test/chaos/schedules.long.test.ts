@@ -13,7 +13,8 @@ it("makes the same script of the same seed", () => {
   expect(planScheduleChaos(17)).not.toEqual(planScheduleChaos(18));
 });
 
-it(`keeps planned = recorded through ${schedules} seeded schedules of kill -9, SIGSTOP and clocks 3 s apart (P1)`, async () => {
+// The faults: kill -9, SIGSTOP and clocks 3 s apart.
+it(`records each planned slot once through ${schedules} seeded kills and stops (P1)`, async () => {
   await warmUp();
   const stories: string[] = [];
   const { failed, counts } = await runSeeds({

@@ -17,12 +17,13 @@ it("makes the same script of the same seed", () => {
   expect(planStartChaos(17)).not.toEqual(planStartChaos(18));
 });
 
-it(`starts nothing twice and tells the truth when workers are killed with kill -9 at each of the ${stepsCount} named steps of a start (P2)`, async () => {
+it(`starts once and reports truly after kill -9 at each of ${stepsCount} steps (P2)`, async () => {
   const { failed, stories } = await run(runStepChaos, { count: stepsCount, kind: "steps" });
   expect(failed, stories).toEqual([]);
 }, 1_200_000);
 
-it(`starts nothing twice and tells the truth through ${schedules} seeded schedules of crashes, lost answers and a Redis that fails (P2)`, async () => {
+// The faults: crashes, lost answers and a Redis that fails.
+it(`starts once and reports truly through ${schedules} seeded fault schedules (P2)`, async () => {
   const { failed, stories, counts } = await run(runStartChaos, { count: schedules, kind: "starts" });
   process.stdout.write(`${tellUnknown(counts)}\n`);
   expect(failed, stories).toEqual([]);

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 
 const module = new URL("write-line.ts", import.meta.url).href;
 
-it("loses no line of a replica that writes more than the pipe takes and is gone at once", async () => {
+it("loses no line when a replica fills the pipe and exits at once", async () => {
   const program = `import { writeLine } from ${JSON.stringify(module)};
     void process.stdout; // From now on a full pipe is an error to whoever writes past the stream.
     for (let line = 0; line < 5000; line += 1) writeLine("line " + line + " " + "x".repeat(100));

@@ -72,7 +72,7 @@ describe("the alerts", () => {
     expect(Object.keys(alertCases).toSorted()).toEqual([...names].toSorted());
   });
 
-  it("ask for the series of one release only, by the names that its Prometheus has for it", async () => {
+  it("select the series of one release, by the names its Prometheus uses", async () => {
     const expressions = async (values = {}) =>
       (await renderRules("demo", values)).flatMap((group) =>
         group.rules.flatMap(({ expr, annotations = {} }) => [expr, ...Object.values(annotations)]),

@@ -121,7 +121,7 @@ describe("the chart's files", () => {
     expect(present).toBe(wanted);
   });
 
-  it("would not get a README with a value that nobody explains", () => {
+  it("check-readme refuses a value without an explanation", () => {
     expect(() => renderChartReadme("", "# -- Fine.\na: 1\nb: { c: 2 }\n")).toThrow(
       "values.yaml says nothing about b.c",
     );

@@ -127,7 +127,7 @@ beforeAll(async () => {
 }, 120_000);
 
 describe("incidents", () => {
-  it("are told once each, in time, and end; a healthy release beside them tells nothing", {
+  it("each fire once, in time, and resolve; a healthy release fires none", {
     timeout: 120_000,
   }, async () => {
     const firing = 'ALERTS{alertstate="firing"}';

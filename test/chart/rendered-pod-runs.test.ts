@@ -26,7 +26,7 @@ function layFiles(root: string, files: Readonly<Record<string, string>>): void {
   }
 }
 
-it("README's values, rendered, give a process that becomes ready and starts the sync job", async () => {
+it("README's values render a pod that becomes ready and starts the sync job", async () => {
   const sandbox = await startSandbox({ repositories: ["HR"], jobs: 50, runMs: [100, 200] });
   onTestFinished(() => sandbox.stop());
   const redis = await startServer();

@@ -89,7 +89,7 @@ const squeezed = (text: string) => text.replaceAll(/ {2,}/g, "  ").split("\n");
 const updates = () => sandbox.ledger().filter(({ operation }) => operation.startsWith("Update"));
 
 describe("plan --state", () => {
-  it("shows what is declared, live and last applied, and exits with 2; with 0 when nothing differs", async () => {
+  it("shows declared, live and last applied; exits with 2, or 0 without a difference", async () => {
     const file = await policies("{ syncJobs: { 4: { name: Contracts } }, siteTargets: { 9: { siteName: HR } } }");
     const before = await run(["plan", "--state", file]);
     expect(before.code).toBe(2);
@@ -167,7 +167,7 @@ describe("plan --state", () => {
 });
 
 describe("apply", () => {
-  it("does nothing unless somebody agrees, and needs --yes where nobody can be asked", async () => {
+  it("does nothing without consent, and needs --yes without a terminal", async () => {
     const file = await policies("{ syncJobs: { 4: { name: Contracts } } }");
     const nobody = await run(["apply", "-c", file]);
     expect(nobody.code).toBe(2);
@@ -204,7 +204,7 @@ describe("apply", () => {
     expect(lines[0].actor).toMatch(/.@./);
   });
 
-  it("tries again when an answer got lost, and exits with 3 when the service is out of reach", async () => {
+  it("retries after a lost answer; exits with 3 when the service is unreachable", async () => {
     const file = await policies("{ syncJobs: { 4: { name: Contracts } } }");
     const settings = readSettings({ SYNC_URL: "http://127.0.0.1:9", SYNC_TOKEN: "x" });
     expect((await run(["apply", "-c", file, "-y"], { settings })).code).toBe(3);

@@ -98,7 +98,7 @@ describe("syncline audit", () => {
 });
 
 describe("syncline explain", () => {
-  it("tells of started, coalesced, skipped and missed slots, and of times that are none", async () => {
+  it("explains started, coalesced, skipped, missed slots and times that are no slots", async () => {
     const prefix = `${fixture.redis.prefix}-explain`;
     const explain = async (...args: string[]) => fixture.here(prefix, "explain", ...args, "--config", fixture.file());
     const story = async (...args: string[]) => JSON.parse((await explain(...args, "--json")).out);

@@ -8,7 +8,7 @@ const fixture = commandFixture(
   - { name: names, service: main, repository: HR, apply: { syncJobs: { 4: { name: Contracts } } } }`,
 );
 
-it("every change by hand is recorded with who, what, before and after; what changed nothing is not", async () => {
+it("records each change by hand with who, what, before and after; no-ops are not", async () => {
   const prefix = `${fixture.redis.prefix}-changes`;
   const config = ["--config", fixture.file()];
   const command = async (...args: string[]) => {

@@ -37,7 +37,7 @@ const before = spawnSync("git", ["rev-parse", "--verify", "--quiet", "HEAD~1"], 
 const numberIn = (text: string, label: string) => Number(new RegExp(`${label}\\s+(\\d+)`).exec(text)?.[1]);
 
 describe("npm run cluster", () => {
-  it("restarts three replicas twice, one after the other, while runs start: no slot lost, none started twice, always a scheduler", async () => {
+  it("restarts three replicas twice: no lost slot, no second start, always a scheduler", async () => {
     const cluster = start("--replicas", "3", "--rolls", "2");
     const [code] = await once(cluster.child, "close");
     const text = cluster.text();
@@ -51,7 +51,7 @@ describe("npm run cluster", () => {
   }, 150_000);
 
   it.skipIf(before === "")(
-    "rolls from the commit before to this one, back and forth: nothing lost, nothing doubled",
+    "rolls back and forth between two commits: nothing lost, nothing doubled",
     async () => {
       const cluster = start("--replicas", "3", "--upgrade-from", before);
       const [code] = await once(cluster.child, "close");

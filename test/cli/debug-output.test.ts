@@ -61,7 +61,7 @@ sinks:
 const talkative = { DEBUG: "*", NODE_DEBUG: "http,https,net,tls,stream", NODE_OPTIONS: "--trace-uncaught" };
 
 describe("secrets", () => {
-  it("stand in nothing that libraries and Node print of what they send, when they are told to", async () => {
+  it("stand in no debug output of libraries and Node", async () => {
     const REDIS_URL = `redis://:${canaries.redisPassword}@127.0.0.1:${redis.port}`;
     const environment = { ...talkative, REDIS_URL, TOKEN_VARIABLE: canaries.tokenInVariable };
     const config = ["--config", join(folder, "policies.yaml")];

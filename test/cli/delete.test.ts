@@ -9,7 +9,7 @@ const fixture = commandFixture(
 );
 
 describe("syncline delete", () => {
-  it("only looks without --yes, deletes with it, and the policies that name the sync job are told of it", async () => {
+  it("only looks without --yes; with it deletes, and names the policies affected", async () => {
     const prefix = `${fixture.redis.prefix}-delete`;
     const run = (name: string, ...more: string[]) =>
       fixture.command(

@@ -73,7 +73,7 @@ async function world(
 const numberIn = (text: string, label: string) => Number(new RegExp(`${label}\\s+(\\d+)`).exec(text)?.[1]);
 
 describe.skipIf(process.platform !== "linux")("npm run demo", () => {
-  it("shows runs, a conflict, a retried poll and a lost answer; survives kill -9; leaves nothing behind", async () => {
+  it("shows runs, a conflict, a retry, a lost answer; survives kill -9; cleans up", async () => {
     const demo = start("--for", "25s");
     const { redisUrl, sandboxUrl, pids } = await world(demo);
     await demo.until(/ started /);

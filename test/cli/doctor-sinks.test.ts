@@ -64,7 +64,7 @@ policies:
 const webhook = (url: string, secretFile = "key") => `webhook: { url: "${url}", secretFile: ${secretFile} }`;
 
 describe("syncline doctor", () => {
-  it("finds sinks and heartbeats well without sending anything, not even the head of a request", async () => {
+  it("checks sinks and heartbeats without sending anything, not even a request head", async () => {
     let [connections, bytes] = [0, 0];
     const listener = createServer((socket) => {
       connections += 1;

@@ -62,7 +62,7 @@ async function doctor(
 const bad = (lines: readonly Line[]) => lines.filter(({ level }) => level === "problem");
 
 describe("syncline doctor", () => {
-  it("finds nothing wrong where all is well, and says so in a table and in JSON, without a secret", async () => {
+  it("finds no fault in a healthy setup, as table and JSON, without a secret", async () => {
     sandbox.setFaults([]);
     const well = await doctor({});
     expect([well.code, bad(well.lines)]).toEqual([0, []]);
@@ -129,7 +129,7 @@ describe("syncline doctor", () => {
     for (const { out, err } of [refused, limited]) expect(out + err).not.toContain("canary");
   });
 
-  it("names each missing sync job with its policy, file and line, also where the service says 404", async () => {
+  it("names each missing sync job with policy, file and line, also on a 404", async () => {
     const policies =
       "  - { name: a, service: main, repository: HR, run: { syncJobs: [1, 99] } }\n  - { name: b, service: main, repository: HR, activate: { syncJobs: [99] } }";
     const missing = await doctor({ policies });
@@ -147,7 +147,7 @@ describe("syncline doctor", () => {
     expect(bad(said.lines)[0]?.what).toMatch(/^there is no such sync job \(policy a, /);
   });
 
-  it("leaves a service alone that fails again and again, and says how much it did not ask", async () => {
+  it("leaves a service alone that keeps failing, and says how much it did not ask", async () => {
     sandbox.setFaults([parseFault("500-before,op=GetSyncJobById")]);
     const policies = `  - { name: a, service: main, repository: HR, run: { syncJobs: [${Array.from({ length: 40 }, (_, index) => index).join(", ")}] } }`;
     const failing = await doctor({ policies });
@@ -181,7 +181,7 @@ describe("syncline doctor", () => {
     expect(bad(nobody.lines)).toMatchObject([{ check: "identity", what: expect.stringContaining("has no identity") }]);
   });
 
-  it("counts the sync jobs that masks resolve to, and finds a policy whose masks match none", async () => {
+  it("counts the sync jobs of masks, and finds a policy whose masks match none", async () => {
     const policies = `  - { name: docs, service: main, repository: HR, run: { fromMasks: { type: DocMask } } }
   - { name: none, service: main, repository: HR, run: { fromMasks: { name: "No such*" } } }`;
     const masks = await doctor({ policies });
@@ -201,7 +201,7 @@ describe("syncline doctor", () => {
     expect(plain.about("mapping")).toMatchObject([{ level: "warning", what: expect.stringContaining("nightly") }]);
   });
 
-  it("finds a mapping that cannot tell whether a sync job is active, and is content where it can", async () => {
+  it("finds a mapping that cannot tell if a sync job is active; accepts one that can", async () => {
     const asked = async (syncJob: string) => {
       const service = `baseUrl: "${sandbox.baseUrl}", token: { env: TEST_TOKEN }, mapping: { syncJob: ${syncJob} }`;
       const policies = "  - { name: wake, service: main, repository: HR, activate: { syncJobs: [1, 2] } }";
@@ -242,7 +242,7 @@ describe("syncline doctor", () => {
     expect(about("chains")).toMatchObject([{ level: "ok", what: "then after nightly" }]);
   });
 
-  it("finds a Redis that throws keys away, one that is not there, and a clock that is off", async () => {
+  it("finds a Redis that evicts keys, one that is missing and a clock that is off", async () => {
     const evicting = await startServer({ args: ["--maxmemory-policy", "allkeys-lru"] });
     const [unsafe, gone, skewed] = await Promise.all([
       doctor({}, { environment: { REDIS_URL: evicting.url } }),
@@ -304,7 +304,7 @@ describe("syncline doctor", () => {
     }
   });
 
-  it("ends in time at a service that does not answer, and with exit code 2 on wrong use", async () => {
+  it("ends in time at a service that does not answer; exits with 2 on wrong use", async () => {
     sandbox.setFaults([parseFault("latency,ms=20000")]);
     const slow = await doctor({}, { args: ["--within", "1s"] });
     sandbox.setFaults([]);

@@ -60,7 +60,7 @@ describe("syncline failed, tasks", () => {
     expect(await listed(prefix, "--policy", "masks")).toEqual([]);
   });
 
-  it("looks through many outcomes of a policy for what has mended a task, and leaves alone what others did", async () => {
+  it("searches many outcomes for what corrected a task; ignores others' tasks", async () => {
     const prefix = `${fixture.redis.prefix}-mended`;
     const first = await ended(prefix, { target: "1" });
     const other = await ended(prefix, { target: "2" });

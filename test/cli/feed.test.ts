@@ -114,7 +114,7 @@ describe("syncline feed export", () => {
     ]);
   });
 
-  it("reads the service's own list with --live, page by page and no more than asked for", async () => {
+  it("reads the service's own list with --live, page by page, as far as asked", async () => {
     const prefix = `${fixture.redis.prefix}-live`;
     const live = (...more: string[]) =>
       fixture.command(prefix, "feed", "export", "main", "activities", "--repository", "HR", "--live", ...more);

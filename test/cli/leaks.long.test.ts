@@ -160,7 +160,7 @@ async function serveUntilCrash(crashAs: "exception" | "rejection"): Promise<Ende
 }
 
 describe("secrets", () => {
-  it("stand in nothing that serve prints, whatever goes wrong, nor in what it leaves when it crashes", async () => {
+  it("stand in no output of serve, whatever fails, nor in its crash dump", async () => {
     for (const crashAs of ["exception", "rejection"] as const) {
       const ended = await serveUntilCrash(crashAs);
       expect(ended.code).toBe(1);
@@ -210,7 +210,7 @@ describe("secrets", () => {
     }
   }, 300_000);
 
-  it("stand in nothing that is said of a Redis that takes the password for wrong, or is not there", async () => {
+  it("stand in no message about a Redis that refuses the password or is gone", async () => {
     const wrong = redisUrl.replace(canaries.redisPassword, `${canaries.redisPassword}-wrong`);
     for (const url of [wrong, redisUrl.replace(`:${redis.port}`, ":1")]) {
       for (const command of [

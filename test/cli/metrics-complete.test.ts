@@ -87,7 +87,7 @@ afterAll(async () => {
 
 // Other tests may keep the machine busy.
 describe("/metrics of syncline serve", { timeout: 120_000 }, () => {
-  it("has a series of every metric of the table, sinks included, once all of it has happened", async () => {
+  it("has a series of every metric of the table, sinks included", async () => {
     await serve.until(({ event, policy }) => event === "task.finished" && policy === "polls");
     const seen = new Set<string>();
     let wasAskedForPatience = false;

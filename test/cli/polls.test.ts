@@ -24,7 +24,7 @@ afterEach(async () => {
 const approvals = (...ids: readonly number[]) =>
   ids.map((approvalId) => ({ approvalId, itemName: `Draft ${approvalId}` }));
 
-it("a worker killed while it reads loses nothing that is new, and a restart forgets nothing", async () => {
+it("loses nothing new when a worker dies reading, and forgets nothing on restart", async () => {
   server = await startListServer({ approvals: approvals(1, 2) });
   folder = await mkdtemp(join(tmpdir(), "syncline-"));
   const file = join(folder, "policies.yaml");

@@ -81,7 +81,7 @@ describe("the runbooks", () => {
     }
   });
 
-  it("lead from a missed slot to its time and its cause, and a process that has just begun tells of it", {
+  it("lead from a missed slot to its time and cause, also on a fresh process", {
     timeout: 120_000,
   }, async () => {
     const redis = await startServer();

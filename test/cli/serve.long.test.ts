@@ -93,7 +93,7 @@ const starts = () =>
     .map(({ idempotencyKey }) => String(idempotencyKey));
 
 describe("syncline serve", () => {
-  it("drains on SIGTERM: exit 0 inside its time, and nothing it accepted is without an outcome", async () => {
+  it("drains on SIGTERM: exit 0 in its time, and an outcome for all it accepted", async () => {
     const prefix = `${redis.prefix}-drain`;
     const one = await serve(prefix);
     await one.until(({ event }) => event === "task.finished");
@@ -123,7 +123,7 @@ describe("syncline serve", () => {
     await expect.poll(starts, often).toContain(task);
   });
 
-  it("starts nothing twice and loses no outcome when workers are killed with kill -9 (P2)", async () => {
+  it("starts once and loses no outcome when workers die of kill -9 (P2)", async () => {
     const prefix = `${redis.prefix}-kill`;
     const before = starts().length;
     const survivor = await serve(prefix);
@@ -160,7 +160,7 @@ describe("syncline serve", () => {
     expect(truth.filter(({ taskId }) => again.includes(taskId))).toEqual([]);
   }, 60_000);
 
-  it("does not send again what a killed worker had just sent, and finds out that it started (P2)", async () => {
+  it("does not resend what a killed worker just sent, and confirms the start (P2)", async () => {
     for (let round = 0; round < 2; round += 1) {
       const prefix = `${redis.prefix}-sent-${round}`;
       sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 600 }]);
@@ -179,7 +179,7 @@ describe("syncline serve", () => {
     }
   }, 90_000);
 
-  it("sends at most once when it is stopped for too long while its request is out (SIGSTOP), and so does its heir (P2)", async () => {
+  it("sends at most once when SIGSTOP holds it in its request; so does its heir (P2)", async () => {
     const prefix = `${redis.prefix}-stopped`;
     sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 2_000 }]);
     const zombie = await serve(prefix, "--roles", "worker");
@@ -215,7 +215,7 @@ describe("syncline serve", () => {
     expect(one.events.at(-1)?.["event"]).toBe("serve.stopped");
   });
 
-  it("follows its policy file, and goes on with the last good one while that is broken (P6)", async () => {
+  it("follows its policy file, and keeps the last good one while it is broken (P6)", async () => {
     const own = join(folder, "reloaded.yaml");
     await writeFile(own, policies(sandbox.baseUrl));
     const one = new Syncline(["serve", "--config", own, "--prefix", `${redis.prefix}-reload`], environment());

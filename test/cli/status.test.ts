@@ -15,7 +15,7 @@ const fixture = commandFixture(`
 `);
 
 describe("syncline status", () => {
-  it("shows breaker, throttle, requests under way and quarantine, with exit code 1, and resume ends the quarantine", async () => {
+  it("shows breaker, throttle, requests, quarantine; exits 1; resume ends quarantine", async () => {
     const prefix = `${fixture.redis.prefix}-status`;
     const command = (...args: string[]) => fixture.command(prefix, ...args, "--config", fixture.file());
     const well = await command("status");

@@ -56,7 +56,8 @@ const slowPages = [{ kind: "latency", operation: "GetActivities", delayMs: 50 }]
 const starts = () => sandbox.ledger().filter(({ operation }) => operation === "RunSyncJob");
 
 describe("syncline serve that is told to stop", () => {
-  it("hears it before it has loaded anything: as the first process of a container it would miss it for good", async () => {
+  // The first process of a container would otherwise miss it for good.
+  it("hears SIGTERM before it has loaded anything", async () => {
     const module = [
       'import { createRequire } from "node:module"',
       'import { writeSync } from "node:fs"',
@@ -76,7 +77,7 @@ describe("syncline serve that is told to stop", () => {
     expect(one.events.at(-1)?.["event"]).toBe("serve.stopped");
   });
 
-  it("while it starts, and Redis takes no further connection, ends in order all the same", async () => {
+  it("ends in order while it starts and Redis takes no further connection", async () => {
     const own = await startPrivateRedis({ args: ["--maxclients", "1"] });
     try {
       const one = serve(own.url, "--drain", "1s");
@@ -90,7 +91,7 @@ describe("syncline serve that is told to stop", () => {
     }
   });
 
-  it("while a request takes longer than its drain, leaves the start to the next worker, which finds out (P2, P8)", async () => {
+  it("leaves a start to the next worker when a request outlasts the drain (P2, P8)", async () => {
     const prefix = `${redis.prefix}-long`;
     const environment = { REDIS_URL: redis.url, TEST_TOKEN: sandbox.token };
     sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 3_000 }]);
@@ -117,7 +118,7 @@ describe("syncline serve that is told to stop", () => {
     expect(starts().length - before).toBe(1);
   }, 60_000);
 
-  it("in the middle of a long list parks it at a page, and the next process reads on from there", async () => {
+  it("parks a long list at a page, and the next process resumes there", async () => {
     const prefix = `${redis.prefix}-walk`;
     const pages = 30;
     const long = await startSandbox({ activities: 100 * pages, repositories: ["HR"], faults: slowPages });

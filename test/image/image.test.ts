@@ -115,7 +115,7 @@ describe.skipIf(why !== undefined)("the image", () => {
   const syncline = (id: string, ...words: string[]) =>
     docker(["exec", id, "/usr/bin/node", "/app/dist/main.js", ...words]);
 
-  it("is small, has no shell, runs node as a numeric user, and says which version it is", async () => {
+  it("is small, has no shell, runs node as a numeric user and shows its version", async () => {
     const [inspected] = JSON.parse(await dockerOrThrow(["image", "inspect", image]));
     const { version } = JSON.parse(readFileSync("package.json", "utf8"));
     expect(inspected.Config).toMatchObject({
@@ -147,7 +147,7 @@ describe.skipIf(why !== undefined)("the image", () => {
     expect(found.length).toBeLessThanOrEqual(packagesMax);
   });
 
-  it("becomes ready, starts runs, and on docker stop ends inside the grace period with nothing lost", async () => {
+  it("becomes ready, starts runs, and ends in its grace period on docker stop", async () => {
     const first = await serve("10001:10001");
     await until(
       () => readyz(first),

@@ -57,7 +57,7 @@ describe("an apply policy", () => {
     expect(putsOf(now)).toEqual(puts);
   });
 
-  it("finds what somebody changed by hand, mends it and tells it once", async () => {
+  it("finds a change by hand, corrects it and reports it once", async () => {
     const now = await start({ policies: apply("{ syncJobs: { 4: { name: Contracts } } }") });
     expect(await now.run("story")).toMatchObject({ reason: "applied" });
     await renameByHand(now, 4, "Old contracts");
@@ -68,7 +68,7 @@ describe("an apply policy", () => {
     expect(putsOf(now)).toHaveLength(3);
   });
 
-  it("reads again when the answer to its change got lost, and sends nothing twice that took effect", async () => {
+  it("reads again after a lost answer, and resends nothing that took effect", async () => {
     const faults = ["lost-answer,op=UpdateSyncJobById,first=1"];
     const now = await start({ policies: apply("{ syncJobs: { 4: { name: Contracts } } }"), faults });
     expect(await now.run("story")).toMatchObject({ status: "succeeded", reason: "applied", attempts: 2 });

@@ -61,7 +61,7 @@ describe("a delete policy", () => {
     }
   });
 
-  it("says that it did not happen when the request got lost, and sends again by onUnknown: retry only", async () => {
+  it("says not deleted when the request got lost, and resends by onUnknown: retry only", async () => {
     const faulty = { requestTimeout: "2s", faults: ["reset,op=DeleteSyncJobById,first=1"] };
     const verify = await start({ policies: retire(name), ...faulty });
     const retry = await start({ policies: retire(name, ", onUnknown: retry"), ...faulty });
@@ -72,7 +72,7 @@ describe("a delete policy", () => {
     expect(deletions(retry)).toHaveLength(1);
   });
 
-  it("is called unknown when nobody can say", async () => {
+  it("is called unknown when no evidence decides it", async () => {
     const fixture = await start({
       policies: retire(name),
       requestTimeout: "2s",

@@ -11,7 +11,8 @@ import { startWorld } from "../support/world.ts";
 
 const redis = redisForTest();
 
-it("drift made by hand is mended by the next slot and told once to each sink, with who is meant and what it was", async () => {
+// The notice names the object and the value it had.
+it("the next slot corrects drift by hand and reports it once to each sink", async () => {
   const hook = await new Receiver().start();
   const folder = folderForTest();
   const [secretFile, path] = [join(folder, "secret"), join(folder, "told.jsonl")];

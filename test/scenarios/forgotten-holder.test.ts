@@ -55,7 +55,7 @@ function expectNoSecondStart(): void {
   expect(names).toEqual([...new Set(names)]);
 }
 
-it("a start that waits for another one has its turn when Redis has forgotten that one's end", async () => {
+it("a start that waits for another one goes on when Redis has forgotten its end", async () => {
   let waitingSlotMs = 0;
   const lateMs = await forgetTheEndOf("in-turn", async (slotMs) => {
     waitingSlotMs = slotMs + 1;

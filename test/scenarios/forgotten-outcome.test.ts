@@ -20,7 +20,7 @@ afterEach(async () => {
   await world.stop();
 });
 
-it("an outcome that Redis has forgotten while the queue keeps its end is written again, as it was told", async () => {
+it("an outcome that Redis forgot, but the queue keeps, is written again unchanged", async () => {
   const server = await startForgetfulServer();
   world = await startWorld({ redis: { url: server.url, prefix: "{forgotten}" }, policies });
   const client = clientOf(server.port);

@@ -61,7 +61,7 @@ describe("policies that change while Syncline runs", () => {
     expect(new Set(keys).size).toBe(keys.length);
   });
 
-  it("leave nothing without an outcome when they go: a queued task is skipped, and says why", async () => {
+  it("leave nothing without an outcome when removed: a queued task is skipped", async () => {
     const hanging = "  - { name: long, service: main, repository: HR, run: { syncJobs: [5] }, overlap: queue }\n";
     const world = await start(hanging + started("other", 1), { sandbox: { runMs: [60_000, 60_000] } });
     await world.enqueue("long");
@@ -78,7 +78,7 @@ describe("policies that change while Syncline runs", () => {
     expect(world.starts(5)).toBe(1);
   });
 
-  it("are waited for when a task of a new one comes to a replica that has not read it yet", async () => {
+  it("are waited for when a new policy's task reaches a replica that lacks it", async () => {
     const world = await start(started("steady", 1), { timing: { ...shortTiming, unknownPolicyForMs: 60_000 } });
     // As another replica, which knows it already, would.
     await world.enqueueOf(started("early", 2), "early");
@@ -89,7 +89,7 @@ describe("policies that change while Syncline runs", () => {
     expect(world.log.outcomesOf("early")).toMatchObject([{ status: "accepted" }]);
   });
 
-  it("never stop it when they are broken: the last good ones stay until they are mended (P6)", async () => {
+  it("never stop it when broken: the last good ones stay until corrected (P6)", async () => {
     const world = await start(started("steady", 1));
     await untilMore(world, "steady", 1);
     const broken = [
@@ -149,7 +149,7 @@ describe("services that change while Syncline runs", () => {
     await untilMore(world, "home", 1);
   });
 
-  it("follow a changed mapping: a run that could not be told apart before is told directly afterwards", async () => {
+  it("follow a changed mapping: a run that was ambiguous before is then direct", async () => {
     const run = "  - { name: story, service: main, repository: HR, run: { syncJobs: [3] } }\n";
     const world = await start(run, { mapping: false });
     expect(await world.run("story")).toMatchObject({ status: "succeeded", evidence: "inferred" });

@@ -13,7 +13,7 @@ afterEach(async () => {
   world = undefined;
 });
 
-it("what two runs leave reaches the sink that asked for the list, once each, and nobody else", async () => {
+it("the new items of two runs reach the subscribed sink once each, and no other", async () => {
   const given: { sink: string; notice: Notice }[] = [];
   world = await startWorld({
     redis,

@@ -83,7 +83,7 @@ describe("after three hours without any replica, 36 slots of a policy", () => {
     expect(starts(2)).toEqual([]);
   });
 
-  it("are missed with `all` as far as they lie outside the window, which is the hour unless said", async () => {
+  it("are missed with `all` outside the window, which is an hour by default", async () => {
     await world.log.until(({ event, policy }) => event === "task.finished" && policy === "every-young-one");
     const { records } = await ledger.holdings("every-young-one");
     const states = records.map(({ state, detail }) => [state, detail]);

@@ -13,7 +13,7 @@ afterEach(async () => {
   world = undefined;
 });
 
-it("puts a task and a feed walk of a newer version back, delayed, and goes on with its own", async () => {
+it("delays a newer version's task and feed walk, and goes on with its own", async () => {
   world = await startWorld({
     redis,
     policies: "  - { name: story, service: main, repository: HR, run: { syncJobs: [3] } }",

@@ -61,7 +61,7 @@ const before: WorldOptions["before"] = async (target) => {
 const requestsOf = (sandbox: Sandbox, list: keyof typeof lists) =>
   Object.values(sandbox.requests()[lists[list]] ?? {}).reduce((sum, count) => sum + count, 0);
 
-it("asks for each list as often as one reader does, whoever waits, and once more for five polls of one slot", async () => {
+it("reads each list as often as one reader would, and once more for five polls", async () => {
   world = await startWorld({
     ...{ redis, policies, before, replicas: 2 },
     timing: { ...shortTiming, wokenPaceMs: 120_000 },

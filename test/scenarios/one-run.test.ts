@@ -106,7 +106,7 @@ describe("one run", () => {
     expect(outcome.detail).toContain("RunSyncJob");
   });
 
-  it("that nobody follows ends with the service's acceptance", async () => {
+  it("without follow ends with the service's acceptance", async () => {
     const { run } = await start({ policies: story(3, ", follow: { until: accepted }") });
     expect(await run("story")).toMatchObject({
       status: "accepted",
@@ -116,7 +116,7 @@ describe("one run", () => {
     });
   });
 
-  it("without a mapping is settled by growth and then quiet, and says that this is inferred", async () => {
+  it("without a mapping is settled by growth and quiet, and says it is inferred", async () => {
     const { run } = await start({ policies: story(3), mapping: false });
     expect(await run("story")).toMatchObject({ status: "succeeded", evidence: "inferred" });
   });
@@ -129,7 +129,7 @@ describe("one run", () => {
     expect(await run("story")).toMatchObject({ status: "timed-out", reason: "deadline" });
   });
 
-  it("that started before anybody had read its feeds is told by the activity that says it began after it", async () => {
+  it("that started before its feeds were read is told by an activity begun after it", async () => {
     const { run, log } = await start({
       policies: story(3, ", follow: { quietFor: 2s }"),
       mapping: "timed",

@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const triggers = (...ids: readonly number[]) => ids.map((triggerId) => ({ triggerId, isActive: true }));
 
-it("new items of a list that only polls read go to the log, to sinks and to `feed tail`, once each, at no further request", async () => {
+it("polled lists log, notify and tail new items once each, at no further request", async () => {
   const there = await startListServer({ trigger: triggers(1, 2) });
   server = there;
   const given: Notice[] = [];

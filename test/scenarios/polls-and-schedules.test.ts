@@ -54,7 +54,7 @@ describe("a poll", () => {
     expect(log.named("request.retried").length).toBeGreaterThan(0);
   });
 
-  it("that the service refuses is unknown at once: nobody has looked at the list", async () => {
+  it("that the service refuses is unknown at once: the list was not read", async () => {
     const { run, sandbox } = await start({ policies: poll("{ list: approvals }"), faults: ["401,op=GetApprovals"] });
     expect(await run("story")).toMatchObject({ status: "unknown", reason: "refused", attempts: 1 });
     expect(sandbox.requests()["GetApprovals"]?.["401"]).toBeLessThanOrEqual(2);

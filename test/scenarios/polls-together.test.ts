@@ -28,7 +28,7 @@ function asked({ sandbox }: World, operation: "GetActivities" | "GetApprovals"):
 }
 
 describe("several poll policies that are due at once", () => {
-  it("cost the requests of one, over two replicas, and each says what it thinks of the list", async () => {
+  it("cost one poll's requests over two replicas, and each judges the list", async () => {
     const names = ["many", "few", "whose", "fresh", "named"];
     const polls = [
       'activities, expect: "size(items) == 120"',
@@ -49,7 +49,7 @@ describe("several poll policies that are due at once", () => {
     expect(asked(world, "GetActivities")).toBe(4);
   });
 
-  it("of approvals cost one reading and one count, whoever wants which", async () => {
+  it("of approvals cost one reading and one count, for any subscribers", async () => {
     const names = ["a", "b", "c", "d", "e"];
     const polls = ["approvals, expect: 'count <= 20'", 'approvals, offending: "item.itemName == \\"x\\""'];
     const policies = names.map((name, index) => policy(name, polls[index % 2] ?? "")).join("\n");

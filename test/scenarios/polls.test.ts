@@ -55,7 +55,7 @@ describe("a poll that looks back", () => {
     expect(await here.run("story")).toMatchObject({ status: "succeeded", changed: false });
   });
 
-  it("still calls new what it saw when nobody could judge it", async () => {
+  it("still calls new what an undecided poll saw", async () => {
     const expectation = '{ list: approvals, expect: "new.all(x, x.itemName != \\"Draft 4\\")" }';
     const { world: here, server: there } = await startOverLists(expectation);
     await here.run("story");
@@ -118,7 +118,7 @@ describe("what changed about a poll", () => {
     ]);
   });
 
-  it("is said at the first poll when that is not good, and is left out where nobody looked", async () => {
+  it("is reported at a first bad poll, and left out where the list was not read", async () => {
     const { world: here } = await startOverLists('{ list: approvals, expect: "count == 0" }');
     expect(await here.run("story")).toMatchObject({ status: "failed", changed: true });
     await here.enqueue("story", Date.parse("2026-01-01T00:00:00Z"));
@@ -143,7 +143,7 @@ describe("every list", () => {
     expect(read.count).toBe(counted.count);
   });
 
-  it("of more than 10,000 items is unknown to whoever wants the items, and can be counted", async () => {
+  it("of over 10,000 items is unknown for items, and can be counted", async () => {
     const { run } = await start({
       policies: [
         '  - { name: items, service: main, poll: { list: activities, expect: "size(new) < 5" } }',

@@ -16,7 +16,7 @@ const policy = (expect: string) => `
   - { name: other, service: main, poll: { list: approvals, expect: "${expect}" }, schedule: { every: 1s } }`;
 
 describe("a policy in quarantine", () => {
-  it("is skipped with the reason after failures in a row, while others go on, until a run by hand goes well", async () => {
+  it("is skipped with the reason after failures in a row, until a run by hand succeeds", async () => {
     // An expectation that is neither true nor false ends unknown: the policy is of no use.
     world = await startWorld({ redis, policies: policy("count") });
     const { log } = world;

@@ -41,7 +41,7 @@ function expectNoSecondStart(): void {
 }
 
 describe("a Redis that loses its newest writes while starts go out", () => {
-  it("starts nothing twice: what may have been started is unknown, and later slots go on", async () => {
+  it("starts nothing twice: possible starts are unknown, and later slots go on", async () => {
     const server = await startForgetfulServer();
     world = await startWorld({ redis: { url: server.url, prefix: "{loss}" }, policies });
     await world.log.until(() => startsByTask().size >= 6);

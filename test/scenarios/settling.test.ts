@@ -44,7 +44,7 @@ describe("conflicts before and after a run", () => {
     expect(await run("story")).toMatchObject({ newConflicts: 1, goneConflicts: 0, stillConflicts: 1 });
   });
 
-  it("are not spoken of, and never 0, where only an end of the list was read after the run", async () => {
+  it("are not reported, and never 0, where only an end of the list was read after", async () => {
     const fixture = { policies: story(5, "until: settled, deadline: 1m"), sandbox: { pageSize: 1, jobs: 25 } };
     const { run } = await start(fixture);
     const outcome = await run("story");
@@ -57,7 +57,7 @@ describe("conflicts before and after a run", () => {
 describe("a run that waits for an approval", () => {
   const blocking = { approvalsBlock: true, jobs: 22 };
 
-  it("ends as blocked with the approval's name, by inference, and the next slot may start", async () => {
+  it("ends as blocked with the approval's name, inferred, and the next slot may start", async () => {
     const { run, starts } = await start({ policies: story(11, "blockedAfter: 1s"), sandbox: blocking });
     const outcome = await run("story");
     expect(outcome).toMatchObject({ status: "blocked", evidence: "inferred", reason: "approval-waiting" });
@@ -83,7 +83,7 @@ describe("a run that waits for an approval", () => {
     expect(await run("later")).toMatchObject({ status: "timed-out" });
   });
 
-  it("is not unknown when only the approvals cannot be read, and the start waits for them only once", async () => {
+  it("is not unknown when only approvals cannot be read; the start waits for them once", async () => {
     const faults = ["500-before,op=GetApprovals"];
     const { run, log } = await start({ policies: story(3, "blockedAfter: 1s"), faults });
     expect(await run("story")).toMatchObject({ status: "succeeded", evidence: "direct" });

@@ -83,7 +83,8 @@ function asleep(world: World, count: number): PromiseLike<void> {
 }
 
 describe("a service that answers 429 with Retry-After 900", () => {
-  it("is left alone by both replicas; no worker slot is held, other services go on, and what cannot wait is missed", async () => {
+  // No worker is held meanwhile.
+  it("is left alone by both replicas; other services go on, late slots are missed", async () => {
     const sick = await sickService();
     sick.answer = patience;
     const world = await twoReplicas(sick.url, "limits: { concurrency: 1 }");
@@ -111,7 +112,7 @@ describe("a service that answers 429 with Retry-After 900", () => {
 });
 
 describe("a service that is down", () => {
-  it("costs one read a period over all replicas and one event, and everything goes on when it is back", async () => {
+  it("costs one read a period over all replicas and one event, and then recovers", async () => {
     const sick = await sickService();
     sick.answer = broken;
     const world = await twoReplicas(sick.url, "breaker: { after: 3, probe: 1s }");
@@ -158,7 +159,7 @@ describe("a service of which one list always fails", () => {
 });
 
 describe("a service that there is no token for", () => {
-  it("is a service that is down: one event, no attempt spent by anybody else, and everything goes on when there is one", async () => {
+  it("counts as down: one event, no attempt spent by other tasks, and then it recovers", async () => {
     const sick = await sickService();
     const folder = await mkdtemp(join(tmpdir(), "syncline-no-token-"));
     stops.push(() => rm(folder, { recursive: true }));
@@ -185,7 +186,7 @@ describe("a service that there is no token for", () => {
     expect(world.log.named("breaker.closed")).toHaveLength(1);
   });
 
-  it("is counted once for each time that its token endpoint was asked: all others wait, and spend no attempt", async () => {
+  it("counts once per request to its token endpoint; others wait without an attempt", async () => {
     const sick = await sickService();
     const folder = await mkdtemp(join(tmpdir(), "syncline-no-token-"));
     stops.push(() => rm(folder, { recursive: true }));

@@ -47,7 +47,7 @@ const policies = `
   - { name: waiting, service: polling, poll: { list: approvals, expect: "size(items) == 6" } }`;
 
 describe("a service that may be asked once in two seconds", () => {
-  it("is deleted from, changed and read to the end of its lists, and never asked more often", async () => {
+  it("is deleted from, changed and read whole, and never asked more often", async () => {
     const { url, asked } = await service();
     const bases = ["deleting", "applying", "keeping", "polling"];
     const moreServices = Object.fromEntries(bases.map((base) => [base, `${url}/${base}`]));

@@ -60,7 +60,7 @@ sinks: { ops: { file: { path: outcomes.jsonl } } }
 notifications: { groupWait: 2s }`;
 
 describe("a service that is down", () => {
-  it("is one message for all of its policies, and one when it is back; others are told as ever", async () => {
+  it("is one message for all its policies, and one when it is back; others go on", async () => {
     const port = await listen();
     await new Promise((resolve) => server?.close(resolve));
     const delivered: Notice[] = [];

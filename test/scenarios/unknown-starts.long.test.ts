@@ -42,7 +42,7 @@ function untilStruck({ baseUrl, token }: World["sandbox"]): PromiseLike<void> {
 describe("onUnknown: retry", () => {
   const retry = story(3, ", onUnknown: retry");
 
-  it("sends again when nothing shows that the start arrived, and says that it sent twice", async () => {
+  it("resends when nothing shows that the start arrived, and says it sent twice", async () => {
     const { run, starts, sandbox, log } = await start({ policies: retry, faults: ["reset,op=RunSyncJob,first=1"] });
     expect(await run("story")).toMatchObject({ status: "succeeded", answerLost: true, sends: 2 });
     expect(starts(3)).toBe(1);
@@ -94,7 +94,7 @@ describe("a start whose answer is its end (follow.until: accepted)", () => {
     expect(sandbox.requests()).toEqual({ RunSyncJob: { 200: 2 } });
   });
 
-  it("is confirmed by an activity that began after it, where the mapping says when they begin", async () => {
+  it("is confirmed by an activity begun after it, where the mapping knows beginnings", async () => {
     const { run, starts } = await start({
       policies: accepted,
       mapping: "timed",
@@ -104,7 +104,7 @@ describe("a start whose answer is its end (follow.until: accepted)", () => {
     expect(starts(3)).toBe(1);
   });
 
-  it("is not told as answered well when the answer was an error and an activity confirms it", async () => {
+  it("is not answered well when the answer was an error and an activity confirms it", async () => {
     const { run, starts } = await start({
       policies: accepted,
       mapping: "timed",
@@ -116,7 +116,7 @@ describe("a start whose answer is its end (follow.until: accepted)", () => {
     expect(starts(3)).toBe(1);
   });
 
-  it("is not confirmed by a start by hand from before, which nobody had read of", async () => {
+  it("is not confirmed by an earlier, unread start by hand", async () => {
     const world = await start({ policies: accepted, mapping: "timed", faults: ["reset,op=RunSyncJob,after=1"] });
     await startByHand(world, 3);
     expect(await world.run("story")).toMatchObject({ status: "unknown", reason: "answer-lost" });
@@ -141,11 +141,11 @@ describe("onUnknown: give-up", () => {
   });
 });
 
-describe("a start of which no activity appears within the time that the operator vouches for (follow.appearsWithin)", () => {
+describe("a start without an activity within follow.appearsWithin", () => {
   const vouched = (name: string, syncJob: number, more = "") =>
     story(syncJob, `, follow: { appearsWithin: 1s }${more}`).replace("name: story", `name: ${name}`);
 
-  it("did not happen: it is sent once more, and is not-started when that one is absent as well", async () => {
+  it("did not happen: resent once, and not-started when that is absent as well", async () => {
     const { run, starts, log } = await start({
       policies: [vouched("once", 3), vouched("never", 4), vouched("lost", 7)].join("\n"),
       faults: ["reset,op=RunSyncJob,key=3,first=1", "reset,op=RunSyncJob,key=4", "lost-answer,op=RunSyncJob,key=7"],
@@ -162,7 +162,7 @@ describe("a start of which no activity appears within the time that the operator
     expect(log.named("task.sent-again")).toHaveLength(2);
   });
 
-  it("stays unknown, and is not sent again, beside an activity that could be its own if the clocks are apart", async () => {
+  it("stays unknown beside an activity that may be its own if the clocks differ", async () => {
     const world = await start({
       policies: story(3, ", follow: { until: accepted, appearsWithin: 1s }"),
       mapping: "timed",
@@ -184,7 +184,7 @@ describe("a start of which no activity appears within the time that the operator
   });
 });
 
-describe("a sync job that somebody starts by hand at the same time", () => {
+describe("a sync job that an operator starts by hand at the same time", () => {
   it("leaves it open whose an activity is, unless the mapping says when it began", async () => {
     const world = await start({ policies: story(3), sandbox: { runMs: [4_000, 4_000] } });
     const outcome = world.run("story");
@@ -193,7 +193,7 @@ describe("a sync job that somebody starts by hand at the same time", () => {
     expect(await outcome).toMatchObject({ status: "succeeded", evidence: "inferred", confidence: "ambiguous" });
   });
 
-  it("never turns a lost start into a success: two activities, one of which may be ours", async () => {
+  it("never turns a lost start into a success: one of two activities may be ours", async () => {
     const world = await start({ policies: story(3), faults: ["reset,op=RunSyncJob,first=1"] });
     const outcome = world.run("story");
     await world.log.until(({ event }) => event === "task.answer-lost");

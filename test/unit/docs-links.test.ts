@@ -45,7 +45,7 @@ describe("the pages", () => {
     expect(broken).toEqual([]);
   });
 
-  it("are all to be found from README's table, runbooks by their list, decisions by their folder", () => {
+  it("are linked: README's table, the runbooks' list, the decisions' folder", () => {
     const table = read("README.md").split("## Pages")[1] ?? "";
     const single = pages.filter((page) => page !== "README.md" && !/^docs\/(runbooks|decisions)\//.test(page));
     expect(single.filter((page) => !table.includes(`](${page})`))).toEqual([]);

@@ -1,13 +1,19 @@
-// The rules of the house that no linter knows (CONTRIBUTING.md), checked over src/ by a scan of the text.
+// The rules of the house that no linter knows (CONTRIBUTING.md), checked by a scan of the text.
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 
 const root = resolve(import.meta.dirname, "../..");
 
-const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
-  .filter((name) => name.endsWith(".ts"))
-  .map((name) => ({ name: `src/${name.replaceAll("\\", "/")}`, text: readFileSync(join(root, "src", name), "utf8") }));
+const filesOf = (folder: string) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => `${folder}/${name.replaceAll("\\", "/")}`)
+    .map((name) => ({ name, text: readFileSync(join(root, name), "utf8") }));
+const files = filesOf("src");
+
+/** Words that name no actor. */
+const vague = /\b(whoever|nobody|somebody|anybody)\b/i;
 
 /** The code without its comments; strings stay, as far as they hold no " //". */
 const withoutComments = (text: string) => text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|\s)\/\/.*$/gm, "$1");
@@ -45,8 +51,8 @@ describe("every file of src/", () => {
   });
 
   it("is no barrel and has a name that says something", () => {
-    const vague = /^(index|utils?|common|helpers?|misc)\.ts$/;
-    expect(files.map(({ name }) => name).filter((name) => vague.test(basename(name)))).toEqual([]);
+    const empty = /^(index|utils?|common|helpers?|misc)\.ts$/;
+    expect(files.map(({ name }) => name).filter((name) => empty.test(basename(name)))).toEqual([]);
   });
 
   it("has comments of at most 100 columns", () => {
@@ -59,14 +65,32 @@ describe("every file of src/", () => {
     expect(wide).toEqual([]);
   });
 
-  it("names an actor: the worker, a replica, the operator, never somebody", () => {
-    const vague = /\b(whoever|nobody|somebody|anybody)\b/i;
+  it("names an actor: the worker, a replica, the operator", () => {
     expect(files.filter(({ text }) => vague.test(text)).map(({ name }) => name)).toEqual([]);
   });
 
   it("leaves nothing for later", () => {
     const later = files.filter(({ text }) => /\b(TODO|FIXME|XXX|HACK)\b/.test(text));
     expect(later.map(({ name }) => name)).toEqual([]);
+  });
+});
+
+describe("the title of every test", () => {
+  // The second form is that of `it.each(table)("title", …)`.
+  const titled = /(?:\b(?:it|test|describe)(?:\.\w+)*(?:<[^>]*>)?|\))\(\s*("(?:[^"\\\n]|\\.)*"|`[^`]*`)/g;
+  const titles = filesOf("test")
+    .filter(({ name }) => name.endsWith(".test.ts"))
+    .flatMap(({ name, text }) =>
+      [...text.matchAll(titled)].map(([, title = ""]) => ({ name, title: title.slice(1, -1) })),
+    );
+
+  it("has at most 80 characters", () => {
+    expect(titles.length).toBeGreaterThan(1000);
+    expect(titles.filter(({ title }) => title.length > 80)).toEqual([]);
+  });
+
+  it("names an actor", () => {
+    expect(titles.filter(({ title }) => vague.test(title))).toEqual([]);
   });
 });
 

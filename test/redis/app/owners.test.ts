@@ -29,7 +29,7 @@ function newProcess(owner: string | undefined) {
 }
 
 describe("two owners under one prefix", () => {
-  it("do not run side by side: the newcomer refuses to start, the first one goes on and says so", async () => {
+  it("never run side by side: the second refuses to start, the first goes on", async () => {
     const first = newProcess("prod/sync");
     await first.start();
     const newcomer = newProcess("test/sync");

@@ -29,7 +29,7 @@ afterEach(async () => {
 });
 
 describe("a Redis that may throw away what it holds", () => {
-  it("is no reason for more than one line, keeps starts and slots back, and is forgiven by itself", async () => {
+  it("logs one line, denies starts and slots, and recovers by itself", async () => {
     await admin.config("SET", "maxmemory-policy", "allkeys-lru");
     await guard.start();
     expect(guard.isSafe()).toBe(false);
@@ -57,7 +57,7 @@ describe("a Redis that may throw away what it holds", () => {
     expect(log.named("redis.unsafe")).toHaveLength(1);
   });
 
-  it("is taken for one as long as it does not let us see, and CONFIG need not be allowed", async () => {
+  it("counts as unsafe while its settings cannot be read; CONFIG is not needed", async () => {
     const rights = ["on", ">secret", "resetchannels", "~*", "+@all", "-config", "-info"];
     await admin.call("ACL", "SETUSER", "blind", ...rights);
     const url = server.url.replace("//", "//blind:secret@");
@@ -93,14 +93,15 @@ describe("a Redis that is as it should be", () => {
     expect(log.named("redis.unsafe")).toEqual([]);
   });
 
-  it("is not left with the tick of a process that was told to stop during its first look: it would count as one that died", async () => {
+  // It would count as one that died.
+  it("keeps no tick of a process that was stopped during its first check", async () => {
     const starting = guard.start();
     await guard.stop();
     await starting;
     expect(await admin.zcard("{guard}:processes")).toBe(0);
   });
 
-  it("is told to whoever recorded something when it is another one, and not when it was emptied", async () => {
+  it("is reported to a writer when it is another Redis, not when it was emptied", async () => {
     const told: number[] = [];
     guard.whenAnother(async (lastSeenMs) => void told.push(lastSeenMs));
     await guard.start();

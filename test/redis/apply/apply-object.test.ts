@@ -71,7 +71,7 @@ describe("what is sent", () => {
     expect(putsOf()).toEqual([]);
   });
 
-  it("waits while somebody works on the sync job, also on that of a mask", async () => {
+  it("waits while another task holds the sync job, also a sync job of a mask", async () => {
     fake.set({ "docMask-7": { fields: { name: "A" } } });
     const asked: string[] = [];
     const holder = async (syncJobId: string) => {
@@ -95,7 +95,7 @@ describe("what is sent", () => {
 describe("an answer that got lost", () => {
   const target = (siteName: string) => declare("siteTarget", 3, { siteName });
 
-  it("leaves a target open: what was declared before is sent again when it is declared again", async () => {
+  it("leaves a target open: declaring it again sends it again", async () => {
     fake.set({ "siteTarget-3": { fields: { siteName: "old" } } });
     await apply(target("A"));
     fake.become({ fate: (method) => (method === "PUT" ? "lost-after" : "answered") });
@@ -105,7 +105,7 @@ describe("an answer that got lost", () => {
     expect(fake.fieldsOf("siteTarget-3")).toEqual({ siteName: "A" });
   });
 
-  it("is made good by reading: the change that took effect is told by the next one, as the drift that it mended", async () => {
+  it("is found by the next read: the change is reported as the drift it corrected", async () => {
     fake.set({ "syncJob-42": { fields: { name: "A" } } });
     const object = declare("syncJob", 42, { name: "A" });
     await apply(object);
@@ -119,7 +119,7 @@ describe("an answer that got lost", () => {
     expect(await apply(object)).toMatchObject({ changes: [] });
   });
 
-  it("is looked for in a reading of the masks from afterwards, whoever else is content with an older one", async () => {
+  it("is confirmed by a read of the masks from after the request", async () => {
     fake.set({ "docMask-7": { fields: { name: "A" } } });
     const masks = new MaskCache();
     fake.become({ fate: (method) => (method === "PUT" ? "lost-after" : "answered") });
@@ -200,7 +200,7 @@ describe("a service that wants to know the version", () => {
     expect(putsOf()).toEqual(["syncJob-42 name 428"]);
   });
 
-  it("gets any version of a target, and a 412 there means drift: every declared field is set again", async () => {
+  it("gets any version of a target; a 412 means drift and sets every declared field", async () => {
     fake.set({ "driveTarget-9": { fields: { siteName: "x", folderName: "x" }, etag: "body" } });
     await apply(declare("driveTarget", 9, { siteName: "A", folderName: "In" }));
     fake.changeByHand("driveTarget-9", "siteName", "by hand");
@@ -222,7 +222,7 @@ describe("a service that wants to know the version", () => {
 describe("a field that the service does not take", () => {
   const target = { fields: { siteName: "x", siteId: "x", folderName: "x" } };
 
-  it("is named by a 400, stays behind, and is not sent for any object of the kind any more", async () => {
+  it("is named by a 400, left out, and not sent again for any object of its kind", async () => {
     fake.set({ "siteTarget-1": target, "siteTarget-2": target }, { readOnly: { "siteTarget.siteId": "named" } });
     const fields = { siteName: "A", siteId: "1", folderName: "In" };
     const first = await apply(declare("siteTarget", 1, fields));
@@ -252,7 +252,7 @@ describe("a field that the service does not take", () => {
     ]);
   });
 
-  it("with one value is tried with another, and on request with the same; once taken it is not thought of any more", async () => {
+  it("is tried with another value, or again on request; once taken it is forgotten", async () => {
     fake.set({ "syncJob-42": { fields: { name: "x" } } }, { readOnly: { "syncJob.name": "named" } });
     await apply(declare("syncJob", 42, { name: "A" }));
     fake.become({});

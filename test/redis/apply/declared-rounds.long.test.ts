@@ -150,7 +150,7 @@ function checkRound(round: Round, results: ReadonlyMap<string, Applied>): void {
 }
 
 describe("declared state", { timeout: 120_000 }, () => {
-  it(`is live after each of ${rounds} seeded rounds, nothing else is touched, and the second time sends nothing`, async () => {
+  it(`is live after each of ${rounds} rounds, touches nothing else, repeats nothing`, async () => {
     let [puts, drifts] = [0, 0];
     for (let seed = 1; seed <= rounds; seed += 1) {
       const round = makeRound(seed);

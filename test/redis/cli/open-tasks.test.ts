@@ -59,7 +59,7 @@ const lostOf = async (all: readonly Task[]) => {
 };
 
 describe("the tasks of started slots", () => {
-  it("are lost when they have no outcome and stand neither in the queue nor in the outbox", async () => {
+  it("are lost without an outcome when neither queue nor outbox has them", async () => {
     const all = tasks("mixed", [1, 2, 3, 4]);
     const [ended, queued, recorded, lost] = all;
     if (!ended || !queued || !recorded || !lost) throw new Error("four tasks");
@@ -93,7 +93,7 @@ describe("the tasks of started slots", () => {
     expect(await lostOf([masks])).toEqual({ lost: [lost.id], inFlight: 1 });
   });
 
-  it("are not lost where newer outcomes have pushed theirs out while they were looked for", async () => {
+  it("are not lost when newer outcomes have displaced theirs during the search", async () => {
     const [task] = tasks("pushed-out", [1]);
     if (!task) throw new Error("one task");
     await end(task.id);

@@ -12,7 +12,7 @@ import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
 
-it("calls a task that is planned and not queued yet on its way, and then lost when it is nowhere", async () => {
+it("calls a planned task pending, and lost once it is nowhere", async () => {
   const store = await openStore(target);
   const producer = new Producer(target, silentLog);
   onTestFinished(async () => {

@@ -50,7 +50,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => fixture.stop());
 
-describe("a replica that lags behind without anybody noticing", () => {
+describe("a replica that lags behind unnoticed", () => {
   it("keeps starts back until it has caught up; the task is not lost", async () => {
     link.swallow();
     expect(await ask(fixture.journal, "waiting")).toBe("hold");
@@ -66,7 +66,7 @@ describe("a replica that lags behind without anybody noticing", () => {
     ).toBe("permitted");
   });
 
-  it("is waited for by all starts together, so that nothing else in this process waits in line behind them", async () => {
+  it("is waited for by all starts together; nothing else in the process waits", async () => {
     await mayAskAgain();
     link.swallow();
     const tasks = Array.from({ length: 20 }, (_, index) => `crowd-${index}`);
@@ -78,7 +78,7 @@ describe("a replica that lags behind without anybody noticing", () => {
     await inStep();
   });
 
-  it("counts for nothing where Redis itself has no such intent, as behind a connection to another master", async () => {
+  it("does not count where Redis lacks the intent, as behind another master", async () => {
     await mayAskAgain();
     const known = Number(await fixture.store.redis.hget(`${prefix}:watch`, "intents"));
     expect(await fixture.guard.watch.reachReplica(known)).toBe(true);

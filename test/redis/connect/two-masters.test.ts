@@ -50,7 +50,7 @@ afterAll(async () => {
 });
 
 describe("a replica that was made the master while the old one lives on", () => {
-  it("is the only one on which anything is started: whoever is still with the old one waits for a replica, for a while", async () => {
+  it("alone permits starts; a client of the old master waits for a replica", async () => {
     const { master, replica } = await startPair();
     const left = await newProcess(master.port, 600_000);
     const impatient = await newProcess(master.port, 1_000);
@@ -87,7 +87,7 @@ describe("a replica that was made the master while the old one lives on", () => 
 });
 
 describe("a master that has lost its replicas before a process begins with it", () => {
-  it("starts nothing for that process either, for as long as for those that saw them go", async () => {
+  it("permits no start to that process either, for as long as to the others", async () => {
     const { master, replica } = await startPair();
     const early = await newProcess(master.port, 600_000);
     await knowsReplica(early);

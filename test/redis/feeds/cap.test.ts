@@ -105,7 +105,7 @@ async function readPages(list: keyof typeof paths) {
 const upTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1);
 
 describe("a feed over SAP CAP", () => {
-  it("is known whole after one walk, and each new activity is reported once, at the cost of its last page", async () => {
+  it("is complete after one walk; a new activity is reported once, for one page", async () => {
     const { read, known, reported, status, log, close } = follow("activities", "grows");
     expect(await read()).toBe(3);
     expect(await known()).toEqual(upTo(250));
@@ -122,7 +122,7 @@ describe("a feed over SAP CAP", () => {
     await close();
   });
 
-  it("takes the empty page after exactly 200 items for the end, and finds what comes to stand on it", async () => {
+  it("takes the empty page after 200 items for the end, and finds a later item on it", async () => {
     const { read, known, reported, status, close } = follow("conflictDetails", "full pages");
     // Three pages, and the count that a totals of several pages is held against.
     expect(await read()).toBe(4);
@@ -175,7 +175,7 @@ describe("a feed over SAP CAP", () => {
     await close();
   });
 
-  it("is walked without a request over what a poll has just read, and goes on from there by itself", async () => {
+  it("walks over what a poll has just read without a request, then goes on by itself", async () => {
     const { read, known, reported, status, give, close } = follow("activities", "given");
     give(await readPages("activities"));
     expect(await read()).toBe(0);
@@ -194,7 +194,7 @@ describe("a feed over SAP CAP", () => {
     await close();
   });
 
-  it("begins anew over what a poll has read when a walk had broken off at a page that is not there any more", async () => {
+  it("restarts over a poll's pages when a walk stopped at a page that is gone", async () => {
     const { read, known, on, give, close } = follow("activities", "given after a crash");
     on(async (page) => {
       if (page === 3) throw new Error("killed");

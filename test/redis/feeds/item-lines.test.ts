@@ -73,7 +73,7 @@ function createReader(repository: string, around: Partial<WalkDependencies["feed
   };
 }
 
-it("is written once for each new item, with what the mapping says, and for none of those that were there at first", async () => {
+it("logs each new item once with its mapped facts, and none of the first read", async () => {
   const read = createReader("once");
   for (const count of [3, 4, 4, 5]) await read(count);
   expect(lines()).toEqual([4, 5]);
@@ -151,7 +151,7 @@ function createAnnouncer(wants = true): ItemAnnouncer & { readonly groups: numbe
   };
 }
 
-it("is announced once to whoever wants it, without a limit of lines, and not when a list is first read", async () => {
+it("announces an item once to each subscriber, without a line limit, not at first", async () => {
   const announcer = createAnnouncer();
   const read = createReader("announced", {}, announcer);
   for (const count of [3, 4, 4, 40]) await read(count);
@@ -164,7 +164,7 @@ it("is announced once to whoever wants it, without a limit of lines, and not whe
   expect(announcer.groups.slice(2)).toEqual([[42]]);
 });
 
-it("is announced again in the same group when a reader dies before that is noted, and what came later apart", async () => {
+it("repeats a group when a reader dies before noting it; later items come apart", async () => {
   const announcer = createAnnouncer();
   const read = createReader("repeated", {}, announcer);
   const dies = async () => {

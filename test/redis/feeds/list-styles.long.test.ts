@@ -245,7 +245,7 @@ describe("a list that is read whole again and again", patience, () => {
     expect(await list.status()).toMatchObject({ dearReason: "no-order", dearWalks: 11 });
   });
 
-  it("for a credential in its links says so once, and which, and is known whole all the same", async () => {
+  it("names the credential in its links once, and is still read whole", async () => {
     const list = await follow(plain, 6);
     list.state.extra = "&sig=canary-sig";
     await list.read();

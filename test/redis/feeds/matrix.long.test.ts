@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => store.close());
 
 describe("a walk of 50 pages", () => {
-  it("meets each two of a token style, a link style and an order, and each page size with both ends", () => {
+  it("covers each pair of token style, link style and order, and both page sizes", () => {
     const pairsOf = (cells: readonly Cell[]) =>
       new Set(
         cells.flatMap(({ tokenStyle, nextLinkStyle, order, pageSize, emptyLastPage }) => [

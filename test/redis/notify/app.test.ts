@@ -13,7 +13,7 @@ import { TestLog } from "../../support/test-log.ts";
 const redis = redisForTest();
 const fileOf = (sinks: string) => `apiVersion: syncline/v1\nsinks: { ${sinks} }\n`;
 
-it("an app delivers what any process hands over, follows changed sinks, and shows how they fare", async () => {
+it("an app delivers every hand-over, follows changed sinks and shows their state", async () => {
   const folder = folderForTest();
   const path = join(folder, "policies.yaml");
   writeFileSync(path, fileOf("one: { file: { path: one.jsonl } }"));

@@ -45,7 +45,7 @@ describe("deliveries", () => {
     );
   });
 
-  it("go one at a time over all replicas also after Redis was emptied and has forgotten that they shall", async () => {
+  it("go one at a time over all replicas, also after Redis was emptied", async () => {
     const hook = await receiver();
     const where = target();
     const { sinks } = await startSinks(where, [sinkOf("ops", webhookTo(hook.url))]);
@@ -90,7 +90,7 @@ describe("deliveries", () => {
     expect(hook.accepted).toEqual(["a", "b", "c"]);
   });
 
-  it("of a slow receiver delay nobody", async () => {
+  it("of a slow receiver delay no other", async () => {
     const [slow, quick] = [await receiver(), await receiver()];
     slow.answer = () => "hold";
     const { sinks } = await startSinks(target(), [
@@ -126,7 +126,7 @@ describe("deliveries", () => {
     expect(mended.accepted).toEqual(["a"]);
   });
 
-  it("of a removed sink wait until it comes back, and what is handed over meanwhile is said", async () => {
+  it("of a removed sink wait for its return; a hand-over meanwhile is logged", async () => {
     const hook = await receiver();
     const settings = sinkOf("ops", webhookTo(hook.url));
     const { sinks, log } = await startSinks(target(), [settings]);
@@ -253,7 +253,7 @@ describe("the failed list", () => {
   });
 });
 
-describe("a sink that nobody has configured", () => {
+describe("a sink without a configuration", () => {
   it("is thrown away after seven days, with its queue, and not before", async () => {
     const where = target();
     const store = await openStore(where);

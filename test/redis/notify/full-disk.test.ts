@@ -21,7 +21,7 @@ function smallDisk(): string | undefined {
   return folder;
 }
 
-it("a full disk holds its sink up and nobody else; what had no room is counted exactly, and no line is torn", async (context) => {
+it("a full disk stops only its own sink; drops are counted, and no line is torn", async (context) => {
   const disk = smallDisk();
   if (disk === undefined) return context.skip("needs the right to mount");
   const [full, other] = [join(disk, "n.jsonl"), join(folderForTest(), "n.jsonl")];

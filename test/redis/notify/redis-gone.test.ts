@@ -3,7 +3,7 @@ import { startPrivateRedis } from "../../../scripts/redis.mjs";
 import { noticeOf, Receiver } from "../../support/receiver.ts";
 import { sinkOf, startSinks, webhookTo } from "../../support/sink-fixture.ts";
 
-it("sinks stop while Redis is gone, and a hand-over then fails instead of being lost in silence", async () => {
+it("sinks stop while Redis is gone, and a hand-over then fails aloud", async () => {
   const server = await startPrivateRedis();
   const hook = await new Receiver().start();
   onTestFinished(() => hook.stop());

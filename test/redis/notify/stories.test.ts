@@ -119,7 +119,7 @@ class RedisFixture implements StoryFixture {
   }
 }
 
-it("stories of sync jobs that hang, fail and recover are told through Redis as they are due", async () => {
+it("stories of hanging, failing and recovering sync jobs reach Redis in time", async () => {
   const beginMs = Math.floor(Date.now() / 60_000) * 60_000;
   for (const seed of seeds) {
     const story = planStory(seed, beginMs);

@@ -102,7 +102,7 @@ const keys = () => delivered.map(({ sink, notice }) => `${sink} ${notice.kind} $
 const streamLength = () => store.redis.xlen(store.key("outcome-events"));
 
 describe("what is recorded", () => {
-  it("is an event in the same step, once, and only of policies that somebody is told of", async () => {
+  it("becomes one event in the same step, only for policies that notify", async () => {
     const outcome = testOutcome({ taskId: "once", policy: "a" });
     await Promise.all([history.record(outcome), history.record(outcome), history.record(outcome)]);
     await end("untold");
@@ -160,7 +160,7 @@ describe("what is recorded", () => {
     expect(delivered).toHaveLength(5);
   });
 
-  it("is counted where it was dropped before anybody told it", async () => {
+  it("is counted when it is dropped unread", async () => {
     const notifier = notifierOf("one");
     for (let count = 0; count < 3; count += 1) await end("a");
     await look(notifier);
@@ -172,7 +172,7 @@ describe("what is recorded", () => {
     expect(log.named("notifier.dropped")).toMatchObject([{ count: 6 }]);
   });
 
-  it("is told from the beginning again when Redis has forgotten, without a count of losses", async () => {
+  it("is read from the beginning when Redis was emptied, without counting losses", async () => {
     await end("a", failed);
     await look(notifierOf("one"));
     await store.redis.del(store.key("outcome-events"));
@@ -207,7 +207,7 @@ describe("an event that only a newer version can read", () => {
     expect(await streamLength()).toBe(1);
   });
 
-  it("is left to another replica at once: whoever cannot read it lets go of the lease", async () => {
+  it("is left to another replica: a notifier that cannot read it frees the lease", async () => {
     await store.redis.xadd(stream(), "*", "o", newer("from-tomorrow"));
     const older = notifierOf("older");
     await older.start();
@@ -220,7 +220,8 @@ describe("an event that only a newer version can read", () => {
     }
   });
 
-  it("is passed over after ten minutes, and counted: else nobody would be told of anything any more after a way back", async () => {
+  // A rollback would otherwise stop all notices for ever.
+  it("is skipped and counted after ten minutes", async () => {
     const [seconds] = await store.redis.time();
     await store.redis.xadd(stream(), `${(Number(seconds) - 601) * 1_000}-0`, "o", newer("from-tomorrow"));
     await store.redis.xadd(stream(), `${(Number(seconds) - 601) * 1_000}-1`, "o", "{no outcome at all");
@@ -278,7 +279,7 @@ describe("a notifier that dies", () => {
 });
 
 describe("several notifiers", () => {
-  it("take turns: whoever has no lease tells nothing", async () => {
+  it("take turns: without the lease, a notifier reads nothing", async () => {
     await end("a", failed);
     const book = new NotifyStore(store);
     expect(await book.take("other", 60_000)).toBe(true);
@@ -304,7 +305,7 @@ describe("several notifiers", () => {
     expect((await book.read(10)).passed).toBe(0);
   });
 
-  it("at once, with leases that run out in mid-pass, tell each thing with one id and save once", async () => {
+  it("whose leases run out in mid-pass give each notice one id and save once", async () => {
     for (let count = 0; count < 40; count += 1) await end("b", count % 2 === 0 ? failed : {});
     const loseLease: DeliverNotices = async () => void (await store.redis.del(store.key("notifications", "lease")));
     const notifiers = ["one", "two", "three"].map((owner) => notifierOf(owner, { deliver: loseLease }));

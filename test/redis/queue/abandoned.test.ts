@@ -10,7 +10,7 @@ import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
 
-it("a task over which too many workers died is not worked on, and comes back until it could be ended", async () => {
+it("a task that killed too many workers is not run, and returns until it is ended", async () => {
   const { connection, release } = queueConnection(target, "commands");
   const queue = new Queue("main-actions", { connection, prefix: target.prefix });
   const store = await openStore(target);

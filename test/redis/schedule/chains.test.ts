@@ -40,7 +40,7 @@ const taskAt = (tasks: readonly Task[], index: number): Task => {
 };
 
 describe("a policy that follows another", () => {
-  it("starts once, for the same slot, when two workers end the last two tasks at the same time", async () => {
+  it("starts once, for the same slot, when two workers end the last two tasks at once", async () => {
     const { fixture, store: own } = await houseWith([first(), second()]);
     const [one, two] = fixture.tasksOf("first");
     expect(await fixture.records("second")).toEqual([]);
@@ -97,7 +97,7 @@ describe("a policy that follows another", () => {
     expect(fixture.tasksOf("second").map(({ slotMs }) => slotMs)).toEqual([chainStart + 5_000]);
   });
 
-  it("is skipped, and all that follow it, when one task ended otherwise; the record names it", async () => {
+  it("is skipped with all its followers when one task ended otherwise; names that task", async () => {
     const { fixture } = await houseWith([first(), second(), third()]);
     const [one, two] = fixture.tasksOf("first");
     await fixture.end(one as Task, "failed");
@@ -129,7 +129,7 @@ describe("a policy that follows another", () => {
     expect(await fixture.records("third")).toEqual([[5, "started", "followed", "second ended: 1 succeeded"]]);
   });
 
-  it("waits for every sync job that masks were expanded into, also when one ends before that is noted", async () => {
+  it("waits for each sync job of a mask, also one that ends before it is noted", async () => {
     const policy = testPolicy({ name: "first", action: { kind: "run", fromMasks: {} } });
     const { fixture } = await houseWith([policy, second()]);
     const masks = taskAt(fixture.tasksOf("first"), 0);
@@ -171,7 +171,7 @@ describe("a policy that follows another", () => {
     expect(await fixture.audit(third())).toEqual({ slots: 2, findings: [] });
   });
 
-  it("is missed when the predecessor takes longer than within, and does not start afterwards", async () => {
+  it("is missed when its predecessor exceeds `within`, and does not start later", async () => {
     const { fixture, store } = await houseWith([first([1]), second({ after: following({ withinMs: 20_000 }) })]);
     fixture.nowMs = chainStart + 25_001;
     await fixture.chains().sweep();
@@ -216,7 +216,8 @@ describe("a chain in a reload", () => {
     expect(await fixture.audit(second())).toEqual({ slots: 1, findings: [] });
   });
 
-  it("that came while nothing ran begins now: what is caught up of its predecessor has no followers", async () => {
+  // What is caught up of its predecessor has no followers.
+  it("begins now when its predecessor was added while nothing ran", async () => {
     const { fixture } = await houseWith([testPolicy({ name: "first", catchUp: "all", catchUpWindowMs: 60_000 })]);
     fixture.policies = [testPolicy({ name: "first", catchUp: "all", catchUpWindowMs: 60_000 }), second()];
     const restarted = fixture.scheduler();
@@ -227,7 +228,7 @@ describe("a chain in a reload", () => {
     expect(await fixture.audit(second())).toEqual({ slots: 1, findings: [] });
   });
 
-  it("ends what waits as removed once it is sure that nobody follows any more, and begins anew when it comes back", async () => {
+  it("ends waiting slots as removed once no policy follows, and begins anew on return", async () => {
     const {
       fixture,
       scheduler,

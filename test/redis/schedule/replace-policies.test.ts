@@ -59,7 +59,7 @@ describe("a scheduler with new policies", () => {
     expect(queued).toEqual(["old 10", "old 20", "young 20", "young 24"]);
   });
 
-  it("fires what was due under the old schedule and nothing of the new one from before the change", async () => {
+  it("fires what the old schedule owed, and nothing of the new one from before", async () => {
     const { scheduler, queued, inspect } = replica([testPolicy({ name: "changed", schedule: every(10) })]);
     await inspect(0, 10);
     scheduler.replace([testPolicy({ name: "changed", schedule: every(1), catchUp: "all", catchUpWindowMs: 60_000 })]);
@@ -80,7 +80,7 @@ describe("a scheduler with new policies", () => {
     expect(queued).toEqual(["shared 10", "shared 20"]);
   });
 
-  it("works with the newest sync jobs at once when only they have changed, and makes up for what was late", async () => {
+  it("uses the newest sync jobs at once when only they changed, and catches up", async () => {
     const { scheduler, queued, inspect } = replica([testPolicy({ name: "moved", schedule: every(10) })]);
     await inspect(0);
     scheduler.replace([testPolicy({ name: "moved", schedule: every(10), action: { kind: "run", syncJobs: [1, 2] } })]);
@@ -122,7 +122,7 @@ describe("a scheduler with new policies", () => {
     expect(queued).toEqual(["gone 10", "gone 20", "gone 60"]);
   });
 
-  it("leaves no slot that an audit would call lost, though a change and a return jump over some", async () => {
+  it("leaves no slot that an audit calls lost, though a change skips some", async () => {
     const other = testPolicy({ name: "audited-other", schedule: every(100) });
     const slow = testPolicy({ name: "audited", schedule: every(10) });
     const quick = testPolicy({ name: "audited", schedule: every(2) });

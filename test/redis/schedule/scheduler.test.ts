@@ -85,7 +85,7 @@ describe("the scheduler", () => {
     expect(await ledger.slots("silent", 100)).toHaveLength(36);
   });
 
-  it("starts what is due once a single time, also when it was down then, and never what was over at first sight", async () => {
+  it("starts each due slot once, also after a downtime, and none from before it began", async () => {
     const clock = { nowMs: start };
     const queued: string[] = [];
     const enqueue = async (tasks: readonly Task[]) => {
@@ -109,7 +109,7 @@ describe("the scheduler", () => {
     expect(await ledger.slots("over", 100)).toEqual([]);
   });
 
-  it("starts the newest 100 slots of a backlog for `all`, though it is planned in batches", async () => {
+  it("starts the newest 100 slots of a backlog for `all`, planned in batches", async () => {
     const clock = { nowMs: start };
     const queued: number[] = [];
     const enqueue = async (tasks: readonly Task[]) => {
@@ -191,7 +191,7 @@ describe("the scheduler", () => {
     expect(records.at(-1)).toMatchObject({ kind: "run", targets: ["42"] });
   });
 
-  it("begins anew where it looked last, without a flood, when Redis has lost everything", async () => {
+  it("restarts from its last tick, without a flood, when Redis has lost everything", async () => {
     const clock = { nowMs: start };
     const queued: number[] = [];
     const one = replica(testPolicy({ name: "flushed" }), clock, async (tasks) => {
@@ -209,7 +209,7 @@ describe("the scheduler", () => {
   it.each([
     ["is told of it", true],
     ["finds out when the first of them is due", false],
-  ])("loses no slot of a policy that is due long after Redis has lost everything, when it %s", async (_, isTold) => {
+  ])("loses no slot due long after Redis has lost everything, when it %s", async (_, isTold) => {
     const clock = { nowMs: start };
     const queued: string[] = [];
     let losses = 0;

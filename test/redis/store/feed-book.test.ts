@@ -30,7 +30,7 @@ const takeIn = (one: Feed, items: readonly ItemFacts[], how: Partial<FeedPage> &
   book.takeIn(one, { generation: how.generation ?? 0 }, { items, sinceSeq: 0, ...how });
 
 describe("the feed book", () => {
-  it("takes nothing in from a page that begins with something unknown, when walking is to go on from there", async () => {
+  it("takes nothing from a page that begins unknown when the walk goes on from there", async () => {
     const one = feed("anchored");
     await takeIn(one, [item("1", "x")]);
     expect(await takeIn(one, [item("2", "y"), item("1", "x")], { mustKnowFirst: true })).toBeUndefined();
@@ -49,7 +49,7 @@ describe("the feed book", () => {
     expect(await takeIn(one, page, { sinceSeq: 2_500 })).toEqual(page.map(() => "known"));
   });
 
-  it("remembers across a generation what is still there, and forgets two generations later what is not", async () => {
+  it("remembers what is still there, and forgets the rest two generations later", async () => {
     const one = feed("generations");
     await takeIn(one, [item("stays", "x"), item("goes", "x")]);
     expect(await takeIn(one, [item("stays", "x")], { generation: 1, sinceSeq: 2 })).toEqual(["known"]);
@@ -59,7 +59,7 @@ describe("the feed book", () => {
     ]);
   });
 
-  it("knows in its first generation what a version before the buckets has seen, from the facts alone", async () => {
+  it("knows in its first generation what was seen before buckets, from the facts", async () => {
     const one = feed("older");
     await store.redis.hset(store.key("feed-items", feedId(one)), "there", '1 x {"label":"a b c"}');
     await store.redis.hset(store.key("feed", feedId(one)), "seq", 1);
@@ -69,7 +69,7 @@ describe("the feed book", () => {
     expect(await takeIn(feed("older-2"), page)).toEqual(["new", "new"]);
   });
 
-  it("begins a generation after a week and three whole walks, and drops the one before the last", async () => {
+  it("begins a generation after a week and three whole walks, and drops the third last", async () => {
     const one = feed("weekly");
     const walked = () => book.walked(one, { startedAtMs: 1, count: 1, whole: true });
     await takeIn(one, [item("1", "x")]);
@@ -153,7 +153,7 @@ describe("the feed book", () => {
     });
   });
 
-  it("knows since when all of it was read, and how long the last walk took, where that one went on from a page", async () => {
+  it("knows the age and duration of a whole read that was continued from a page", async () => {
     const one = feed("went-on");
     await book.walked(one, { startedAtMs: Date.now() - 1_000, sinceMs: 5, count: 3, whole: true });
     const { walkStartedAtMs, walkTookMs } = await book.status(one);
@@ -171,7 +171,7 @@ describe("the feed book", () => {
     expect(await book.waiting(one, 1_500)).toBe(0);
   });
 
-  it("lets nobody wait for a start that is over", async () => {
+  it("keeps no waiter for a start that is over", async () => {
     const one = feed("waiting-in-vain");
     await store.redis.hset(store.key("start", "over"), "state", "settled");
     await book.waitFor(one, "over", { nowMs: 0, untilMs: 2_000 });

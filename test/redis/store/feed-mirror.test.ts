@@ -28,7 +28,7 @@ const takeIn = (book: FeedStore, one: Feed, items: readonly ItemFacts[]) =>
 const numbered = (from: number, count: number) => Array.from({ length: count }, (_, index) => item(`i${from + index}`));
 
 describe("what a process remembers of a feed", () => {
-  it("follows what another process writes: new items, changed items, in the order of discovery", async () => {
+  it("follows another process: new items, changed items, in order of discovery", async () => {
     const [reader, writer] = [new FeedStore(store), new FeedStore(store)];
     const one = feed("follows");
     const seen = async (seq: number) =>
@@ -54,7 +54,7 @@ describe("what a process remembers of a feed", () => {
     expect(await reader.discoveredSince(one, 2_505)).toHaveLength(5);
   });
 
-  it("shows what was written before somebody asked, also when another one is just reading", async () => {
+  it("shows what was written before the first request, also during another's read", async () => {
     const [reader, writer] = [new FeedStore(store), new FeedStore(store)];
     const one = feed("at-once");
     await takeIn(writer, one, [item("a")]);

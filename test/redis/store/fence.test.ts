@@ -85,14 +85,11 @@ describe("a start", () => {
     [2_001, startByMs, "permitted"],
     [2_000, startByMs, "loss"],
     [500, startByMs, "loss"],
-  ] as const)(
-    "where Redis lost the time from 1,000 to 2,000: due at %i, to be started until %i, %s",
-    async (...row) => {
-      const [slotMs, startBy, becomes] = row;
-      await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
-      expect(await permission(slotMs, startBy)).toBe(becomes);
-    },
-  );
+  ] as const)("when Redis lost 1,000 to 2,000: due at %i, to be started until %i, %s", async (...row) => {
+    const [slotMs, startBy, becomes] = row;
+    await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
+    expect(await permission(slotMs, startBy)).toBe(becomes);
+  });
 
   it("is not lost where it could only be started before the loss", async () => {
     const nowMs = await redisTimeMs(store);
@@ -103,7 +100,7 @@ describe("a start", () => {
   });
 });
 
-it("a server process that went back to what it knew a minute ago is another Redis: what was written since is lost", async () => {
+it("a Redis that went back a minute counts as another one: its writes are lost", async () => {
   const begunMs = await redisTimeMs(store);
   // Terms are named after the millisecond in which they begin.
   await expect.poll(() => redisTimeMs(store)).toBeGreaterThan(begunMs);

@@ -30,7 +30,7 @@ const isPass = (answer: Permit | Denied): answer is Permit => !isDenied(answer);
 const read = { isRead: true } as const;
 
 describe("a replica that dies while it probes", () => {
-  it("takes one period with it and no more: the next probe comes, also where it had the only place", async () => {
+  it("delays the next probe by one period, also when it held the only permit", async () => {
     const limits = { failuresMax: 1, probeEveryMs: 400, concurrencyMax: 1, leaseMs: 1_000 };
     const [dying, living] = await Promise.all([replica("orphan", limits), replica("orphan", limits)]);
     const first = await dying.limiter.acquire(read);

@@ -56,7 +56,7 @@ async function firstIn(limiter: ServiceLimiter, subjects: readonly (string | und
 }
 
 describe("a service of which one thing always fails", () => {
-  it("is asked for that by one read a period, and for anything else at once: an answer closes the breaker", async () => {
+  it("is probed by one such read a period, by others at once; an answer closes it", async () => {
     const limiter = limiterOf("one-sick", 600_000);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
     expect(await read(limiter, sick)).toMatchObject({ deniedBy: "breaker" });
@@ -66,7 +66,7 @@ describe("a service of which one thing always fails", () => {
     await (await pass(limiter, sick)).release(good);
   });
 
-  it("is left alone for a period after each further failure of that thing, while the rest goes on, until it is well", async () => {
+  it("rests a period after each further failure of that resource; others go on", async () => {
     const limiter = limiterOf("watched", 500);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
     await (await pass(limiter, well)).release(good);
@@ -86,7 +86,7 @@ describe("a service of which one thing always fails", () => {
     expect((await pass(await periodOver("one-period"), sick)).isProbe).toBe(true);
   });
 
-  it("goes on leaving it alone when the breaker opened over it meanwhile, and closes by something else", async () => {
+  it("stays resting when the breaker opens for it meanwhile, and closes by another", async () => {
     const limiter = limiterOf("over-it", 600_000);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
     await (await pass(limiter, well)).release(good);
@@ -107,7 +107,7 @@ describe("a service of which one thing always fails", () => {
     expect(isDenied(await limiter.acquire({ isRead: false, resource: sick }))).toBe(false);
   });
 
-  it("may be asked for that in its rest where the breaker is open over something else: an answer closes it", async () => {
+  it("may probe a resting resource when the breaker is open for another one", async () => {
     const limiter = limiterOf("rest-probes", 600_000);
     for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
     await (await pass(limiter, well)).release(good);
@@ -118,7 +118,7 @@ describe("a service of which one thing always fails", () => {
     expect(await limiter.held()).toBeUndefined();
   });
 
-  it("is taken for down when what had been asked before fails over something else; not when it fails over the same", async () => {
+  it("is down when earlier requests fail for another resource, not for the same", async () => {
     for (const [other, isDown] of [
       [well, true],
       [sick, false],
@@ -131,7 +131,7 @@ describe("a service of which one thing always fails", () => {
     }
   });
 
-  it("is taken for down when the first read about something else fails, too, or was never told of", async () => {
+  it("is down when the first read of another resource fails or went unreported", async () => {
     for (const ending of [failed, undefined]) {
       const limiter = limiterOf(`down-${ending?.kind}`, 600_000);
       for (let failure = 0; failure < 2; failure += 1) await (await pass(limiter, sick)).release(failed);
@@ -145,7 +145,7 @@ describe("a service of which one thing always fails", () => {
     }
   });
 
-  it("is down from the start when the failures were about several things, or nobody says about what", async () => {
+  it("is down at once when failures concern several resources or none is named", async () => {
     for (const subjects of [
       [sick, sickToo],
       [undefined, undefined],
@@ -167,7 +167,7 @@ describe("a service of which several things always fail", () => {
     expect(await limiter.held()).toBeUndefined();
   });
 
-  it("leaves what has not failed yet a quarter of a period to be the probe, and then is probed by anything", async () => {
+  it("keeps the probe for an untried resource for a quarter period, then takes any", async () => {
     const limiter = limiterOf("quarter", 600_000);
     for (const subject of [sick, sickToo]) await (await pass(limiter, subject)).release(failed);
     const later = await periodOver("quarter");
@@ -188,7 +188,7 @@ describe("a service of which several things always fail", () => {
     expect(known.length).toBeLessThan(1_020);
   });
 
-  it("is probed by them where nobody else asks", async () => {
+  it("is probed by them when no other request comes", async () => {
     const limiter = limiterOf("all-sick", 300);
     for (const subject of [sick, sickToo]) await (await pass(limiter, subject)).release(failed);
     const { answer } = await firstIn(limiter, [sick, sickToo]);

@@ -6,7 +6,7 @@ import { redisForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
 
-it("gathers the commands of a turn into one write, in their order, and gives each its answer or its error", async () => {
+it("batches the commands of a turn into one write, in order, each with its answer", async () => {
   const store = await openStore(target);
   const { redis, key } = store;
   if (!(redis instanceof Redis)) throw new Error("no single connection");

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => store.close());
 
 describe("the history", () => {
-  it("keeps the first outcome of a task, whoever comes later", async () => {
+  it("keeps the first outcome of a task, against any later one", async () => {
     const first = testOutcome({ taskId: "once" });
     expect(await history.record(first)).toBe("recorded");
     expect(await history.record(testOutcome({ taskId: "once", status: "failed" }))).toBe("already-recorded");
@@ -50,7 +50,7 @@ describe("the history", () => {
     expect(lines).toEqual(["task.finished"]);
   });
 
-  it("has an outcome told by the next worker when its recorder died before it said a word, after some time for it", async () => {
+  it("has the next worker publish an outcome whose recorder died, after a delay", async () => {
     const outcome = testOutcome({ taskId: "untold" });
     expect(await history.record(outcome)).toBe("recorded");
     const told: unknown[] = [];
@@ -67,7 +67,7 @@ describe("the history", () => {
     expect(told).toHaveLength(1);
   });
 
-  it("keeps what the service answered also when Redis was emptied since the request, and nothing can be sent any more", async () => {
+  it("keeps the service's answer also after Redis was emptied; no start can follow", async () => {
     const journal = new StartJournal(store);
     const answer = { state: "answered", isAnswer: true } as const;
     expect(await history.record(testOutcome({ taskId: "emptied", status: "accepted" }), answer)).toBe("recorded");
@@ -93,7 +93,7 @@ describe("the history", () => {
     expect(await history.record(outcome, { state: "answered" })).toBe("already-recorded");
   });
 
-  it("takes none of a task for which others stand, and gives its sync job back all the same", async () => {
+  it("refuses an outcome for a fanned-out task, and still frees its sync job", async () => {
     const journal = new StartJournal(store);
     const outcome = testOutcome({ taskId: "masks" });
     await journal.claim("masks", "me");
@@ -132,7 +132,7 @@ describe("how many outcomes are kept", () => {
     expect(await history.keptSinceMs("quiet")).toBeUndefined();
   });
 
-  it("is none that is too much older than the newest of its policy, but always the newest", async () => {
+  it("drops outcomes far older than the policy's newest, never the newest", async () => {
     const slots = async () => (await history.newest(100, "nightly-old")).map(({ slot }) => slot);
     for (let second = 1; second <= 15; second += 1) await end("nightly-old", second);
     await end("nightly-old", 3_612);
@@ -143,7 +143,7 @@ describe("how many outcomes are kept", () => {
     expect(await history.keptSinceMs("nightly-old")).toBe(atMs(11 * 3_612));
   });
 
-  it("goes by the slot where a worker's clock is late, so that no kept slot seems to have lost its outcome", async () => {
+  it("counts by slot when a worker's clock is late, so no kept slot lacks its outcome", async () => {
     for (let second = 1; second <= 112; second += 1) await end("late", second, { finishedAt: iso(second - 30) });
     expect(await history.keptSinceMs("late")).toBe(atMs(12));
   });

@@ -23,7 +23,7 @@ function end(policy: string, { atMs, ...changes }: { atMs: number } & Partial<Ou
 }
 
 describe("the last successes", () => {
-  it("keep the newest, whatever order they are noted in, and let go of it by themselves", async () => {
+  it("keep the newest, in any order of writing, and expire by themselves", async () => {
     const successes = new LastSuccesses(store);
     for (const atMs of [2_000, 5_000, 3_000]) await end("nightly", { atMs });
     expect([...(await successes.of(["nightly", "never"]))]).toEqual([["nightly", 5_000]]);

@@ -67,7 +67,7 @@ describe("a worker that was held up", () => {
     expect(await leases.acquire(task, "another", 60_000)).toBe(task.id);
   });
 
-  it("gets none for a task that is over, neither by the step that takes it nor by the claim that prolongs it", async () => {
+  it("gets no lease for a finished task, by neither the lease nor the claim step", async () => {
     const task = await claimed("over", "over");
     await leases.acquire(task, me, 60_000);
     await journal.beginSending(task, me, intent);
@@ -103,12 +103,12 @@ describe("the claim of a start", () => {
   });
 });
 
-describe("a lease that is taken over from a holder that the queue will not work on any more", () => {
+describe("a lease taken over from a holder that the queue will not run again", () => {
   const history = () => new History(store);
   const over = { isOver: true, durationMs: 60_000 };
   const gone = { isOver: false, durationMs: 60_000 };
 
-  it("is taken from one that has sent nothing, which may then send nothing, and may claim and ask again", async () => {
+  it("is taken from a holder that sent nothing; it may not send, but may claim again", async () => {
     const [holder, heir] = [await claimed("gone", "gone"), await claimed("gone-heir", "gone")];
     await leases.acquire(holder, me, 60_000);
     expect(await leases.takeOver(heir, me, { ...gone, holder: holder.id })).toBe(heir.id);
@@ -128,7 +128,7 @@ describe("a lease that is taken over from a holder that the queue will not work 
     expect(await leases.takeOver(heir, me, { ...gone, holder: holder.id })).toBe(holder.id);
   });
 
-  it("is taken from one that is over, which is not sent again, but may still bring its answer", async () => {
+  it("is taken from a finished start: no second request, but its answer still counts", async () => {
     const [holder, heir] = [await claimed("over-sent", "over-sent"), await claimed("over-sent-heir", "over-sent")];
     await leases.acquire(holder, me, 60_000);
     await journal.beginSending(holder, me, intent);
@@ -139,7 +139,7 @@ describe("a lease that is taken over from a holder that the queue will not work 
     expect(await leases.holder(heir)).toBe(heir.id);
   });
 
-  it("is left to one of whose requests nobody knows: without an entry while it is not over, or with a newer version's", async () => {
+  it("is left to a holder without a known request: no entry yet, or a newer version's", async () => {
     const heir = await claimed("unread-heir", "unread");
     await store.redis.set(leaseKey(store, heir), "unread");
     expect(await leases.takeOver(heir, me, { ...gone, holder: "unread" })).toBe("unread");
@@ -150,7 +150,7 @@ describe("a lease that is taken over from a holder that the queue will not work 
     expect(await journal.entry("unread")).toBeUndefined();
   });
 
-  it("is left to whoever has it by now, and goes to nobody who has lost the claim", async () => {
+  it("is left to its present holder, and given to none that lost the claim", async () => {
     const [holder, heir] = [await claimed("quick", "quick"), await claimed("slow", "quick")];
     await leases.acquire(holder, me, 60_000);
     expect(await leases.takeOver(heir, me, { ...over, holder: "before" })).toBe(holder.id);

@@ -15,7 +15,7 @@ const good = (policy: string, slotMs: number) =>
 const of = async (policy: string) => (await quarantines.all()).find(({ name }) => name === policy);
 
 describe("a quarantine", () => {
-  it("follows after failures in a row, told to one caller only, and is a pause for the schedule", async () => {
+  it("follows failures in a row, is reported to one caller, and pauses the schedule", async () => {
     expect(await bad("nightly", 1_000)).toBe("nothing");
     expect(await bad("nightly", 2_000)).toBe("nothing");
     const words = await Promise.all([bad("nightly", 3_000), bad("nightly", 3_000), bad("nightly", 4_000)]);
@@ -26,7 +26,7 @@ describe("a quarantine", () => {
     expect((pause?.untilMs ?? 0) - (pause?.sinceMs ?? 0)).toBe(3_600_000);
   });
 
-  it("counts a slot once however many of its tasks fail, and not when one of them goes well", async () => {
+  it("counts a slot once however many tasks fail, and not when one succeeds", async () => {
     for (let task = 0; task < 20; task += 1) expect(await bad("wide", 1_000)).toBe("nothing");
     for (const slotMs of [2_000, 3_000, 4_000, 5_000]) {
       await bad("wide", slotMs);
@@ -44,7 +44,7 @@ describe("a quarantine", () => {
     expect(await bad("mended", 12_000)).toBe("quarantined");
   });
 
-  it("is not ended by the late success of a slot from before the failures, but by one from among them", async () => {
+  it("is ended by a success among the failures, not by an older slot's late one", async () => {
     await bad("slow", 2_000);
     expect(await good("slow", 1_000)).toBe("nothing");
     for (const slotMs of [4_000, 5_000]) await bad("slow", slotMs);

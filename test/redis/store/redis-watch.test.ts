@@ -49,7 +49,7 @@ afterEach(async () => {
 });
 
 describe("a Redis that stays the one it was", () => {
-  it("holds nobody up, and is no other one when it is restarted and has lost nothing", async () => {
+  it("delays no start, and stays the same after a restart without loss", async () => {
     const one = await newProcess();
     expect(await one.watch.check()).toEqual({ isAnother: false, isNewHere: false, losses: [] });
     expect(await ask(one.journal, "a")).toBe("permitted");
@@ -70,7 +70,7 @@ describe("a Redis that stays the one it was", () => {
     expect((await one.journal.claim("a", "other")).state).toBe("sending");
   });
 
-  it("permits nothing before the first tick of anybody, nor while its memory is not the one that is remembered", async () => {
+  it("permits nothing before the first tick, nor while its memory is another one", async () => {
     await admin.flushall();
     const one = await newProcess();
     startMs = (await redisTimeMs(one.store)) + 1_000;
@@ -83,7 +83,7 @@ describe("a Redis that stays the one it was", () => {
 });
 
 describe("a Redis that lost the newest writes", () => {
-  it("is found out by whoever remembers them, and nobody starts again what may have been started", async () => {
+  it("is detected by a process that remembers them; no start is repeated", async () => {
     const one = await newProcess();
     const two = await newProcess();
     await one.watch.check();
@@ -163,7 +163,7 @@ describe("a Redis that lost the newest writes", () => {
     expect((await one.watch.check()).losses).toEqual([]);
   });
 
-  it("has lost what nobody had seen yet when only the intent is gone and no tick", async () => {
+  it("lost an unseen write when only the intent is gone and no tick", async () => {
     const one = await newProcess();
     await one.watch.check();
     const writtenThen = server.written();

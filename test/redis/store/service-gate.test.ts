@@ -51,7 +51,7 @@ const noticed = async (limiter: ServiceLimiter): Promise<Denied> => {
 };
 
 describe("the throttle of a service", () => {
-  it("holds every replica back until the service's time, never shorter, and leaves other services alone", async () => {
+  it("denies every replica until the service's time, never earlier; others go on", async () => {
     const { one, other, events, close } = await twoLimiters("patient");
     const apart = await twoLimiters("unmoved");
     await (await enter(one)).release({ kind: "throttled", retryAfterMs: 900_000 });
@@ -66,7 +66,7 @@ describe("the throttle of a service", () => {
     await apart.close();
   });
 
-  it("ends by itself, is not shortened by a shorter wish, and holds for a second at least", async () => {
+  it("ends by itself, is never shortened, and lasts a second at least", async () => {
     const { one, other, events, close } = await twoLimiters("brief");
     const passes = [await enter(one), await enter(other), await enter(other)];
     await passes[0]?.release({ kind: "throttled", retryAfterMs: 1_500 });
@@ -97,7 +97,7 @@ describe("the breaker of a service", () => {
     await close();
   });
 
-  it("lets one read a period through, whoever asks, never a start; and closes when that is answered", async () => {
+  it("permits one read a period from any caller, never a start; an answer closes it", async () => {
     const { one, other, events, close } = await twoLimiters("down", { failuresMax: 1, probeEveryMs: 1_000 });
     await (await enter(one)).release(failed);
     const probes: Permit[] = [];
@@ -199,7 +199,7 @@ describe("the limits of a service", () => {
     await close();
   });
 
-  it("cost two commands a request, and a service without limits that is well costs none", async () => {
+  it("cost two commands a request; a healthy service without limits costs none", async () => {
     const free = await twoLimiters("free");
     const tight = await twoLimiters("tight", { concurrencyMax: 50, requestsPerSecond: 1_000 });
     const commandsOf = async (store: Store, work: () => Promise<void>) => {
@@ -225,7 +225,7 @@ describe("the limits of a service", () => {
     await tight.close();
   });
 
-  it("hold back, for a moment, when Redis does not say whether there is a place; without limits nothing is held", async () => {
+  it("deny for a moment when Redis does not answer; without limits nothing is denied", async () => {
     const tight = await twoLimiters("blind", { concurrencyMax: 1 });
     const free = await twoLimiters("blind-free");
     await tight.close();

@@ -38,7 +38,7 @@ function setUp(limits?: ReadingLimits) {
 }
 
 describe("a shared reading", () => {
-  it("is done by the first who asks, while the others wait, and is given to them as the service sent it", async () => {
+  it("is read by the first caller; the others wait and get the service's bytes", async () => {
     const { feed, readings, ask } = setUp();
     const first = await ask();
     expect(first).toMatchObject({ turn: "read" });
@@ -53,7 +53,7 @@ describe("a shared reading", () => {
     expect(await ask()).toEqual({ turn: "take", reading: { beganAtMs, count: 1, pages } });
   });
 
-  it("keeps no link that opens the list by itself, and tells such links apart all the same", async () => {
+  it("keeps no link that carries a credential, yet tells such links apart", async () => {
     const { feed, readings, ask } = setUp();
     const { beganAtMs, token } = (await ask()) as Extract<ReadingTurn, { turn: "read" }>;
     const signed = (page: number) => `https://x/odata/approvals?$skip=${page}&sig=canary`;
@@ -79,7 +79,7 @@ describe("a shared reading", () => {
     expect((await ask({ afterMs: beganAtMs })).turn).toBe("wait");
   });
 
-  it("must have begun after the first turn of a task that follows another, however old its slot is", async () => {
+  it("must begin after its follower's first turn, however old the slot is", async () => {
     const { feed, readings, ask, shareNow } = setUp();
     await shareNow([]);
     const before = await redisTimeMs(store);
@@ -119,7 +119,7 @@ describe("a shared reading", () => {
   });
 });
 
-it("a shared reading is given to whoever walks the list, if it is newer than the last walk and all of the list", async () => {
+it("a walk uses a shared reading that is whole and newer than its last walk", async () => {
   const { feed, readings, shareNow } = setUp();
   expect(await readings.newerThan(feed, 0)).toBeUndefined();
   const { beganAtMs } = await shareNow(["one"]);

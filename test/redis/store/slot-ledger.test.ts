@@ -106,7 +106,7 @@ describe("the slot ledger", () => {
     expect(await ofCrashed(9_000)).toEqual([]);
   });
 
-  it("leaves in the outbox what it cannot read, for a version that can, and goes on with the rest", async () => {
+  it("leaves unreadable outbox entries to a newer version, and goes on with the rest", async () => {
     const newer = JSON.stringify([{ ...task("newer", 1_000), v: 3 }]);
     await store.redis.hset(
       store.key("outbox"),
@@ -140,7 +140,7 @@ describe("the slot ledger", () => {
     expect(await store.redis.hlen(store.key("slots", "long"))).toBe(slotRecordsMax);
   });
 
-  it("remembers since when its records are whole: the first look, then the newest that was dropped", async () => {
+  it("remembers since when its records are whole: first tick, then newest dropped", async () => {
     await ledger.watermarks([scheduled("whole")], 0);
     expect(await ledger.holdings("whole")).toEqual({ watermarkMs: 0, keptSinceMs: 0, records: [] });
     const records = Array.from({ length: slotRecordsMax + 3 }, (_, index) => ({
@@ -156,7 +156,7 @@ describe("the slot ledger", () => {
     expect(await ledger.holdings("nobody")).toEqual({ watermarkMs: undefined, keptSinceMs: undefined, records: [] });
   });
 
-  it("counts its records as whole from where another schedule, or a policy that came back, begins", async () => {
+  it("counts records as whole from where a new schedule or returned policy begins", async () => {
     const keptSince = async (policy: string) => (await ledger.holdings(policy)).keptSinceMs;
     await ledger.watermarks([scheduled("rewritten"), scheduled("returned"), scheduled("same")], 1_000);
     await ledger.record([step("rewritten", 1_000, 2_000), step("returned", 1_000, 2_000), step("same", 1_000, 2_000)]);
@@ -203,7 +203,7 @@ describe("the slot ledger", () => {
     await ledger.confirmQueued([{ policy: "resumed", newWatermarkMs: 9_000 }]);
   });
 
-  it("drops records that lie more than 31 days before the newest slot, and says since when they are whole", async () => {
+  it("drops records older than 31 days, and says since when they are whole", async () => {
     const day = 86_400_000;
     await ledger.watermarks([scheduled("aged")], 0);
     for (const [from, to] of [
@@ -230,7 +230,7 @@ describe("the slot ledger", () => {
     expect(await left("leaving")).toEqual([-1, -1]);
   });
 
-  it("lets go of policies that were removed while nothing ran: of the records first, of the mark after them", async () => {
+  it("forgets policies removed while nothing ran: records first, then the watermark", async () => {
     const nowMs = 40 * 86_400_000;
     const mark = (policy: string) => store.redis.hget(store.key("watermarks"), policy);
     await ledger.watermarks([scheduled("vanished"), scheduled("staying")], 0);

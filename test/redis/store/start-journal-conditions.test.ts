@@ -33,7 +33,7 @@ async function sent(id: string, owner = "me"): Promise<void> {
 }
 
 describe("sending again", () => {
-  it("is refused to whoever judged an earlier request, also where the same owner sent the newer one", async () => {
+  it("is refused when its judgement is of an earlier request, also by the same owner", async () => {
     await sent("same-owner");
     const again = { startByMs, sends: 1, sender: "me" };
     expect(await journal.sendAgain(task("same-owner"), "me", again)).toBe("permitted");
@@ -41,7 +41,7 @@ describe("sending again", () => {
     expect(await journal.entry("same-owner")).toMatchObject({ owner: "me", sends: 2 });
   });
 
-  it("is refused while Redis is not the one of the last tick, and where it lost what was written then", async () => {
+  it("is refused while Redis is not the one of the last tick, or lost that moment", async () => {
     const watch = new RedisWatch(store);
     watch.isOpen = true;
     await sent("careful");
@@ -69,7 +69,7 @@ describe("sending again", () => {
 });
 
 describe("taking a permission back", () => {
-  it("comes too late for a start that was answered, or is over: it may not go out again", async () => {
+  it("is too late for a start that was answered or is over: no second request", async () => {
     await sent("answered");
     await journal.answered(task("answered"), "answer");
     await sent("over");
@@ -90,7 +90,7 @@ describe("taking a permission back", () => {
     expect(await inFlight("landed")).toEqual([]);
   });
 
-  it("forgets for how long nobody could look: the next request has all its time before it", async () => {
+  it("forgets the blocked time: the next request gets its whole time", async () => {
     await sent("patient");
     await journal.heldUntil("patient", 1_000);
     await journal.unreadable("patient", 1_000);
@@ -112,7 +112,7 @@ describe("an entry", () => {
     expect((await journal.entry("early-at-once"))?.claimedAtMs).toBe(1_000);
   });
 
-  it("says how far the feed was known only where somebody said so", async () => {
+  it("says how far the feed was known only where that was noted", async () => {
     await sent("unknown-feed");
     await journal.tryAcquireAndSend(task("unknown-at-once"), "me", atOnce);
     for (const id of ["unknown-feed", "unknown-at-once"]) expect((await journal.entry(id))?.knownSeq).toBeUndefined();
@@ -135,7 +135,7 @@ describe("an entry", () => {
     }
   });
 
-  it("is made by nothing but a claim: what nobody has claimed is not closed, and what is out of flight comes back by no answer", async () => {
+  it("exists only by a claim: without one it is neither closed nor answered", async () => {
     await journal.close(task("never"), { isOver: true });
     expect(await journal.entry("never")).toBeUndefined();
     await sent("closed");
@@ -157,7 +157,7 @@ describe("whose an activity is", () => {
     };
   };
 
-  it("without a time is the earlier start's first, and by its name where both went out at once", async () => {
+  it("without a time is the earlier start's first; by name when both went out at once", async () => {
     const ofTwo = await flying("earlier", { "a-late": "2000+", "b-early": "1000+" });
     expect(await ofTwo("first", "second")).toEqual(["b-early", "a-late"]);
     const ofOne = await flying("at-once", { b: "1000+", a: "1000+" });

@@ -25,7 +25,7 @@ const farAway = { startByMs: 9_999_999_999_999, baseline: "{}" };
 const again = { startByMs: farAway.startByMs, sends: 1 };
 
 describe("the start journal", () => {
-  it("permits the request exactly once, whoever asks and however often", async () => {
+  it("permits the request exactly once, for any number of callers", async () => {
     await journal.claim("once", "me");
     const answers = await Promise.all(
       Array.from({ length: 30 }, () => journal.beginSending(task("once"), "me", farAway)),
@@ -50,7 +50,7 @@ describe("the start journal", () => {
     expect(await journal.beginSending(task("never"), "me", farAway)).toBe("lost-claim");
   });
 
-  it("forgets that no answer came when the worker that seemed dead brings it, unless another request went out meanwhile", async () => {
+  it("takes a late answer of a seemingly dead worker, unless another request went out", async () => {
     const missing = { kind: "crash", detail: "noticed too early" } as const;
     for (const id of ["held-up", "evidence", "twice"]) {
       await journal.claim(id, "held-up");
@@ -202,7 +202,7 @@ describe("sending again", () => {
     expect(await journal.sendAgain(task("late-again"), "me", { ...again, sender: "me" })).toBe("lost-claim");
   });
 
-  it("is refused to whoever judged a request that was taken back meanwhile: another one may be under way", async () => {
+  it("is refused when the judged request was taken back: another may be on its way", async () => {
     await journal.claim("changed", "held-up");
     await journal.beginSending(task("changed"), "held-up", farAway);
     const { owner: sender, sends } = await journal.claim("changed", "frozen");
@@ -222,7 +222,7 @@ describe("whose an activity is", () => {
     return (await journal.claim(id, "me")).sentAtMs ?? 0;
   };
 
-  it("is the start that is nearest in time, whoever asks", async () => {
+  it("is the start nearest in time, whichever asks", async () => {
     const first = await send("near-1", "near");
     await store.redis.hset(store.key("in-flight", "run", "main", "HR", "near"), "near-1", first - 60_000);
     const second = await send("near-2", "near");
@@ -239,7 +239,7 @@ describe("whose an activity is", () => {
     expect((await journal.attribute(start("near-1", "near"), activities)).taskOf).toEqual(taskOf);
   });
 
-  it("without a time is the first start that has none yet, those that were answered first", async () => {
+  it("without a time is the first start that has none, answered ones first", async () => {
     await send("plain-lost", "plain");
     await send("plain-answered", "plain");
     await journal.answered(start("plain-answered", "plain"));
@@ -266,7 +266,8 @@ describe("whose an activity is", () => {
     expect([...inFlight.keys()]).toEqual(["kept-2"]);
   });
 
-  it("is not surely of the start that goes on, when one beside it has ended: that one may have been given its activity", async () => {
+  // The one that ended may have been given its activity.
+  it("is not surely of the running start when one beside it has ended", async () => {
     await send("beside-1", "beside");
     await send("beside-2", "beside");
     await send("beside-3", "beside");

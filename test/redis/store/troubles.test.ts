@@ -27,7 +27,7 @@ async function troublesOf(policy: string): Promise<string[]> {
 }
 
 describe("the troubles of policies in Redis", () => {
-  it("are a sync job that failed last, until it ends well; others of its policy count on their own", async () => {
+  it("are a sync job that failed last, until it succeeds; others count apart", async () => {
     await end("two", { target: "11", status: "failed", reason: "run-failed" });
     await end("two", { target: "4", status: "succeeded", reason: "completed" });
     expect(await troublesOf("two")).toEqual(["failing"]);
@@ -56,7 +56,7 @@ describe("the troubles of policies in Redis", () => {
     expect(await troublesOf("hand")).toEqual([]);
   });
 
-  it("are slots that are missed, noted in the step that records them, whichever process begins afterwards", async () => {
+  it("are missed slots, noted in the recording step, for any later process", async () => {
     const ledger = new SlotLedger(store);
     await ledger.watermarks([{ policy: "late", schedule: "s" }], 1_000);
     const nowMs = Date.now();

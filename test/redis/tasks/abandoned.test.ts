@@ -59,14 +59,14 @@ describe("a task over which workers died too often", () => {
     expect(await history.outcome(task)).toMatchObject({ ...crashed, answerLost: true });
   });
 
-  it("is unknown when it stands for sync jobs that masks name: some of them may be in the queue already", async () => {
+  it("is unknown for a sync job of a mask: some tasks may be in the queue already", async () => {
     const task = taskOf("masks", { target: targetFromMasks });
     await journal.claim(task.id, "dead");
     expect(await abandon(task)).toBe(true);
     expect(await history.outcome(task)).toMatchObject({ status: "unknown", evidence: "none" });
   });
 
-  it("is told when the worker that wrote its outcome died before telling it, and comes back while that one may still be at it", async () => {
+  it("is published when its recorder died, and returns while that one may still do it", async () => {
     const notifiers = [5_000, undefined];
     const recorder: Recorder = {
       record: async () => "already-recorded",
@@ -79,7 +79,7 @@ describe("a task over which workers died too often", () => {
     expect(notifiers).toEqual([]);
   });
 
-  it("is not told while nobody knows what Redis has forgotten", async () => {
+  it("is not published while it is unknown what Redis has forgotten", async () => {
     const task = taskOf("hold");
     await journal.claim(task.id, "dead");
     expect(await abandon(task, { checkFence: async () => "hold" })).toBe(false);

@@ -18,7 +18,7 @@ it.each([
   ["was refused", status(400), "verify", "refused"],
   ["failed on the server", status(500), "verify", "server-error"],
   ["got no answer, with onUnknown: give-up", reset, "give-up", "answer-lost"],
-] as const)("a run whose activation %s is not started by whoever comes after a crash either", async (...row) => {
+] as const)("a run whose activation %s is not started after a crash either", async (...row) => {
   const [, answer, onUnknown, reason] = row;
   const policy = testPolicy({ action: { kind: "run", syncJobs: [42], activate: true }, onUnknown });
   const { step, asked } = await steppedTask(store, {

@@ -102,7 +102,7 @@ describe("an activation that is looked at", () => {
     expect(ended.step === "end" && ended.ending.detail).toMatch(/mapping\.syncJob\.active: No such key: enabled$/);
   });
 
-  it("waits for the answer of a worker that may only be held up where the expression gives no answer", async () => {
+  it("waits for a held-up worker's answer where the expression gives none", async () => {
     const { sentBy, step, later } = await fixture({ reads: [shows("On")], posts: [], active: "item.enabled" });
     await sentBy("dead");
     expect(told(await step())).toBe("snooze");

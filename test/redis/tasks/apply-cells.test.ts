@@ -134,7 +134,7 @@ describe("what becomes of an apply task", () => {
     expect(told(stopped)).toBe("snooze, 1 PUT");
   });
 
-  it("when its start-by time passes after it has changed something, or may have: it is not called missed", async () => {
+  it("past its start-by time is not called missed once it may have changed something", async () => {
     let isTaken = false;
     const taken = await step("GET", (response) => {
       if (isTaken) response.writeHead(429, { "retry-after": "900" }).end();

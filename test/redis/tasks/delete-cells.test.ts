@@ -78,7 +78,7 @@ describe("a guard", () => {
     expect(await journal.entry(task.id)).toMatchObject({ state: "claimed", sends: 0 });
   });
 
-  it("names both names, cut where they are long, and shows which characters they are made of", async () => {
+  it("names both names, cut where long, and shows their characters", async () => {
     const detail = async (name: string) => {
       const step = await (await fixture({ reads: [named(name)], deletes: [] })).step();
       return "ending" in step ? step.ending.detail : "";
@@ -97,7 +97,7 @@ describe("a guard", () => {
     expect(asked).toEqual(["GET", "DELETE", "GET"]);
   });
 
-  it("comes with the task when somebody deletes by hand", async () => {
+  it("comes with the task when an operator deletes by hand", async () => {
     const task = { policy: deletionByHand, guard: "Contracts" };
     const right = await fixture({ reads: [named("Contracts")], deletes: [status(200, "true")], task });
     expect(told(await right.step())).toBe("succeeded direct deleted");
@@ -158,13 +158,13 @@ describe("a deletion whose answer got lost", () => {
     expect(asked.length - 1).toBeLessThanOrEqual(7);
   });
 
-  it("is looked at again and again before it is called not deleted: the service may be slow", async () => {
+  it("is looked at repeatedly before it is called not deleted: the service may be slow", async () => {
     const { asked, through } = await fixture({ reads: [there, there, there, status(404)], deletes: [reset] });
     expect(told(await through())).toBe("succeeded direct deletion-confirmed");
     expect(asked).toEqual(["GET", "DELETE", "GET", "GET", "GET"]);
   });
 
-  it("is found by whoever comes after a crash between the request and its answer, and not sent again", async () => {
+  it("is found after a crash between request and answer, and not sent again", async () => {
     for (const [read, becomes] of [
       [status(404), "succeeded direct deletion-confirmed"],
       [there, "failed direct still-there"],
@@ -176,7 +176,7 @@ describe("a deletion whose answer got lost", () => {
     }
   });
 
-  it("is sent again by onUnknown: retry while it is there with the same name, three times in all", async () => {
+  it("is resent by onUnknown: retry while it exists with the same name, thrice in all", async () => {
     const policy = { onUnknown: "retry" } as const;
     const always = await fixture({ reads: [there], deletes: [reset], policy });
     expect(told(await always.through())).toBe("failed direct still-there");
@@ -187,7 +187,7 @@ describe("a deletion whose answer got lost", () => {
     expect("ending" in step && step.ending).toMatchObject({ sends: 2, answerLost: true });
   });
 
-  it("is not sent again by onUnknown: retry when it has another name, is gone, or cannot be read", async () => {
+  it("is not resent by onUnknown: retry when renamed, gone or unreadable", async () => {
     for (const read of [named("Renamed"), status(404), status(500)]) {
       const policy = { onUnknown: "retry" } as const;
       const { asked, through } = await fixture({ reads: [there, read], deletes: [reset], policy });
@@ -209,7 +209,7 @@ describe("a deletion whose answer got lost", () => {
     expect(told(await through())).toBe("succeeded direct deletion-confirmed");
   });
 
-  it("is unknown where its service is not configured any more, once its worker is surely dead", async () => {
+  it("is unknown once its worker is surely dead and its service is not configured", async () => {
     const { sentBy, task, parts, journal, later, asked } = await fixture({ reads: [there], deletes: [] });
     await sentBy("dead");
     const removed = { ...parts, service: () => undefined };

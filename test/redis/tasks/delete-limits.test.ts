@@ -79,7 +79,7 @@ it.each<Denied>([
   { deniedBy: "rate", waitMs: 15_001 },
   { deniedBy: "breaker", waitMs: 1_000 },
   { deniedBy: "throttle", waitMs: 1_000 },
-])("sleeps without a permission where it waits for long, or for the service ($deniedBy)", async (hold) => {
+])("sleeps without a permission during a long wait or the service's ($deniedBy)", async (hold) => {
   const enter = vi.fn(async () => hold);
   const { asked, step, task } = await fixture({ deletes: [], enter });
   expect(told(await step())).toBe("snooze");
@@ -114,7 +114,7 @@ it("waits no longer when its worker is told to stop", async () => {
   expect(await journal.entry(task.id)).toMatchObject({ state: "claimed", sends: 0 });
 });
 
-it("gives its place back when another worker has claimed the task meanwhile, and sends nothing", async () => {
+it("releases its permit when another worker has claimed the task, and sends nothing", async () => {
   let left = 0;
   const enter = async (taskId: string) => {
     await journal.claim(taskId, "another");

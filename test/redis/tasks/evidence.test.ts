@@ -99,7 +99,7 @@ describe("a start that another worker has sent and says nothing of", () => {
   const giveUp = testPolicy({ onUnknown: "give-up" });
   const patience = { ...defaultTiming, verifyForMs: 60_000 };
 
-  it("is left to that worker for a while where nothing could be looked for, since it may only be held up", async () => {
+  it("is left to that worker where nothing can be looked up: it may only be held up", async () => {
     const [task, patient] = [taskOf("held-up"), { ...partsFor(), timing: patience }];
     const { entry } = await startSilently(task);
     const untilMs = (entry.lastSentAtMs ?? 0) + 60_000;
@@ -109,7 +109,7 @@ describe("a start that another worker has sent and says nothing of", () => {
     expect((await journal.entry(task.id))?.lost).toBeUndefined();
   });
 
-  it("ends as unknown after that, and at once when that worker has noted that no answer came", async () => {
+  it("ends as unknown after that, or at once when that worker noted no answer", async () => {
     const [task, parts] = [taskOf("gone"), partsFor()];
     const patient = { ...parts, timing: patience };
     const { entry } = await startSilently(task);
@@ -123,7 +123,7 @@ describe("a start that another worker has sent and says nothing of", () => {
 });
 
 describe("a lost answer of a start for which nothing was read before", () => {
-  it("is not confirmed by what is older than the start, in a feed that nobody has read for long", async () => {
+  it("is not confirmed by an activity older than the start, in a long unread feed", async () => {
     const task = taskOf("older");
     await walk(task, "activities", [item("known", 1_000)]);
     const { sentAtMs, entry } = await startUnread(task);
@@ -155,7 +155,7 @@ describe("a lost answer of a start for which nothing was read before", () => {
     expect(step).toMatchObject({ ending: { status: "unknown", detail } });
   });
 
-  it("is looked for by a whole walk of its own before it is given up, also when the task itself comes late", async () => {
+  it("is searched by a whole walk of its own before giving up, also when late", async () => {
     const task = taskOf("late-look");
     const { sentAtMs, entry } = await startUnread(task);
     await expect.poll(async () => (await redisTimeMs(store)) > sentAtMs).toBe(true);
@@ -190,7 +190,7 @@ describe("a lost answer of a start for which nothing was read before", () => {
     expect(await verify(task, partsFor(), entry)).toMatchObject({ ending: { status: "unknown" } });
   });
 
-  it("is not surely shown by an activity that began between the death of its worker and the moment it was noticed, an hour later", async () => {
+  it("is not surely shown by an activity begun between worker death and detection", async () => {
     const task = taskOf("late-notice");
     const { sentAtMs } = await startSilently(task);
     await journal.answerLost(task.id, { kind: "crash", detail: "died", atMs: sentAtMs + 3_600_000 });
@@ -213,7 +213,7 @@ describe("a lost answer of a start for which nothing was read before", () => {
   });
 });
 
-describe("a start whose request was taken back, and sent anew by another worker, while it was looked for", () => {
+describe("a start taken back and resent by another worker during its verification", () => {
   it("does not end by what was found out of the first request", async () => {
     const [task, history] = [taskOf("anew"), new History(store)];
     const { entry } = await startSilently(task);
@@ -248,7 +248,7 @@ describe("a start that was sent once more", () => {
     return (await appearedSince(task, { ...partsFor(), timing }, entry)).confidence;
   };
 
-  it("is shown by an activity that began right after the second request, answered or not", async () => {
+  it("is shown by an activity that began right after the second request", async () => {
     const task = taskOf("second");
     const lastSentAtMs = await sendTwice(task);
     await walk(task, "activities", [item("of the second", lastSentAtMs + 1_000)]);
@@ -300,7 +300,7 @@ describe("a start that the operator says must show within no time (follow.appear
     expect(await judged(task, claim)).toMatchObject({ step: "snooze" });
   });
 
-  it("may still be under way where its worker has gone silent, for as long as a request may take", async () => {
+  it("may be on its way while its worker is silent, as long as a request may take", async () => {
     const task = taskOf("silent");
     const claim = await permittedBefore(task, { kind: "crash", afterMs: 100 });
     const service = new SyncService({
@@ -359,7 +359,7 @@ describe("a run before which the conflicts were not read in time", () => {
     return { ...entry, baseline };
   };
 
-  it("left none where none was seen since they had last been read, however long ago that was", async () => {
+  it("left none where none was seen since the last read, however long ago", async () => {
     const task = taskOf("none-since");
     await walk(task, "conflictDetails", [item("old", undefined)]);
     const entry = await started(task);

@@ -73,7 +73,7 @@ function newWorker(given: Partial<TaskDependencies> = {}) {
   return { queued, chained, step: (task: Task) => step(task, lastAttempt) };
 }
 
-it("a run over masks lets go of what waits for it once its tasks are queued: they may all be over by then", async () => {
+it("a run over masks frees its followers' wait once its tasks are queued", async () => {
   const events: string[] = [];
   const worker = newWorker({
     enqueue: async () => void events.push("queued"),
@@ -87,7 +87,7 @@ it("a run over masks lets go of what waits for it once its tasks are queued: the
   expect(events).toEqual(["queued", "expanded", `released ${task.id}`]);
 });
 
-it("a run over masks tells the notifier which sync jobs it has, once, in the step that fixes them", async () => {
+it("a run over masks names its sync jobs to the notifier once, in the fixing step", async () => {
   const told = { ...policy, notify: [] };
   const task = taskOf(95_000);
   const dying = newWorker({ policy: () => told, enqueue: async () => Promise.reject(new Error("died")) });
@@ -117,7 +117,7 @@ describe("a run over masks whose worker is held up", () => {
     expect(await journal.fannedOutInto(task.id)).toBeUndefined();
   });
 
-  it("starts nothing while another one has claimed it, which knows nothing of its masks", async () => {
+  it("starts nothing while another worker has claimed it without knowing its masks", async () => {
     const task = taskOf(2_000);
     const slow = newWorker();
     const arrived = server.hold();
@@ -200,7 +200,7 @@ describe("a run over masks whose worker is held up", () => {
     expect(await history.outcome(task)).toBeUndefined();
   });
 
-  it("names a thousand sync jobs in one entry, which forgets them when their tasks stand for it", async () => {
+  it("names a thousand sync jobs in one entry, forgotten once their tasks exist", async () => {
     const task = taskOf(6_000);
     server.lists["syncjobsmasks"] = masksOf(...Array.from({ length: 1_000 }, (_, index) => 9_000_000_000_000 + index));
     const worker = newWorker();

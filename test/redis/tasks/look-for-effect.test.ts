@@ -69,7 +69,7 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
     });
 
   it.each(["rate", "concurrency", "throttle"] as const)(
-    "is looked at after a wait of 12 min in which nobody may look (%s)",
+    "is looked at after 12 min in which limits block the look (%s)",
     async (by) => {
       const { sentBy, through, asked } = await fixture({ reads: [none], held: { by, forMs: 720_000 } });
       await sentBy("lost");
@@ -78,7 +78,7 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
     },
   );
 
-  it.each(["rate", "throttle"] as const)("does not wait for ever until somebody may look (%s)", async (by) => {
+  it.each(["rate", "throttle"] as const)("does not wait for ever until limits permit the look (%s)", async (by) => {
     const timing = { heldForMs: 600_000 };
     const { sentBy, through, asked } = await fixture({ reads: [none], held: { by, forMs: 7_200_000 }, timing });
     await sentBy("lost");
@@ -86,7 +86,7 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
     expect(asked).toEqual([]);
   });
 
-  it("is not given up on because its worker stops in the middle of a look, however long it was tried", async () => {
+  it("is not given up when its worker stops during a look, however long it was tried", async () => {
     const { sentBy, step, later, service } = await fixture({ reads: [failed, () => service.close()] });
     await sentBy("lost");
     later(15_000);
@@ -166,7 +166,7 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
     expect(told(await lasting.through())).toBe("unknown none answer-lost");
   });
 
-  it("is looked at when the breaker of its service closes in time, and is unknown when it does not", async () => {
+  it("is looked at when the breaker closes in time, and is unknown when it does not", async () => {
     const short = await fixture({ reads: [effect], held: { by: "breaker", forMs: 15_000 } });
     await short.sentBy("lost");
     expect(told(await short.through())).toBe(took);
@@ -176,7 +176,7 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
     expect(long.asked).toEqual([]);
   });
 
-  it("is waited for by onUnknown: give-up while its worker may only be held up, and not looked at", async () => {
+  it("is waited for by onUnknown: give-up while its worker may be held up", async () => {
     const { sentBy, step, later, asked } = await fixture({ reads: [effect], onUnknown: "give-up" });
     await sentBy("dead");
     expect(told(await step())).toBe("snooze");

@@ -91,7 +91,7 @@ async function setUp(): Promise<void> {
 const outcomeOf = (one: Task): Promise<Outcome | undefined> => history.outcome(one);
 
 describe("a worker that dies", () => {
-  it("between reading and recording loses nothing: the next one sees the same as new, against the same poll before", async () => {
+  it("between reading and recording loses nothing: the next poll sees the same as new", async () => {
     await setUp();
     const dying = createWorker({
       record: async () => {
@@ -113,7 +113,7 @@ describe("a worker that dies", () => {
     expect(await outcomeOf(task("dies", 3))).toMatchObject({ status: "succeeded", changed: true });
   });
 
-  it("between recording and telling leaves an outcome that is told by the next one, and not judged anew", async () => {
+  it("between recording and publishing leaves an outcome that is not judged anew", async () => {
     await setUp();
     const dying = createWorker({
       record: async (...args) => {
@@ -133,7 +133,7 @@ describe("a worker that dies", () => {
     expect(log.outcomesOf("mute")[1]).toMatchObject({ changed: true, offendingItems: ["Draft 3 (3)"] });
   });
 
-  it("over and over leaves an unknown poll, which is a change, and the memory as it was", async () => {
+  it("over and over leaves an unknown poll, which is a change, and keeps the memory", async () => {
     await setUp();
     await createWorker().work(task("doomed", 1));
     await createWorker().abandon(task("doomed", 2));
@@ -164,7 +164,7 @@ describe("two polls of one policy at once", () => {
     expect(await outcomeOf(task("raced", 2))).toMatchObject({ status: "succeeded", changed: true });
   });
 
-  it("do not compare with different polls: what was read before the other one was recorded is read again", async () => {
+  it("never compare with different polls: the later one reads again", async () => {
     await setUp();
     await createWorker().work(task("slow", 1));
     const arrived = server.hold();
@@ -195,7 +195,7 @@ describe("two polls of one policy at once", () => {
 });
 
 describe("what is remembered", () => {
-  it("is 12 bytes an item, goes by itself, and is nothing where nobody asks for what is new", async () => {
+  it("takes 12 bytes an item, expires, and is empty where new items are not asked for", async () => {
     await setUp();
     await createWorker().work(task("kept", 1));
     const key = store.key("poll", "kept");

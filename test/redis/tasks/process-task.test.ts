@@ -73,17 +73,14 @@ describe("a task", () => {
   it.each([
     [3_600_000, "retry", undefined],
     [100, "give-up", "not-started"],
-  ])(
-    "that nobody could be reached for is tried again in the time that it may start: %i ms of it left",
-    async (...row) => {
-      const [leftMs, verdict, becomes] = row;
-      const nobody = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("secret"), retries: 0 });
-      const { process, outcome } = await fixture({ parts: { service: () => nobody, nowMs: async () => far - leftMs } });
-      expect(await process()).toMatchObject({ verdict });
-      expect((await outcome())?.status).toBe(becomes);
-      nobody.close();
-    },
-  );
+  ])("that reached no service is retried in its start-by time: %i ms of it left", async (...row) => {
+    const [leftMs, verdict, becomes] = row;
+    const nobody = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("secret"), retries: 0 });
+    const { process, outcome } = await fixture({ parts: { service: () => nobody, nowMs: async () => far - leftMs } });
+    expect(await process()).toMatchObject({ verdict });
+    expect((await outcome())?.status).toBe(becomes);
+    nobody.close();
+  });
 
   it("of a policy that this replica does not know waits for two minutes after its slot", async () => {
     const slotMs = await redisTimeMs(store);
@@ -97,7 +94,7 @@ describe("a task", () => {
     }
   });
 
-  it("that has sent its start goes on holding its sync job, whoever comes to it", async () => {
+  it("that has sent its start keeps its sync job, whichever worker resumes it", async () => {
     const { task, parts, process } = await fixture();
     await parts.journal.claim(task.id, "dead");
     await parts.journal.beginSending(task, "dead", { startByMs: far, baseline: "" });

@@ -64,7 +64,7 @@ describe("outcomes that Redis has forgotten", () => {
     expect(log.events).toMatchObject([{ event: "outcome.restored", level: "warn", count: 1 }]);
   });
 
-  it("settle the start again, so that nobody who was given the task anew sends", async () => {
+  it("settle the start again, so that no later worker sends", async () => {
     await recent.record(testOutcome({ taskId: "anew" }), { state: "answered", isAnswer: true });
     await backToClaim("anew", "another");
     await recent.restore(nowMs);
@@ -72,7 +72,7 @@ describe("outcomes that Redis has forgotten", () => {
     expect((await journal.claim("anew", "a third")).state).toBe("settled");
   });
 
-  it("that say that nothing was sent are written again only where the journal shows the claim that they rest on", async () => {
+  it("saying not sent return only where the journal shows their claim", async () => {
     for (const id of ["kept", "taken", "gone"]) {
       await journal.claim(id, "me");
       expect(await recent.record(testOutcome({ taskId: id, ...unsent }), { state: "claimed", owner: "me" })).toBe(
@@ -88,7 +88,7 @@ describe("outcomes that Redis has forgotten", () => {
     expect((await journal.entry("taken"))?.state).toBe("sending");
   });
 
-  it("stand as somebody else has told them meanwhile", async () => {
+  it("stand as another worker has published them meanwhile", async () => {
     await recent.record(testOutcome({ taskId: "told-anew" }));
     await forget();
     const other = testOutcome({ taskId: "told-anew", status: "unknown", reason: "redis-loss" });

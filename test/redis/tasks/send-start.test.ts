@@ -74,7 +74,7 @@ describe("a request that is permitted", () => {
     expect(await entry()).toMatchObject({ state: "claimed", sends: 0 });
   });
 
-  it("does not go out when its worker was told to stop since, and gives its permission back", async () => {
+  it("is not sent when its worker was told to stop, and gives its permission back", async () => {
     const { permitted, asked, entry } = await fixture({ parts: { stopping: AbortSignal.abort() } });
     expect(told(await permitted(1))).toBe("snooze");
     expect(asked).toEqual([]);
@@ -96,7 +96,7 @@ describe("the answer to a second request", () => {
     expect(await entry()).toMatchObject(left);
   });
 
-  it("says nothing of the first one: there was nobody to send it to, however often it is tried", async () => {
+  it("says nothing of the first: it reached no service, however often it is tried", async () => {
     const { permitted, entry } = await fixture({});
     const to = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("secret") });
     expect(told(await permitted(2, { to }))).toBe("snooze");
@@ -104,7 +104,7 @@ describe("the answer to a second request", () => {
     to.close();
   });
 
-  it("says nothing of the first one: its time is over when the service asks for patience", async () => {
+  it("says nothing of the first: its time ends when the service asks for patience", async () => {
     const { permitted } = await fixture({ posts: [status(429)], task: { startByMs: 1_000 } });
     expect(told(await permitted(2))).toBe("snooze");
     const only = await fixture({ posts: [status(429)], task: { startByMs: 1_000 } });
@@ -129,7 +129,8 @@ it.each([
   expect((await store.redis.hexists(store.key("start", task.id), "readyAtMs")) === 1).toBe(isOfUse);
 });
 
-it("a worker that is told to stop asks for no permission: if it died now, nobody could know whether it had sent", async () => {
+// If it died now, the journal could not tell whether it had sent.
+it("a stopping worker asks for no permission", async () => {
   const { task, parts, claim, journal, asked } = await fixture({ parts: { stopping: AbortSignal.abort() } });
   const asks = [vi.spyOn(journal, "beginSending"), vi.spyOn(journal, "sendAgain")];
   expect(told(await sendStart(task, { parts, claim: await claim(), baseline: "", acceptedEnds: true }))).toBe("snooze");
@@ -140,14 +141,14 @@ it("a worker that is told to stop asks for no permission: if it died now, nobody
 });
 
 describe("a start whose permission is refused", () => {
-  it("is unknown where Redis lost what was written when it was due, and nothing is sent", async () => {
+  it("is unknown where Redis lost what was written when due, and sends nothing", async () => {
     const { task, parts, claim, asked } = await fixture({ task: { slotMs: 1_500 }, parts: await watched() });
     const step = await sendStart(task, { parts, claim: await claim(), baseline: "", acceptedEnds: true });
     expect(told(step)).toBe("unknown none redis-loss");
     expect(asked).toEqual([]);
   });
 
-  it("is not sent again either, nor after its start-by time: then it ends with what is known", async () => {
+  it("is not sent again, nor after its start-by time: it ends with what is known", async () => {
     for (const given of [{ task: { slotMs: 1_500 }, parts: await watched() }, { task: { startByMs: 1_000 } }]) {
       const { task, parts, claim, permit, asked } = await fixture(given);
       await permit(1);

@@ -32,7 +32,7 @@ const plain: FastPathIntent = { startByMs: 9_999_999_999_999, leaseMs: 60_000, n
 const permitted = { sentAtMs: expect.any(Number), permit: undefined };
 
 describe("a start at once", () => {
-  it("is permitted exactly once, whoever asks and however often", async () => {
+  it("is permitted exactly once, for any number of callers", async () => {
     const ask = (_: unknown, index: number) => journal.tryAcquireAndSend(task("raced"), `worker ${index}`, plain);
     const answers = await Promise.all(Array.from({ length: 30 }, ask));
     expect(answers.filter((answer) => answer !== undefined)).toHaveLength(1);
@@ -87,7 +87,7 @@ describe("a start at once", () => {
     expect(await store.redis.hget(store.key("start", "from-tomorrow"), "owner")).toBe("newer");
   });
 
-  it("is not permitted before Redis was looked at, nor when Redis is not the one of the last tick, nor in a loss", async () => {
+  it("is not permitted before Redis is checked, at another Redis, or in a loss", async () => {
     const watch = new RedisWatch(store);
     const careful = new StartJournal(store, watch);
     expect(await careful.tryAcquireAndSend(task("careful"), "me", plain)).toBeUndefined();
@@ -127,7 +127,7 @@ describe("a start at once behind a limiter with limits", () => {
       { store, clock: systemClock, log: silentLog, random: () => 0 },
     );
 
-  it("takes a place with its permission; whoever finds none is not permitted, and may ask again", async () => {
+  it("takes a permit with its permission; without one it may ask again", async () => {
     const limiter = limiterOf("two-places", { concurrencyMax: 2 });
     const ids = ["first", "second", "third", "fourth"];
     const answers = await Promise.all(ids.map((id) => journal.tryAcquireAndSend(task(id), "me", intentAt(limiter))));
@@ -167,7 +167,7 @@ describe("a start at once behind a limiter with limits", () => {
     expect((await journal.entry("down"))?.state).toBe("claimed");
   });
 
-  it("needs Redis to be the one it was, as without a limiter, and takes no place otherwise", async () => {
+  it("needs the same Redis, as without a limiter, and takes no permit otherwise", async () => {
     const watch = new RedisWatch(store);
     watch.isOpen = true;
     const limiter = limiterOf("guarded", { concurrencyMax: 1 });
@@ -180,7 +180,7 @@ describe("a start at once behind a limiter with limits", () => {
     expect(await readLimiterStatus(store, "guarded")).toMatchObject({ inFlight: 1 });
   });
 
-  it("gives its place back when Redis is lost before anybody knows whether a replica has its permission", async () => {
+  it("releases its permit when Redis is lost before a replica confirms", async () => {
     const watch = new RedisWatch(store);
     watch.isOpen = true;
     await watch.check();
@@ -208,7 +208,7 @@ describe("an outcome that is the answer", () => {
     expect([...(await journal.attribute(task("answer"), [])).inFlight]).toEqual([]);
   });
 
-  it("is not true of a start that was taken back, and leaves another task's sync job alone", async () => {
+  it("is untrue of a start taken back, and leaves another task's sync job alone", async () => {
     await journal.tryAcquireAndSend(task("back"), "me", plain);
     await journal.notSent(task("back"), "me");
     expect(await history.record(outcomeOf("back"), answer)).toBe("superseded");

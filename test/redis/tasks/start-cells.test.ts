@@ -225,7 +225,7 @@ describe("a start that waits for its token when its worker is told to stop", () 
 });
 
 describe("a start whose answer is its end", () => {
-  it("waits for no feed any more, although somebody who took it for lost did so in its name", async () => {
+  it("waits for no feed, although another worker registered a wait in its name", async () => {
     const { url } = await serve((response) => void response.end());
     const timeouts = { requestMs: 10_000 };
     const service = new SyncService({ baseUrl: url, token: staticToken("secret"), timeouts });

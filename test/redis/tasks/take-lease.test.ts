@@ -59,7 +59,7 @@ it.each<[fate: JobStatus, sent: "nothing" | "a start", goesTo: "holder" | "heir"
   expect(told).toEqual(goesTo === "heir" ? [[heir.id, holder.id]] : []);
 });
 
-it("nobody asks the queue about a lease that is free, or the task's own", async () => {
+it("a free lease, or the task's own, needs no question to the queue", async () => {
   const parts = testParts(store, { jobStatus: () => Promise.reject(new Error("asked")) });
   const task = taskOf("alone", "alone");
   await journal.claim(task.id, "me");

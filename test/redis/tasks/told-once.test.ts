@@ -27,7 +27,7 @@ const task: Task = {
   startByMs: 9_999_999_999_999,
 };
 
-it("comes back while somebody may still tell the outcome, and tells it itself when nobody did", async () => {
+it("returns while another worker may publish the outcome, then publishes it", async () => {
   const notifiers = [5_000, undefined];
   const asked: string[] = [];
   const recorder: Recorder = {

@@ -99,7 +99,7 @@ async function fixture({ lost = "unknown", follow, onUnknown = "verify", unknown
 }
 
 describe("a start whose worker may only be held up", () => {
-  it("is confirmed at once by an activity of it, before anybody waits for its worker", async () => {
+  it("is confirmed at once by its activity, without waiting for its worker", async () => {
     const { at, walk, state, read } = await fixture({ lost: "silent" });
     await walk(100, { began: 50 });
     expect((await at(1_000)).short).toBe("snooze");
@@ -109,7 +109,7 @@ describe("a start whose worker may only be held up", () => {
 });
 
 describe("a start without an answer is looked for", () => {
-  it("until an activity had time to appear, whatever is seen that proves nothing, or cannot be told", async () => {
+  it("until an activity can have appeared, whatever proves nothing is seen", async () => {
     const seen = await fixture();
     await seen.walk(verifyForMs, { began: 20_000 });
     expect((await seen.at(verifyForMs - 1)).short).toBe("snooze");
@@ -145,7 +145,7 @@ describe("a start without an answer is looked for", () => {
     expect((await at(3_600_000 + 300_000)).short).toBe(unread);
   });
 
-  it("for as long after the service let nobody look, which is waited for up to the run's deadline", async () => {
+  it("for as long after limits blocked the look, up to the run's deadline", async () => {
     const patient = await fixture({ throttledForMs: 720_000, follow: { deadlineMs: 3_600_000 } });
     expect((await patient.at(verifyForMs)).short).toBe("snooze");
     expect((await patient.at(verifyForMs + 720_000 + 299_999)).short).toBe("snooze");
@@ -169,7 +169,7 @@ describe("a start without an answer is looked for", () => {
 });
 
 describe("a start of which nothing appears", () => {
-  it("is unknown, and not sent again, where nobody vouches for anything", async () => {
+  it("is unknown, and not resent, without follow.appearsWithin", async () => {
     const { at, walk, asked } = await fixture();
     await walk(verifyForMs);
     const { ending } = await at(verifyForMs);
@@ -188,7 +188,7 @@ describe("a start of which nothing appears", () => {
     expect((await at(verifyForMs)).ending).toMatchObject({ status: "unknown", evidence: "none", reason, answerLost });
   });
 
-  it("did not happen where the operator vouches for a time: sent once more, and not-started when that is absent, too", async () => {
+  it("did not happen when follow.appearsWithin passes: resent once, then not-started", async () => {
     const { at, walk, asked } = await fixture({ follow: vouched, posts: [reset] });
     await walk(vouchedMs);
     expect((await at(vouchedMs - 1)).short).toBe("snooze");
@@ -205,7 +205,7 @@ describe("a start of which nothing appears", () => {
     expect(asked).toEqual(["POST"]);
   });
 
-  it("is accepted by the answer to the second request, which is the end only where the policy follows nothing", async () => {
+  it("is accepted by the second answer, which is the end only without follow", async () => {
     for (const [until, becomes] of [
       ["accepted", "accepted direct answered"],
       ["settled", "snooze"],
@@ -224,7 +224,7 @@ describe("a start of which nothing appears", () => {
     expect(asked).toEqual([]);
   });
 
-  it("is unknown, and not sent again, where nobody could look at the whole list in time", async () => {
+  it("is unknown, and not resent, when the list could not be read whole in time", async () => {
     const { at, walk, asked } = await fixture({ follow: vouched });
     await walk(vouchedMs, { whole: false });
     expect((await at(vouchedMs)).short).toBe("snooze");
@@ -242,7 +242,7 @@ describe("a start of which nothing appears", () => {
     expect(asked).toEqual([]);
   });
 
-  it("is sent again by onUnknown: retry without anybody vouching", async () => {
+  it("is resent by onUnknown: retry without follow.appearsWithin", async () => {
     const { at, walk, asked } = await fixture({ onUnknown: "retry", posts: [reset] });
     await walk(verifyForMs);
     expect((await at(verifyForMs)).short).toBe("snooze");

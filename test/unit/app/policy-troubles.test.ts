@@ -23,7 +23,7 @@ function find(nowText: string, facts: Partial<PolicyFacts>, policies = [nightly]
 const friday = { successes: new Map([["nightly", at("2026-11-20T02:40:00Z")]]) };
 
 describe("the troubles of policies", () => {
-  it("are told in the night in which a nightly run fails, and end with the next good one", () => {
+  it("are reported in the night a nightly run fails, and end with the next success", () => {
     const notes = [note("failing", "2026-11-23T02:40:00Z")];
     expect(find("2026-11-23T02:41:00Z", { ...friday, notes })).toEqual(["failing 2026-11-23T02:40"]);
     expect(find("2026-11-24T02:29:00Z", { ...friday, notes })).toEqual(["failing 2026-11-23T02:40"]);
@@ -37,7 +37,7 @@ describe("the troubles of policies", () => {
     expect(find("2026-11-25T02:32:00Z", { keptSince: friday.successes })).toEqual(["stale 2026-11-25T02:30"]);
   });
 
-  it("forget a failure after three slots in which nothing ended: its sync job was taken away", () => {
+  it("forget a failure after three slots without an end: its sync job was removed", () => {
     const successes = new Map([["nightly", at("2026-11-26T02:40:00Z")]]);
     const notes = [note("failing", "2026-11-23T02:40:00Z")];
     expect(find("2026-11-26T02:29:00Z", { successes, notes })).toEqual(["failing 2026-11-23T02:40"]);

@@ -33,7 +33,7 @@ describe("what differs", () => {
     );
   });
 
-  it("of a target is what was never applied, or what the entity that came back contradicts", () => {
+  it("of a target is what was never applied, or what the returned entity contradicts", () => {
     const record = { ...noRecord, applied: { siteName: "HR", siteId: "1" }, returned: { siteId: "2" } };
     const known = { entity: undefined, record, readOnly: [], isStale: false };
     const fields = { siteName: "HR", siteId: "1", folderName: "In" };
@@ -47,7 +47,7 @@ describe("what differs", () => {
 describe("what is told of it", () => {
   const change = { field: "name", before: "A", isBeforeKnown: true, after: "B", isDrift: false };
 
-  it("says drift apart from what was applied, and nothing of before where nobody knows", () => {
+  it("tells drift from what was applied, and names no unknown value before", () => {
     const drift = { ...change, field: "siteId", isDrift: true };
     const fresh = { ...change, field: "folderId", before: null, isBeforeKnown: false };
     expect(describeChanges([change, drift, fresh])).toBe(
@@ -56,7 +56,7 @@ describe("what is told of it", () => {
     expect(describeChanges([])).toBe("");
   });
 
-  it("cuts long values, and lets nothing through that acts on a terminal or looks like a secret", () => {
+  it("cuts long values, and removes terminal escapes and what looks like a secret", () => {
     const odd = { ...change, before: "\u001b[31mred", after: `Bearer ${"x".repeat(30)}` };
     expect(describeChanges([odd])).toBe('set name: "\\u001b[31mred" → "Bearer […]"');
     expect(describeChanges([{ ...change, after: "y".repeat(5_000) }]).length).toBeLessThan(120);

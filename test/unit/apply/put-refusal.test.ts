@@ -20,7 +20,7 @@ describe("who is to blame for a 400", () => {
     "siteId cannot be changed without siteName",
     "mySiteIdentifier is read-only",
     "read-only properties sent",
-  ])("is nobody for sure when it names none or several: %s", (answer) => {
+  ])("is undecided when it names none or several: %s", (answer) => {
     expect(findBlame(fields, answer)).toMatchObject({ field: undefined, isReadOnly: false });
   });
 

@@ -53,7 +53,7 @@ const usage = async (args: readonly string[], given = {}) => {
 };
 
 describe("syncline api", () => {
-  it("follows a next link of another origin at the configured one, and says so beside the results", async () => {
+  it("follows a next link of another origin at the configured one, and says so", async () => {
     const server = await startServer((request, response) => {
       const isLast = request.url?.includes("skip=1") ?? false;
       const link = isLast ? {} : { "@odata.nextLink": "https://inner.invalid:8443/odata/trigger?$skip=1" };
@@ -65,7 +65,7 @@ describe("syncline api", () => {
     expect(exitCode).toBe(0);
   });
 
-  it("prints one entity as readable JSON, or on one line with --json; the name counts in any case", async () => {
+  it("prints one entity as readable JSON, or one line with --json, in any case", async () => {
     const server = await startServer((_, response) => json(response, { syncJobId: 42, name: "A\u009b2J" }));
     const at = ["--base-url", server.url, "--key", "42"];
     expect((await run(["getsyncjobbyid", ...at])).out).toEqual(['{\n  "syncJobId": 42,\n  "name": "A\\u009b2J"\n}']);
@@ -93,7 +93,7 @@ describe("syncline api", () => {
     expect(server.seen[0]?.url).toBe("/odata/syncjobs/1?repository=R&$select=a,b&$expand=c");
   });
 
-  it("prints one page with its link, every item with --all, and the number with --count", async () => {
+  it("prints a page with its link, all items with --all, the number with --count", async () => {
     const server = await startServer((request, response) => {
       if (request.url.includes("$count")) response.end("3");
       else if (request.url.includes("p=2")) json(response, { value: [{ triggerId: 3 }] });

@@ -23,7 +23,7 @@ describe("who is alive", () => {
   const levels = (schedulers: number, workers: number) =>
     judgePresence({ schedulers, workers }).map(({ level }) => level);
 
-  it("is a problem when one role is there without the other, and a warning when nobody is", () => {
+  it("is a problem when one role is missing, and a warning when both are", () => {
     expect(levels(2, 2)).toEqual(["ok"]);
     expect(levels(1, 0)).toEqual(["problem"]);
     expect(levels(0, 3)).toEqual(["problem"]);
@@ -32,7 +32,7 @@ describe("who is alive", () => {
 });
 
 describe("many findings of one kind", () => {
-  it("are shown up to twenty, and the rest as one line that is as bad as the worst of them", () => {
+  it("shows twenty, and the rest as one line, as bad as the worst of them", () => {
     const findings = Array.from(
       { length: 23 },
       (_, index): Finding => ({

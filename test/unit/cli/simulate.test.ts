@@ -25,7 +25,7 @@ it("refuses what is no simulation, and says what to write", async () => {
   for (const [args, said] of cases) expect((await commandHere([...watchOnly, ...args])).text).toContain(said);
 });
 
-it("shows how far it is where somebody looks, takes that away at the end, and stops when told to", async () => {
+it("shows progress on a terminal, clears it at the end, and stops when told to", async () => {
   const shown: string[] = [];
   const progress = (text: string) => shown.push(text);
   const done = await commandHere([...watchOnly, "--to", "+100d"], { progress });
@@ -52,7 +52,7 @@ it("prints what docs/simulate.md says, example by example", async () => {
   }
 });
 
-it("plans a policy that follows another: whom, until when, and when that would be; alone it takes its chain along", async () => {
+it("plans a follower: whom, until when, at what time; alone, it includes its chain", async () => {
   const chain = ["--config", `${root}config/chain.yaml`, "--from", "2026-12-01"];
   const { text } = await commandHere([
     "plan",

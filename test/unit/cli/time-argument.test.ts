@@ -22,7 +22,7 @@ describe("a zone that is not known", () => {
 });
 
 describe("a time on the command line", () => {
-  it("is an instant, a time or a date on the wall, now, or relative to what it counts from", () => {
+  it("is an instant, a wall time, a date, now, or relative to its reference", () => {
     expect(read("now")).toBe("2026-11-21T08:00:00.000Z");
     expect(read("2026-12-01T06:00:00Z")).toBe("2026-12-01T06:00:00.000Z");
     expect(read("2026-12-01T06:00+05:30")).toBe("2026-12-01T00:30:00.000Z");

@@ -10,7 +10,7 @@ const follower = (name: string, predecessor: string, more = "") =>
   `  - { name: ${name}, ${run}, after: { policy: ${predecessor}${more} } }\n`;
 
 describe("a policy with after", () => {
-  it("has the slots of the policy at which its chain begins, and starts on succeeded within a day unless said", async () => {
+  it("has the slots of its chain's first policy; defaults: on succeeded, within a day", async () => {
     const loaded = await loadText(
       fileWith(`${first}${follower("b", "a")}${follower("c", "b", ", on: [succeeded, conflicts], within: 2h")}`),
     );

@@ -120,11 +120,11 @@ describe("the example policies", () => {
 });
 
 describe("what is made from the schema", () => {
-  it("policies.schema.json is not stale (run: npm run -s syncline schema > policies.schema.json)", async () => {
+  it("policies.schema.json is fresh (npm run -s syncline schema > that file)", async () => {
     expect(await readFile(join(root, "policies.schema.json"), "utf8")).toBe(policyJsonSchemaText());
   });
 
-  it("docs/policies.md is not stale (run: npm run -s syncline schema -- --docs > docs/policies.md)", async () => {
+  it("docs/policies.md is fresh (npm run -s syncline schema -- --docs > that file)", async () => {
     expect(await readFile(join(root, "docs/policies.md"), "utf8")).toBe(policyReference());
   });
 

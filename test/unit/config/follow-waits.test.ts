@@ -17,13 +17,13 @@ describe("how long a run's followers are patient", () => {
     ]);
   });
 
-  it("leaves approvals unread when the policy says off, or when the run is over before one could block it", async () => {
+  it("leaves approvals unread by `off`, or when the run ends before one could block", async () => {
     expect(await waitsOf("{ blockedAfter: off }")).toEqual([30_000, 300_000, undefined]);
     expect(await waitsOf("{ deadline: 5m }")).toEqual([30_000, 300_000, undefined]);
     expect(await waitsOf("{ deadline: 301s }")).toEqual([30_000, 300_000, 300_000]);
   });
 
-  it("is vouched for by whoever says how soon an activity appears, and by nobody else", async () => {
+  it("takes appearsWithin from the policy only; it has no default", async () => {
     const appearsWithin = async (follow: string) => {
       const text = fileWith(`  - { name: a, service: main, run: { syncJobs: [1] }, follow: ${follow} }`);
       const loaded = await loadText(text);
@@ -34,7 +34,7 @@ describe("how long a run's followers are patient", () => {
     expect(await appearsWithin("{ until: settled }")).toBeUndefined();
   });
 
-  it("is nothing to say of a run that nobody follows", async () => {
+  it("refuses waits of a run without follow", async () => {
     const follow = "{ until: accepted, quietFor: 1m, unreadableFor: 1m, blockedAfter: off }";
     const policy = fileWith(`  - { name: a, service: main, run: { syncJobs: [1] }, follow: ${follow} }`);
     expect((await problemsOf(policy)).map((problem) => problem.replace(/^\S+ /, ""))).toEqual([

@@ -50,7 +50,7 @@ describe("a policy file without mistakes", () => {
     });
   });
 
-  it("becomes policies: own keys win over defaults of the file, and those over Syncline's", async () => {
+  it("becomes policies: own keys beat the file's defaults, and those Syncline's", async () => {
     const loaded = await loadText(example);
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
     const [file] = loaded.set.files;
@@ -112,7 +112,7 @@ describe("a policy file without mistakes", () => {
     ]);
   });
 
-  it("keeps its content hash when only comments, order and places change, and not when a meaning changes", async () => {
+  it("keeps its content hash when comments, order or places change, not meanings", async () => {
     const one = "  - { name: a, service: main, poll: { list: masks } }";
     const two = "  - { name: b, service: main, poll: { list: triggers } }";
     const hashOf = async (text: string) => {
@@ -185,7 +185,7 @@ describe("a folder", () => {
   const policy = (name: string) =>
     `apiVersion: syncline/v1\npolicies:\n  - name: ${name}\n    service: main\n    poll: { list: masks }\n`;
 
-  it("is one set: services, defaults and policies of all files, in the order of the file names", async () => {
+  it("is one set: services, defaults and policies of all files, by file name", async () => {
     const folder = await folderOf({
       "b.yml": policy("from-b"),
       "a.yaml": policy("from-a"),
@@ -232,7 +232,7 @@ describe("a folder", () => {
     ]);
   });
 
-  it("with one unreadable file tells of that file and not of services that may be in it", async () => {
+  it("names an unreadable file, not the services that may be in it", async () => {
     const folder = await folderOf({ "a.yaml": "apiVersion: [\n", "b.yaml": policy("b") });
     const loaded = await loadPolicies(folder, { variables, checks });
     expect(loaded.ok ? [] : loaded.problems.map(({ file }) => file)).toEqual([join(folder, "a.yaml")]);

@@ -36,7 +36,7 @@ const item = { activityId: 1, job: 42, begunAt: "2026-11-21T10:00:00Z", state: "
 const problemsOfItems = (...items: readonly unknown[]) => problemsWith(JSON.stringify(items));
 
 describe("a mapping with a sample", () => {
-  it("is right when each expression gives what its fact must be, whatever holds the items", async () => {
+  it("is right when each expression gives what its fact must be, whatever the items", async () => {
     expect(await problemsWith(JSON.stringify(item))).toEqual([]);
     expect(await problemsOfItems(item, { ...item, begunAt: null, good: null, job: null })).toEqual([]);
     expect(await problemsWith(JSON.stringify({ "@odata.context": "x", value: [item] }))).toEqual([]);

@@ -41,7 +41,7 @@ describe("notify", () => {
     ]);
   });
 
-  it("is the policy's own, or that of defaults; nobody is told where neither says so", async () => {
+  it("is the policy's own or that of defaults; without both there is no notice", async () => {
     const defaults = "defaults: { notify: [{ sink: boss, on: [every] }] }\n";
     expect((await setOf(file("", defaults))).policies[0]?.notify).toMatchObject([{ sink: "boss", every: true }]);
     expect((await setOf(file(", notify: [ops]", defaults))).policies[0]?.notify).toMatchObject([{ sink: "ops" }]);

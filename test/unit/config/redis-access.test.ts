@@ -14,7 +14,7 @@ function file(name: string, text: string): string {
 }
 
 describe("passwords and certificates for Redis", () => {
-  it("come from the files that the environment names, without the line break at the end of a password", () => {
+  it("come from the named files, without the line break after a password", () => {
     const access = readRedisAccess({
       REDIS_PASSWORD_FILE: file("password", "secret\n"),
       REDIS_SENTINEL_PASSWORD_FILE: file("sentinel", "other\r\n"),

@@ -71,7 +71,7 @@ describe("the address of a Redis", () => {
     expect(() => parseRedisAddress(url)).toThrow(reason);
   });
 
-  it("is either read or refused by name, whatever the text, and never shown with its password", () => {
+  it("is read or refused by name, for any text, and never shown with its password", () => {
     const urls = fc.oneof(
       fc.string(),
       fc

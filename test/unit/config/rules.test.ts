@@ -243,7 +243,7 @@ describe("a service", () => {
     expect(await messagesOf(service(keys))).toEqual([message]);
   });
 
-  it("never shows the secret that somebody wrote into the file", async () => {
+  it("never shows the secret that its file holds", async () => {
     for (const keys of [
       `${url}, token: s3cr3t`,
       `${url}, token: { env: "s3cr3t.x" }`,

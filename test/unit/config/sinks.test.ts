@@ -114,7 +114,7 @@ describe("sinks", () => {
     expect(problems[0]).not.toContain("hidden");
   });
 
-  it("and heartbeats keep to the hosts of any file; each that does not is named with its place, and never quoted", async () => {
+  it("and heartbeats keep to the hosts of any file; others are named, never quoted", async () => {
     const policy = (name: string, url: string) =>
       `  - { name: ${name}, service: main, run: { syncJobs: [1] }, heartbeat: { url: "${url}" } }`;
     const folder = await folderOf({

@@ -41,7 +41,7 @@ describe("variables in a value", () => {
 });
 
 describe("variables in a file", () => {
-  it("that are not set are problems at their own place, and nothing else is said of the value", async () => {
+  it("that are not set are problems at their place, without others for the value", async () => {
     const loaded = await loadText(
       fileWith(`  - { name: a, service: main, repository: 'x-\${NOPE}', poll: { list: masks } }`),
     );

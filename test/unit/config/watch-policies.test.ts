@@ -105,7 +105,7 @@ describe("a watched policy file", () => {
     expect(adopted.map(namesOf)).toEqual([["one", "two"]]);
   });
 
-  it("with mistakes is rejected once, with their number and the first place; the last good set stays until it is mended", async () => {
+  it("with mistakes is rejected once with number and first place; the good set stays", async () => {
     const file = join(folder, "policies.yaml");
     await writeFile(file, fileOf("good"));
     const { adopted, events, until } = await start(file, { pollMs: 20 });
@@ -141,7 +141,7 @@ describe("a watched policy file", () => {
     expect(events).toHaveLength(1);
   });
 
-  it("is rejected, too, when the set cannot be put in force, and the next one is compared with the one in force", async () => {
+  it("is rejected when it cannot be put in force; the next is compared to the active", async () => {
     const file = join(folder, "policies.yaml");
     await writeFile(file, fileOf("one"));
     let refuse = true;
@@ -157,7 +157,7 @@ describe("a watched policy file", () => {
     expect(await until("config.reloaded")).toMatchObject({ policiesAddedNames: ["two", "three"] });
   });
 
-  it("is found by the poll when a link elsewhere is set to another file, which rings no alarm", async () => {
+  it("is found by the poll when a link elsewhere changes, which raises no event", async () => {
     const [real, file] = [join(folder, "real"), join(folder, "etc")];
     await mkdir(real);
     await mkdir(file);
@@ -221,7 +221,7 @@ describe("a watched folder", () => {
     expect([adopted, events.length]).toEqual([[], 3]);
   });
 
-  it("swapped 200 times by its ..data link is never taken half old and half new, and the last one is taken", async () => {
+  it("swapped 200 times by its ..data link is never read in halves, and the last wins", async () => {
     const parts = Array.from({ length: 25 }, (_, index) => `part-${index}`);
     const version = (number: number) =>
       Object.fromEntries([

@@ -36,7 +36,7 @@ describe("components", () => {
     expect(notes).toEqual(["start store", "start worker", "stop store"]);
   });
 
-  it("do not start any more once they are told to stop, and nobody waits for one that is at it", async () => {
+  it("start no more after a stop; one that is starting is not waited for", async () => {
     const notes: string[] = [];
     const told = new AbortController();
     const hanging = component("worker", notes, () => {

@@ -60,7 +60,7 @@ describe("an expression over a list", () => {
     "items.filter(a, a.id > 1).all(a, a.id < size(items) && a.id < new.size() + 9)",
     "items.all(a, a.id > 0) && new.all(a, a.id > 0)",
     "items.exists(a, a.items == 3)",
-  ])("that goes through lists one after the other, or through an item's own, is right: %s", (text) => {
+  ])("over several lists, or an item's own list, is right: %s", (text) => {
     expect(checkExpression(text, "list")).toBeUndefined();
   });
 

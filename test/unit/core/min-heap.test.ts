@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { MinHeap } from "../../../src/core/min-heap.ts";
 
-it("hands out by rank, and equal ranks in the order in which they came, however pushes and pops mix", () => {
+it("pops by rank, and equal ranks in order of arrival, for any mix of calls", () => {
   fc.assert(
     fc.property(fc.array(fc.option(fc.integer({ min: 0, max: 5 }), { nil: "pop" as const })), (steps) => {
       const heap = new MinHeap<number>();

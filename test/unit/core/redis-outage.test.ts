@@ -39,7 +39,7 @@ describe("what Redis answers", () => {
     expect(isRedisOutage(reply(message))).toBe(false);
   });
 
-  it("and what its client says of the way to it is about Redis, what a program throws is not", () => {
+  it("and what its client says of the way is about Redis; a thrown error is not", () => {
     const lost = Object.assign(new Error("Reached the max retries per request limit"), {
       name: "MaxRetriesPerRequestError",
     });

@@ -3,7 +3,7 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { createRateLimitedLog } from "../../../src/core/rate-limited-log.ts";
 
 describe("a sparing log", () => {
-  it("repeats a warning about the same subject once a minute, with how many were left out", () => {
+  it("repeats a warning per subject once a minute, with the number left out", () => {
     let nowMs = 0;
     const lines: unknown[] = [];
     const log = { info: () => {}, warn: (...line: unknown[]) => lines.push(line), error: () => {} };

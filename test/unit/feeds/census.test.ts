@@ -125,7 +125,7 @@ describe("a walk of the whole list", () => {
     expect(await totalsOf("conflictDetails")).toEqual({ all: 3, "job 42": 3 });
   });
 
-  it("counts nothing where the service's own count differs: something was between the pages", async () => {
+  it("counts nothing where the service's count differs: the list changed meanwhile", async () => {
     pages = [[conflict(1, 42), conflict(2, 42)], [conflict(3, 42)]];
     saidCount = 4;
     expect((await walked("conflictDetails"))?.totals).toBeUndefined();
@@ -171,7 +171,7 @@ describe("a walk of the whole list", () => {
     expect(anew?.totals?.get("all")).toBe(3);
   });
 
-  it("counts nothing in lists of which nobody asks what is gone", async () => {
+  it("counts nothing in lists where gone items are not asked for", async () => {
     pages = [[conflict(1, 42)]];
     expect((await walked("activities"))?.totals).toBeUndefined();
   });
@@ -216,7 +216,7 @@ describe("the audit of a list that is read from its end", () => {
     expect(await isAudited(4 * hourMs, true)).toBe(true);
   });
 
-  it("comes at once where somebody must know that something is not there, unless a whole walk has begun since", async () => {
+  it("comes at once where absence must be known, unless a whole walk has begun since", async () => {
     const wholeWantedAtMs = nowMs - 1_000;
     expect(await isAudited(60_000, true, { wholeWantedAtMs })).toBe(true);
     expect(await isAudited(60_000, false, { wholeWantedAtMs, wholeSinceMs: wholeWantedAtMs - 1 })).toBe(true);

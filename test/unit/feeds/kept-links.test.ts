@@ -17,7 +17,7 @@ describe("the knowledge of a list", () => {
     expect(withoutCredentials({ ...known, underway }, path)).toEqual({ ...known, underway });
   });
 
-  it("loses both of its links when one carries a credential: going on from the other would leave pages out", () => {
+  it("loses both links when one has a credential: the other would skip pages", () => {
     for (const links of [{ lastPage: signed }, { openFrom: signed }]) {
       const kept = withoutCredentials({ ...known, ...links }, path);
       expect(kept).toEqual({ ...known, lastPage: null, openFrom: null, notKept: "sig" });

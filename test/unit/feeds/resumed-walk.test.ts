@@ -78,7 +78,7 @@ async function openWalks(kept: { knowledge?: string } = {}) {
 }
 
 describe("a walk that stopped at a page since the service asked for patience", () => {
-  it("says since when all of the list was read: its first pages were read before it stopped", async () => {
+  it("says since when the list was read whole: from before it stopped", async () => {
     const { walkAt, ended } = await openWalks();
     isThrottled = true;
     await walkAt(1_000);
@@ -93,8 +93,8 @@ describe("a walk that stopped at a page since the service asked for patience", (
   });
 });
 
-describe("a list of which an older version keeps what stands for a link that nobody may keep", () => {
-  it("is read from its first page: nobody can go on there", async () => {
+describe("a list of which an older version keeps a placeholder for a forbidden link", () => {
+  it("is read from its first page: no link leads on from there", async () => {
     const lastPage = "not-kept:sig:0123456789abcdef0123456789abcdef";
     const known = { ...readKnowledge(null), order: "tail", wholeAtMs: 1_000, pages: 9, items: 900, lastPage } as const;
     const { walkAt, ended } = await openWalks({ knowledge: JSON.stringify(known) });

@@ -43,7 +43,7 @@ describe("what a sink is told by a bare name", () => {
     ]);
   });
 
-  it("is what somebody changed by hand and an apply policy set again, once each time, whatever the state", async () => {
+  it("is a change by hand that an apply policy corrected, once each, in any state", async () => {
     const drift = { reason: "drift-corrected", target: "syncJob-4" } as const;
     expect(await storyOf(changeRule, [{}, drift, {}, drift])).toEqual([
       "nightly: drift corrected, syncJob-4",
@@ -90,7 +90,7 @@ describe("what a sink is told by a bare name", () => {
     expect(fixture.told()).toEqual(["ops failing nightly"]);
   });
 
-  it("is no recovery while one of two sync jobs hangs, slot after slot, and the other one goes well", async () => {
+  it("is no recovery while one of two sync jobs hangs and the other one succeeds", async () => {
     const fixture = new NotifyFixture([policyOver("often", 11, 4)]);
     const hang = { target: "11", status: "timed-out", reason: "deadline" } as const;
     // Every 20 s; sync job 11 is given up after 50 s, and the slots meanwhile are skipped for it.
@@ -112,7 +112,7 @@ describe("what a sink is told by a bare name", () => {
     expect(fixture.titles().slice(1)).toEqual(["often: recovered after 3m (was failing)"]);
   });
 
-  it("is one notice a change, with the task's own data, where what was held back is told after another one", async () => {
+  it("is one notice a change with its task's data; a muted one follows another", async () => {
     const fixture = new NotifyFixture([policyOver("a", 11, 4)]);
     fixture.ended("a", { target: "4", status: "unknown", reason: "answer-lost" });
     fixture.ended("a", { target: "11", status: "failed", reason: "unreachable" });
@@ -128,7 +128,7 @@ describe("what a sink is told by a bare name", () => {
     ]);
   });
 
-  it("is told with the data of what is left, under an id of its own, when something worse is over", async () => {
+  it("has the remaining data and an id of its own, when something worse is over", async () => {
     const fixture = new NotifyFixture([policyOver("a", 11, 4)]);
     fixture.ended("a", { target: "4", status: "unknown", reason: "redis-loss" });
     await fixture.after(60_000);
@@ -199,7 +199,7 @@ describe("a sync job that the policy does not name any more", () => {
     expect(fixture.told()).toEqual(["ops failing a", "boss failing a", "boss removed a", "ends recovered a"]);
   });
 
-  it("is one that the masks of a newer slot do not name; an unread mask forgets none, and its end is a recovery", async () => {
+  it("is one that newer masks do not name; an unread mask keeps all; its end recovers", async () => {
     const fixture = new NotifyFixture([toldPolicy("m", [changeRule], { kind: "run", fromMasks: {} })]);
     const slot = async (...syncJobs: string[]) => {
       fixture.masksRead("m", syncJobs);
@@ -229,7 +229,7 @@ describe("a sync job that the policy does not name any more", () => {
 });
 
 describe("the single rules", () => {
-  it("failure N tells when it is the Nth slot in a row, and recovery only who heard of it", async () => {
+  it("failure N fires at the Nth bad slot in a row; recovery only after a failure", async () => {
     const rule = { failuresInRow: 3, recovery: true };
     expect(await storyOf(rule, [failed, failed, {}, failed, failed])).toEqual([]);
     expect(await storyOf(rule, [failed, failed, failed, failed, {}])).toEqual([
@@ -315,7 +315,7 @@ describe("the single rules", () => {
 });
 
 describe("each sink", () => {
-  it("hears by its own rules, and nobody else's", async () => {
+  it("follows its own rules only", async () => {
     const fixture = new NotifyFixture([
       toldPolicy("nightly", [changeRule, { ...silentRule, sink: "boss", failuresInRow: 2, recovery: true }]),
     ]);

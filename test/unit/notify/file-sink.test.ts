@@ -37,7 +37,7 @@ describe("a file sink", () => {
     expect(existsSync(`${path}.3`)).toBe(false);
   });
 
-  it("of one file begins it anew when it is full, and writes what is longer than that all the same", async () => {
+  it("starts its file anew when it is full, and still writes a longer line", async () => {
     const tiny = sink({ bytesMax: 1, filesMax: 1 });
     for (const id of ["a", "b"]) expect(await tiny.deliver(noticeOf(id), signal)).toEqual({ type: "taken" });
     expect(idsOf(path)).toEqual(["b"]);

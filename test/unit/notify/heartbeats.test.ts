@@ -60,7 +60,7 @@ describe("heartbeats", () => {
     expect(fixture.log.events).toEqual([]);
   });
 
-  it("try three times, and then wait for the next success; what is not 2xx is no answer, also a redirect", async () => {
+  it("try three times, then wait for the next success; non-2xx and redirects fail", async () => {
     const { url, asked } = await serve([503, 302, 404, 200]);
     const fixture = houseOf({ a: url });
     await fixture.heartbeats.runOnce();

@@ -61,7 +61,7 @@ describe("a notice about new items", () => {
     expect(parseNotice(notice)).toEqual(notice);
   });
 
-  it("names twenty at the most; more make more notices, and each says how many there are in all", () => {
+  it("names twenty at most; further notices follow, each with the whole number", () => {
     const notices = itemNotices(feed, newItems(45), nowMs);
     expect(notices.map(({ data }) => [data["count"], data["first"], (data["items"] as unknown[]).length])).toEqual([
       [45, 1, 20],

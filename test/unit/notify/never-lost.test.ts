@@ -35,7 +35,7 @@ function expected(steps: readonly { policy: string; fate: string }[]): string[][
 }
 
 describe("every change of state", () => {
-  it("is told exactly once, in order, however events are gathered and whoever dies in between", async () => {
+  it("is notified exactly once, in order, for any batching and any crash", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
         const fixture = new NotifyFixture(names.map((name) => toldPolicy(name)));
@@ -65,7 +65,7 @@ describe("every change of state", () => {
     );
   });
 
-  it("of n policies that fail with their service is one message, whatever n, the order and the gathering are", async () => {
+  it("of n policies that fail with their service is one message, for any n and order", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.boolean(), { minLength: 2, maxLength: 60 }), async (passes) => {
         const all = passes.map((_, index) => `p${index}`);
@@ -97,7 +97,7 @@ describe("a notifier that dies after it handed a notice over", () => {
     return [...ids.values()];
   };
 
-  it("leaves no failing without its end, when the service goes down before the next one", async () => {
+  it("ends each failing policy, when the service goes down before the next one", async () => {
     const fixture = new NotifyFixture([toldPolicy("a")]);
     fixture.ended("a", { status: "failed", reason: "refused" });
     await dies(fixture);
@@ -110,7 +110,7 @@ describe("a notifier that dies after it handed a notice over", () => {
     expect(kinds(fixture)).toContain("recovered");
   });
 
-  it("leaves no service-down without its end, when the breaker closes before the next one", async () => {
+  it("ends each service-down, when the breaker closes before the next one", async () => {
     const fixture = new NotifyFixture([toldPolicy("a")]);
     fixture.breakerMs = fixture.nowMs - 60_000;
     await dies(fixture);

@@ -29,7 +29,7 @@ describe("the outage of a service", () => {
     expect(fixture.parts.policies.size).toBe(0);
   });
 
-  it("is told by the breaker alone, before any policy has failed; lost answers and late tasks are part of it", async () => {
+  it("is told by the breaker alone, before a policy fails; late tasks belong to it", async () => {
     const fixture = new NotifyFixture(names.slice(0, 5).map((name) => toldPolicy(name)));
     fixture.breakerMs = beginMs;
     await fixture.after(20_000);
@@ -50,7 +50,7 @@ describe("the outage of a service", () => {
   });
 
   it.each(["answered", "seen-active", "not-active", "deleted", "still-there", "applied"] as const)(
-    "is over also where all that shows the service alive is an ending with the reason %s",
+    "ends also where the only sign of life is an ending with the reason %s",
     async (reason) => {
       const fixture = new NotifyFixture([toldPolicy("a"), toldPolicy("b")]);
       fixture.ended("a", unreachable);

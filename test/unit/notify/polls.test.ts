@@ -30,7 +30,7 @@ async function storyOf(policy: ReturnType<typeof pollPolicy>, endings: readonly 
 }
 
 describe("a poll with notifyOn: change", () => {
-  it("is told of when it goes bad, when nobody knows, and when it has recovered, once each", async () => {
+  it("is reported when it turns bad, unknown or good again, once each", async () => {
     const endings = [good(false), bad(true), bad(false), unread(true), unread(false), good(true), good(false)];
     expect(await storyOf(pollPolicy("watch", "change"), endings)).toEqual([
       [],
@@ -64,7 +64,7 @@ describe("a poll with notifyOn: always", () => {
     ]);
   });
 
-  it("goes to those who hear of every change, and not to whoever asked for less", async () => {
+  it("goes to sinks that take every change, and to no sink that takes less", async () => {
     const policy = pollPolicy("watch", "always", { ...silentRule, failuresInRow: 3 });
     expect(await storyOf(policy, [good(false), bad(true), good(true)])).toEqual([[], [], []]);
   });

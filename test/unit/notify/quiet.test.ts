@@ -34,7 +34,7 @@ describe("mute timing", () => {
     expect(isMuted(undefined, 0)).toBe(false);
   });
 
-  it("end with the latest state of each policy, in the order of what happened, before anything newer", async () => {
+  it("ends with each policy's latest state, in order, before anything newer", async () => {
     const fixture = quietFixture();
     await fixture.after(10 * hourMs);
     for (const [name, changes] of [

@@ -75,7 +75,7 @@ describe("a webhook", () => {
     });
   });
 
-  it("signs with a changed secret at once, and with the one before as long as that is there", async () => {
+  it("signs with a changed secret at once, and with the old one while it is there", async () => {
     const webhook = createWebhook(settings({ previousSecretFile: join(folder, "previous") }), clock);
     const signal = new AbortController().signal;
     await webhook.deliver(noticeOf("n1"), signal);

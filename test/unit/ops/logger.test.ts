@@ -60,7 +60,7 @@ describe("the log", () => {
     }
   });
 
-  it("shows nothing of what hangs on ioredis's errors, such as the password in a refused command", async () => {
+  it("shows no property of ioredis's errors, such as a refused command's password", async () => {
     const server = createTcpServer((socket) => {
       socket.on("error", () => {});
       socket.setEncoding("utf8").on("data", (text: string) => {

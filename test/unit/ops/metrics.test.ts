@@ -118,7 +118,7 @@ describe("the metrics", () => {
     expect(readings).toBe(1);
   });
 
-  it("go on without what is shared when Redis does not answer, and with it when it does again", async () => {
+  it("omit shared values when Redis does not answer, and show them when it does", async () => {
     const metrics = new Metrics({ readEveryMs: 0, readWithinMs: 50 });
     metrics.takeIn("service", ["main"]);
     const apply = () => metrics.set("syncline_breaker_open", { service: "main", breakerCause: "server" }, 1);

@@ -174,7 +174,7 @@ describe("the ledger", () => {
     });
   });
 
-  it("is shown to nobody without the token", async () => {
+  it("is shown only with the token", async () => {
     const sandbox = await freshSandbox();
     for (const line of ["GET /_sandbox/ledger", "GET /_sandbox/requests", "POST /_sandbox/faults"]) {
       expect((await send(sandbox, line, { token: null })).status).toBe(401);

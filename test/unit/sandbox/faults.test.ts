@@ -90,7 +90,7 @@ describe("FaultPlan", () => {
     expect(struckOf(fault, 1_000)).toEqual(struck);
   });
 
-  it("adds latencies up and lets the first other fault win, whose times alone are spent", () => {
+  it("adds latencies up; the first other fault wins, and only its times are spent", () => {
     const texts = ["latency,ms=10", "reset,first=1", "latency", "401,times=1"];
     const plan = new FaultPlan(texts.map(parseFault), createChance(1));
     const decide = () => {

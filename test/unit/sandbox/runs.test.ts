@@ -30,7 +30,7 @@ describe("a run", () => {
     });
   });
 
-  it("of a sync job divisible by 5 leaves a conflict that names the sync job, when it ends", async () => {
+  it("of a sync job divisible by 5 ends with a conflict that names it", async () => {
     const clock = handClock();
     const sandbox = await freshSandbox({ clock, runMs: [1_000, 1_000] });
     const before = await count(sandbox, "syncconflictdetails");
@@ -52,7 +52,7 @@ describe("a run", () => {
     expect(sandbox.ledger().map((entry) => entry.runNumber)).toEqual([1, 2]);
   });
 
-  it("ends in the order of the ends, so the conflicts are in the order of their instants", async () => {
+  it("ends in the order of the ends, so conflicts are in order of time", async () => {
     const clock = handClock();
     const sandbox = await freshSandbox({ clock, jobs: 100, activities: 0, runMs: [1, 60_000] });
     for (let job = 5; job <= 100; job += 5) await send(sandbox, `POST /api/syncjobs/run(${job})`);

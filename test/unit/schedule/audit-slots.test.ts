@@ -27,7 +27,7 @@ describe("the audit of slots", () => {
     expect(audit?.records).toHaveLength(12);
   });
 
-  it("names exactly the records that somebody took away or put there", () => {
+  it("names exactly the records that were removed or added", () => {
     fc.assert(
       fc.property(fc.subarray(every5(40)), fc.subarray([7, 12, 33, 101].map((at) => at * second)), (gone, foreign) => {
         const whole = input(every5(40));
@@ -82,7 +82,7 @@ describe("the audit of slots", () => {
     expect(audit?.findings).toHaveLength(auditedSlotsMax);
   });
 
-  it("has nothing to say of a policy without a schedule, or one that no scheduler has seen", () => {
+  it("ignores a policy without a schedule, or one without a scheduler yet", () => {
     expect(auditSlots(testPolicy({ schedule: undefined }), input([]))).toBeUndefined();
     expect(auditSlots(policy, { ...input([]), watermarkMs: undefined })).toBeUndefined();
   });

@@ -25,7 +25,7 @@ const unusual = [
 const zone = fc.oneof(fc.constantFrom(...Intl.supportedValuesOf("timeZone")), fc.constantFrom(...unusual));
 
 describe("the calendar and the oracle", () => {
-  it("agree around a clock shift, or around any instant where there is none, from any mark", {
+  it("agree around a clock shift and around any other instant, from any watermark", {
     timeout: 60_000,
   }, () => {
     const place = fc.record({ timezone: zone, year: fc.integer({ min: 2020, max: 2037 }), pick: fc.nat() });
@@ -93,7 +93,7 @@ describe("the calendar and the oracle", () => {
     );
   });
 
-  it("give a slot in every elapsed interval, neither more nor fewer, where a shift is a whole number of intervals", {
+  it("give one slot per elapsed interval where a shift is a multiple of it", {
     timeout: 60_000,
   }, () => {
     fc.assert(

@@ -52,7 +52,7 @@ describe("checking a cron expression", () => {
     expect(checkCron(expression, "UTC")).toBe(problem);
   });
 
-  it("refuses a zone that nobody knows, and names the one that was meant", () => {
+  it("refuses an unknown zone, and names the one that was meant", () => {
     expect(checkCron("0 0 * * *", "Europe/Viena")).toBe(
       "the time zone Europe/Viena is not known: did you mean Europe/Vienna?",
     );

@@ -43,7 +43,7 @@ const step = fc.oneof(
 );
 
 describe("a clock that steps, as all replicas see it", () => {
-  it("repeats no slot and loses none beyond the catch-up rule, whatever the steps of a second to a year", async () => {
+  it("repeats no slot and loses none beyond catch-up, for steps up to a year", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 1, maxLength: 25 }),
@@ -86,7 +86,7 @@ describe("a clock that steps, as all replicas see it", () => {
     );
   }, 60_000);
 
-  it("keeps the mark of a policy whose clock is put back by a year, and does not begin anew", async () => {
+  it("keeps the watermark of a policy when the clock goes back by a year", async () => {
     const policy = testPolicy({ schedule: { kind: "every", everyMs: hour, spreadMs: 0 }, catchUpWindowMs: hour });
     const ledger = new LedgerInMemory();
     const scheduler = new Scheduler({ policies: [policy], ledger, enqueue: async () => {}, log: silentLog });

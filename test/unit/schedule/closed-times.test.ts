@@ -12,7 +12,7 @@ const ask = (closed: Partial<ClosedTimes>, instant: string) => closedTimes(close
 describe("closed times", () => {
   const friday = { blackouts: [{ cron: "0 22 * * 5", durationMs: 8 * hour }] };
 
-  it("opens a blackout at its cron instant in the zone and closes it after its duration", () => {
+  it("opens a blackout at its cron instant in the zone, closes it after its duration", () => {
     expect(ask(friday, "2026-11-20T20:59:59Z")).toBeUndefined();
     expect(ask(friday, "2026-11-20T21:00:00Z")).toEqual({ reason: "blackout", note: "0 22 * * 5 for 8h" });
     expect(ask(friday, "2026-11-21T04:59:59Z")).toMatchObject({ reason: "blackout" });

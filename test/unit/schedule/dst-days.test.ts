@@ -46,7 +46,7 @@ describe("the dates on which a clock change affects a policy", () => {
     ]);
   });
 
-  it("are none for slots beside the hour, for days that do not match, for intervals and for UTC", () => {
+  it("are none for slots beside the hour, other days, intervals and UTC", () => {
     expect(shown(policyWith("0 12 * * *", "Europe/Vienna"))).toEqual([]);
     expect(shown(policyWith("30 2 * * 1-5", "Europe/Vienna"))).toEqual([]);
     expect(shown(policyWith("* * * * *", "UTC"))).toEqual([]);

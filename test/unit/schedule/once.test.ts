@@ -35,7 +35,7 @@ describe("a schedule that is one time", () => {
     expect(gap("skip")).toEqual([]);
   });
 
-  it("follows the DST rule in the hour that comes twice, and takes the first where a repetition would take both", () => {
+  it("follows the DST rule, and takes the first instant where a cron would take both", () => {
     const overlap = (rule: "first" | "second" | "both") =>
       slotsOf(once("2027-10-31T02:30:00", { dst: { gap: "next", overlap: rule } }));
     expect(overlap("first")).toEqual(["2027-10-31T00:30:00.000Z"]);

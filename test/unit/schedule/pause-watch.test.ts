@@ -36,7 +36,7 @@ describe("the pause watch", () => {
     expect(events.slice(1)).toEqual(["pause.set new by undefined", "pause.cleared running by ben@desk"]);
   });
 
-  it("tells the end of a pause that ends by itself, and of one that was set and ended between two ticks", async () => {
+  it("reports the end of an expired pause, and of one that lay between two ticks", async () => {
     const pauses = [pause("timed", 1, 20)];
     const { events, read } = watch(pauses);
     await read(19);

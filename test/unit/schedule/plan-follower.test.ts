@@ -68,7 +68,7 @@ describe("a slot that waits", () => {
     expect(plan({ predecessor: { state: "nothing" } })?.detail).toBe("predecessor");
   });
 
-  it("is skipped in a blackout that covers the end of its predecessor, not one that covers the slot", () => {
+  it("is skipped in a blackout over its predecessor's end, not over its slot", () => {
     const late = ended({ endedMs: slotMs + 30 * minute });
     const wide = { ...policy, after: { ...policy.after, withinMs: 90 * minute } as NonNullable<Policy["after"]> };
     const closed = (cron: string) => ({ ...wide, closed: closedAt(cron).closed });
@@ -77,7 +77,7 @@ describe("a slot that waits", () => {
     expect(plan({ policy: closed("40 1 * * *"), predecessor: late, nowMs })?.state).toBe("started");
   });
 
-  it("is skipped as removed when its policy follows nobody, or somebody else, and that is not only news", () => {
+  it("is skipped as removed once its policy has followed another or none for a while", () => {
     const removed = { state: "skipped", detail: "removed", note: "report does not follow nightly any more" };
     const other = followerPolicy("report", "other", { root: "other" });
     for (const one of [undefined, other]) {

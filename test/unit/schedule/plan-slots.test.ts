@@ -72,7 +72,7 @@ describe("planning due slots", () => {
     ]);
   });
 
-  it("starts the newest 100 slots for `all` and says of the older ones that they are too many", () => {
+  it("starts the newest 100 slots for `all`, and calls the older ones too many", () => {
     const policy = testPolicy({ catchUp: "all", catchUpWindowMs: 60 * minute });
     const due = Array.from({ length: 110 }, (_, index) => (index + 1) * 10_000);
     const states = (newer: readonly number[], pauses: readonly Pause[] = []) => {
@@ -104,7 +104,8 @@ describe("planning due slots", () => {
     ]);
   });
 
-  it("gives every slot exactly one plan; coalesced names a started one; skipped is what a closed time or a pause covers", () => {
+  // A coalesced slot names a started one. A skipped slot lies in a closed time or a pause.
+  it("gives every slot exactly one plan", () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(fc.integer({ min: 1, max: 5_000 }), { maxLength: 60 }),

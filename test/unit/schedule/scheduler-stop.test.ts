@@ -4,7 +4,8 @@ import type { SlotLedgerPort } from "../../../src/schedule/contracts.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
 import { testPolicy } from "../../support/policies.ts";
 
-it("a scheduler that is told to stop ends the batches in work, begins no other, and moves the mark of no changed schedule", async () => {
+// It moves the watermark of no changed schedule.
+it("a stopping scheduler ends the batches in work and begins no other", async () => {
   const recorded = new Set<string>();
   const confirmed = new Set<string>();
   const adopted: string[] = [];

@@ -12,7 +12,7 @@ describe("a time on the wall", () => {
     expect(instants("2026-11-21T02:30", "UTC")).toEqual(["2026-11-21T02:30:00.000Z"]);
   });
 
-  it("is none in the hour that spring leaves out, and two in the one that autumn repeats", () => {
+  it("is none in the hour that spring omits, and two in the one autumn repeats", () => {
     expect(instants("2027-03-28T02:30", "Europe/Vienna")).toEqual([]);
     expect(parseWallTime("2027-03-28T02:30", "Europe/Vienna")?.nearMs).toBe(Date.parse("2027-03-28T01:30:00Z"));
     expect(instants("2027-10-31T02:30", "Europe/Vienna")).toEqual([

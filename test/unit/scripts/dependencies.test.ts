@@ -26,7 +26,7 @@ describe("firstDifference", () => {
     );
   });
 
-  it("finds a package that nobody wants any more", () => {
+  it("finds a package that is not needed any more", () => {
     expect(difference({}, { "node_modules/got": got })).toBe("node_modules/got is no longer wanted");
   });
 

@@ -70,7 +70,7 @@ describe("the connection of a start", () => {
     });
   });
 
-  it("to a host that nobody knows says so at once", async () => {
+  it("to an unknown host says so at once", async () => {
     const error = await errorOf(connect("http://nobody.invalid").runSyncJob(1));
     expect(error).toMatchObject({ kind: "unreachable", sent: "no", code: expect.stringMatching(/^(ENOTFOUND|EAI_)/) });
   });

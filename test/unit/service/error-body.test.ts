@@ -28,7 +28,7 @@ describe("what is quoted of an error answer", () => {
     expect(said("xlonger-tokenx", "longer-token")).toBe("x[…]x");
   });
 
-  it("never holds twelve characters of the token in a row, wherever it stands in the text", () => {
+  it("never holds twelve characters of the token in a row, anywhere in the text", () => {
     const part = fc
       .tuple(fc.nat(18), fc.integer({ min: 12, max: 30 }))
       .map(([from, length]) => token.slice(from, from + length));

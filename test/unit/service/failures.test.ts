@@ -85,7 +85,7 @@ describe("the kind of a failure", () => {
     expect(error).toMatchObject({ kind: retryAfterMs === undefined ? "server" : "throttled", retryAfterMs });
   });
 
-  it("counts a Retry-After that is a date from the answer's own Date where our clock is ahead of it, never from a later one", async () => {
+  it("counts a Retry-After date from the answer's Date, never from a later clock", async () => {
     const date = (seconds: number) => new Date(Date.UTC(2026, 10, 21, 12, 0, seconds)).toUTCString();
     let said = "";
     const server = await startServer((_, response) => {
@@ -117,7 +117,7 @@ describe("the kind of a failure", () => {
     );
   });
 
-  it("is unreachable and surely not sent when nobody listens, the name is unknown or TLS fails", async () => {
+  it("is unreachable, surely not sent: refused connection, unknown name or TLS failure", async () => {
     const plain = await startServer((_, response) => response.end());
     const closed = createServer().listen(0, "127.0.0.1");
     await once(closed, "listening");
@@ -131,7 +131,7 @@ describe("the kind of a failure", () => {
     expect(plain.seen).toHaveLength(0);
   });
 
-  it("is unknown when the connection is reset or nothing comes after the request went out", async () => {
+  it("is unknown when the connection resets or no answer comes after the request", async () => {
     const server = await startServer((request, _, raw) => {
       if (request.method === "GET") raw.socket.resetAndDestroy();
     });
@@ -145,7 +145,7 @@ describe("the kind of a failure", () => {
     expect(server.seen).toHaveLength(2);
   });
 
-  it("is cancelled when the caller aborts: before sending surely not sent, afterwards maybe", async () => {
+  it("is cancelled when the caller aborts: before sending not sent, afterwards maybe", async () => {
     const stop = new AbortController();
     const server = await startServer(() => stop.abort());
     const service = connect(server.url);
@@ -325,7 +325,7 @@ describe("the token", () => {
     expect(server.seen).toHaveLength(1);
   });
 
-  it("that cannot be had is unauthorized, or unreachable when that may pass; nothing is sent", async () => {
+  it("that is missing is unauthorized, or unreachable for a while; nothing is sent", async () => {
     const server = await startServer((_, response) => response.end());
     for (const [temporary, kind] of [
       [false, "unauthorized"],
@@ -382,7 +382,7 @@ describe("what an error shows", () => {
     }
   });
 
-  it("quotes code and message with control characters escaped, at most 200 characters, and no query of ours", async () => {
+  it("quotes code and message escaped, at most 200 characters, without our query", async () => {
     let message = "line\n\u001b[31mred\u202e";
     const server = await startServer((_, response) => json(response, { error: { code: "E1", message } }, 400));
     const service = connect(server.url);

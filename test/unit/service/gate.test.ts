@@ -59,7 +59,7 @@ describe("a client with a limiter", () => {
     expect(server.seen).toHaveLength(1);
   });
 
-  it("lets the next page and an update wait for their turn for fifteen seconds, and for the service no longer than others", async () => {
+  it("lets the next page and an update wait fifteen seconds for the rate, no other", async () => {
     const next = { "@odata.nextLink": "synchronizationactivities?$skip=1" };
     const server = await startServer(({ url = "" }, response) =>
       json(response, url.includes("$skip") ? { value: [] } : { value: [], ...next }),
@@ -116,7 +116,7 @@ describe("a client with a limiter", () => {
     expect(inside()).toBe(0);
   });
 
-  it("passes on what the service asked for, and gives its pass back when nobody answers", async () => {
+  it("passes on what the service asked for, and releases its permit without an answer", async () => {
     const server = await startServer((_, response) => {
       response.writeHead(429, { "retry-after": "77" });
       response.end();
@@ -143,7 +143,7 @@ describe("a client with a limiter", () => {
     expect(told.at(-1)).toBe("unauthorized");
   });
 
-  it("counts it as a failure when there is no token, of the pass that a start brings along too, and gives the pass back", async () => {
+  it("counts a missing token as a failure, also of a start's permit, and releases it", async () => {
     const { limiter, told, inside } = scriptedLimiter();
     const down = {
       get: async () => Promise.reject(new TokenError("the endpoint is down", true)),
@@ -159,7 +159,7 @@ describe("a client with a limiter", () => {
     expect(inside()).toBe(0);
   });
 
-  it("is held back, and no attempt is spent, where the breaker is open and there is no token either", async () => {
+  it("is denied, without an attempt, when the breaker is open and the token missing", async () => {
     const { limiter } = scriptedLimiter({ deniedBy: "breaker", waitMs: 30_000 });
     const token = {
       get: async () => Promise.reject(new TokenError("the endpoint is down", true)),

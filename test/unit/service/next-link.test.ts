@@ -111,7 +111,7 @@ describe("a next link whose path is not the list's, on the configured origin", (
     expect(resolve(link, contextUrl)).toBe(expected);
   });
 
-  it("leads on from such a page: a query alone to the same path, a list's link to the list", () => {
+  it("leads on from such a page: a query to the same path, a list's link to the list", () => {
     const from = `${base}/odata/$next/T1?p=2`;
     expect(resolve("?p=3", context, from)).toBe(`${base}/odata/$next/T1?p=3`);
     expect(resolve("T2", undefined, from)).toBe(`${base}/odata/$next/T2`);
@@ -188,7 +188,7 @@ describe("a next link that is refused", () => {
     expect(resolve(link, context)).toBe(reason);
   });
 
-  it("whatever the link and the context: what goes out is under the base path on the configured origin, or nothing", () => {
+  it("sends only under the base path on the configured origin, for any link", () => {
     const piece = fc.oneof(
       fc.constantFrom(
         "https:",
@@ -226,7 +226,7 @@ describe("a next link that is refused", () => {
   });
 });
 
-describe("a link to a server of somebody else", () => {
+describe("a link to another server", () => {
   it("brings neither a request nor the token there", async () => {
     const evil = await startServer((_, response) => json(response, { value: [] }));
     const host = `127.0.0.1:${evil.port}`;

@@ -76,7 +76,7 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 describe("a token by client credentials", () => {
-  it("is asked for with id and secret in the header, form-encoded, and with the scope in the body", async () => {
+  it("is asked for with id and secret in the header, form-encoded, scope in the body", async () => {
     const { endpoint, token } = await fixture(granting(3_600), { scope: "sync.run sync.read" });
     expect(await token.get()).toBe("token-number-1");
     const [request] = endpoint.seen;
@@ -124,7 +124,7 @@ describe("a token by client credentials", () => {
     expect(endpoint.seen).toHaveLength(2);
   });
 
-  it("outlives an early renewal that fails, with one warning; at its end the failure shows", async () => {
+  it("outlives a failed early renewal, with one warning; at its end the failure shows", async () => {
     let isDown = false;
     const grant = granting(100);
     const { token, clock, warned } = await fixture((request, response, raw) => {
@@ -192,7 +192,8 @@ describe("a token that the service refuses", () => {
       response.end();
     });
 
-  it("is renewed once, and the start goes out with the new one; the endpoint never sees it, the service never the secret", async () => {
+  // The endpoint never sees the new token, the service never the secret.
+  it("is renewed once, and the start goes out with the new one", async () => {
     const { endpoint, token } = await fixture(granting(3_600));
     const service = await refusing("token-number-2");
     const client = connect(service.url, { token });
@@ -218,7 +219,7 @@ describe("a token that the service refuses", () => {
     expect(service.seen.length).toBeLessThanOrEqual(200);
   });
 
-  it("is no refusal as long as no new one could be had: every start until then is tried again later", async () => {
+  it("is no refusal until a new one was issued: starts until then are retried later", async () => {
     let isDown = false;
     const grant = granting(3_600);
     const { endpoint, token, clock } = await fixture((request, response, raw) => {
@@ -262,7 +263,7 @@ describe("a token that the service refuses", () => {
     expect(endpoint.seen).toHaveLength(3);
   });
 
-  it("while the endpoint is down is unreachable, so that the start is tried again later: the 401 did nothing", async () => {
+  it("is unreachable while the endpoint is down: the start is retried later", async () => {
     let isDown = false;
     const grant = granting(3_600);
     const { token } = await fixture((request, response, raw) => {
@@ -369,7 +370,7 @@ describe("a token endpoint that fails", () => {
 });
 
 describe("asking for a token", () => {
-  it("goes on for the others when one of them is stopped, and ends when the client is closed", async () => {
+  it("goes on for the others when one is stopped, and ends when the client closes", async () => {
     let release = () => {};
     const { endpoint, token } = await fixture((_, response) => {
       release = () => json(response, { access_token: "token-late", token_type: "bearer" });
@@ -432,33 +433,30 @@ describe("what a token endpoint that fails costs the breaker of its service", ()
   it.each([
     [503, "unreachable"],
     [401, "unauthorized"],
-  ])(
-    "is one failure for each time that it is asked (%d), whoever asks; all others wait until it is asked again",
-    async (status, kind) => {
-      const { endpoint, token, clock } = await fixture((_, response) => json(response, {}, status));
-      const { limiter, told } = notingLimiter();
-      const client = connect("http://127.0.0.1:1", { token, limiter, retries: 2, clock });
-      const together = await Promise.all(Array.from({ length: 10 }, (_, key) => errorOf(client.runSyncJob(key))));
-      const kinds = together.map((error) => (error instanceof ServiceError ? error.kind : "bug"));
-      expect(kinds.toSorted()).toEqual([...Array.from({ length: 9 }, () => "throttled"), kind].toSorted());
-      clock.move(400);
-      const later = await errorOf(client.getSyncJobById(7));
-      expect(later).toMatchObject({ kind: "throttled", deniedBy: "token", sent: "no", retryAfterMs: 600 });
-      expect(String(later)).toContain(
-        "blocked for 600ms: there is no token, and the next try to get one comes after that",
-      );
-      expect(told).toEqual([kind]);
-      expect(endpoint.seen).toHaveLength(1);
-      for (const pauseMs of [600, 2_000, 4_000, 8_000]) {
-        clock.move(pauseMs);
-        for (const key of [1, 2]) await errorOf(client.runSyncJob(key));
-      }
-      expect(endpoint.seen).toHaveLength(5);
-      expect(told).toEqual(Array.from({ length: 5 }, () => kind));
-    },
-  );
+  ])("is one failure per request to it (%d), for any caller; the others wait", async (status, kind) => {
+    const { endpoint, token, clock } = await fixture((_, response) => json(response, {}, status));
+    const { limiter, told } = notingLimiter();
+    const client = connect("http://127.0.0.1:1", { token, limiter, retries: 2, clock });
+    const together = await Promise.all(Array.from({ length: 10 }, (_, key) => errorOf(client.runSyncJob(key))));
+    const kinds = together.map((error) => (error instanceof ServiceError ? error.kind : "bug"));
+    expect(kinds.toSorted()).toEqual([...Array.from({ length: 9 }, () => "throttled"), kind].toSorted());
+    clock.move(400);
+    const later = await errorOf(client.getSyncJobById(7));
+    expect(later).toMatchObject({ kind: "throttled", deniedBy: "token", sent: "no", retryAfterMs: 600 });
+    expect(String(later)).toContain(
+      "blocked for 600ms: there is no token, and the next try to get one comes after that",
+    );
+    expect(told).toEqual([kind]);
+    expect(endpoint.seen).toHaveLength(1);
+    for (const pauseMs of [600, 2_000, 4_000, 8_000]) {
+      clock.move(pauseMs);
+      for (const key of [1, 2]) await errorOf(client.runSyncJob(key));
+    }
+    expect(endpoint.seen).toHaveLength(5);
+    expect(told).toEqual(Array.from({ length: 5 }, () => kind));
+  });
 
-  it("is counted by the next one when a limit held back the first, and gives back the place that a start brings along", async () => {
+  it("is counted by the next caller when a limit denied the first; frees its permit", async () => {
     const { token } = await fixture((_, response) => json(response, {}, 503));
     const { limiter, told } = notingLimiter();
     const client = connect("http://127.0.0.1:1", { token, limiter });

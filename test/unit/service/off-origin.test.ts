@@ -177,7 +177,7 @@ async function startPaged(): Promise<TestServer & { carry: { link: string; conte
 }
 
 describe("next links that lead elsewhere", () => {
-  it("bring no connection, no request and no token off the origin, in any of over 2,600 shapes", async () => {
+  it("bring no connection, request or token off the origin, in over 2,600 shapes", async () => {
     const evil = await startServer((_, response) => json(response, { value: [{ evil: true }] }));
     const service = await startPaged();
     const client = connect(`${service.url}/sync`);
@@ -209,7 +209,7 @@ describe("next links that lead elsewhere", () => {
     expect(strayed).toEqual([]);
   }, 30_000);
 
-  it("do not come to life by a context of somebody else", async () => {
+  it("do not take effect by a context of another server", async () => {
     const evil = await startServer((_, response) => json(response, { value: [] }));
     const service = await startPaged();
     const client = connect(`${service.url}/sync`);

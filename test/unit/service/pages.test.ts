@@ -26,7 +26,7 @@ function endless(items: (n: number) => unknown[]) {
 }
 
 describe("a walk over pages", () => {
-  it("follows links to the end, one page at a time, with the link of each as a checkpoint", async () => {
+  it("follows links to the end, page by page, with each link as a checkpoint", async () => {
     const server = await serve({
       "": [[1, 2].map((n) => ({ n })), "?p=2"],
       "?p=2": [[{ n: 3 }], "?p=3"],
@@ -136,7 +136,7 @@ describe("a walk that would not end", () => {
     expect(server.seen).toHaveLength(count);
   });
 
-  it("over fresh links that bring the same page ends at its third time, also in alternation", async () => {
+  it("over fresh links to the same page ends at its third time, also in alternation", async () => {
     const same = await endless(() => [{ a: 1 }]);
     const { pages, error } = await collect(connect(same.url).pages("GetActivities"));
     expect(error).toMatchObject({ kind: "paging", reason: "repeated-items" });
@@ -202,7 +202,7 @@ describe("a walk that would not end", () => {
 
 describe("a link that runs out", () => {
   it.each([400, 404, 410])(
-    "in the middle (status %i) is paging with the reason expired; what was read is kept",
+    "in the middle (status %i) is paging, reason expired; what was read is kept",
     async (status) => {
       const server = await startServer((request, response) => {
         if (request.url === list) json(response, { value: [{}], "@odata.nextLink": "?old" });

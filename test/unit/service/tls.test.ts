@@ -107,7 +107,7 @@ describe("a private authority", () => {
     expect(server.clients).toHaveLength(0);
   });
 
-  it("does not excuse a certificate that has expired, is not valid yet, or is for another host", async () => {
+  it("excuses no certificate that is expired, not yet valid or for another host", async () => {
     const day = 86_400_000;
     const now = Date.now();
     const cases = [
@@ -165,7 +165,7 @@ describe("a client certificate", () => {
     expect(server.clients).toEqual(["locked"]);
   });
 
-  it("that the service misses means surely not sent, although the request was on its way, and says what to check", async () => {
+  it("that the service misses means surely not sent, and says what to check", async () => {
     const server = await startSecure(serverCertificate, { wantsClient: true });
     const { tls } = await mounted({ ca: authority.cert }, (at) => ({ caFile: at("ca") }));
     const error = await errorOf(connect(server.url, { tls }).runSyncJob(1));
@@ -174,7 +174,7 @@ describe("a client certificate", () => {
     expect(server.clients).toEqual([]);
   });
 
-  it("that was rotated is shown from the next look on, also by kept connections; what is under way ends", async () => {
+  it("that was rotated shows at the next look, also in kept connections", async () => {
     const server = await startSecure(serverCertificate, { wantsClient: true });
     const { mount, clock, tls } = await mounted({ ca: authority.cert, crt: client.cert, key: client.key }, paths);
     const service = connect(server.url, { tls });
@@ -188,7 +188,7 @@ describe("a client certificate", () => {
     expect(server.clients).toEqual(["syncline", "syncline", "next", "next"]);
   });
 
-  it("that the service refuses is read again at once: a rotated one helps at the next try", async () => {
+  it("that the service refuses is read again at once: the next try takes a rotated one", async () => {
     const server = await startSecure(serverCertificate, { wantsClient: true });
     const stranger = await signedBy(other, { name: "stranger" });
     const { mount, tls } = await mounted({ ca: authority.cert, crt: stranger.cert, key: stranger.key }, paths);
@@ -249,7 +249,7 @@ describe("a client certificate", () => {
 });
 
 describe("a token endpoint", () => {
-  it("of the fixture is trusted by the service's caFile, and is not shown the client certificate", async () => {
+  it("of the fixture is trusted by the caFile, and never gets the client certificate", async () => {
     const grant = JSON.stringify({ access_token: "a-token", token_type: "bearer" });
     const endpoint = await startSecure(serverCertificate, { answer: grant });
     const mount = await mountSecrets({ ca: authority.cert, secret: "client secret" });

@@ -89,7 +89,7 @@ describe("a token in a file", () => {
     expect(await token.get()).toBe("third");
   });
 
-  it("is followed over the swap of a mounted secret: at once after a 401, within 30 s otherwise", async () => {
+  it("follows the swap of a mounted secret: after a 401 at once, else within 30 s", async () => {
     const mount = await mountSecrets({ token: "token-before" });
     const clock = movableClock();
     const source = fileToken(mount.path("token"), clock);
@@ -113,7 +113,7 @@ describe("a token in a file", () => {
     expect(await source.get()).toBe("token-later");
   });
 
-  it("that is missing or empty is worth another try, since it may be about to be written; one that is too long is not", async () => {
+  it("that is missing or empty may be retried, since it may come; a too long one not", async () => {
     const tried = (path: string) => errorOf(fileToken(path).get());
     expect(await tried("/nowhere/token")).toMatchObject({
       temporary: true,
@@ -127,7 +127,8 @@ describe("a token in a file", () => {
     });
   });
 
-  it("stays in force while the file is missing, empty or no token, with a warning a minute; a refusal is not covered by that", async () => {
+  // It warns once a minute.
+  it("stays in force while the file is missing or no token; a refusal ends that", async () => {
     const path = await scratchFile("good-token-1");
     const clock = movableClock();
     const warned: unknown[] = [];
@@ -162,7 +163,7 @@ describe("a token in a file", () => {
     await service.runSyncJob(1);
   });
 
-  it("that is a pipe nobody writes to holds nothing up: it is empty", async () => {
+  it("that is a pipe without a writer is empty, and holds nothing up", async () => {
     const path = `${await scratchFile("")}.pipe`;
     execFileSync("mkfifo", [path]);
     expect(await errorOf(fileToken(path).get())).toMatchObject({

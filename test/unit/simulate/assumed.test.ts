@@ -15,7 +15,7 @@ const assume = (changes: Partial<Assumptions>): Assumptions => ({
 });
 
 describe("what is assumed", () => {
-  it("draws durations from the seed and the task's name alone, evenly between both ends", () => {
+  it("draws durations from seed and task name alone, evenly between both ends", () => {
     const drawn = (seed: string) => {
       const durations = { otherwise: { leastMs: 1, mostMs: 3 }, byPolicy: new Map() };
       const assumptions = assume({ durations, seed });
@@ -36,7 +36,7 @@ describe("what is assumed", () => {
     expect([of("nightly"), of("other")]).toEqual([7, 1]);
   });
 
-  it("lets a burst wait for free workers: as many requests at a time as the service's limit says", () => {
+  it("lets a burst wait for free workers, by the service's limit of requests", () => {
     const burst = everyMinutes(10, { action: { kind: "run", syncJobs: [1, 2, 3, 4, 5] } });
     const options = { assumptions: assume({ requestMs: 10_000 }), concurrencyOf: () => 2 };
     const starts = simulateMinutes({ policies: [burst], to: 10, options }).flatMap((event) =>
@@ -45,7 +45,7 @@ describe("what is assumed", () => {
     expect(starts).toEqual([0, 0, 10, 10, 20]);
   });
 
-  it("keeps polls and actions of a service apart, and drops what waits past its start-by time", () => {
+  it("keeps a service's polls and actions apart; drops what outwaits its start-by time", () => {
     const action = { kind: "run", syncJobs: [1, 2, 3] } as const;
     const policies = [
       everyMinutes(120, { action, catchUpWindowMs: minute }),
@@ -60,7 +60,7 @@ describe("what is assumed", () => {
     expect(totals.problems).toMatchObject([{ problem: "too-late", target: "3" }]);
   });
 
-  it("starts as many sync jobs as masks are assumed to name, after their masks are read", () => {
+  it("starts as many sync jobs as masks may name, after their masks are read", () => {
     const policies = [everyMinutes(10, { action: { kind: "run", fromMasks: { type: "DocMask" } } })];
     const assumptions = assume({ requestMs: 1_000, maskJobs: { otherwise: 3, byPolicy: new Map() } });
     const events = simulateMinutes({ policies, to: 10, options: { assumptions } });

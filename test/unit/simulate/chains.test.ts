@@ -46,7 +46,7 @@ const assumed = (changes: object) => ({
 });
 
 describe("a policy that follows another, in a simulation", () => {
-  it("starts when the last run of its predecessor's slot is over, on a sync job that is free again", () => {
+  it("starts when its predecessor's last run is over, on a free sync job", () => {
     const policies = [follower("third", "second"), follower("second", "first"), first()];
     expect(tellPlanned({ policies, to: 119 })).toEqual([
       "first 60 started at 60",
@@ -59,7 +59,7 @@ describe("a policy that follows another, in a simulation", () => {
     expect(totals.problemsCount).toBe(0);
   });
 
-  it("may still begin when exactly `within` has passed since the slot, and is missed right after", () => {
+  it("may begin exactly `within` after the slot, and is missed right after", () => {
     const of = (run: number, withinMinutes: number) =>
       tellPlanned({
         policies: [first(), follower("second", "first", { following: { withinMs: withinMinutes * minute } })],
@@ -83,7 +83,7 @@ describe("a policy that follows another, in a simulation", () => {
     ]);
   });
 
-  it("is missed by its own `within` where its predecessor is missed at the same instant", () => {
+  it("is missed by its own `within` where its predecessor is missed at that instant", () => {
     const following = { withinMs: 15 * minute };
     const policies = [first(), follower("second", "first", { following }), follower("third", "second", { following })];
     expect(tellPlanned({ policies, to: 60, run: 20 })).toEqual([
@@ -93,7 +93,7 @@ describe("a policy that follows another, in a simulation", () => {
     ]);
   });
 
-  it("is skipped at once when its predecessor does not start, and so is what follows it", () => {
+  it("is skipped with its followers when its predecessor does not start", () => {
     const closed = { timezone: "UTC", blackouts: [{ cron: "0 1 * * *", durationMs: minute }], holidays: [] };
     const policies = [first({ closed }), follower("second", "first"), follower("third", "second")];
     const told = tellPlanned({ policies, to: 60 });
@@ -120,7 +120,7 @@ describe("a policy that follows another, in a simulation", () => {
     ]);
   });
 
-  it("is skipped when a run before it is skipped by overlap, is not over in time or is assumed to fail, unless `on` says so", () => {
+  it("is skipped when a run before it is skipped, late or failed, unless `on` says so", () => {
     const blocker = everyMinutes(59, { name: "blocker", action: { kind: "run", syncJobs: [2] } });
     const taskOf = (target: number) => `first__run__${target}__${(startMs + 60 * minute) / 1_000}`;
     const of = (policies: readonly Policy[], more: Partial<SimulationCase> = {}) =>
@@ -146,7 +146,7 @@ describe("a policy that follows another, in a simulation", () => {
     );
   });
 
-  it("counts what follows a skip that nobody wished for as a problem", () => {
+  it("counts what follows an unwanted skip as a problem", () => {
     const policies = [first(), follower("second", "first")];
     const failing = assumed({ failures: { otherwise: 1, byPolicy: new Map() } });
     const totals = new Totals(policies, 10);

@@ -10,7 +10,7 @@ const totalsOf = (simulation: Parameters<typeof simulateMinutes>[0]) => {
 };
 
 describe("the overlap rule in a simulation", () => {
-  it("skip: a slot that comes while the run goes on starts nothing, and names who holds the sync job", () => {
+  it("skip: a slot during the run starts nothing, and names the sync job's holder", () => {
     const simulation = { policies: [everyMinutes(10, { overlap: "skip" })], to: 40, run: 15 };
     expect(tellTasks(simulateMinutes(simulation))).toEqual([
       "10 started at 10",
@@ -34,7 +34,7 @@ describe("the overlap rule in a simulation", () => {
     expect(tellTasks(simulateMinutes({ policies, to: 20, run: 10 }))).toEqual(["10 started at 10", "20 started at 20"]);
   });
 
-  it("queue: each waits for the one before, oldest first, until its start-by time an hour after its slot", () => {
+  it("queue: each waits for the one before, oldest first, until its start-by time", () => {
     const simulation = { policies: [everyMinutes(10, { overlap: "queue" })], to: 180, run: 15 };
     const tasks = tellTasks(simulateMinutes(simulation));
     expect(tasks.slice(0, 3)).toEqual(["10 started at 10", "20 started at 25", "30 started at 40"]);
@@ -53,7 +53,7 @@ describe("the overlap rule in a simulation", () => {
     expect(totals.notStarted).toEqual({ overlap: 0, "too-late": 2 });
   });
 
-  it("allow: starts beside the other run, and a policy that skips finds the sync job held until both are over", () => {
+  it("allow: starts beside another run; a skipping policy waits for both to end", () => {
     const beside = everyMinutes(10, { name: "beside", overlap: "allow" });
     const careful = everyMinutes(7, { name: "careful", overlap: "skip" });
     // careful is due at 4, 11, 18, 25, 32 (every 7 minutes since 1970): 4–19 is its own run, then the lease goes on to those of
@@ -87,7 +87,7 @@ describe("the overlap rule in a simulation", () => {
     ]);
   });
 
-  it("lets a run end before another begins at the same instant, also one that has waited for a worker since before", () => {
+  it("lets a run end before another begins at the same instant, also a waiting one", () => {
     const policies = ["a", "b", "c"].map((name) =>
       everyMinutes(10, { name, overlap: "skip", action: { kind: "run", syncJobs: [name === "a" ? 1 : 9] } }),
     );
@@ -111,7 +111,7 @@ describe("the overlap rule in a simulation", () => {
     ]);
   });
 
-  it("holds a sync job no longer than its run is followed: until accepted for the request only, else until the deadline", () => {
+  it("holds a sync job while its run is followed: until accepted or the deadline", () => {
     const until = (follow: "accepted" | "settled", deadlineMs: number) =>
       everyMinutes(10, {
         overlap: "skip",
@@ -125,7 +125,7 @@ describe("the overlap rule in a simulation", () => {
     expect(given.problems.map(({ problem }) => problem)).toEqual(["timed-out", "overlap", "at-once", "timed-out"]);
   });
 
-  it("is about one sync job of one repository at one service, whoever starts it", () => {
+  it("is about one sync job of one repository at one service, for any policy", () => {
     const policies = [
       everyMinutes(10, { name: "first", action: { kind: "run", syncJobs: [1, 2] } }),
       everyMinutes(10, { name: "second", action: { kind: "run", syncJobs: [2] } }),

@@ -7,7 +7,8 @@ import { everyMinutes, minute, simulateMinutes, startMs, tellSlots, tellTasks } 
 const hours = 60;
 
 describe("planning on a virtual clock", () => {
-  it("an outage over 36 slots: latest starts one that stands for all, none misses them, all starts one after another", () => {
+  // The one that `latest` starts stands for all; `all` starts them one after another.
+  it("latest starts one of 36 slots after an outage, none misses all, all starts all", () => {
     const outages = [[60, 240]] as const;
     const of = (catchUp: "latest" | "none" | "all") =>
       simulateMinutes({
@@ -38,7 +39,7 @@ describe("planning on a virtual clock", () => {
     expect(tellTasks(of("all")).slice(11, 14)).toEqual(["60 started at 240", "65 started at 241", "70 started at 242"]);
   });
 
-  it("misses what is older than the catch-up window, and two outages that touch are one", () => {
+  it("misses what is older than the catch-up window; outages that touch are one", () => {
     const policies = [everyMinutes(10, { catchUp: "all", catchUpWindowMs: 15 * minute })];
     const outages = [
       [30, 40],
@@ -108,7 +109,7 @@ describe("planning on a virtual clock", () => {
     expect(tellSlots(simulateMinutes({ policies, to: 0, options: { time } }))).toEqual(["20 started"]);
   });
 
-  it("lets the policies that are due at the same instant come in the order of the files", () => {
+  it("orders policies that are due at the same instant by file", () => {
     const names = ["c", "a", "b"];
     // The sync job is taken by the first one, also after policies have been due at other instants.
     const policies = names.map((name, index) => everyMinutes(index === 0 ? 30 : 10 + 5 * (index - 1), { name }));
@@ -119,7 +120,7 @@ describe("planning on a virtual clock", () => {
     expect(atHalfPast).toEqual(["c", "a", "b"]);
   });
 
-  it("refuses more slots than it may hold, at once where it can, and says how to ask for less", () => {
+  it("refuses more slots than it may hold, at once if it can, and says what to do", () => {
     const options = { slotsMax: 10 };
     const said = "there are more than 10 slots, which is the most: take a shorter time, or one policy";
     expect(() => simulateMinutes({ policies: [everyMinutes(1)], to: 11, options })).toThrow(said);

@@ -12,7 +12,7 @@ describe("the walks of a followed repository", () => {
     return walks.walks;
   };
 
-  it("one before the start, then at the reader's pace, one that shows the end and one more for its conflicts", () => {
+  it("one before the start, then the reader's pace, one at the end, one for conflicts", () => {
     // At 0, 5, 10, 15 (shows the end), 16.
     expect(walksOf([[0, 12]])).toBe(5);
     // At 0, 5, 10, 15, 20, 25 s, then waits of a quarter of the quiet: 31.25, 39.06 (shows the end), 40.06.
@@ -63,14 +63,14 @@ describe("requests a service gets", () => {
     });
   });
 
-  it("counts a read for each activation where the mapping says what an active sync job looks like", () => {
+  it("counts a read per activation where the mapping knows an active sync job", () => {
     const meter = new RequestMeter({ pages: 3, requestMs: 0, showsActive: (service) => service === "main" });
     const policies = [everyMinutes(30, { name: "wakes", action: { kind: "activate", syncJobs: [3] } })];
     for (const event of simulateMinutes({ policies, to: 60 })) meter.add(event);
     expect(meter.requests().get("main")).toMatchObject({ starts: 2 * 2, polls: 0 });
   });
 
-  it("counts the approvals: once before a short run, and while a long one goes on, unless the policy says off", () => {
+  it("counts approvals once before a short run, and during a long one, unless `off`", () => {
     const feedsOf = (blockedAfterMs: number | undefined, run: number) => {
       const meter = new RequestMeter({ pages: 3, requestMs: 0, showsActive: () => false });
       const follow = { ...followWaits, until: "settled", deadlineMs: 3_600_000, conflictsMax: undefined } as const;

@@ -27,7 +27,7 @@ describe("what Redis says of itself", () => {
     });
   });
 
-  it("is a warning where a master with replicas goes on writing when it has lost them: it may have been left for one of them", () => {
+  it("warns of a master that writes on without its replicas: one may be master now", () => {
     const replicated = { connected_slaves: "1", slave0: "ip=10.0.0.1,port=6379,state=online,offset=1,lag=0" };
     const { problems, warnings } = judge(replicated);
     expect(problems).toEqual([]);
@@ -64,7 +64,7 @@ describe("what Redis says of itself", () => {
     expect(judge({ redis_version: version }).problems).toEqual([]);
   });
 
-  it("is a problem on a replica and without INFO, and a warning without the append-only file", () => {
+  it("is a problem on a replica and without INFO, a warning without append-only file", () => {
     expect(judge({ role: "slave" }).problems[0]).toContain("is a replica");
     expect(judge({ aof_enabled: "0" })).toMatchObject({
       problems: [],

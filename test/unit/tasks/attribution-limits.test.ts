@@ -71,7 +71,7 @@ describe("an activity is surely of an answered start", () => {
     expect(confidence({ activities: two })).toBe("likely");
   });
 
-  it("and when nobody knows when it began, only where no other start is in flight", () => {
+  it("without its beginning, only where no other start is in flight", () => {
     expect(confidence({ activities: [activity("a")] })).toBe("likely");
     expect(confidence({ activities: [activity("a")], rival: -3_600_000 })).toBe("ambiguous");
   });
@@ -88,11 +88,11 @@ describe("an activity is of a start at all", () => {
   it.each([
     [-2_001, ["b"]],
     [-2_000, ["a", "b"]],
-  ] as const)("when it began two seconds before it at most, beside one that began right then: %i ms", (began, ours) => {
+  ] as const)("when it began at most two seconds before, beside a later one: %i ms", (began, ours) => {
     expect(attributed({ activities: [activity("a", { began }), activity("b", { began: 0 })] }).ours).toEqual(ours);
   });
 
-  it("not when nobody was given it, where the start is known to be in flight", () => {
+  it("not when it was given to no start, where this one is known to be in flight", () => {
     const nobodys = { activities: [activity("a", { began: 300 })], owners: { a: "" } };
     expect(attributed(nobodys)).toMatchObject({ ours: [], mayBeOurs: [], confidence: undefined, others: 1 });
   });
@@ -102,7 +102,7 @@ describe("an activity that another start was given may be of this one", () => {
   const mayBe = (one: SeenItem) =>
     attributed({ activities: [activity("a", { began: 300 }), one], owners: { b: "theirs" }, rival: 1_000 }).mayBeOurs;
 
-  it("when it was first seen twenty minutes after it at most, where nobody knows when it began", () => {
+  it("when it was first seen at most twenty minutes after, with unknown beginning", () => {
     expect(mayBe(activity("b", { seen: 1_200_000 }))).toEqual(["b"]);
     expect(mayBe(activity("b", { seen: 1_200_001 }))).toEqual([]);
   });
@@ -118,10 +118,7 @@ it.each([
   [20_001, 0],
   [-20_000, 20_000],
   [-20_001, 0],
-] as const)(
-  "its own may yet begin where another start went out within twenty seconds of it, after the later one: %i ms",
-  (rival, afterMs) => {
-    const { mayBeginUntilMs } = attributed({ activities: [activity("a", { began: 300 })], rival });
-    expect(mayBeginUntilMs).toBe(afterMs === 0 ? 0 : sentAtMs + afterMs);
-  },
-);
+] as const)("its own may yet begin where a start followed within twenty seconds: %i ms", (rival, afterMs) => {
+  const { mayBeginUntilMs } = attributed({ activities: [activity("a", { began: 300 })], rival });
+  expect(mayBeginUntilMs).toBe(afterMs === 0 ? 0 : sentAtMs + afterMs);
+});

@@ -66,32 +66,32 @@ describe("the activities of a start", () => {
     [[19, 40], "ambiguous"],
     [[22, 40], "certain"],
   ] as const)(
-    "are ambiguous when Redis has forgotten what was started beside it: from and until %j s after, %s",
+    "are ambiguous when Redis forgot the starts beside it: from, until %j s after, %s",
     (loss, confidence) => {
       expect(attributed({ activities: [activity("a", 0.3)], losses: [loss] }).confidence).toBe(confidence);
     },
   );
 
-  it("are likely when there is only one and nobody knows when it began", () => {
+  it("are likely when there is only one with unknown beginning", () => {
     expect(attributed({ activities: [activity("a")] }).confidence).toBe("likely");
     expect(attributed({ facts: lost, activities: [activity("a")] }).confidence).toBe("likely");
   });
 
-  it("are ambiguous for a lost start when nobody knows when they began and they were first seen long after it", () => {
+  it("are ambiguous for a lost start when first seen long after, beginning unknown", () => {
     const seen = (minutes: number) => ({ ...activity("a"), seenAtMs: sentAtMs + minutes * 60_000 });
     expect(attributed({ facts: lost, activities: [seen(20)] }).confidence).toBe("likely");
     expect(attributed({ facts: lost, activities: [seen(21)] }).confidence).toBe("ambiguous");
     expect(attributed({ activities: [seen(21)] }).confidence).toBe("likely");
   });
 
-  it("are ambiguous when there are several and nobody knows when they began: a trigger may have started one", () => {
+  it("are ambiguous when several have no known beginning: a trigger may have begun one", () => {
     expect(attributed({ activities: [activity("a"), activity("b")] })).toMatchObject({
       ours: ["a", "b"],
       confidence: "ambiguous",
     });
   });
 
-  it("are ambiguous when one began long after the answer: somebody may have started it by hand", () => {
+  it("are ambiguous when one began long after the answer: perhaps by hand", () => {
     expect(attributed({ activities: [activity("a", 40)] }).confidence).toBe("ambiguous");
     expect(attributed({ activities: [activity("a", 0.3), activity("b", 40)] })).toMatchObject({
       ours: ["a", "b"],
@@ -119,14 +119,14 @@ describe("the activities of a start", () => {
     expect(attributed({ activities: [activity("a", 0.3)], rivals: { long_ago: -60 } }).mayBeginUntilMs).toBe(0);
   });
 
-  it("may be among those that another start was given, but not for ever where nobody knows when they began", () => {
+  it("may be another start's, but not for ever where their beginning is unknown", () => {
     const seen = (id: string, minutes: number) => ({ ...activity(id), seenAtMs: sentAtMs + minutes * 60_000 });
     const activities = [activity("a"), seen("soon", 5), seen("much-later", 60)];
     const owners = { soon: "theirs", "much-later": "theirs" };
     expect(attributed({ activities, owners, rivals: { theirs: 1 } })).toMatchObject({ mayBeOurs: ["soon"] });
   });
 
-  it("may have begun a little before it by the service's clock, which is ambiguous then", () => {
+  it("may begin a little before it by the service's clock, which is ambiguous", () => {
     expect(attributed({ activities: [activity("a", -20)] })).toMatchObject({ ours: ["a"], confidence: "ambiguous" });
     expect(attributed({ activities: [activity("a", -301)] })).toMatchObject({ ours: [], confidence: undefined });
   });
@@ -156,7 +156,8 @@ describe("the activities of a start", () => {
     });
   });
 
-  it("are ambiguous for a lost start that follows one whose request may have gone out at the end of its 5 s, as long as that one's run may begin", () => {
+  // That request may have gone out at the end of its 5 s.
+  it("are ambiguous after a lost start whose late request may still begin a run", () => {
     // The other one was permitted 5.1 s before ours, sent 4.9 s later and began then: nearer to our permission than to its own.
     const lateOne = activity("late", -0.2);
     expect(attributed({ facts: lost, activities: [lateOne], rivals: { other: -5.1 } })).toMatchObject({
@@ -180,7 +181,7 @@ describe("the activities of a start", () => {
     );
   });
 
-  it("are all that nobody else has, for a start that an older version sent", () => {
+  it("are all that no other start has, for a start of an older version", () => {
     const taskOf = new Map([["b", "other"]]);
     const inFlight = new Map([["other", sentAtMs - 60_000]]);
     const { ours } = attributeTo(start, [activity("a", 0.3), activity("b", -60)], { taskOf, inFlight, losses: [] });

@@ -64,7 +64,7 @@ describe("a run of which nothing has finished while an approval waits", () => {
     });
   });
 
-  it("is blocked by inference where nobody knows whose the approval is, and says so", () => {
+  it("is blocked, inferred, where the approval's owner is unknown, and says so", () => {
     expect(judged(approvals({ ofSyncJob: false }))).toMatchObject({
       evidence: "inferred",
       detail: "approval Release of Contracts (7) waits, and nothing has finished since; it may be of another sync job",
@@ -76,7 +76,7 @@ describe("a run of which nothing has finished while an approval waits", () => {
     expect(judged(approvals({ waiting }))?.detail).toMatch(/^approval 7 waits, and 2 more,/);
   });
 
-  it("is not blocked before the approval has waited for so long, as far as anybody has looked", () => {
+  it("is not blocked before the approval has waited that long in what was read", () => {
     expect(judged({}, 8 * minute)).toBeDefined();
     expect(judged({}, 8 * minute + 1)).toBeUndefined();
     expect(judged(approvals({ readAtMs: 17 * minute }))).toBeDefined();
@@ -84,7 +84,7 @@ describe("a run of which nothing has finished while an approval waits", () => {
     expect(judged({ activities: { ...activities, walkStartedAtMs: 17 * minute - 1 } })).toBeUndefined();
   });
 
-  it("is not blocked while its own activities still appear; those of others do not matter where it is known whose they are", () => {
+  it("is not blocked while its own activities appear; others' count if unattributed", () => {
     expect(judged({ ours: [item({ finished: false, seenAtMs: 16 * minute })] })).toBeUndefined();
     const busy = { activities: { ...activities, grewAtMs: 19 * minute } };
     expect(judged(busy)).toBeDefined();
@@ -92,12 +92,12 @@ describe("a run of which nothing has finished while an approval waits", () => {
     expect(judged({ ...busy, attributable: false })).toBeUndefined();
   });
 
-  it("is not blocked once an activity of it is final, nor while the activities cannot be read", () => {
+  it("is not blocked by a final own activity, nor while activities are unreadable", () => {
     expect(judged({ ours: [item({ finished: false }), item({ finished: true })] })).toBeUndefined();
     expect(judged({ activities: { ...activities, failingSinceMs: 19 * minute } })).toBeUndefined();
   });
 
-  it("goes on when no approval waits any more, or when nobody reads approvals", () => {
+  it("goes on when no approval waits any more, or approvals are not read", () => {
     expect(judged(approvals({ waiting: [] }))).toBeUndefined();
     expect(judged({ approvals: undefined })).toBeUndefined();
   });
@@ -109,7 +109,7 @@ describe("the conflicts from before a run", () => {
     { before: 5, after: 4, appeared: 2, goneConflicts: 3, stillConflicts: 2 },
     { before: 0, after: 3, appeared: 3, goneConflicts: 0, stillConflicts: 0 },
     { before: 2, after: 0, appeared: 0, goneConflicts: 2, stillConflicts: 0 },
-  ])("$before before, $after after, $appeared new: $goneConflicts gone, $stillConflicts still", (counts) => {
+  ])("$before then $after, $appeared new: $goneConflicts gone, $stillConflicts still", (counts) => {
     const { before, after, appeared, ...change } = counts;
     expect(compareConflicts(before, after, appeared)).toEqual(change);
   });

@@ -43,7 +43,7 @@ describe("the judgement over a list", () => {
     });
   });
 
-  it("calls nothing new at the first poll, and at later ones what the last one did not see", () => {
+  it("calls nothing new at the first poll, later what the last one did not see", () => {
     const poll = { expect: "size(new) == 0" };
     expect(judge(poll, approvals(1, 2))).toMatchObject({ status: "succeeded" });
     expect(judge(poll, approvals(2, 1), approvals(1, 2))).toMatchObject({ status: "succeeded" });
@@ -74,7 +74,7 @@ describe("the judgement over a list", () => {
     expect(ending.offendingItems?.[0]).toMatch(/^#[0-9a-f]{16}$/);
   });
 
-  it("names what `offending` says, of all items or only of the new ones when the expectation is about these", () => {
+  it("names what `offending` says, of all items or of the new ones it is about", () => {
     const all = { expect: "items.all(x, x.approvalId < 3)", offending: "item.approvalId >= 3" };
     expect(judge(all, approvals(1, 3, 4), approvals(1, 3))).toMatchObject({
       offendingItems: ["Draft 3 (3)", "Draft 4 (4)"],
@@ -117,7 +117,7 @@ describe("the judgement over a list", () => {
     });
   });
 
-  it("is unknown when an expectation is neither true nor false, or asks for what is not there", () => {
+  it("is unknown when an expectation is undecided, or needs what is not there", () => {
     expect(judge({ expect: "count" }, approvals(1))).toMatchObject({ status: "unknown", count: 1 });
     expect(judge({ expect: "items.all(x, x.nowhere)" }, approvals(1))).toMatchObject({
       status: "unknown",

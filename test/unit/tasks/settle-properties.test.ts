@@ -78,7 +78,7 @@ const follows: fc.Arbitrary<Follow> = fc.record({
 const runs = { numRuns: 3_000 };
 
 describe("whatever the feeds show of a run", () => {
-  it("it succeeds only with evidence: its activities are final, or the list grew and then stayed quiet", () => {
+  it("it succeeds only with evidence: final activities, or growth and then quiet", () => {
     fc.assert(
       fc.property(follows, evidences, (follow, evidence) => {
         const ending = settleRun(follow, evidence);
@@ -94,7 +94,7 @@ describe("whatever the feeds show of a run", () => {
     );
   });
 
-  it("it fails only where an activity of it says so, never because something could not be read", () => {
+  it("it fails only by an activity of its own, never by something unreadable", () => {
     fc.assert(
       fc.property(follows, evidences, (follow, evidence) => {
         const ending = settleRun(follow, evidence);
@@ -107,7 +107,7 @@ describe("whatever the feeds show of a run", () => {
     );
   });
 
-  it("it is blocked only by an approval that appeared since the start and still waits, while nothing finished for so long", () => {
+  it("it is blocked only by a new approval that still waits while nothing finishes", () => {
     fc.assert(
       fc.property(follows, evidences, (follow, evidence) => {
         const ending = settleRun(follow, evidence);
@@ -128,7 +128,7 @@ describe("whatever the feeds show of a run", () => {
     );
   });
 
-  it("its approvals change nothing but whether it is blocked, and what a run out of time says", () => {
+  it("its approvals change only whether it is blocked, and a timed-out run's text", () => {
     fc.assert(
       fc.property(follows, evidences, (follow, evidence) => {
         const ending = settleRun(follow, evidence);
@@ -154,7 +154,7 @@ describe("whatever the feeds show of a run", () => {
     );
   });
 
-  it("it is settled at the latest when nobody has read the lists for so long after its deadline", () => {
+  it("it is settled at the latest that long unread after its deadline", () => {
     fc.assert(
       fc.property(follows, evidences, (follow, evidence) => {
         const nowMs = sentAtMs + follow.deadlineMs + follow.unreadableForMs;
@@ -177,7 +177,7 @@ describe("whatever the feeds show of a run", () => {
     );
   });
 
-  it("it is timed out only when both lists were read in the last quarter before its deadline, or later", () => {
+  it("it is timed out only when both lists were read in its last quarter or later", () => {
     fc.assert(
       fc.property(follows, evidences, (follow, evidence) => {
         if (settleRun(follow, evidence)?.status !== "timed-out") return;

@@ -62,7 +62,7 @@ describe("a run of which only the growth of a list tells", () => {
     return { attributable: false, activities: read, conflictDetails: read, nowMs: 900_000 };
   };
 
-  it("is over when a walk shows that the lists stayed quiet for so long, not when nobody could read them meanwhile", () => {
+  it("is over when a walk shows quiet for that long, not when the list was unread", () => {
     expect(settled({ ...readUntil(31_499), nowMs: 50_000 })).toBeUndefined();
     expect(settled({ ...readUntil(31_500), nowMs: 50_000 })).toMatchObject({
       status: "succeeded",
@@ -93,7 +93,8 @@ describe("a run whose activities may be of another start too", () => {
     expect(settled({ ours })).toMatchObject({ status: "failed", evidence: "inferred" });
   });
 
-  it("is unknown when its own succeeded and one that was given to another start of the same seconds did not: they may be the other way round", () => {
+  // The two may be the other way round.
+  it("is unknown when its own succeeded and a simultaneous start's did not", () => {
     const [ours, mayBeOurs] = [[activity("a", true)], [activity("b", false)]];
     expect(settled({ ours, mayBeOurs, confidence })).toMatchObject({ status: "unknown", evidence: "none" });
     expect(settled({ ours: mayBeOurs, mayBeOurs: ours, confidence })).toMatchObject({ status: "unknown" });
@@ -101,7 +102,8 @@ describe("a run whose activities may be of another start too", () => {
     expect(settled({ ours, mayBeOurs })).toMatchObject({ status: "succeeded", evidence: "direct" });
   });
 
-  it("has failed by inference only, when one of several likely ones did not succeed: that may be one by hand", () => {
+  // That one may have been started by hand.
+  it("has failed by inference only, when one of several likely ones did not succeed", () => {
     const ours = [activity("a", true), activity("b", false)];
     expect(settled({ ours })).toMatchObject({
       status: "failed",
@@ -168,7 +170,7 @@ describe("a run whose deadline has passed", () => {
     return { ours: [running], activities: read, conflictDetails: read };
   };
 
-  it("is timed out when both lists were read in its last quarter or later: else it may have ended and nobody saw it", () => {
+  it("is timed out when both lists were read in its last quarter: else it may be over", () => {
     expect(settled({ ...readAt(46_000), nowMs: 62_000 })).toMatchObject({ status: "timed-out", reason: "deadline" });
     expect(settled({ ...readAt(45_999), nowMs: 62_000 })).toBeUndefined();
     expect(settled({ ...readAt(61_000), conflictDetails: status, nowMs: 62_000 })).toBeUndefined();
@@ -194,7 +196,7 @@ describe("a run whose deadline has passed", () => {
     expect(settled({ ...finished, nowMs: 361_000 })).toMatchObject({ status: "unknown", reason: "no-evidence" });
   });
 
-  it("is unknown when nobody has read them for so long after it, and says since when", () => {
+  it("is unknown when the lists were unread for that long, and says since when", () => {
     expect(settled({ ...readAt(31_000), nowMs: 360_999 })).toBeUndefined();
     expect(settled({ ...readAt(31_000), nowMs: 361_000 })).toMatchObject({
       status: "unknown",
@@ -207,23 +209,23 @@ describe("a run whose deadline has passed", () => {
     );
   });
 
-  it("is waited for longer where a list takes long to read, since such a one is read less often", () => {
+  it("waits longer for a list that takes long to read, since that is read less often", () => {
     const slow = readAt(31_000, { walkTookMs: 60_000 });
     expect(settled({ ...slow, nowMs: 780_999 })).toBeUndefined();
     expect(settled({ ...slow, nowMs: 781_000 })).toMatchObject({ status: "unknown" });
   });
 
-  it("says that nothing tells of it where nothing was read before it, not that a mapping is missing", () => {
+  it("says that nothing tells of it where nothing was read, not a missing mapping", () => {
     expect(settled({ ...readAt(61_000), ours: [], attributable: false, grew: false, nowMs: 62_000 })?.detail).toBe(
       "not settled within its deadline: nothing in the feeds shows whether it ended",
     );
   });
 });
 
-describe("a run before which nobody could read the conflicts", () => {
+describe("a run before which the conflicts were unreadable", () => {
   const ours = { ours: [activity("1", true)], newConflicts: undefined };
 
-  it("is not said to have succeeded when some were seen since they had last been read: they may be its own", () => {
+  it("has not succeeded when conflicts were seen since the last read: maybe its own", () => {
     const ending = settled({ ...ours, perhapsNewConflicts: 2 });
     expect(ending).toMatchObject({ status: "unknown", evidence: "none" });
     expect(ending?.detail).toContain("2 conflicts may be of it or older");
@@ -237,7 +239,7 @@ describe("a run before which nobody could read the conflicts", () => {
 describe("a run beside another one of the same seconds", () => {
   const ambiguous = { confidence: "ambiguous", ours: [activity("1", false)], mayBeginUntilMs: 20_000 } as const;
 
-  it("is not judged by the first activity that is seen while another may begin, which may be its own", () => {
+  it("is not judged by its first activity while another may begin, maybe its own", () => {
     const walkedAt = (walkStartedAtMs: number) => ({ activities: { ...status, walkStartedAtMs }, nowMs: 30_000 });
     expect(settled({ ...ambiguous, ...walkedAt(19_999) })).toBeUndefined();
     expect(settled({ ...ambiguous, ...walkedAt(20_000) })).toMatchObject({ status: "failed", evidence: "inferred" });

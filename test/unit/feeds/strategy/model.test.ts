@@ -49,7 +49,7 @@ async function walk(list: ModelList, nowMs: number): Promise<void> {
   }
 }
 
-describe("reading a list that nobody documented", () => {
+describe("reading an undocumented list", () => {
   it("reports each item exactly once, whatever happens between any two steps", async () => {
     const story = fc.record({
       options,
@@ -87,7 +87,7 @@ describe("reading a list that nobody documented", () => {
     );
   });
 
-  it("misses nothing without an audit while the list keeps its order, also when items go away between walks", async () => {
+  it("misses nothing without an audit in a stable order, also when items are removed", async () => {
     const ordered = options.map(
       (shape) => ({ ...shape, growsAt: shape.growsAt === "anywhere" ? "end" : shape.growsAt }) as const,
     );
@@ -130,7 +130,7 @@ describe("reading a list that nobody documented", () => {
     );
   });
 
-  it("costs two requests and one for each page of new items once the order is known, however long the list is", async () => {
+  it("costs two requests and one per page of new items in a known order, at any length", async () => {
     for (const growsAt of ["end", "front"] as const) {
       for (const paging of ["key", "offset"] as const) {
         const list = new ModelList({ growsAt, paging, pageSize: 10 });
@@ -152,7 +152,7 @@ describe("reading a list that nobody documented", () => {
     }
   });
 
-  it("reads open items again with the cheap walks, and gives an order up that missed something", async () => {
+  it("reads open items again with cheap walks, and drops an order that missed one", async () => {
     const list = new ModelList({ growsAt: "anywhere", paging: "key", pageSize: 10 });
     list.insert(100, 100);
     for (let round = 0; round < 4; round += 1) {
@@ -169,7 +169,8 @@ describe("reading a list that nobody documented", () => {
     expect(list.items.filter((id) => list.reports.get(id) !== 1)).toEqual([]);
   });
 
-  it("reads a list with more open items than a cheap walk reads again whole, as often as that costs two pages a second, until they are final", async () => {
+  // Many are more than a cheap walk reads again.
+  it("reads a list with many open items whole, within two pages a second, until final", async () => {
     for (const growsAt of ["end", "front"] as const) {
       const list = new ModelList({ growsAt, paging: "key", pageSize: 10 });
       list.insert(300);

@@ -34,7 +34,7 @@ async function crashAtPage(list: ModelList, page: number): Promise<void> {
 }
 
 describe("a whole walk", () => {
-  it("that goes on after a crash begins anew when a deletion has moved its page, since an item slipped past it", async () => {
+  it("restarts after a crash when a deletion has moved its page: an item slipped past", async () => {
     const list = modelList();
     await crashAtPage(list, 4);
     expect(list.known.underway).toMatchObject({ next: "0|20", pages: 2 });
@@ -49,7 +49,7 @@ describe("a whole walk", () => {
     expect(known).toMatchObject({ pages: 4, underway: null });
   });
 
-  it("that follows a look at the ends counts what that one found, and learns from it where the list grows", async () => {
+  it("after a look at the ends counts its items, and learns where the list grows", async () => {
     const list = modelList({ growsAt: "front" });
     await walk(list);
     for (const [nowMs, order] of [
@@ -67,7 +67,7 @@ describe("a whole walk", () => {
     expect(new Set(list.reports.values())).toEqual(new Set([1]));
   });
 
-  it("that goes on after a crash reads the page that it stands on once more, and no earlier one", async () => {
+  it("reads its current page once more after a crash, and no earlier one", async () => {
     const list = modelList();
     await crashAtPage(list, 4);
     list.requests = 0;
@@ -76,7 +76,7 @@ describe("a whole walk", () => {
     expect(list.known).toMatchObject({ pages: 5, underway: null });
   });
 
-  it("whose links go stale too often ends, and the next one begins anew with all restarts to spend", async () => {
+  it("whose links expire too often ends; the next begins with all restarts", async () => {
     const list = modelList();
     list.onStep = () => {
       if (list.requests % 3 === 2) list.expireLinks();
@@ -116,7 +116,7 @@ describe("the report of a walk", () => {
     });
   });
 
-  it("says why an order was given up that a cheap walk found wrong, and that the list was read whole for it", async () => {
+  it("says why a failed order was dropped, and that the list was read whole for it", async () => {
     const list = await tailed();
     list.insert(1, list.items.length - 1);
     const report = await walk(list);
