@@ -9,7 +9,7 @@
 
 import { dearReasons, type ItemFacts, type WholeReason } from "../../model/feed.ts";
 import type { Novelty } from "../../store/known-items.ts";
-import { LinkExpired } from "./abstract-list.ts";
+import { type ItemStore, LinkExpired, type ListPage, type PagedList } from "./abstract-list.ts";
 import {
   chooseWalk,
   fits,
@@ -19,11 +19,22 @@ import {
   type ListKnowledge,
   learn,
   openPagesMax,
+  type StrategyLimits,
   type Trail,
   type UnderwayWalk,
   type WalkKind,
 } from "./knowledge.ts";
-import { type ListWalk, walkWhole } from "./whole-walk.ts";
+
+/** What a walk of a list works with. `save` stores the knowledge for the next walk. */
+export interface ListWalk extends ItemStore {
+  readonly list: PagedList;
+  readonly nowMs: number;
+  readonly limits: StrategyLimits;
+  save(known: ListKnowledge): Promise<void>;
+}
+
+/** How often a walk restarts because its links have expired. */
+const restartsMax = 3;
 
 const nothingSeen: EndWalk = { trail: "empty", pages: 0, fresh: 0, lastPage: null, openFrom: null, openPages: 0 };
 
@@ -112,14 +123,11 @@ function whatWasMissed({ order }: ListKnowledge, trail: Trail): string | undefin
 /** Before a walk from the front it notes that a whole one is due, for when it breaks off. */
 type CheapWalk = ListWalk & { readonly sinceSeq: number; readonly noteWholeDue: () => Promise<void> };
 
+type PagesSeen = Pick<UnderwayWalk, "trail" | "pages" | "lastPage" | "openFrom" | "openPages">;
+
 /** The result of a cheap walk. `broken`: why it proves nothing: the list must be read whole. */
-interface EndWalk {
-  readonly trail: Trail;
-  readonly pages: number;
+interface EndWalk extends PagesSeen {
   readonly fresh: number;
-  readonly lastPage: string | null;
-  readonly openFrom: string | null;
-  readonly openPages: number;
   readonly broken?: WholeReason;
   /** The result contradicts the order in use. */
   readonly disproved?: true;
@@ -139,14 +147,7 @@ async function walkTail(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk
       const takeIn = seen.pages === 0 ? tools.takeInFrom : tools.takeIn;
       const novelties = await takeIn(page.items, tools.sinceSeq);
       if (novelties === undefined) return { ...seen, broken: "last-page-moved" };
-      const isOpen = page.items.some((item) => item.finished === false);
-      const openFrom = seen.openFrom ?? (isOpen ? page.url : null);
-      seen = {
-        ...pass(seen, novelties),
-        lastPage: page.items.length > 0 ? page.url : seen.lastPage,
-        openFrom,
-        openPages: openFrom === null ? 0 : seen.openPages + 1,
-      };
+      seen = { ...passPage(seen, page, novelties), fresh: seen.fresh + countNew(novelties) };
     }
   } catch (error) {
     if (!(error instanceof LinkExpired)) throw error;
@@ -196,7 +197,70 @@ async function firstPage(tools: CheapWalk): Promise<EndWalk> {
   return nothingSeen;
 }
 
-function pass(seen: EndWalk, novelties: Parameters<typeof follow>[1]): EndWalk {
-  const fresh = novelties.filter((novelty) => novelty === "new").length;
-  return { ...seen, pages: seen.pages + 1, fresh: seen.fresh + fresh, trail: follow(seen.trail, novelties) };
+function pass(seen: EndWalk, novelties: readonly Novelty[]): EndWalk {
+  const fresh = seen.fresh + countNew(novelties);
+  return { ...seen, pages: seen.pages + 1, fresh, trail: follow(seen.trail, novelties) };
+}
+
+function countNew(novelties: readonly Novelty[]): number {
+  return novelties.filter((novelty) => novelty === "new").length;
+}
+
+/**
+ * Reads on from the saved position to the end. The saved page is read again: where a deletion has
+ * moved its items, the walk restarts.
+ * @throws LinkExpired when its links expired too often; the next walk restarts.
+ */
+async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, tools: ListWalk): Promise<UnderwayWalk> {
+  let walk = begun;
+  for (;;) {
+    try {
+      const finished = await readOn(known, walk, tools);
+      if (finished !== undefined) return finished;
+    } catch (error) {
+      if (!(error instanceof LinkExpired)) throw error;
+      if (walk.restarts >= restartsMax) {
+        await tools.save({ ...known, underway: freshWalk(tools.nowMs, walk.sinceSeq) });
+        throw error;
+      }
+    }
+    walk = freshWalk(walk.startedAtMs, walk.sinceSeq, walk.restarts + 1);
+    await tools.save({ ...known, underway: walk });
+  }
+}
+
+/** Undefined: the saved page has moved. */
+async function readOn(known: ListKnowledge, from: UnderwayWalk, tools: ListWalk): Promise<UnderwayWalk | undefined> {
+  let walk = from;
+  let isResumed = walk.next !== null && walk.restarts < restartsMax;
+  for await (const page of tools.list.pages(walk.next ?? undefined, { readAhead: true })) {
+    const takeIn = isResumed ? tools.takeInFrom : tools.takeIn;
+    const novelties = await takeIn(page.items, walk.sinceSeq);
+    if (novelties === undefined) return undefined;
+    if (page.nextLink !== undefined) await tools.save({ ...known, underway: { ...walk, next: page.url } });
+    walk = {
+      ...passPage(walk, page, novelties),
+      items: walk.items + countOf(novelties, isResumed || walk.restarts > 0),
+    };
+    isResumed = false;
+  }
+  return walk;
+}
+
+/** Counts distinct items. On a page that is read again, its items were not counted yet. */
+function countOf(novelties: readonly Novelty[], isReread: boolean): number {
+  return isReread ? novelties.length : novelties.filter((novelty) => novelty !== "again").length;
+}
+
+/** What is seen after one more page, on the way to the end. */
+function passPage<Seen extends PagesSeen>(seen: Seen, page: ListPage, novelties: readonly Novelty[]): Seen {
+  const openFrom = seen.openFrom ?? (page.items.some((item) => item.finished === false) ? page.url : null);
+  return {
+    ...seen,
+    pages: seen.pages + 1,
+    trail: follow(seen.trail, novelties),
+    lastPage: page.items.length > 0 ? page.url : seen.lastPage,
+    openFrom,
+    openPages: openFrom === null ? 0 : seen.openPages + 1,
+  };
 }
