@@ -1,5 +1,5 @@
-// `npm test`: everything but test/**/*.long.test.ts, which vitest.long.config.ts runs. One project for each folder of test/.
-// No retries anywhere: a test that passes at the second try is a defect.
+// `npm test`: everything but test/**/*.long.test.ts, which vitest.long.config.ts runs. One project
+// for each folder of test/. No retries anywhere: a test that passes at the second try is a defect.
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -15,7 +15,9 @@ class LongestFirst extends BaseSequencer {
 
 /** Processes that tests start reuse what the first of them compiled. */
 const env = { NODE_COMPILE_CACHE: fileURLToPath(new URL(".cache/compiled", import.meta.url)) };
-/** A Redis for all files of a folder, at which a Lua script fails on a key that it does not declare. */
+/**
+ * A Redis for all files of a folder, at which a Lua script fails on a key that it does not declare.
+ */
 const redis = {
   globalSetup: ["./test/global-redis.ts"],
   setupFiles: ["./test/support/declared-keys.ts"],
@@ -23,7 +25,10 @@ const redis = {
   env,
 };
 
-/** The limits are for a machine several times as busy as ours; a test that waits has its own, shorter ones. */
+/**
+ * The limits are for a machine several times as busy as ours; a test that waits has its own,
+ * shorter ones.
+ */
 const limits = { testTimeout: 120_000, hookTimeout: 60_000, expect: { poll: { interval: 20, timeout: 60_000 } } };
 
 /** What the files of a folder need beside the folder's name. */
@@ -38,7 +43,10 @@ const folders: Readonly<Record<string, object>> = {
   image: { testTimeout: 120_000, hookTimeout: 600_000 },
 };
 
-/** One project for each folder, over its files that end in `ending` but for those that `exclude` names. */
+/**
+ * One project for each folder, over its files that end in `ending` but for those that `exclude`
+ * names.
+ */
 export function configOf(ending: string, exclude: readonly string[] = []) {
   const projects = Object.entries(folders).map(([name, needs]) => ({
     test: { name, include: [`test/${name}/**/*${ending}`], exclude: [...exclude], ...needs },

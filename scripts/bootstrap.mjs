@@ -1,6 +1,7 @@
-// Makes a bare clone ready to work: Node 24 or newer, the dependencies, and with --redis a Redis server.
-// Run by the pre-scripts of package.json on any Node from 18 on, so it imports nothing but Node's own modules.
-// Never writes to standard output, never needs root and never touches anything outside this folder but npm's cache.
+// Makes a bare clone ready to work: Node 24 or newer, the dependencies, and with --redis a Redis
+// server. Run by the pre-scripts of package.json on any Node from 18 on, so it imports nothing but
+// Node's own modules. Never writes to standard output, never needs root and never touches anything
+// outside this folder but npm's cache.
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

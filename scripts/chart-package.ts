@@ -1,5 +1,6 @@
-// Packages the chart so that the same sources give the same bytes: `npm run package:chart [-- FOLDER]`. helm takes the files' times into
-// the archive, so a copy is packaged in which all have one: SOURCE_DATE_EPOCH in seconds, 2000-01-01 unless set.
+// Packages the chart so that the same sources give the same bytes: `npm run package:chart [--
+// FOLDER]`. helm takes the files' times into the archive, so a copy is packaged in which all have
+// one: SOURCE_DATE_EPOCH in seconds, 2000-01-01 unless set.
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, rmSync, utimesSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
-// Makes the chart's README from the comments of its values.yaml: `npm run docs:chart`. Its staleness is tested in test/chart.
-// A comment `# -- text` above a key documents it and everything under it; never writes any other file.
+// Makes the chart's README from the comments of its values.yaml: `npm run docs:chart`. Its
+// staleness is tested in test/chart. A comment `# -- text` above a key documents it and everything
+// under it; never writes any other file.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isMap, isScalar, parseDocument, type YAMLMap } from "yaml";

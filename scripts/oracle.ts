@@ -1,5 +1,6 @@
-// `npm run oracle`: compares the calendar with an independent oracle (test/support) in every IANA time zone at every clock
-// shift from 2020 to 2037. Takes some minutes. `--seed N` repeats the marks of an earlier run, `--zones A,B` narrows it down.
+// `npm run oracle`: compares the calendar with an independent oracle (test/support) in every IANA
+// time zone at every clock shift from 2020 to 2037. Takes some minutes. `--seed N` repeats the
+// marks of an earlier run, `--zones A,B` narrows it down.
 import { parseArgs } from "node:util";
 import { clockShifts } from "../test/support/dst-oracle.ts";
 import {
@@ -35,7 +36,10 @@ console.log(
 );
 if (mismatches > 0 || checks === 0) process.exitCode = 1;
 
-/** Fixed wall times under all six rules; sub-daily ones under the default and one that must not matter. */
+/**
+ * Fixed wall times under all six rules; sub-daily ones under the default and one that must not
+ * matter.
+ */
 function* variants(): Generator<Pick<OracleCase, "expression" | "rule">> {
   for (const expression of fixedExpressions) for (const rule of allRules) yield { expression, rule };
   for (const expression of subDailyExpressions) {

@@ -1,5 +1,6 @@
-// Finds promtool, the checker of Prometheus's rules, and Prometheus itself: on PATH, or out of the Debian or Ubuntu package, unpacked
-// into .cache/ without root and without installing. Called by the tests of the alerts. Its types are in promtool.d.mts.
+// Finds promtool, the checker of Prometheus's rules, and Prometheus itself: on PATH, or out of the
+// Debian or Ubuntu package, unpacked into .cache/ without root and without installing. Called by
+// the tests of the alerts. Its types are in promtool.d.mts.
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -41,7 +42,8 @@ async function unpack({ apt, dpkg, command, unpacked }) {
   const stage = `${unpacked}.stage`;
   const lists = join(stage, "lists");
   rmSync(stage, { recursive: true, force: true });
-  // First with the lists that the machine has; if that fails (none, or too old), with lists of our own.
+  // First with the lists that the machine has; if that fails (none, or too old), with lists of our
+  // own.
   for (const options of [[], undefined]) {
     const own = options ?? privateLists(lists);
     if (options === undefined) await run(apt, [...own, "-qq", "update"], { timeoutMs: 300_000 });

@@ -1,5 +1,6 @@
-// Takes out of an installed node_modules what is never loaded at run time: types, maps, pages, tests, sources beside what was built of
-// them, builds for browsers. Called by the Dockerfile, with the folder; licences stay. Imports nothing but Node's own modules.
+// Takes out of an installed node_modules what is never loaded at run time: types, maps, pages,
+// tests, sources beside what was built of them, builds for browsers. Called by the Dockerfile, with
+// the folder; licences stay. Imports nothing but Node's own modules.
 import { readdirSync, rmSync } from "node:fs";
 import { join, sep } from "node:path";
 

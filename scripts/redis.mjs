@@ -1,6 +1,7 @@
-// Finds a Redis server for tests and the demo, and starts a private one that lives no longer than who started it.
-// Called by bootstrap.mjs, the tests' global set-up and the demo. Imports nothing but Node's own modules.
-// Never needs root, never uses a port but on 127.0.0.1, and keeps no data unless told to.
+// Finds a Redis server for tests and the demo, and starts a private one that lives no longer than
+// who started it. Called by bootstrap.mjs, the tests' global set-up and the demo. Imports nothing
+// but Node's own modules. Never needs root, never uses a port but on 127.0.0.1, and keeps no data
+// unless told to.
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
-// Makes a bill of materials from `npm sbom` on standard input the same for the same packages: no random number, the time of
-// SOURCE_DATE_EPOCH, components in order, and no address of the registry they happened to come from. Called by the Dockerfile.
+// Makes a bill of materials from `npm sbom` on standard input the same for the same packages: no
+// random number, the time of SOURCE_DATE_EPOCH, components in order, and no address of the registry
+// they happened to come from. Called by the Dockerfile.
 import { readFileSync } from "node:fs";
 
 const bill = JSON.parse(readFileSync(0, "utf8"));

@@ -1,11 +1,14 @@
-// Turns vitest's JSON reports into the one line that ends a CI run, and into its exit code. Called by .ci/run.
-// Prints the true numbers also when tests failed; a file that could not be loaded counts as one failed test,
-// and so does a run without any.
-// Fails when tests against Redis were skipped or did not run: green without them would say too much.
+// Turns vitest's JSON reports into the one line that ends a CI run, and into its exit code. Called
+// by .ci/run. Prints the true numbers also when tests failed; a file that could not be loaded
+// counts as one failed test, and so does a run without any. Fails when tests against Redis were
+// skipped or did not run: green without them would say too much.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-/** Counts a report: { passed, failed, skipped, complaints }. `complaints` are reasons to fail beside failed tests. */
+/**
+ * Counts a report: { passed, failed, skipped, complaints }. `complaints` are reasons to fail beside
+ * failed tests.
+ */
 export function countTests(report) {
   const totals = { passed: 0, failed: 0, skipped: 0, complaints: [] };
   const redis = { passed: 0, failed: 0, skipped: 0 };

@@ -1,5 +1,6 @@
-// Global set-up of the test projects that speak to Redis: one Redis for all their files, told to them by `inject("redis")`.
-// Testcontainers where a Docker engine answers, else REDIS_URL, else a private server. Fails, never skips, when there is none.
+// Global set-up of the test projects that speak to Redis: one Redis for all their files, told to
+// them by `inject("redis")`. Testcontainers where a Docker engine answers, else REDIS_URL, else a
+// private server. Fails, never skips, when there is none.
 import { RedisContainer } from "@testcontainers/redis";
 import { Redis } from "ioredis";
 import { getContainerRuntimeClient } from "testcontainers";
@@ -12,7 +13,9 @@ const image = "redis:7-alpine";
 /** A Redis to test against and how to let go of it. */
 type Started = TestRedis & { readonly stop: () => Promise<unknown> };
 
-/** Called by vitest once a project, before its first file; what it returns is called after its last. */
+/**
+ * Called by vitest once a project, before its first file; what it returns is called after its last.
+ */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const { stop, ...redis } = (await startContainer()) ?? (await useUrlOrPrivate());
   await checkAnswer(redis);

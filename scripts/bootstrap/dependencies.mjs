@@ -1,5 +1,6 @@
-// Tells whether node_modules holds what package-lock.json says, and installs it when not. Called by bootstrap.mjs.
-// It compares contents, not times: a checkout that touches the lock file costs nothing.
+// Tells whether node_modules holds what package-lock.json says, and installs it when not. Called by
+// bootstrap.mjs. It compares contents, not times: a checkout that touches the lock file costs
+// nothing.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +8,10 @@ import { npmCi } from "./npm.mjs";
 import { isLinkedFolder } from "./private-node.mjs";
 import { say, timed } from "./run.mjs";
 
-/** Whether node_modules is as package-lock.json wants it: { fresh, why }. `why` names the first difference. */
+/**
+ * Whether node_modules is as package-lock.json wants it: { fresh, why }. `why` names the first
+ * difference.
+ */
 export function dependenciesState(root) {
   const locked = readText(join(root, "package-lock.json"));
   const installed = readText(join(root, "node_modules", ".package-lock.json"));
@@ -19,8 +23,8 @@ export function dependenciesState(root) {
 }
 
 /**
- * Runs `npm ci` on the given Node, so that npm keeps what needs this Node. Where node_modules is a link it only warns: what
- * it leads to belongs to another folder.
+ * Runs `npm ci` on the given Node, so that npm keeps what needs this Node. Where node_modules is a
+ * link it only warns: what it leads to belongs to another folder.
  * @throws Problem when npm fails.
  */
 export async function installDependencies(root, node, { why }) {
@@ -37,8 +41,9 @@ export async function installDependencies(root, node, { why }) {
 }
 
 /**
- * The first difference between what is locked and what is installed on this machine, in words; undefined when there is none.
- * Both are the `packages` of a lock file; `machine` is { os, cpu, libc }.
+ * The first difference between what is locked and what is installed on this machine, in words;
+ * undefined when there is none. Both are the `packages` of a lock file; `machine` is { os, cpu,
+ * libc }.
  */
 export function firstDifference(locked, installed, machine) {
   for (const [place, entry] of Object.entries(locked)) {
@@ -52,7 +57,10 @@ export function firstDifference(locked, installed, machine) {
   return extra === undefined ? undefined : `${extra} is no longer wanted`;
 }
 
-/** Required, or an optional package made for this very machine (npm on an old Node drops those without a word). */
+/**
+ * Required, or an optional package made for this very machine (npm on an old Node drops those
+ * without a word).
+ */
 function isExpected({ optional, devOptional, os, cpu, libc }, machine) {
   if (!optional && !devOptional) return true;
   if (os === undefined && cpu === undefined) return false;

@@ -1,6 +1,7 @@
-// A lock that is a directory: keeps two bootstraps of one folder apart. Called by bootstrap.mjs and redis-package.mjs.
-// Taken and given back by rename, so it never exists without the note of who holds it.
-// A holder that died is recognised by its process id and start time, and its lock is taken over.
+// A lock that is a directory: keeps two bootstraps of one folder apart. Called by bootstrap.mjs and
+// redis-package.mjs. Taken and given back by rename, so it never exists without the note of who
+// holds it. A holder that died is recognised by its process id and start time, and its lock is
+// taken over.
 import { randomBytes } from "node:crypto";
 import {
   closeSync,
@@ -21,8 +22,8 @@ import { Problem } from "./run.mjs";
 const leftoverAgeMs = 3_600_000;
 
 /**
- * Does the work while holding the lock and gives back its result. Waits for a living holder, `waitMs` at most.
- * `onWait` is told the holder's process id once.
+ * Does the work while holding the lock and gives back its result. Waits for a living holder,
+ * `waitMs` at most. `onWait` is told the holder's process id once.
  * @throws Problem when the holder keeps the lock longer than that.
  */
 export async function withLock(directory, work, { waitMs = 900_000, onWait = () => {} } = {}) {
@@ -42,7 +43,8 @@ export async function withLock(directory, work, { waitMs = 900_000, onWait = () 
   try {
     return await work();
   } finally {
-    // Renamed first: removing in place would leave a moment in which another one's note could be removed.
+    // Renamed first: removing in place would leave a moment in which another one's note could be
+    // removed.
     renameSync(directory, mine);
     rmSync(mine, { recursive: true, force: true });
     removeLeftovers(directory);
@@ -54,7 +56,8 @@ async function take(directory, mine, { deadlineMs, onWait }) {
     const owner = readOwner(directory);
     if (owner === undefined) continue;
     if (!isAlive(owner)) {
-      // The name holds the dead owner's token: of several who see it dead only one can rename, and never a newer lock.
+      // The name holds the dead owner's token: of several who see it dead only one can rename, and
+      // never a newer lock.
       tryRename(directory, `${directory}.stale-${owner.token}`);
       continue;
     }
@@ -80,7 +83,10 @@ function tryRename(from, to) {
   }
 }
 
-/** Undefined when there is none by now: gone, or empty, so that the next rename gets it. A note that cannot be read has a dead owner. */
+/**
+ * Undefined when there is none by now: gone, or empty, so that the next rename gets it. A note that
+ * cannot be read has a dead owner.
+ */
 function readOwner(directory) {
   let note;
   try {
@@ -118,7 +124,9 @@ function isAlive({ pid, startedAt }) {
   return processStart(pid) === startedAt;
 }
 
-/** When a process started, in the kernel's ticks; the empty string where the system does not tell. */
+/**
+ * When a process started, in the kernel's ticks; the empty string where the system does not tell.
+ */
 function processStart(pid) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");

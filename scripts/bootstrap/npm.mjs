@@ -1,5 +1,6 @@
-// Runs npm for the bootstrap, on a Node of our choice and quietly. Called by private-node.mjs, dependencies.mjs and helm.mjs.
-// Never runs install scripts and never names a registry: npm's own configuration decides where packages come from.
+// Runs npm for the bootstrap, on a Node of our choice and quietly. Called by private-node.mjs,
+// dependencies.mjs and helm.mjs. Never runs install scripts and never names a registry: npm's own
+// configuration decides where packages come from.
 import { accessSync, constants, existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
@@ -11,8 +12,8 @@ const quietAndCareful = [
 ];
 
 /**
- * Runs `npm ci` in a folder on the given Node. `cache` is our .cache folder, used when npm's own cache cannot be written;
- * `otherWays` are ways out that do without npm.
+ * Runs `npm ci` in a folder on the given Node. `cache` is our .cache folder, used when npm's own
+ * cache cannot be written; `otherWays` are ways out that do without npm.
  * @throws Problem with npm's own last words.
  */
 export async function npmCi(folder, { node, cache, what, otherWays = [] }) {

@@ -1,6 +1,7 @@
-// Finds a Node that is new enough, or fetches one from npm into .cache/ and links it into node_modules/.bin, where npm's
-// scripts look first. Called by bootstrap.mjs. It lives outside node_modules, because `npm ci` empties that folder.
-// What is fetched is pinned by version and hash.
+// Finds a Node that is new enough, or fetches one from npm into .cache/ and links it into
+// node_modules/.bin, where npm's scripts look first. Called by bootstrap.mjs. It lives outside
+// node_modules, because `npm ci` empties that folder. What is fetched is pinned by version and
+// hash.
 import {
   existsSync,
   lstatSync,
@@ -99,7 +100,10 @@ export function linkNode(root, node) {
   symlinkSync(linkTarget(root, node), nodeLink(root));
 }
 
-/** True when node_modules is a link to a folder that belongs to somebody else: nothing may be written there. */
+/**
+ * True when node_modules is a link to a folder that belongs to somebody else: nothing may be
+ * written there.
+ */
 export function isLinkedFolder(root) {
   return lstatSync(join(root, "node_modules"), { throwIfNoEntry: false })?.isSymbolicLink() === true;
 }
@@ -118,7 +122,10 @@ function privateNode(cache) {
   }
 }
 
-/** The major version that a Node says it has; 0 when it does not run. Asked of the file, as PATH may hold another than ours. */
+/**
+ * The major version that a Node says it has; 0 when it does not run. Asked of the file, as PATH may
+ * hold another than ours.
+ */
 async function majorOf(node) {
   const version =
     realpathSync(node) === realpathSync(process.execPath)

@@ -1,5 +1,5 @@
-// What every step of the bootstrap needs: to run a command, to find one on PATH, to speak, and to fail in one message.
-// Never uses a shell and never writes to standard output.
+// What every step of the bootstrap needs: to run a command, to find one on PATH, to speak, and to
+// fail in one message. Never uses a shell and never writes to standard output.
 import { spawn } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -30,7 +30,8 @@ export async function timed(what, work, speak = say) {
 
 /**
  * Runs a command to its end, at most `timeoutMs` (10 minutes unless said) long.
- * Resolves to { code, stdout, stderr }; `code` is null when it could not start, was killed or took too long.
+ * Resolves to { code, stdout, stderr }; `code` is null when it could not start, was killed or took
+ * too long.
  */
 export function run(command, args, { cwd, env = process.env, timeoutMs = 600_000 } = {}) {
   return new Promise((resolve) => {

@@ -1,4 +1,5 @@
-// Which code a replica runs: this folder's, or that of an earlier commit, checked out beside it. Called by cluster.ts.
+// Which code a replica runs: this folder's, or that of an earlier commit, checked out beside it.
+// Called by cluster.ts.
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -23,8 +24,8 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 export const thisBuild: Build = buildOf("this", root);
 
 /**
- * The code of a commit, in a worktree of its own under `.cache/cluster`; made once and kept. It shares this folder's packages, so a
- * commit that needs others does not start.
+ * The code of a commit, in a worktree of its own under `.cache/cluster`; made once and kept. It
+ * shares this folder's packages, so a commit that needs others does not start.
  * @throws Error when git does not know the commit.
  */
 export async function checkOut(commit: string): Promise<Build> {

@@ -1,5 +1,6 @@
-// Several replicas on one Redis, replaced as a Deployment replaces its pods: the new one must be ready before the old one is asked to
-// stop. Watches all the while whether a scheduler is ready. Called by main.ts and by the test of rolling restarts.
+// Several replicas on one Redis, replaced as a Deployment replaces its pods: the new one must be
+// ready before the old one is asked to stop. Watches all the while whether a scheduler is ready.
+// Called by main.ts and by the test of rolling restarts.
 import { systemClock } from "../../src/core/clock.ts";
 import type { DemoEvent } from "../demo/processes.ts";
 import type { Build } from "./builds.ts";
@@ -8,7 +9,10 @@ import { Pod } from "./pod.ts";
 /** What a cluster is made of. */
 export interface ClusterOptions {
   readonly replicas: number;
-  /** Further processes with the role worker alone; the replicas are schedulers alone then. 0: every replica does both. */
+  /**
+   * Further processes with the role worker alone; the replicas are schedulers alone then. 0: every
+   * replica does both.
+   */
   readonly workers: number;
   readonly build: Build;
   readonly config: string;
@@ -117,7 +121,8 @@ export class Cluster {
     while (!signal.aborted) {
       const schedulers = this.pods.filter(({ options }) => options.roles.includes("scheduler"));
       const ready = await Promise.all(schedulers.map((pod) => pod.isReady()));
-      // Whoever was stopped while the answers came in counts by its replacement, which was ready before.
+      // Whoever was stopped while the answers came in counts by its replacement, which was ready
+      // before.
       const replaced = schedulers.some((pod) => !this.pods.includes(pod));
       this.probes.asked += 1;
       if (!ready.includes(true) && !replaced) this.probes.without += 1;

@@ -1,5 +1,6 @@
-// `npm run cluster`: several replicas on one Redis against the sandbox, to try rolling restarts, kills and upgrades. At the end it says
-// whether a slot was lost, a task was started twice, or no scheduler was ready. Everything it starts ends with it.
+// `npm run cluster`: several replicas on one Redis against the sandbox, to try rolling restarts,
+// kills and upgrades. At the end it says whether a slot was lost, a task was started twice, or no
+// scheduler was ready. Everything it starts ends with it.
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { systemClock } from "../../src/core/clock.ts";

@@ -1,11 +1,14 @@
-// One replica as a pod would run it: a real `syncline serve` with a health port, ready when /readyz says so. Made by cluster.ts.
+// One replica as a pod would run it: a real `syncline serve` with a health port, ready when /readyz
+// says so. Made by cluster.ts.
 import type { ChildProcess } from "node:child_process";
 import { type DemoEvent, firstEvent, start, stop } from "../demo/processes.ts";
 import type { Build } from "./builds.ts";
 
 /** What a pod is started with. */
 export interface PodOptions {
-  /** Its name in what is shown: `2` for the first of its place, `2.1` for the one that replaced it. */
+  /**
+   * Its name in what is shown: `2` for the first of its place, `2.1` for the one that replaced it.
+   */
   readonly name: string;
   readonly build: Build;
   /** The policy file. */
@@ -64,7 +67,10 @@ export class Pod {
     this.#hasStarted = true;
   }
 
-  /** What the readiness probe would say now. A build without a health server is ready from its start until it is asked to stop. */
+  /**
+   * What the readiness probe would say now. A build without a health server is ready from its start
+   * until it is asked to stop.
+   */
   async isReady(): Promise<boolean> {
     if (!this.#isAlive()) return false;
     if (!this.options.build.hasHealth) return this.#hasStarted && !this.#isAsked;

@@ -1,4 +1,5 @@
-// What came of it: the audit of the slots, the sandbox's own ledger, and the probes. Called by main.ts at the end.
+// What came of it: the audit of the slots, the sandbox's own ledger, and the probes. Called by
+// main.ts at the end.
 import { once } from "node:events";
 import { History } from "../../src/store/history.ts";
 import { openStore } from "../../src/store/redis.ts";
@@ -22,7 +23,10 @@ interface Audit {
   readonly findings: readonly { readonly policy: string; readonly slot: string; readonly problem: string }[];
 }
 
-/** Looks after everything has stopped. Slots up to `untilMs` are audited: later ones had nobody to plan them. */
+/**
+ * Looks after everything has stopped. Slots up to `untilMs` are audited: later ones had nobody to
+ * plan them.
+ */
 export async function judge(options: {
   readonly sandbox: SandboxProcess;
   readonly redisUrl: string;

@@ -1,5 +1,6 @@
-// What `npm run cluster` shows while it goes on: a line for each thing that happens to a replica, and one line of figures that is
-// rewritten on a terminal and repeated every five seconds elsewhere. Called by main.ts.
+// What `npm run cluster` shows while it goes on: a line for each thing that happens to a replica,
+// and one line of figures that is rewritten on a terminal and repeated every five seconds
+// elsewhere. Called by main.ts.
 import { systemClock } from "../../src/core/clock.ts";
 import type { DemoEvent } from "../demo/processes.ts";
 import type { Cluster } from "./cluster.ts";

@@ -1,6 +1,6 @@
-// `npm run demo`: the main job, live, on one machine. A private Redis, the sandbox service with faults, two replicas of
-// `syncline serve` as processes of their own, and a narrator that turns their log lines into something to read.
-// Everything it starts ends with it, also on Ctrl-C.
+// `npm run demo`: the main job, live, on one machine. A private Redis, the sandbox service with
+// faults, two replicas of `syncline serve` as processes of their own, and a narrator that turns
+// their log lines into something to read. Everything it starts ends with it, also on Ctrl-C.
 import { parseArgs } from "node:util";
 import { parseDuration } from "../../src/core/duration.ts";
 import { startPrivateRedis } from "../redis.mjs";

@@ -1,5 +1,5 @@
-// The processes of the demo: the sandbox service and the replicas. Each is a real `syncline` and hangs on a channel to
-// this process: should this one be killed, they notice and stop.
+// The processes of the demo: the sandbox service and the replicas. Each is a real `syncline` and
+// hangs on a channel to this process: should this one be killed, they notice and stop.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -13,7 +13,10 @@ const readyWithinMs = 30_000;
 /** One log line of a replica, or what the demo itself noticed. */
 export type DemoEvent = Readonly<Record<string, unknown>> & { readonly event: string };
 
-/** The faults of the demo: a poll fails often enough to be retried, answers get lost, one request is slow. */
+/**
+ * The faults of the demo: a poll fails often enough to be retried, answers get lost, one request is
+ * slow.
+ */
 const faults = [
   "500-before,op=GetApprovals,first=8",
   "lost-answer,op=RunSyncJob,after=4,every=9",
@@ -100,7 +103,8 @@ export function start(
   environment: Readonly<Record<string, string>>,
   file: string = mainFile,
 ): ChildProcess {
-  // A process group of its own: Ctrl-C reaches the demo alone, which then stops the others in order.
+  // A process group of its own: Ctrl-C reaches the demo alone, which then stops the others in
+  // order.
   return spawn(process.execPath, [file, ...args], {
     env: { ...process.env, ...environment },
     stdio: ["ignore", "pipe", "inherit", "ipc"],
@@ -118,7 +122,10 @@ export async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Tells every event of a process, and waits for the first with this name. @throws Error when the process ends before, or after 30 s. */
+/**
+ * Tells every event of a process, and waits for the first with this name. @throws Error when the
+ * process ends before, or after 30 s.
+ */
 export function firstEvent(
   child: ChildProcess,
   wanted: string,

@@ -1,5 +1,6 @@
-// Takes one file out of a zip archive, since a bare machine may have no unzip. Called by helm.mjs only.
-// Knows stored and deflated entries of archives below 4 GiB and checks length and CRC; never writes to disk.
+// Takes one file out of a zip archive, since a bare machine may have no unzip. Called by helm.mjs
+// only. Knows stored and deflated entries of archives below 4 GiB and checks length and CRC; never
+// writes to disk.
 import { crc32, inflateRawSync } from "node:zlib";
 
 const endSignature = 0x06054b50;
@@ -9,7 +10,8 @@ const commentBytesMax = 65_535;
 
 /**
  * The bytes of the entry with this name, at most `bytesMax` of them.
- * @throws Error when the archive is broken or the entry is missing, larger than `bytesMax`, or not as its directory says.
+ * @throws Error when the archive is broken, or the entry is missing, larger than `bytesMax`, or not
+ * as its directory says.
  */
 export function readZipEntry(archive, name, bytesMax) {
   const { count, start } = findDirectory(archive);

@@ -1,12 +1,13 @@
-// A Redis or Valkey server out of the Debian or Ubuntu packages, unpacked into .cache/ without root and without installing.
-// Called by redis.mjs only. Package lists are fetched into a private folder when the machine has none that fit.
-// Never changes the system's package state.
+// A Redis or Valkey server out of the Debian or Ubuntu packages, unpacked into .cache/ without root
+// and without installing. Called by redis.mjs only. Package lists are fetched into a private folder
+// when the machine has none that fit. Never changes the system's package state.
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { withLock } from "../bootstrap/lock.mjs";
 import { findOnPath, run, timed } from "../bootstrap/run.mjs";
 
-// The tools packages hold the whole server: it is one binary that acts by the name it is called with.
+// The tools packages hold the whole server: it is one binary that acts by the name it is called
+// with.
 const candidates = [
   { package: "redis-tools", binary: "redis-check-rdb", server: "redis-server" },
   { package: "valkey-tools", binary: "valkey-check-rdb", server: "valkey-server" },
@@ -22,7 +23,10 @@ export function findUnpackedRedis(cache) {
   return undefined;
 }
 
-/** Downloads and unpacks a server. Undefined where there is no apt, no such package, or what was unpacked does not run. */
+/**
+ * Downloads and unpacks a server. Undefined where there is no apt, no such package, or what was
+ * unpacked does not run.
+ */
 export async function unpackDebianRedis({ cache, path, onProgress }) {
   const tools = {
     apt: findOnPath("apt-get", path),
@@ -48,7 +52,8 @@ async function unpack(tools) {
   const stage = `${folder(tools.cache)}.stage`;
   rmSync(stage, { recursive: true, force: true });
   const lists = join(stage, "lists");
-  // First with the lists that the machine has; if that fails (none, or too old), with lists of our own.
+  // First with the lists that the machine has; if that fails (none, or too old), with lists of our
+  // own.
   for (const options of [[], privateLists(lists)]) {
     if (options.length > 0) await run(tools.apt, [...options, "-qq", "update"], { timeoutMs: 300_000 });
     for (const candidate of candidates) {
@@ -84,7 +89,10 @@ async function unpackCandidate(candidate, { apt, aptCache, dpkg, query, cache, s
   return true;
 }
 
-/** The package and those it depends on that this machine lacks; undefined when the lists do not know it. */
+/**
+ * The package and those it depends on that this machine lacks; undefined when the lists do not know
+ * it.
+ */
 async function missingPackages(name, { aptCache, query, options }) {
   const only = ["recommends", "suggests", "conflicts", "breaks", "replaces", "enhances"].map((kind) => `--no-${kind}`);
   const answer = await run(aptCache, [...options, "depends", "--recurse", ...only, name], { timeoutMs: 60_000 });

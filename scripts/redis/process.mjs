@@ -1,12 +1,13 @@
-// The life of one private Redis process: launched under a guard, awaited, pinged, stopped. Called by redis.mjs only.
-// The guard is a shell that waits for the end of its standard input, which comes when the starter ends, however it ends.
-// Waits for what the server says, never for time.
+// The life of one private Redis process: launched under a guard, awaited, pinged, stopped. Called
+// by redis.mjs only. The guard is a shell that waits for the end of its standard input, which comes
+// when the starter ends, however it ends. Waits for what the server says, never for time.
 import { spawn } from "node:child_process";
 import { connect, createServer } from "node:net";
 import { Problem } from "../bootstrap/run.mjs";
 
-// The shell becomes the server (exec), so the child's process id is the server's. The guard in the background reads
-// "done" when the end was wanted; on the bare end of the input it kills the server and removes what the starter cannot.
+// The shell becomes the server (exec), so the child's process id is the server's. The guard in the
+// background reads "done" when the end was wanted; on the bare end of the input it kills the server
+// and removes what the starter cannot.
 const guarded = `
 exec 3<&0
 {
@@ -26,7 +27,8 @@ const stopTimeoutMs = 3_000;
 /** Starts a command that dies with this process. `ownDir` or `container` is removed with it. */
 export function launchGuarded(command, { env = {}, ownDir = "", container = "" }) {
   const child = spawn("/bin/sh", ["-c", guarded, "guard", ...command], {
-    // In a session of its own: a Ctrl-C at the terminal is for the starter, who still needs its Redis to stop cleanly.
+    // In a session of its own: a Ctrl-C at the terminal is for the starter, who still needs its
+    // Redis to stop cleanly.
     detached: true,
     env: { ...process.env, ...env, GUARD_DIR: ownDir, GUARD_CONTAINER: container },
     stdio: ["pipe", "pipe", "pipe"],
@@ -56,7 +58,8 @@ function letGo(child) {
 }
 
 /**
- * Resolves to "ready" when the server says that it accepts connections, to "port-taken" when it could not have its port.
+ * Resolves to "ready" when the server says that it accepts connections, to "port-taken" when it
+ * could not have its port.
  * @throws Problem with the server's last words when it ends or says nothing for `timeoutMs`.
  */
 export async function awaitReady(guard, timeoutMs) {
@@ -94,7 +97,10 @@ export function ping(port) {
   });
 }
 
-/** Ends the server and waits until it has ended: asked first (a frozen one is woken up), then killed. Cleans up after it. */
+/**
+ * Ends the server and waits until it has ended: asked first (a frozen one is woken up), then
+ * killed. Cleans up after it.
+ */
 export async function stopProcess(guard, cleanUp) {
   const child = guard.process;
   if (child.exitCode === null && child.signalCode === null) {

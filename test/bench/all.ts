@@ -1,5 +1,6 @@
-// `npm run bench`: all benchmarks of starts, one after another: starts.ts, neighbours.ts, in-flight.ts. Not part of `npm test`.
-// `--quick` makes them short: the figures are then only good for seeing that everything works.
+// `npm run bench`: all benchmarks of starts, one after another: starts.ts, neighbours.ts,
+// in-flight.ts. Not part of `npm test`. `--quick` makes them short: the figures are then only good
+// for seeing that everything works.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,5 @@
-// The real app of the benchmarks: policies from YAML text, its log written to standard output as `serve` does. Used by contenders.
+// The real app of the benchmarks: policies from YAML text, its log written to standard output as
+// `serve` does. Used by contenders.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// Child processes of a benchmark: started by the parent, asked for figures over Node's own channel, ended with it.
-// The parent makes a `BenchChild`; the child calls `answerParent` once.
+// Child processes of a benchmark: started by the parent, asked for figures over Node's own channel,
+// ended with it. The parent makes a `BenchChild`; the child calls `answerParent` once.
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -18,7 +18,9 @@ export class BenchChild {
   readonly #open = new Map<number, (figures: Figures) => void>();
   #asked = 0;
 
-  /** @param file beside this one. Its log (standard output) is thrown away, after it was written. */
+  /**
+   * @param file beside this one. Its log (standard output) is thrown away, after it was written.
+   */
   constructor(file: string, args: readonly string[]) {
     this.#child = fork(fileURLToPath(new URL(file, import.meta.url)), args, {
       stdio: ["ignore", "ignore", "inherit", "ipc"],

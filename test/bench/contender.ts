@@ -1,4 +1,5 @@
-// One contender of the schedule benchmark, in a process of its own: contender.ts REDIS_URL NAME POLICIES. Started by schedule.ts.
+// One contender of the schedule benchmark, in a process of its own: contender.ts REDIS_URL NAME
+// POLICIES. Started by schedule.ts.
 import { Queue, Worker } from "bullmq";
 import { Redis } from "ioredis";
 import cron from "node-cron";
@@ -18,7 +19,8 @@ const rounds = 3;
 const roundMs = 10_000;
 const timezone = "Europe/Vienna";
 
-// 59 ways to write "every ten seconds", so that no contender profits from there being one expression only.
+// 59 ways to write "every ten seconds", so that no contender profits from there being one
+// expression only.
 const expressionOf = (index: number) => `*/10 0-${index % 59},${(index % 59) + 1}-59 * * * *`;
 const indexes = Array.from({ length: policies }, (_, index) => index);
 
@@ -127,7 +129,10 @@ async function report(): Promise<void> {
   );
 }
 
-/** Delays by slot, from the stream of the queue's events: an entry's id begins with Redis's time in milliseconds. */
+/**
+ * Delays by slot, from the stream of the queue's events: an entry's id begins with Redis's time in
+ * milliseconds.
+ */
 async function delaysBySlot(): Promise<Map<number, number[]>> {
   const delays = new Map<number, number[]>();
   let from = "-";

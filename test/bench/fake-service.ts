@@ -1,5 +1,6 @@
-// A service that costs next to nothing, in a process of its own: fake-service.ts. Starts are counted, runs appear in the
-// activities at once and finish when told to; nothing is checked. Asked by the benchmarks through child.ts.
+// A service that costs next to nothing, in a process of its own: fake-service.ts. Starts are
+// counted, runs appear in the activities at once and finish when told to; nothing is checked. Asked
+// by the benchmarks through child.ts.
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

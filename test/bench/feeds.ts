@@ -1,8 +1,10 @@
-// What reading a long list costs: feeds.ts [--items N] [--rounds N] [--answer-after MS]. Not part of `npm test`.
+// What reading a long list costs: feeds.ts [--items N] [--rounds N] [--answer-after MS]. Not part
+// of `npm test`.
 //
-// In turns, each in a process of its own and over the same pages of the same fake service: one whole walk as a worker does it (mapping,
-// hashing, the feed book in a private Redis, a checkpoint a page) and a bare got loop that keeps nothing. Then the polls: how many
-// requests a walk makes after k new items, in a list that grows at its end and in one with the newest first.
+// In turns, each in a process of its own and over the same pages of the same fake service: one
+// whole walk as a worker does it (mapping, hashing, the feed book in a private Redis, a checkpoint
+// a page) and a bare got loop that keeps nothing. Then the polls: how many requests a walk makes
+// after k new items, in a list that grows at its end and in one with the newest first.
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { startPrivateRedis } from "../../scripts/redis.mjs";

@@ -1,4 +1,5 @@
-// What many policies cost that are not due: idle.ts REDIS_URL LABEL POLICIES. Started by schedule.ts.
+// What many policies cost that are not due: idle.ts REDIS_URL LABEL POLICIES. Started by
+// schedule.ts.
 import { Redis } from "ioredis";
 import type { Policy } from "../../src/config/policy-set.ts";
 import { silentLog } from "../../src/core/event-log.ts";
@@ -12,7 +13,8 @@ const idleMs = 20_000;
 const dst = { gap: "next", overlap: "first" } as const;
 const hour = (new Date().getUTCHours() + 6) % 24;
 
-// Half of them at one of 600 instants in the hours around six hours from now, half spread over an hour then.
+// Half of them at one of 600 instants in the hours around six hours from now, half spread over an
+// hour then.
 const scheduleOf = (index: number): Policy["schedule"] =>
   index % 2 === 0
     ? {

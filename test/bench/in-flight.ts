@@ -1,7 +1,9 @@
-// What many started runs cost while they go on: memory, requests, CPU, worker slots. Part of `npm run bench`.
+// What many started runs cost while they go on: memory, requests, CPU, worker slots. Part of `npm
+// run bench`.
 //
-// One Syncline worker; 10,000 runs of one repository are started and followed, and none ends: both feeds of the repository must
-// be read by one reader each, whoever waits. After a while of watching, all of them finish at once, and all outcomes are awaited.
+// One Syncline worker; 10,000 runs of one repository are started and followed, and none ends: both
+// feeds of the repository must be read by one reader each, whoever waits. After a while of
+// watching, all of them finish at once, and all outcomes are awaited.
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
@@ -62,7 +64,10 @@ async function enqueueAll(): Promise<void> {
   }
 }
 
-/** Looks ten times a second for worker slots that are taken, counts the steps that end in sleep, and says what the whole time cost. */
+/**
+ * Looks ten times a second for worker slots that are taken, counts the steps that end in sleep, and
+ * says what the whole time cost.
+ */
 async function watch(): Promise<void> {
   const before = await figures();
   const taken: number[] = [];

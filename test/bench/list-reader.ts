@@ -1,5 +1,6 @@
-// Reads a long list in a process of its own, for feeds.ts: list-reader.ts SERVICE_URL REDIS_URL NAME. `walk` is one walk as a worker
-// does it; `bare` is what anyone would write with got, and keeps nothing. Both answer how long it took, and the most memory meanwhile.
+// Reads a long list in a process of its own, for feeds.ts: list-reader.ts SERVICE_URL REDIS_URL
+// NAME. `walk` is one walk as a worker does it; `bare` is what anyone would write with got, and
+// keeps nothing. Both answer how long it took, and the most memory meanwhile.
 import got from "got";
 import { silentLog } from "../../src/core/event-log.ts";
 import { createItemReader } from "../../src/feeds/mapping.ts";

@@ -1,5 +1,6 @@
-// A service with one long list, in a process of its own: items are made from their number, so a million cost no memory. Asked by
-// feeds.ts through child.ts. `newestFirst`: the highest number stands first, as in a list that grows at its front.
+// A service with one long list, in a process of its own: items are made from their number, so a
+// million cost no memory. Asked by feeds.ts through child.ts. `newestFirst`: the highest number
+// stands first, as in a list that grows at its front.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,9 +1,12 @@
-// Whether a service that hangs on every request delays the starts of other ones (P7). Part of `npm run bench`.
+// Whether a service that hangs on every request delays the starts of other ones (P7). Part of `npm
+// run bench`.
 //
-// Two whole sets side by side, each a Redis, one Syncline worker and three services: `main`, `other` and `third`. Single starts of `main`
-// and `other` are added at an even pace, to both sets in turns, so that whatever the machine does meanwhile strikes both alike. First
-// all services are well: how far the sets differ then is noise. Then `third` of one set is full of tasks and hangs on each of them.
-// Latency: from the adding of a start to the arrival of its request at the service, on the machine's monotonic clock.
+// Two whole sets side by side, each a Redis, one Syncline worker and three services: `main`,
+// `other` and `third`. Single starts of `main` and `other` are added at an even pace, to both sets
+// in turns, so that whatever the machine does meanwhile strikes both alike. First all services are
+// well: how far the sets differ then is noise. Then `third` of one set is full of tasks and hangs
+// on each of them. Latency: from the adding of a start to the arrival of its request at the
+// service, on the machine's monotonic clock.
 import { parseArgs } from "node:util";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { silentLog } from "../../src/core/event-log.ts";
@@ -51,7 +54,10 @@ class Side {
     await this.#parts.producer.enqueue(tasks);
   }
 
-  /** Latencies of all starts of `main` and `other` since the last call, when all have arrived, in the order in which they were added. */
+  /**
+   * Latencies of all starts of `main` and `other` since the last call, when all have arrived, in
+   * the order in which they were added.
+   */
   async latencies(count: number): Promise<number[]> {
     const found: { readonly addedMs: number; readonly latencyMs: number }[] = [];
     for (const untilMs = monotonicMs() + arriveWithinMs; found.length < count; ) {

@@ -1,5 +1,6 @@
-// What outcomes cost in Redis, and how quickly they are read: outcomes.ts [--policies 100] [--each 1000]. A private Redis, the real history.
-// Prints the bytes of an outcome, of a policy and of all, and how long the reading over all policies takes.
+// What outcomes cost in Redis, and how quickly they are read: outcomes.ts [--policies 100] [--each
+// 1000]. A private Redis, the real history. Prints the bytes of an outcome, of a policy and of all,
+// and how long the reading over all policies takes.
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { startPrivateRedis } from "../../scripts/redis.mjs";

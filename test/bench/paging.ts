@@ -1,5 +1,6 @@
-// `npm run matrix`: lists of 50 pages, walked in every way of paging that the sandbox and SAP CAP know, on a Redis of its own. Says what
-// a walk asked for beyond its measure, and what was not told exactly once. `npm run test:long` walks a share of it.
+// `npm run matrix`: lists of 50 pages, walked in every way of paging that the sandbox and SAP CAP
+// know, on a Redis of its own. Says what a walk asked for beyond its measure, and what was not told
+// exactly once. `npm run test:long` walks a share of it.
 //
 //   npm run matrix                      40 cells of the sandbox, drawn by seed 1
 //   npm run matrix -- --seed 7 --cells 100

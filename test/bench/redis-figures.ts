@@ -1,4 +1,5 @@
-// Figures of a benchmark: what Redis says about itself during a benchmark: commands run (those of scripts too), CPU, memory. Reads only, but for the reset.
+// Figures of a benchmark: what Redis says about itself during a benchmark: commands run (those of
+// scripts too), CPU, memory. Reads only, but for the reset.
 import type { Redis } from "ioredis";
 
 /** Commands since the last reset, by name, those that scripts call included. */

@@ -1,9 +1,11 @@
-// `npm run bench:schedule`: how fast what is due gets into the queue, and what waiting costs. Not part of `npm test`.
+// `npm run bench:schedule`: how fast what is due gets into the queue, and what waiting costs. Not
+// part of `npm test`.
 //
-// 10,000 policies are due in the same second, three times. Three ways, one after another, each in a process of its own on the
-// same private Redis: Syncline; one node-cron task per policy that adds to BullMQ; one BullMQ job scheduler per policy.
-// The delay is Redis's own: from the slot to the instant at which the queue's event stream says "waiting".
-// Then 100,000 policies that are not due: how long the start takes and how much of a core 20 s of waiting cost.
+// 10,000 policies are due in the same second, three times. Three ways, one after another, each in a
+// process of its own on the same private Redis: Syncline; one node-cron task per policy that adds
+// to BullMQ; one BullMQ job scheduler per policy. The delay is Redis's own: from the slot to the
+// instant at which the queue's event stream says "waiting". Then 100,000 policies that are not due:
+// how long the start takes and how much of a core 20 s of waiting cost.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,6 @@
-// A sink whose receiver is down while notices come in, and whose worker is killed: does every notice arrive, with its id and in the order
-// of its key? With a Redis, a receiver and worker processes of its own; `--notices` and `--keys` change the size.
+// A sink whose receiver is down while notices come in, and whose worker is killed: does every
+// notice arrive, with its id and in the order of its key? With a Redis, a receiver and worker
+// processes of its own; `--notices` and `--keys` change the size.
 //
 // receiver down ─▶ notices handed over ─▶ kill -9 ─▶ new worker ─▶ receiver up ─▶ kill -9 at a third ─▶ new worker ─▶ all arrived
 import { type ChildProcess, spawn } from "node:child_process";

@@ -1,4 +1,5 @@
-// What slot records cost in Redis: slot-memory.ts [REDIS_URL], a private Redis unless given. Prints the table of docs/running.md.
+// What slot records cost in Redis: slot-memory.ts [REDIS_URL], a private Redis unless given. Prints
+// the table of docs/running.md.
 import { findRedis, startPrivateRedis } from "../../scripts/redis.mjs";
 import type { SlotPlan } from "../../src/schedule/plan-slots.ts";
 import { toRecords } from "../../src/schedule/slot-tasks.ts";

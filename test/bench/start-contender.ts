@@ -10,7 +10,8 @@ import { answerParent } from "./child.ts";
 
 const [name = "", url = "", serviceUrl = "", concurrency = "20"] = process.argv.slice(2);
 
-// Counts what this process sends to Redis, whoever sends it; what scripts call there is another figure.
+// Counts what this process sends to Redis, whoever sends it; what scripts call there is another
+// figure.
 let sent = 0;
 const send = Redis.prototype.sendCommand;
 Redis.prototype.sendCommand = function (...args) {

@@ -1,10 +1,12 @@
-// How fast starts go out: Syncline with every promise on, against a bare BullMQ + got worker without any. Part of `npm run bench`.
+// How fast starts go out: Syncline with every promise on, against a bare BullMQ + got worker
+// without any. Part of `npm run bench`.
 //
-// Every contender is a process of its own, on the same private Redis and the same fake service (a process too), with the same
-// concurrency. They take turns: A B C A B C …, each round a bulk of tasks added by this process; a round ends when the
-// queue holds all of them as completed, which for Syncline is after the outcome stands in the history and in the log.
-// Ratios are of the medians. `bare`: got as it is, with kept connections. `bare-fresh`: got with one connection a request.
-// Syncline opens one for each start, too, but before the request is made.
+// Every contender is a process of its own, on the same private Redis and the same fake service (a
+// process too), with the same concurrency. They take turns: A B C A B C …, each round a bulk of
+// tasks added by this process; a round ends when the queue holds all of them as completed, which
+// for Syncline is after the outcome stands in the history and in the log. Ratios are of the
+// medians. `bare`: got as it is, with kept connections. `bare-fresh`: got with one connection a
+// request. Syncline opens one for each start, too, but before the request is made.
 import { parseArgs } from "node:util";
 import { Queue } from "bullmq";
 import { Redis } from "ioredis";
@@ -23,7 +25,10 @@ const { values: given } = parseArgs({
     starts: { type: "string", default: "500" },
     rounds: { type: "string", default: "15" },
     concurrency: { type: "string", default: "20" },
-    /** How long the service takes for an answer, in milliseconds; several, with commas between, are measured one after the other. */
+    /**
+     * How long the service takes for an answer, in milliseconds; several, with commas between, are
+     * measured one after the other.
+     */
     "answer-after": { type: "string", default: "0" },
     /** `accepted`, as the peers do, or `settled`: every run is followed to its end. */
     until: { type: "string", default: "accepted" },

@@ -1,5 +1,6 @@
-// What a task costs in Redis, from its start to what is kept of it: task-memory.ts [--tasks 2000]. A private Redis, the real app, a
-// service that costs nothing. Prints the bytes of each family of keys, a task; the table of docs/running.md is made of it.
+// What a task costs in Redis, from its start to what is kept of it: task-memory.ts [--tasks 2000].
+// A private Redis, the real app, a service that costs nothing. Prints the bytes of each family of
+// keys, a task; the table of docs/running.md is made of it.
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
@@ -16,7 +17,10 @@ const neverMs = -1;
 
 for (const until of ["accepted", "settled"]) await measure(until);
 
-/** Starts as many runs as are asked for, weighs them while they are followed and after they have ended. */
+/**
+ * Starts as many runs as are asked for, weighs them while they are followed and after they have
+ * ended.
+ */
 async function measure(until: string): Promise<void> {
   const server = await startPrivateRedis();
   const redis = new Redis(server.url);

@@ -1,5 +1,6 @@
 // A Syncline worker whose every outcome goes to a webhook, in a process of its own:
-// told-app.ts REDIS_URL PREFIX SERVICE_URL HOOK_URL SECRET_FILE. Started by told-starts.ts, and killed by it.
+// told-app.ts REDIS_URL PREFIX SERVICE_URL HOOK_URL SECRET_FILE. Started by told-starts.ts, and
+// killed by it.
 import { startApp } from "../../src/app/app.ts";
 import { createLogger } from "../../src/ops/logger.ts";
 import { answerParent } from "./child.ts";

@@ -1,4 +1,5 @@
-// The policies of the benchmark told-starts.ts: a hundred that only start, each outcome told to one webhook.
+// The policies of the benchmark told-starts.ts: a hundred that only start, each outcome told to one
+// webhook.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,10 +1,12 @@
-// Whether a receiver that is down delays starts, and whether every outcome reaches it afterwards. Two workers side by side on one Redis, with
-// policies of which each outcome is told: the receiver of `up` answers, that of `down` is not there.
+// Whether a receiver that is down delays starts, and whether every outcome reaches it afterwards.
+// Two workers side by side on one Redis, with policies of which each outcome is told: the receiver
+// of `up` answers, that of `down` is not there.
 //
 // outcomes to both (10,000) ─▶ pairs of rounds: latency of single starts of `up`, of `down`, … ─▶ kill -9 of both ─▶ as many pairs again
 //   ─▶ the receiver comes back ─▶ everything arrived? once at least, in order of each policy, the same body each time
 //
-// Latency: from the adding of a task to the arrival of its request at the service. The ratio is p99 ÷ p99 of two rounds side by side.
+// Latency: from the adding of a task to the arrival of its request at the service. The ratio is p99
+// ÷ p99 of two rounds side by side.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -100,7 +102,10 @@ async function startWorker({ prefix, hookUrl }: Pick<Side, "prefix" | "hookUrl">
   return worker;
 }
 
-/** Policies take turns, and none begins before its last one is over: their order is that of their slots. */
+/**
+ * Policies take turns, and none begins before its last one is over: their order is that of their
+ * slots.
+ */
 async function add(side: Side, count: number): Promise<void> {
   const slotMs = Date.now();
   const tasks = Array.from({ length: count }, () => {

@@ -1,5 +1,6 @@
-// Makes one file of a replica and all that it loads: starting hundreds of them is most of what a chaos costs, and a bundle starts in
-// less than half the time. Called by replica.ts. What the code does stays as it is, and a change of the sources does not reach a chaos that runs.
+// Makes one file of a replica and all that it loads: starting hundreds of them is most of what a
+// chaos costs, and a bundle starts in less than half the time. Called by replica.ts. What the code
+// does stays as it is, and a change of the sources does not reach a chaos that runs.
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +20,8 @@ export async function bundleReplica(mainFile: string): Promise<ReplicaBundle> {
   const file = join(folder, "replica.mjs");
   const bundle = await rolldown({ input: mainFile, platform: "node", logLevel: "silent" });
   try {
-    // One file, in which what is imported later is run later: the clock is shifted before anything of Syncline is.
+    // One file, in which what is imported later is run later: the clock is shifted before anything
+    // of Syncline is.
     await bundle.write({ file, format: "esm", codeSplitting: false });
   } finally {
     await bundle.close();

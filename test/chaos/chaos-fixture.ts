@@ -1,5 +1,6 @@
-// What a chaos plays on: a sandbox, a policy file, a key prefix of its own in a real Redis, a fleet over them, and those who come
-// after the storm to end what the dead left behind. Used by every kind of chaos.
+// What a chaos plays on: a sandbox, a policy file, a key prefix of its own in a real Redis, a fleet
+// over them, and those who come after the storm to end what the dead left behind. Used by every
+// kind of chaos.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -26,14 +27,20 @@ import type { ReplicaEvent } from "./replica.ts";
 import type { ReplicaOrders } from "./replica-orders.ts";
 
 const beginWithinMs = 60_000;
-/** Shorter than a lease: that nobody takes one over whose holder's end was forgotten with Redis's memory is seen. */
+/**
+ * Shorter than a lease: that nobody takes one over whose holder's end was forgotten with Redis's
+ * memory is seen.
+ */
 const drainWithinMs = 180_000;
 const reachableWithinMs = 20_000;
 /** The sweep leaves entries of the outbox that are younger than this. */
 const sweepAfterMs = 5_100;
 const looksMax = 3;
 
-/** What a fixture is set up with. `name` keeps its keys apart from those of others; `policies` are the items of `policies:`, indented by two. */
+/**
+ * What a fixture is set up with. `name` keeps its keys apart from those of others; `policies` are
+ * the items of `policies:`, indented by two.
+ */
 export interface HouseOptions {
   readonly redisUrl: string;
   readonly name: string;
@@ -45,7 +52,9 @@ export interface HouseOptions {
   readonly moreServices?: string;
   /** An exchange that takes longer is told as `exchange.held`. */
   readonly exchangeMsMax?: number;
-  /** How patient work is, where it differs from 500 ms for a baseline and as much for a lost answer. */
+  /**
+   * How patient work is, where it differs from 500 ms for a baseline and as much for a lost answer.
+   */
   readonly timing?: Partial<TaskTiming>;
   /** When a worker that is silent is taken for dead; a second unless said. */
   readonly takeOverAfterMs?: number;
@@ -102,7 +111,10 @@ interface HouseParts {
 /** A fixture, from its set-up to `close`. */
 export class ChaosFixture {
   readonly parts: HouseParts;
-  /** Every line of every replica, and of those who come after the storm, in the order in which they were read. */
+  /**
+   * Every line of every replica, and of those who come after the storm, in the order in which they
+   * were read.
+   */
   readonly events: ReplicaEvent[] = [];
   readonly #log: EventLog;
   readonly #fleets: Fleet[] = [];
@@ -124,7 +136,10 @@ export class ChaosFixture {
     return fleet;
   }
 
-  /** Waits until every policy has begun, so that what is due from then on is known; answers since when, by policy. */
+  /**
+   * Waits until every policy has begun, so that what is due from then on is known; answers since
+   * when, by policy.
+   */
   async untilBegun(): Promise<Map<string, number>> {
     const { redis, key } = this.parts.store;
     const names = this.parts.set.policies.map(({ name }) => name);
@@ -153,8 +168,9 @@ export class ChaosFixture {
   }
 
   /**
-   * One more scheduler looks, as one that is started anyhow would; again when something lies in the outbox that was too young to be
-   * swept. Answers the time of Redis before its last look: what was due until then has to be there.
+   * One more scheduler looks, as one that is started anyhow would; again when something lies in the
+   * outbox that was too young to be swept. Answers the time of Redis before its last look: what was
+   * due until then has to be there.
    */
   async lookUntilQuiet(): Promise<number> {
     const { store, redis, set } = this.parts;
@@ -168,7 +184,8 @@ export class ChaosFixture {
         const waiting = await ledger.unqueued(Number.POSITIVE_INFINITY);
         if (waiting.length === 0 || look === looksMax) return endMs;
         const youngestMs = Math.max(...waiting.map(({ newWatermarkMs }) => newWatermarkMs));
-        // Planned by a clock that is ahead, it is not swept today: the checker finds it in the outbox.
+        // Planned by a clock that is ahead, it is not swept today: the checker finds it in the
+        // outbox.
         await delay(Math.min(Math.max(0, youngestMs + sweepAfterMs - endMs), sweepAfterMs));
       }
     } finally {
@@ -230,7 +247,10 @@ export class ChaosFixture {
     return [...(await Promise.all(held)), ...leases].join(", ");
   }
 
-  /** What the command that operators have says of everything up to this instant: nothing when all is well. */
+  /**
+   * What the command that operators have says of everything up to this instant: nothing when all is
+   * well.
+   */
   async auditByCommand(toMs: number): Promise<string[]> {
     const { redis, config, variables } = this.parts;
     const args = ["audit", "--config", config, "--prefix", redis.prefix, "--to", new Date(toMs).toISOString()];

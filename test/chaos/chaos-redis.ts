@@ -1,4 +1,5 @@
-// A Redis of a chaos' own, with everything that can befall one: killed, frozen, emptied, set back, taken over by its replica. Lives as long as its seed.
+// A Redis of a chaos' own, with everything that can befall one: killed, frozen, emptied, set back,
+// taken over by its replica. Lives as long as its seed.
 import { once } from "node:events";
 import { mkdtemp, rm, stat, truncate } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
@@ -11,7 +12,10 @@ import type { RedisTrouble } from "./plan-starts.ts";
 
 const fileEveryMs = 25;
 const replicatedWithinMs = 60_000;
-/** Every write is in the file before it is answered: what was written at an instant is known to the byte. */
+/**
+ * Every write is in the file before it is answered: what was written at an instant is known to the
+ * byte.
+ */
 const kept = ["--appendonly", "yes", "--appendfsync", "always"];
 
 /** A running Redis that trouble can befall. */

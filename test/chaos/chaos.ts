@@ -1,4 +1,5 @@
-// `npm run chaos`: seeds of a chaos, as many as wanted, on a Redis of its own; and the replay of one.
+// `npm run chaos`: seeds of a chaos, as many as wanted, on a Redis of its own; and the replay of
+// one.
 //
 //   npm run chaos -- --schedules 2000                 seeds 1 to 2000 of each kind, one kind after the other
 //   npm run chaos -- --kind steps --schedules 40      kill -9 at each named step of a start

@@ -1,5 +1,6 @@
-// Holds the notices of a trial of faults against its outcomes: each names the right task and status, each outcome is told to who hears
-// every one, and what the last one says of a policy is how it fares. Called by check-told.ts.
+// Holds the notices of a trial of faults against its outcomes: each names the right task and
+// status, each outcome is told to who hears every one, and what the last one says of a policy is
+// how it fares. Called by check-told.ts.
 import type { Outcome } from "../../src/model/outcome.ts";
 import type { Ledgers, ToldNotice } from "./fault-ledgers.ts";
 
@@ -14,7 +15,10 @@ const stateOf: Readonly<Record<string, string>> = {
   blocked: "blocked",
   missed: "missed",
 };
-/** A notice of an outage may come this much earlier than the outcome that is part of it, by their clocks. */
+/**
+ * A notice of an outage may come this much earlier than the outcome that is part of it, by their
+ * clocks.
+ */
 const clockMs = 500;
 /** What fails until a service counts as well again is part of its outage: groupWait, and a tick. */
 const upAfterMs = 5_000;
@@ -112,7 +116,10 @@ function checkBelief(policy: string, believed: string, ledgers: Ledgers): void {
   );
 }
 
-/** Whether an instant lies in an outage of a service that was told: its failures, and their ends, are part of it. */
+/**
+ * Whether an instant lies in an outage of a service that was told: its failures, and their ends,
+ * are part of it.
+ */
 function isInOutage({ service, finishedAt }: Outcome, { told }: Ledgers): boolean {
   const atMs = Date.parse(finishedAt);
   let sinceMs: number | undefined;
@@ -150,7 +157,10 @@ function checkOutages(notices: readonly ToldNotice[], ledgers: Ledgers): void {
   }
 }
 
-/** Each policy that is said to fail must have failed, after it began and before it was told; and the service must have failed. */
+/**
+ * Each policy that is said to fail must have failed, after it began and before it was told; and the
+ * service must have failed.
+ */
 function untrueOutage({ data }: ToldNotice, service: string, { told }: Ledgers): string[] {
   const policies = data["policies"];
   const sinceMs = Date.parse(String(data["since"]));

@@ -1,5 +1,6 @@
-// The checker of a chaos of schedules: holds what stands in Redis and what the service saw against what had to be. Says everything that
-// is off in one line each; an empty list means that promise P1 held. Looks only; changes nothing.
+// The checker of a chaos of schedules: holds what stands in Redis and what the service saw against
+// what had to be. Says everything that is off in one line each; an empty list means that promise P1
+// held. Looks only; changes nothing.
 import { Queue } from "bullmq";
 import type { Policy } from "../../src/config/policy-set.ts";
 import type { SlotRecord } from "../../src/model/slot-record.ts";
@@ -66,7 +67,10 @@ function checkPolicy(policy: Policy, held: LedgerHoldings, { beganMs, endMs }: E
   return { findings: [...findings, ...checkStates(policy, held.records)], slots: audit.slots };
 }
 
-/** A coalesced slot names a later one that started; inside a few seconds nothing is missed or skipped. */
+/**
+ * A coalesced slot names a later one that started; inside a few seconds nothing is missed or
+ * skipped.
+ */
 function checkStates(policy: Policy, records: readonly SlotRecord[]): string[] {
   const started = new Set(records.filter(({ state }) => state === "started").map(({ slotMs }) => slotMs));
   return records.flatMap(({ slotMs, state, detail }) => {
@@ -111,7 +115,8 @@ function compareTasks(
   const findings: string[] = [];
   for (const [id, covers] of started) {
     const task = queued.get(id);
-    // The queue forgets finished tasks by its worker's clock: one that is a year ahead forgets at once.
+    // The queue forgets finished tasks by its worker's clock: one that is a year ahead forgets at
+    // once.
     if (task === undefined && !ended.has(id)) findings.push(`task ${id} was recorded and is nowhere`);
     if (task !== undefined && String(task.covers) !== String(covers))
       findings.push(`task ${id} stands for ${task.covers.length} slots, its record for ${covers.length}`);
@@ -121,7 +126,10 @@ function compareTasks(
   return findings;
 }
 
-/** Whoever records a slot says so in one line, after the one atomic step that only one replica can win. */
+/**
+ * Whoever records a slot says so in one line, after the one atomic step that only one replica can
+ * win.
+ */
 function recordedTwice(events: readonly ReplicaEvent[]): string[] {
   const counts = new Map<string, number>();
   for (const { event, policy, slot } of events) {
@@ -143,7 +151,8 @@ function checkOutcomes(
     if (!started.has(id)) findings.push(`the service did ${id}, which was never due`);
     if (sent.indexOf(id) !== sent.lastIndexOf(id)) findings.push(`the service did ${id} twice`);
   }
-  // Whoever dies between the line and its mark leaves the line to somebody else: at least once, and always the same.
+  // Whoever dies between the line and its mark leaves the line to somebody else: at least once, and
+  // always the same.
   const told = new Map<string, string>();
   for (const { event, taskId, status, finishedAt } of events) {
     if (event !== "task.finished") continue;

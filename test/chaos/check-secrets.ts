@@ -1,5 +1,6 @@
-// Holds what a chaos has printed, and what it left in Redis, against the token that all of it went out with. Called at the end of each seed;
-// standard error is empty or a finding of its own (fleet.ts).
+// Holds what a chaos has printed, and what it left in Redis, against the token that all of it went
+// out with. Called at the end of each seed; standard error is empty or a finding of its own
+// (fleet.ts).
 import type { Redis } from "ioredis";
 import { holdsSecret } from "../support/canaries.ts";
 import { readRedis } from "../support/redis-dump.ts";

@@ -1,5 +1,6 @@
-// The checker of a chaos of starts: holds every task's outcome against the book of what the service really did. Says everything that is off
-// in one line each; an empty list means that promise P2 held. Looks only; changes nothing.
+// The checker of a chaos of starts: holds every task's outcome against the book of what the service
+// really did. Says everything that is off in one line each; an empty list means that promise P2
+// held. Looks only; changes nothing.
 import type { Redis } from "ioredis";
 import type { Outcome } from "../../src/model/outcome.ts";
 import type { Task } from "../../src/model/task.ts";
@@ -23,15 +24,19 @@ export interface StartVerdict {
 }
 
 /**
- * Why an outcome is `unknown`. `asked`: the policy says `give-up`; `activation`: one leaves no evidence; `unsent`: permitted, and its worker died
- * before the request; `rivals`: another start of the sync job was near; `avoidable`: it left evidence that no other start can have left.
+ * Why an outcome is `unknown`. `asked`: the policy says `give-up`; `activation`: one leaves no
+ * evidence; `unsent`: permitted, and its worker died before the request; `rivals`: another start of
+ * the sync job was near; `avoidable`: it left evidence that no other start can have left.
  */
 export const whysUnknown = ["asked", "activation", "unsent", "rivals", "avoidable"] as const;
 type WhyUnknown = (typeof whysUnknown)[number];
 
 /** `onUnknown: retry` sends three requests at most. */
 const sendsMax = 3;
-/** How old a permission may be when its request goes out (work/timing.ts), and what a busy machine adds between two looks at the clock. */
+/**
+ * How old a permission may be when its request goes out (work/timing.ts), and what a busy machine
+ * adds between two looks at the clock.
+ */
 const permissionMsMax = 5_000 + 500;
 /** As long after a permission a run may begin (attribution.ts). */
 const mistakenWithinMs = 22_000;
@@ -91,7 +96,10 @@ function checkTask(task: Task, check: Check): string[] {
   return [...findings, ...late(task, check)];
 }
 
-/** Told, and lost with Redis's memory; the queue has learned since that the task is over. What held its sync job ends by itself. */
+/**
+ * Told, and lost with Redis's memory; the queue has learned since that the task is over. What held
+ * its sync job ends by itself.
+ */
 function isForgotten(id: string, { fixture, plan, outcomes }: Check): boolean {
   return (
     forgets(plan) &&
@@ -109,7 +117,8 @@ function untrue({ id, kind, target }: Task, outcome: Outcome, { plan, started }:
   const { status, reason } = outcome;
   const isStarted = started.has(id);
   if (status === "unknown") return [];
-  // What is said is how the sync job is, whoever made it so. Its own activation cannot be late: it is looked for until it could have come.
+  // What is said is how the sync job is, whoever made it so. Its own activation cannot be late: it
+  // is looked for until it could have come.
   if (reason === "seen-active")
     return isActive(outcome, started) ? [] : [`${id} says that ${target} is active, which nobody activated`];
   if (reason === "not-active") return isStarted ? [`${id} says that ${target} is not active, but activated it`] : [];
@@ -130,7 +139,10 @@ function isActive({ target, finishedAt }: Outcome, started: Check["started"]): b
     );
 }
 
-/** How a run is said to have ended has to be how it ended: the luck of each is known. Of several starts of one task any may be meant. */
+/**
+ * How a run is said to have ended has to be how it ended: the luck of each is known. Of several
+ * starts of one task any may be meant.
+ */
 function misjudged({ kind, status, taskId, confidence }: Outcome, { fixture, started }: Check): string[] {
   const { seed, runMs } = fixture.parts.sandbox.settings;
   const starts = started.get(taskId) ?? [];
@@ -173,7 +185,10 @@ function whyUnknown({ kind, policy, taskId, target }: Outcome, { fixture, starte
   return isAlone ? "avoidable" : "rivals";
 }
 
-/** A process that slept between permission and request must not send any more: by its own clock, which is Redis's here, at its last look. */
+/**
+ * A process that slept between permission and request must not send any more: by its own clock,
+ * which is Redis's here, at its last look.
+ */
 function late({ id }: Task, { fixture, entries }: Check): string[] {
   const { sentAtMs, sends = 0 } = entries.get(id) ?? {};
   const sent = fixture.events.findLast(({ event, taskId }) => event === "first-byte.let-out" && taskId === id);
@@ -182,7 +197,10 @@ function late({ id }: Task, { fixture, entries }: Check): string[] {
   return afterMs > permissionMsMax ? [`${id} was sent ${afterMs} ms after its permission`] : [];
 }
 
-/** Each outcome is told at least once, always the same. Where Redis forgot, what it forgot was told too, and may be unknown now. */
+/**
+ * Each outcome is told at least once, always the same. Where Redis forgot, what it forgot was told
+ * too, and may be unknown now.
+ */
 function checkTold(tasks: readonly Task[], { fixture, plan, outcomes, started }: Check): string[] {
   const lines = fixture.events.filter(({ event }) => event === "task.finished");
   const told = Map.groupBy(lines, ({ taskId }) => String(taskId));
@@ -195,13 +213,16 @@ function checkTold(tasks: readonly Task[], { fixture, plan, outcomes, started }:
     if (statuses.size === 0) return [];
     const other = `${id} was told to be ${[...statuses]}, but is ${status}`;
     if (!hasForgotten) return [other];
-    // Judged anew after a loss, a run may show more than before; whether it was started has to be true both times.
+    // Judged anew after a loss, a run may show more than before; whether it was started has to be
+    // true both times.
     const isFalse = [...statuses].some((one) => one !== "unknown" && started.has(id) === neverStarted.has(one));
     return isFalse ? [other] : [];
   });
 }
 
-/** All are settled, and no permission came after a start-by time: by Redis's clock, which gave it. */
+/**
+ * All are settled, and no permission came after a start-by time: by Redis's clock, which gave it.
+ */
 function checkJournal(tasks: readonly Task[], check: Check): string[] {
   return tasks.flatMap(({ id, startByMs }) => {
     const { state = "settled", lastSentAtMs = 0 } = check.entries.get(id) ?? {};

@@ -1,5 +1,6 @@
-// The checker of a trial of faults: holds each outcome, each story of `explain` and each line of `status` against the ledgers of the
-// services. Looks only. An `unknown` outcome is never untrue; it is counted. The notices are check-notices.ts's.
+// The checker of a trial of faults: holds each outcome, each story of `explain` and each line of
+// `status` against the ledgers of the services. Looks only. An `unknown` outcome is never untrue;
+// it is counted. The notices are check-notices.ts's.
 import type { SlotStory, TaskStory } from "../../src/cli/slot-story.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
 import { checkNotices } from "./check-notices.ts";
@@ -9,7 +10,10 @@ import type { Deed, Exchange, FaultyService } from "./faulty-service.ts";
 const neverStarted: ReadonlySet<string> = new Set(["not-started", "skipped", "missed"]);
 const ended: ReadonlySet<string> = new Set(["accepted", "succeeded", "failed", "conflicts", "timed-out", "blocked"]);
 const refusals: ReadonlySet<number> = new Set([400, 401, 403, 429]);
-/** A permission is this old at most when its request goes out, and a request is this late at the service on a busy machine. */
+/**
+ * A permission is this old at most when its request goes out, and a request is this late at the
+ * service on a busy machine.
+ */
 const permissionMsMax = 5_000 + 1_500;
 /** Two clocks of one machine: Redis's is known by asking, which takes a while on a busy one. */
 const clockMs = 500;
@@ -64,7 +68,10 @@ interface Looked {
   readonly ledgers: Ledgers;
 }
 
-/** A status that a text names must have been answered: to the task's own request, or to a read of its service. */
+/**
+ * A status that a text names must have been answered: to the task's own request, or to a read of
+ * its service.
+ */
 function untrueStatuses(text: string, { service, finishedAt }: Outcome, { facts, ledgers }: Looked): string[] {
   const named = [...text.matchAll(/answered with status (\d+)/g)].map(([, status]) => Number(status));
   const isRead = /^(GET|nobody could)/.test(text) || /GET /.test(text);
@@ -102,7 +109,10 @@ function untrueStart(outcome: Outcome, looked: Looked): string[] {
   return [...findings, ...untrueLoss(outcome, facts, looked.ledgers), ...untrueOverlap(outcome, looked.ledgers)];
 }
 
-/** A start by someone else within seconds of one whose answer was lost looks like it, which the documentation says. */
+/**
+ * A start by someone else within seconds of one whose answer was lost looks like it, which the
+ * documentation says.
+ */
 function isTakenForRival({ service, target, startedAt, confidence }: Outcome, ledgers: Ledgers): boolean {
   if (confidence === undefined || confidence === "certain" || startedAt === null) return false;
   const sinceSentMs = ({ atMs }: Deed) => atMs - Date.parse(startedAt);
@@ -402,7 +412,9 @@ interface ToldFeed {
   readonly what: string;
 }
 
-/** A list that is said to be unreadable must have failed then, and not have been read well since. */
+/**
+ * A list that is said to be unreadable must have failed then, and not have been read well since.
+ */
 function untrueFeed(
   { list, reason, sinceMs, what }: ToldFeed,
   { toMs }: Sample,

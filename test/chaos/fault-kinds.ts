@@ -1,13 +1,19 @@
-// The kinds of faults of a trial: how a service meets a start, how it meets reads, and how its runs go. Plain data; carried out by
-// faulty-service.ts, which notes in a ledger what it truly did.
+// The kinds of faults of a trial: how a service meets a start, how it meets reads, and how its runs
+// go. Plain data; carried out by faulty-service.ts, which notes in a ledger what it truly did.
 
-/** How a request is answered. `raw`: bytes of an answer as they are; then the connection is reset, closed or left open. */
+/**
+ * How a request is answered. `raw`: bytes of an answer as they are; then the connection is reset,
+ * closed or left open.
+ */
 export type FaultAnswer =
   | { readonly say: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: string }
   | { readonly raw: string; readonly ending: "reset" | "close" | "hold" }
   | { readonly dripEveryMs: number };
 
-/** Whether a start that is met so is carried out: before the answer, never, as luck has it, or only after the connection is gone. */
+/**
+ * Whether a start that is met so is carried out: before the answer, never, as luck has it, or only
+ * after the connection is gone.
+ */
 type Effect = "done" | "not-done" | "drawn" | "late";
 
 /** How a start is met. */

@@ -1,11 +1,15 @@
-// What a trial of faults is asked for, what it gathers, and how its checkers look up what truly was. Used by fault-trial.ts and its checkers.
+// What a trial of faults is asked for, what it gathers, and how its checkers look up what truly
+// was. Used by fault-trial.ts and its checkers.
 import type { SlotStory } from "../../src/cli/slot-story.ts";
 import type { PolicySet } from "../../src/config/policy-set.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
 import type { Deed, Exchange, FaultyService } from "./faulty-service.ts";
 import type { ReplicaEvent } from "./replica.ts";
 
-/** How large a trial is. `kinds`: names of `faultKinds`; `crashes`: the worker is killed again and again. */
+/**
+ * How large a trial is. `kinds`: names of `faultKinds`; `crashes`: the worker is killed again and
+ * again.
+ */
 export interface FaultTrialOptions {
   readonly redisUrl: string;
   readonly seed: number;

@@ -1,12 +1,14 @@
-// The words of a fault script: which replicas there are, and what befalls them when. Plain data, made from a seed alone, so that a
-// seed gives the same script again. What the machine does meanwhile (how fast processes start, who comes first) is not repeated.
+// The words of a fault script: which replicas there are, and what befalls them when. Plain data,
+// made from a seed alone, so that a seed gives the same script again. What the machine does
+// meanwhile (how fast processes start, who comes first) is not repeated.
 
 /** Where in its work a replica can be struck: before or after a step, as traps.ts names them. */
 export type Point = string;
 
 /**
- * What a replica does to itself when it passes a point for the nth time: dies (`kill -9`), stops (SIGSTOP) or keeps its event loop
- * busy. `forMs`: until it is started again, goes on, or lets go. `life`: 0 for its first start, 1 for the one after.
+ * What a replica does to itself when it passes a point for the nth time: dies (`kill -9`), stops
+ * (SIGSTOP) or keeps its event loop busy. `forMs`: until it is started again, goes on, or lets go.
+ * `life`: 0 for its first start, 1 for the one after.
  */
 export interface Trap {
   readonly life: number;
@@ -24,9 +26,9 @@ export interface ReplicaScript {
 }
 
 /**
- * What befalls replicas at an instant of the storm: `kill -9` or SIGTERM and a new start `forMs` later, SIGSTOP and SIGCONT `forMs`
- * later, a busy event loop, a clock that steps by `forMs` (below 0:
- * back): its own, or the one that all share.
+ * What befalls replicas at an instant of the storm: `kill -9` or SIGTERM and a new start `forMs`
+ * later, SIGSTOP and SIGCONT `forMs` later, a busy event loop, a clock that steps by `forMs` (below
+ * 0: back): its own, or the one that all share.
  */
 export interface Fault {
   readonly atMs: number;
@@ -36,7 +38,10 @@ export interface Fault {
   readonly forMs: number;
 }
 
-/** A whole script. `stormMs`: how long faults strike; afterwards everybody is let go on and the storm is over. */
+/**
+ * A whole script. `stormMs`: how long faults strike; afterwards everybody is let go on and the
+ * storm is over.
+ */
 export interface FaultScript {
   readonly replicas: readonly ReplicaScript[];
   readonly faults: readonly Fault[];

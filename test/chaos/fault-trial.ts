@@ -1,6 +1,7 @@
-// One trial of faults: for each kind a service of its own that meets starts and reads so, five policies over it, one scheduler and one
-// worker for all of them. What the commands and the notices tell meanwhile and afterwards is gathered; check-told.ts holds it
-// against the ledgers. Called by faults.test.ts and, with every kind, by faults.ts.
+// One trial of faults: for each kind a service of its own that meets starts and reads so, five
+// policies over it, one scheduler and one worker for all of them. What the commands and the notices
+// tell meanwhile and afterwards is gathered; check-told.ts holds it against the ledgers. Called by
+// faults.test.ts and, with every kind, by faults.ts.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -80,7 +81,8 @@ export async function tryFaults(options: FaultTrialOptions): Promise<FaultTrialR
       services.set(kind, await FaultyService.start(faultKinds[kind] ?? {}, options.seed * 1_000 + index));
     const config = join(folder, "policies.yaml");
     await writeFile(config, policyFile(services, options.everyMs));
-    // What one policy is asked for needs no others: a command that reads all of them takes ten times as long.
+    // What one policy is asked for needs no others: a command that reads all of them takes ten
+    // times as long.
     for (const [kind, service] of services)
       await writeFile(join(folder, `${kind}.yaml`), policyFile(new Map([[kind, service]]), options.everyMs));
     const loaded = await loadPolicies(config, { variables: { TEST_TOKEN: "secret" }, checks: policyChecks });
@@ -196,7 +198,8 @@ class Trial {
     const { producer, services, options } = this.#parts;
     const names = [...services.keys()];
     for (const untilMs = performance.now() + endsWithinMs; performance.now() < untilMs; await delay(300)) {
-      // A breaker that stays open, or a list that stays unreadable, would hold up what is left for long.
+      // A breaker that stays open, or a list that stays unreadable, would hold up what is left for
+      // long.
       if (performance.now() > untilMs - endsWithinMs + options.recoversAfterMs)
         for (const one of services.values()) one.recover();
       const pending = await Promise.all(names.map((name) => producer.pending(name)));

@@ -1,4 +1,5 @@
-// `npm run trial:faults -- --seed 7`: every kind of fault over seven slots, against a private Redis; exit 1 when anything that is told of them is not true.
+// `npm run trial:faults -- --seed 7`: every kind of fault over seven slots, against a private
+// Redis; exit 1 when anything that is told of them is not true.
 import { Command } from "commander";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { faultKinds } from "./fault-kinds.ts";

@@ -1,5 +1,6 @@
-// Carries a fault script out on real processes: starts the replicas, strikes them at their instants, starts them again, and at the end
-// lets everybody go on and ends them. Knows nothing of what the replicas do; the checkers do.
+// Carries a fault script out on real processes: starts the replicas, strikes them at their
+// instants, starts them again, and at the end lets everybody go on and ends them. Knows nothing of
+// what the replicas do; the checkers do.
 import type { Fault, FaultScript } from "./fault-script.ts";
 import { type LifeEnd, type ReplicaEvent, ReplicaProcess } from "./replica.ts";
 import type { ReplicaOrders } from "./replica-orders.ts";

@@ -1,5 +1,6 @@
-// A server that answers starts and some reads as its plan says, and everything else as a good service would; and its own book of what it
-// carried out. Speaks HTTP by hand over bare connections, so that no library tidies up what it sends. Used by run-answers.ts.
+// A server that answers starts and some reads as its plan says, and everything else as a good
+// service would; and its own book of what it carried out. Speaks HTTP by hand over bare
+// connections, so that no library tidies up what it sends. Used by run-answers.ts.
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { TLSSocket } from "node:tls";
@@ -146,7 +147,9 @@ async function perform({ moves }: OddAnswer, { socket, bare }: Connection): Prom
   }
 }
 
-/** What a good service answers: its sync jobs, and an activity of each start that it carried out. */
+/**
+ * What a good service answers: its sync jobs, and an activity of each start that it carried out.
+ */
 function goodBody(path: string, book: readonly OddStart[]): string {
   if (/\$count/.test(path)) return String(book.length);
   const key = /syncjobs\((\d+)\)/.exec(path)?.[1];

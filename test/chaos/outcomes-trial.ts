@@ -1,5 +1,6 @@
-// Many outcomes over many policies, in a real Redis: what `audit`, `explain`, `history` and `failed` say of them is held against what was
-// recorded, while more is recorded. Called by outcomes.test.ts and, with many more, by outcomes.ts.
+// Many outcomes over many policies, in a real Redis: what `audit`, `explain`, `history` and
+// `failed` say of them is held against what was recorded, while more is recorded. Called by
+// outcomes.test.ts and, with many more, by outcomes.ts.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -127,7 +128,10 @@ class Trial {
     return { outcomes, dropped, explained: this.#explained, untrue: this.#untrue };
   }
 
-  /** Slot records, outcomes and running tasks of all policies, as the scheduler and the workers leave them. */
+  /**
+   * Slot records, outcomes and running tasks of all policies, as the scheduler and the workers
+   * leave them.
+   */
   async fill(): Promise<void> {
     this.#untilMs = (await redisTimeMs(this.#parts.store)) - 1_000;
     await Promise.all(this.#parts.policies.map((policy) => this.#fillOne(policy)));
@@ -248,7 +252,10 @@ class Trial {
     return new Set((this.#kept.get(policy) ?? []).map(({ taskId: id }) => id));
   }
 
-  /** Audits while workers record runs by hand, each of which drops what the audit may just be looking for. */
+  /**
+   * Audits while workers record runs by hand, each of which drops what the audit may just be
+   * looking for.
+   */
   async auditWhileRecording(): Promise<void> {
     const end = new AbortController();
     const writing = this.#writeUntil(end.signal);
@@ -376,7 +383,10 @@ class Trial {
     if (told.size !== failed) this.#untrue.push(`failed: ${told.size} told, ${failed} are`);
   }
 
-  /** Outcomes that Redis has lost and that would be kept: the audit names them and nothing else, and nobody calls them dropped. */
+  /**
+   * Outcomes that Redis has lost and that would be kept: the audit names them and nothing else, and
+   * nobody calls them dropped.
+   */
   async loseSome(): Promise<void> {
     const { store, policies } = this.#parts;
     const lost = new Set<string>();

@@ -1,4 +1,5 @@
-// A small share of `npm run chaos:outcomes`: what is told of many outcomes is true, whatever of them is kept.
+// A small share of `npm run chaos:outcomes`: what is told of many outcomes is true, whatever of
+// them is kept.
 import { expect, it } from "vitest";
 import { redisForTest } from "../support/redis.ts";
 import { tryOutcomes } from "./outcomes-trial.ts";

@@ -1,4 +1,5 @@
-// `npm run chaos:outcomes -- --sets 20 --seed 7`: about 5,000 outcomes a set against a private Redis; exit 1 when anything that is told of them is not true.
+// `npm run chaos:outcomes -- --sets 20 --seed 7`: about 5,000 outcomes a set against a private
+// Redis; exit 1 when anything that is told of them is not true.
 import { Command } from "commander";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { outcomeLimitsDefault } from "../../src/config/settings.ts";

@@ -1,11 +1,13 @@
-// From a seed to a chaos of answers: what a server that is no good service answers to each start and to some reads, byte by byte and move by
-// move. Pure. An answer that a client may take for a success belongs to a start that is carried out, a documented refusal to one that is not:
-// what any other answer stands for is drawn.
+// From a seed to a chaos of answers: what a server that is no good service answers to each start
+// and to some reads, byte by byte and move by move. Pure. An answer that a client may take for a
+// success belongs to a start that is carried out, a documented refusal to one that is not: what any
+// other answer stands for is drawn.
 import { createRandom, type SeededRandom } from "./seeded-random.ts";
 
 /**
- * One thing that the server does with a connection. `drip` goes on until the connection is over; `half-close` sends FIN and goes on reading;
- * `beneath` writes to the connection under TLS, without TLS the same bytes as they are; `hold` leaves it open.
+ * One thing that the server does with a connection. `drip` goes on until the connection is over;
+ * `half-close` sends FIN and goes on reading; `beneath` writes to the connection under TLS, without
+ * TLS the same bytes as they are; `hold` leaves it open.
  */
 type Move =
   | { readonly move: "write" | "beneath"; readonly bytes: string }
@@ -13,7 +15,10 @@ type Move =
   | { readonly move: "drip"; readonly bytes: string; readonly everyMs: number }
   | { readonly move: "half-close" | "reset" | "close" | "hold" };
 
-/** One odd answer. `bytes` are latin-1. `isDone`: whether a start that is answered so is carried out. */
+/**
+ * One odd answer. `bytes` are latin-1. `isDone`: whether a start that is answered so is carried
+ * out.
+ */
 export interface OddAnswer {
   readonly kind: string;
   readonly moves: readonly Move[];
@@ -208,7 +213,10 @@ const headers: readonly ((random: SeededRandom) => string)[] = [
   () => "content-type: text/html\r\n",
 ];
 
-/** Records of TLS: alerts of every kind that matters, close_notify, a broken one, and what is none at all. */
+/**
+ * Records of TLS: alerts of every kind that matters, close_notify, a broken one, and what is none
+ * at all.
+ */
 const records = [
   ...["\x15\x03\x03\x00\x02\x01\x00", "\x15\x03\x03\x00\x02\x02\x28", "\x15\x03\x03\x00\x02\x02\x50"],
   ...["\x15\x03\x03\x00\x02\x02\x74", "\x17\x03\x03\x00\x10aaaaaaaaaaaaaaaa", "\x16\x03\x03\x00\x04\x00\x00\x00\x00"],

@@ -1,4 +1,5 @@
-// From a seed to a chaos of schedules: random policies, two or five replicas with clocks up to 3 s off, and what befalls them. Pure.
+// From a seed to a chaos of schedules: random policies, two or five replicas with clocks up to 3 s
+// off, and what befalls them. Pure.
 import type { Fault, FaultScript, ReplicaScript, Trap } from "./fault-script.ts";
 import { createRandom, type SeededRandom } from "./seeded-random.ts";
 

@@ -1,4 +1,5 @@
-// From a seed to a chaos of starts: policies, when their tasks are queued, and what befalls the workers, the service or Redis. Pure.
+// From a seed to a chaos of starts: policies, when their tasks are queued, and what befalls the
+// workers, the service or Redis. Pure.
 import type { Fault as ServiceFault } from "../../src/sandbox/faults.ts";
 import type { Fault, FaultScript, Point, ReplicaScript, Trap } from "./fault-script.ts";
 import { createRandom, type SeededRandom } from "./seeded-random.ts";
@@ -8,8 +9,9 @@ import { hotPoints, startPoints, unsentPoint } from "./start-steps.ts";
 type StartChaosKind = "crash" | "service" | "redis";
 
 /**
- * What befalls Redis. `kill`: killed, started again `forMs` later from its append-only file; `forget`: so too, without what it wrote in
- * the last `forMs`; `freeze`: stopped for so long; `flush`: emptied; `fail-over`: killed for good, its replica takes over `forMs` later.
+ * What befalls Redis. `kill`: killed, started again `forMs` later from its append-only file;
+ * `forget`: so too, without what it wrote in the last `forMs`; `freeze`: stopped for so long;
+ * `flush`: emptied; `fail-over`: killed for good, its replica takes over `forMs` later.
  */
 export interface RedisTrouble {
   readonly atMs: number;
@@ -17,7 +19,10 @@ export interface RedisTrouble {
   readonly forMs: number;
 }
 
-/** When one task of each sync job of each policy is queued. `startWithinMs`: how long each may start; an hour unless said. */
+/**
+ * When one task of each sync job of each policy is queued. `startWithinMs`: how long each may
+ * start; an hour unless said.
+ */
 export interface Batch {
   readonly atMs: number;
   readonly startWithinMs?: number;
@@ -37,14 +42,20 @@ export interface StartChaos {
   readonly showsActive: boolean;
   readonly redisTrouble: readonly RedisTrouble[];
   readonly endsWith: "SIGKILL" | "SIGTERM";
-  /** The storm lasts until the trap at this point has sprung, within limits; that it never does is a finding. */
+  /**
+   * The storm lasts until the trap at this point has sprung, within limits; that it never does is a
+   * finding.
+   */
   readonly awaitsTrap?: Point;
 }
 
 const replicas = 2;
 const policiesCount = 4;
 const starts = ["RunSyncJob", "EnableSyncJobById"] as const;
-/** Longer than a process may sleep between its permission and its request, and than the checker allows for a busy machine. */
+/**
+ * Longer than a process may sleep between its permission and its request, and than the checker
+ * allows for a busy machine.
+ */
 const tooLongMs = 10_000;
 
 /** The chaos of this seed. */
@@ -88,7 +99,8 @@ export function planStartChaos(seed: number): StartChaos {
 function policy(random: SeededRandom, index: number): string {
   const kind = random.weighted({ run: 3, activate: 1 });
   const first = 1 + 10 * index;
-  // Now and then two policies start the same sync job: then nobody may take the one's run for the other's.
+  // Now and then two policies start the same sync job: then nobody may take the one's run for the
+  // other's.
   const shared = index > 0 && random.chance(0.2) ? [first - 10] : [];
   const syncJobs = [...shared, ...Array.from({ length: random.integer(1, 3) }, (_, more) => first + more)];
   const until = random.chance(0.5) ? "accepted" : "settled, deadline: 8s";
@@ -143,7 +155,9 @@ function instants({ random, stormMs }: Crash, troubles: readonly RedisTrouble[])
   return faults.sort((a, b) => a.atMs - b.atMs);
 }
 
-/** A little time between a request and its answer, so that what strikes at an instant meets some. */
+/**
+ * A little time between a request and its answer, so that what strikes at an instant meets some.
+ */
 function slow(random: SeededRandom): ServiceFault[] {
   return starts.flatMap((operation): ServiceFault[] => [
     { kind: "latency", operation, delayMs: random.integer(10, 80) },
@@ -175,7 +189,8 @@ function serviceFaults(random: SeededRandom): ServiceFault[] {
       kind,
       operation,
       rate: random.pick([0.2, 0.5]),
-      // Past the time that a request may take: the service starts the run when nobody listens any more.
+      // Past the time that a request may take: the service starts the run when nobody listens any
+      // more.
       ...(kind === "latency" ? { delayMs: random.integer(1_500, 2_600) } : {}),
       ...(kind === "503" && random.chance(0.5) ? { retryAfterSeconds: 1 } : {}),
       // In the end it is well again.

@@ -1,5 +1,6 @@
-// From a named step of a start to a chaos in which the workers die right there, by kill -9: one for each point, so that none is left to
-// chance. Policies and faults of the service are such that every point is passed. Pure. Used by run-starts.ts.
+// From a named step of a start to a chaos in which the workers die right there, by kill -9: one for
+// each point, so that none is left to chance. Policies and faults of the service are such that
+// every point is passed. Pure. Used by run-starts.ts.
 import type { Fault as ServiceFault } from "../../src/sandbox/faults.ts";
 import type { Point, Trap } from "./fault-script.ts";
 import type { StartChaos } from "./plan-starts.ts";
@@ -20,7 +21,9 @@ const policies = [
 
 const lostAnswers = { kind: "lost-answer", operation: "RunSyncJob", every: 2, times: 4 } as const;
 
-/** What the service does wrong so that a step is passed that needs it, by the name of its method. */
+/**
+ * What the service does wrong so that a step is passed that needs it, by the name of its method.
+ */
 const needs: Readonly<Record<string, readonly ServiceFault[]>> = {
   answerLost: [lostAnswers],
   // It asks for patience while a lost answer is looked for.
@@ -33,7 +36,10 @@ const needs: Readonly<Record<string, readonly ServiceFault[]>> = {
   sendAgain: [{ kind: "500-before", operation: "EnableSyncJobById", key: "41", times: 2 }],
 };
 
-/** The chaos of the point that this seed, from 1 on, is for; after all of them it begins anew, with other instants. */
+/**
+ * The chaos of the point that this seed, from 1 on, is for; after all of them it begins anew, with
+ * other instants.
+ */
 export function planStepChaos(seed: number): StartChaos {
   const random = createRandom(seed);
   const point = startPoints[(seed - 1) % startPoints.length] ?? "";
@@ -44,7 +50,8 @@ export function planStepChaos(seed: number): StartChaos {
     action: "kill",
     forMs: random.integer(0, 800),
   });
-  // A lease is given back apart from the outcome only where somebody died between the outcome and the end of the task.
+  // A lease is given back apart from the outcome only where somebody died between the outcome and
+  // the end of the task.
   const traps = () =>
     point.includes("leases.release") ? [die("after-history.record", 0), die(point, 0), die(point, 1)] : [die(point, 0)];
   return {

@@ -1,5 +1,6 @@
-// One replica as a process: what `syncline serve` does, with a clock that is off and with traps. Started by replica.ts.
-// Its clock is shifted before anything of Syncline is loaded, so that every library sees it so.
+// One replica as a process: what `syncline serve` does, with a clock that is off and with traps.
+// Started by replica.ts. Its clock is shifted before anything of Syncline is loaded, so that every
+// library sees it so.
 import { shiftClock } from "../support/shifted-clock.ts";
 import type { ReplicaOrder, ReplicaOrders, WarmUpOrders } from "./replica-orders.ts";
 

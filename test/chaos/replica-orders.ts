@@ -1,4 +1,5 @@
-// What a driver tells a replica process: at its start as JSON in CHAOS_REPLICA, later through the channel between them.
+// What a driver tells a replica process: at its start as JSON in CHAOS_REPLICA, later through the
+// channel between them.
 import type { FeedPace } from "../../src/feeds/pace.ts";
 import type { TaskTiming } from "../../src/tasks/follow-pace.ts";
 import type { ReplicaScript, Trap } from "./fault-script.ts";
@@ -24,7 +25,10 @@ export interface ReplicaOrders {
   readonly exchangeMsMax?: number;
 }
 
-/** An order to a running replica: keep your event loop busy; your clock steps; the clock that all share steps, as far as this replica's scheduler sees. */
+/**
+ * An order to a running replica: keep your event loop busy; your clock steps; the clock that all
+ * share steps, as far as this replica's scheduler sees.
+ */
 export interface ReplicaOrder {
   readonly order: "block" | "clock" | "shared-clock";
   readonly ms: number;

@@ -1,4 +1,5 @@
-// One replica of a chaos run, through all its lives: started, struck, started again. Used by fleet.ts and by tests that strike by hand.
+// One replica of a chaos run, through all its lives: started, struck, started again. Used by
+// fleet.ts and by tests that strike by hand.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -9,7 +10,10 @@ import type { ReplicaOrder, ReplicaOrders, WarmUpOrders } from "./replica-orders
 const mainFile = fileURLToPath(new URL("replica-main.ts", import.meta.url));
 const errorCharactersMax = 4_000;
 const wakeEveryMs = 500;
-/** Many times what a replica may take to stop (`drainMs`), also on a machine with ten times the load that it can carry. */
+/**
+ * Many times what a replica may take to stop (`drainMs`), also on a machine with ten times the load
+ * that it can carry.
+ */
 const endsWithinMs = 60_000;
 
 /** One line of a replica's log. */
@@ -22,7 +26,10 @@ export interface LifeEnd {
   readonly stderr: string;
 }
 
-/** What a replica needs. `ordersOf`: of its nth life, from 0. `environment`: beside this process's own. */
+/**
+ * What a replica needs. `ordersOf`: of its nth life, from 0. `environment`: beside this process's
+ * own.
+ */
 export interface ReplicaOptions {
   readonly ordersOf: (life: number) => ReplicaOrders;
   readonly environment: Readonly<Record<string, string>>;
@@ -83,7 +90,10 @@ export class ReplicaProcess {
     if (this.#child?.connected) this.#child.send(order, () => {});
   }
 
-  /** Ends its present life for good and waits until it is over. False: it did not end within a minute, and was killed. */
+  /**
+   * Ends its present life for good and waits until it is over. False: it did not end within a
+   * minute, and was killed.
+   */
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<boolean> {
     let endsByItself = true;
     this.signal("SIGCONT");
@@ -101,7 +111,10 @@ export class ReplicaProcess {
   }
 }
 
-/** Bundles and compiles everything that a replica loads once; to be called before the first one starts. */
+/**
+ * Bundles and compiles everything that a replica loads once; to be called before the first one
+ * starts.
+ */
 export async function warmUp(): Promise<void> {
   bundle ??= await bundleReplica(mainFile);
   const child = spawnReplica({ isWarmUp: true }, {});

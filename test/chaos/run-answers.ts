@@ -1,5 +1,6 @@
-// One chaos of answers from its seed to its findings: a replica that works for two services, of which one answers oddly, the commands that
-// ask that one, and the checker: no process ends, no exchange is held, what is told of each start is so, and the other service's starts go on.
+// One chaos of answers from its seed to its findings: a replica that works for two services, of
+// which one answers oddly, the commands that ask that one, and the checker: no process ends, no
+// exchange is held, what is told of each start is so, and the other service's starts go on.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,7 +42,10 @@ const policies = [
   `  - { name: odd-active, service: odd, activate: { syncJobs: [${jobsOf(2).join(", ")}] } }`,
 ].join("\n");
 
-/** How long the healthy service's starts took from the queue to the service, in ms, over all seeds of this process. */
+/**
+ * How long the healthy service's starts took from the queue to the service, in ms, over all seeds
+ * of this process.
+ */
 const healthyDelays = { calm: [] as number[], storm: [] as number[] };
 
 /** One line on them. */
@@ -135,7 +139,10 @@ interface Jobs {
   readonly count: number;
 }
 
-/** Queues a start of the healthy service, and a start and a poll of the odd one, at a time, at a steady pace. */
+/**
+ * Queues a start of the healthy service, and a start and a poll of the odd one, at a time, at a
+ * steady pace.
+ */
 async function queue({ parts }: ChaosFixture, producer: Producer, jobs: Jobs): Promise<readonly Task[]> {
   const made: Task[] = [];
   for (let job = jobs.first; job < jobs.first + jobs.count; job += 1) {

@@ -1,4 +1,5 @@
-// One chaos of schedules from its seed to its findings: policies, a fleet and its storm, the end, the checker.
+// One chaos of schedules from its seed to its findings: policies, a fleet and its storm, the end,
+// the checker.
 import { openFixture } from "./chaos-fixture.ts";
 import { checkSchedules } from "./check-schedules.ts";
 import { findShownSecrets } from "./check-secrets.ts";

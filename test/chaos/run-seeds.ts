@@ -1,4 +1,5 @@
-// Runs many seeds side by side, since each mostly waits, and says what came out. Knows nothing of what a seed does.
+// Runs many seeds side by side, since each mostly waits, and says what came out. Knows nothing of
+// what a seed does.
 
 /** What one seed came to. `story`: what happened, for people. `counts` add up over seeds. */
 export interface ChaosResult {
@@ -21,7 +22,9 @@ export interface SeedsOptions {
   readonly onResult: (result: ChaosResult, tookMs: number) => void;
 }
 
-/** Runs all seeds; an error of one is a finding of it. Answers the failing ones and the sums of all. */
+/**
+ * Runs all seeds; an error of one is a finding of it. Answers the failing ones and the sums of all.
+ */
 export async function runSeeds(options: SeedsOptions): Promise<{ failed: number[]; counts: Record<string, number> }> {
   const waiting = [...options.seeds];
   const failed: number[] = [];

@@ -1,4 +1,5 @@
-// One chaos of starts from its seed to its findings: policies, workers, tasks put into the queue, what befalls them, the end, the checker.
+// One chaos of starts from its seed to its findings: policies, workers, tasks put into the queue,
+// what befalls them, the end, the checker.
 import { setTimeout as delay } from "node:timers/promises";
 import { silentLog } from "../../src/core/event-log.ts";
 import type { Task } from "../../src/model/task.ts";
@@ -23,10 +24,15 @@ const serviceSettings = (showsActive: boolean) =>
   `finished: 'item.state in ["Finished", "Failed"]', succeeded: 'item.state == "Finished"' }, ` +
   `conflict: { id: item.conflictId, syncJobId: item.syncJobId }${showsActive ? ", syncJob: { active: item.isActive }" : ""} }`;
 
-/** Longer than a process is held up here: who comes back brings its answer. A walk may have to be taken over, too. */
+/**
+ * Longer than a process is held up here: who comes back brings its answer. A walk may have to be
+ * taken over, too.
+ */
 const timing = { baselineWithinMs: 3_000, verifyForMs: 3_500, unreadableForMs: 8_000 };
 
-/** Shorter than most stops, and longer than a busy machine keeps a process from renewing its locks. */
+/**
+ * Shorter than most stops, and longer than a busy machine keeps a process from renewing its locks.
+ */
 const takeOverAfterMs = 1_500;
 
 /** Runs the chaos of starts of this seed. */
@@ -82,7 +88,8 @@ async function passThrough(seed: number, { plan, fixture, redis }: Scene): Promi
     const report = await fleet.end(plan.endsWith);
     story.push(...report.story);
     await Promise.all([...queued, ...troubled]);
-    // As a sweep does, or an operator: what is known already is dropped, what Redis lost comes again.
+    // As a sweep does, or an operator: what is known already is dropped, what Redis lost comes
+    // again.
     await again(() => producer.enqueue(tasks));
     await fixture.untilReachable();
     await fixture.workOff();
@@ -108,7 +115,10 @@ async function passThrough(seed: number, { plan, fixture, redis }: Scene): Promi
   }
 }
 
-/** Puts one task of each policy's sync jobs into the queue; for as long as it takes, since Redis may be away. */
+/**
+ * Puts one task of each policy's sync jobs into the queue; for as long as it takes, since Redis may
+ * be away.
+ */
 async function queue(
   { atMs, startWithinMs }: Batch,
   { fixture, producer, tasks }: { fixture: ChaosFixture; producer: Producer; tasks: Task[] },

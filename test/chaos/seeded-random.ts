@@ -1,4 +1,5 @@
-// Luck that can be repeated: the same seed gives the same draws on every machine. Used to make up fault scripts.
+// Luck that can be repeated: the same seed gives the same draws on every machine. Used to make up
+// fault scripts.
 
 /** A source of draws. */
 export interface SeededRandom {
@@ -12,7 +13,10 @@ export interface SeededRandom {
   weighted<Key extends string>(weights: Readonly<Record<Key, number>>): Key;
 }
 
-/** Makes the draws of a seed (mulberry32, after a round of mixing so that neighbouring seeds do not look alike). */
+/**
+ * Makes the draws of a seed (mulberry32, after a round of mixing so that neighbouring seeds do not
+ * look alike).
+ */
 export function createRandom(seed: number): SeededRandom {
   let state = Math.imul(seed ^ (seed >>> 16), 0x45d9f3b) >>> 0;
   const next = () => {

@@ -1,4 +1,5 @@
-// `npm run chaos:sigterm -- --rounds 1000 --seed 7 --side-by-side 6`: SIGTERMs at seeded instants against a private Redis; exit 1 when anything is wrong.
+// `npm run chaos:sigterm -- --rounds 1000 --seed 7 --side-by-side 6`: SIGTERMs at seeded instants
+// against a private Redis; exit 1 when anything is wrong.
 import { Command } from "commander";
 import { startPrivateRedis } from "../../scripts/redis.mjs";
 import { checkSigterm } from "../support/sigterm-check.ts";

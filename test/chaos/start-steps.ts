@@ -1,5 +1,6 @@
-// The named steps of a start at which a replica can be struck: every step of the start journal, the request itself, its outcome and its
-// lease. The one place that names methods of these classes; taken by traps.ts, which wraps them, and plan-starts.ts, which draws from them.
+// The named steps of a start at which a replica can be struck: every step of the start journal, the
+// request itself, its outcome and its lease. The one place that names methods of these classes;
+// taken by traps.ts, which wraps them, and plan-starts.ts, which draws from them.
 import { isJsonObject } from "../../src/core/json.ts";
 import { SyncService } from "../../src/service/client.ts";
 import { History } from "../../src/store/history.ts";
@@ -7,7 +8,10 @@ import { Leases } from "../../src/store/leases.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
 import type { Point } from "./fault-script.ts";
 
-/** A method with points right before and right after it; `firstByte`: right before the last look that lets a request's first byte out. */
+/**
+ * A method with points right before and right after it; `firstByte`: right before the last look
+ * that lets a request's first byte out.
+ */
 export interface WatchedStep {
   readonly prototype: object;
   readonly method: string;
@@ -18,13 +22,19 @@ export interface WatchedStep {
   readonly special?: (args: readonly unknown[]) => Point | undefined;
 }
 
-/** Before an outcome is written that says that nothing was sent: whoever is held up here must not write it when somebody else has sent. */
+/**
+ * Before an outcome is written that says that nothing was sent: whoever is held up here must not
+ * write it when somebody else has sent.
+ */
 export const unsentPoint: Point = "before-history.record-unsent";
 
 /** Only read, or of no start. */
 const unwatched = new Set(["constructor", "entry", "planFanOut", "fannedOut", "fannedOutInto"]);
 
-/** Whatever the journal does, by the names that it has now; sorted, so that moving a method about changes no seed. */
+/**
+ * Whatever the journal does, by the names that it has now; sorted, so that moving a method about
+ * changes no seed.
+ */
 const journalMethods = Object.getOwnPropertyNames(StartJournal.prototype)
   .filter((name) => !unwatched.has(name))
   .sort();

@@ -9,7 +9,10 @@ import { tellUnknown } from "./tell-unknown.ts";
 const schedules = 300;
 /** Mostly they wait: for locks to run out, for processes to be missed. */
 const sideBySide = 12;
-/** Of the tasks under crashes, at most so many may end as unknown although their start can be told from the evidence (docs/dev/testing.md). */
+/**
+ * Of the tasks under crashes, at most so many may end as unknown although their start can be told
+ * from the evidence (docs/dev/testing.md).
+ */
 const avoidableShareMax = 0.02;
 
 it("makes the same script of the same seed", () => {

@@ -1,4 +1,5 @@
-// One replica of real processes that is held up: its event loop, the whole process, its clock. Afterwards nothing may be missing.
+// One replica of real processes that is held up: its event loop, the whole process, its clock.
+// Afterwards nothing may be missing.
 import { setTimeout as delay } from "node:timers/promises";
 import { Queue } from "bullmq";
 import { beforeAll, describe, expect, inject, it } from "vitest";
@@ -13,14 +14,20 @@ import { warmUp } from "./replica.ts";
 const everySecond = `  - { name: elapsed, service: main, activate: { syncJobs: [1] }, schedule: { every: 1s }, catchUp: all }
   - { name: on-the-clock, service: main, activate: { syncJobs: [2] }, schedule: { cron: "* * * * * *" } }`;
 const hour = 3_600_000;
-/** More than all limits on the way add up to, so that what is waited for in vain is named: until a replica begins, plans, ends, and the queues are empty. */
+/**
+ * More than all limits on the way add up to, so that what is waited for in vain is named: until a
+ * replica begins, plans, ends, and the queues are empty.
+ */
 const timeout = 420_000;
 const planWithinMs = 60_000;
 const toldEventsMax = 200;
 
 interface HeldUpOptions {
   readonly stormMs: number;
-  /** How far beyond its beginning the replica itself has to plan, for as long as it takes; beyond the storm unless said. */
+  /**
+   * How far beyond its beginning the replica itself has to plan, for as long as it takes; beyond
+   * the storm unless said.
+   */
   readonly plannedMs?: number;
   readonly policies?: string;
   /** What it puts to sleep by a clock that nobody else has is woken for those who come after it. */
@@ -29,7 +36,8 @@ interface HeldUpOptions {
 
 let houses = 0;
 
-// A fixture with one replica that plans and works; what befalls it, one after another; then the checker.
+// A fixture with one replica that plans and works; what befalls it, one after another; then the
+// checker.
 async function heldUp(
   faults: readonly Fault[],
   { stormMs, plannedMs = stormMs, policies = everySecond, sleepsAhead = false }: HeldUpOptions,
@@ -51,7 +59,8 @@ async function heldUp(
     const report = await fleet.end("SIGTERM");
     const ledger = new SlotLedger(fixture.parts.store);
     const holdings = await Promise.all(fixture.parts.set.policies.map(({ name }) => ledger.holdings(name)));
-    // What the replica itself has planned by its end; whoever comes after it may not be what makes this good.
+    // What the replica itself has planned by its end; whoever comes after it may not be what makes
+    // this good.
     const endMs = Math.max(...holdings.map(({ watermarkMs }) => watermarkMs ?? 0));
     await fixture.lookUntilQuiet();
     if (sleepsAhead) await wake(fixture.parts.redis);
@@ -68,7 +77,9 @@ async function heldUp(
   }
 }
 
-/** Waits until slots are recorded up to this instant; false when nobody has done so a minute later. */
+/**
+ * Waits until slots are recorded up to this instant; false when nobody has done so a minute later.
+ */
 async function untilPlanned({ parts: { store } }: ChaosFixture, atMs: number): Promise<boolean> {
   for (const untilMs = performance.now() + planWithinMs; performance.now() < untilMs; await delay(50))
     if ((await store.redis.hvals(store.key("watermarks"))).some((watermarkMs) => Number(watermarkMs) >= atMs))
@@ -101,7 +112,8 @@ describe.concurrent("a replica that is held up", { timeout }, () => {
   });
 
   it("loses nothing when the process was suspended for an hour", async () => {
-    // Stopped for two seconds in which an hour passes on the clock that all share, and on its own as after a machine's sleep.
+    // Stopped for two seconds in which an hour passes on the clock that all share, and on its own
+    // as after a machine's sleep.
     const policies = `  - { name: often, service: main, activate: { syncJobs: [1] }, schedule: { every: 10s } }
   - { name: each, service: main, activate: { syncJobs: [2] }, schedule: { cron: "*/5 * * * *" }, catchUp: all, catchUpWindow: 2h }
   - { name: strict, service: main, activate: { syncJobs: [3] }, schedule: { every: 1m }, catchUp: none }`;

@@ -1,5 +1,6 @@
-// One line on how many tasks under crashes ended as unknown, and why. Told by `npm run chaos` and by the test of the starts, which judges
-// only what was avoidable: the whole share follows the machine (docs/dev/testing.md).
+// One line on how many tasks under crashes ended as unknown, and why. Told by `npm run chaos` and
+// by the test of the starts, which judges only what was avoidable: the whole share follows the
+// machine (docs/dev/testing.md).
 import { whysUnknown } from "./check-starts.ts";
 
 /** The line, from the sums of all seeds. */

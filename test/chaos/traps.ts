@@ -1,5 +1,6 @@
-// Traps inside a replica: points around the steps of its work, at which it kills, stops or blocks itself as its script says.
-// Used by replica-main.ts only. Wraps methods of the real classes; what they do stays as it is.
+// Traps inside a replica: points around the steps of its work, at which it kills, stops or blocks
+// itself as its script says. Used by replica-main.ts only. Wraps methods of the real classes; what
+// they do stays as it is.
 import { isJsonObject } from "../../src/core/json.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { type Exchange, type ExchangeResult, Transport } from "../../src/service/transport.ts";
@@ -34,7 +35,10 @@ export function blockLoop(forMs: number): void {
   while (performance.now() < untilMs);
 }
 
-/** Puts the clock that all replicas share forward by so much, as far as the scheduler of this process sees. */
+/**
+ * Puts the clock that all replicas share forward by so much, as far as the scheduler of this
+ * process sees.
+ */
 export function shiftSharedClock(byMs: number): void {
   const real: unknown = Reflect.get(SlotLedger.prototype, "nowMs");
   if (typeof real !== "function") throw new Error("the ledger has no clock");
@@ -43,7 +47,9 @@ export function shiftSharedClock(byMs: number): void {
   });
 }
 
-/** Tells of each exchange with a service that is not over after so long: it holds a worker's place. */
+/**
+ * Tells of each exchange with a service that is not over after so long: it holds a worker's place.
+ */
 export function watchExchanges(longestMs: number): void {
   const send = Transport.prototype.send;
   Transport.prototype.send = async function watchedSend(this: Transport, exchange: Exchange): Promise<ExchangeResult> {
@@ -80,7 +86,10 @@ function wrap(step: WatchedStep, pass: (point: Point) => void): void {
   });
 }
 
-/** Options of a request with a last look before its first byte: passes the point right before that look, and tells when it lets the byte out. */
+/**
+ * Options of a request with a last look before its first byte: passes the point right before that
+ * look, and tells when it lets the byte out.
+ */
 function watchFirstByte(arg: unknown, pass: () => void): unknown {
   if (!isJsonObject(arg)) return arg;
   const { beforeSend, idempotencyKey: taskId } = arg;

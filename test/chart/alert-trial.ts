@@ -1,7 +1,8 @@
-// `npm run trial:alerts [-- --only REGEXP]`: thirteen incidents in real processes, and a real Prometheus with the chart's
-// rules over two releases of 200 policies each. Each cause must be one page in its time, its runbook must lead to the
-// cause word by word, and it must end; before them an hour in which all is well. Exits 1 unless all of it holds.
-// A minute of the rules is two seconds here, so the run of a quarter of an hour stands for most of a day.
+// `npm run trial:alerts [-- --only REGEXP]`: thirteen incidents in real processes, and a real
+// Prometheus with the chart's rules over two releases of 200 policies each. Each cause must be one
+// page in its time, its runbook must lead to the cause word by word, and it must end; before them
+// an hour in which all is well. Exits 1 unless all of it holds. A minute of the rules is two
+// seconds here, so the run of a quarter of an hour stands for most of a day.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -47,7 +48,10 @@ const nightInMs = 12_000;
 const faults = (target: typeof main, ...texts: string[]) => target.setFaults(texts.map(parseFault));
 const nightOf = (policy: string) => hurt.writePolicies({ [policy]: new Date(Date.now() + nightInMs) });
 
-/** Ages the notes of missed slots by the hour for which they show: that hour is the product's, not the rules'. */
+/**
+ * Ages the notes of missed slots by the hour for which they show: that hour is the product's, not
+ * the rules'.
+ */
 async function passAnHour(): Promise<void> {
   const store = await openStore({ url: redis.url, prefix: "{syncline}" });
   const key = troublesKey(store);
@@ -265,7 +269,10 @@ async function firings(fromMs: number, toMs: number): Promise<Firing[]> {
   return found.toSorted((a, b) => a.fromMs - b.fromMs);
 }
 
-/** Prints an incident: its page, what else fired, and where the runbook names the cause. Answers what is wrong. */
+/**
+ * Prints an incident: its page, what else fired, and where the runbook names the cause. Answers
+ * what is wrong.
+ */
 function tell({ incident, fromMs, endedMs, steps, wrong }: Played, fired: readonly Firing[]): string[] {
   const { name, alert, cause } = incident;
   const lines = fired.map((one) => {

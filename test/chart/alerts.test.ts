@@ -1,4 +1,5 @@
-// The alerts, as Prometheus itself judges them: promtool checks the rules and plays a course of events for and against each.
+// The alerts, as Prometheus itself judges them: promtool checks the rules and plays a course of
+// events for and against each.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -42,7 +43,10 @@ function toTest(alert: string, { series, atMinute }: Course, isFiring: boolean, 
 const fires = ([alert, { fires: course }]: [string, AlertCase]) => toTest(alert, course, true, course.labels);
 const staysSilent = ([alert, { silent }]: [string, AlertCase]) => toTest(alert, silent, false);
 
-/** Plays them side by side, each as a release of its own, by the file as it is. Only that nothing is scraped needs a release's own rules. */
+/**
+ * Plays them side by side, each as a release of its own, by the file as it is. Only that nothing is
+ * scraped needs a release's own rules.
+ */
 async function play(tests: readonly Played[]): Promise<string> {
   const own = tests.map(({ series, expect: wanted }, index) => {
     const inJob = (text: string) => text.replaceAll('job="s"', `job="s${index}"`);

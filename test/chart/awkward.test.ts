@@ -1,4 +1,5 @@
-// Awkward values: of each the chart makes objects that Kubernetes takes, or refuses it and says where.
+// Awkward values: of each the chart makes objects that Kubernetes takes, or refuses it and says
+// where.
 import { describe, expect, it } from "vitest";
 import { findAdmissionProblems } from "../support/chart/admission.ts";
 import { type KubeObject, parseObjects, type ReleaseName, template, type Values } from "../support/chart/helm.ts";
@@ -14,7 +15,9 @@ const files = (name: string, text = "a: 1\n") => ({ policies: { files: { [name]:
 const emptyDir = { emptyDir: {} };
 const own = { name: "helper", image: "busybox" };
 
-/** What is awkward, the values, what the refusal says if there must be one, and the release's name. */
+/**
+ * What is awkward, the values, what the refusal says if there must be one, and the release's name.
+ */
 const table: readonly (readonly [string, Values, (readonly string[] | undefined)?, ReleaseName?])[] = [
   // Names.
   ["a release of 53 characters", { ...embedded, ...allMetrics }, undefined, { release: `a${"b".repeat(52)}` }],

@@ -1,4 +1,5 @@
-// Global set-up of the project `chart`: one helm for all its files, told to them by `inject("helm")`. Fetched once, then from .cache.
+// Global set-up of the project `chart`: one helm for all its files, told to them by
+// `inject("helm")`. Fetched once, then from .cache.
 import type { TestProject } from "vitest/node";
 import { findHelm } from "../../scripts/helm.mjs";
 

@@ -1,5 +1,6 @@
-// Incidents from their beginning to their end, minute by minute, with 200 policies a release and many releases scraped side by side: one
-// cause is one page, in time, with its runbook, and it ends. promtool judges the rules as the chart renders them; no real time passes.
+// Incidents from their beginning to their end, minute by minute, with 200 policies a release and
+// many releases scraped side by side: one cause is one page, in time, with its runbook, and it
+// ends. promtool judges the rules as the chart renders them; no real time passes.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -41,7 +42,10 @@ const warning = (alert: string, from: number, to: number, service?: string): Tol
   severity: "warning",
 });
 
-/** Each is a release of its own. What an outage leaves behind is a warning afterwards, never a second page. */
+/**
+ * Each is a release of its own. What an outage leaves behind is a warning afterwards, never a
+ * second page.
+ */
 const incidents: Readonly<Record<string, Incident>> = {
   "all is well": { at: () => ({}), told: [] },
   "an update, and a run that fails once": {
@@ -105,7 +109,8 @@ let series: Record<string, string>;
 let files: string[];
 
 beforeAll(async () => {
-  // Those whose pods go have rules of their own, as in a cluster; for the others the file as it is, which is quicker, looks at all at once.
+  // Those whose pods go have rules of their own, as in a cluster; for the others the file as it is,
+  // which is quicker, looks at all at once.
   const own = Object.entries(incidents).flatMap(([, { isGone }], index) => (isGone === true ? [`r${index}`] : []));
   const rendered = await Promise.all(own.map((release) => renderRules(release)));
   const others = Object.keys(incidents).flatMap((_, index) =>

@@ -7,7 +7,10 @@ const keda = { enabled: true, keda: { prometheus: "http://prometheus:9090" } };
 
 const writesTo = (path: string) => ({ files: { "a.yaml": `sinks: { log: { file: { path: ${path} } } }` } });
 
-/** What is wrong, the values, and words that the message must hold: the place, and what may stand there. */
+/**
+ * What is wrong, the values, and words that the message must hold: the place, and what may stand
+ * there.
+ */
 const wrong: readonly (readonly [string, Values, readonly string[]])[] = [
   ["a mistyped key", { replica: 3 }, ["additional properties 'replica' not allowed"]],
   ["a mistyped key below", { networkPolicy: { enable: true } }, ["/networkPolicy", "'enable' not allowed"]],

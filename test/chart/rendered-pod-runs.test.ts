@@ -1,4 +1,5 @@
-// README's lines, tried out without a cluster: what `helm template` gives is run as the kubelet would, with a real Redis and the sandbox.
+// README's lines, tried out without a cluster: what `helm template` gives is run as the kubelet
+// would, with a real Redis and the sandbox.
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
@@ -16,7 +17,10 @@ function valuesOfReadme(): Values {
   return parse(text);
 }
 
-/** Lays the files of a pod's volumes under `root`, as a kubelet would: ConfigMaps from the rendered objects, secrets from `secrets`. */
+/**
+ * Lays the files of a pod's volumes under `root`, as a kubelet would: ConfigMaps from the rendered
+ * objects, secrets from `secrets`.
+ */
 function layFiles(root: string, files: Readonly<Record<string, string>>): void {
   for (const [path, text] of Object.entries(files)) {
     const file = join(root, path);

@@ -1,4 +1,5 @@
-// `plan --state`, `apply` and `import` in the test's own process, over the sandbox and a real Redis; and the example that the documentation names.
+// `plan --state`, `apply` and `import` in the test's own process, over the sandbox and a real
+// Redis; and the example that the documentation names.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

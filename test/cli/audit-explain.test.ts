@@ -20,7 +20,10 @@ const fixture = commandFixture(`
 
 const iso = (slotMs: number) => new Date(slotMs).toISOString();
 
-/** A minute of silence before the first scheduler starts, then one that works for a few slots and stops. */
+/**
+ * A minute of silence before the first scheduler starts, then one that works for a few slots and
+ * stops.
+ */
 async function someSlots(prefix: string): Promise<Map<string, readonly SlotRecord[]>> {
   const policies = ["often", "behind", "strict", "closed", "waiting", "nightly"];
   await fixture.inStore(prefix, async (store) => {

@@ -1,4 +1,5 @@
-// The audit record: every command that changes something for others leaves who, what, and what stood before and after.
+// The audit record: every command that changes something for others leaves who, what, and what
+// stood before and after.
 import { hostname, userInfo } from "node:os";
 import { expect, it } from "vitest";
 import { commandFixture } from "../support/command-fixture.ts";

@@ -1,4 +1,5 @@
-// Rolling restarts under load, as a Deployment makes them, and the proof that the same check notices what it should.
+// Rolling restarts under load, as a Deployment makes them, and the proof that the same check
+// notices what it should.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";

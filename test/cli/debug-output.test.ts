@@ -1,5 +1,6 @@
-// What libraries and Node itself print on standard error when they are told to: all that they send, and so all secrets. A real process
-// whose every way to a secret is in use, with everything of that switched on.
+// What libraries and Node itself print on standard error when they are told to: all that they send,
+// and so all secrets. A real process whose every way to a secret is in use, with everything of that
+// switched on.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

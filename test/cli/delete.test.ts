@@ -1,4 +1,5 @@
-// `syncline delete` as real processes: the look without --yes, the deletion with it, and what `plan` and `doctor` say afterwards.
+// `syncline delete` as real processes: the look without --yes, the deletion with it, and what
+// `plan` and `doctor` say afterwards.
 import { describe, expect, it } from "vitest";
 import { commandFixture } from "../support/command-fixture.ts";
 

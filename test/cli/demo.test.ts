@@ -35,7 +35,8 @@ function start(...args: string[]): {
   return { child, text: () => text, until };
 }
 
-// Processes whose parents include this one, now or by their environment: what a demo started carries its Redis address.
+// Processes whose parents include this one, now or by their environment: what a demo started
+// carries its Redis address.
 function leftBehind(redisUrl: string, sandboxUrl: string): string[] {
   const found: string[] = [];
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {

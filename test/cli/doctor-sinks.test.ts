@@ -1,4 +1,5 @@
-// What `syncline doctor` and `syncline status` say of sinks and heartbeats, and that neither ever sends a notice.
+// What `syncline doctor` and `syncline status` say of sinks and heartbeats, and that neither ever
+// sends a notice.
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";

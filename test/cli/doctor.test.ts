@@ -1,4 +1,5 @@
-// `syncline doctor` as a real process against a Redis, a sandbox with faults, and services that are not as they should be.
+// `syncline doctor` as a real process against a Redis, a sandbox with faults, and services that are
+// not as they should be.
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:https";

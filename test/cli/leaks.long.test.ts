@@ -1,5 +1,6 @@
-// Fifteen canaries and everything that can go wrong with them, over real processes and a Redis with a password: not one of them
-// may stand in what any process prints, in any key of Redis, or in its dump file.
+// Fifteen canaries and everything that can go wrong with them, over real processes and a Redis with
+// a password: not one of them may stand in what any process prints, in any key of Redis, or in its
+// dump file.
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -124,7 +125,10 @@ function checkClean(what: string, { out, err }: Ended): void {
   expect({ what, inOutput: canariesIn(out), inErrors: canariesIn(err) }).toEqual({ what, inOutput: [], inErrors: [] });
 }
 
-/** A `serve` that has met every service, every wrong answer and a wrong policy file, and then crashes. */
+/**
+ * A `serve` that has met every service, every wrong answer and a wrong policy file, and then
+ * crashes.
+ */
 async function serveUntilCrash(crashAs: "exception" | "rejection"): Promise<Ended> {
   // What the process before this one was heard to do says nothing of what this one has read.
   for (const { heard } of [plain, mutual]) heard.clear();

@@ -1,4 +1,5 @@
-// Every metric of the table at a real `serve`: one service by OAuth 2 that asks for patience, sinks that take and that do not, a pause.
+// Every metric of the table at a real `serve`: one service by OAuth 2 that asks for patience, sinks
+// that take and that do not, a pause.
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";

@@ -1,4 +1,5 @@
-// Commands that ask a server which answers oddly: each ends by itself, says what is wrong, and with a code of its own.
+// Commands that ask a server which answers oddly: each ends by itself, says what is wrong, and with
+// a code of its own.
 import { writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";

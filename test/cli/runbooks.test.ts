@@ -1,4 +1,5 @@
-// The runbooks, followed word by word: their commands, options, metrics and events are there, and that of missed slots leads to the cause.
+// The runbooks, followed word by word: their commands, options, metrics and events are there, and
+// that of missed slots leads to the cause.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";

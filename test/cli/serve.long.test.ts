@@ -119,7 +119,8 @@ describe("syncline serve", () => {
     one.kill("SIGTERM");
     expect((await one.ended()).code).toBe(1);
     expect(one.events.filter(({ event }) => event === "serve.stopped")).toEqual([]);
-    // The sandbox does what it was asked to, also when nobody waits any more; the next test must not meet it.
+    // The sandbox does what it was asked to, also when nobody waits any more; the next test must
+    // not meet it.
     await expect.poll(starts, often).toContain(task);
   });
 
@@ -187,7 +188,8 @@ describe("syncline serve", () => {
     const [task = ""] = JSON.parse(queued.out).tasks;
     const store = await openStore({ url: redis.url, prefix });
     try {
-      // Its request is on the way: it sleeps past its lock, another one takes over, and then it wakes up.
+      // Its request is on the way: it sleeps past its lock, another one takes over, and then it
+      // wakes up.
       await untilArrived();
       zombie.kill("SIGSTOP");
       const heir = await serve(prefix, "--roles", "worker");

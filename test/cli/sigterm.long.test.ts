@@ -4,7 +4,8 @@ import { checkSigterm } from "../support/sigterm-check.ts";
 
 const redis = redisForTest();
 
-// A sample; `npm run chaos:sigterm -- --rounds 1000` does as many as one likes. A seed that fails is printed and replays.
+// A sample; `npm run chaos:sigterm -- --rounds 1000` does as many as one likes. A seed that fails
+// is printed and replays.
 it("exits with 0 in its grace period at any SIGTERM: no loss, no second start (P8)", async () => {
   const seed = Date.now() % 1_000_000;
   const report = await checkSigterm({ redis, rounds: 24, seed });

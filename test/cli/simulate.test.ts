@@ -1,4 +1,5 @@
-// `syncline simulate` and the loads of `syncline plan` as real processes: what they print, and what they exit with.
+// `syncline simulate` and the loads of `syncline plan` as real processes: what they print, and what
+// they exit with.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,7 +40,8 @@ describe("syncline simulate", () => {
     expect(out).toContain("Simulated 2026-12-01 00:00:00Z to 2026-12-01 02:00:00Z: 2 policies, 6 slots, in ");
     expect(out).toContain("Assumed: a run takes 10m (often 40m); a request takes 0ms.");
     expect(out).toContain("Not simulated, without a schedule: by-hand.");
-    // often runs 00:30–01:10 and is busy at 01:00, then 01:30–02:10 and at 02:00; hourly finds sync job 1 busy as well.
+    // often runs 00:30–01:10 and is busy at 01:00, then 01:30–02:10 and at 02:00; hourly finds sync
+    // job 1 busy as well.
     expect(out).toMatch(/hourly +2 +2 +0 +0 +0 +0 +2 overlap/);
     expect(out).toMatch(/often +4 +4 +0 +0 +0 +4 +4 overlap/);
     expect(out).toMatch(/main +4 +2, 2026-12-01 00:30:00Z +2, 2026-12-01 00:30Z +often \(2\)/);
@@ -161,7 +163,8 @@ describe("syncline plan", () => {
     const args = ["--config", example("watch-only"), "--from", "2026-11-30", "--requests", "--pages", "5"];
     const { code, out } = await syncline(["plan", ...args], environment);
     expect(code).toBe(0);
-    // 144 counts of approvals, 24 readings of the triggers (5 pages each), one count of the conflicts.
+    // 144 counts of approvals, 24 readings of the triggers (5 pages each), one count of the
+    // conflicts.
     expect(out).toMatch(/main +0 +0 +265 +0 +265 +345,600/);
     expect(out).toContain("every list has 5 pages of 100 items");
     expect(out).toContain("nothing fails, so nothing is repeated");

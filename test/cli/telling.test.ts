@@ -1,5 +1,6 @@
-// Real processes, from a schedule to a receiver and a file: the receiver is down, comes up, does not answer, and the processes that deliver
-// are killed. Every outcome arrives at least once, with the same id and body each time, in the order of its policy, signed.
+// Real processes, from a schedule to a receiver and a file: the receiver is down, comes up, does
+// not answer, and the processes that deliver are killed. Every outcome arrives at least once, with
+// the same id and body each time, in the order of its policy, signed.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -76,7 +77,8 @@ it("every outcome arrives, with its id and in its order, whatever dies on the wa
   first.kill("SIGKILL");
   await first.ended();
 
-  // The receiver is there again, takes two and leaves the third one without an answer: killed in mid delivery.
+  // The receiver is there again, takes two and leaves the third one without an answer: killed in
+  // mid delivery.
   hook.answer = (_, earlier) => (earlier === 0 && hook.accepted.length === 2 ? "hold" : { status: 204 });
   await hook.start(Number(new URL(reserved.url).port));
   const second = await serve();

@@ -1,4 +1,5 @@
-// What commands tell must be so: of starts without an answer, of what is inferred, of what is cut, not known or not there.
+// What commands tell must be so: of starts without an answer, of what is inferred, of what is cut,
+// not known or not there.
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";

@@ -1,5 +1,6 @@
-// The client against SAP CAP: links relative to the service root with an encoded dollar, an empty last page, numbers as
-// strings, DELETE with 204. What this proves does not rest on a server that Syncline's own authors wrote.
+// The client against SAP CAP: links relative to the service root with an encoded dollar, an empty
+// last page, numbers as strings, DELETE with 204. What this proves does not rest on a server that
+// Syncline's own authors wrote.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ServiceOptions, SyncService, staticToken } from "../../src/service/client.ts";
 import { type CapServer, startCapServer } from "../support/cap-server.ts";

@@ -69,7 +69,10 @@ describe.skipIf(why !== undefined)("the image", () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** As the chart runs it: nothing writable but /tmp and the volume of sinks, no capabilities, a user that is only a number. */
+  /**
+   * As the chart runs it: nothing writable but /tmp and the volume of sinks, no capabilities, a
+   * user that is only a number.
+   */
   const serve = (user: string) =>
     runDetached([
       ...[

@@ -1,4 +1,5 @@
-// The private Redis that tests and the demo start: it comes up, keeps to itself, and goes when its starter goes.
+// The private Redis that tests and the demo start: it comes up, keeps to itself, and goes when its
+// starter goes.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";

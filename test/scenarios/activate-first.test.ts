@@ -1,4 +1,5 @@
-// `run: { activate: true }`: the activation that goes before a run, and what its failures mean for it.
+// `run: { activate: true }`: the activation that goes before a run, and what its failures mean for
+// it.
 import { afterEach, describe, expect, it } from "vitest";
 import { openStore } from "../../src/store/redis.ts";
 import { inFlightKey } from "../../src/store/start-entry.ts";

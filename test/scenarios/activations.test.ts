@@ -1,4 +1,5 @@
-// Activations of a service whose sync jobs show whether they are active, end to end over the sandbox: `mapping.syncJob.active`.
+// Activations of a service whose sync jobs show whether they are active, end to end over the
+// sandbox: `mapping.syncJob.active`.
 import { afterEach, describe, expect, it } from "vitest";
 import { redisForTest } from "../support/redis.ts";
 import { startWorld, type World } from "../support/world.ts";

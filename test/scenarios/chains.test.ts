@@ -12,7 +12,8 @@ afterEach(async () => {
 
 describe("a chain", () => {
   it("runs the sync jobs again after their run, then polls: one slot, in order", async () => {
-    // Due soon and then not for a minute: a later slot must not come before the sync jobs of the first one have run twice.
+    // Due soon and then not for a minute: a later slot must not come before the sync jobs of the
+    // first one have run twice.
     const dueSecond = new Date(Date.now() + 4_000).getUTCSeconds();
     world = await startWorld({
       redis,

@@ -1,4 +1,5 @@
-// Sync jobs deleted by policy: guard, answers, lost answers, runs in flight, and what is remembered of it.
+// Sync jobs deleted by policy: guard, answers, lost answers, runs in flight, and what is remembered
+// of it.
 import { afterEach, describe, expect, it } from "vitest";
 import { findDeletedTargets } from "../../src/cli/deleted-targets.ts";
 import { openStore } from "../../src/store/redis.ts";

@@ -1,4 +1,5 @@
-// Issue: drift made by hand is found and mended on the next slot, and told once. From a schedule to a real receiver and a file.
+// Issue: drift made by hand is found and mended on the next slot, and told once. From a schedule to
+// a real receiver and a file.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";

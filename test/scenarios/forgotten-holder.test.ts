@@ -1,5 +1,6 @@
-// Redis forgets that a start has ended, while the queue is told that it is over: its lease is left to nobody. Whoever comes for the sync job
-// goes on all the same, long before the lease would end by itself.
+// Redis forgets that a start has ended, while the queue is told that it is over: its lease is left
+// to nobody. Whoever comes for the sync job goes on all the same, long before the lease would end
+// by itself.
 import { afterEach, expect, it, vi } from "vitest";
 import { History } from "../../src/store/history.ts";
 import { RecentOutcomes } from "../../src/tasks/recent-outcomes.ts";
@@ -21,7 +22,10 @@ afterEach(async () => {
   await world.stop();
 });
 
-/** Starts `first`, and sets Redis back to the moment right before that one's end was written. Answers the first instant of which nothing is lost. */
+/**
+ * Starts `first`, and sets Redis back to the moment right before that one's end was written.
+ * Answers the first instant of which nothing is lost.
+ */
 async function forgetTheEndOf(first: string, meanwhile: (slotMs: number) => Promise<void> = async () => {}) {
   const server = await startForgetfulServer();
   const policies = policy("in-turn", "queue") + policy("at-most-one", "skip");

@@ -1,5 +1,5 @@
-// Redis forgets an outcome that it had taken, while the queue is told that the task is over: nobody comes back to the task, so only who
-// wrote the outcome can write it again.
+// Redis forgets an outcome that it had taken, while the queue is told that the task is over: nobody
+// comes back to the task, so only who wrote the outcome can write it again.
 import { afterEach, expect, it, vi } from "vitest";
 import { History } from "../../src/store/history.ts";
 import { openStore } from "../../src/store/redis.ts";

@@ -1,4 +1,5 @@
-// One of two sync jobs of a policy never ends: it is told once that the policy fails, and no recovery, whatever the other one does.
+// One of two sync jobs of a policy never ends: it is told once that the policy fails, and no
+// recovery, whatever the other one does.
 import { afterEach, expect, it, vi } from "vitest";
 import type { Notice } from "../../src/model/notice.ts";
 import { often } from "../support/processes.ts";
@@ -36,7 +37,8 @@ notifications: { groupWait: 1s }`,
   const good = each("4", "succeeded").length;
   await vi.waitUntil(() => each("4", "succeeded").length > good + 1, often);
   await vi.waitUntil(() => each("11", "timed-out").length > 1, often);
-  // A busy machine may let sync job 4 end late as well, before 11 does: what counts is what comes after that.
+  // A busy machine may let sync job 4 end late as well, before 11 does: what counts is what comes
+  // after that.
   const from = told.findIndex(
     ({ sink, notice: { data } }) => sink === "each" && data["status"] === "timed-out" && data["target"] === "11",
   );

@@ -1,4 +1,5 @@
-// New items of followed lists go to the sinks that want them, each once over all replicas, and to no other.
+// New items of followed lists go to the sinks that want them, each once over all replicas, and to
+// no other.
 import { afterEach, expect, it } from "vitest";
 import type { Notice } from "../../src/model/notice.ts";
 import { often } from "../support/processes.ts";

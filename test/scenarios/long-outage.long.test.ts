@@ -8,7 +8,8 @@ import { startWorld, type World } from "../support/world.ts";
 
 const redis = redisForTest();
 const minute = 60_000;
-// The newest slot is between one and two minutes old, so that none comes due while the tests run: the next one in three minutes at the earliest.
+// The newest slot is between one and two minutes old, so that none comes due while the tests run:
+// the next one in three minutes at the earliest.
 const offset = (Math.floor(Date.now() / minute) - 1) % 5;
 const newestMs = Math.floor(Date.now() / minute) * minute - minute;
 const slots = Array.from({ length: 36 }, (_, index) => newestMs - (35 - index) * 5 * minute);
@@ -18,7 +19,8 @@ let world: World;
 let store: Store;
 let ledger: SlotLedger;
 
-// As replicas have left it that all died three hours ago, right after a look. Nothing else is made up: the time is Redis's own.
+// As replicas have left it that all died three hours ago, right after a look. Nothing else is made
+// up: the time is Redis's own.
 beforeAll(async () => {
   world = await startWorld({
     redis,

@@ -1,4 +1,5 @@
-// Runs in flight cost next to nothing while nothing appears: they sleep, and the walk that sees the end of one wakes that one alone.
+// Runs in flight cost next to nothing while nothing appears: they sleep, and the walk that sees the
+// end of one wakes that one alone.
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Task } from "../../src/model/task.ts";

@@ -1,4 +1,5 @@
-// A rolling upgrade: what a newer version puts into the queues stays there, untouched, for a replica that can read it.
+// A rolling upgrade: what a newer version puts into the queues stays there, untouched, for a
+// replica that can read it.
 import { Queue } from "bullmq";
 import { afterEach, expect, it } from "vitest";
 import { often } from "../support/processes.ts";

@@ -1,4 +1,5 @@
-// A thousand runs in flight in one repository, over two replicas, all of which watch three lists: each list is asked for by one reader.
+// A thousand runs in flight in one repository, over two replicas, all of which watch three lists:
+// each list is asked for by one reader.
 import { Redis } from "ioredis";
 import { afterEach, expect, it } from "vitest";
 import { feedId } from "../../src/model/feed.ts";

@@ -1,4 +1,5 @@
-// What a poll reads whole is walked as a feed, too, without another request: its new items are told once, as those of lists that runs follow.
+// What a poll reads whole is walked as a feed, too, without another request: its new items are told
+// once, as those of lists that runs follow.
 import { afterEach, expect, it } from "vitest";
 import type { Notice } from "../../src/model/notice.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";

@@ -1,4 +1,5 @@
-// Several policies that poll one list cost one reading of it, over all replicas, and each still judges for itself.
+// Several policies that poll one list cost one reading of it, over all replicas, and each still
+// judges for itself.
 import { afterEach, describe, expect, it } from "vitest";
 import { redisForTest } from "../support/redis.ts";
 import { startWorld, type World } from "../support/world.ts";

@@ -1,4 +1,5 @@
-// Polls that look back: what is new since the last one, what changed about the outcome, and what offends.
+// Polls that look back: what is new since the last one, what changed about the outcome, and what
+// offends.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";

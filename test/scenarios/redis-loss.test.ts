@@ -1,4 +1,5 @@
-// Redis loses its newest writes, or all of them, while starts go out every second. Nothing starts twice, nothing floods, all goes on.
+// Redis loses its newest writes, or all of them, while starts go out every second. Nothing starts
+// twice, nothing floods, all goes on.
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { often } from "../support/processes.ts";

@@ -1,4 +1,5 @@
-// Issue: one service asks for patience, or is down. All replicas leave it alone, other services go on, and no worker slot is held.
+// Issue: one service asks for patience, or is down. All replicas leave it alone, other services go
+// on, and no worker slot is held.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -90,7 +91,8 @@ describe("a service that answers 429 with Retry-After 900", () => {
     const world = await twoReplicas(sick.url, "limits: { concurrency: 1 }");
     await world.enqueue("one");
     await world.log.until(({ event, service }) => event === "service.throttled" && service === "sick");
-    // What was under way in that moment may still arrive; after the replicas' view has aged, nothing may.
+    // What was under way in that moment may still arrive; after the replicas' view has aged,
+    // nothing may.
     await asleep(world, 1);
     expect(sick.seen).toHaveLength(1);
     for (const policy of ["many", "look", "followed", "masked", "declared", "retired"]) await world.enqueue(policy);
@@ -124,8 +126,9 @@ describe("a service that is down", () => {
     await sick.until(() => sick.seen.length >= before + 4);
     const probes = sick.seen.slice(before);
     expect(probes.map(({ method }) => method)).toEqual(probes.map(() => "GET"));
-    // One list alone had failed, so a read about another sync job was a probe at once. The nth after it comes no earlier than n periods after the
-    // breaker opened, which was after the last failure had come; a busy machine adds to that.
+    // One list alone had failed, so a read about another sync job was a probe at once. The nth
+    // after it comes no earlier than n periods after the breaker opened, which was after the last
+    // failure had come; a busy machine adds to that.
     const openedMs = sick.seen[before - 1]?.atMs ?? 0;
     const periods = probes.slice(1).map(({ atMs }, index) => (atMs - openedMs) / (index + 1));
     expect(Math.min(...periods)).toBeGreaterThan(990);

@@ -1,5 +1,6 @@
-// Limits of one request in two seconds: what takes several requests comes to its end all the same. A deletion reads its guard before, declared
-// state its object, and a list has pages: none of them may begin anew, and take the turn of what it waits for, over and over.
+// Limits of one request in two seconds: what takes several requests comes to its end all the same.
+// A deletion reads its guard before, declared state its object, and a list has pages: none of them
+// may begin anew, and take the turn of what it waits for, over and over.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
@@ -14,7 +15,10 @@ afterEach(async () => {
   stops = [];
 });
 
-/** A service with sync jobs that take their name, and approvals of two on each of three pages. Notes the requests: method and base path. */
+/**
+ * A service with sync jobs that take their name, and approvals of two on each of three pages. Notes
+ * the requests: method and base path.
+ */
 async function service() {
   const asked: { what: string; page: number; atMs: number }[] = [];
   const names: Record<string, string> = {};
@@ -58,7 +62,8 @@ describe("a service that may be asked once in two seconds", () => {
     const [retired, declared, kept, waiting] = await Promise.all(names.map(run));
     expect(retired).toMatchObject({ status: "succeeded", reason: "deleted" });
     expect(declared).toMatchObject({ status: "succeeded", reason: "applied" });
-    // The value that was taken and is not there is seen by the look right after it, so it is not sent again.
+    // The value that was taken and is not there is seen by the look right after it, so it is not
+    // sent again.
     expect(kept).toMatchObject({ status: "failed", reason: "read-only-field" });
     expect(waiting).toMatchObject({ status: "succeeded", count: 6 });
     const of = (name: string) => asked.filter(({ what }) => what.endsWith(name));

@@ -1,5 +1,6 @@
-// Issue: 1,000 policies fail because one service is down: one message, one recovery message. Here 200 of them, unless OUTAGE_POLICIES says how
-// many: with a service that really does not answer, and everything between its port and what is handed to the sinks.
+// Issue: 1,000 policies fail because one service is down: one message, one recovery message. Here
+// 200 of them, unless OUTAGE_POLICIES says how many: with a service that really does not answer,
+// and everything between its port and what is handed to the sinks.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -86,7 +87,8 @@ describe("a service that is down", () => {
           .flatMap((one) => tasksOf(one, { slotMs, origin: "manual", covers: [] })),
       );
     const outcomes = () => log.named("task.finished").filter(({ service }) => service === "away");
-    // Counted at the newest event only: with thousands of them, asking for each would be all that this process does.
+    // Counted at the newest event only: with thousands of them, asking for each would be all that
+    // this process does.
     const ended = (most: number) => log.until((event) => event === log.events.at(-1) && outcomes().length === most);
     // Their start-by time is near, so that they end while the service is away.
     const slotMs = Date.now() - 3_600_000 + 4_000;

@@ -1,5 +1,5 @@
-// Starts and deletions whose service asks for patience while they are under way: nothing is asked meanwhile, and what can be known after it is
-// waited for.
+// Starts and deletions whose service asks for patience while they are under way: nothing is asked
+// meanwhile, and what can be known after it is waited for.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
@@ -14,7 +14,10 @@ afterEach(async () => {
   stops = [];
 });
 
-/** How long the service wants to be left alone unless said: longer than a start or a deletion is looked for where nothing holds it back. */
+/**
+ * How long the service wants to be left alone unless said: longer than a start or a deletion is
+ * looked for where nothing holds it back.
+ */
 const patienceMsDefault = 4_000;
 const timing = { ...shortTiming, baselineWithinMs: 3_000, verifyForMs: 500, unreadableForMs: 2_000 };
 const follow = (more = "") => `follow: { unreadableFor: 2s${more} }`;
@@ -22,7 +25,10 @@ const follow = (more = "") => `follow: { unreadableFor: 2s${more} }`;
 interface Script {
   /** What a request starts or deletes is done, and its answer lost. */
   readonly losesAnswers: boolean;
-  /** The request that the service answers with 429 first: the first look at the activities, or the first one after the change. */
+  /**
+   * The request that the service answers with 429 first: the first look at the activities, or the
+   * first one after the change.
+   */
   readonly throttles: "first look" | "after the change";
   readonly patienceMs?: number;
 }

@@ -1,4 +1,5 @@
-// Starts whose answer got lost, with others who start the same sync job: by hand, by another policy, or by the operator's own retry.
+// Starts whose answer got lost, with others who start the same sync job: by hand, by another
+// policy, or by the operator's own retry.
 import { afterEach, describe, expect, it } from "vitest";
 import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";

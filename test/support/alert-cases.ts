@@ -1,6 +1,10 @@
-// For each alert, one course of events that fires it and one like it that does not. Read by test/chart/alerts.test.ts, which gives them to promtool.
+// For each alert, one course of events that fires it and one like it that does not. Read by
+// test/chart/alerts.test.ts, which gives them to promtool.
 
-/** Series with their values at each minute from 0 on, in promtool's notation, and the minute at which to look. */
+/**
+ * Series with their values at each minute from 0 on, in promtool's notation, and the minute at
+ * which to look.
+ */
 export interface Course {
   readonly series: Readonly<Record<string, string>>;
   readonly atMinute: number;

@@ -1,5 +1,5 @@
-// A service that gives each request the answer that stands in line for it, and a client of it with short waits and no retries.
-// For tests of single steps of work; both end with their test.
+// A service that gives each request the answer that stands in line for it, and a client of it with
+// short waits and no retries. For tests of single steps of work; both end with their test.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
@@ -17,7 +17,10 @@ export const status =
 /** A reset before any answer. */
 export const reset: Answer = (response) => response.socket?.resetAndDestroy();
 
-/** The answers to each GET in turn, and to each other request; the last one for all further ones, a reset where there is none. */
+/**
+ * The answers to each GET in turn, and to each other request; the last one for all further ones, a
+ * reset where there is none.
+ */
 interface Answers {
   readonly reads: readonly Answer[];
   readonly writes: readonly Answer[];

@@ -1,4 +1,5 @@
-// The error table of `apply` as the code has it, in Markdown: the second table of docs/outcomes.md. Printed by error-table.ts.
+// The error table of `apply` as the code has it, in Markdown: the second table of docs/outcomes.md.
+// Printed by error-table.ts.
 
 import { type PutFailure, readPutFailure } from "../../src/apply/apply-object.ts";
 import type { ErrorKind } from "../../src/core/error-kind.ts";

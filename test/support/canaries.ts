@@ -1,7 +1,10 @@
-// Secrets that no output may hold, one for each way in. Found again by a search for the text itself, its percent-encoded form
-// and its base64 forms.
+// Secrets that no output may hold, one for each way in. Found again by a search for the text
+// itself, its percent-encoded form and its base64 forms.
 
-/** The fifteen secrets. That of signatures is base64, as a sink takes it. Each is long enough to be no accident and safe in a URL, a header and YAML. */
+/**
+ * The fifteen secrets. That of signatures is base64, as a sink takes it. Each is long enough to be
+ * no accident and safe in a URL, a header and YAML.
+ */
 export const canaries = {
   tokenInFile: "canary01-Fq8ZtokenInFile",
   tokenInVariable: "canary02-Gw7YtokenInVariable",
@@ -33,7 +36,10 @@ export function holdsSecret(text: string, secret: string): boolean {
   return formsOf(secret).some((form) => text.includes(form));
 }
 
-/** Base64 depends on where the secret begins: the middle of each of the three alignments is looked for. */
+/**
+ * Base64 depends on where the secret begins: the middle of each of the three alignments is looked
+ * for.
+ */
 function formsOf(secret: string): string[] {
   const aligned = [0, 1, 2].map((shift) => {
     const code = Buffer.from("x".repeat(shift) + secret).toString("base64");

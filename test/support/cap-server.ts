@@ -1,4 +1,5 @@
-// SAP CAP over the paths of the service (test/contract/cap): a real OData server that nobody here wrote, in a process of its own.
+// SAP CAP over the paths of the service (test/contract/cap): a real OData server that nobody here
+// wrote, in a process of its own.
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -14,11 +15,17 @@ const orders = {
 export interface CapOptions {
   /** 100 unless set. */
   readonly pageSize?: number;
-  /** CAP's own option: links with base64 JSON that holds a key, instead of an offset. False unless set. */
+  /**
+   * CAP's own option: links with base64 JSON that holds a key, instead of an offset. False unless
+   * set.
+   */
   readonly reliablePaging?: boolean;
   /** 250 unless set. */
   readonly activities?: number;
-  /** The order of the activities: by id, or by their state first, so that new ones come to stand anywhere. Ascending unless set. */
+  /**
+   * The order of the activities: by id, or by their state first, so that new ones come to stand
+   * anywhere. Ascending unless set.
+   */
   readonly order?: keyof typeof orders;
 }
 

@@ -1,4 +1,5 @@
-// Certificates for tests: an authority, and what it signs. Made anew for each test file; nothing is kept on disk here.
+// Certificates for tests: an authority, and what it signs. Made anew for each test file; nothing is
+// kept on disk here.
 import { generate } from "selfsigned";
 
 /** A certificate and its key, in PEM. */
@@ -20,7 +21,10 @@ export async function createAuthority(name: string): Promise<TestCertificate> {
   return { cert: made.cert, key: made.private };
 }
 
-/** What an authority signs: for these host names beside 127.0.0.1 (unless `noAddress`), good until `until`. */
+/**
+ * What an authority signs: for these host names beside 127.0.0.1 (unless `noAddress`), good until
+ * `until`.
+ */
 export async function signedBy(
   authority: TestCertificate,
   options: {

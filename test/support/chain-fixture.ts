@@ -1,4 +1,5 @@
-// Chains on the real ledger, book and history, with a clock that the test moves: schedulers, and workers that end tasks by hand.
+// Chains on the real ledger, book and history, with a clock that the test moves: schedulers, and
+// workers that end tasks by hand.
 import type { Policy } from "../../src/config/policy-set.ts";
 import { silentLog } from "../../src/core/event-log.ts";
 import type { OutcomeStatus } from "../../src/model/outcome.ts";
@@ -18,7 +19,10 @@ import { testPolicy } from "./policies.ts";
 /** The instant at which test clocks begin; a slot of `every: 5s`. */
 export const chainStart = Date.parse("2026-11-21T00:00:00Z");
 
-/** A policy that follows another one with the schedule of `testPolicy`; without delay unless changed. */
+/**
+ * A policy that follows another one with the schedule of `testPolicy`; without delay unless
+ * changed.
+ */
 export function followerPolicy(name: string, after: string, changes: Partial<Policy> & { root: string }): Policy {
   const { root, ...rest } = changes;
   const schedule = { kind: "every", everyMs: 5_000, spreadMs: 0 } as const;

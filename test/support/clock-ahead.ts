@@ -1,4 +1,5 @@
-// Loaded before a process's own code (`node --import`): its wall clock is a minute ahead from the beginning.
+// Loaded before a process's own code (`node --import`): its wall clock is a minute ahead from the
+// beginning.
 import { shiftClock } from "./shifted-clock.ts";
 
 shiftClock(60_000);

@@ -1,4 +1,5 @@
-// What tests of whole commands share: a sandbox, a policy file, and real `syncline` processes that end with each test.
+// What tests of whole commands share: a sandbox, a policy file, and real `syncline` processes that
+// end with each test.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,15 +23,18 @@ export interface CommandFixture {
   serve(prefix: string, ...more: string[]): Promise<Syncline>;
   /** Runs any other command to its end. */
   command(prefix: string, ...args: string[]): Promise<Ended>;
-  /** Runs `audit`, `changes`, `explain`, `failed`, `history`, `pause` or `resume` in the test's own process: what it does and prints is the same, without the start of a process. */
+  /**
+   * Runs `audit`, `changes`, `explain`, `failed`, `history`, `pause` or `resume` in the test's own
+   * process: what it does and prints is the same, without the start of a process.
+   */
   here(prefix: string, ...args: string[]): Promise<Pick<Ended, "code" | "out" | "err">>;
   /** Looks into Redis. */
   inStore<T>(prefix: string, look: (store: Store) => Promise<T>): Promise<T>;
 }
 
 /**
- * Sets a fixture up for a test file; `policies` are the items of `policies:`, indented by two, of the service `main`. `mapping`: the
- * service's, as flow YAML; none unless given.
+ * Sets a fixture up for a test file; `policies` are the items of `policies:`, indented by two, of
+ * the service `main`. `mapping`: the service's, as flow YAML; none unless given.
  */
 export function commandFixture(policies: string, mapping = "{}"): CommandFixture {
   const redis = redisForTest();

@@ -1,4 +1,5 @@
-// Commands that tests run in their own process: what they do and print is the same, without the start of a process.
+// Commands that tests run in their own process: what they do and print is the same, without the
+// start of a process.
 import { auditCommand } from "../../src/cli/audit.ts";
 import { changesCommand } from "../../src/cli/changes.ts";
 import type { CommandIo } from "../../src/cli/command-io.ts";

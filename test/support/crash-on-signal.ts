@@ -1,5 +1,6 @@
-// Loaded into a `syncline` process before anything else (`--import`): on SIGUSR2 it fails as a library with a mistake would, with
-// an error that holds everything it can get. CRASH_MESSAGE is what it says, CRASH_AS is `exception` or `rejection`.
+// Loaded into a `syncline` process before anything else (`--import`): on SIGUSR2 it fails as a
+// library with a mistake would, with an error that holds everything it can get. CRASH_MESSAGE is
+// what it says, CRASH_AS is `exception` or `rejection`.
 process.on("SIGUSR2", () => {
   const message = process.env["CRASH_MESSAGE"] ?? "";
   const error = Object.assign(new TypeError(`the internal throw: ${message}`, { cause: new Error(message) }), {

@@ -1,5 +1,6 @@
-// What a cron expression means, said a second time and as plainly as can be: which wall-clock minutes match.
-// For tests only. Knows neither croner nor anything of src/: it is what the calendar is compared with.
+// What a cron expression means, said a second time and as plainly as can be: which wall-clock
+// minutes match. For tests only. Knows neither croner nor anything of src/: it is what the calendar
+// is compared with.
 
 /** A parsed expression: whether a wall-clock minute matches, and at which seconds of it. */
 export interface CronOracle {
@@ -82,7 +83,10 @@ function dayOfMonthTest(item: string): DayTest {
   return (_year, _month, day) => days.has(day);
 }
 
-/** The workday nearest to a day of the month, in the same month; no day at all in a month that is too short. */
+/**
+ * The workday nearest to a day of the month, in the same month; no day at all in a month that is
+ * too short.
+ */
 function nearestWorkdayTest(wanted: number): DayTest {
   return (year, month, day) => {
     if (wanted > lastDay(year, month)) return false;

@@ -1,5 +1,5 @@
-// Lets each Lua script of the store fail on a key that it does not declare in KEYS: a Redis Cluster and Dragonfly need them all.
-// Loaded by vitest before each test file with a Redis.
+// Lets each Lua script of the store fail on a key that it does not declare in KEYS: a Redis Cluster
+// and Dragonfly need them all. Loaded by vitest before each test file with a Redis.
 import { createHash } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { join, relative, resolve } from "node:path";

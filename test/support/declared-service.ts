@@ -1,6 +1,7 @@
-// A service with a mind of its own, for tests of declared state: its own read-only fields (a 400 that names the field or not), fields that it
-// ignores, ETags that some entities demand, answers that get lost before or after the effect, and a book of every field that every PUT
-// touched. A real HTTP server; knows nothing of Syncline, and nothing of the sandbox.
+// A service with a mind of its own, for tests of declared state: its own read-only fields (a 400
+// that names the field or not), fields that it ignores, ETags that some entities demand, answers
+// that get lost before or after the effect, and a book of every field that every PUT touched. A
+// real HTTP server; knows nothing of Syncline, and nothing of the sandbox.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { DeclaredKind } from "../../src/core/declared-object.ts";
@@ -10,7 +11,10 @@ import { isJsonObject } from "../../src/core/json.ts";
 export interface ObjectNature {
   /** What it is at first. */
   readonly fields: Readonly<Record<string, string | null>>;
-  /** Demands If-Match (428), refuses an old one (412), and shows its ETag: in the body, in the header, or never. */
+  /**
+   * Demands If-Match (428), refuses an old one (412), and shows its ETag: in the body, in the
+   * header, or never.
+   */
   readonly etag?: "body" | "header" | "hidden";
   /** Answers an update with 204, with an entity cut to its id, or with a 200 and nothing at all. */
   readonly answers?: "whole" | "cut" | "204" | "empty";
@@ -18,11 +22,17 @@ export interface ObjectNature {
 
 /** How a service behaves. All may be left out. */
 export interface ServiceNature {
-  /** By `kind.field`: refused with a 400 that names the field as read-only, names nothing, or says nothing at all. */
+  /**
+   * By `kind.field`: refused with a 400 that names the field as read-only, names nothing, or says
+   * nothing at all.
+   */
   readonly readOnly?: Readonly<Record<string, "named" | "unnamed" | "silent">>;
   /** By `kind.field`: answered with success and not changed. */
   readonly ignored?: readonly string[];
-  /** Called for each request: what happens to it. `lost-before`: the connection is cut and nothing was done; `lost-after`: it was done. */
+  /**
+   * Called for each request: what happens to it. `lost-before`: the connection is cut and nothing
+   * was done; `lost-after`: it was done.
+   */
   readonly fate?: (method: string) => "answered" | "lost-before" | "lost-after" | "500-before" | "500-after" | "busy";
 }
 
@@ -46,7 +56,10 @@ const kindOfPath: Readonly<Record<string, DeclaredKind>> = {
   sitesynctargets: "siteTarget",
 };
 
-/** The service: set its natures anew for each round. Objects are named as tasks name them: `syncJob-42`. */
+/**
+ * The service: set its natures anew for each round. Objects are named as tasks name them:
+ * `syncJob-42`.
+ */
 export class DeclaredService {
   readonly #server = createServer((request, response) => void this.#serve(request, response));
   readonly #objects = new Map<string, Stored>();

@@ -1,4 +1,5 @@
-// The docker command for tests of the image, and whether there is an engine to try it with. Whoever starts containers calls `removeStarted`.
+// The docker command for tests of the image, and whether there is an engine to try it with. Whoever
+// starts containers calls `removeStarted`.
 import { execFile } from "node:child_process";
 import { resolve } from "node:path";
 import { getContainerRuntimeClient } from "testcontainers";
@@ -45,8 +46,8 @@ export async function dockerOrThrow(args: readonly string[], timeoutMs?: number)
 }
 
 /**
- * Builds the image from the Dockerfile; the base is NODE_IMAGE, if that is set. The build uses the host's network, since npm may be
- * reached by that only.
+ * Builds the image from the Dockerfile; the base is NODE_IMAGE, if that is set. The build uses the
+ * host's network, since npm may be reached by that only.
  * @throws Error with docker's words when it fails.
  */
 export async function buildImage(tag: string): Promise<void> {

@@ -1,5 +1,6 @@
-// The DST rule of docs/time.md said a second time, by brute force: ask Intl what the clocks of a zone show at each minute,
-// and look up where each matching wall-clock minute went. For tests and scripts/oracle.ts; knows nothing of src/.
+// The DST rule of docs/time.md said a second time, by brute force: ask Intl what the clocks of a
+// zone show at each minute, and look up where each matching wall-clock minute went. For tests and
+// scripts/oracle.ts; knows nothing of src/.
 import type { CronOracle } from "./cron-oracle.ts";
 
 /** What becomes of a wall time that does not exist, and of one that comes twice. */
@@ -34,7 +35,10 @@ function wallTime(timezone: string, atMs: number): number {
   return Date.UTC(year, month - 1, day, hour, minute, second);
 }
 
-/** The instants from `fromMs` to before `untilMs` (whole hours) at which a zone's clocks shift, found minute by minute. */
+/**
+ * The instants from `fromMs` to before `untilMs` (whole hours) at which a zone's clocks shift,
+ * found minute by minute.
+ */
 export function clockShifts(timezone: string, fromMs: number, untilMs: number): number[] {
   const offsetAt = (atMs: number) => wallTime(timezone, atMs) - atMs;
   const found: number[] = [];
@@ -62,7 +66,10 @@ export function clockWindow(timezone: string, aroundMs: number): ClockWindow {
   return { firstMs, walls, instants };
 }
 
-/** Every slot of an expression inside a window, in order: each matching wall-clock minute, wherever the rule puts it. */
+/**
+ * Every slot of an expression inside a window, in order: each matching wall-clock minute, wherever
+ * the rule puts it.
+ */
 export function oracleSlots(window: ClockWindow, cron: CronOracle, rule: OracleRule): number[] {
   const slots = new Set<number>();
   const first = window.walls[0] ?? 0;
@@ -89,7 +96,8 @@ interface Shown {
 
 function keep(window: ClockWindow, { wall, shown, isSubDaily, overlap }: Shown): readonly number[] {
   if (shown.length === 0) {
-    // The old clock goes on: as many minutes after the last minute before the gap as the wall times lie apart.
+    // The old clock goes on: as many minutes after the last minute before the gap as the wall times
+    // lie apart.
     const before = gapEnd(window, wall) - minuteMs;
     return [before + wall - (window.walls[(before - window.firstMs) / minuteMs] ?? Number.NaN)];
   }

@@ -1,4 +1,5 @@
-// The error table as the code has it, in Markdown: what docs/outcomes.md must hold. `node test/support/error-table.ts` prints it.
+// The error table as the code has it, in Markdown: what docs/outcomes.md must hold. `node
+// test/support/error-table.ts` prints it.
 
 import type { ErrorKind } from "../../src/core/error-kind.ts";
 import type { TaskKind } from "../../src/model/task.ts";
@@ -71,7 +72,9 @@ function insideCall(row: Row, operation: Operation): string {
   return retryWaitMs(error, { tries: 1, retriesMax: 2, random: () => 0 }) === undefined ? "–" : "2 more tries";
 }
 
-/** The two tables: what becomes of every failure in a start, a read and a deletion; and in `apply`. */
+/**
+ * The two tables: what becomes of every failure in a start, a read and a deletion; and in `apply`.
+ */
 export function errorTable(): string {
   const failures = rows.map((row) => [
     row.what,

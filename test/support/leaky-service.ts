@@ -1,5 +1,6 @@
-// A service that does wrong whatever it can with secrets: it echoes tokens in bodies and headers, puts credentials into links and
-// redirects, resets, and answers nonsense. In turn, request by request. Also a token endpoint that grants, or fails with the secret.
+// A service that does wrong whatever it can with secrets: it echoes tokens in bodies and headers,
+// puts credentials into links and redirects, resets, and answers nonsense. In turn, request by
+// request. Also a token endpoint that grants, or fails with the secret.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
@@ -10,7 +11,10 @@ import type { TestCertificate } from "./certificates.ts";
 /** A running service. */
 export interface LeakyService {
   readonly url: string;
-  /** What came: the authorization headers, the bodies of the token endpoint, and where receivers and heartbeats were asked. */
+  /**
+   * What came: the authorization headers, the bodies of the token endpoint, and where receivers and
+   * heartbeats were asked.
+   */
   readonly heard: Set<string>;
   /** Which wrong answers were given, and how often. */
   readonly given: Map<string, number>;

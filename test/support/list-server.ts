@@ -1,4 +1,5 @@
-// A service of nothing but lists, whose items a test changes at will: `/odata/NAME` in one page, and `/odata/NAME/$count`.
+// A service of nothing but lists, whose items a test changes at will: `/odata/NAME` in one page,
+// and `/odata/NAME/$count`.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -6,13 +7,18 @@ import type { AddressInfo } from "node:net";
 /** A running one. */
 export interface ListServer {
   readonly url: string;
-  /** The items of each list, by its name in the path (`approvals`, `trigger`, …); changed in place. */
+  /**
+   * The items of each list, by its name in the path (`approvals`, `trigger`, …); changed in place.
+   */
   readonly lists: Record<string, readonly unknown[]>;
   /** The list of each request so far, a count as `NAME/$count`. */
   readonly asked: readonly string[];
   /** What every request is answered with instead, unless 200. */
   status: number;
-  /** Keeps the next request waiting until `release`; answers when it has arrived. What it is told then is what stands in `lists` now. */
+  /**
+   * Keeps the next request waiting until `release`; answers when it has arrived. What it is told
+   * then is what stands in `lists` now.
+   */
   hold(): Promise<void>;
   release(): void;
   stop(): Promise<void>;

@@ -1,5 +1,6 @@
-// The slot ledger and the chain book in memory, for tests that run the real Scheduler and the real Chains on a clock of their own.
-// Keeps what store/ keeps in Redis, without its time, its retention and its second replica.
+// The slot ledger and the chain book in memory, for tests that run the real Scheduler and the real
+// Chains on a clock of their own. Keeps what store/ keeps in Redis, without its time, its retention
+// and its second replica.
 
 import type { OutcomeStatus } from "../../src/model/outcome.ts";
 import type { SlotRecord, SlotStep } from "../../src/model/slot-record.ts";

@@ -10,7 +10,9 @@ export interface Sample {
 const line = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$/;
 const label = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\.)*)"(?:,|$)/y;
 
-/** Parses the text format of Prometheus; every metric must have been given a type and a help before. */
+/**
+ * Parses the text format of Prometheus; every metric must have been given a type and a help before.
+ */
 export function parseMetrics(text: string): Sample[] {
   if (!text.endsWith("\n")) throw new Error("the text does not end with a line break");
   const [types, helps] = [new Set<string>(), new Set<string>()];

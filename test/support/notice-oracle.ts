@@ -1,7 +1,11 @@
-// Says which notices are due, from what happened and when: the rules of docs/notifications.md written down a second time, for tests. Shares no code
-// with src/telling. It knows one service that is never down for more than one policy, so what may be an outage is told when its window closes.
+// Says which notices are due, from what happened and when: the rules of docs/notifications.md
+// written down a second time, for tests. Shares no code with src/telling. It knows one service that
+// is never down for more than one policy, so what may be an outage is told when its window closes.
 
-/** What a sink is told: every change; every outcome; the third failure in a row and its end; more than two conflicts; ends alone. */
+/**
+ * What a sink is told: every change; every outcome; the third failure in a row and its end; more
+ * than two conflicts; ends alone.
+ */
 export type StoryRule = "change" | "every" | "three" | "many" | "ends";
 
 /** The end of a task, or a slot that was missed (`target` ''). */
@@ -16,7 +20,10 @@ export interface StoryOutcome {
   readonly newConflicts: number;
 }
 
-/** What happens, and when the notifier looks. `dies`: between handing over and saving; the next process begins anew. */
+/**
+ * What happens, and when the notifier looks. `dies`: between handing over and saving; the next
+ * process begins anew.
+ */
 export type StoryStep =
   | ({ readonly kind: "outcome" } & StoryOutcome)
   | {
@@ -257,7 +264,10 @@ class Oracle {
     this.#said.push({ sink, kind, policy, state, target, task, status, since, inRow, leftOut: undefined });
   }
 
-  /** In mute timing the latest of each policy waits for each sink; at their end it goes out before anything newer. */
+  /**
+   * In mute timing the latest of each policy waits for each sink; at their end it goes out before
+   * anything newer.
+   */
   #handOver(nowMs: number): DueNotice[] {
     const said = this.#said.splice(0);
     const { quiet } = this.#story;

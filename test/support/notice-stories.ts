@@ -1,5 +1,6 @@
-// Stories of policies whose sync jobs hang, fail and recover in turn, made up from a seed, and what tells them to a notifier: for tests of what
-// is told. test/support/notice-oracle.ts says what is due.
+// Stories of policies whose sync jobs hang, fail and recover in turn, made up from a seed, and what
+// tells them to a notifier: for tests of what is told. test/support/notice-oracle.ts says what is
+// due.
 import type { NotificationSettings, NotifyRule, Policy } from "../../src/config/policy-set.ts";
 import type { Notice } from "../../src/model/notice.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
@@ -64,7 +65,10 @@ class Planner {
   readonly #busyUntilMs = new Map<string, number>();
   #named: Record<string, readonly string[] | "masks">;
   #masked: readonly string[];
-  /** What is decided at a look, and not for an event, may be decided otherwise after a death: stories with deaths have none of it. */
+  /**
+   * What is decided at a look, and not for an event, may be decided otherwise after a death:
+   * stories with deaths have none of it.
+   */
   readonly #mayDie: boolean;
   readonly #used = new Set<number>();
 
@@ -202,7 +206,10 @@ class Planner {
   }
 }
 
-/** Tells a story to a fixture; answers where what was told is not what is due, one line for each, or nothing. */
+/**
+ * Tells a story to a fixture; answers where what was told is not what is due, one line for each, or
+ * nothing.
+ */
 export async function checkStory(story: Story, fixture: StoryFixture): Promise<string[]> {
   fixture.notifications = { groupWaitMs: 30_000, muteTiming: toQuietHours(story) };
   fixture.policies = toPolicies(story, story.policies);

@@ -1,5 +1,5 @@
-// Compares the calendar with the oracle around one instant of one zone. Used by the property test (a sample of some
-// seconds) and by scripts/oracle.ts (every zone, every shift from 2020 to 2037).
+// Compares the calendar with the oracle around one instant of one zone. Used by the property test
+// (a sample of some seconds) and by scripts/oracle.ts (every zone, every shift from 2020 to 2037).
 import { createCalendar } from "../../src/schedule/calendar.ts";
 import { type CronOracle, cronOracle } from "./cron-oracle.ts";
 import { type ClockWindow, clockWindow, type OracleRule, oracleSlots } from "./dst-oracle.ts";

@@ -1,5 +1,6 @@
-// One way of paging, walked as a worker walks a feed: a list of 50 pages read for the first time, then with and without new items. Says
-// what is wrong: a walk that asks for too much, or an item that was not told exactly once. For the sandbox, and whatever else has lists.
+// One way of paging, walked as a worker walks a feed: a list of 50 pages read for the first time,
+// then with and without new items. Says what is wrong: a walk that asks for too much, or an item
+// that was not told exactly once. For the sandbox, and whatever else has lists.
 import { isDeepStrictEqual } from "node:util";
 import { createItemReader } from "../../src/feeds/mapping.ts";
 import { type WalkDependencies, walkFeed } from "../../src/feeds/walk-feed.ts";
@@ -60,10 +61,16 @@ export const allCells: readonly Cell[] = tokenStyles.flatMap((tokenStyle) =>
   ),
 );
 
-/** The cells of the share that have large pages, which take longest: by the places of token and link style. */
+/**
+ * The cells of the share that have large pages, which take longest: by the places of token and link
+ * style.
+ */
 const largeOnes: ReadonlySet<string> = new Set(["0 1", "1 3", "2 2"]);
 
-/** A cell for each two of a token style, a link style and an order, with each page size and both ends among them. */
+/**
+ * A cell for each two of a token style, a link style and an order, with each page size and both
+ * ends among them.
+ */
 export const pairedCells: readonly Cell[] = tokenStyles.flatMap((tokenStyle, token) =>
   nextLinkStyles.map((nextLinkStyle, link) => ({
     tokenStyle,
@@ -163,7 +170,9 @@ async function walkService(paged: PagedService, store: Store, name: string): Pro
   const hasOrder = order === "ascending" || order === "descending";
   const extra = emptyLastPage ? 1 : 0;
   const whole = (added: number) => Math.ceil((known + added) / pageSize) + extra;
-  /** Until two walks have seen where the list grows, both of its ends are looked at, and the count. */
+  /**
+   * Until two walks have seen where the list grows, both of its ends are looked at, and the count.
+   */
   const undecided = () => 3 + extra;
   const steady = (added: number) => 2 + Math.ceil(added / Math.min(pageSize, 100));
   await walk(0, pages + extra);
@@ -173,7 +182,8 @@ async function walkService(paged: PagedService, store: Store, name: string): Pro
     for (const added of [0, 1, 0, pageSize, 2 * pageSize + 1, 0, Math.min(3 * pageSize, 100), 0, 0])
       await walk(added, steady(added));
   } else {
-    // Its links lead into the middle when it is shuffled, so that a look at the ends may cost as much as the whole list.
+    // Its links lead into the middle when it is shuffled, so that a look at the ends may cost as
+    // much as the whole list.
     for (const added of [0, 1, 1]) await walk(added, undecided() + 2 * whole(added));
     for (const added of [0, pageSize + 1]) await walk(added, whole(added));
   }
@@ -182,7 +192,10 @@ async function walkService(paged: PagedService, store: Store, name: string): Pro
   return { findings: findings.slice(0, findingsMax), requests };
 }
 
-/** Where the whole first page is new, only the pages behind it show that it is the list's front that grows. */
+/**
+ * Where the whole first page is new, only the pages behind it show that it is the list's front that
+ * grows.
+ */
 function isFrontUnclear({ order, pageSize }: PagedService): boolean {
   return order === "descending" && pageSize === 1;
 }
@@ -256,7 +269,9 @@ function createReader(paged: PagedService, store: Store, name: string) {
     const unread = log.named("feed.unreadable").map(({ message }) => `unreadable: ${message}`);
     return [...wrong("found", found, 1), ...wrong("announced", announced, paged.items + 1), ...unread.slice(-1)];
   };
-  /** An order is told when it is found. Without one it is told that the list is read whole, and why. */
+  /**
+   * An order is told when it is found. Without one it is told that the list is read whole, and why.
+   */
   const notices = (): string[] => {
     const told = ["feed.order-found", "feed.order-lost", "feed.links-not-kept", "feed.read-whole"].flatMap((event) =>
       log.named(event).map((one) => `${event} ${one["reason"] ?? one["order"] ?? one["carries"]}`),

@@ -1,4 +1,5 @@
-// Real `syncline` processes for tests: started with arguments, watched line by line, ended at the end of the test file.
+// Real `syncline` processes for tests: started with arguments, watched line by line, ended at the
+// end of the test file.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -6,7 +7,10 @@ import { fileURLToPath } from "node:url";
 
 const mainFile = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
-/** How what another process does is looked for with `expect.poll`: often enough to meet a request on its way, and not all the time. */
+/**
+ * How what another process does is looked for with `expect.poll`: often enough to meet a request on
+ * its way, and not all the time.
+ */
 export const often = { interval: 20, timeout: 60_000 };
 
 /** How a process ended and what it printed. */

@@ -1,4 +1,5 @@
-// A receiver of webhooks on 127.0.0.1: keeps what came, answers as told, and can hold an answer back. Used by the tests and the bench of sinks.
+// A receiver of webhooks on 127.0.0.1: keeps what came, answers as told, and can hold an answer
+// back. Used by the tests and the bench of sinks.
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

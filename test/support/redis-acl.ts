@@ -1,4 +1,5 @@
-// The rights that docs/running.md tells operators to give to Syncline's user; read from the page, so that what is tried is what it says.
+// The rights that docs/running.md tells operators to give to Syncline's user; read from the page,
+// so that what is tried is what it says.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 

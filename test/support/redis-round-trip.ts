@@ -1,4 +1,5 @@
-// Everything that Syncline does with a Redis, once: store, scripts, queue, worker, guard. For tests of ways to set Redis up.
+// Everything that Syncline does with a Redis, once: store, scripts, queue, worker, guard. For tests
+// of ways to set Redis up.
 
 import { RedisGuard } from "../../src/app/redis-guard.ts";
 import type { Delivery, DeliveryVerdict } from "../../src/model/notice.ts";
@@ -35,7 +36,10 @@ export interface Fixture {
   readonly journal: StartJournal;
   readonly log: TestLog;
   readonly producer: Producer;
-  /** Puts a task into the queue and waits until a worker has done it, at its second call. Answers its id. */
+  /**
+   * Puts a task into the queue and waits until a worker has done it, at its second call. Answers
+   * its id.
+   */
   work(): Promise<string>;
   stop(): Promise<void>;
 }

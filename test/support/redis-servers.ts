@@ -1,4 +1,5 @@
-// Redis servers of a test's own: with TLS, with users, as Sentinels, as a cluster, with a proxy in between. All end with the test file.
+// Redis servers of a test's own: with TLS, with users, as Sentinels, as a cluster, with a proxy in
+// between. All end with the test file.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
@@ -29,13 +30,19 @@ export async function startServer(options: Parameters<typeof startPrivateRedis>[
   return server;
 }
 
-/** A server whose every write is in a file at once, and which can forget the newest of them, as after a loss of power. */
+/**
+ * A server whose every write is in a file at once, and which can forget the newest of them, as
+ * after a loss of power.
+ */
 export interface ForgetfulServer {
   readonly url: string;
   readonly port: number;
   /** How much has been written so far. */
   written(): number;
-  /** Kills the server, cuts the file back to what had been written then, if given, and starts it again on the same port. */
+  /**
+   * Kills the server, cuts the file back to what had been written then, if given, and starts it
+   * again on the same port.
+   */
   restart(writtenThen?: number): Promise<void>;
 }
 
@@ -112,9 +119,10 @@ export async function makeCertificate(): Promise<{ cert: string; key: string; ce
 }
 
 /**
- * Starts a Sentinel that watches a master under the name `main`; it acts four seconds after the master's death. A Sentinel
- * that got no processor for two seconds does nothing for thirty (TILT), and then only promotes a replica whose link has
- * been down for no longer than ten times these four seconds.
+ * Starts a Sentinel that watches a master under the name `main`; it acts four seconds after the
+ * master's death. A Sentinel that got no processor for two seconds does nothing for thirty (TILT),
+ * and then only promotes a replica whose link has been down for no longer than ten times these four
+ * seconds.
  */
 export async function startSentinel(masterPort: number, quorum: number): Promise<number> {
   const server = await findRedisServer();
@@ -161,7 +169,10 @@ export interface TcpProxy {
   swallowAnswers(): void;
   /** Ends all connections; new ones work, and go to this port if one is given. */
   heal(target?: number): void;
-  /** New connections go to this port; those that stand go on, as after a change of a name or of a service's endpoints. */
+  /**
+   * New connections go to this port; those that stand go on, as after a change of a name or of a
+   * service's endpoints.
+   */
   turn(target: number): void;
 }
 

@@ -1,5 +1,6 @@
-// What a test file needs to speak to Redis without meeting the others: the address and a key prefix of its own.
-// Used by test/redis, test/scenarios and test/cli. Never empties a database: the Redis may be somebody's own.
+// What a test file needs to speak to Redis without meeting the others: the address and a key prefix
+// of its own. Used by test/redis, test/scenarios and test/cli. Never empties a database: the Redis
+// may be somebody's own.
 import { randomBytes } from "node:crypto";
 import { Redis } from "ioredis";
 import { afterAll, inject } from "vitest";
@@ -19,8 +20,8 @@ declare module "vitest" {
 }
 
 /**
- * The address of Redis and a prefix that no other file has. Call it at the top of a test file (or of a `describe`);
- * afterwards every key that begins with the prefix is removed.
+ * The address of Redis and a prefix that no other file has. Call it at the top of a test file (or
+ * of a `describe`); afterwards every key that begins with the prefix is removed.
  */
 export function redisForTest(): TestRedis & { readonly prefix: string } {
   const redis = inject("redis");

@@ -1,4 +1,5 @@
-// A folder of secrets as Kubernetes mounts one: files are links into `..data`, which is a link that is swapped in one step.
+// A folder of secrets as Kubernetes mounts one: files are links into `..data`, which is a link that
+// is swapped in one step.
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

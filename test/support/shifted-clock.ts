@@ -1,5 +1,6 @@
-// Shifts this process's wall clock, as everything in it sees it: `Date.now()` and `new Date()`. The monotonic clock and timers
-// stay, as they do on a machine whose clock is set. Used by tests; import it before whatever reads the time.
+// Shifts this process's wall clock, as everything in it sees it: `Date.now()` and `new Date()`. The
+// monotonic clock and timers stay, as they do on a machine whose clock is set. Used by tests;
+// import it before whatever reads the time.
 const RealDate = Date;
 let shiftMs = 0;
 
@@ -15,7 +16,10 @@ class ShiftedDate extends RealDate {
   }
 }
 
-/** Puts the clock of this process forward (or back, below 0) by so many milliseconds, on top of earlier shifts. */
+/**
+ * Puts the clock of this process forward (or back, below 0) by so many milliseconds, on top of
+ * earlier shifts.
+ */
 export function shiftClock(byMs: number): void {
   shiftMs += byMs;
   globalThis.Date = ShiftedDate as DateConstructor;

@@ -1,5 +1,6 @@
-// Ends real `syncline serve` processes with SIGTERM at seeded instants while starts are under way, and says what went wrong. Used by
-// test/cli/sigterm.test.ts (a sample) and test/chaos/sigterm.ts (as many as one likes).
+// Ends real `syncline serve` processes with SIGTERM at seeded instants while starts are under way,
+// and says what went wrong. Used by test/cli/sigterm.test.ts (a sample) and test/chaos/sigterm.ts
+// (as many as one likes).
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,12 +41,21 @@ export interface SigtermReport {
 }
 
 const drainMs = 5_000;
-/** The grace period of a process: its drain, what `serve` adds for closing connections, and some for a busy machine. */
+/**
+ * The grace period of a process: its drain, what `serve` adds for closing connections, and some for
+ * a busy machine.
+ */
 const graceMs = drainMs + 10_000;
-/** How many of the signals come at an instant after the start of the process instead of after it is ready. */
+/**
+ * How many of the signals come at an instant after the start of the process instead of after it is
+ * ready.
+ */
 const startingShare = 0.2;
 const endsWithinMs = 60_000;
-/** Followed runs of one sync job within 20 s are taken for each other, so each round takes other sync jobs. */
+/**
+ * Followed runs of one sync job within 20 s are taken for each other, so each round takes other
+ * sync jobs.
+ */
 const followedJobs = Array.from({ length: 100 }, (_, index) => String(21 + index));
 
 const policies = (url: string) => `apiVersion: syncline/v1

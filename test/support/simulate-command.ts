@@ -13,7 +13,10 @@ const makers: Readonly<Record<string, (io: CommandIo) => Command>> = {
   simulate: simulateCommand,
 };
 
-/** Runs a command line (`simulate --to +1d`): what it printed, also how it refused, and its exit code unless it refused. */
+/**
+ * Runs a command line (`simulate --to +1d`): what it printed, also how it refused, and its exit
+ * code unless it refused.
+ */
 export async function commandHere(args: readonly string[], more: Partial<CommandIo> = {}) {
   const told: string[] = [];
   const tell = (line: string) => told.push(line);

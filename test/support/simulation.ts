@@ -1,4 +1,5 @@
-// Simulations for tests: minutes since an instant instead of milliseconds, and everything assumed that a test is not about.
+// Simulations for tests: minutes since an instant instead of milliseconds, and everything assumed
+// that a test is not about.
 import type { Policy } from "../../src/config/policy-set.ts";
 import type { SimulationEvent } from "../../src/simulate/events.ts";
 import { type SimulationOptions, simulate } from "../../src/simulate/simulation.ts";

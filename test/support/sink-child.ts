@@ -1,4 +1,5 @@
-// A worker of one sink in a process of its own, to be killed. Arguments: Redis URL, prefix, URL of the receiver, secret file, take-over time.
+// A worker of one sink in a process of its own, to be killed. Arguments: Redis URL, prefix, URL of
+// the receiver, secret file, take-over time.
 import { RunningSinks } from "../../src/app/running-sinks.ts";
 import { silentLog } from "../../src/core/event-log.ts";
 import { openStore } from "../../src/store/redis.ts";

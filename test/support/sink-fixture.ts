@@ -1,4 +1,5 @@
-// Running sinks over a real Redis for tests: settings of sinks, a log that tests wait on, and a folder with a secret.
+// Running sinks over a real Redis for tests: settings of sinks, a log that tests wait on, and a
+// folder with a secret.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -5,7 +5,10 @@ import type { Outcome } from "../../src/model/outcome.ts";
 /** One event of the log. */
 export type LoggedEvent = EventFields & { readonly event: string; readonly level: "info" | "warn" | "error" };
 
-/** Shorter than the time of a test that waits (vitest.config.ts), so that the error says what there was instead. */
+/**
+ * Shorter than the time of a test that waits (vitest.config.ts), so that the error says what there
+ * was instead.
+ */
 const untilMsMax = 90_000;
 const toldEventsMax = 20;
 
@@ -18,7 +21,10 @@ export class TestLog implements EventLog {
   warn = (event: string, fields: EventFields = {}) => this.#add({ ...fields, event, level: "warn" });
   error = (event: string, fields: EventFields = {}) => this.#add({ ...fields, event, level: "error" });
 
-  /** Waits for the first event that fits, from the beginning. Fails after a minute and a half with the last events. */
+  /**
+   * Waits for the first event that fits, from the beginning. Fails after a minute and a half with
+   * the last events.
+   */
   async until(fits: (event: LoggedEvent) => boolean): Promise<LoggedEvent> {
     let isInVain = false;
     const limit = setTimeout(() => {

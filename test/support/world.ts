@@ -1,5 +1,5 @@
-// A whole Syncline in this process, for scenarios: a real sandbox over HTTP, a real Redis, policies from YAML text, and a log
-// that tests wait on. Everything is stopped by `stop`.
+// A whole Syncline in this process, for scenarios: a real sandbox over HTTP, a real Redis, policies
+// from YAML text, and a log that tests wait on. Everything is stopped by `stop`.
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,7 +18,10 @@ import type { RedisTarget } from "../../src/store/redis.ts";
 import { defaultTiming, type TaskTiming } from "../../src/tasks/follow-pace.ts";
 import { type LoggedEvent, TestLog } from "./test-log.ts";
 
-/** Short waits for scenarios; what only ends where something is out of reach leaves a busy machine time to reach it. */
+/**
+ * Short waits for scenarios; what only ends where something is out of reach leaves a busy machine
+ * time to reach it.
+ */
 export const shortTiming: TaskTiming = {
   ...defaultTiming,
   baselineWithinMs: 6_000,
@@ -81,7 +84,10 @@ export interface World {
   enqueueOf(policies: string, policy: string): Promise<void>;
   /** Runs a policy by hand and waits for its next outcome. */
   run(policy: string): Promise<Outcome>;
-  /** Writes the policy file anew and waits until it is taken over or rejected; answers that event. `text` instead of a right file. */
+  /**
+   * Writes the policy file anew and waits until it is taken over or rejected; answers that event.
+   * `text` instead of a right file.
+   */
   configure(
     change: Partial<Pick<WorldOptions, "policies" | "mapping" | "moreServices">> | { text: string },
   ): Promise<LoggedEvent>;

@@ -1,4 +1,5 @@
-// A policy file that is wrong wherever it can hold a secret. Used by the test that looks for canaries in all that is said of it.
+// A policy file that is wrong wherever it can hold a secret. Used by the test that looks for
+// canaries in all that is said of it.
 import { canaries } from "./canaries.ts";
 
 /** Wrong in every line, with a secret in most of them. */

@@ -23,7 +23,9 @@ const filesWith = (pattern: RegExp, exceptIn: string[] = []) =>
     .filter(({ name, text }) => !exceptIn.includes(name) && pattern.test(withoutComments(text)))
     .map(({ name }) => name);
 
-/** `file:line` of every export whose line before is not the end of a docstring. Overloads share one. */
+/**
+ * `file:line` of every export whose line before is not the end of a docstring. Overloads share one.
+ */
 function undocumentedExports({ name, text }: { name: string; text: string }): string[] {
   const lines = text.split("\n");
   const named = /^export (?:declare )?(?:abstract )?(?:async )?(?:function\*?|const|let|class|interface|type) (\w+)/;

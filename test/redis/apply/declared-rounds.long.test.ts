@@ -1,5 +1,5 @@
-// 500 seeded rounds against a service with a mind of its own: in the end the declared state is live, no field was touched that was not
-// declared, and applying once more sends nothing.
+// 500 seeded rounds against a service with a mind of its own: in the end the declared state is
+// live, no field was touched that was not declared, and applying once more sends nothing.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Applied, applyObject } from "../../../src/apply/apply-object.ts";
 import { MaskCache } from "../../../src/apply/mask-cache.ts";
@@ -170,7 +170,10 @@ describe("declared state", { timeout: 120_000 }, () => {
   });
 });
 
-/** Applies again: nothing is sent. Then somebody changes a field by hand: it is mended and told, once. */
+/**
+ * Applies again: nothing is sent. Then somebody changes a field by hand: it is mended and told,
+ * once.
+ */
 async function checkAgain(round: Round, seed: number): Promise<number> {
   const { fate: _, ...calm } = round.nature;
   fake.become(calm);

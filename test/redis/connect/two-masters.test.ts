@@ -11,7 +11,10 @@ import { TestLog } from "../../support/test-log.ts";
 const prefix = "{syncline}";
 const closing: (() => Promise<void>)[] = [];
 
-/** One process with its guard; starts wait for a replica that is gone for so long. Waits until it knows of the replica. */
+/**
+ * One process with its guard; starts wait for a replica that is gone for so long. Waits until it
+ * knows of the replica.
+ */
 async function newProcess(port: number, replicasGoneMs: number) {
   const store = await openStore({ url: `redis://127.0.0.1:${port}`, prefix });
   const guard = new RedisGuard({ store, log: new TestLog(), checkEveryMs: 100, replicasGoneMs });

@@ -1,5 +1,6 @@
-// A feed over SAP CAP, a server that nobody here wrote: links relative to the service root (`%24skiptoken`), which are offsets and shift
-// under writes, and an empty last page. Walked as a worker does it, with the feed book in a real Redis.
+// A feed over SAP CAP, a server that nobody here wrote: links relative to the service root
+// (`%24skiptoken`), which are offsets and shift under writes, and an empty last page. Walked as a
+// worker does it, with the feed book in a real Redis.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ListName } from "../../../src/core/list-name.ts";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
@@ -33,7 +34,10 @@ async function write(method: "POST" | "DELETE", path: string, body?: object): Pr
   if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status}`);
 }
 
-/** Follows a list of CAP under a repository of its own. `read` does one walk and answers its kind and how many requests it took. */
+/**
+ * Follows a list of CAP under a repository of its own. `read` does one walk and answers its kind
+ * and how many requests it took.
+ */
 function follow(list: keyof typeof paths & ListName, repository: string) {
   const log = new TestLog();
   const book = new FeedStore(store);
@@ -155,7 +159,8 @@ describe("a feed over SAP CAP", () => {
   it("loses and repeats nothing when offsets shift under its hands", async () => {
     const { read, known, reported, on, close } = follow("activities", "shifts");
     await read();
-    // In mid-walk something comes to stand at the front: the last item of page 1 comes again on page 2.
+    // In mid-walk something comes to stand at the front: the last item of page 1 comes again on
+    // page 2.
     on(async (page) => {
       if (page === 1) await write("POST", paths.activities, { activityId: -1, state: "front" });
     });
@@ -186,7 +191,8 @@ describe("a feed over SAP CAP", () => {
       if (id === 252) give(await readPages("activities"));
       requests.push(await read());
     }
-    // A look at both ends; none; and from the last page on, since two walks have seen the list grow at its end.
+    // A look at both ends; none; and from the last page on, since two walks have seen the list grow
+    // at its end.
     expect(requests).toEqual([3, 0, 1]);
     expect(reported()).toEqual([251, 252, 253]);
     expect(await status()).toMatchObject({ count: 253, walks: 4 });
@@ -217,7 +223,8 @@ describe("a feed over SAP CAP", () => {
     on(async () => {});
     await read();
     expect(await known()).toEqual(upTo(200));
-    // Whether it slipped depends on when the next page was asked for; if it did, it is new to the second walk, once.
+    // Whether it slipped depends on when the next page was asked for; if it did, it is new to the
+    // second walk, once.
     expect([[], [101]]).toContainEqual(reported());
     await write("POST", paths.conflictDetails, { conflictId: 1 });
     await close();

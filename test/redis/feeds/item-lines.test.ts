@@ -1,4 +1,5 @@
-// Each new item of a feed as a log line: at least once, sampled above a rate, counts never. On a real feed book.
+// Each new item of a feed as a log line: at least once, sampled above a rate, counts never. On a
+// real feed book.
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { type ItemAnnouncer, ItemSampling } from "../../../src/feeds/publish-items.ts";
@@ -35,7 +36,10 @@ const mapping = { id: "item.id", syncJobId: "item.job", label: "item.what", fini
 const lines = () => log.named("feed.item").map(({ id }) => Number(id));
 const fresh = () => log.named("feed.walked").map((event) => event["fresh"]);
 
-/** A reader of the feed of one repository, at this instant; `around` stands in for parts of the book. */
+/**
+ * A reader of the feed of one repository, at this instant; `around` stands in for parts of the
+ * book.
+ */
 function createReader(repository: string, around: Partial<WalkDependencies["feeds"]> = {}, announcer?: ItemAnnouncer) {
   const book = new FeedStore(store);
   const sampling = new ItemSampling();

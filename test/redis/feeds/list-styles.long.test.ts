@@ -1,5 +1,6 @@
-// Lists as services write them: skip tokens, links, orders and page sizes of every kind. A steady walk of one that has an order costs two
-// requests at most and one for each page of what is new; one without says that it is read whole, and why. Real HTTP, real Redis.
+// Lists as services write them: skip tokens, links, orders and page sizes of every kind. A steady
+// walk of one that has an order costs two requests at most and one for each page of what is new;
+// one without says that it is read whole, and why. Real HTTP, real Redis.
 import { createHash, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";

@@ -1,4 +1,5 @@
-// Lists of 50 pages, paged in the ways of many services: what a walk costs, and that each item is told once. All cells there are:
+// Lists of 50 pages, paged in the ways of many services: what a walk costs, and that each item is
+// told once. All cells there are:
 // npm run matrix.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openStore, type Store } from "../../../src/store/redis.ts";

@@ -1,5 +1,6 @@
-// Some of the stories of test/unit/notify/stories.test.ts on a real Redis: outcomes through the history, the stream, the lease and the step that
-// saves. `STORY=17` tells one again, with its steps; `REDIS_STORIES=200` tells more.
+// Some of the stories of test/unit/notify/stories.test.ts on a real Redis: outcomes through the
+// history, the stream, the lease and the step that saves. `STORY=17` tells one again, with its
+// steps; `REDIS_STORIES=200` tells more.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { NotificationSettings, Policy, PolicySet } from "../../../src/config/policy-set.ts";
 import type { Notice } from "../../../src/model/notice.ts";

@@ -1,4 +1,5 @@
-// The notifier on a real Redis: what is recorded is told, whoever dies, and however many tell at once.
+// The notifier on a real Redis: what is recorded is told, whoever dies, and however many tell at
+// once.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";

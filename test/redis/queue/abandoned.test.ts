@@ -1,4 +1,5 @@
-// A task whose workers died too often: it ends with an outcome, whatever happens while that is written.
+// A task whose workers died too often: it ends with an outcome, whatever happens while that is
+// written.
 import { Queue } from "bullmq";
 import { expect, it, onTestFinished } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";

@@ -22,7 +22,10 @@ const second = (changes: Partial<Policy> = {}) => followerPolicy("second", "firs
 const third = (changes: Partial<Policy> = {}) => followerPolicy("third", "second", { root: "first", ...changes });
 const following = (changes: object) => ({ ...second().after, ...changes }) as NonNullable<Policy["after"]>;
 
-/** A fixture with keys of its own, whose scheduler has looked at second 0 and at the slot of second 5. */
+/**
+ * A fixture with keys of its own, whose scheduler has looked at second 0 and at the slot of second
+ * 5.
+ */
 async function houseWith(policies: readonly Policy[]) {
   houses += 1;
   const prefix = `${target.prefix}-${houses}`;

@@ -1,4 +1,5 @@
-// A scheduler that gets new policies while it runs: what begins, what goes on, what is never fired again.
+// A scheduler that gets new policies while it runs: what begins, what goes on, what is never fired
+// again.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";

@@ -1,5 +1,6 @@
-// What stands between a claim and its request when Redis may have lost something (src/store/lua/include/fence.lua), condition by condition: what the
-// watch says is written by hand here.
+// What stands between a claim and its request when Redis may have lost something
+// (src/store/lua/include/fence.lua), condition by condition: what the watch says is written by hand
+// here.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";

@@ -1,4 +1,5 @@
-// Replicas that die with a pass in their hands, and replicas whose policies differ for as long as an upgrade of them takes.
+// Replicas that die with a pass in their hands, and replicas whose policies differ for as long as
+// an upgrade of them takes.
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";

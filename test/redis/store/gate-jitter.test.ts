@@ -1,4 +1,5 @@
-// What a limiter adds to a wait, so that not all who wait wake at once: never less than was asked for, and not much more.
+// What a limiter adds to a wait, so that not all who wait wake at once: never less than was asked
+// for, and not much more.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { ErrorKind } from "../../../src/core/error-kind.ts";

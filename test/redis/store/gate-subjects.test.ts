@@ -1,4 +1,5 @@
-// The breaker and what failed: one list or one sync job that always fails does not hold up the rest of its service.
+// The breaker and what failed: one list or one sync job that always fails does not hold up the rest
+// of its service.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";

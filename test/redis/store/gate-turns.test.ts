@@ -1,4 +1,5 @@
-// Turns at a service with a rate: who waits is told when to ask again so exactly that hardly any turn is left unused.
+// Turns at a service with a rate: who waits is told when to ask again so exactly that hardly any
+// turn is left unused.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";

@@ -1,4 +1,5 @@
-// Commands of one turn of the event loop go to Redis in one write (src/store/connect.ts), each with its own answer.
+// Commands of one turn of the event loop go to Redis in one write (src/store/connect.ts), each with
+// its own answer.
 import { Redis } from "ioredis";
 import { expect, it, vi } from "vitest";
 import { openStore } from "../../../src/store/redis.ts";

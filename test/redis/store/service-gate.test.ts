@@ -18,7 +18,9 @@ const none = {
   leaseMs: 10_000,
 };
 
-/** Two replicas' limiters of one service, each with its own connection, and what they log together. */
+/**
+ * Two replicas' limiters of one service, each with its own connection, and what they log together.
+ */
 async function twoLimiters(service: string, limits: Partial<LimiterLimits> = {}) {
   const events: (EventFields & { event: string })[] = [];
   const note = (event: string, fields: EventFields = {}) => void events.push({ ...fields, event });

@@ -1,4 +1,5 @@
-// Each condition of the journal's scripts by itself (src/store/lua/start), where a task on its usual way would not come by it.
+// Each condition of the journal's scripts by itself (src/store/lua/start), where a task on its
+// usual way would not come by it.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";

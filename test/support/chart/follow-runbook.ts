@@ -1,5 +1,5 @@
-// Follows a section of a runbook word by word: runs its commands and queries as they stand there, reads the log events
-// and answers of /readyz that it names. Used by test/chart/alert-trial.ts.
+// Follows a section of a runbook word by word: runs its commands and queries as they stand there,
+// reads the log events and answers of /readyz that it names. Used by test/chart/alert-trial.ts.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Prometheus } from "./trial-prometheus.ts";

@@ -1,4 +1,5 @@
-// Runs helm on the chart for tests: template, lint, package. Values are written to a file of their own; nothing speaks to a cluster.
+// Runs helm on the chart for tests: template, lint, package. Values are written to a file of their
+// own; nothing speaks to a cluster.
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
-// A model of one release that Prometheus scrapes once a minute: 200 policies over two services, and what goes wrong. It sets the
-// product's own metrics (`Metrics`, `findTroubles`, `setTroubles`), so the series are those of /metrics; time begins at 0.
+// A model of one release that Prometheus scrapes once a minute: 200 policies over two services, and
+// what goes wrong. It sets the product's own metrics (`Metrics`, `findTroubles`, `setTroubles`), so
+// the series are those of /metrics; time begins at 0.
 import { findTroubles, setTroubles } from "../../../src/app/metric-gauges.ts";
 import { PolicySlots } from "../../../src/app/policy-slots.ts";
 import type { Policy } from "../../../src/config/policy-set.ts";
@@ -54,7 +55,10 @@ interface Modelled {
   dueMinute: number | undefined;
 }
 
-/** 120 policies every five minutes and 30 hourly on `main`, 10 once a day on `main` at minute 60, 40 every five minutes on `other`. */
+/**
+ * 120 policies every five minutes and 30 hourly on `main`, 10 once a day on `main` at minute 60, 40
+ * every five minutes on `other`.
+ */
 function modelled(): Modelled[] {
   const make = (name: string, service: string, everyMinutes: number, atMinute: number): Modelled => {
     const cron =
@@ -73,7 +77,10 @@ function modelled(): Modelled[] {
   ];
 }
 
-/** Plays a course and answers each series of these names with its value at every minute; undefined where it was not scraped. */
+/**
+ * Plays a course and answers each series of these names with its value at every minute; undefined
+ * where it was not scraped.
+ */
 export async function playCourse(
   minutes: number,
   names: ReadonlySet<string>,
@@ -129,7 +136,10 @@ class Release {
     return metrics;
   }
 
-  /** Plans and works; as pessimistic as can be, every task of a service that is down ends badly at once. */
+  /**
+   * Plans and works; as pessimistic as can be, every task of a service that is down ends badly at
+   * once.
+   */
   #pass(minute: number, { pods, roles, redis, main, failing, conflicts, byHand }: Conditions): void {
     for (const name of byHand) this.#notes.delete(`failing/${name}`);
     const isUp = pods.length > 0 && redis === "well";

@@ -1,4 +1,5 @@
-// Which model checks which kind of object. A kind that stands not here must not come out of the chart.
+// Which model checks which kind of object. A kind that stands not here must not come out of the
+// chart.
 import { ScaledObject } from "@kubernetes-models/keda/keda.sh/v1alpha1/ScaledObject";
 import { PrometheusRule } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PrometheusRule";
 import { ServiceMonitor } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor";

@@ -1,5 +1,6 @@
-// Finds fields that an API does not know, which the models' own validation lets pass: each object becomes a typed literal, and one run
-// of the compiler judges them all. The literals lie in .vitest/, which git ignores.
+// Finds fields that an API does not know, which the models' own validation lets pass: each object
+// becomes a typed literal, and one run of the compiler judges them all. The literals lie in
+// .vitest/, which git ignores.
 import { execFile } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -20,7 +21,10 @@ const settings = {
   files: ["objects.ts"],
 };
 
-/** What the compiler says about these objects, one problem a line; nothing when all fields are known. `name` tells runs apart. */
+/**
+ * What the compiler says about these objects, one problem a line; nothing when all fields are
+ * known. `name` tells runs apart.
+ */
 export function findTypeProblems(objects: readonly KubeObject[], name: string): Promise<string[]> {
   const folder = join(root, ".vitest", `chart-types-${name}`);
   mkdirSync(folder, { recursive: true });

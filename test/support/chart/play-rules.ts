@@ -1,4 +1,5 @@
-// Plays courses of events against the rules that the chart renders, with Prometheus's own promtool. Used by test/chart/alerts.test.ts.
+// Plays courses of events against the rules that the chart renders, with Prometheus's own promtool.
+// Used by test/chart/alerts.test.ts.
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

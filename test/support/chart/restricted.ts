@@ -1,5 +1,7 @@
-// The Pod Security standard "restricted" as a function: what an admission controller would say against a pod. Used by test/chart.
-// Follows https://kubernetes.io/docs/concepts/security/pod-security-standards/ and adds a read-only root and no mounted token.
+// The Pod Security standard "restricted" as a function: what an admission controller would say
+// against a pod. Used by test/chart. Follows
+// https://kubernetes.io/docs/concepts/security/pod-security-standards/ and adds a read-only root
+// and no mounted token.
 
 interface Security {
   readonly runAsNonRoot?: boolean;

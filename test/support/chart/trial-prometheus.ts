@@ -1,5 +1,5 @@
-// A real Prometheus with the chart's rules for the trial of the alerts: every time in them is divided by one factor.
-// Used by test/chart/alert-trial.ts.
+// A real Prometheus with the chart's rules for the trial of the alerts: every time in them is
+// divided by one factor. Used by test/chart/alert-trial.ts.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,10 @@ import { freePort, type Release } from "./trial-release.ts";
 /** A minute of the rules is two seconds here. */
 export const minuteMs = 2_000;
 const factor = 60_000 / minuteMs;
-/** Heartbeats and scrapes are not quicker here than in a cluster, so their 60 s and 90 s become more than two. */
+/**
+ * Heartbeats and scrapes are not quicker here than in a cluster, so their 60 s and 90 s become more
+ * than two.
+ */
 const heartbeatSeconds = 8;
 const chart = join(import.meta.dirname, "../../../helm/syncline");
 
@@ -58,7 +61,8 @@ export class Prometheus {
     const prometheus = new Prometheus(child, `http://${address}`);
     for (const { alert, annotations } of groups.flat().flatMap(({ rules }) => rules))
       if (alert !== undefined) prometheus.runbooks.set(alert, annotations?.["runbook_url"] ?? "");
-    // Rules that look before the first scrape would fire SynclineDown, which holds back what follows for 75 minutes.
+    // Rules that look before the first scrape would fire SynclineDown, which holds back what
+    // follows for 75 minutes.
     while ((await prometheus.#scraped()) < targets.length) await sleep(500);
     writeFileSync(join(folder, "rules.yaml"), JSON.stringify({ groups: groups.flat() }));
     child.kill("SIGHUP");

@@ -1,5 +1,5 @@
-// A release of the trial of the alerts: 200 policies over two sandboxes, a receiver of notices, a Redis and its pods,
-// which are real processes. Used by test/chart/alert-trial.ts.
+// A release of the trial of the alerts: 200 policies over two sandboxes, a receiver of notices, a
+// Redis and its pods, which are real processes. Used by test/chart/alert-trial.ts.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -10,7 +10,10 @@ import { type Sandbox, startSandbox } from "../../../src/sandbox/sandbox.ts";
 import { Receiver } from "../receiver.ts";
 
 const mainFile = resolve(import.meta.dirname, "../../../src/main.ts");
-/** With this seed the first run of sync job 7 fails, that of 3 leaves a conflict, and the second ones end well. */
+/**
+ * With this seed the first run of sync job 7 fails, that of 3 leaves a conflict, and the second
+ * ones end well.
+ */
 const seed = 155;
 const dayMs = 86_400_000;
 
@@ -66,7 +69,10 @@ export class Release {
     return `${this.name}-syncline`;
   }
 
-  /** Writes the policy files. `nights`: when the nightly policies are due; otherwise half a day from now. */
+  /**
+   * Writes the policy files. `nights`: when the nightly policies are due; otherwise half a day from
+   * now.
+   */
   writePolicies(nights: Readonly<Record<string, Date>> = {}): void {
     const { main, other, hook } = this.parts;
     const cron = (policy: string) => {

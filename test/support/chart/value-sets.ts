@@ -1,4 +1,5 @@
-// The values that the chart is tried with: every switch at least once, alone and together. Used by test/chart.
+// The values that the chart is tried with: every switch at least once, alone and together. Used by
+// test/chart.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";

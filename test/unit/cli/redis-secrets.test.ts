@@ -1,4 +1,5 @@
-// The passwords of Redis, wherever they come from, are known to the net before anything is connected.
+// The passwords of Redis, wherever they come from, are known to the net before anything is
+// connected.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

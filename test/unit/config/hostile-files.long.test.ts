@@ -1,4 +1,5 @@
-// Each hostile file is loaded by a child process, so that an abort of the process (not only an exception) is seen.
+// Each hostile file is loaded by a child process, so that an abort of the process (not only an
+// exception) is seen.
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

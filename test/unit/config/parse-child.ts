@@ -1,4 +1,5 @@
-// Run by hostile-files.long.test.ts in a process of its own: loads the file named on the command line and prints the outcome as JSON.
+// Run by hostile-files.long.test.ts in a process of its own: loads the file named on the command
+// line and prints the outcome as JSON.
 import { loadPolicies } from "../../../src/config/load-policies.ts";
 
 const [path = ""] = process.argv.slice(2);

@@ -1,4 +1,5 @@
-// What the tests of policies share: a folder that goes away, files in it, and checks that stand in for croner and CEL.
+// What the tests of policies share: a folder that goes away, files in it, and checks that stand in
+// for croner and CEL.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -42,7 +43,10 @@ export async function problemsOf(text: string | Uint8Array): Promise<readonly st
   return loaded.ok ? [] : loaded.problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
 }
 
-/** A right file: one service and the policies given (as they stand under `policies:`, from column 3). */
+/**
+ * A right file: one service and the policies given (as they stand under `policies:`, from column
+ * 3).
+ */
 export function fileWith(policies: string): string {
   return `apiVersion: syncline/v1
 services:

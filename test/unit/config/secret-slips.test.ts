@@ -1,4 +1,5 @@
-// Ways to write a secret into a policy file that are hardly YAML, or no key of ours: what is said of such a file does not show it.
+// Ways to write a secret into a policy file that are hardly YAML, or no key of ours: what is said
+// of such a file does not show it.
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { policyChecks } from "../../../src/cli/shared-options.ts";

@@ -1,5 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: ${NAME} is what policy files have.
-// Secrets that stand in a policy file by mistake, and values of variables: nothing that is said of a wrong file shows them.
+// Secrets that stand in a policy file by mistake, and values of variables: nothing that is said of
+// a wrong file shows them.
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { policyChecks } from "../../../src/cli/shared-options.ts";

@@ -1,4 +1,5 @@
-// The hot reload on a real folder, with real links swapped as the kubelet swaps those of a ConfigMap.
+// The hot reload on a real folder, with real links swapped as the kubelet swaps those of a
+// ConfigMap.
 import { mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -68,7 +69,10 @@ async function replaceFile(file: string, text: string): Promise<void> {
   await rename(`${file}.new`, file);
 }
 
-/** Swaps a folder as the kubelet does: a new folder with all files, then one rename of the link `..data`. */
+/**
+ * Swaps a folder as the kubelet does: a new folder with all files, then one rename of the link
+ * `..data`.
+ */
 async function swapConfigMap(volume: string, version: number, files: Readonly<Record<string, string>>): Promise<void> {
   const next = `..2026_11_21_${version}`;
   await mkdir(join(volume, next));
@@ -195,7 +199,8 @@ describe("a watched folder", () => {
     for (const name of ["a.yaml", "b.yaml", ".part-1-of-2", ".part-2-of-2"])
       await symlink(`..data/${name}`, join(folder, name));
     const { adopted, events, until } = await start(folder);
-    // The kubelet has the first ConfigMap of the new set, without the policy, and the second one of the old.
+    // The kubelet has the first ConfigMap of the new set, without the policy, and the second one of
+    // the old.
     await swapConfigMap(folder, 1, {
       ...first,
       ...second,

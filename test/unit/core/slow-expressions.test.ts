@@ -1,4 +1,5 @@
-// An expression that would take minutes or for ever over what a service sends fails instead, and holds nothing up for long.
+// An expression that would take minutes or for ever over what a service sends fails instead, and
+// holds nothing up for long.
 import { describe, expect, it } from "vitest";
 import { parseExpression } from "../../../src/core/expression.ts";
 import { createItemReader } from "../../../src/feeds/mapping.ts";

@@ -21,7 +21,10 @@ const nothingRead: FeedStatus = {
   failure: undefined,
 };
 
-/** One walk at 10,000,000 of a list that nobody can reach, by one who is in a hurry. Answers its verdict and how often it failed. */
+/**
+ * One walk at 10,000,000 of a list that nobody can reach, by one who is in a hurry. Answers its
+ * verdict and how often it failed.
+ */
 async function walkAfter(failedAtMs: number | undefined): Promise<{ verdict: Verdict; failures: number }> {
   let failures = 0;
   const service = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("x") });

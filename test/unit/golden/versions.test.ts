@@ -14,8 +14,9 @@ import { parsePolicyState, parseServiceState } from "../../../src/notify/alert-s
 import { parseWaiting } from "../../../src/notify/mute.ts";
 import { parseBaseline } from "../../../src/tasks/evidence.ts";
 
-// What version 1 wrote must be read by every later version. These files never change; a new version gets a folder of its own.
-// The journal entry of version 1 is read in test/redis/store/start-journal.test.ts, since Redis holds it as a hash.
+// What version 1 wrote must be read by every later version. These files never change; a new version
+// gets a folder of its own. The journal entry of version 1 is read in
+// test/redis/store/start-journal.test.ts, since Redis holds it as a hash.
 const folder = join(import.meta.dirname, "v1");
 const golden = (name: string): Record<string, unknown> =>
   JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"));

@@ -1,4 +1,5 @@
-// Notices about new items: what they say, how large they may be, and that the same items always give the same notice.
+// Notices about new items: what they say, how large they may be, and that the same items always
+// give the same notice.
 import { describe, expect, it } from "vitest";
 import type { Feed } from "../../../src/model/feed.ts";
 import { parseNotice } from "../../../src/model/notice.ts";

@@ -1,4 +1,5 @@
-// What is told of polls: what changed about them, or each, as `poll.notifyOn` says; and never an outage policy by policy.
+// What is told of polls: what changed about them, or each, as `poll.notifyOn` says; and never an
+// outage policy by policy.
 import { describe, expect, it } from "vitest";
 import type { NotifyRule, PollAction } from "../../../src/config/policy-set.ts";
 import type { Outcome } from "../../../src/model/outcome.ts";

@@ -1,5 +1,5 @@
-// 200 stories of policies whose sync jobs hang, fail and recover in turn, held against an oracle. `STORY=17` tells one again, with its steps;
-// `STORIES=5000` tells more.
+// 200 stories of policies whose sync jobs hang, fail and recover in turn, held against an oracle.
+// `STORY=17` tells one again, with its steps; `STORIES=5000` tells more.
 import { describe, expect, it } from "vitest";
 import { checkStory, planStory, storyText } from "../../support/notice-stories.ts";
 import { beginMs, NotifyFixture } from "../../support/notify-fixture.ts";

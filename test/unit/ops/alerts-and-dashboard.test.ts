@@ -27,7 +27,10 @@ JSON.parse(read("helm/syncline/files/dashboard.json"), (key, value) => {
 });
 const table = new Map(Object.entries<MetricFacts>(metricTable));
 
-/** The series that are asked for in an expression, with the labels and values that they are asked by. */
+/**
+ * The series that are asked for in an expression, with the labels and values that they are asked
+ * by.
+ */
 function selectors(expr: string): { name: string; labels: [string, string][] }[] {
   return [...expr.matchAll(/(?<!:)\b(syncline_\w+)(?:\{([^}]*)\})?/g)].map(([, name = "", labels = ""]) => ({
     name,

@@ -1,4 +1,5 @@
-// What happens when somebody gives the log what must not be given to it: the errors of the libraries, with all that hangs on them.
+// What happens when somebody gives the log what must not be given to it: the errors of the
+// libraries, with all that hangs on them.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";

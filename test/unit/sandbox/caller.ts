@@ -1,4 +1,5 @@
-// Helpers of the sandbox tests: a plain HTTP caller that knows nothing of the sandbox's code, and a clock that is set by hand.
+// Helpers of the sandbox tests: a plain HTTP caller that knows nothing of the sandbox's code, and a
+// clock that is set by hand.
 import { onTestFinished } from "vitest";
 import type { Clock } from "../../../src/core/clock.ts";
 import type { SandboxOptions } from "../../../src/sandbox/options.ts";

@@ -7,7 +7,10 @@ import { freshSandbox, handClock, send } from "./caller.ts";
 
 const run = "POST /api/syncjobs/run(3)";
 
-/** Sends a request over a bare socket and returns every byte until the connection ends, and how it ended. */
+/**
+ * Sends a request over a bare socket and returns every byte until the connection ends, and how it
+ * ended.
+ */
 async function raw(
   sandbox: Sandbox,
   line: string,

@@ -1,5 +1,5 @@
-// The sandbox against service-interface.md, from outside: every row of §4.1, §4.2, §4.3, §4.4, §5 and §7, over real HTTP.
-// Written from the document; knows addresses, bodies and statuses only.
+// The sandbox against service-interface.md, from outside: every row of §4.1, §4.2, §4.3, §4.4, §5
+// and §7, over real HTTP. Written from the document; knows addresses, bodies and statuses only.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../../src/sandbox/sandbox.ts";
 import { freshSandbox, send } from "./caller.ts";

@@ -17,7 +17,8 @@ async function walk(sandbox: Sandbox, start: string): Promise<{ readonly sizes: 
     for (const item of json.value) ids.push(item.activityId);
     const link: unknown = json["@odata.nextLink"];
     // The rule of OData JSON §4.3: a relative link starts at the context, and that at the request.
-    // But what is nothing than a query belongs to the address that was asked, and a wrong host to the right one.
+    // But what is nothing than a query belongs to the address that was asked, and a wrong host to
+    // the right one.
     const base: string | URL = String(link).startsWith("?") ? url : new URL(json["@odata.context"], url);
     url = typeof link === "string" ? new URL(link, base).href : undefined;
     url = url?.replace("http://sync-inner.invalid:8080", new URL(sandbox.baseUrl).origin);

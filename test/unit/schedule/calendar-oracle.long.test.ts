@@ -1,5 +1,6 @@
-// The calendar against an independent oracle (test/support/cron-oracle.ts, dst-oracle.ts): a sample of some seconds.
-// `npm run oracle` does every zone and every shift from 2020 to 2037. A failure prints fast-check's seed and the case.
+// The calendar against an independent oracle (test/support/cron-oracle.ts, dst-oracle.ts): a sample
+// of some seconds. `npm run oracle` does every zone and every shift from 2020 to 2037. A failure
+// prints fast-check's seed and the case.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createCalendar } from "../../../src/schedule/calendar.ts";

@@ -11,7 +11,8 @@ const hour = 3_600 * second;
 const day = 24 * hour;
 const start = Date.parse("2026-11-21T00:00:00Z");
 
-// The ledger's rules in memory, on a clock that the test sets: compare-and-set on the mark, one record a slot.
+// The ledger's rules in memory, on a clock that the test sets: compare-and-set on the mark, one
+// record a slot.
 class LedgerInMemory implements SlotLedgerPort {
   clockMs = start;
   readonly records: SlotRecord[] = [];

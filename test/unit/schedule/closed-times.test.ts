@@ -53,7 +53,8 @@ describe("closed times", () => {
           const asked = closedTimes({ timezone: "UTC", blackouts });
           for (const minute of minutes) {
             const since = (minute + 18 * 60) % 1_440;
-            // The window that opened last, or, when it stays open over a day, an older one; none opens before 1970.
+            // The window that opened last, or, when it stays open over a day, an older one; none
+            // opens before 1970.
             const isOpen = since < openMinutes || openMinutes > 1_440;
             if (minute > 5_000) expect(asked(minute * 60_000) !== undefined).toBe(isOpen);
           }

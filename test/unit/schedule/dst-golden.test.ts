@@ -1,5 +1,5 @@
-// Slots over clock changes, worked out by hand from the zones' published rules: no code computed these.
-// Zones whose governments often change their minds are shown in a year that is over.
+// Slots over clock changes, worked out by hand from the zones' published rules: no code computed
+// these. Zones whose governments often change their minds are shown in a year that is over.
 import { expect, it } from "vitest";
 import type { DstRule } from "../../../src/config/policy-set.ts";
 import { createCalendar } from "../../../src/schedule/calendar.ts";

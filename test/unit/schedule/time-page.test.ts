@@ -7,7 +7,9 @@ import { dueSlots } from "../../../src/schedule/slots.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../../docs/time.md"), "utf8");
 
-/** Rows such as: | gap | `30 2 * * *` | Europe/Vienna | gap: skip | FROM – UNTIL | 01:00, 02:00 | */
+/**
+ * Rows such as: | gap | `30 2 * * *` | Europe/Vienna | gap: skip | FROM – UNTIL | 01:00, 02:00 |
+ */
 const rows = page.split("\n").flatMap((line) => {
   const [, rule, cron, zone, dst, period, slots] = line.split("|").map((cell) => cell.trim());
   const [from, until] = period?.split(" – ") ?? [];

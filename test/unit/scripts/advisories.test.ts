@@ -1,4 +1,5 @@
-// The packages of the run-time tree against the advisories in .ci/advisories.json: what can be looked at without a network.
+// The packages of the run-time tree against the advisories in .ci/advisories.json: what can be
+// looked at without a network.
 import { readFileSync } from "node:fs";
 import { satisfies, validRange } from "semver";
 import { describe, expect, it } from "vitest";

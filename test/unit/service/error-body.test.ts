@@ -45,7 +45,8 @@ describe("what is quoted of an error answer", () => {
   });
 
   it("never holds a control character, whatever the body", () => {
-    // The library's own unit of any character builds a table of all of them first, which takes seconds.
+    // The library's own unit of any character builds a table of all of them first, which takes
+    // seconds.
     const unit = fc.oneof(fc.nat({ max: 0x9f }), fc.nat({ max: 0x10ffff })).map((code) => String.fromCodePoint(code));
     fc.assert(fc.property(fc.string({ unit }), (text) => !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(escapeControls(text))));
   });

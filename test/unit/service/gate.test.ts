@@ -3,7 +3,10 @@ import { type Denied, type ExchangeEnding, healthOf, isDenied, type Limiter } fr
 import { TokenError } from "../../../src/service/token.ts";
 import { connect, errorOf, json, startServer } from "./test-server.ts";
 
-/** A limiter that answers these holds first and lets everything in afterwards; it notes what it was told. */
+/**
+ * A limiter that answers these holds first and lets everything in afterwards; it notes what it was
+ * told.
+ */
 function scriptedLimiter(...holds: Denied[]) {
   const told: (string | number | undefined)[] = [];
   let inside = 0;

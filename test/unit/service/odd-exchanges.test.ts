@@ -1,4 +1,5 @@
-// Ways in which an exchange fails to end, each over a real connection: every one ends in time, alone, and is told truly.
+// Ways in which an exchange fails to end, each over a real connection: every one ends in time,
+// alone, and is told truly.
 import { ClientRequest } from "node:http";
 import { createServer, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";

@@ -1,5 +1,6 @@
-// Hundreds of next links, contexts and redirects that lead elsewhere: nothing but the configured origin is ever connected to.
-// Watched at two places: servers of somebody else that count what arrives, and every connection that this process attempts.
+// Hundreds of next links, contexts and redirects that lead elsewhere: nothing but the configured
+// origin is ever connected to. Watched at two places: servers of somebody else that count what
+// arrives, and every connection that this process attempts.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -10,7 +11,10 @@ import { canary, collect, connect, errorOf, json, startServer, type TestServer }
 
 const list = "/sync/odata/approvals";
 
-/** Where connections were attempted to since the test began, before any name was looked up: `host:port`, or a path. */
+/**
+ * Where connections were attempted to since the test began, before any name was looked up:
+ * `host:port`, or a path.
+ */
 let attempts: string[] = [];
 beforeEach(() => {
   attempts = [];
@@ -30,7 +34,9 @@ function toPlace(target: unknown, args: readonly unknown[]): string {
   return path === undefined || path === null ? `${String(host)}:${String(port)}` : String(path);
 }
 
-/** Hosts that are not the service; many of them are this machine, where the other server listens. */
+/**
+ * Hosts that are not the service; many of them are this machine, where the other server listens.
+ */
 const hostsOf = (port: number) => [
   `127.0.0.1:${port}`,
   `localhost:${port}`,

@@ -1,4 +1,5 @@
-// What a connection that was opened before its request must not change: the request's bytes, what is said to be sent, limits of time, checks of certificates.
+// What a connection that was opened before its request must not change: the request's bytes, what
+// is said to be sent, limits of time, checks of certificates.
 import { createServer as createHttpServer } from "node:http";
 import { createServer as createHttpsServer, Agent as HttpsAgent } from "node:https";
 import { connect as connectPlain, createServer, Socket, type SocketConnectOpts } from "node:net";

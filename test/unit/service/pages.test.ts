@@ -6,7 +6,10 @@ import { collect, connect, errorOf, json, startServer } from "./test-server.ts";
 
 const list = "/odata/synchronizationactivities";
 
-/** A service that answers page after page: what the map says for the query, 404 for a query that it does not know. */
+/**
+ * A service that answers page after page: what the map says for the query, 404 for a query that it
+ * does not know.
+ */
 async function serve(pages: Readonly<Record<string, readonly [items: unknown[], link?: string | null]>>) {
   return startServer((request, response) => {
     const page = pages[request.url.slice(list.length)];

@@ -1,4 +1,5 @@
-// A real HTTP server on 127.0.0.1 for the tests of the client: it records what arrives and answers what the test says.
+// A real HTTP server on 127.0.0.1 for the tests of the client: it records what arrives and answers
+// what the test says.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Server as NetServer, Socket } from "node:net";

@@ -20,7 +20,10 @@ function follower(name: string, after: string, changes: Partial<Policy> & { foll
   };
 }
 
-/** `second 60 started at 70`, with the reason of a skip or a miss: every slot, in the order in which it is planned. */
+/**
+ * `second 60 started at 70`, with the reason of a skip or a miss: every slot, in the order in which
+ * it is planned.
+ */
 function tellPlanned(simulation: SimulationCase): string[] {
   return simulateMinutes(simulation).flatMap((event) =>
     event.event === "planned"
@@ -125,7 +128,8 @@ describe("a policy that follows another, in a simulation", () => {
     const taskOf = (target: number) => `first__run__${target}__${(startMs + 60 * minute) / 1_000}`;
     const of = (policies: readonly Policy[], more: Partial<SimulationCase> = {}) =>
       tellPlanned({ policies, to: 60, ...more }).filter((told) => told.startsWith("second"));
-    // 2026-11-21 00:00Z is a multiple of 59 minutes plus 41: blocker is due at minute 18, so it is asked for a run of 50 minutes.
+    // 2026-11-21 00:00Z is a multiple of 59 minutes plus 41: blocker is due at minute 18, so it is
+    // asked for a run of 50 minutes.
     const overlapped = of([blocker, first(), follower("second", "first")], { run: 50 });
     expect(overlapped).toEqual([`second 60 skipped predecessor at 110: ${taskOf(2)} ended skipped`]);
     expect(

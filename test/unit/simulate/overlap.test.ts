@@ -56,8 +56,9 @@ describe("the overlap rule in a simulation", () => {
   it("allow: starts beside another run; a skipping policy waits for both to end", () => {
     const beside = everyMinutes(10, { name: "beside", overlap: "allow" });
     const careful = everyMinutes(7, { name: "careful", overlap: "skip" });
-    // careful is due at 4, 11, 18, 25, 32 (every 7 minutes since 1970): 4–19 is its own run, then the lease goes on to those of
-    // beside: 10–25, 20–35, 30–45. At minute 25 it goes from the first of them to the second.
+    // careful is due at 4, 11, 18, 25, 32 (every 7 minutes since 1970): 4–19 is its own run, then
+    // the lease goes on to those of beside: 10–25, 20–35, 30–45. At minute 25 it goes from the
+    // first of them to the second.
     const simulation = { policies: [beside, careful], to: 34, run: 15 };
     expect(tellTasks(simulateMinutes(simulation))).toEqual([
       "4 started at 4",

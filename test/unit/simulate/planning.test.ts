@@ -35,7 +35,8 @@ describe("planning on a virtual clock", () => {
     );
     expect(late(of("none")).at(-1)).toBe("240 started");
     expect(late(of("all"))).toEqual(Array.from({ length: 37 }, (_, slot) => `${60 + 5 * slot} started`));
-    // The start-by time of the oldest is minute 60 + 180, so it starts at 240 and the next ones wait their turns.
+    // The start-by time of the oldest is minute 60 + 180, so it starts at 240 and the next ones
+    // wait their turns.
     expect(tellTasks(of("all")).slice(11, 14)).toEqual(["60 started at 240", "65 started at 241", "70 started at 242"]);
   });
 

@@ -15,7 +15,8 @@ describe("the walks of a followed repository", () => {
   it("one before the start, then the reader's pace, one at the end, one for conflicts", () => {
     // At 0, 5, 10, 15 (shows the end), 16.
     expect(walksOf([[0, 12]])).toBe(5);
-    // At 0, 5, 10, 15, 20, 25 s, then waits of a quarter of the quiet: 31.25, 39.06 (shows the end), 40.06.
+    // At 0, 5, 10, 15, 20, 25 s, then waits of a quarter of the quiet: 31.25, 39.06 (shows the
+    // end), 40.06.
     expect(walksOf([[0, 35]])).toBe(9);
   });
 
@@ -30,7 +31,8 @@ describe("the walks of a followed repository", () => {
         [0, 12],
       ]),
     ).toBe(5);
-    // 0, 5, then a fresh one at 7 for the second run, 12 (shows the first one's end), 13, 18, 23 (shows the second one's), 24.
+    // 0, 5, then a fresh one at 7 for the second run, 12 (shows the first one's end), 13, 18, 23
+    // (shows the second one's), 24.
     expect(
       walksOf([
         [0, 12],
@@ -78,7 +80,8 @@ describe("requests a service gets", () => {
       for (const event of simulateMinutes({ policies, to: 60, run })) meter.add(event);
       return meter.requests().get("main")?.feeds ?? 0;
     };
-    // Two runs, at minute 30 and 60: a walk of three pages before each. The others keep their two lists.
+    // Two runs, at minute 30 and 60: a walk of three pages before each. The others keep their two
+    // lists.
     expect(feedsOf(300_000, 0.5)).toBe(feedsOf(undefined, 0.5) + 2 * 3);
     // Followed as the two lists are: half as many again.
     expect(feedsOf(300_000, 10)).toBe(feedsOf(undefined, 10) * 1.5);

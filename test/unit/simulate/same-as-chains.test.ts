@@ -1,5 +1,6 @@
-// The simulation ends the slots of followers as the real Scheduler and the real Chains do: both look once a second, on a clock that the
-// test moves, with ledger and chain book in memory; tasks end when the simulation's durations say so. Whole seconds only.
+// The simulation ends the slots of followers as the real Scheduler and the real Chains do: both
+// look once a second, on a clock that the test moves, with ledger and chain book in memory; tasks
+// end when the simulation's durations say so. Whole seconds only.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
@@ -18,7 +19,10 @@ const fromMs = Date.parse("2026-11-21T00:00:00Z");
 const seconds = 900;
 const endings = ["succeeded", "failed", "timed-out"] as const;
 
-/** A root and up to four policies, each after one that comes before it. Every sync job is named once, so nothing overlaps but with itself. */
+/**
+ * A root and up to four policies, each after one that comes before it. Every sync job is named
+ * once, so nothing overlaps but with itself.
+ */
 const houses = fc
   .record({
     every: fc.integer({ min: 30, max: 200 }),
@@ -28,7 +32,8 @@ const houses = fc
         after: fc.nat(),
         on: fc.subarray([...endings], { minLength: 1 }),
         within: fc.integer({ min: 1, max: 300 }),
-        // A second at least: what ends as it starts may come before or after the look for what is late, here as in reality.
+        // A second at least: what ends as it starts may come before or after the look for what is
+        // late, here as in reality.
         duration: fc.integer({ min: 1, max: 120 }),
         targets: fc.integer({ min: 1, max: 2 }),
         deadline: fc.constantFrom(10, 1_000),
@@ -170,7 +175,8 @@ async function recorded({ policies, assumptions, outages, pauses }: Fixture): Pr
   };
   for (let passed = 0; passed <= seconds + 1_000; passed += 1) {
     fixture.nowAtMs = fromMs + passed * second;
-    // What is too late is missed before anything ends at this second; the real sweep comes every 10 s.
+    // What is too late is missed before anything ends at this second; the real sweep comes every 10
+    // s.
     await chains.sweep();
     await endDue();
     const isOut = outages.some((one) => one.fromMs <= fixture.nowAtMs && fixture.nowAtMs < one.toMs);

@@ -1,5 +1,6 @@
-// The simulation plans what the scheduler plans: the real Scheduler ticks once a second on a clock that the test moves, with a
-// ledger in memory, and both must have the same records for every slot. Whole seconds only, as slots are.
+// The simulation plans what the scheduler plans: the real Scheduler ticks once a second on a clock
+// that the test moves, with a ledger in memory, and both must have the same records for every slot.
+// Whole seconds only, as slots are.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Policy, Schedule } from "../../../src/config/policy-set.ts";
@@ -119,7 +120,8 @@ it("records the same slots with the same endings and tasks as the scheduler does
         const isOut = outages.some((one) => one.fromMs <= ledger.nowAtMs && ledger.nowAtMs < one.toMs);
         // The first run adopts the policies; before it nothing is planned.
         if (passed === 0 || !isOut) await scheduler.runOnce();
-        // A tick runs again at once while slots are left over: an outage leaves up to two runs' worth.
+        // A tick runs again at once while slots are left over: an outage leaves up to two runs'
+        // worth.
         if (wasOut && !isOut) await scheduler.runOnce();
         wasOut = isOut;
       }

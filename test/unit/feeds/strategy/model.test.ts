@@ -1,4 +1,5 @@
-// Lists that change while they are read, links that expire, processes that die: whatever happens, each item is reported once.
+// Lists that change while they are read, links that expire, processes that die: whatever happens,
+// each item is reported once.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LinkExpired } from "../../../../src/feeds/strategy/abstract-list.ts";
@@ -73,7 +74,8 @@ describe("reading an undocumented list", () => {
           await walk(list, nowMs);
           nowMs += pauseMs;
         }
-        // Then nothing happens any more, and the next audit comes: once for what was under way, once whole.
+        // Then nothing happens any more, and the next audit comes: once for what was under way,
+        // once whole.
         list.onStep = () => {};
         for (let round = 0; round < 2; round += 1) {
           nowMs += limits.auditEveryMs;
