@@ -67,7 +67,7 @@ function createEnvironment(): Environment {
 export function checkExpression(text: string, scope: ExpressionScope): string | undefined {
   const result = environments[scope].check(text);
   if (!result.valid) return firstLine(result.error);
-  const again = scope === "list" ? listInsideLoop(environments.list.parse(text).ast, false) : undefined;
+  const again = scope === "list" ? listInsideLoop(environments.list.parse(text).ast) : undefined;
   if (again !== undefined)
     return `\`${again}\` inside all, exists, filter or map looks at every item for every item, which takes minutes over a long list`;
   if (scope !== "list" || !fails(text, firstPoll) || fails(text, laterPoll)) return undefined;
@@ -75,28 +75,43 @@ export function checkExpression(text: string, scope: ExpressionScope): string | 
 }
 
 /** The lists that may be long. */
-const longLists = ["items", "new", "modified"];
+const longLists: readonly unknown[] = ["items", "new", "modified"];
 
-/** Finds a list that is looped over for each item of another list. Its size may be used. */
-function listInsideLoop(node: unknown, isInside: boolean): string | undefined {
-  if (Array.isArray(node)) {
-    for (const part of node) {
-      const found = listInsideLoop(part, isInside);
-      if (found !== undefined) return found;
-    }
-  }
-  if (typeof node !== "object" || node === null || !("op" in node && "args" in node)) return undefined;
-  const { op, args } = node;
-  if (op === "id") return isInside ? longLists.find((name) => name === args) : undefined;
-  if ((op !== "call" && op !== "rcall") || !Array.isArray(args)) return listInsideLoop(args, isInside);
-  const [name, ...parts]: readonly unknown[] = args;
-  if (name === "size" && isName(parts.flat(1)[0])) return undefined;
-  if (op !== "rcall" || !loopNames.some((loop) => loop === name)) return listInsideLoop(parts, isInside);
-  return listInsideLoop(parts[0], isInside) ?? listInsideLoop(parts.slice(1), true);
+/** A part of a parsed expression. `isInside`: it is evaluated for each item of a list. */
+interface Part {
+  readonly op: unknown;
+  readonly args: unknown;
+  readonly isInside: boolean;
+  /** The function whose argument it is. */
+  readonly callee: unknown;
 }
 
-function isName(node: unknown): boolean {
-  return typeof node === "object" && node !== null && "op" in node && node.op === "id";
+/** Every part of a parsed expression. */
+function* partsOf(node: unknown, isInside = false, callee?: unknown): Generator<Part> {
+  if (Array.isArray(node)) for (const one of node) yield* partsOf(one, isInside, callee);
+  if (typeof node !== "object" || node === null || !("op" in node && "args" in node)) return;
+  const { op, args } = node;
+  yield { op, args, isInside, callee };
+  if ((op !== "call" && op !== "rcall") || !Array.isArray(args)) {
+    yield* partsOf(args, isInside);
+    return;
+  }
+  const [name, receiver, ...rest]: readonly unknown[] = args;
+  yield* partsOf(receiver, isInside, name);
+  yield* partsOf(rest, isInside || isLoop(node), name);
+}
+
+/** Whether it is a call that evaluates an expression for each item. */
+function isLoop({ op, args }: Pick<Part, "op" | "args">): boolean {
+  return op === "rcall" && Array.isArray(args) && loopNames.includes(String(args[0]));
+}
+
+/** Finds a list that is looped over for each item of another list. Its size may be used. */
+function listInsideLoop(ast: unknown): string | undefined {
+  const found = partsOf(ast).find(
+    ({ op, args, isInside, callee }) => op === "id" && isInside && longLists.includes(args) && callee !== "size",
+  );
+  return found === undefined ? undefined : String(found.args);
 }
 
 function fails(text: string, variables: Readonly<Record<string, unknown>>): boolean {
@@ -129,17 +144,13 @@ export function firstLine(error: unknown): string {
   return message.split("\n", 1)[0] ?? "";
 }
 
-/** Whether an evaluation may take more than linear time. `node`: a parsed expression. */
-function mayTakeLong(node: unknown, isInLoop = false): boolean {
-  if (Array.isArray(node)) return node.some((part) => mayTakeLong(part, isInLoop));
-  if (typeof node !== "object" || node === null || !("op" in node && "args" in node)) return false;
-  const { op, args } = node;
-  if ((op !== "call" && op !== "rcall") || !Array.isArray(args)) return mayTakeLong(args, isInLoop);
-  const [name, ...parts]: readonly unknown[] = args;
-  if (name === "matches" && !isPlainPattern(parts.flat(1).at(-1))) return true;
-  const isLoop = op === "rcall" && loopNames.some((loop) => loop === name);
-  if (isLoop && isInLoop) return true;
-  return isLoop ? mayTakeLong(parts[0], isInLoop) || mayTakeLong(parts.slice(1), true) : mayTakeLong(parts, isInLoop);
+/** Whether an evaluation may take more than linear time. */
+function mayTakeLong(ast: unknown): boolean {
+  return partsOf(ast).some((part) => {
+    const { args, isInside } = part;
+    if (Array.isArray(args) && args[0] === "matches" && !isPlainPattern(args.slice(1).flat(1).at(-1))) return true;
+    return isLoop(part) && isInside;
+  });
 }
 
 /** A literal pattern with at most one repetition, and none of a group. */

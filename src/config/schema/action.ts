@@ -8,7 +8,7 @@ const fromMasksSchema = z.strictObject({
   type: optional(textSchema, "Only masks of this type.", "DocMask"),
   name: optional(
     z.string().min(1).max(200),
-    "Only masks with this name; `*` stands for any text, `?` for one character.",
+    "Only masks with this name; `*` is any text, `?` one character.",
     "Contract*",
   ),
 });

@@ -2,7 +2,7 @@
 // same keys stand in a policy and under `defaults`.
 import { z } from "zod";
 import { notifySchema } from "./notify.ts";
-import { durationSchema, optional, required } from "./primitives.ts";
+import { durationSchema, optional, required, whole } from "./primitives.ts";
 
 const followSchema = z.strictObject({
   until: optional(
@@ -13,7 +13,7 @@ const followSchema = z.strictObject({
   ),
   deadline: optional(
     durationSchema("1s", "7d"),
-    "How long a run is followed. One without an end by then is `timed-out`.",
+    "How long a run is followed; without an end it is `timed-out`.",
     "4h",
     "2h",
   ),
@@ -40,23 +40,14 @@ const followSchema = z.strictObject({
     "Longest time until a started run shows up in the activities. A start without an answer that has not shown up by then counts as `not-started`; with `onUnknown: verify` it is sent once more first (docs/outcomes.md). If the time is too short, a sync job may run twice. Default: not known, so such a start ends as `unknown`.",
     "2m",
   ),
-  conflictsMax: optional(
-    z.int().min(0).max(1_000_000),
-    "More new conflicts than this make the outcome `conflicts`.",
-    0,
-    0,
-  ),
+  conflictsMax: optional(whole(0, 1_000_000), "More new conflicts than this make the outcome `conflicts`.", 0, 0),
 });
 
 const quarantineObject = z.strictObject({
-  after: required(
-    z.int().min(1).max(100),
-    "How many slots in a row must fail. A slot with one good task has not failed.",
-    5,
-  ),
+  after: required(whole(1, 100), "How many slots in a row must fail, with no good task.", 5),
   for: optional(
     durationSchema("1m", "31d"),
-    "How long its slots are skipped. The next slot is a trial: if it fails, the quarantine begins again.",
+    "How long its slots are skipped. If the next one fails, it begins again.",
     "1d",
     "6h",
   ),

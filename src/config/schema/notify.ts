@@ -10,6 +10,7 @@ import {
   textSchema,
   timezoneSchema,
   unlessMissing,
+  whole,
 } from "./primitives.ts";
 
 /** The rules that are one word. */
@@ -31,10 +32,10 @@ const ruleSchema = z.union(
   [
     z.enum(ruleWords),
     z.strictObject({
-      failure: required(z.int().min(1).max(100), "After this many slots in a row with a failed task.", 3),
+      failure: required(whole(1, 100), "After this many slots in a row with a failed task.", 3),
     }),
     z.strictObject({
-      conflicts: required(z.int().min(0).max(1_000_000), "When a run brings more new conflicts than this.", 10),
+      conflicts: required(whole(0, 1_000_000), "When a run brings more new conflicts than this.", 10),
     }),
   ],
   { error: () => `a rule is ${ruleWords.join(", ")}, { failure: 3 } or { conflicts: 10 }` },
@@ -79,11 +80,9 @@ const muteTimingSchema = z.strictObject({
   from: required(clockTimeSchema, "When mute timing begins, in local time.", "22:00"),
   to: required(clockTimeSchema, "When mute timing ends; on the next day, if earlier than `from`.", "06:00"),
   timezone: optional(timezoneSchema, "The IANA time zone of both. Default: the one in `defaults`.", "Europe/Vienna"),
-  except: optional(
-    z.array(z.enum(noticeKinds)).max(noticeKinds.length),
-    "Kinds of notices that are sent in spite of mute timing.",
-    ["service-down"],
-  ),
+  except: optional(z.array(z.enum(noticeKinds)).max(noticeKinds.length), "Kinds of notices that are sent anyway.", [
+    "service-down",
+  ]),
 });
 
 /** Grouping and mute timing of notices, for all policies. */

@@ -89,6 +89,11 @@ export const wallTimeSchema = z
 /** The id of a sync job, a mask or a target. Source: service-interface §2 (number). */
 export const idSchema = z.int(unlessMissing("an id is a whole number, 0 or more")).min(0);
 
+/** A whole number in a range. */
+export function whole(least: number, most: number): z.ZodInt {
+  return z.int().min(least).max(most);
+}
+
 /** A list of 1 to 1,000 sync job ids. */
 export const syncJobsSchema = z
   .array(idSchema, unlessMissing("a list of sync job ids, such as [42, 43]"))

@@ -13,7 +13,7 @@ const dstRule = z.strictObject({
   ),
   overlap: optional(
     z.enum(["first", "second", "both"]),
-    "Which of the two counts when the clocks show a local time twice.",
+    "Which one counts of a local time that comes twice.",
     "both",
     "first",
   ),
@@ -51,12 +51,7 @@ export const scheduleSchema = z
       "A single time: a local date and time in `timezone`, without an offset. If it is over when the scheduler first sees the policy, it never comes due (docs/time.md).",
       "2026-12-01T06:00",
     ),
-    timezone: optional(
-      timezoneSchema,
-      "The IANA time zone of cron and once. Default: the one in `defaults`.",
-      "Europe/Vienna",
-      "UTC",
-    ),
+    timezone: optional(timezoneSchema, "The zone of cron and once, or the one in `defaults`.", "Europe/Vienna", "UTC"),
     spread: optional(
       durationSchema("0s", "1d"),
       "Delays every slot by a fixed part of this time, so that policies do not start at once. The part depends on the policy's name and is the same on every replica.",
@@ -82,7 +77,7 @@ export const afterSchema = z.strictObject({
   ),
   within: optional(
     durationSchema("1s", "31d"),
-    "How long after the predecessor's slot this one may begin. After that its slot is missed.",
+    "How long after the predecessor's slot this one may begin, or is missed.",
     "2h",
     "1d",
   ),

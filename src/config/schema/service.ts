@@ -9,6 +9,7 @@ import {
   required,
   textSchema,
   unlessMissing,
+  whole,
 } from "./primitives.ts";
 
 const oauth2Schema = z.strictObject({
@@ -24,18 +25,8 @@ const oauth2Schema = z.strictObject({
     "/run/secrets/syncline/client",
   ),
   scope: optional(textSchema, "The scope to ask for. Default: none.", "sync.run"),
-  auth: optional(
-    z.enum(["basic", "post"]),
-    "How id and secret are sent: `basic` in the header, `post` in the body.",
-    "post",
-    "basic",
-  ),
-  allowHttp: optional(
-    z.boolean(),
-    "Allows plain http to a host other than this machine. The secret can then be read on the way.",
-    false,
-    false,
-  ),
+  auth: optional(z.enum(["basic", "post"]), "How the secret is sent: in the header, or in the body.", "post", "basic"),
+  allowHttp: optional(z.boolean(), "Allows http to other hosts: the secret can be read on the way.", false, false),
 });
 
 const tokenSchema = z
@@ -77,17 +68,9 @@ const tlsSchema = z.strictObject({
     "The authorities that may have signed the service's certificate, in PEM; relative to the policy file. They replace the public ones.",
     "/run/secrets/syncline/ca.crt",
   ),
-  certFile: optional(
-    textSchema,
-    "Syncline's client certificate, in PEM; requires keyFile.",
-    "/run/secrets/syncline/tls.crt",
-  ),
+  certFile: optional(textSchema, "The client certificate, in PEM; requires keyFile.", "/run/secrets/syncline/tls.crt"),
   keyFile: optional(textSchema, "The private key of certFile, in PEM.", "/run/secrets/syncline/tls.key"),
-  keyPassphraseFile: optional(
-    textSchema,
-    "The file with the passphrase of keyFile.",
-    "/run/secrets/syncline/passphrase",
-  ),
+  keyPassphraseFile: optional(textSchema, "A file with the passphrase of keyFile.", "/run/secrets/syncline/pass"),
   serverName: optional(
     z.string().regex(hostName, "write a host name, such as sync.example.com"),
     "The host name in the service's certificate. Default: the one of baseUrl.",
@@ -109,11 +92,7 @@ const itemMappingSchema = z.strictObject({
   id: optional(expressionSchema, "The item's unique id. Default: a fingerprint of the whole item.", "item.activityId"),
   syncJobId: optional(expressionSchema, "The sync job that the item belongs to. Default: unknown.", "item.syncJobId"),
   startedAt: optional(expressionSchema, "When it started. Default: when Syncline first saw it.", "item.startedAt"),
-  finished: optional(
-    expressionSchema,
-    "True when it has ended. Default: inferred when the list grows quiet.",
-    'item.state in ["Finished", "Failed"]',
-  ),
+  finished: optional(expressionSchema, "True when it has ended. Default: inferred from quiet.", "item.endedAt != null"),
   succeeded: optional(expressionSchema, "True when it has ended well. Default: unknown.", 'item.state == "Finished"'),
   label: optional(expressionSchema, "Its name for people. Default: its id.", "item.name"),
   sample: optional(
@@ -138,11 +117,9 @@ const syncJobMappingSchema = z.strictObject({
     "True when the sync job is active. Then each activation is verified by reading the sync job, also when its answer was lost. Default: the answer decides.",
     'item.state == "Active"',
   ),
-  select: optional(
-    z.array(propertyName).min(1).max(20),
-    "The properties to request (`$select`), if the service does not return them by default.",
-    ["state"],
-  ),
+  select: optional(z.array(propertyName).min(1).max(20), "The properties to request (`$select`); default: none.", [
+    "state",
+  ]),
 });
 
 const mappingSchema = z.strictObject({
@@ -159,7 +136,7 @@ const mappingSchema = z.strictObject({
 
 const limitsSchema = z.strictObject({
   concurrency: optional(
-    z.int().min(1).max(100),
+    whole(1, 100),
     "How many requests all replicas together send at a time, 1 to 100; also how many actions one replica works on at a time. Default: no limit over the replicas, and 4 actions each.",
     8,
   ),
@@ -177,14 +154,14 @@ const limitsSchema = z.strictObject({
 
 const breakerSchema = z.strictObject({
   after: optional(
-    z.int().min(1).max(1_000),
+    whole(1, 1_000),
     "How many failures in a row, over all replicas, open the breaker: server errors, no answer, unreachable, no token, 401 and 403.",
     10,
     5,
   ),
   probe: optional(
     durationSchema("1s", "1h"),
-    "How often all replicas together probe the service with one read while the breaker is open.",
+    "How often one read probes the service while the breaker is open.",
     "1m",
     "30s",
   ),
@@ -198,7 +175,7 @@ const timeoutsSchema = z.strictObject({
 export const serviceSchema = z.strictObject({
   baseUrl: required(
     textSchema,
-    "The URL of the service, http or https, without query, fragment and credentials.",
+    "The URL of the service, without query, fragment and credentials.",
     "https://sync.example.com",
   ),
   token: tokenSchema,
@@ -209,7 +186,7 @@ export const serviceSchema = z.strictObject({
   ),
   pathForm: optional(
     z.enum(["parentheses", "segment"]),
-    "How paths hold keys: `run(42)` or `run/42`.",
+    "Keys in paths: `run(42)` or `run/42`.",
     "segment",
     "parentheses",
   ),

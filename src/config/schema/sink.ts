@@ -2,20 +2,11 @@
 import { z } from "zod";
 import { listNames } from "../../core/list-name.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
-import { durationSchema, nameSchema, optional, required, textSchema } from "./primitives.ts";
+import { durationSchema, nameSchema, optional, required, textSchema, whole } from "./primitives.ts";
 
 const webhookSchema = z.strictObject({
-  url: required(
-    textSchema,
-    "Where notices are posted: https, or http to this machine.",
-    "https://hooks.example.com/syncline",
-  ),
-  allowHttp: optional(
-    z.boolean(),
-    "Allows plain http to a host other than this machine. Notices can then be read on the way.",
-    false,
-    false,
-  ),
+  url: required(textSchema, "Where notices go: https, or http to this machine.", "https://hooks.example.com/syncline"),
+  allowHttp: optional(z.boolean(), "Allows http to other hosts: notices can be read on the way.", false, false),
   secretFile: optional(
     textSchema,
     "The file with the signing secret (`whsec_` and base64), relative to the policy file. It is read for each delivery, so a rotated secret applies at once. Required unless format is slack or teams.",
@@ -36,23 +27,14 @@ const webhookSchema = z.strictObject({
 });
 
 const fileSchema = z.strictObject({
-  path: required(
-    textSchema,
-    "The file to append to, relative to the policy file. Give each worker its own.",
-    "/var/log/syncline/notices.jsonl",
-  ),
+  path: required(textSchema, "The file to append to; each worker needs its own.", "/var/log/syncline/notices.jsonl"),
   maxSize: optional(
     z.string().regex(/^[1-9]\d{0,6}(KB|MB|GB)$/, 'a size is a whole number and KB, MB or GB, such as "10MB"'),
     "At this size the file is renamed to `path.1`, and a new one begins.",
     "100MB",
     "10MB",
   ),
-  maxFiles: optional(
-    z.int().min(1).max(100),
-    "How many files are kept, including the current one. The oldest is removed.",
-    10,
-    5,
-  ),
+  maxFiles: optional(whole(1, 100), "How many files are kept, with the current one.", 10, 5),
 });
 
 const sinkSchema = z.strictObject({
@@ -63,13 +45,13 @@ const sinkSchema = z.strictObject({
   file: optional(fileSchema, "A line of JSON for each notice.", { path: "/var/log/syncline/notices.jsonl" }),
   giveUpAfter: optional(
     durationSchema("1m", "30d"),
-    "How long delivery of a notice is tried. After that it goes to the failed list (`syncline failed`).",
+    "How long delivery is tried, before the notice goes to the failed list.",
     "72h",
     "24h",
   ),
   queueMax: optional(
-    z.int().min(1).max(policyLimits.sinkQueueMax),
-    "How many notices may wait. Further ones are dropped and counted.",
+    whole(1, policyLimits.sinkQueueMax),
+    "How many notices may wait; more are dropped and counted.",
     10_000,
     policyLimits.sinkQueueMax,
   ),
