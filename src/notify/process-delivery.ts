@@ -16,7 +16,7 @@ export interface SinkInForce {
 }
 
 /** What a try needs. */
-export interface DeliveryParts {
+export interface DeliveryOptions {
   /** Asked at each try: changed settings apply at once. undefined: the sink is not configured. */
   readonly current: () => SinkInForce | undefined;
   readonly name: string;
@@ -33,18 +33,18 @@ const unconfiguredAgainMs = 10_000;
 
 /** Makes the function that does one try. */
 export function createDeliveryProcess(
-  parts: DeliveryParts,
+  options: DeliveryOptions,
 ): (delivery: Delivery, attempt: DeliveryTry) => Promise<DeliveryVerdict> {
-  const { name, log, clock = systemClock } = parts;
+  const { name, log, clock = systemClock } = options;
   let isFailing = false;
   return async (delivery, { tries, signal }) => {
-    const inForce = parts.current();
+    const inForce = options.current();
     if (inForce === undefined) return { verdict: "later", reason: "not configured", afterMs: unconfiguredAgainMs };
     const receipt = await inForce.sink.deliver(delivery.notice, signal);
     const ageMs = clock.nowMs() - delivery.sinceMs;
     const verdict = judgeReceipt(receipt, { tries, ageMs, giveUpAfterMs: inForce.settings.giveUpAfterMs });
     const result = resultOf(receipt, verdict);
-    if (result !== undefined) parts.onDelivery?.(result);
+    if (result !== undefined) options.onDelivery?.(result);
     if (receipt.type === "later" && !isFailing) {
       isFailing = true;
       log.warn("sink.failing", { sink: name, reason: receipt.reason });
