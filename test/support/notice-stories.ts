@@ -14,7 +14,7 @@ import {
   type StoryRule,
   type StoryStep,
 } from "./notice-oracle.ts";
-import { changeRule, silentRule, toldPolicy } from "./notify-fixture.ts";
+import { changeRule, notifiedPolicy, silentRule } from "./notify-fixture.ts";
 
 /** What a story is told to: a notifier, its book, and a clock that the story moves. */
 export interface StoryFixture {
@@ -276,7 +276,7 @@ function toPolicies({ rules }: Story, named: Named): Policy[] {
   return Object.entries(named).map(([name, names]) => {
     const notify = Object.entries(rules[name] ?? {}).map(([sink, rule]) => ({ ...rulesByWord[rule], sink }));
     const what = names === "masks" ? { fromMasks: {} } : { syncJobs: names.map(Number) };
-    return toldPolicy(name, notify, { kind: "run", ...what });
+    return notifiedPolicy(name, notify, { kind: "run", ...what });
   });
 }
 

@@ -38,7 +38,7 @@ export const silentRule: NotifyRule = {
 };
 
 /** A policy of which `ops` hears every change. */
-export function toldPolicy(
+export function notifiedPolicy(
   name: string,
   notify: readonly NotifyRule[] = [changeRule],
   action: Policy["action"] = { kind: "run", syncJobs: [42] },
@@ -48,7 +48,7 @@ export function toldPolicy(
 
 /** A policy over these sync jobs. */
 export function policyOver(name: string, ...syncJobs: readonly number[]): Policy {
-  return toldPolicy(name, [changeRule], { kind: "run", syncJobs });
+  return notifiedPolicy(name, [changeRule], { kind: "run", syncJobs });
 }
 
 /** When a fixture begins. */
@@ -118,7 +118,7 @@ export class NotifyFixture {
   }
 
   /** What was told so far, in short: `ops failing nightly`. */
-  told(): string[] {
+  published(): string[] {
     return this.delivered.map(({ sink, notice: { kind, orderKey } }) => `${sink} ${kind} ${orderKey}`);
   }
 

@@ -5,9 +5,9 @@ import {
   beginMs,
   changeRule,
   NotifyFixture,
+  notifiedPolicy,
   policyOver,
   silentRule,
-  toldPolicy,
 } from "../../support/notify-fixture.ts";
 
 const failed: Partial<Outcome> = { status: "failed", reason: "run-failed" };
@@ -15,7 +15,7 @@ const unreachable: Partial<Outcome> = { status: "failed", reason: "unreachable" 
 
 /** One policy whose tasks end so, a minute apart; what was told. */
 async function storyOf(rule: Partial<NotifyRule>, endings: readonly Partial<Outcome>[]): Promise<string[]> {
-  const fixture = new NotifyFixture([toldPolicy("nightly", [{ ...silentRule, ...rule }])]);
+  const fixture = new NotifyFixture([notifiedPolicy("nightly", [{ ...silentRule, ...rule }])]);
   for (const ending of endings) {
     fixture.ended("nightly", ending);
     await fixture.after(60_000);
@@ -54,7 +54,7 @@ describe("what a sink is told by a bare name", () => {
   });
 
   it("is cut with an ellipsis where a title or a detail is too long", async () => {
-    const fixture = new NotifyFixture([toldPolicy("x".repeat(400), [{ ...changeRule, every: true }])]);
+    const fixture = new NotifyFixture([notifiedPolicy("x".repeat(400), [{ ...changeRule, every: true }])]);
     fixture.ended("x".repeat(400), { ...failed, detail: "y".repeat(9_000) });
     await fixture.after(60_000);
     for (const { notice } of fixture.delivered) expect(notice.title).toMatch(/^x{299}…$/);
@@ -68,13 +68,13 @@ describe("what a sink is told by a bare name", () => {
   });
 
   it("is a missed slot, and that the next one worked", async () => {
-    const fixture = new NotifyFixture([toldPolicy("nightly")]);
+    const fixture = new NotifyFixture([notifiedPolicy("nightly")]);
     fixture.missed("nightly");
     await fixture.after(60_000);
     fixture.missed("nightly");
     fixture.ended("nightly");
     await fixture.after(60_000);
-    expect(fixture.told()).toEqual(["ops failing nightly", "ops recovered nightly"]);
+    expect(fixture.published()).toEqual(["ops failing nightly", "ops recovered nightly"]);
     expect(fixture.delivered[0]?.notice).toMatchObject({ data: { state: "missed", reason: "catch-up-window" } });
   });
 
@@ -87,7 +87,7 @@ describe("what a sink is told by a bare name", () => {
       fixture.ended("nightly", { target: "3", slot });
       await fixture.after(86_400_000);
     }
-    expect(fixture.told()).toEqual(["ops failing nightly"]);
+    expect(fixture.published()).toEqual(["ops failing nightly"]);
   });
 
   it("is no recovery while one of two sync jobs hangs and the other one succeeds", async () => {
@@ -188,19 +188,19 @@ describe("a sync job that the policy does not name any more", () => {
       { ...silentRule, sink: "ends", recovery: true },
       { ...silentRule, sink: "boss", failuresInRow: 1, recovery: true },
     ];
-    const fixture = new NotifyFixture([toldPolicy("a", rules, { kind: "run", syncJobs: [11, 4] })]);
+    const fixture = new NotifyFixture([notifiedPolicy("a", rules, { kind: "run", syncJobs: [11, 4] })]);
     fixture.ended("a", { target: "11", ...failed });
     fixture.ended("a", { target: "4", status: "blocked", reason: "approval-waiting" });
     await fixture.after(1_000);
-    fixture.policies = [toldPolicy("a", rules, { kind: "run", syncJobs: [4] })];
+    fixture.policies = [notifiedPolicy("a", rules, { kind: "run", syncJobs: [4] })];
     for (let minute = 0; minute < 3; minute += 1) await fixture.after(60_000);
     fixture.ended("a", { target: "4" });
     await fixture.after(1_000);
-    expect(fixture.told()).toEqual(["ops failing a", "boss failing a", "boss removed a", "ends recovered a"]);
+    expect(fixture.published()).toEqual(["ops failing a", "boss failing a", "boss removed a", "ends recovered a"]);
   });
 
   it("is one that newer masks do not name; an unread mask keeps all; its end recovers", async () => {
-    const fixture = new NotifyFixture([toldPolicy("m", [changeRule], { kind: "run", fromMasks: {} })]);
+    const fixture = new NotifyFixture([notifiedPolicy("m", [changeRule], { kind: "run", fromMasks: {} })]);
     const slot = async (...syncJobs: string[]) => {
       fixture.masksRead("m", syncJobs);
       await fixture.after(60_000);
@@ -268,7 +268,7 @@ describe("the single rules", () => {
   });
 
   it("every tells each outcome with its fields, also a skipped one, in their order", async () => {
-    const fixture = new NotifyFixture([toldPolicy("nightly", [{ ...silentRule, every: true }])]);
+    const fixture = new NotifyFixture([notifiedPolicy("nightly", [{ ...silentRule, every: true }])]);
     fixture.ended("nightly");
     fixture.ended("nightly", { status: "skipped", reason: "overlap" });
     fixture.ended("nightly", unreachable);
@@ -285,7 +285,7 @@ describe("the single rules", () => {
 
   it("silence tells once, and its end to who hears of recoveries", async () => {
     const fixture = new NotifyFixture([
-      toldPolicy("nightly", [
+      notifiedPolicy("nightly", [
         { ...silentRule, stale: true },
         { ...silentRule, sink: "boss", stale: true, recovery: true },
       ]),
@@ -293,23 +293,23 @@ describe("the single rules", () => {
     fixture.silences = new Map([["nightly", beginMs - 7_200_000]]);
     await fixture.after(1_000);
     await fixture.after(60_000);
-    expect(fixture.told()).toEqual(["ops stale nightly", "boss stale nightly"]);
+    expect(fixture.published()).toEqual(["ops stale nightly", "boss stale nightly"]);
     expect(fixture.delivered[0]?.notice.title).toBe("nightly: no success for 2h, two intervals or more");
     fixture.silences = new Map();
     fixture.ended("nightly");
     await fixture.after(1_000);
-    expect(fixture.told().slice(2)).toEqual(["boss recovered nightly"]);
+    expect(fixture.published().slice(2)).toEqual(["boss recovered nightly"]);
   });
 
   it("token-expiring tells once for each token", async () => {
     const fixture = new NotifyFixture([
-      toldPolicy("nightly", [{ ...silentRule, tokenExpiring: true }]),
-      toldPolicy("other"),
+      notifiedPolicy("nightly", [{ ...silentRule, tokenExpiring: true }]),
+      notifiedPolicy("other"),
     ]);
     fixture.tokens = new Map([["main", beginMs + 600_000]]);
     await fixture.after(0);
     await fixture.after(60_000);
-    expect(fixture.told()).toEqual(["ops token-expiring service:main"]);
+    expect(fixture.published()).toEqual(["ops token-expiring service:main"]);
     expect(fixture.delivered[0]?.notice.title).toBe("the token of service main expires in 10m and cannot be renewed");
   });
 });
@@ -317,13 +317,13 @@ describe("the single rules", () => {
 describe("each sink", () => {
   it("follows its own rules only", async () => {
     const fixture = new NotifyFixture([
-      toldPolicy("nightly", [changeRule, { ...silentRule, sink: "boss", failuresInRow: 2, recovery: true }]),
+      notifiedPolicy("nightly", [changeRule, { ...silentRule, sink: "boss", failuresInRow: 2, recovery: true }]),
     ]);
     for (const ending of [failed, failed, {}]) {
       fixture.ended("nightly", ending);
       await fixture.after(60_000);
     }
-    expect(fixture.told()).toEqual([
+    expect(fixture.published()).toEqual([
       "ops failing nightly",
       "boss failing nightly",
       "ops recovered nightly",

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../src/model/outcome.ts";
-import { changeRule, NotifyFixture, toldPolicy } from "../../support/notify-fixture.ts";
+import { changeRule, NotifyFixture, notifiedPolicy } from "../../support/notify-fixture.ts";
 
 /** What a policy's tasks can end with, and as what that is told. */
 const endings = {
@@ -38,7 +38,7 @@ describe("every change of state", () => {
   it("is notified exactly once, in order, for any batching and any crash", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-        const fixture = new NotifyFixture(names.map((name) => toldPolicy(name)));
+        const fixture = new NotifyFixture(names.map((name) => notifiedPolicy(name)));
         const look = async () => {
           await fixture.after(6_000).catch(() => fixture.restart());
         };
@@ -69,7 +69,7 @@ describe("every change of state", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.boolean(), { minLength: 2, maxLength: 60 }), async (passes) => {
         const all = passes.map((_, index) => `p${index}`);
-        const fixture = new NotifyFixture(all.map((name) => toldPolicy(name)));
+        const fixture = new NotifyFixture(all.map((name) => notifiedPolicy(name)));
         for (const [index, name] of all.entries()) {
           fixture.ended(name, { status: "failed", reason: "unreachable" });
           if (passes[index] === true) await fixture.after(200);
@@ -78,7 +78,7 @@ describe("every change of state", () => {
         for (const name of all) fixture.ended(name);
         await fixture.after(40_000);
         await fixture.after(40_000);
-        expect(fixture.told()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
+        expect(fixture.published()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
         expect(fixture.delivered[0]?.notice.data["policiesCount"]).toBe(all.length);
       }),
       { numRuns: 50 },
@@ -98,7 +98,7 @@ describe("a notifier that dies after it handed a notice over", () => {
   };
 
   it("ends each failing policy, when the service goes down before the next one", async () => {
-    const fixture = new NotifyFixture([toldPolicy("a")]);
+    const fixture = new NotifyFixture([notifiedPolicy("a")]);
     fixture.ended("a", { status: "failed", reason: "refused" });
     await dies(fixture);
     fixture.breakerMs = fixture.nowMs;
@@ -111,7 +111,7 @@ describe("a notifier that dies after it handed a notice over", () => {
   });
 
   it("ends each service-down, when the breaker closes before the next one", async () => {
-    const fixture = new NotifyFixture([toldPolicy("a")]);
+    const fixture = new NotifyFixture([notifiedPolicy("a")]);
     fixture.breakerMs = fixture.nowMs - 60_000;
     await dies(fixture);
     fixture.breakerMs = undefined;
@@ -121,7 +121,7 @@ describe("a notifier that dies after it handed a notice over", () => {
   });
 
   it("leaves no stale without its end, when a success comes before the next one", async () => {
-    const fixture = new NotifyFixture([toldPolicy("a", [{ ...changeRule, stale: true }])]);
+    const fixture = new NotifyFixture([notifiedPolicy("a", [{ ...changeRule, stale: true }])]);
     fixture.silences = new Map([["a", fixture.nowMs - 3_600_000]]);
     await dies(fixture);
     fixture.silences = new Map();

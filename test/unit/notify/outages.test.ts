@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../src/model/outcome.ts";
-import { beginMs, changeRule, NotifyFixture, silentRule, toldPolicy } from "../../support/notify-fixture.ts";
+import { beginMs, changeRule, NotifyFixture, notifiedPolicy, silentRule } from "../../support/notify-fixture.ts";
 
 const failed: Partial<Outcome> = { status: "failed", reason: "run-failed" };
 const unreachable: Partial<Outcome> = { status: "failed", reason: "unreachable" };
@@ -8,13 +8,13 @@ const names = Array.from({ length: 1_000 }, (_, index) => `p${index}`);
 
 describe("the outage of a service", () => {
   it("is one message for a thousand policies, and one when it is over", async () => {
-    const fixture = new NotifyFixture(names.map((name) => toldPolicy(name)));
+    const fixture = new NotifyFixture(names.map((name) => notifiedPolicy(name)));
     for (const [index, name] of names.entries()) {
       fixture.ended(name, unreachable);
       if (index % 100 === 99) await fixture.after(2_000);
     }
     await fixture.after(30_000);
-    expect(fixture.told()).toEqual(["ops service-down service:main"]);
+    expect(fixture.published()).toEqual(["ops service-down service:main"]);
     expect(fixture.delivered[0]?.notice).toMatchObject({
       title: "service main is down: 1000 policies fail (p0, p1, p2, …)",
       policy: null,
@@ -24,16 +24,16 @@ describe("the outage of a service", () => {
     for (const name of names) fixture.ended(name);
     await fixture.after(1_000);
     await fixture.after(60_000);
-    expect(fixture.told()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
+    expect(fixture.published()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
     expect(fixture.delivered[1]?.notice.title).toBe("service main is up again after 50s; 1000 policies had failed");
     expect(fixture.parts.policies.size).toBe(0);
   });
 
   it("is told by the breaker alone, before a policy fails; late tasks belong to it", async () => {
-    const fixture = new NotifyFixture(names.slice(0, 5).map((name) => toldPolicy(name)));
+    const fixture = new NotifyFixture(names.slice(0, 5).map((name) => notifiedPolicy(name)));
     fixture.breakerMs = beginMs;
     await fixture.after(20_000);
-    expect(fixture.told()).toEqual([]);
+    expect(fixture.published()).toEqual([]);
     await fixture.after(10_000);
     expect(fixture.delivered.map(({ notice }) => notice.title)).toEqual([
       "service main is down: no policy has failed yet",
@@ -45,26 +45,26 @@ describe("the outage of a service", () => {
     fixture.ended("p2", { status: "missed", reason: "unreachable" });
     await fixture.after(5_000);
     await fixture.after(60_000);
-    expect(fixture.told()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
+    expect(fixture.published()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
     expect(fixture.delivered[1]?.notice.data["policiesCount"]).toBe(3);
   });
 
   it.each(["answered", "seen-active", "not-active", "deleted", "still-there", "applied"] as const)(
     "ends also where the only sign of life is an ending with the reason %s",
     async (reason) => {
-      const fixture = new NotifyFixture([toldPolicy("a"), toldPolicy("b")]);
+      const fixture = new NotifyFixture([notifiedPolicy("a"), notifiedPolicy("b")]);
       fixture.ended("a", unreachable);
       fixture.ended("b", unreachable);
       await fixture.after(30_000);
       for (const name of ["a", "b"]) fixture.ended(name, { reason });
       await fixture.after(1_000);
       await fixture.after(60_000);
-      expect(fixture.told()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
+      expect(fixture.published()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
     },
   );
 
   it("is over only when the service stays well for a while", async () => {
-    const fixture = new NotifyFixture([toldPolicy("a"), toldPolicy("b")]);
+    const fixture = new NotifyFixture([notifiedPolicy("a"), notifiedPolicy("b")]);
     fixture.ended("a", unreachable);
     fixture.ended("b", unreachable);
     await fixture.after(30_000);
@@ -74,14 +74,14 @@ describe("the outage of a service", () => {
       fixture.ended("a", unreachable);
       await fixture.after(60_000);
     }
-    expect(fixture.told()).toEqual(["ops service-down service:main"]);
+    expect(fixture.published()).toEqual(["ops service-down service:main"]);
     fixture.ended("a");
     await fixture.after(30_000);
-    expect(fixture.told()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
+    expect(fixture.published()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
   });
 
   it("tells anew of a policy that still fails when it is over, and of the next outage", async () => {
-    const fixture = new NotifyFixture([toldPolicy("a"), toldPolicy("b")]);
+    const fixture = new NotifyFixture([notifiedPolicy("a"), notifiedPolicy("b")]);
     const down = async () => {
       fixture.ended("a", unreachable);
       fixture.ended("b", unreachable);
@@ -93,7 +93,7 @@ describe("the outage of a service", () => {
     fixture.ended("b", failed);
     await fixture.after(30_000);
     await down();
-    expect(fixture.told()).toEqual([
+    expect(fixture.published()).toEqual([
       "ops service-down service:main",
       "ops service-up service:main",
       "ops failing b",
@@ -103,7 +103,7 @@ describe("the outage of a service", () => {
   });
 
   it("leaves alone what failed by itself before, and says its end", async () => {
-    const fixture = new NotifyFixture([toldPolicy("a"), toldPolicy("b"), toldPolicy("c")]);
+    const fixture = new NotifyFixture([notifiedPolicy("a"), notifiedPolicy("b"), notifiedPolicy("c")]);
     fixture.ended("a", failed);
     for (const name of ["a", "b", "c"]) {
       await fixture.after(1_000);
@@ -112,7 +112,7 @@ describe("the outage of a service", () => {
     await fixture.after(60_000);
     for (const name of ["a", "b", "c"]) fixture.ended(name);
     await fixture.after(60_000);
-    expect(fixture.told()).toEqual([
+    expect(fixture.published()).toEqual([
       "ops failing a",
       "ops service-down service:main",
       "ops recovered a",
@@ -126,51 +126,53 @@ describe("the outage of a service", () => {
       { ...silentRule, sink: "boss", failuresInRow: 3 },
       { ...silentRule, sink: "log", every: true },
     ];
-    const fixture = new NotifyFixture([toldPolicy("a", rules), toldPolicy("b")]);
+    const fixture = new NotifyFixture([notifiedPolicy("a", rules), notifiedPolicy("b")]);
     fixture.breakerMs = beginMs;
     await fixture.after(30_000);
-    expect(fixture.told()).toEqual(["ops service-down service:main", "boss service-down service:main"]);
+    expect(fixture.published()).toEqual(["ops service-down service:main", "boss service-down service:main"]);
   });
 
   it("keeps silences quiet while it lasts", async () => {
-    const fixture = new NotifyFixture([toldPolicy("a", [changeRule, { ...silentRule, sink: "boss", stale: true }])]);
+    const fixture = new NotifyFixture([
+      notifiedPolicy("a", [changeRule, { ...silentRule, sink: "boss", stale: true }]),
+    ]);
     fixture.breakerMs = beginMs;
     await fixture.after(30_000);
     fixture.silences = new Map([["a", beginMs - 60_000]]);
     await fixture.after(60_000);
-    expect(fixture.told()).toEqual(["ops service-down service:main"]);
+    expect(fixture.published()).toEqual(["ops service-down service:main"]);
   });
 });
 
 describe("a failure that may be the service's", () => {
   it("is the policy's own when nothing else fails, told when the window closes", async () => {
-    const fixture = new NotifyFixture([toldPolicy("a"), toldPolicy("b")]);
+    const fixture = new NotifyFixture([notifiedPolicy("a"), notifiedPolicy("b")]);
     fixture.ended("a", unreachable);
     await fixture.after(29_000);
-    expect(fixture.told()).toEqual([]);
+    expect(fixture.published()).toEqual([]);
     await fixture.after(5_000);
     expect(fixture.delivered.map(({ notice }) => notice.title)).toEqual(["a: failing (unreachable), sync job 42"]);
     fixture.ended("a", unreachable);
     await fixture.after(60_000);
     fixture.ended("a");
     await fixture.after(60_000);
-    expect(fixture.told()).toEqual(["ops failing a", "ops recovered a"]);
+    expect(fixture.published()).toEqual(["ops failing a", "ops recovered a"]);
   });
 
   it("is the policies' own when as many others go well", async () => {
-    const fixture = new NotifyFixture(names.slice(0, 10).map((name) => toldPolicy(name)));
+    const fixture = new NotifyFixture(names.slice(0, 10).map((name) => notifiedPolicy(name)));
     for (const name of names.slice(0, 3)) fixture.ended(name, { status: "failed", reason: "server-error" });
     for (const name of names.slice(3, 6)) fixture.ended(name);
     await fixture.after(30_000);
-    expect(fixture.told()).toEqual(["ops failing p0", "ops failing p1", "ops failing p2"]);
+    expect(fixture.published()).toEqual(["ops failing p0", "ops failing p1", "ops failing p2"]);
   });
 
   it("never hides what is the policy's own doing", async () => {
-    const fixture = new NotifyFixture([toldPolicy("a"), toldPolicy("b"), toldPolicy("c")]);
+    const fixture = new NotifyFixture([notifiedPolicy("a"), notifiedPolicy("b"), notifiedPolicy("c")]);
     fixture.ended("a", unreachable);
     fixture.ended("b", unreachable);
     fixture.ended("c", failed);
     await fixture.after(1_000);
-    expect(fixture.told()).toEqual(["ops failing c"]);
+    expect(fixture.published()).toEqual(["ops failing c"]);
   });
 });

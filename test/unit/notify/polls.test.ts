@@ -3,12 +3,12 @@
 import { describe, expect, it } from "vitest";
 import type { NotifyRule, PollAction } from "../../../src/config/policy-set.ts";
 import type { Outcome } from "../../../src/model/outcome.ts";
-import { changeRule, NotifyFixture, silentRule, toldPolicy } from "../../support/notify-fixture.ts";
+import { changeRule, NotifyFixture, notifiedPolicy, silentRule } from "../../support/notify-fixture.ts";
 
 /** A policy that polls the approvals. */
 function pollPolicy(name: string, notifyOn: NonNullable<PollAction["notifyOn"]>, rule: Partial<NotifyRule> = {}) {
   const action: PollAction = { kind: "poll", list: "approvals", expect: "count == 0", notifyOn };
-  return { ...toldPolicy(name, [{ ...changeRule, ...rule }]), action };
+  return { ...notifiedPolicy(name, [{ ...changeRule, ...rule }]), action };
 }
 
 type PollEnd = Pick<Outcome, "status" | "reason"> & { readonly changed: boolean };
@@ -80,6 +80,6 @@ describe("an outage", () => {
     for (const name of names) fixture.ended(name, { kind: "poll", target: "approvals", ...good(true) });
     await fixture.after(60_000);
     await fixture.after(60_000);
-    expect(fixture.told()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
+    expect(fixture.published()).toEqual(["ops service-down service:main", "ops service-up service:main"]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { isMuted } from "../../../src/notify/mute.ts";
-import { changeRule, NotifyFixture, silentRule, toldPolicy } from "../../support/notify-fixture.ts";
+import { changeRule, NotifyFixture, notifiedPolicy, silentRule } from "../../support/notify-fixture.ts";
 
 const failed = { status: "failed", reason: "run-failed" } as const;
 const night = { fromMinute: 22 * 60, toMinute: 6 * 60, timezone: "Europe/Vienna", except: [] };
@@ -8,7 +8,7 @@ const hourMs = 3_600_000;
 
 /** It is 13:00 in Vienna when a fixture begins. */
 function quietFixture(except: readonly ("service-down" | "failing" | "recovered")[] = []) {
-  const fixture = new NotifyFixture([toldPolicy("a"), toldPolicy("b")]);
+  const fixture = new NotifyFixture([notifiedPolicy("a"), notifiedPolicy("b")]);
   fixture.notifications = { groupWaitMs: 30_000, muteTiming: { ...night, except } };
   return fixture;
 }
@@ -46,14 +46,14 @@ describe("mute timing", () => {
       fixture.ended(name, changes);
       await fixture.after(60_000);
     }
-    expect(fixture.told()).toEqual([]);
+    expect(fixture.published()).toEqual([]);
     fixture.nowMs += 8 * hourMs;
     fixture.ended("b");
     await fixture.after(0);
-    expect(fixture.told()).toEqual(["ops failing b", "ops failing a", "ops recovered b"]);
+    expect(fixture.published()).toEqual(["ops failing b", "ops failing a", "ops recovered b"]);
     expect(fixture.delivered.map(({ notice }) => notice.data["leftOut"])).toEqual([undefined, 2, undefined]);
     await fixture.after(60_000);
-    expect(fixture.told()).toHaveLength(3);
+    expect(fixture.published()).toHaveLength(3);
   });
 
   it("let the exceptions through, and then nothing older comes after them", async () => {
@@ -63,9 +63,9 @@ describe("mute timing", () => {
     await fixture.after(60_000);
     fixture.ended("a");
     await fixture.after(60_000);
-    expect(fixture.told()).toEqual(["ops recovered a"]);
+    expect(fixture.published()).toEqual(["ops recovered a"]);
     await fixture.after(8 * hourMs);
-    expect(fixture.told()).toEqual(["ops recovered a"]);
+    expect(fixture.published()).toEqual(["ops recovered a"]);
   });
 
   it("that are taken away give back what waited, also after a restart", async () => {
@@ -76,14 +76,14 @@ describe("mute timing", () => {
     fixture.notifications = { groupWaitMs: 30_000, muteTiming: undefined };
     fixture.restart();
     await fixture.after(0);
-    expect(fixture.told()).toEqual(["ops failing a"]);
+    expect(fixture.published()).toEqual(["ops failing a"]);
   });
 
   it("keep a service's outage as one message", async () => {
     const fixture = quietFixture();
     fixture.policies = [
-      toldPolicy("a", [changeRule, { ...silentRule, sink: "boss", failuresInRow: 1 }]),
-      toldPolicy("b"),
+      notifiedPolicy("a", [changeRule, { ...silentRule, sink: "boss", failuresInRow: 1 }]),
+      notifiedPolicy("b"),
     ];
     await fixture.after(10 * hourMs);
     fixture.breakerMs = fixture.nowMs;
@@ -92,6 +92,6 @@ describe("mute timing", () => {
     await fixture.after(60_000);
     await fixture.after(60_000);
     await fixture.after(8 * hourMs);
-    expect(fixture.told()).toEqual(["ops service-up service:main", "boss service-up service:main"]);
+    expect(fixture.published()).toEqual(["ops service-up service:main", "boss service-up service:main"]);
   });
 });

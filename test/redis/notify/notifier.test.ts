@@ -1,5 +1,5 @@
-// The notifier on a real Redis: what is recorded is told, whoever dies, and however many tell at
-// once.
+// The notifier on a real Redis: what is recorded is published, whichever replica dies, and however
+// many try at once.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -11,7 +11,7 @@ import { History } from "../../../src/store/history.ts";
 import { NotifyStore } from "../../../src/store/notify-store.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
-import { changeRule, silentRule, toldPolicy } from "../../support/notify-fixture.ts";
+import { changeRule, notifiedPolicy, silentRule } from "../../support/notify-fixture.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { redisForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
@@ -36,8 +36,8 @@ beforeEach(() => {
 });
 
 const policies = [
-  toldPolicy("a"),
-  toldPolicy("b", [
+  notifiedPolicy("a"),
+  notifiedPolicy("b", [
     { ...silentRule, every: true },
     { ...changeRule, sink: "boss" },
   ]),
@@ -291,7 +291,7 @@ describe("several notifiers", () => {
     expect(keys()).toEqual(["ops failing a"]);
   });
 
-  it("save nothing without the lease: neither standings nor how far they have come", async () => {
+  it("save nothing without the lease: neither alert states nor how far they have come", async () => {
     await end("a", failed);
     const book = new NotifyStore(store);
     await book.take("slow", 60_000);
