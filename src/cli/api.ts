@@ -1,5 +1,5 @@
-// `syncline api OPERATION`: calls any of the service's fifteen operations by hand. Parses the
-// options into one checked request, connects, and lets api-call.ts make it. Called by program.ts.
+// `syncline api OPERATION`: calls any of the service's fifteen operations by hand, and records what
+// it changed.
 import { Argument, Command, Option } from "commander";
 import { errorText, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
@@ -8,8 +8,7 @@ import { cutText } from "../core/plain-text.ts";
 import { type Operation, operationNames, type PathForm, SyncService, staticToken } from "../service/client.ts";
 import { factsOf } from "../service/operations.ts";
 import type { RedisTarget } from "../store/redis.ts";
-import { callOperation } from "./api-call.ts";
-import { type ApiOptions, type ApiRequest, readApiRequest } from "./api-request.ts";
+import { type ApiOptions, type ApiRequest, callOperation, readApiRequest } from "./api-request.ts";
 import { recordChange } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withService, withStore } from "./connections.ts";
