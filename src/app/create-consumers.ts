@@ -130,7 +130,7 @@ function createItemAnnouncer({ sinks, deliver, log }: ConsumerOptions): ItemAnno
         await deliver(deliveries.slice(from, from + noticesAtOnce));
       for (const { sink, notice } of deliveries) {
         const { id, kind, policy, service, title } = notice;
-        log.info("notice.told", { sink, kind, policy, service, title, id });
+        log.info("notice.published", { sink, kind, policy, service, title, id });
       }
     },
   };
