@@ -12,7 +12,7 @@ import { runAnswerChaos, tellHealthy } from "./run-answers.ts";
 import { runScheduleChaos } from "./run-schedules.ts";
 import { type ChaosResult, runSeeds } from "./run-seeds.ts";
 import { runStartChaos, runStepChaos } from "./run-starts.ts";
-import { tellUnknown } from "./tell-unknown.ts";
+import { unknownShare } from "./unknown-share.ts";
 
 interface Options {
   readonly kind?: Kind;
@@ -84,7 +84,7 @@ try {
     const ill = failed.map((seed) => ` ${seed}`);
     say(`${count} schedules of ${kind} in ${took} s: ${sums.join(", ")}; ${failed.length} failed${ill}`);
     if (kind === "answers") say(`  ${tellHealthy()}`);
-    if (counts["tasks under crash"]) say(`  ${tellUnknown(counts)}`);
+    if (counts["tasks under crash"]) say(`  ${unknownShare(counts)}`);
     if (failed.length > 0) process.exitCode = 1;
   }
 } finally {

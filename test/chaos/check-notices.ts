@@ -1,6 +1,6 @@
 // Holds the notices of a trial of faults against its outcomes: each names the right task and
 // status, each outcome is told to who hears every one, and what the last one says of a policy is
-// how it fares. Called by check-told.ts.
+// how it fares. Called by check-faults.ts.
 import type { Outcome } from "../../src/model/outcome.ts";
 import type { Ledgers, ToldNotice } from "./fault-ledgers.ts";
 

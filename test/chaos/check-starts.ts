@@ -61,7 +61,7 @@ export async function checkStarts(
       ...[...started].flatMap(([id, entries]) => checkAsked(id, entries.length, ids)),
       ...[...outcomes.keys()].filter((id) => !ids.has(id)).map((id) => `${id} has an outcome and was no task`),
       ...tasks.flatMap((task) => checkTask(task, check)),
-      ...checkTold(tasks, check),
+      ...checkOutcomes(tasks, check),
       ...checkJournal(tasks, check),
       ...(await checkLeft(fixture, new Set(tasks.map(({ id }) => id).filter((id) => isForgotten(id, check))))),
     ],
@@ -201,7 +201,7 @@ function late({ id }: Task, { fixture, entries }: Check): string[] {
  * Each outcome is told at least once, always the same. Where Redis forgot, what it forgot was told
  * too, and may be unknown now.
  */
-function checkTold(tasks: readonly Task[], { fixture, plan, outcomes, started }: Check): string[] {
+function checkOutcomes(tasks: readonly Task[], { fixture, plan, outcomes, started }: Check): string[] {
   const lines = fixture.events.filter(({ event }) => event === "task.finished");
   const told = Map.groupBy(lines, ({ taskId }) => String(taskId));
   const hasForgotten = forgets(plan);

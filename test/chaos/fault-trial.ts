@@ -1,7 +1,7 @@
 // One trial of faults: for each kind a service of its own that meets starts and reads so, five
 // policies over it, one scheduler and one worker for all of them. What the commands and the notices
-// tell meanwhile and afterwards is gathered; check-told.ts holds it against the ledgers. Called by
-// faults.test.ts and, with every kind, by faults.ts.
+// tell meanwhile and afterwards is gathered; check-faults.ts holds it against the ledgers. Called
+// by faults.test.ts and, with every kind, by faults.ts.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import { openStore, type Store } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { runHere } from "../support/commands-here.ts";
 import { shortTiming } from "../support/world.ts";
-import { checkTold } from "./check-told.ts";
+import { checkFaults } from "./check-faults.ts";
 import { faultKinds } from "./fault-kinds.ts";
 import type { FaultTrialOptions, FaultTrialReport, Sample, Told, ToldNotice } from "./fault-ledgers.ts";
 import type { Fault, FaultScript } from "./fault-script.ts";
@@ -88,7 +88,7 @@ export async function tryFaults(options: FaultTrialOptions): Promise<FaultTrialR
     const loaded = await loadPolicies(config, { variables: { TEST_TOKEN: "secret" }, checks: policyChecks });
     if (!loaded.ok) throw new Error(loaded.problems.map(({ message }) => message).join("\n"));
     const trial = new Trial({ options, redis, folder, config, services, set: loaded.set, store, producer });
-    return checkTold(await trial.run());
+    return checkFaults(await trial.run());
   } finally {
     await producer.close();
     for (const service of services.values()) service.stop();

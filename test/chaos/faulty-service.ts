@@ -1,6 +1,6 @@
 // A service of its own that meets starts and reads as its kind of fault says, and keeps a ledger of
 // what it truly did: each request, each answer, each run. Shares no code with the sandbox. Used by
-// fault-trial.ts; check-told.ts holds what Syncline tells against the ledger.
+// fault-trial.ts; check-faults.ts holds what Syncline tells against the ledger.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { FaultAnswer, FaultKind } from "./fault-kinds.ts";

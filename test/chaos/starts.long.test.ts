@@ -4,7 +4,7 @@ import { stepsCount } from "./plan-steps.ts";
 import { warmUp } from "./replica.ts";
 import { type RunSeed, runSeeds } from "./run-seeds.ts";
 import { runStartChaos, runStepChaos } from "./run-starts.ts";
-import { tellUnknown } from "./tell-unknown.ts";
+import { unknownShare } from "./unknown-share.ts";
 
 const schedules = 300;
 /** Mostly they wait: for locks to run out, for processes to be missed. */
@@ -28,7 +28,7 @@ it(`starts once and reports truly after kill -9 at each of ${stepsCount} steps (
 // The faults: crashes, lost answers and a Redis that fails.
 it(`starts once and reports truly through ${schedules} seeded fault schedules (P2)`, async () => {
   const { failed, stories, counts } = await run(runStartChaos, { count: schedules, kind: "starts" });
-  process.stdout.write(`${tellUnknown(counts)}\n`);
+  process.stdout.write(`${unknownShare(counts)}\n`);
   expect(failed, stories).toEqual([]);
   expect(counts["strikes"]).toBeGreaterThan(schedules);
   expect(counts["starts"]).toBeGreaterThan(10 * schedules);

@@ -1,6 +1,6 @@
 // A notifier over a book in memory and a clock that stands still until a test moves it: for tests
 // of the rules. What Redis adds (the lease, the stream, the one step of saving) is tested in
-// test/redis/telling.
+// test/redis/notify/.
 import type { NotificationSettings, NotifyRule, Policy, PolicySet } from "../../src/config/policy-set.ts";
 import type { Notice } from "../../src/model/notice.ts";
 import type { NotifyEvent } from "../../src/model/notify-event.ts";

@@ -4,7 +4,7 @@
 import { whysUnknown } from "./check-starts.ts";
 
 /** The line, from the sums of all seeds. */
-export function tellUnknown(counts: Readonly<Record<string, number>>): string {
+export function unknownShare(counts: Readonly<Record<string, number>>): string {
   const tasks = counts["tasks under crash"] ?? 0;
   const byWhy = whysUnknown.map((why) => ({ why, count: counts[`unknown (${why}) under crash`] ?? 0 }));
   const all = byWhy.reduce((sum, { count }) => sum + count, 0);

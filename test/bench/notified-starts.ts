@@ -18,8 +18,8 @@ import { Producer } from "../../src/queue/producer.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import { Receiver } from "../support/receiver.ts";
 import { BenchChild } from "./child.ts";
+import { notifiedSet, policiesCount } from "./notified-set.ts";
 import { median, monotonicMs, quantile } from "./redis-figures.ts";
-import { policiesCount, toldSet } from "./told-set.ts";
 
 const { values: given } = parseArgs({
   options: {
@@ -53,7 +53,7 @@ const server = await startPrivateRedis();
 const redis = new Redis(server.url);
 const service = new BenchChild("fake-service.ts", []);
 const serviceUrl = `http://127.0.0.1:${(await service.ask("port"))["port"]}`;
-const set = await toldSet({ serviceUrl, hookUrl: "http://127.0.0.1:1/", secretFile });
+const set = await notifiedSet({ serviceUrl, hookUrl: "http://127.0.0.1:1/", secretFile });
 let added = 0;
 const up = await createSide("up");
 const down = await createSide("down");
@@ -97,7 +97,7 @@ async function createSide(name: string): Promise<Side> {
 }
 
 async function startWorker({ prefix, hookUrl }: Pick<Side, "prefix" | "hookUrl">): Promise<BenchChild> {
-  const worker = new BenchChild("told-app.ts", [server.url, prefix, serviceUrl, hookUrl, secretFile]);
+  const worker = new BenchChild("notified-app.ts", [server.url, prefix, serviceUrl, hookUrl, secretFile]);
   await worker.ask("cpu");
   return worker;
 }

@@ -1,5 +1,5 @@
-// The policies of the benchmark told-starts.ts: a hundred that only start, each outcome told to one
-// webhook.
+// The policies of the benchmark notified-starts.ts: a hundred that only start, each outcome told to
+// one webhook.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import type { PolicySet } from "../../src/config/policy-set.ts";
 export const policiesCount = 100;
 
 /** The policies `p0` to `p99`. */
-export async function toldSet(at: {
+export async function notifiedSet(at: {
   readonly serviceUrl: string;
   readonly hookUrl: string;
   readonly secretFile: string;

@@ -1,4 +1,4 @@
-// What is gone, and what still waits, on a real feed book: src/tasks/baseline.ts, src/tasks/baseline.ts, src/tasks/baseline.ts.
+// What is gone, and what still waits, on a real feed store (src/tasks/baseline.ts).
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { beginTotals } from "../../../src/feeds/list-totals.ts";
 import type { ItemReader } from "../../../src/feeds/mapping.ts";

@@ -24,7 +24,7 @@ const requestMs = 1_500;
 const lagMs = 1_500;
 
 /** Holds everything that was told against the ledgers. */
-export function checkTold(told: Told): FaultTrialReport {
+export function checkFaults(told: Told): FaultTrialReport {
   const ledgers = new Ledgers(told);
   for (const { event, detail } of told.events)
     if (event === "trial.unexpected-end" || event === "bug.caught") ledgers.wrong(`${event}: ${String(detail)}`);
