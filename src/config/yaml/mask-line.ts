@@ -1,5 +1,6 @@
 // Masks what may be a secret in a line that a problem shows. It shows keys, and the values of keys
 // that the schema knows and that hold no secret; every other text becomes asterisks.
+import { withoutSecretShapes } from "../../core/secrets.ts";
 import { schemaWords } from "../json-schema.ts";
 
 /** A longer line is not shown: it helps no reader, and masking it takes time. */
@@ -44,6 +45,7 @@ export function maskLine(line: string, head = ""): string {
 }
 
 function isHarmless(key: string, value: string): boolean {
+  if (withoutSecretShapes(value) !== value) return false;
   const text = value.replace(/(?:^|\s)#.*$/s, "").replace(/[\s},]*$/, "");
   const form = harmlessForms.get(key);
   return form === undefined ? schemaWords().shown.has(key) : form.test(text.trim());
