@@ -297,7 +297,7 @@ class ServiceLimiters {
 
   /** What blocks every request to a service right now; undefined when nothing does. */
   async deniedBy(service: string): Promise<Denied | undefined> {
-    return this.#settings.has(service) ? this.#limiter(service).held() : undefined;
+    return this.#settings.has(service) ? this.#limiter(service).deniedBy() : undefined;
   }
 
   /** Acquires a start's permit inside another script; undefined for a service without limits. */

@@ -154,7 +154,7 @@ export class ServiceLimiter implements Limiter {
   /**
    * What denies every request now: throttle or breaker. A breaker whose probe is due waits 0 ms.
    */
-  async held(): Promise<Denied | undefined> {
+  async deniedBy(): Promise<Denied | undefined> {
     const view = await this.#currentView();
     const denied = view === undefined ? undefined : this.#deniedOf(view);
     return denied === undefined || denied.waitMs === 0 ? denied : this.#jittered(denied);

@@ -1,6 +1,6 @@
 -- Ends the pause in force of a scope, drops old ones and adds the new one.
 -- KEYS: pauses
--- ARGV: subject (scope and name), 'set' or 'end', pause (JSON without its instants), untilMs ('' for
+-- ARGV: subject (SCOPE/NAME), 'set' or 'end', pause (JSON without its instants), untilMs ('' for
 -- open), actor, pausesMax, endedMax, endedKeptMs
 -- Answers { 'full' }, { 'set', the new one } or { 'ended', the ended ones }.
 local pausesKey = KEYS[1]

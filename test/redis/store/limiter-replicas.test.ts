@@ -44,7 +44,7 @@ describe("a replica that dies while it probes", () => {
     let second = await living.limiter.acquire(read);
     while (isDenied(second)) second = await living.limiter.acquire(read);
     await second.release({ kind: undefined, retryAfterMs: undefined });
-    expect(await living.limiter.held()).toBeUndefined();
+    expect(await living.limiter.deniedBy()).toBeUndefined();
     await living.close();
   });
 });

@@ -25,6 +25,11 @@ describe.each(scriptNames)("%s.lua", (name) => {
   it("says what it does and which keys it takes", () => {
     expect(read(`lua/${name}.lua`)).toMatch(/^-- [A-Z][\s\S]*\n-- KEYS: /);
   });
+
+  it("has lines of at most 120 columns, comments of 100", () => {
+    const lines = loadLua(name).split("\n");
+    expect(lines.filter((line) => line.length > (/^\s*--/.test(line) ? 100 : 120))).toEqual([]);
+  });
 });
 
 describe("all scripts", () => {

@@ -47,7 +47,7 @@ const heldOf = async (limiter: ServiceLimiter, isRead = true): Promise<Denied | 
 /** Until a replica has noticed what another one was told: its view is at most 200 ms old. */
 const noticed = async (limiter: ServiceLimiter): Promise<Denied> => {
   for (;;) {
-    const hold = await limiter.held();
+    const hold = await limiter.deniedBy();
     if (hold !== undefined) return hold;
   }
 };
@@ -63,7 +63,7 @@ describe("the throttle of a service", () => {
       expect(hold?.waitMs).toBeLessThanOrEqual(900_000);
     }
     expect(events).toEqual([{ event: "service.throttled", service: "patient", forMs: 900_000 }]);
-    expect(await apart.one.held()).toBeUndefined();
+    expect(await apart.one.deniedBy()).toBeUndefined();
     await close();
     await apart.close();
   });
@@ -74,7 +74,7 @@ describe("the throttle of a service", () => {
     await passes[0]?.release({ kind: "throttled", retryAfterMs: 1_500 });
     await passes[1]?.release({ kind: "throttled", retryAfterMs: 0 });
     expect((await heldOf(other))?.waitMs).toBeGreaterThan(1_000);
-    while ((await one.held()) !== undefined);
+    while ((await one.deniedBy()) !== undefined);
     await passes[2]?.release({ kind: "throttled", retryAfterMs: 0 });
     expect((await heldOf(other))?.waitMs).toBeGreaterThan(900);
     expect(events.map(({ event }) => event)).toEqual(["service.throttled", "service.throttled"]);
@@ -89,7 +89,7 @@ describe("the breaker of a service", () => {
     await (await enter(other)).release({ kind: "not-found", retryAfterMs: undefined });
     const passes = await Promise.all([one, other, one, other, one, other].map((limiter) => enter(limiter)));
     await Promise.all(passes.slice(0, 3).map((pass) => pass.release(failed)));
-    expect(await one.held()).toBeUndefined();
+    expect(await one.deniedBy()).toBeUndefined();
     await Promise.all(passes.slice(3).map((pass) => pass.release({ kind: "unauthorized", retryAfterMs: undefined })));
     expect(await noticed(one)).toMatchObject({ deniedBy: "breaker" });
     expect(await noticed(other)).toMatchObject({ deniedBy: "breaker" });
@@ -119,7 +119,7 @@ describe("the breaker of a service", () => {
       break;
     }
     expect(await heldOf(other, false)).toBeUndefined();
-    while ((await one.held()) !== undefined);
+    while ((await one.deniedBy()) !== undefined);
     expect(events.map(({ event }) => event)).toEqual(["breaker.opened", "breaker.closed"]);
     await close();
   });
@@ -129,7 +129,7 @@ describe("the breaker of a service", () => {
     const straggler = await enter(other);
     await (await enter(one)).release(failed);
     await straggler.release(good);
-    expect(await one.held()).toMatchObject({ deniedBy: "breaker" });
+    expect(await one.deniedBy()).toMatchObject({ deniedBy: "breaker" });
     await close();
   });
 });

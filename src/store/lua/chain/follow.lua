@@ -1,5 +1,4 @@
--- Ends the waiting of a slot: writes its record, its tasks into the outbox and its own join counter.
--- Exactly one caller succeeds.
+-- Ends the waiting of a slot: writes record, tasks and join counter. Exactly one caller succeeds.
 -- KEYS: waiting, outbox, kept-since, slots, slot-index, own join counter, the predecessor's join
 -- counter, event stream, troubles
 -- ARGV: most records, oldest slot kept, policy, field in waiting, slot, record, at (now), tasks,

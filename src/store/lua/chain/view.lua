@@ -1,7 +1,7 @@
 -- Reads the state of a predecessor's slot.
 -- KEYS: join counter, slots, waiting
 -- ARGV: slot, field in waiting
--- Answers { 'open' }, { 'nothing' }, { 'record', the slot's record }, or { 'ended', the join counter }.
+-- Answers 'open', 'nothing', 'record' with the slot's record, or 'ended' with the join counter.
 local counterKey, slotsKey, waitingKey = unpack(KEYS)
 local slot, field = unpack(ARGV)
 local open = redis.call('HGET', counterKey, 'open')

@@ -1,8 +1,8 @@
 -- Takes items in.
 -- KEYS: status, items, order, then for each bucket the present and the previous one
--- ARGV: factsMax, sinceSeq, '1' when the first item must be known, keptMs, generation; then for each
+-- ARGV: factsMax, sinceSeq, '1' when the first item must be known, keptMs, generation; then of each
 -- item its bucket here, digest, id, fingerprint, facts
--- Answers 'new', 'again' (first seen after sinceSeq) or 'known' for each item; nothing when the first
+-- Answers 'new', 'again' (first seen after sinceSeq) or 'known' for each item; nothing: the first
 -- item had to be known and was not.
 local statusKey, itemsKey, orderKey = unpack(KEYS, 1, 3)
 local factsMax, sinceSeq, mustKnowFirst, keptMs, generation = unpack(ARGV, 1, 5)

@@ -3,7 +3,7 @@
 -- KEYS: outcomes of the policy, their index, failed tasks of the policy, outcomes-kept,
 -- unpublished, entry, in flight, lease, last success, troubles, join counter, event stream, poll
 -- memory, then the waiters of the feeds
--- ARGV: task, outcome, finishedMs, target, status, policy, placeMs, '1' when doing it over may help;
+-- ARGV: task, outcome, finishedMs, target, status, policy, placeMs, '1' when a new try may help;
 -- the state and owner that the journal must show ('' for any), '1' when the outcome brings the
 -- answer; retention of the entry, time to publish, retention of a last success ('' when this is
 -- none); outcomes to keep, place before which one is too old; changes of the troubles; '1' for a

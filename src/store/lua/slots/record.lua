@@ -5,7 +5,7 @@
 -- ARGV: most records of a policy, their retention (ms); then for each step policy, expected
 -- watermark, new watermark, tasks (JSON), number of records, number of followers, '1' to publish
 -- missed slots, pairs of slot and record (JSON), pairs of follower and waiting slot (JSON)
--- Answers for each step 'recorded', 'moved' or 'fault', the watermark that stands ('' for none), and
+-- Answers for each step 'recorded', 'moved' or 'fault', the watermark that stands ('' for none) and
 -- Redis's refusal. The other steps are recorded all the same.
 local watermarksKey, outboxKey, keptSinceKey, waitingKey, streamKey, troublesKey = unpack(KEYS, 1, 6)
 local most, retentionMs = unpack(ARGV, 1, 2)
