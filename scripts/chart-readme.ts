@@ -6,6 +6,8 @@ import { join, resolve } from "node:path";
 import { isMap, isScalar, parseDocument, type YAMLMap } from "yaml";
 
 const chart = resolve(import.meta.dirname, "../helm/syncline");
+/** Longer defaults stand in values.yaml only. */
+const shownMax = 80;
 const begin = "<!-- values: made by `npm run docs:chart` -->";
 
 /** One documented value. */
@@ -53,7 +55,8 @@ function rowsOf(map: YAMLMap, path: string, undocumented: string[]): Row[] {
 
 function toText(value: unknown): string {
   const plain: unknown = JSON.parse(JSON.stringify(value));
-  return JSON.stringify(plain);
+  const text = JSON.stringify(plain);
+  return text.length > shownMax ? "…" : text;
 }
 
 function toLine({ key, fallback, text }: Row): string {

@@ -13,52 +13,55 @@ import { type MetricFacts, metricTable } from "./metric-table.ts";
 
 const head = `# Metrics
 
-Made from the table in the code by \`syncline schema --metrics\`; a test keeps this page from going stale. \`syncline serve --health-port\` shows all of it under \`/metrics\`, in the text format of Prometheus.
+Made by \`syncline schema --metrics\`. \`syncline serve --health-port\` shows them under \`/metrics\`, for Prometheus. What the alerts make of them: [runbooks](../runbooks/README.md).
 
-- Base units (seconds, counts); instants are seconds since 1970, to be taken from \`time()\`. Counters end in \`_total\` and begin at 0 with the process.
-- **process**: each replica tells its own; add up, or look at each. **shared**: every replica tells the same, read from Redis; take \`max by (…)\`.
-- Labels have closed lists of values, shown below; the first ${namesMax.policy} policies, ${namesMax.service} services and ${namesMax.sink} sinks have series of their own, the others share the value \`${otherValue}\` in counters and have no gauges. What goes wrong with any policy is told whatever their number: \`syncline_policies_in_trouble\` counts all of them. A name that is gone keeps its place until the process ends.
-- Redis is asked once in 5 s at most, and a scrape waits 2 s for it at most: without Redis the shared gauges are absent and \`syncline_redis_up\` is 0.
-- Besides these there is what Node tells of its process, as prom-client names it, after \`syncline_\`: \`syncline_process_cpu_seconds_total\`, \`syncline_process_resident_memory_bytes\`, \`syncline_nodejs_eventloop_lag_p99_seconds\`, \`syncline_nodejs_heap_size_used_bytes\` and the like.
+- Base units: seconds, counts. Instants are seconds since 1970. Counters begin at 0 with the process.
+- Each replica reports its own: add up, or look at each. What is **shared** comes from Redis, and every replica reports the same: take \`max by (…)\`.
+- The first ${namesMax.policy} policies, ${namesMax.service} services and ${namesMax.sink} sinks have series of their own. The others share \`${otherValue}\` in counters and have no gauges; \`syncline_policies_in_trouble\` counts all policies. A removed name keeps its place until the process ends.
+- A replica asks Redis once in 5 s at most, and a scrape waits 2 s for it at most. Without Redis the shared gauges are absent and \`syncline_redis_up\` is 0. A gauge without a value is absent: no schedule, no pause, nothing that waits.
+- prom-client adds Node's own, such as \`syncline_process_resident_memory_bytes\` and \`syncline_nodejs_eventloop_lag_p99_seconds\`.
 - No metric holds an id, a message, a URL or a secret.
 
-What the alerts make of them: [runbooks](../runbooks/README.md).
-
-| metric | type | labels | of | what it says |
-|---|---|---|---|---|
+| metric | type | labels | what it says |
+|---|---|---|---|
 `;
 
 /** The page as Markdown. */
 export function metricReference(): string {
   const rows = Object.entries<MetricFacts>(metricTable).map(
     ([name, { type, labels, scope, help }]) =>
-      `| \`${name}\` | ${type} | ${labels.map((label) => `\`${shownLabel(label)}\``).join(", ")} | ${scope} | ${help} |`,
+      `| \`${name}\` | ${scope === "shared" ? `${type}, shared` : type} | ${labels.map((label) => `\`${shownLabel(label)}\``).join(", ")} | ${help} |`,
   );
   return `${head}${rows.join("\n")}\n${bucketsOf()}${labelsOf()}`;
 }
 
 function bucketsOf(): string {
   const rows = Object.entries<MetricFacts>(metricTable).flatMap(([name, { buckets }]) =>
-    buckets === undefined ? [] : [`| \`${name}\` | ${buckets.join(", ")} |`],
+    buckets === undefined ? [] : [{ name: `\`${name}\``, buckets: buckets.join(", ") }],
   );
-  return `\n## Buckets\n\n| histogram | upper bounds, in seconds |\n|---|---|\n${rows.join("\n")}\n`;
+  const lines = [...Map.groupBy(rows, ({ buckets }) => buckets)].map(
+    ([buckets, same]) => `| ${same.map(({ name }) => name).join(", ")} | ${buckets} |`,
+  );
+  return `\n## Buckets\n\n| histogram | upper bounds, in seconds |\n|---|---|\n${lines.join("\n")}\n`;
 }
 
 function labelsOf(): string {
-  const used = new Set(Object.values<MetricFacts>(metricTable).flatMap(({ labels }) => labels));
-  const rows = [...used].map((label) => {
+  const used = [...new Set(Object.values<MetricFacts>(metricTable).flatMap(({ labels }) => labels))];
+  const rows = used.map((label) => {
+    const isPlain = isNameLabel(label) || used.filter((other) => shownLabel(other) === shownLabel(label)).length === 1;
     const metrics = Object.entries<MetricFacts>(metricTable).filter(([, { labels }]) => labels.includes(label));
-    const of = isNameLabel(label) ? "" : metrics.map(([name]) => `\`${name}\``).join(", ");
+    const of = isPlain ? "" : metrics.map(([name]) => `\`${name}\``).join(", ");
     return `| \`${shownLabel(label)}\` | ${of} | ${valuesOf(label)} |`;
   });
   return `\n## Labels\n\n| label | of | values |\n|---|---|---|\n${rows.join("\n")}\n`;
 }
 
 function valuesOf(label: LabelName): string {
-  if (isNameLabel(label)) return `names of the policy files, ${namesMax[label]} at most, and \`${otherValue}\``;
+  if (isNameLabel(label)) return `names in the policy files, ${namesMax[label]} at most, and \`${otherValue}\``;
   if (label === "worstPolicy")
-    return `names of the policy files, ${worstPoliciesMax} at most for each service and trouble`;
-  if (label === "version" || label === "node") return "one: that of the build";
+    return `names in the policy files, ${worstPoliciesMax} at most for each service and trouble`;
+  if (label === "version" || label === "node") return "that of the build";
+  if (label === "operation") return "the operations of the [interface](../service-interface.md#41-summary)";
   const values: readonly string[] = closedLabels[label];
   return values.map((value) => `\`${value}\``).join(", ");
 }

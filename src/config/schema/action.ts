@@ -22,7 +22,7 @@ const runSchema = z.strictObject({
   ),
   activate: optional(
     z.boolean(),
-    "Activates each sync job before its run, once a task. When the service refuses or fails, the run is not started. When its answer is lost, the run starts anyway, unless onUnknown is give-up.",
+    "Activates each sync job before its run. When the service refuses or fails, the run is not started; when the answer is lost it is, unless onUnknown is give-up.",
     true,
     false,
   ),
@@ -37,13 +37,13 @@ const pollSchema = z.strictObject({
   expect: expressionSchema
     .meta({
       description:
-        "A CEL expression that must be true. It sees `count`, `items`, `new` and `modified` (items since this policy's last poll) and `previous` (`count` and `at` of that poll, null at the first). Without it and without `offending`, a poll only reports (docs/policy-kinds.md#polls).",
+        "A CEL expression over the list that must be true. It sees `count`, `items`, `new`, `modified` and `previous` (docs/policy-kinds.md#polls).",
       examples: ["count <= 20", "previous == null || count <= previous.count"],
     })
     .exactOptional(),
   offending: optional(
     expressionSchema,
-    "A CEL expression over `item`, true for an offending item. The outcome names up to 10 of them. Without `expect`, one offending item fails the expectation.",
+    "A CEL expression over `item`, true for an offending item. Without `expect`, one such item fails the expectation.",
     "!item.isActive",
   ),
   notifyOn: optional(

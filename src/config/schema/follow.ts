@@ -25,19 +25,19 @@ const followSchema = z.strictObject({
   ),
   unreadableFor: optional(
     durationSchema("1s", "1d"),
-    "When activities or conflict details cannot be read for this long, the run ends as `unknown`, never as `failed`; so does a start without an answer. Approvals do not count.",
+    "When activities or conflict details cannot be read for this long, the run ends as `unknown`; so does a start without an answer.",
     "15m",
     "5m",
   ),
   blockedAfter: optional(
     z.union([z.literal("off"), durationSchema("1s", "7d")]),
-    "The run is `blocked` when an approval from after its start still waits, and nothing has finished for this long (docs/outcomes.md). With `off`, or a time not shorter than `deadline`, approvals are not read.",
+    "The run is `blocked` when an approval from after its start still waits and nothing happened for this long (docs/outcomes.md#blocked). With `off`, or a time not shorter than `deadline`, approvals are not read.",
     "30m",
     "5m",
   ),
   appearsWithin: optional(
     durationSchema("1s", "1d"),
-    "Longest time until a started run shows up in the activities. A start without an answer that has not shown up by then counts as `not-started`; with `onUnknown: verify` it is sent once more first (docs/outcomes.md). If the time is too short, a sync job may run twice. Default: not known, so such a start ends as `unknown`.",
+    "Longest time until a started run shows up in the activities. A start without an answer that has not shown up by then counts as `not-started`; with `onUnknown: verify` it is sent once more first (docs/outcomes.md). If too short, a sync job may run twice. Default: such a start ends as `unknown`.",
     "2m",
   ),
   conflictsMax: optional(whole(0, 1_000_000), "More new conflicts than this make the outcome `conflicts`.", 0, 0),
@@ -64,7 +64,7 @@ const quarantineSchema = z.union([z.literal("off"), quarantineObject], {
 export const behaviourFields = {
   catchUp: optional(
     z.enum(["latest", "none", "all"]),
-    "What happens to slots that came due while no scheduler ran: `latest` starts one task for all of them, `none` starts nothing, `all` starts each.",
+    "What happens to slots that came due while no scheduler ran: `latest` starts the newest for all of them, `none` nothing, `all` each.",
     "none",
     "latest",
   ),
@@ -76,7 +76,7 @@ export const behaviourFields = {
   ),
   overlap: optional(
     z.enum(["skip", "queue", "allow"]),
-    "What happens while a run of the sync job is not over, whichever policy started it: `skip` the slot, `queue` behind the run (any number wait, one runs at a time), or `allow` both.",
+    "What happens while a run of the sync job goes on, whichever policy started it: `skip` the slot, `queue` behind it (any number wait, one runs at a time), or `allow` both.",
     "queue",
     "skip",
   ),
@@ -87,13 +87,13 @@ export const behaviourFields = {
   }),
   onUnknown: optional(
     z.enum(["verify", "retry", "give-up"]),
-    "What happens when the answer to a start is lost: `verify` looks for the run in the service; `give-up` ends as unknown at once; `retry` looks as well and, when it finds nothing, sends the start again, at most 3 times in all. With `retry` the sync job may run more than once.",
+    "What happens when the answer to a start is lost: `verify` looks for the run in the service; `give-up` ends as unknown at once; `retry` looks and, when it finds nothing, sends again, 3 times in all at most. With `retry` the sync job may run more than once.",
     "give-up",
     "verify",
   ),
   quarantine: optional(
     quarantineSchema,
-    "After this many failed slots in a row, the policy's slots are skipped (quarantine). It ends after `for` (default 6h), after a good run by hand, when the file has no `quarantine` any more, or with `syncline resume`. Failures are failed, timed-out, unknown and not-started, but not a poll's unmet expectation.",
+    "After `after` failed slots in a row, the policy's slots are skipped for `for` (6h), until a good run by hand or `syncline resume` (docs/day-to-day.md#quarantine).",
     { after: 5, for: "6h" },
     "off",
   ),

@@ -59,7 +59,7 @@ export const notifySchema = z
   .max(20)
   .meta({
     description:
-      "Which sinks are notified of what (docs/notifications.md): names of sinks, or `{ sink, on }` with rules. A bare name means `change`: every change between good, failing, conflicts, blocked, unknown and missed, and `drift`. Other rules: `every` (each outcome), `failure` or `{ failure: 3 }` (slots in a row), `recovery`, `conflicts` or `{ conflicts: 10 }` (more than this), `blocked`, `unknown`, `missed`, `drift` (an `apply` policy set back a change by hand), `stale` (no success for two intervals), `token-expiring`. [] for no sink, whatever `defaults` says. Default: no sink.",
+      "Which sinks are notified of what: names of sinks (each change), or `{ sink, on }` with rules: `change`, `every`, `failure` or `{ failure: 3 }`, `recovery`, `conflicts` or `{ conflicts: 10 }`, `blocked`, `unknown`, `missed`, `drift`, `stale`, `token-expiring` (docs/notifications.md). [] for no sink.",
     examples: [["ops"], [{ sink: "ops", on: [{ failure: 3 }, "recovery"] }]],
   });
 
@@ -89,12 +89,12 @@ const muteTimingSchema = z.strictObject({
 export const notificationsSchema = z.strictObject({
   muteTiming: optional(
     muteTimingSchema,
-    "Hours in which notices wait. At their end each policy and service sends one: its latest state, with how many it stands for. Default: none.",
+    "Hours in which notices wait. At their end each policy and service sends one: its latest state.",
     { from: "22:00", to: "06:00", timezone: "Europe/Vienna", except: ["service-down"] },
   ),
   groupWait: optional(
     durationSchema("1s", "1h"),
-    "How long failures that may be the service's wait, so that an outage is one notice. Also how long a service must be healthy before its outage is over.",
+    "How long failures that may be the service's wait, so that an outage is one notice; also how long a service must be healthy before its outage is over.",
     "1m",
     "30s",
   ),

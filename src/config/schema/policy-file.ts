@@ -35,12 +35,12 @@ const dateSchema = z
 const closedFields = {
   blackout: optional(
     z.array(blackoutSchema).max(policyLimits.blackoutsMax),
-    "Windows in which no slot starts. Their slots are skipped (blackout) and not caught up. [] for none, whatever `defaults` says.",
+    "Windows in which slots are skipped (blackout) and not caught up. [] for none.",
     [{ cron: "0 22 * * 5", for: "8h" }],
   ),
   holidays: optional(
     z.array(dateSchema).max(policyLimits.holidaysMax),
-    "Dates in the policy's time zone on which no slot starts. Their slots are skipped (holiday) and not caught up. [] for none, whatever `defaults` says.",
+    "Dates in the policy's time zone on which slots are skipped (holiday) and not caught up. [] for none.",
     ["2026-12-25", "2026-12-26"],
   ),
 } as const;
@@ -71,7 +71,7 @@ const policySchema = z.strictObject({
   ),
   heartbeat: optional(
     heartbeatSchema,
-    "A dead man's switch: Syncline requests a URL after each success, and its owner raises an alert when the requests stop. Three tries, then not until the next success. Default: none.",
+    "A dead man's switch: Syncline requests a URL after each success, and its owner raises an alert when the requests stop.",
     { url: "https://beats.example.com/ping/contracts" },
   ),
 });
@@ -89,7 +89,7 @@ export const policyFileSchema = z
     policies: z
       .array(policySchema)
       .max(policyLimits.policiesMax)
-      .meta({ description: "The policies: what to do with which sync jobs, when, and how to follow it." })
+      .meta({ description: "What to do with which sync jobs, when, and how to follow it." })
       .exactOptional(),
     sinks: sinksSchema.exactOptional(),
     outbound: optional(

@@ -22,7 +22,7 @@ const dstRule = z.strictObject({
 /** The DST rule, also under `defaults`. */
 export const dstSchema = optional(
   dstRule,
-  "What a clock change does to `once`, and to a cron slot whose hours are numbers, such as `30 2 * * *`. All other expressions follow elapsed time (docs/time.md).",
+  "What a clock change does to `once`, and to a cron slot whose hours are numbers (docs/time.md).",
   { gap: "skip", overlap: "both" },
 );
 
@@ -48,13 +48,13 @@ export const scheduleSchema = z
     every: optional(durationSchema("1s", "366d"), "An interval of elapsed time, 1s to 366d.", "10m"),
     once: optional(
       wallTimeSchema,
-      "A single time: a local date and time in `timezone`, without an offset. If it is over when the scheduler first sees the policy, it never comes due (docs/time.md).",
+      "A single local date and time in `timezone`. If it is over when the scheduler first sees the policy, it never comes due.",
       "2026-12-01T06:00",
     ),
     timezone: optional(timezoneSchema, "The zone of cron and once, or the one in `defaults`.", "Europe/Vienna", "UTC"),
     spread: optional(
       durationSchema("0s", "1d"),
-      "Delays every slot by a fixed part of this time, so that policies do not start at once. The part depends on the policy's name and is the same on every replica.",
+      "Delays every slot by a fixed part of this time, which follows from the policy's name, so that policies do not start at once.",
       "10m",
       "0s",
     ),

@@ -15,13 +15,13 @@ import {
 const oauth2Schema = z.strictObject({
   tokenUrl: required(
     textSchema,
-    "The token endpoint: https, or http to this machine. Its certificate may come from a public authority or from those in tls.caFile.",
+    "The token endpoint: https, or http to this machine. Public authorities and those in tls.caFile may have signed its certificate.",
     "https://login.example.com/oauth2/token",
   ),
   clientId: required(textSchema, "The client id.", "syncline"),
   clientSecretFile: required(
     textSchema,
-    "The file with the client secret, relative to the policy file. It is read for each token request, so a rotated secret applies at once.",
+    "The file with the client secret, relative to the policy file; read for each token request.",
     "/run/secrets/syncline/client",
   ),
   scope: optional(textSchema, "The scope to ask for. Default: none.", "sync.run"),
@@ -34,7 +34,7 @@ const tokenSchema = z
     {
       file: optional(
         textSchema,
-        "The file with the token, relative to the policy file. It is read again within 30 s of a change.",
+        "The file with the token, relative to the policy file; read again within 30 s of a change.",
         "/run/secrets/syncline/token",
       ),
       env: optional(
@@ -52,8 +52,7 @@ const tokenSchema = z
     },
   )
   .meta({
-    description:
-      "Where the bearer token comes from: exactly one of file, env, oauth2. Never put the token itself here.",
+    description: "Where the bearer token comes from: exactly one of file, env, oauth2, never the token itself.",
     examples: [{ file: "/run/secrets/syncline/token" }],
     minProperties: 1,
     maxProperties: 1,
@@ -65,7 +64,7 @@ const hostName =
 const tlsSchema = z.strictObject({
   caFile: optional(
     textSchema,
-    "The authorities that may have signed the service's certificate, in PEM; relative to the policy file. They replace the public ones.",
+    "The authorities that may have signed the service's certificate, in PEM, instead of the public ones; relative to the policy file.",
     "/run/secrets/syncline/ca.crt",
   ),
   certFile: optional(textSchema, "The client certificate, in PEM; requires keyFile.", "/run/secrets/syncline/tls.crt"),
@@ -97,7 +96,7 @@ const itemMappingSchema = z.strictObject({
   label: optional(expressionSchema, "Its name for people. Default: its id.", "item.name"),
   sample: optional(
     textSchema,
-    "A JSON file beside the policy file: one item, a list of items, or an answer of the service with `value`. Loading tries each expression on its items. Default: none.",
+    "A JSON file beside the policy file: one item, a list, or an answer of the service. Loading tries each expression on its items.",
     "samples/activities.json",
   ),
 });
@@ -114,7 +113,7 @@ const propertyName = z
 const syncJobMappingSchema = z.strictObject({
   active: required(
     expressionSchema,
-    "True when the sync job is active. Then each activation is verified by reading the sync job, also when its answer was lost. Default: the answer decides.",
+    "True when the sync job is active. Each activation is then verified by reading the sync job, also when its answer was lost.",
     'item.state == "Active"',
   ),
   select: optional(z.array(propertyName).min(1).max(20), "The properties to request (`$select`); default: none.", [
@@ -145,8 +144,7 @@ const limitsSchema = z.strictObject({
     .min(0.1)
     .max(1_000)
     .meta({
-      description:
-        "How many requests all replicas together send in any second, 0.1 to 1,000; below 1, one in 1/rate seconds. Default: no limit.",
+      description: "How many requests all replicas together send in any second, 0.1 to 1,000. Default: no limit.",
       examples: [5, 0.2],
     })
     .exactOptional(),
@@ -181,7 +179,7 @@ export const serviceSchema = z.strictObject({
   token: tokenSchema,
   tls: optional(
     tlsSchema.meta({ minProperties: 1 }),
-    "A private authority and a client certificate. Files are read again within 30 s of a change. The check of certificates cannot be switched off.",
+    "A private authority and a client certificate. Files are read again within 30 s of a change.",
     { caFile: "/run/secrets/syncline/ca.crt" },
   ),
   pathForm: optional(
@@ -197,18 +195,18 @@ export const serviceSchema = z.strictObject({
   ),
   breaker: optional(
     breakerSchema,
-    "The circuit breaker: when the service counts as down. Until it answers a probe, tasks wait and no other request is sent.",
+    "The circuit breaker: when the service counts as down. Until it answers a probe, its tasks wait.",
     { after: 5, probe: "30s" },
   ),
   timeouts: optional(timeoutsSchema, "Time-outs of the service.", { request: "1m" }),
   mapping: optional(
     mappingSchema,
-    "What the fields of the service's items mean, since the interface does not document them. Without it runs are settled by inference.",
+    "What the undocumented fields of the service's items mean. Without it runs are settled by inference.",
     { activity: { id: "item.activityId", syncJobId: "item.syncJobId" } },
   ),
   identity: optional(
     identitySchema,
-    "The user or group behind the token. Only `syncline doctor` uses it, to check that it can be loaded and what rights it has.",
+    "The user or group behind the token; only `syncline doctor` looks at it and its rights.",
     { id: "6f1c2a34-5b67-4c89-9d01-23456789abcd", repository: "HR", administrator: true },
   ),
 });

@@ -9,12 +9,12 @@ const webhookSchema = z.strictObject({
   allowHttp: optional(z.boolean(), "Allows http to other hosts: notices can be read on the way.", false, false),
   secretFile: optional(
     textSchema,
-    "The file with the signing secret (`whsec_` and base64), relative to the policy file. It is read for each delivery, so a rotated secret applies at once. Required unless format is slack or teams.",
+    "The file with the signing secret (`whsec_` and base64), relative to the policy file; read for each delivery. Required unless format is slack or teams.",
     "/run/secrets/syncline/webhook",
   ),
   previousSecretFile: optional(
     textSchema,
-    "The file with the previous secret during a rotation. Both secrets sign, so the receiver may know either.",
+    "The file with the previous secret during a rotation. Both secrets sign.",
     "/run/secrets/syncline/webhook-before",
   ),
   format: optional(
@@ -57,7 +57,7 @@ const sinkSchema = z.strictObject({
   ),
   items: optional(
     z.array(z.enum(listNames)).min(1, "name at least one list, or leave it out").max(listNames.length),
-    "Lists whose new items are sent here as notices of kind `items`, each once, from every service and repository, while runs follow the list or a poll reads it.",
+    "Lists whose new items are sent here, each once, while runs follow the list or a poll reads it (docs/notifications.md#new-items-of-lists).",
     ["activities", "conflictDetails"],
     "none",
   ),
