@@ -94,7 +94,7 @@ describe("syncline serve that is told to stop", () => {
   it("leaves a start to the next worker when a request outlasts the drain (P2, P8)", async () => {
     const prefix = `${redis.prefix}-long`;
     const environment = { REDIS_URL: redis.url, TEST_TOKEN: sandbox.token };
-    sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 3_000 }]);
+    sandbox.setFaults([{ kind: "latency", operation: "RunSyncJob", delayMs: 10_000 }]);
     const one = serve(redis.url, "--prefix", prefix, "--roles", "worker", "--drain", "1s");
     await one.until(({ event }) => event === "serve.ready");
     const before = starts().length;
