@@ -37,8 +37,8 @@ import { type ScriptedAcquire, ServiceLimiter } from "../store/service-limiter.t
 import { SharedReadings } from "../store/shared-readings.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { StartJournal } from "../store/start-journal.ts";
-import type { TaskDependencies } from "../tasks/contracts.ts";
 import { defaultTiming, type TaskTiming } from "../tasks/follow-pace.ts";
+import type { ProcessDependencies } from "../tasks/process-task.ts";
 import { createConsumers, MeteredFeedStore } from "./create-consumers.ts";
 import { createNotifier } from "./create-notifier.ts";
 import { createService } from "./create-service.ts";
@@ -126,17 +126,17 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     log,
   });
   const shared = { options, current, services, limiters, store, producer, guard, chains };
-  const parts = createParts({ ...shared, stopping: stopping.signal });
+  const deps = createTaskDependencies({ ...shared, stopping: stopping.signal });
   const sinks = new RunningSinks({ ...options, store });
   const { deliver = sinks.deliver } = options;
   if (options.roles.includes("worker")) {
-    const create = createConsumers({ ...shared, ...options, limits, parts, deliver, sinks: () => current.set.sinks });
+    const create = createConsumers({ ...shared, ...options, limits, deps, deliver, sinks: () => current.set.sinks });
     services.consume({ createConsumers: create, pending: (service) => producer.pending(service) });
   }
   // The sinks stop after the services, which still hand over notices while they end.
   const components: Component[] = [guard, sinks, together("work", [services, sinks.deliveries])];
   components.push(...createNotifier({ ...shared, options, deliver, pauses: () => readPauses(store) }));
-  const scheduler = options.roles.includes("scheduler") ? createScheduler(shared, { ledger, parts }) : undefined;
+  const scheduler = options.roles.includes("scheduler") ? createScheduler(shared, { ...deps, ledger }) : undefined;
   if (scheduler !== undefined) components.push(scheduler);
   const adopt = (next: PolicySet) => {
     // The services first: only they can refuse. All three change synchronously, so no reader sees
@@ -171,7 +171,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
 
 function createScheduler(
   { options, current, store, guard, chains }: Pick<Built, "options" | "current" | "store" | "guard" | "chains">,
-  { ledger, parts: { policy, enqueue } }: { readonly ledger: SlotLedger; readonly parts: TaskDependencies },
+  { ledger, policy, enqueue }: Pick<ProcessDependencies, "policy" | "enqueue"> & { readonly ledger: SlotLedger },
 ): Scheduler {
   const { set, log, metrics } = options;
   return new Scheduler({
@@ -220,7 +220,7 @@ interface Built {
   readonly stopping: AbortSignal;
 }
 
-function createParts(built: Built): TaskDependencies {
+function createTaskDependencies(built: Built): ProcessDependencies {
   const { options, current, services, limiters, store, producer, guard, chains, stopping } = built;
   return {
     policy: (name) => current.policy(name),
@@ -239,7 +239,7 @@ function createParts(built: Built): TaskDependencies {
     isPolledTogether: (feed) => current.isPolledTogether(feed),
     read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
-    jobStatus: (service, taskId) => producer.fate(service, taskId),
+    jobStatus: (service, taskId) => producer.jobStatus(service, taskId),
     chains,
     declared: { masks: new MaskCache(), memory: new DeclaredMemory(store) },
     nowMs: createSharedClock(() => redisTimeMs(store)),

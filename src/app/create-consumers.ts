@@ -31,13 +31,12 @@ import type { Novelty } from "../store/known-items.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
 import { tasksInFlight } from "../store/start-entry.ts";
-import type { TaskDependencies } from "../tasks/contracts.ts";
-import { createDeletionWatch } from "../tasks/deletion-watch.ts";
-import { createProcessTask, endAbandoned } from "../tasks/process-task.ts";
-import { createQuarantineWatch } from "../tasks/quarantine-watch.ts";
+import { endAbandoned } from "../tasks/finish.ts";
+import { createProcessTask, type ProcessDependencies } from "../tasks/process-task.ts";
 import { RecentOutcomes } from "../tasks/recent-outcomes.ts";
 import { createRecorder } from "../tasks/recorder.ts";
 import { createWakingWalk } from "../tasks/wake-runs.ts";
+import { createDeletionWatch, createQuarantineWatch } from "../tasks/watches.ts";
 import type { RedisGuard } from "./redis-guard.ts";
 import type { ServiceConsumers } from "./running-services.ts";
 
@@ -50,7 +49,7 @@ export interface ConsumerOptions {
   /** How many outcomes are kept, and for how long. */
   readonly limits: OutcomeLimits;
   readonly pace?: FeedPace;
-  readonly parts: TaskDependencies;
+  readonly deps: ProcessDependencies;
   readonly store: Store;
   readonly producer: Producer;
   readonly guard: Pick<RedisGuard, "whenAnother">;
@@ -64,32 +63,32 @@ const noticesAtOnce = 500;
 
 /** Makes the consumers of one service: one queue for actions, one for polls. */
 export function createConsumers(options: ConsumerOptions): (settings: ServiceSettings) => ServiceConsumers {
-  const { redis, log, takeOverAfterMs, drainMs, limits, pace = defaultPace, parts, store, producer, guard } = options;
+  const { redis, log, takeOverAfterMs, drainMs, limits, pace = defaultPace, deps, store, producer, guard } = options;
   const walking = {
-    ...parts,
+    ...deps,
     nowMs: () => redisTimeMs(store),
     pace,
     sampling: new ItemSampling(),
     announcer: createItemAnnouncer(options),
-    readings: parts.sharedReadings,
+    readings: deps.sharedReadings,
     startsWait: async (service: string) => (await producer.backlog(service, "actions")).waiting > 0,
   };
-  const count = createQuarantineWatch(new Quarantines(store), (name) => parts.policy(name)?.quarantine, log);
+  const count = createQuarantineWatch(new Quarantines(store), (name) => deps.policy(name)?.quarantine, log);
   const noteDeletion = createDeletionWatch(new DeletedSyncJobs(store));
   const alsoTell = async (outcome: Outcome) => {
     await count(outcome);
     await noteDeletion(outcome);
   };
-  const isNotifiedPolicy = (name: string) => isNotified(parts.policy(name));
+  const isNotifiedPolicy = (name: string) => isNotified(deps.policy(name));
   const history = new RecentOutcomes(new History(store, { isNotified: isNotifiedPolicy, limits }), {
     clock: systemClock,
     log,
   });
   guard.whenAnother((lastSeenMs) => history.restore(lastSeenMs));
   const recorder = createRecorder(history, log, alsoTell);
-  const processTask = createProcessTask(parts, recorder);
+  const processTask = createProcessTask(deps, recorder);
   const wakingWalk = createWakingWalk({
-    ...parts,
+    ...deps,
     inFlight: (feed, syncJobIds) => tasksInFlight(store, feed, syncJobIds),
     wake: (service, taskIds) => producer.wake(service, taskIds),
   });
@@ -105,7 +104,7 @@ export function createConsumers(options: ConsumerOptions): (settings: ServiceSet
     return working.finally(() => inWork.delete(working));
   };
   const abandoned = async (item: unknown, why: string) =>
-    isFeedWalk(item) || endAbandoned(parseTask(item), parts, { recorder, why });
+    isFeedWalk(item) || endAbandoned(parseTask(item), deps, { recorder, why });
   const common = { target: redis, takeOverAfterMs, drainMs, log, process, abandoned };
   return ({ name, concurrency }) => {
     const actions = createConsumer({ ...common, queue: queueName(name, "actions"), concurrency });

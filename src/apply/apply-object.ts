@@ -29,10 +29,7 @@ const readOnlyWords = /read[\s-]?only|immutable|(not|cannot|can't)\s+(be\s+)?(up
 /** The longest field value of the service that is remembered; declared values are shorter. */
 const textMax = 4_096;
 
-/**
- * Each round settles at least one of four fields, repeats after a 412 (twice at most), or begins to
- * send fields one by one.
- */
+/** Each round settles a field, repeats after a 412, or begins to send fields one by one. */
 const roundsMax = 16;
 const staleMax = 2;
 
@@ -49,10 +46,7 @@ export type Applied = { readonly changes: readonly FieldChange[] } & (
 
 type Found = Extract<Inspection, { readonly state: "found" }>;
 
-/**
- * Applies one object. A failure of the service becomes a result. Only a bug or an unreachable Redis
- * throws.
- */
+/** Applies one object. A failure of the service becomes a result. */
 export async function applyObject(object: DeclaredObject, parts: ApplyDependencies): Promise<Applied> {
   const run = new ApplyRun(object, parts);
   try {
@@ -113,8 +107,7 @@ class ApplyRun {
   }
 
   /**
-   * The fields that may still be sent. A field that got a success but did not change is noted as
-   * ignored.
+   * The fields that may still be sent. One that stayed the same after a success counts as ignored.
    */
   async #openOf({ differences }: Found): Promise<readonly FieldDifference[]> {
     for (const { field, before, after, block } of differences) {
@@ -242,18 +235,12 @@ function fieldsOf(entity: Readonly<Record<string, unknown>>): Readonly<Record<st
   );
 }
 
-/**
- * The record as this caller continues it. Earlier changes were published already; those only sent
- * were not.
- */
+/** The record as this caller continues it. An earlier caller has published its own changes. */
 function takeOver(record: AppliedRecord, by: string): AppliedRecord {
   return record.by === by ? record : { ...record, by, changed: [] };
 }
 
-/**
- * Settles what an inspection shows: matching fields count as applied; a sent field that matches was
- * changed.
- */
+/** Settles what an inspection shows: matching fields are applied, matching sent ones changed. */
 function settleLook(object: DeclaredObject, knowledge: Knowledge, record: AppliedRecord): AppliedRecord {
   const applied = { ...record.applied };
   const refused = { ...record.refused };
@@ -326,16 +313,12 @@ function lastOfEach(changes: readonly FieldChange[]): FieldChange[] {
 }
 
 /**
- * What to do after a failed PUT. `field`: a field was refused. `changed`: the object changed since
- * it was read (412). `wants-etag`: a change must name the version (428). `missing`: 404.
- * `not-done`: refused or not sent. `unknown`: it may have happened.
+ * What to do after a failed PUT. `changed`: the object changed since it was read (412). `wants-
+ * etag`: a change must name the version (428). `not-done`: refused or not sent.
  */
 export type PutFailure = "field" | "changed" | "wants-etag" | "missing" | "not-done" | "unknown";
 
-/**
- * Says what a failed PUT means. Source: service-interface §7; 412, 422 and 428 are not documented
- * and mean what HTTP says.
- */
+/** Source: service-interface §7; 412, 422 and 428 are not documented and mean what HTTP says. */
 export function readPutFailure({ status, kind, sent }: ServiceError): PutFailure {
   const known = status === undefined ? undefined : byStatus[status];
   if (known !== undefined) return known;
@@ -355,8 +338,8 @@ interface Blame {
 }
 
 /**
- * Finds the field that a 400 is about: the only field sent (Assumption A12), or the only one that
- * the answer names.
+ * Finds the refused field: the only one sent (Assumption A12), or the only one that the answer
+ * names.
  */
 export function findBlame(fields: readonly string[], answer: string | undefined): Blame {
   const said = answer ?? "";

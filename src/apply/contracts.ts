@@ -22,10 +22,7 @@ export interface InspectDependencies {
   readonly masks: MaskCache;
   readonly memory: DeclaredMemoryPort;
   readonly signal: AbortSignal;
-  /**
-   * By the monotonic clock: a reading of the masks that began at or after this instant is fresh
-   * enough.
-   */
+  /** By the monotonic clock: a reading of the masks that began since then is fresh enough. */
   readonly sinceMs: number;
   /** Refusals before this instant (Redis time) do not count: those fields are tried again. */
   readonly forgetBeforeMs?: number;
@@ -33,13 +30,8 @@ export interface InspectDependencies {
 
 /** What applying an object needs. */
 export interface ApplyDependencies extends InspectDependencies {
-  /**
-   * The id of the task that applies. It reports what it changed before an interruption as its own.
-   */
+  /** The task that applies. What it changed before an interruption counts as its own. */
   readonly by: string;
-  /**
-   * Which task or person works on a sync job right now, so that nothing may be sent; undefined when
-   * none does.
-   */
+  /** Which task or person works on a sync job now, so that nothing may be sent. */
   readonly holder: (syncJobId: string) => Promise<string | undefined>;
 }

@@ -29,10 +29,7 @@ export interface Knowledge {
   readonly isStale: boolean;
 }
 
-/**
- * What is known of a field: the value that was read, or else the applied one, unless the returned
- * entity contradicts it.
- */
+/** The value that was read, else the applied one, unless the returned entity contradicts it. */
 export function knownValue(field: string, { entity, record, isStale }: Knowledge): KnownValue {
   const live = entity?.[field];
   if (live !== undefined) return { from: "live", value: toText(live) };

@@ -7,8 +7,7 @@ import { type FieldDifference, findDifferences, type Knowledge } from "./differe
 import { etagOf, readLive } from "./live-object.ts";
 
 /**
- * What an inspection found. `syncJobId`: the sync job of the object, in digits, where known.
- * `etag`: to send back with a change.
+ * What an inspection found. `syncJobId`: in digits, where known. `etag`: goes back with a change.
  */
 export type Inspection =
   | { readonly state: "missing"; readonly record: AppliedRecord; readonly detail: string }
@@ -29,11 +28,7 @@ export interface InspectOptions {
   readonly isStale: boolean;
 }
 
-/**
- * Inspects an object.
- * @throws ServiceError when it cannot be read; NewerVersionError when a newer version wrote its
- * record.
- */
+/** @throws ServiceError when it cannot be read; NewerVersionError for a newer version's record. */
 export async function inspect(
   object: DeclaredObject,
   parts: InspectDependencies,

@@ -7,9 +7,7 @@ import { ServiceError } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import type { InspectDependencies } from "./contracts.ts";
 
-/**
- * What was read. `missing`: why the object counts as missing. `unreadable`: no operation reads it.
- */
+/** `missing`: why the object counts as missing. `unreadable`: no operation reads it. */
 export type Live =
   | {
       readonly state: "read";
@@ -20,10 +18,7 @@ export type Live =
   | { readonly state: "missing"; readonly detail: string }
   | { readonly state: "unreadable" };
 
-/**
- * Reads an object. `isFresh`: after a change, so that an earlier reading of the masks is too old.
- * @throws ServiceError unless the service says that the object does not exist.
- */
+/** Reads an object; `isFresh`: no earlier reading of the masks will do. @throws ServiceError */
 export async function readLive(object: DeclaredObject, parts: InspectDependencies, isFresh: boolean): Promise<Live> {
   switch (object.kind) {
     case "syncJob":
@@ -36,11 +31,7 @@ export async function readLive(object: DeclaredObject, parts: InspectDependencie
   }
 }
 
-/**
- * Changes fields of an object. Returns the entity that the service answers, `{}` when it answers
- * none.
- * @throws ServiceError
- */
+/** Changes fields. Returns the entity of the answer, `{}` for none. @throws ServiceError */
 export function putFields(
   { kind, id }: DeclaredObject,
   body: Readonly<Record<string, string>>,

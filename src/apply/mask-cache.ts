@@ -19,10 +19,7 @@ interface Reading {
   readonly masks: Promise<Masks>;
 }
 
-/**
- * `sinceMs`: by the monotonic clock; a reading that began at or after it will do. Without it: a new
- * one.
- */
+/** `sinceMs`: by the monotonic clock, the earliest begin of a reading; without it, a new one. */
 export interface ReadingOf {
   readonly owner: ObjectOwner;
   readonly service: SyncService;
@@ -39,10 +36,7 @@ export class MaskCache {
     this.#nowMs = nowMs;
   }
 
-  /**
-   * The masks, from a reading that began late enough.
-   * @throws ServiceError when the list cannot be read.
-   */
+  /** The masks, from a reading that began late enough. @throws ServiceError */
   async read({ owner, service, signal, sinceMs }: ReadingOf): Promise<Masks> {
     const nowMs = this.#nowMs();
     const key = JSON.stringify([owner.service, owner.repository]);

@@ -1,30 +1,34 @@
-// The verdict: what the processor tells the queue after a step. The outcome is for people.
+// The verdict: what one step says of its item. The same four words from the steps of tasks/ to the
+// queue: a task's step ends with what to record, the queue only needs a word for its job.
 
 /**
- * `done`: the outcome is recorded. `skipped`: the same, and nothing was sent. `snooze`: call again
- * then, no attempt spent. `retry`: it may recover; call again later, one attempt spent. `give-up`:
- * recorded as failed, do not call again.
+ * `complete`: over. `cancel`: over, after its last attempt. `retry`: failed; call again after
+ * `afterMs`, one attempt spent. `snooze`: call again at `untilMs`, no attempt spent.
  */
-export type Verdict =
-  | { readonly verdict: "done" | "skipped" | "give-up" }
-  | { readonly verdict: "snooze"; readonly untilMs: number }
-  | { readonly verdict: "retry"; readonly afterMs: number; readonly reason: string };
+export type Verdict<Ending = string> =
+  | { readonly verdict: "complete" | "cancel"; readonly ending: Ending }
+  | { readonly verdict: "retry"; readonly ending: Ending; readonly afterMs: number }
+  | { readonly verdict: "snooze"; readonly untilMs: number };
 
-/** The history has the outcome. */
-export const done: Verdict = { verdict: "done" };
+/** The item is over. */
+export function complete<Ending>(ending: Ending): Verdict<Ending> {
+  return { verdict: "complete", ending };
+}
 
-/** Nothing was sent; the history says why. */
-export const skipped: Verdict = { verdict: "skipped" };
+/** The item is over, since no attempt is left. */
+export function cancel<Ending>(ending: Ending): Verdict<Ending> {
+  return { verdict: "cancel", ending };
+}
 
-/** The task failed; the history says why. */
-export const giveUp: Verdict = { verdict: "give-up" };
+/** Call again after this wait, as another attempt; `ending` if no attempt is left. */
+export function retry<Ending>(afterMs: number, ending: Ending): Verdict<Ending> {
+  return { verdict: "retry", ending, afterMs };
+}
 
 /** Call again at this instant. */
-export function snooze(untilMs: number): Verdict {
+export function snooze(untilMs: number): Verdict<never> {
   return { verdict: "snooze", untilMs };
 }
 
-/** Call again after this wait, as another attempt. */
-export function retry(afterMs: number, reason: string): Verdict {
-  return { verdict: "retry", afterMs, reason };
-}
+/** Over, with nothing to say of it. */
+export const done: Verdict = complete("done");

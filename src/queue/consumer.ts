@@ -28,10 +28,7 @@ export interface ConsumerOptions {
   readonly log: EventLog;
   /** Does one step of an item. */
   readonly process: (item: unknown, attempt: Attempt) => Promise<Verdict>;
-  /**
-   * Ends an item after too many worker crashes, or its last attempt, without working on it. False:
-   * not possible yet.
-   */
+  /** Ends an item after too many worker crashes, or a bug. False: not possible yet. */
   readonly abandoned: (item: unknown, reason: string) => Promise<boolean>;
 }
 
@@ -47,14 +44,11 @@ class RetryLater extends Error {
 }
 
 /** Ends an item whose outcome is recorded. */
-class GivenUp extends UnrecoverableError {}
+class Cancelled extends UnrecoverableError {}
 
 /** Worker crashes over one item before the worker gives it up. */
 const deathsMax = 3;
-/**
- * Crashes before BullMQ drops the item itself, without an outcome. Far above `deathsMax`, since
- * giving an item up may crash a worker, too.
- */
+/** Crashes before BullMQ drops an item: far more, since giving up may crash a worker, too. */
 const maxStalledCount = 20;
 const abandonedAgainMs = 1_000;
 const newerAgainMs = 10_000;
@@ -116,9 +110,8 @@ function createWorker(options: ConsumerOptions, stopping: AbortSignal): Worker {
   worker.on("error", (error) => log.warn("queue.unreachable", { queue, message: error.message }));
   worker.on("stalled", (id) => log.warn("task.stalled", { queue, taskId: id }));
   worker.on("failed", (job, error) => {
-    // BullMQ reports every failed attempt. Only the last one ends a task, unless its outcome is
-    // recorded.
-    if (job?.finishedOn === undefined || error instanceof GivenUp) return;
+    // Every failed attempt comes here. Only the last one ends a task, unless it has its outcome.
+    if (job?.finishedOn === undefined || error instanceof Cancelled) return;
     const failed = (reason: unknown) => log.error("task.abandoned", { queue, message: String(reason) });
     options
       .abandoned(job.data, error.message)
@@ -138,10 +131,7 @@ async function giveUp(job: Job<unknown>, { abandoned, queue, log }: ConsumerOpti
   return hasEnded ? done : snooze(systemClock.nowMs() + abandonedAgainMs);
 }
 
-/**
- * Returns an item of a newer version to the queue, for a replica that can read it. Any other
- * failure goes to Redis as a plain message and stack without secrets.
- */
+/** A newer version's item waits for a replica that can read it. Other failures go to BullMQ. */
 function onFailure(error: unknown, taskId: string | undefined, log: EventLog): Verdict {
   if (error instanceof NewerVersionError) {
     log.warn("task.newer-version", { message: error.message });
@@ -155,13 +145,12 @@ function onFailure(error: unknown, taskId: string | undefined, log: EventLog): V
 
 async function applyVerdict(verdict: Verdict, job: Job<unknown>, token: string | undefined): Promise<string> {
   switch (verdict.verdict) {
-    case "done":
-    case "skipped":
-      return verdict.verdict;
-    case "give-up":
-      throw new GivenUp("given up");
+    case "complete":
+      return verdict.ending;
+    case "cancel":
+      throw new Cancelled(verdict.ending);
     case "retry":
-      throw new RetryLater(verdict.reason, verdict.afterMs);
+      throw new RetryLater(verdict.ending, verdict.afterMs);
     case "snooze":
       await job.moveToDelayed(Math.max(verdict.untilMs, systemClock.nowMs() + 1), token);
       throw new DelayedError();

@@ -30,10 +30,7 @@ export interface NoticeConsumerOptions {
   readonly gaveUp: (delivery: Delivery, reason: string) => void;
 }
 
-/**
- * Far above what crashes explain: a delivery crashes no process, so giving notices up would not
- * help.
- */
+/** Far above what crashes explain: a delivery crashes no process. */
 const maxStalledCount = 1_000;
 /** BullMQ needs a limiter for a cool-down. This one never limits: `hold` sets the cool-down. */
 const noLimit = { max: 1_000_000_000, duration: 1 };

@@ -1,14 +1,13 @@
 // The queues of the sinks, one each: takes notices, pauses a queue, and keeps failed deliveries.
 // Built by app/running-sinks.ts and the command line. Delivers nothing itself.
-import { type Job, Queue } from "bullmq";
-import { systemClock, withDeadline } from "../core/clock.ts";
-import { errorText } from "../core/errors.ts";
+import type { Job, Queue } from "bullmq";
+import { systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import { hashText } from "../core/stable-hash.ts";
 import { type Delivery, type FailedDelivery, type Notice, parseDelivery } from "../model/notice.ts";
 import type { RedisTarget } from "../store/connect.ts";
-import { deliveryOptions, queueConnection, sinkQueueName } from "./queues.ts";
+import { OpenQueues } from "./open-queues.ts";
+import { deliveryOptions, sinkQueueName } from "./queues.ts";
 
 /** The backlog of a sink's queue. */
 export interface SinkBacklog {
@@ -21,25 +20,16 @@ export interface SinkBacklog {
 
 /** Failed deliveries read at once. */
 const failedPage = 500;
-const callWithinMs = 8_000;
-const closeWithinMs = 1_000;
 
-/** The queues of all sinks. Every call ends within eight seconds, even when Redis is frozen. */
+/** The queues of all sinks. */
 export class NoticeQueues {
-  readonly #queues = new Map<string, { readonly queue: Queue; readonly release: () => void }>();
-  readonly #target: RedisTarget;
-  readonly #log: EventLog;
+  readonly #queues: OpenQueues;
 
   constructor(target: RedisTarget, log: EventLog) {
-    this.#target = target;
-    this.#log = createRateLimitedLog(log, systemClock, "queue");
+    this.#queues = new OpenQueues(target, log);
   }
 
-  /**
-   * Adds notices in this order; known ones stay as they are, so a failed call may be repeated.
-   * Answers the notices without room: the last ones. Replicas that add at once may overshoot
-   * `queueMax` together.
-   */
+  /** Adds the notices that it does not know, in order. Answers the last ones, without room. */
   async add(sink: string, notices: readonly Notice[], queueMax: number): Promise<readonly Notice[]> {
     return this.#call(sink, async (queue) => {
       const room = queueMax - (await queue.getJobCountByTypes("waiting", "active", "prioritized", "delayed"));
@@ -98,10 +88,7 @@ export class NoticeQueues {
     return found;
   }
 
-  /**
-   * Puts a failed delivery at the end of its queue, as a new one. False when it is not in the
-   * failed list.
-   */
+  /** Puts a failed delivery at the end of its queue, as a new one. False when there is none. */
   replay(sink: string, noticeId: string): Promise<boolean> {
     return this.#failedJob(sink, noticeId, async (job) => {
       await job.updateData({ ...parseDelivery(job.data), sinceMs: systemClock.nowMs() });
@@ -109,7 +96,7 @@ export class NoticeQueues {
     });
   }
 
-  /** Deletes a failed delivery. False when it is not in the failed list. */
+  /** Deletes a failed delivery. False when there is none. */
   discard(sink: string, noticeId: string): Promise<boolean> {
     return this.#failedJob(sink, noticeId, (job) => job.remove());
   }
@@ -119,16 +106,9 @@ export class NoticeQueues {
     await this.#call(sink, (queue) => queue.obliterate({ force: true }));
   }
 
-  /** Closes the connections without waiting for a Redis that does not answer. */
-  async close(): Promise<void> {
-    const open = [...this.#queues.values()];
-    this.#queues.clear();
-    const closing = Promise.all(open.map(({ queue }) => queue.close()));
-    await withDeadline(closing, closeWithinMs, () => new Error("no answer")).catch((error: unknown) => {
-      closing.catch(() => {});
-      this.#log.warn("queue.close-incomplete", { message: errorText(error) });
-    });
-    for (const { release } of open) release();
+  /** Closes the connections. */
+  close(): Promise<void> {
+    return this.#queues.close();
   }
 
   #failedJob(sink: string, noticeId: string, change: (job: Job) => Promise<void>): Promise<boolean> {
@@ -141,18 +121,7 @@ export class NoticeQueues {
   }
 
   #call<T>(sink: string, call: (queue: Queue) => Promise<T>): Promise<T> {
-    const name = sinkQueueName(sink);
-    return withDeadline(call(this.#queue(name)), callWithinMs, () => new Error(`Command timed out: queue ${name}`));
-  }
-
-  #queue(name: string): Queue {
-    const known = this.#queues.get(name);
-    if (known !== undefined) return known.queue;
-    const { connection, release } = queueConnection(this.#target, "commands");
-    const queue = new Queue(name, { connection, prefix: this.#target.prefix });
-    queue.on("error", (error) => this.#log.warn("queue.unreachable", { queue: name, message: error.message }));
-    this.#queues.set(name, { queue, release });
-    return queue;
+    return this.#queues.call(sinkQueueName(sink), call);
   }
 }
 

@@ -20,38 +20,26 @@ export function urgencyOf(kind: TaskKind): Urgency {
   return kind === "poll" ? "polls" : "actions";
 }
 
-/**
- * The connection of one queue or worker. Call `release` after closing it: BullMQ leaves a client
- * open.
- */
+/** The connection of one queue or worker. BullMQ leaves a client open: `release` it afterwards. */
 export interface QueueConnection {
   readonly connection: ConnectionOptions;
   readonly release: () => void;
 }
 
-/**
- * Makes a connection: `commands` for a queue, which fails soon when Redis is frozen or absent;
- * `worker` for a worker, whose blocking read has no deadline.
- * @throws UsageError when the target is none.
- */
+/** Makes a connection: `commands` fails soon, `worker` blocks. @throws UsageError for no target. */
 export function queueConnection(target: RedisTarget, use: ConnectionUse): QueueConnection {
   const options = use === "commands" ? redisOptionsOf(target) : undefined;
   if (options !== undefined) {
     const plain: Record<string, unknown> = { ...options, lazyConnect: false };
     return { connection: plain, release: () => {} };
   }
-  // BullMQ uses this client and leaves it open. A worker copies it for its blocking read, and
-  // closes the copy.
   const client = createRedisClient(target, use);
   // Connect now: BullMQ gives a client up for good when its first command fails.
   if (use === "commands") client.connect().catch(() => {});
   return { connection: client, release: () => client.disconnect() };
 }
 
-/**
- * How tasks are kept. Finished ones stay longer than a replica may be late: their id drops a task
- * that is enqueued twice. Eight attempts; each verdict names its wait.
- */
+/** How tasks are kept: longer than a replica may be late, since their id drops a second enqueue. */
 export const taskOptions = {
   attempts: 8,
   backoff: { type: "verdict" },
@@ -69,9 +57,8 @@ export const feedWalkOptions = {
 } as const satisfies DefaultJobOptions;
 
 /**
- * How deliveries are kept. One BullMQ attempt: a failed try returns the delivery to the head
- * instead. Delivered ones stay for a day: their id drops a notice that is added twice. Failed ones
- * are the failed list.
+ * How deliveries are kept. A failed try goes back to the head, without a BullMQ attempt. Delivered
+ * ones stay for a day: their id drops a second add. Failed ones are the failed list.
  */
 export const deliveryOptions = {
   attempts: 1,

@@ -1,5 +1,5 @@
 // Quarantines in Redis: how many slots of a policy failed in a row, and until when its slots are
-// skipped for it. Workers count at the end of each task (tasks/quarantine-watch.ts); the scheduler
+// skipped for it. Workers count at the end of each task (tasks/watches.ts); the scheduler
 // reads quarantines as pauses. Only policies that have failed have an entry.
 //
 //   well ──a slot fails──▶ counting ──N in a row──▶ quarantined ──time is up──▶ on trial

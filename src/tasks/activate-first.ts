@@ -8,7 +8,7 @@
 // answer cannot be verified.
 import type { Policy } from "../config/policy-set.ts";
 import type { Task } from "../model/task.ts";
-import type { TaskDependencies } from "./contracts.ts";
+import type { StartDependencies } from "./contracts.ts";
 import { sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, endUnsent, type TaskEnding, type TaskStep } from "./step.ts";
 import { endingOf, isLost, noteLoss } from "./verify.ts";
@@ -19,7 +19,7 @@ export function activatesFirst({ action }: Policy): boolean {
 }
 
 interface Run {
-  readonly parts: TaskDependencies;
+  readonly deps: StartDependencies;
   readonly policy: Policy;
   /** The owner of the run's claim. */
   readonly owner: string;
@@ -27,9 +27,9 @@ interface Run {
 
 /** Activates the sync job of a run that is not started yet; undefined when the run may go on. */
 export async function activateFirst(task: Task, run: Run): Promise<TaskStep | undefined> {
-  const { parts, owner } = run;
+  const { deps, owner } = run;
   const first: Task = { ...task, id: `${task.id}__activate`, kind: "activate" };
-  const claim = { owner, entry: await parts.journal.claim(first.id, owner) };
+  const claim = { owner, entry: await deps.journal.claim(first.id, owner) };
   switch (claim.entry.state) {
     case "settled":
       return undefined;
@@ -38,60 +38,57 @@ export async function activateFirst(task: Task, run: Run): Promise<TaskStep | un
     case "sending":
       return afterLoss(first, run, claim);
     case "claimed":
-      return afterSend(first, run, await sendStart(first, { parts, claim, baseline: "", acceptedEnds: false }));
+      return afterSend(first, run, await sendStart(first, { deps, claim, baseline: "", acceptedEnds: false }));
   }
 }
 
-async function goOn(first: Task, { parts }: Run): Promise<undefined> {
-  await parts.journal.close(first, { isOver: true });
+async function goOn(first: Task, { deps }: Run): Promise<undefined> {
+  await deps.journal.close(first, { isOver: true });
   return undefined;
 }
 
 /** Turns the step of the activation into a step of the run; undefined when the run may go on. */
 async function afterSend(first: Task, run: Run, step: TaskStep): Promise<TaskStep | undefined> {
-  const { parts } = run;
-  switch (step.step) {
-    case "end": {
-      // An ending before the request is an ending of the run.
-      if (step.from?.state !== "sending") return step;
-      const { reason, detail } = step.ending;
-      // After a crash the next worker must not take the refusal for a lost answer.
-      await parts.journal.answerLost(first.id, { kind: "server", detail, atMs: await parts.nowMs() });
-      return endRun(first, run, { reason, detail });
+  const { deps } = run;
+  switch (step.verdict) {
+    case "snooze": {
+      const entry = await deps.journal.entry(first.id);
+      return entry?.state === "answered" ? goOn(first, run) : step;
     }
     case "retry":
       return { ...step, ending: { ...step.ending, detail: describe(step.ending.detail) } };
     default: {
-      const entry = await parts.journal.entry(first.id);
-      return entry?.state === "answered" ? goOn(first, run) : step;
+      // An ending before the request is an ending of the run.
+      if (step.ending?.from?.state !== "sending") return step;
+      const { reason, detail } = step.ending;
+      // After a crash the next worker must not take the refusal for a lost answer.
+      await deps.journal.answerLost(first.id, { kind: "server", detail, atMs: await deps.nowMs() });
+      return endRun(first, run, { reason, detail });
     }
   }
 }
 
 async function afterLoss(first: Task, run: Run, claim: Claim): Promise<TaskStep | undefined> {
-  const { parts, policy } = run;
-  const lost = await noteLoss(first, parts);
+  const { deps, policy } = run;
+  const lost = await noteLoss(first, deps);
   const { reason } = endingOf(lost);
   if (!isLost(lost)) return endRun(first, run, { reason, detail: lost.detail });
   if (policy.onUnknown === "give-up")
     return endRun(first, run, { reason, detail: `${lost.detail}; the policy says give-up` });
-  const again =
-    policy.onUnknown === "retry" ? await sendAgain(first, { parts, claim, acceptedEnds: false }) : undefined;
+  const again = policy.onUnknown === "retry" ? await sendAgain(first, { deps, claim, acceptedEnds: false }) : undefined;
   if (again !== undefined) return afterSend(first, run, again);
   const { policy: name, target } = first;
-  parts.log.warn("run.activation-unknown", { policy: name, taskId: first.id, target, detail: lost.detail });
+  deps.log.warn("run.activation-unknown", { policy: name, taskId: first.id, target, detail: lost.detail });
   return goOn(first, run);
 }
 
-/**
- * The run does not start. The journal keeps the activation's entry for the worker after a crash.
- */
+/** The run does not start. The activation's entry stays for the worker after a crash. */
 async function endRun(
   first: Task,
-  { parts, owner }: Run,
+  { deps, owner }: Run,
   { reason, detail }: Pick<TaskEnding, "reason" | "detail">,
 ): Promise<TaskStep> {
-  await parts.journal.close(first, { isOver: false });
+  await deps.journal.close(first, { isOver: false });
   return endUnsent(owner, "not-started", { reason, detail: describe(detail) });
 }
 

@@ -4,88 +4,82 @@
 // verifies each activation.
 import type { ActivePredicate } from "../feeds/mapping.ts";
 import type { Task } from "../model/task.ts";
+import { complete } from "../model/verdict.ts";
 import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
-import type { TaskDependencies } from "./contracts.ts";
+import type { StartDependencies } from "./contracts.ts";
 import { deferIfLimited } from "./defer.ts";
 import { acceptedEnds, sendAgain, sendStart } from "./send-start.ts";
-import { type Claim, end, endUnsent, type TaskEnding, type TaskStep } from "./step.ts";
+import { type Claim, endRemoved, settled, type TaskEnding, type TaskStep } from "./step.ts";
 import { awaitAnswer, endingOf, isLost, noteLoss } from "./verify.ts";
 
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
 
+interface Activation {
+  readonly deps: StartDependencies;
+  readonly claim: Claim;
+}
+
 /** Does the next step of an activation. */
-export async function stepActivate(task: Task, parts: TaskDependencies, claim: Claim): Promise<TaskStep> {
+export async function stepActivate(task: Task, deps: StartDependencies, claim: Claim): Promise<TaskStep> {
   const { entry, owner } = claim;
-  const policy = parts.policy(task.policy);
-  const activePredicate =
-    policy?.onUnknown === "give-up" && entry.state === "sending" ? undefined : parts.activePredicate(task.service);
+  const policy = deps.policy(task.policy);
+  const isGivenUp = policy?.onUnknown === "give-up" && entry.state === "sending";
+  const activePredicate = isGivenUp ? undefined : deps.activePredicate(task.service);
   switch (entry.state) {
     case "settled":
-      return { step: "settled" };
-    case "answered":
-      if (activePredicate !== undefined) return verifyActivation(task, { parts, claim, activePredicate });
-      return end(
-        {
-          status: "succeeded",
-          evidence: "direct",
-          reason: "answered",
-          detail: "the service accepted it",
-          startedAtMs: entry.sentAtMs,
-          sends: entry.sends,
-        },
-        { state: "answered" },
-      );
-    case "sending": {
-      if (activePredicate !== undefined) return verifyActivation(task, { parts, claim, activePredicate });
-      const awaited = await awaitAnswer(entry, parts);
-      if (awaited !== undefined) return awaited;
-      const lost = await noteLoss(task, parts);
-      if (policy?.onUnknown === "retry") {
-        const again = await sendAgain(task, { parts, claim, acceptedEnds: true });
-        if (again !== undefined) return again;
-      }
-      const { sentAtMs: startedAtMs, sends, owner: sender } = entry;
-      return end({ ...endingOf(lost), detail: lost.detail, startedAtMs, sends }, { state: "sending", owner: sender });
+      return settled;
+    case "answered": {
+      if (activePredicate !== undefined) return verifyActivation(task, { deps, claim }, activePredicate);
+      const sent = { startedAtMs: entry.sentAtMs, sends: entry.sends, from: { state: "answered" } } as const;
+      return complete({ ...wasAccepted, detail: "the service accepted it", ...sent });
     }
+    case "sending":
+      if (activePredicate !== undefined) return verifyActivation(task, { deps, claim }, activePredicate);
+      return afterLoss(task, { deps, claim });
     case "claimed":
-      if (policy === undefined) {
-        const detail = `policy ${task.policy} is not configured any more`;
-        return endUnsent(owner, "skipped", { reason: "policy-removed", detail });
-      }
+      if (policy === undefined) return endRemoved(owner, `policy ${task.policy} is not configured`);
       return (
-        (await deferIfLimited(task, parts, { nowMs: await parts.nowMs(), owner })) ??
-        sendStart(task, { parts, claim, baseline: "", acceptedEnds: acceptedEnds(task, policy, parts) })
+        (await deferIfLimited(task, deps, { nowMs: await deps.nowMs(), owner })) ??
+        sendStart(task, { deps, claim, baseline: "", acceptedEnds: acceptedEnds(task, policy, deps) })
       );
   }
 }
 
-interface Activation {
-  readonly parts: TaskDependencies;
-  readonly claim: Claim;
-  readonly activePredicate: ActivePredicate;
+/** A lost answer that nothing can verify. */
+async function afterLoss(task: Task, { deps, claim }: Activation): Promise<TaskStep> {
+  const { sentAtMs: startedAtMs, sends, owner } = claim.entry;
+  const awaited = await awaitAnswer(claim.entry, deps);
+  if (awaited !== undefined) return awaited;
+  const lost = await noteLoss(task, deps);
+  const mayRepeat = deps.policy(task.policy)?.onUnknown === "retry";
+  const again = mayRepeat ? await sendAgain(task, { deps, claim, acceptedEnds: true }) : undefined;
+  const from = { state: "sending", owner } as const;
+  return again ?? complete({ ...endingOf(lost), detail: lost.detail, startedAtMs, sends, from });
 }
 
-/**
- * Verifies an activation that may have been sent: active, not yet, sent again, or ended with what
- * is known.
- */
-async function verifyActivation(task: Task, { parts, claim, activePredicate }: Activation): Promise<TaskStep> {
+/** Verifies an activation: active, not yet, sent again, or ended with what is known. */
+async function verifyActivation(
+  task: Task,
+  { deps, claim }: Activation,
+  activePredicate: ActivePredicate,
+): Promise<TaskStep> {
   const { entry } = claim;
   const { state, owner } = entry;
-  const lost = state === "sending" ? await noteLoss(task, parts) : undefined;
-  const known = lost === undefined ? wasAccepted : endingOf(lost);
-  const answer = lost?.detail ?? "the service accepted it";
-  const from = lost === undefined ? ({ state: "answered" } as const) : ({ state: "sending", owner } as const);
+  const lost = state === "sending" ? await noteLoss(task, deps) : undefined;
   const loss = lost ?? entry.lost;
-  const answerLost = loss !== undefined && isLost(loss);
-  const sent = { startedAtMs: entry.sentAtMs ?? entry.claimedAtMs, sends: entry.sends, answerLost };
-  const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, seen: string): TaskStep =>
-    end({ ...ending, ...sent, detail: `${answer}; ${seen}` }, from);
-  const orAgain = async (ended: TaskStep): Promise<TaskStep> => {
-    const mayRepeat = lost !== undefined && parts.policy(task.policy)?.onUnknown === "retry";
-    return (mayRepeat ? await sendAgain(task, { parts, claim, acceptedEnds: false }) : undefined) ?? ended;
+  const sent = {
+    startedAtMs: entry.sentAtMs ?? entry.claimedAtMs,
+    sends: entry.sends,
+    answerLost: loss !== undefined && isLost(loss),
+    from: lost === undefined ? ({ state: "answered" } as const) : ({ state: "sending", owner } as const),
   };
-  const check = await confirmEffect(task, { parts, entry, predicate: toPredicate(activePredicate) });
+  const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, seen: string): TaskStep =>
+    complete({ ...ending, ...sent, detail: `${lost?.detail ?? "the service accepted it"}; ${seen}` });
+  const orAgain = async (ended: TaskStep): Promise<TaskStep> => {
+    const mayRepeat = lost !== undefined && deps.policy(task.policy)?.onUnknown === "retry";
+    return (mayRepeat ? await sendAgain(task, { deps, claim, acceptedEnds: false }) : undefined) ?? ended;
+  };
+  const check = await confirmEffect(task, { deps, entry, predicate: toPredicate(activePredicate) });
   switch (check.is) {
     case "again":
       return check.step;
@@ -96,8 +90,10 @@ async function verifyActivation(task: Task, { parts, claim, activePredicate }: A
       const ending = { status: "failed", evidence: "direct", reason: "not-active" } as const;
       return orAgain(finish(ending, `the sync job is not active ${seconds} s later`));
     }
-    case "unreadable":
+    case "unreadable": {
+      const known = lost === undefined ? wasAccepted : endingOf(lost);
       return orAgain(finish(known, `whether the sync job is active cannot be read: ${check.why}`));
+    }
   }
 }
 

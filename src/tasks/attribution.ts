@@ -36,15 +36,9 @@ export interface Attribution {
 const skewMs = 2_000;
 /** How long after its acceptance a run may begin in the service. */
 const beginsWithinMs = 15_000;
-/**
- * Starts closer than this may swap activities: a request may leave late, and its run may begin
- * late.
- */
+/** Starts closer than this may swap activities: requests leave late, and runs begin late. */
 const mixedWithinMs = sendWithinMs + beginsWithinMs;
-/**
- * An activity without `startedAt` counts for a lost start if first seen within this: the longest
- * throttle, and a walk.
- */
+/** An activity without `startedAt` counts for a lost start if first seen within this. */
 const timelessForMs = 1_200_000;
 /** An activity that began this long before the start is not its own, whatever the clocks say. */
 export const surelyBeforeMs = 300_000;

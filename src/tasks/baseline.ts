@@ -6,7 +6,7 @@ import { approvalsAfterMs } from "../feeds/pace.ts";
 import type { Task } from "../model/task.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import type { StartEntry } from "../store/start-entry.ts";
-import type { TaskDependencies } from "./contracts.ts";
+import type { FollowedLists, Runtime } from "./contracts.ts";
 import { type Appeared, type Baseline, baselineSince, feedOf, parseBaseline, waitForFeed } from "./evidence.ts";
 import type { TaskEnding } from "./step.ts";
 
@@ -25,16 +25,16 @@ export interface TakenBaseline {
 /** Takes the baseline of a run from walks that began after `readyAtMs`. */
 export async function takeBaseline(
   task: Task,
-  parts: TaskDependencies,
+  deps: FollowedLists & Pick<Runtime, "nowMs">,
   { readyAtMs, follow }: { readonly readyAtMs: number; readonly follow: Follow },
 ): Promise<TakenBaseline> {
   const [read, approvals] = await Promise.all([
-    baselineSince(task, parts, readyAtMs),
-    follow.blockedAfterMs === undefined ? undefined : approvalsBefore(task, parts, readyAtMs),
+    baselineSince(task, deps, readyAtMs),
+    follow.blockedAfterMs === undefined ? undefined : approvalsBefore(task, deps, readyAtMs),
   ]);
   const isComplete = read.activities !== null && read.conflictDetails !== null;
   if (!isComplete) return { baseline: read, isReady: false, isComplete };
-  const conflicts = await conflictsBefore(task, parts, read);
+  const conflicts = await conflictsBefore(task, deps, read);
   const baseline: Baseline = {
     ...read,
     ...(conflicts === undefined ? {} : { conflictsBefore: conflicts }),
@@ -53,41 +53,38 @@ export interface WaitingApprovals {
   readonly readAtMs: number;
 }
 
-/**
- * The feed's sequence; `awaited` while a walk is worth waiting for; undefined when approvals cannot
- * be read.
- */
+/** The feed's sequence; `awaited` while a walk may bring it; undefined if it cannot be read. */
 async function approvalsBefore(
   task: Task,
-  parts: TaskDependencies,
+  deps: FollowedLists & Pick<Runtime, "nowMs">,
   sinceMs: number,
 ): Promise<number | "awaited" | undefined> {
   const feed = feedOf(task, "approvals");
-  const { walkStartedAtMs = 0, seq, failingSinceMs } = await parts.feeds.status(feed);
+  const { walkStartedAtMs = 0, seq, failingSinceMs } = await deps.feeds.status(feed);
   if (walkStartedAtMs >= sinceMs) return seq;
   // Also while it fails: only another walk shows that it works again.
-  await waitForFeed(feed, task, parts, { nowMs: await parts.nowMs(), hurry: true });
+  await waitForFeed(feed, task, deps, { nowMs: await deps.nowMs(), hurry: true });
   return failingSinceMs === undefined ? "awaited" : undefined;
 }
 
 /** The approvals that wait; undefined for a run that none can block, or not yet. */
 export async function approvalsSince(
   task: Task,
-  parts: TaskDependencies,
+  deps: FollowedLists,
   { entry, follow, nowMs }: { readonly entry: StartEntry; readonly follow: Follow; readonly nowMs: number },
 ): Promise<WaitingApprovals | undefined> {
   const known = parseBaseline(entry.baseline).approvals;
   if (known === undefined || follow.blockedAfterMs === undefined) return undefined;
   if (nowMs - (entry.sentAtMs ?? entry.claimedAtMs) < approvalsAfterMs(follow.blockedAfterMs)) return undefined;
   const feed = feedOf(task, "approvals");
-  await waitForFeed(feed, task, parts, { nowMs, hurry: false });
-  const ofSyncJob = parts.itemReader(feed)?.knows("syncJobId") === true;
-  const appeared = await parts.feeds.discoveredSince(feed, known);
+  await waitForFeed(feed, task, deps, { nowMs, hurry: false });
+  const ofSyncJob = deps.itemReader(feed)?.knows("syncJobId") === true;
+  const appeared = await deps.feeds.discoveredSince(feed, known);
   const candidates = appeared
     .filter(({ syncJobId }) => !ofSyncJob || syncJobId === task.target)
     .slice(0, approvalsCheckedMax);
   if (candidates.length === 0) return { waiting: [], ofSyncJob, readAtMs: 0 };
-  const totals = await parts.feeds.totals(
+  const totals = await deps.feeds.totals(
     feed,
     candidates.map(({ id }) => totalOfItem(id)),
   );
@@ -95,41 +92,35 @@ export async function approvalsSince(
   return { waiting, ofSyncJob, readAtMs: totals?.atMs ?? 0 };
 }
 
-/**
- * The number of conflicts: of the sync job where the mapping says whose they are, else of the
- * repository.
- */
+/** Conflicts of the sync job where the mapping says whose they are, else of the repository. */
 type ConflictCount = NonNullable<Baseline["conflictsBefore"]>;
 
 /** The conflicts right before a run; undefined unless the last walk saw the whole list. */
 async function conflictsBefore(
   task: Task,
-  parts: TaskDependencies,
+  deps: FollowedLists,
   baseline: Pick<Baseline, "conflictDetails">,
 ): Promise<ConflictCount | undefined> {
-  const counted = await countNow(task, parts);
+  const counted = await countNow(task, deps);
   return counted?.seq === baseline.conflictDetails ? counted?.conflicts : undefined;
 }
 
 /** What became of the conflicts from before a run that has just ended; empty if not known. */
 export async function conflictChange(
   task: Task,
-  parts: TaskDependencies,
+  deps: FollowedLists,
   { entry, appeared, ending }: { readonly entry: StartEntry; readonly appeared: Appeared; readonly ending: TaskEnding },
 ): Promise<Pick<TaskEnding, "goneConflicts" | "stillConflicts">> {
   const before = parseBaseline(entry.baseline).conflictsBefore;
   // Only for a run that is over: settle.ts has waited for a walk after its end.
   const isOver = ["succeeded", "conflicts", "failed"].includes(ending.status);
   if (before === undefined || appeared.newConflicts === undefined || !isOver) return {};
-  const after = await countNow(task, parts);
+  const after = await countNow(task, deps);
   if (after === undefined || after.seq !== appeared.conflictDetails.seq || after.conflicts.of !== before.of) return {};
   return compareConflicts(before.count, after.conflicts.count, appeared.newConflicts) ?? {};
 }
 
-/**
- * How many earlier conflicts are gone and how many remain. One that appeared and vanished in
- * between counts as both. Undefined when the counts contradict each other.
- */
+/** How many earlier conflicts are gone, and how many remain; undefined for impossible counts. */
 export function compareConflicts(
   before: number,
   after: number,
@@ -143,7 +134,7 @@ export function compareConflicts(
 /** The conflicts that the last walk counted, if nothing was discovered since. */
 async function countNow(
   task: Task,
-  { feeds, itemReader }: Pick<TaskDependencies, "feeds" | "itemReader">,
+  { feeds, itemReader }: Pick<FollowedLists, "feeds" | "itemReader">,
 ): Promise<{ readonly seq: number; readonly conflicts: ConflictCount } | undefined> {
   const feed = feedOf(task, "conflictDetails");
   const of = itemReader(feed)?.knows("syncJobId") === true ? "syncJob" : "repository";

@@ -6,33 +6,27 @@
 //   does not yet     ─▶ again later      unreadable ─▶ again later, for 5 min ─▶ unreadable
 import { isOwnLimit } from "../core/limiter.ts";
 import type { Task } from "../model/task.ts";
+import { snooze } from "../model/verdict.ts";
 import type { SyncJob, SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { StartEntry } from "../store/start-entry.ts";
-import type { TaskDependencies } from "./contracts.ts";
+import type { StartDependencies } from "./contracts.ts";
 import { noteUnreadable, verifyLater } from "./defer.ts";
 import { sendWithinMs } from "./follow-pace.ts";
-import type { TaskStep } from "./step.ts";
-import { describeOther } from "./step.ts";
+import { describeOther, type TaskStep } from "./step.ts";
 
 /** How a sync job shows the effect. */
 export interface EffectPredicate {
   /** The properties to select; none: the default ones. */
   readonly select: readonly string[];
-  /**
-   * Whether a sync job shows it. `wrong`: why that cannot be read, in one line; the next read would
-   * say the same.
-   */
+  /** Whether a sync job shows it. `wrong`: why that cannot be read, now or later. */
   readonly isShown: (syncJob: SyncJob) => boolean | { readonly wrong: string };
   /** Whether a read that is answered with this error status shows it. */
   readonly isShownBy: (status: number) => boolean;
 }
 
-/**
- * The result of a check. `none`: no effect `afterMs` after the request, when it could come no more.
- * `again`: check again later.
- */
+/** `none`: no effect `afterMs` after the request, when it could come no more. */
 export type EffectCheck =
   | { readonly is: "effect"; readonly status: number }
   | { readonly is: "none"; readonly syncJob: SyncJob; readonly afterMs: number }
@@ -40,8 +34,8 @@ export type EffectCheck =
   | { readonly is: "unreadable"; readonly why: string };
 
 /**
- * The observation of one read. `stopped`: this process broke it off. `isLasting`: the next read
- * will say the same. `limitedForMs`: our limits let no read out for this long.
+ * One read. `stopped`: this process broke it off. `isLasting`: the next read will say the same.
+ * `limitedForMs`: our limits let no read out for this long.
  */
 type Observation =
   | { readonly is: "effect"; readonly status: number }
@@ -57,7 +51,7 @@ interface Unreadable {
 }
 
 interface EffectQuery {
-  readonly parts: TaskDependencies;
+  readonly deps: StartDependencies;
   readonly entry: StartEntry;
   readonly predicate: EffectPredicate;
 }
@@ -66,14 +60,14 @@ interface EffectQuery {
 const checkAgainMs = [1_000, 10_000] as const;
 
 /** Reads the sync job of a task once, after its newest request may have been sent. */
-export async function confirmEffect(task: Task, { parts, entry, predicate }: EffectQuery): Promise<EffectCheck> {
+export async function confirmEffect(task: Task, { deps, entry, predicate }: EffectQuery): Promise<EffectCheck> {
   const sentAtMs = entry.lastSentAtMs ?? entry.claimedAtMs;
-  const service = parts.service(task.service);
+  const service = deps.service(task.service);
   // From then on, no effect is final: the request may have left late, and a proxy may have delayed
   // it.
-  const inTimeMs = sentAtMs + Math.max(parts.timing.verifyForMs, sendWithinMs + (service?.requestTimeoutMs ?? 0));
+  const inTimeMs = sentAtMs + Math.max(deps.timing.verifyForMs, sendWithinMs + (service?.requestTimeoutMs ?? 0));
   // Taken before the read, so that the observation is no older than this instant.
-  const nowMs = await parts.nowMs();
+  const nowMs = await deps.nowMs();
   const againAtMs = nowMs + Math.min(Math.max(nowMs - sentAtMs, checkAgainMs[0]), checkAgainMs[1]);
   const observation = await read(task, service, predicate);
   switch (observation.is) {
@@ -81,16 +75,16 @@ export async function confirmEffect(task: Task, { parts, entry, predicate }: Eff
       return observation;
     case "none":
       if (nowMs >= inTimeMs) return { ...observation, afterMs: nowMs - sentAtMs };
-      return again({ step: "snooze", untilMs: Math.min(againAtMs, inTimeMs) });
+      return again(snooze(Math.min(againAtMs, inTimeMs)));
     case "stopped":
-      return again({ step: "snooze", untilMs: againAtMs });
+      return again(snooze(againAtMs));
     case "unreadable": {
       const { isLasting, limitedForMs } = observation;
-      const { unreadableForMs, heldForMs } = parts.timing;
-      const heldUntilMs = await noteUnreadable(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs, limitedForMs });
+      const { unreadableForMs, heldForMs } = deps.timing;
+      const heldUntilMs = await noteUnreadable(task, deps, { nowMs, heldUntilMs: entry.heldUntilMs, limitedForMs });
       // Patience starts with the first read that could have been final: all workers may have been
       // down for hours before it.
-      const sinceMs = nowMs < inTimeMs ? inTimeMs : await parts.journal.unreadable(task.id, nowMs);
+      const sinceMs = nowMs < inTimeMs ? inTimeMs : await deps.journal.unreadable(task.id, nowMs);
       const readableAtMs = Math.max(sinceMs, Math.min(heldUntilMs, sinceMs + heldForMs));
       const patientUntilMs = isLasting === true ? inTimeMs : readableAtMs + unreadableForMs;
       if (nowMs >= patientUntilMs) return observation;

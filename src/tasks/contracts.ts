@@ -1,6 +1,5 @@
-// What the steps of a task work with. app.ts builds it once per process; this folder does not know
-// the queue.
-
+// What the steps of a task depend on, in groups; each step names the groups it uses. app.ts builds
+// them once per process. This folder does not know the queue.
 import type { DeclaredMemoryPort } from "../apply/contracts.ts";
 import type { MaskCache } from "../apply/mask-cache.ts";
 import type { Policy } from "../config/policy-set.ts";
@@ -19,44 +18,83 @@ import type { SharedReadings } from "../store/shared-readings.ts";
 import type { StartJournal } from "../store/start-journal.ts";
 import type { TaskTiming } from "./follow-pace.ts";
 
-/** The dependencies of every step. Lookups return undefined for what is no longer configured. */
-export interface TaskDependencies {
-  readonly policy: (name: string) => Policy | undefined;
-  readonly service: (name: string) => SyncService | undefined;
-  /**
-   * Why nothing may be sent to a service right now: it throttles, or its circuit breaker is open.
-   */
-  readonly deniedBy: (service: string) => Promise<Denied | undefined>;
-  /** Asks the limiter of a service for the permit of one exchange. */
-  readonly acquire: (service: string, request: LimiterRequest) => Promise<Permit | Denied>;
-  /** The limiter's part of the script that permits a start; undefined where there are no limits. */
-  readonly scriptedAcquire: (service: string, resource: string) => ScriptedAcquire | undefined;
-  /**
-   * Whether Redis may have lost a start of this task (`loss`), or that is not known yet (`hold`).
-   */
-  readonly checkFence: (task: Task) => Promise<"hold" | "loss" | undefined>;
-  readonly itemReader: (feed: Feed) => ItemReader | undefined;
-  /** Reads whether a sync job is active; undefined where the mapping does not say how. */
-  readonly activePredicate: (service: string) => ActivePredicate | undefined;
-  readonly journal: StartJournal;
-  readonly leases: Leases;
-  readonly feeds: FeedStore;
-  readonly polls: PollStore;
-  /** Polls of one list that are due together share one reading. */
-  readonly sharedReadings: SharedReadings;
-  readonly isPolledTogether: (feed: Feed) => boolean;
-  /** Makes sure that a walk of the feed is queued; with `hurry`, as soon as its pace allows. */
-  readonly read: (feed: Feed, options: { readonly hurry: boolean }) => Promise<void>;
-  readonly enqueue: EnqueueTasks;
-  /** The status of another task's job: open, over or missing. */
-  readonly jobStatus: FindJobStatus;
-  readonly chains: FollowChains;
-  /** For declared objects: cached masks, and the record of what was applied. */
-  readonly declared: { readonly masks: MaskCache; readonly memory: DeclaredMemoryPort };
+/** The clock, the stop and the log of this process. */
+export interface Runtime {
   /** The shared clock: Redis's. */
   readonly nowMs: () => Promise<number>;
   /** Aborts when the process stops: from then on no start is permitted. */
   readonly stopping: AbortSignal;
   readonly timing: TaskTiming;
   readonly log: EventLog;
+}
+
+/** What is configured now; undefined for what no longer is. */
+export interface Configured {
+  readonly policy: (name: string) => Policy | undefined;
+  readonly service: (name: string) => SyncService | undefined;
+}
+
+/** What may be sent to a service now. */
+export interface Limits {
+  /** Why nothing may be sent: the service throttles, or its circuit breaker is open. */
+  readonly deniedBy: (service: string) => Promise<Denied | undefined>;
+  /** Asks for the permit of one exchange. */
+  readonly acquire: (service: string, request: LimiterRequest) => Promise<Permit | Denied>;
+  /** The limiter's part of the script that permits a start; undefined where there are no limits. */
+  readonly scriptedAcquire: (service: string, resource: string) => ScriptedAcquire | undefined;
+}
+
+/** What a start needs: run, activate and delete. */
+export interface StartDependencies extends Runtime, Configured, Limits {
+  readonly journal: StartJournal;
+  readonly leases: Leases;
+  /** The status of another task's job. */
+  readonly jobStatus: FindJobStatus;
+  /** Reads whether a sync job is active; undefined where the mapping does not say how. */
+  readonly activePredicate: (service: string) => ActivePredicate | undefined;
+}
+
+/** The followed lists. */
+export interface FollowedLists {
+  readonly feeds: FeedStore;
+  readonly itemReader: (feed: Feed) => ItemReader | undefined;
+  /** Makes sure that a walk of the feed is queued; with `hurry`, as soon as its pace allows. */
+  readonly read: (feed: Feed, options: { readonly hurry: boolean }) => Promise<void>;
+}
+
+/** What a run needs: a start, and the lists that show it. */
+export interface RunDependencies extends StartDependencies, FollowedLists {}
+
+/** What reading a list together needs. */
+export interface ReadDependencies extends Pick<Runtime, "nowMs" | "log">, Pick<FollowedLists, "itemReader" | "read"> {
+  readonly sharedReadings: SharedReadings;
+  readonly isPolledTogether: (feed: Feed) => boolean;
+}
+
+/** What a poll needs. */
+export interface PollDependencies extends ReadDependencies, Configured {
+  readonly polls: PollStore;
+}
+
+/** What an apply task needs. */
+export interface ApplyTaskDependencies extends Runtime, Configured, Pick<Limits, "deniedBy"> {
+  readonly leases: Pick<Leases, "holder">;
+  /** For declared objects: cached masks, and the record of what was applied. */
+  readonly declared: { readonly masks: MaskCache; readonly memory: DeclaredMemoryPort };
+}
+
+/** What the fan-out of a task over sync jobs needs. */
+export interface FanOutDependencies extends Configured, Pick<Runtime, "nowMs"> {
+  readonly journal: StartJournal;
+  readonly enqueue: EnqueueTasks;
+  readonly chains: FollowChains;
+}
+
+/** What ending a task needs. */
+export interface FinishDependencies extends Configured, Pick<Runtime, "nowMs" | "log"> {
+  readonly polls: PollStore;
+  readonly chains: FollowChains;
+  readonly journal: Pick<StartJournal, "entry">;
+  /** Whether Redis may have lost a start of this task (`hold`: not known yet). */
+  readonly checkFence: (task: Task) => Promise<"hold" | "loss" | undefined>;
 }

@@ -1,17 +1,17 @@
 // Deferral: what a task does while limits (a throttle, the breaker, our own rates) let nothing be
-// sent to its service. It sleeps without an attempt and a worker slot, or ends as missed when its
-// start-by time passes meanwhile. Called before a start, after a limited request, and while a start
-// cannot be verified.
-
+// sent, and after a failed request that may be repeated. It sleeps without an attempt, or ends as
+// missed when its start-by time passes meanwhile.
 import { systemClock } from "../core/clock.ts";
 import { type Denied, isDenied, isOwnLimit, type Permit, resourceKey } from "../core/limiter.ts";
 import type { Task } from "../model/task.ts";
+import { complete, retry, snooze } from "../model/verdict.ts";
 import { describeDenied } from "../service/call-failure.ts";
 import { inRepository } from "../service/request-url.ts";
 import { waitToGoOnMsMax } from "../service/retry.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { TaskDependencies } from "./contracts.ts";
-import { end, type TaskStep } from "./step.ts";
+import type { Configured, Limits, Runtime, StartDependencies } from "./contracts.ts";
+import { judge } from "./judge.ts";
+import { endUnsent, type TaskEnding, type TaskStep } from "./step.ts";
 
 /** A task that would be too late asks once more, this long before its start-by time. */
 const lastChanceMs = 500;
@@ -31,47 +31,68 @@ interface Deferral extends Moment {
 }
 
 /**
- * The step of a start that is limited now; undefined when it may go on. When the breaker is open
- * and due for a probe, the worker reads the task's sync job: a start is never the probe, since a
- * lost answer would leave it unknown.
+ * The step of a start that is limited now; undefined when it may go on. A breaker that is due is
+ * probed by reading: a start is never the probe, since a lost answer would leave it unknown.
  */
 export async function deferIfLimited(
   task: Task,
-  parts: TaskDependencies,
+  deps: Pick<Limits, "deniedBy"> & Pick<Configured, "service">,
   moment: Moment,
 ): Promise<TaskStep | undefined> {
-  let denied = await parts.deniedBy(task.service);
+  let denied = await deps.deniedBy(task.service);
   let probeWaitMs = 0;
   if (denied?.deniedBy === "breaker" && denied.waitMs === 0) {
-    probeWaitMs = await probe(task, parts);
-    denied = await parts.deniedBy(task.service);
+    probeWaitMs = await probe(task, deps);
+    denied = await deps.deniedBy(task.service);
   }
   if (denied === undefined) return undefined;
   // At least 1 s: a probe by another worker needs that long.
   return deferByLimiter(task, { ...denied, waitMs: Math.max(denied.waitMs, probeWaitMs, 1_000) }, moment);
 }
 
+/** Sends the probe. Returns for how long the limiter denies it; 0 when it was sent. */
+async function probe(task: Task, deps: Pick<Configured, "service">): Promise<number> {
+  const query = inRepository(task);
+  try {
+    const service = deps.service(task.service);
+    // The target of an apply task is a name, not an id.
+    if (task.kind === "apply") await service?.count("GetJobMasks", query);
+    else await service?.getSyncJobById(Number(task.target), query);
+  } catch (error) {
+    // The limiter has noted what the error says about the service.
+    if (!(error instanceof ServiceError)) throw error;
+    if (error.deniedBy === "breaker") return error.retryAfterMs ?? 0;
+  }
+  return 0;
+}
+
+/**
+ * The step after a failed read, or a PUT: both may be repeated. `ending`: if the task ends by it.
+ * @throws what is no failure of the service.
+ */
+export function stepAfterFailure(
+  task: Task,
+  error: unknown,
+  { ending, ...moment }: Moment & { readonly ending: (error: ServiceError) => TaskEnding },
+): TaskStep {
+  if (!(error instanceof ServiceError)) throw error;
+  switch (judge(error, "poll")) {
+    case "retry":
+    case "verify":
+      return retry(error.retryAfterMs ?? 0, ending(error));
+    case "defer":
+      return deferAfter(task, error, moment);
+    case "resume":
+      return snooze(moment.nowMs);
+    case "give-up":
+      return complete(ending(error));
+  }
+}
+
 /** The step of a task after a limited request: by the service (429), or by our own limiter. */
 export function deferAfter(task: Task, error: ServiceError, moment: Moment): TaskStep {
   const isSure = error.deniedBy === undefined || error.deniedBy === "throttle";
   return snoozeOrMiss(task, { ...moment, waitMs: error.retryAfterMs ?? 5_000, isSure, why: error.message });
-}
-
-/**
- * The permit of a deletion whose guard has just been read, or its denial. Waits in place, but only
- * for our own limits: after a sleep of the task the guard would have to be read again, which would
- * use up the permit.
- */
-export async function acquireAfterGuard(task: Task, parts: TaskDependencies): Promise<Permit | Denied> {
-  const resource = resourceKey({ ...task, key: task.target });
-  for (let waitedMs = 0; ; ) {
-    const answer = await parts.acquire(task.service, { isRead: false, resource });
-    if (!isDenied(answer)) return answer;
-    waitedMs += Math.max(answer.waitMs, 1);
-    const isLong = waitedMs > waitToGoOnMsMax || !isOwnLimit(answer.deniedBy);
-    if (isLong || parts.stopping.aborted) return answer;
-    await systemClock.sleep(answer.waitMs, parts.stopping);
-  }
 }
 
 /** The step of a start that the limiter denies before its permission. */
@@ -82,23 +103,38 @@ export function deferByLimiter(task: Task, denied: Denied, moment: Moment): Task
 
 /** Sleeps for `waitMs`, or ends the task as missed when that is past its start-by time. */
 export function snoozeOrMiss(task: Task, { nowMs, owner, waitMs, isSure, why }: Deferral): TaskStep {
-  if (nowMs + waitMs <= task.startByMs) return { step: "snooze", untilMs: nowMs + waitMs };
+  if (nowMs + waitMs <= task.startByMs) return snooze(nowMs + waitMs);
   const chanceMs = task.startByMs - lastChanceMs;
-  if (!isSure && nowMs < chanceMs) return { step: "snooze", untilMs: chanceMs };
-  const detail = `its start-by time passes while it waits: ${why}`;
-  const ending = { status: "missed", evidence: "direct", reason: "throttled", detail } as const;
-  return end(ending, owner === undefined ? undefined : { state: "claimed", owner });
+  if (!isSure && nowMs < chanceMs) return snooze(chanceMs);
+  return endUnsent(owner, "missed", {
+    reason: "throttled",
+    detail: `its start-by time passes while it waits: ${why}`,
+  });
 }
 
 /**
- * A limited verification steps at least this often, to renew its lease and its wait for the feeds.
+ * The permit of a deletion whose guard has just been read, or its denial. It waits in place for our
+ * own limits: a sleep would need the guard again, and reading that would use up the permit.
  */
+export async function acquireAfterGuard(
+  task: Task,
+  deps: Pick<Limits, "acquire"> & Pick<Runtime, "stopping">,
+): Promise<Permit | Denied> {
+  const resource = resourceKey({ ...task, key: task.target });
+  for (let waitedMs = 0; ; ) {
+    const answer = await deps.acquire(task.service, { isRead: false, resource });
+    if (!isDenied(answer)) return answer;
+    waitedMs += Math.max(answer.waitMs, 1);
+    const isLong = waitedMs > waitToGoOnMsMax || !isOwnLimit(answer.deniedBy);
+    if (isLong || deps.stopping.aborted) return answer;
+    await systemClock.sleep(answer.waitMs, deps.stopping);
+  }
+}
+
+/** A limited verification steps at least this often, to renew its lease and its wait for feeds. */
 const limitedStepMsMax = 60_000;
 
-/**
- * A try to verify. `heldUntilMs`: until when limits blocked it so far; `limitedForMs`: how long our
- * own limits do now.
- */
+/** A try to verify. `heldUntilMs`: as noted; `limitedForMs`: how long our own limits block. */
 interface Verification {
   readonly nowMs: number;
   readonly heldUntilMs: number | undefined;
@@ -106,40 +142,22 @@ interface Verification {
 }
 
 /**
- * Until when limits block or blocked the verification of a start; 0 if they never did. Noted in the
- * journal, so that time for a verification remains afterwards. A service that is down is not
- * limited: it is unreadable.
+ * Until when limits block or blocked the verification of a start; 0 if never. The journal keeps it,
+ * so that time remains afterwards. A service that is down is not limited: it is unreadable.
  */
 export async function noteUnreadable(
   task: Task,
-  parts: TaskDependencies,
+  deps: Pick<StartDependencies, "deniedBy" | "journal">,
   { nowMs, heldUntilMs = 0, limitedForMs = 0 }: Verification,
 ): Promise<number> {
-  const denied = await parts.deniedBy(task.service);
+  const denied = await deps.deniedBy(task.service);
   const waitMs = Math.max(limitedForMs, denied?.deniedBy === "throttle" ? denied.waitMs : 0);
   if (waitMs === 0) return heldUntilMs;
-  await parts.journal.heldUntil(task.id, nowMs + waitMs);
+  await deps.journal.heldUntil(task.id, nowMs + waitMs);
   return nowMs + waitMs;
 }
 
 /** Verifies again: after a moment, or when the service takes requests again. */
 export function verifyLater(nowMs: number, heldUntilMs: number): TaskStep {
-  const sleepMs = Math.min(Math.max(heldUntilMs - nowMs, 1_000), limitedStepMsMax);
-  return { step: "snooze", untilMs: nowMs + sleepMs };
-}
-
-/** Sends the probe. Returns for how long the limiter denies it; 0 when it was sent. */
-async function probe(task: Task, parts: TaskDependencies): Promise<number> {
-  const query = inRepository(task);
-  try {
-    const service = parts.service(task.service);
-    // The target of an apply task is a name, not an id.
-    if (task.kind === "apply") await service?.count("GetJobMasks", query);
-    else await service?.getSyncJobById(Number(task.target), query);
-  } catch (error) {
-    // The limiter has noted what the error says about the service.
-    if (!(error instanceof ServiceError)) throw error;
-    if (error.deniedBy === "breaker") return error.retryAfterMs ?? 0;
-  }
-  return 0;
+  return snooze(nowMs + Math.min(Math.max(heldUntilMs - nowMs, 1_000), limitedStepMsMax));
 }

@@ -10,7 +10,7 @@ import type { SeenItem } from "../store/feed-mirror.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { type Attribution, attributeTo, surelyBeforeMs } from "./attribution.ts";
-import type { TaskDependencies } from "./contracts.ts";
+import type { FollowedLists, RunDependencies } from "./contracts.ts";
 
 const baselineSchema = z.object({
   activities: z.int().nullable(),
@@ -22,8 +22,7 @@ const baselineSchema = z.object({
 
 /**
  * The sequence of each feed before the request; null: it was not read in time. `conflictsKnown`:
- * then the sequence of the last reading of the conflicts, however old. `conflictsBefore`: the
- * number of conflicts, if a walk had seen the whole list. `approvals`: absent if not read.
+ * then that of the last reading, however old. `conflictsBefore`: their number, after a whole walk.
  */
 export type Baseline = Readonly<z.infer<typeof baselineSchema>>;
 
@@ -31,10 +30,7 @@ export type Baseline = Readonly<z.infer<typeof baselineSchema>>;
 const emptyBaseline: Baseline = { activities: null, conflictDetails: null };
 
 const followed = ["activities", "conflictDetails"] as const satisfies readonly ListName[];
-/**
- * A dead waiter stops causing walks after this time; more than two of the longest sleeps of a live
- * one.
- */
+/** A dead waiter causes walks for this long: more than two of the longest sleeps of a live one. */
 const waiterForMs = 150_000;
 
 /** The feed of a task's repository. */
@@ -45,34 +41,36 @@ export function feedOf(task: Task, list: ListName): Feed {
 /** Registers this task as a waiter of both feeds, and has them read. */
 export async function follow(
   task: Task,
-  parts: TaskDependencies,
+  deps: FollowedLists,
   options: { nowMs: number; hurry: boolean },
 ): Promise<void> {
-  for (const list of followed) await waitForFeed(feedOf(task, list), task, parts, options);
+  for (const list of followed) await waitForFeed(feedOf(task, list), task, deps, options);
 }
 
 /** Registers this task as a waiter of a feed, and has it read. */
 export async function waitForFeed(
   feed: Feed,
   task: Task,
-  parts: TaskDependencies,
+  deps: FollowedLists,
   { nowMs, hurry }: { nowMs: number; hurry: boolean },
 ): Promise<void> {
-  await parts.feeds.waitFor(feed, task.id, { nowMs, untilMs: nowMs + waiterForMs });
-  await parts.read(feed, { hurry });
+  await deps.feeds.waitFor(feed, task.id, { nowMs, untilMs: nowMs + waiterForMs });
+  await deps.read(feed, { hurry });
 }
 
 /** Removes this task from the waiters. */
-export async function unfollow(task: Task, parts: TaskDependencies): Promise<void> {
-  for (const list of [...followed, "approvals"] as const) await parts.feeds.leave(feedOf(task, list), task.id);
+export async function unfollow(task: Task, deps: Pick<FollowedLists, "feeds">): Promise<void> {
+  for (const list of [...followed, "approvals"] as const) await deps.feeds.leave(feedOf(task, list), task.id);
 }
 
-/**
- * The sequence of both feeds, from walks that began after `sinceMs`; null for a feed without one.
- */
-export async function baselineSince(task: Task, parts: TaskDependencies, sinceMs: number): Promise<Baseline> {
+/** The sequence of both feeds, from walks that began after `sinceMs`. */
+export async function baselineSince(
+  task: Task,
+  deps: Pick<FollowedLists, "feeds">,
+  sinceMs: number,
+): Promise<Baseline> {
   const [activities, conflictDetails] = await Promise.all(
-    followed.map((list) => parts.feeds.status(feedOf(task, list))),
+    followed.map((list) => deps.feeds.status(feedOf(task, list))),
   );
   const conflicts = seqSince(conflictDetails, sinceMs);
   const known = conflicts === null ? { conflictsKnown: conflictDetails?.seq ?? 0 } : {};
@@ -84,10 +82,7 @@ export function writeBaseline(baseline: Baseline): string {
   return JSON.stringify({ v: 1, ...baseline });
 }
 
-/**
- * Reads a baseline from the journal; unreadable text is empty. @throws NewerVersionError when a
- * newer version wrote it.
- */
+/** Reads a baseline of the journal; unreadable text is empty. @throws NewerVersionError */
 export function parseBaseline(text: string | undefined): Baseline {
   if (text === undefined || text === "") return emptyBaseline;
   const value: unknown = JSON.parse(text);
@@ -102,16 +97,12 @@ export interface Appeared extends Attribution {
   readonly conflictDetails: FeedStatus;
   /** True when the mapping names an activity's sync job and whether it is final. */
   readonly attributable: boolean;
-  /**
-   * True when an activity of the sync job appeared that could be of this start, whatever the clocks
-   * say.
-   */
+  /** An activity of the sync job appeared that could be of this start, whatever the clocks say. */
   readonly syncJobSeen: boolean;
   /** True when any activity appeared since the baseline. */
   readonly grew: boolean;
   /**
-   * Conflicts that appeared since the baseline, of this sync job where the mapping says so;
-   * undefined if not known.
+   * Conflicts since the baseline, of this sync job where the mapping says so; undefined: unknown.
    */
   readonly newConflicts: number | undefined;
   /** Conflicts that may be older than the start: no walk came right before it. */
@@ -119,13 +110,13 @@ export interface Appeared extends Attribution {
 }
 
 /** Reads what appeared since a baseline, and attributes it. */
-export async function appearedSince(task: Task, parts: TaskDependencies, entry: StartEntry): Promise<Appeared> {
+export async function appearedSince(task: Task, deps: RunDependencies, entry: StartEntry): Promise<Appeared> {
   const baseline = parseBaseline(entry.baseline);
-  const reader = parts.itemReader(feedOf(task, "activities"));
-  const conflictReader = parts.itemReader(feedOf(task, "conflictDetails"));
+  const reader = deps.itemReader(feedOf(task, "activities"));
+  const conflictReader = deps.itemReader(feedOf(task, "conflictDetails"));
   const [activities, conflictDetails] = await Promise.all([
-    readSince(feedOf(task, "activities"), parts.feeds, baseline.activities ?? entry.knownSeq),
-    readSince(feedOf(task, "conflictDetails"), parts.feeds, baseline.conflictDetails ?? baseline.conflictsKnown),
+    readSince(feedOf(task, "activities"), deps.feeds, baseline.activities ?? entry.knownSeq),
+    readSince(feedOf(task, "conflictDetails"), deps.feeds, baseline.conflictDetails ?? baseline.conflictsKnown),
   ]);
   const hasBaseline = baseline.activities !== null;
   const began = hasBaseline ? activities.items : activities.items.filter(isNoOlderThan(sentAtMsOf(entry)));
@@ -135,7 +126,7 @@ export async function appearedSince(task: Task, parts: TaskDependencies, entry: 
   return {
     activities: activities.status,
     conflictDetails: conflictDetails.status,
-    ...(await attribute(task, parts, { entry, activities: began.filter(isOf(task)) })),
+    ...(await attribute(task, deps, { entry, activities: began.filter(isOf(task)) })),
     attributable:
       (hasBaseline || (entry.knownSeq !== undefined && (reader?.knows("startedAt") ?? false))) &&
       (reader?.knows("syncJobId") ?? false) &&
@@ -146,10 +137,7 @@ export async function appearedSince(task: Task, parts: TaskDependencies, entry: 
   };
 }
 
-/**
- * No new conflict since the last reading, however old, means none since the start; others may be
- * older than the start.
- */
+/** No new conflict since the last reading means none since the start; others may be older. */
 function countNew(
   { conflictDetails, conflictsKnown }: Baseline,
   count: number,
@@ -160,12 +148,12 @@ function countNew(
 }
 
 /**
- * The status of a feed and what was discovered after a sequence, of one moment. The status is read
- * first, and newer items do not count yet: otherwise a walk could count as ended without its items.
+ * A feed and what was discovered after a sequence. The status comes first: otherwise a walk could
+ * count as ended without its items.
  */
 async function readSince(
   feed: Feed,
-  feeds: TaskDependencies["feeds"],
+  feeds: FollowedLists["feeds"],
   seq: number | undefined,
 ): Promise<{ status: FeedStatus; items: readonly SeenItem[] }> {
   const status = await feeds.status(feed);
@@ -177,11 +165,7 @@ function couldBeginAfter(instantMs: number): (item: SeenItem) => boolean {
   return ({ startedAtMs = instantMs }) => startedAtMs >= instantMs;
 }
 
-/**
- * Without a walk right before the start, an item that appeared may be days older. Only one that
- * says that it began after the permission counts, without allowance for clocks: when in doubt, it
- * is not ours.
- */
+/** Without a walk right before the start, only an item that says that it began after it counts. */
 function isNoOlderThan(sentAtMs: number): (item: SeenItem) => boolean {
   return ({ startedAtMs }) => startedAtMs !== undefined && startedAtMs >= sentAtMs;
 }
@@ -192,26 +176,25 @@ function sentAtMsOf({ sentAtMs, claimedAtMs }: StartEntry): number {
 
 async function attribute(
   task: Task,
-  parts: TaskDependencies,
+  deps: RunDependencies,
   { entry, activities }: { entry: StartEntry; activities: readonly SeenItem[] },
 ): Promise<Attribution> {
   if (activities.length === 0)
     return { ours: [], mayBeOurs: [], mayBeginUntilMs: 0, confidence: undefined, others: 0, rivals: 0 };
-  const attributed = await parts.journal.attribute(task, activities);
+  const attributed = await deps.journal.attribute(task, activities);
   const sentAtMs = sentAtMsOf(entry);
   const start = {
     taskId: task.id,
     sentAtMs,
-    decidedAtMs: decidedAtMs(entry, parts.timing.verifyForMs),
+    decidedAtMs: decidedAtMs(entry, deps.timing.verifyForMs),
     isAnswered: entry.answeredAtMs !== undefined && entry.lost === undefined,
   };
   return attributeTo(start, activities, attributed);
 }
 
 /**
- * Until when the service can have accepted the newest request. A noted loss comes before a later
- * confirmation. A crash may be noticed hours later, but its request took no longer than the wait
- * for an answer.
+ * Until when the service can have accepted the newest request. A crash may be noticed hours later,
+ * but its request took no longer than the wait for an answer.
  */
 function decidedAtMs(entry: StartEntry, verifyForMs: number): number {
   const { lost, sends, lastSentAtMs = sentAtMsOf(entry), answeredAtMs = lastSentAtMs } = entry;

@@ -6,36 +6,30 @@ import { createDeadline } from "../core/clock.ts";
 import { resourceKey } from "../core/limiter.ts";
 import type { Task } from "../model/task.ts";
 import { activatesFirst } from "./activate-first.ts";
-import type { TaskDependencies } from "./contracts.ts";
+import type { StartDependencies } from "./contracts.ts";
 import { deferByLimiter } from "./defer.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { acceptedEnds, sendPermitted } from "./send-start.ts";
-import type { TaskStep } from "./step.ts";
-import { leaseMs } from "./step.ts";
+import { leaseMs, type TaskStep } from "./step.ts";
 
-/**
- * Starts a run or an activation on the fast path; undefined, with nothing sent, when that is not
- * possible now.
- */
-export async function startFastPath(task: Task, parts: TaskDependencies, owner: string): Promise<TaskStep | undefined> {
-  const policy = parts.policy(task.policy);
-  const service = parts.service(task.service);
-  if (policy === undefined || service === undefined || !acceptedEnds(task, policy, parts)) return undefined;
+/** Starts a run or an activation; undefined, with nothing sent, when this path is not open now. */
+export async function startFastPath(task: Task, deps: StartDependencies, owner: string): Promise<TaskStep | undefined> {
+  const policy = deps.policy(task.policy);
+  const service = deps.service(task.service);
+  if (policy === undefined || service === undefined || !acceptedEnds(task, policy, deps)) return undefined;
   if (activatesFirst(policy)) return undefined;
-  if (parts.stopping.aborted || (await parts.deniedBy(task.service)) !== undefined) return undefined;
+  if (deps.stopping.aborted || (await deps.deniedBy(task.service)) !== undefined) return undefined;
   const isTooLate = createDeadline(sendWithinMs);
-  const answer = await parts.journal.tryAcquireAndSend(task, owner, {
+  const answer = await deps.journal.tryAcquireAndSend(task, owner, {
     startByMs: task.startByMs,
     slotMs: task.slotMs,
     leaseMs: task.kind === "run" && policy.overlap !== "allow" ? leaseMs : undefined,
     notesFeed: task.kind === "run",
-    limiter: parts.scriptedAcquire(task.service, resourceKey({ ...task, key: task.target })),
+    limiter: deps.scriptedAcquire(task.service, resourceKey({ ...task, key: task.target })),
   });
   if (answer === undefined) return undefined;
-  if ("denied" in answer) {
-    return deferByLimiter(task, answer.denied, { nowMs: await parts.nowMs(), owner });
-  }
+  if ("denied" in answer) return deferByLimiter(task, answer.denied, { nowMs: await deps.nowMs(), owner });
   const { sentAtMs, permit } = answer;
   const permitted = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs, permit };
-  return sendPermitted(task, { parts, owner, acceptedEnds: true }, permitted);
+  return sendPermitted(task, { deps, owner, acceptedEnds: true }, permitted);
 }

@@ -5,27 +5,17 @@
 export interface TaskTiming {
   /** How long a start waits for its baseline before it goes on without one. */
   readonly baselineWithinMs: number;
-  /**
-   * How long after a lost answer an activity, or the effect on the sync job, may take to appear.
-   */
+  /** How long after a lost answer an activity, or the effect, may take to appear. */
   readonly verifyForMs: number;
-  /**
-   * How long the sync job of an unverified request may be unreadable. Time blocked by limits does
-   * not count.
-   */
+  /** How long a sync job may be unreadable, without the time blocked by limits. */
   readonly unreadableForMs: number;
   /** The most time blocked by limits that does not count. */
   readonly heldForMs: number;
-  /**
-   * How long after its slot a task waits for an unknown policy or service: this replica may not
-   * have read it yet.
-   */
+  /** How long after its slot a task waits for a policy that this replica may not have read yet. */
   readonly unknownPolicyForMs: number;
   /** How often a task asks whether its sync job is free, with `overlap: queue`. */
   readonly queueForLeaseMs: number;
-  /**
-   * The sleep of a followed run: from the first for a young one up to the second for an old one.
-   */
+  /** The sleep of a followed run: the first for a young one, up to the second for an old one. */
   readonly followPaceMs: readonly [number, number];
   /** The sleep of a run that a walk wakes: its own checks only replace a lost wake-up. */
   readonly wokenPaceMs: number;
@@ -43,10 +33,7 @@ export const defaultTiming: TaskTiming = {
   wokenPaceMs: 60_000,
 };
 
-/**
- * A process that slept longer than this after the permission does not send: another worker may
- * count it as dead.
- */
+/** A process that slept longer after the permission does not send: it may count as dead. */
 export const sendWithinMs = 5_000;
 
 /** A followed run, as far as its sleep depends on it. Instants are milliseconds UTC by Redis. */
@@ -58,21 +45,16 @@ export interface FollowedRun {
   /** When it was first observed finished; undefined if never. */
   readonly finishSeenAtMs: number | undefined;
   /**
-   * Whether activities name their sync job and whether they are final: then a walk that sees its
-   * end wakes it.
+   * Activities name their sync job and whether they are final: a walk that sees its end wakes it.
    */
   readonly attributable: boolean;
-  /**
-   * The shortest time after which a lasting state (unreadable feeds, a waiting approval) settles
-   * the run.
-   */
+  /** The shortest time after which unreadable feeds or a waiting approval settle the run. */
   readonly patienceMs: number;
 }
 
 /**
- * When to check again: after a fifth of the run's age, or of the time since its end was seen,
- * within `followPaceMs`. A run that a walk wakes sleeps longer. Never later than the deadline;
- * after it, the pace starts anew.
+ * When to check again: after a fifth of the run's age, or of the time since its end was seen. A run
+ * that a walk wakes sleeps longer. Never past the deadline; after it, the pace starts anew.
  */
 export function nextCheckMs(run: FollowedRun, timing: Pick<TaskTiming, "followPaceMs" | "wokenPaceMs">): number {
   const { nowMs, sentAtMs, deadlineMs, finishSeenAtMs, attributable, patienceMs } = run;

@@ -26,8 +26,7 @@ export interface ListRead {
 const nameLengthMax = 100;
 
 /**
- * Judges a list. `last`: the observation of the last judged poll. An expression that fails ends the
- * poll as unknown.
+ * Judges a list. `last`: as the last judged poll saw it. A failing expression ends it as unknown.
  */
 export function judgeList(expectation: PollExpectation, list: ListRead, last: PollObservation | undefined): TaskEnding {
   const { count } = list;
@@ -79,10 +78,7 @@ function evaluate(offending: Expression, item: unknown, facts: ItemFacts): unkno
   }
 }
 
-/**
- * The items that offend when the expectation does not hold. An item that `offending` cannot read
- * does not.
- */
+/** The items that offend. An item that `offending` cannot read does not. */
 function blame(suspects: readonly ReadItem[], { offending, blamesNew }: PollExpectation): Partial<TaskEnding> {
   if (offending === undefined) return blamesNew ? named(suspects) : {};
   const offends = ({ item }: ReadItem) => {
@@ -102,9 +98,7 @@ function named(guilty: readonly ReadItem[]): Pick<TaskEnding, "offending" | "off
   };
 }
 
-/**
- * The name of an item in an outcome: only what the mapping says, never a secret, always one line.
- */
+/** The name of an item: only what the mapping says, never a secret, always one line. */
 function nameOf({ label, id }: ItemFacts): string {
   const short = (text: string) => toPlainText(text, nameLengthMax);
   return label === undefined ? short(id) : `${short(label)} (${short(id)})`;
@@ -141,10 +135,7 @@ export function packSeen(items: readonly PackedItem[]): Buffer {
   return Buffer.concat(items.flatMap(({ id, fingerprint }) => [idDigest(id), contentDigest(fingerprint)]));
 }
 
-/**
- * Creates a function that compares an item with what was packed. Without a packed list (a first
- * poll) all are the same.
- */
+/** Compares items with what was packed. Without a packed list (a first poll) all are the same. */
 export function createComparison(packed: Buffer | undefined): (item: PackedItem) => Novelty {
   if (packed === undefined) return () => "same";
   const known = new Map<string, string>();

@@ -10,7 +10,7 @@ import type { SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { ReadingKind, ReadingTurn, ReadingWish, ReadPage } from "../store/shared-readings.ts";
-import type { TaskDependencies } from "./contracts.ts";
+import type { ReadDependencies } from "./contracts.ts";
 import type { ListRead, ReadItem } from "./judge-list.ts";
 
 /** The most items a poll reads for an expectation over items; a longer list is not judged. */
@@ -25,8 +25,7 @@ export interface ListWish extends ReadingWish {
 }
 
 /**
- * The list and when its reading began; `too-long`: more items than a poll reads; `wait`: another
- * poll reads it, ask again later.
+ * `too-long`: more items than a poll reads. `wait`: another poll reads the list, ask again later.
  */
 export type ListAnswer =
   | { readonly answer: "read"; readonly list: ListRead; readonly beganAtMs: number }
@@ -36,14 +35,11 @@ export type ListAnswer =
 /** A waiting poll asks again after as long as the reader has been reading, within these bounds. */
 const waitMs = { least: 100, most: 5_000 };
 
-/**
- * Reads the list, or takes what another poll has read.
- * @throws ServiceError of any kind that a read can have.
- */
-export async function readTogether(wish: ListWish, parts: TaskDependencies): Promise<ListAnswer> {
+/** Reads the list, or takes what another poll has read. @throws ServiceError */
+export async function readTogether(wish: ListWish, deps: ReadDependencies): Promise<ListAnswer> {
   const { feed, kind } = wish;
-  if (!parts.isPolledTogether(feed)) return readAlone(wish, parts);
-  const turn = await parts.sharedReadings.ask(feed, kind, { ...wish, token: randomUUID() });
+  if (!deps.isPolledTogether(feed)) return readAlone(wish, deps);
+  const turn = await deps.sharedReadings.ask(feed, kind, { ...wish, token: randomUUID() });
   switch (turn.turn) {
     case "wait": {
       const elapsedMs = turn.nowMs - turn.sinceMs;
@@ -52,38 +48,38 @@ export async function readTogether(wish: ListWish, parts: TaskDependencies): Pro
     case "take": {
       const { pages, count, beganAtMs } = turn.reading;
       if (pages === undefined) return { answer: "too-long" };
-      return { answer: "read", list: kind === "count" ? { count, items: [] } : listOf(feed, parts, pages), beganAtMs };
+      return { answer: "read", list: kind === "count" ? { count, items: [] } : listOf(feed, deps, pages), beganAtMs };
     }
     case "alone":
-      return (await read(wish, { parts, beganAtMs: turn.beganAtMs })).answer;
+      return (await read(wish, { deps, beganAtMs: turn.beganAtMs })).answer;
     case "read":
-      return readForAll(wish, parts, turn);
+      return readForAll(wish, deps, turn);
   }
 }
 
 type OwnTurn = Extract<ReadingTurn, { turn: "read" | "alone" }>;
 
 /** Reads a list that no other policy polls; only the feed's walk shares the reading. */
-async function readAlone(wish: ListWish, parts: TaskDependencies): Promise<ListAnswer> {
-  const beganAtMs = await parts.nowMs();
-  const { answer, pages } = await read(wish, { parts, beganAtMs });
+async function readAlone(wish: ListWish, deps: ReadDependencies): Promise<ListAnswer> {
+  const beganAtMs = await deps.nowMs();
+  const { answer, pages } = await read(wish, { deps, beganAtMs });
   if (answer.answer === "read")
-    await shareReading(wish, parts, { token: "", beganAtMs, count: answer.list.count, pages });
+    await shareReading(wish, deps, { token: "", beganAtMs, count: answer.list.count, pages });
   return answer;
 }
 
-async function readForAll(wish: ListWish, parts: TaskDependencies, { token, beganAtMs }: OwnTurn): Promise<ListAnswer> {
+async function readForAll(wish: ListWish, deps: ReadDependencies, { token, beganAtMs }: OwnTurn): Promise<ListAnswer> {
   const { feed, kind } = wish;
-  const onPage = () => parts.sharedReadings.goOn(feed, kind, token);
+  const onPage = () => deps.sharedReadings.goOn(feed, kind, token);
   try {
-    const { answer, pages } = await read(wish, { parts, beganAtMs, onPage });
+    const { answer, pages } = await read(wish, { deps, beganAtMs, onPage });
     const count = answer.answer === "read" ? answer.list.count : 0;
-    const isShared = await shareReading(wish, parts, { token, beganAtMs, count, pages });
-    if (!isShared) parts.log.warn("poll.unshared", { ...feed, count });
+    const isShared = await shareReading(wish, deps, { token, beganAtMs, count, pages });
+    if (!isShared) deps.log.warn("poll.unshared", { ...feed, count });
     return answer;
   } catch (error) {
     // The waiting polls read for themselves now, and meet their own failures.
-    await parts.sharedReadings.leave(feed, kind, token).catch(() => {});
+    await deps.sharedReadings.leave(feed, kind, token).catch(() => {});
     throw error;
   }
 }
@@ -91,18 +87,18 @@ async function readForAll(wish: ListWish, parts: TaskDependencies, { token, bega
 /** Shares a reading with other polls and the feed's walk. Returns false when it is too large. */
 async function shareReading(
   { feed, kind }: ListWish,
-  parts: TaskDependencies,
-  shared: Parameters<TaskDependencies["sharedReadings"]["share"]>[2],
+  deps: ReadDependencies,
+  shared: Parameters<ReadDependencies["sharedReadings"]["share"]>[2],
 ): Promise<boolean> {
   const isForWalk = kind === "items" && shared.pages !== undefined;
   if (shared.token === "" && !isForWalk) return true;
-  const isShared = await parts.sharedReadings.share(feed, kind, shared);
-  if (isShared && isForWalk) await parts.read(feed, { hurry: true });
+  const isShared = await deps.sharedReadings.share(feed, kind, shared);
+  if (isShared && isForWalk) await deps.read(feed, { hurry: true });
   return isShared;
 }
 
 interface Reading {
-  readonly parts: TaskDependencies;
+  readonly deps: ReadDependencies;
   readonly beganAtMs: number;
   /** Called after each page, before the next request. */
   readonly onPage?: () => Promise<void>;
@@ -116,7 +112,7 @@ interface ReadList {
 
 async function read(
   { feed, kind, service, signal }: ListWish,
-  { parts, beganAtMs, onPage }: Reading,
+  { deps, beganAtMs, onPage }: Reading,
 ): Promise<ReadList> {
   const operation = operationOf[feed.list];
   const query = inRepository(feed);
@@ -135,11 +131,11 @@ async function read(
       return { answer: { answer: "too-long" }, pages: undefined };
     throw error;
   }
-  return { answer: { answer: "read", list: listOf(feed, parts, pages), beganAtMs }, pages };
+  return { answer: { answer: "read", list: listOf(feed, deps, pages), beganAtMs }, pages };
 }
 
-function listOf(feed: Feed, parts: TaskDependencies, pages: readonly ReadPage[]): ListRead {
-  const reader = parts.itemReader(feed) ?? createItemReader(feed.list);
+function listOf(feed: Feed, deps: ReadDependencies, pages: readonly ReadPage[]): ListRead {
+  const reader = deps.itemReader(feed) ?? createItemReader(feed.list);
   const items = new Map<unknown, ReadItem>();
   for (const item of pages.flatMap((page) => page.items)) {
     const facts = reader.read(item);

@@ -1,14 +1,13 @@
-// Remembers the outcomes that this process recorded lately, to write again what Redis has lost. The
-// queue may keep the end of a task whose outcome was among the lost writes, and then no worker
-// comes back to it. Stands between the recorder and the history; app/redis-guard.ts calls
-// `restore`. Never publishes an outcome, and never changes a recorded one.
+// Remembers the outcomes that this process recorded lately, to write again what Redis has lost: the
+// queue may have kept the end of a task whose outcome is gone. Stands between the recorder and the
+// history; app/redis-guard.ts calls `restore`. Never publishes an outcome.
 import type { Clock } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Outcome } from "../model/outcome.ts";
 import type { OutcomeName, Recorded, SettleFrom } from "../store/history.ts";
 import type { PollNote } from "../store/poll-store.ts";
-import type { OutcomeHistory } from "./recorder.ts";
+import { isWritten, type OutcomeHistory } from "./recorder.ts";
 
 /** Longer than a replica may lag (`min-replicas-max-lag 10`) or a disk delays a second's writes. */
 const rememberedMs = 30_000;
@@ -63,11 +62,7 @@ export class RecentOutcomes implements OutcomeHistory {
     return this.#history.claimUnpublished(task);
   }
 
-  /**
-   * Writes again what may be lost; an outcome that is still there does not change. `lastSeenMs`:
-   * when Redis last had its memory, by the monotonic clock. Never throws: a failed write is tried
-   * again after the next loss.
-   */
+  /** Writes again what may be lost since `lastSeenMs` (monotonic clock). Never throws. */
   async restore(lastSeenMs: number): Promise<void> {
     const mayBeLost = [...this.#recent.values()].filter(({ atMs }) => atMs >= lastSeenMs - rememberedMs);
     let count = 0;
@@ -84,10 +79,7 @@ export class RecentOutcomes implements OutcomeHistory {
     if (count > 0) this.#log.warn("outcome.restored", { count });
   }
 
-  /**
-   * That a request was sent stays true, whatever the journal has lost. That none was sent is true
-   * only while the journal still shows `from`: another worker may have sent since.
-   */
+  /** "Sent" stays true; "not sent" only while the journal still shows `from`. */
   async #restoreOne({ outcome, from, poll }: Remembered): Promise<string[]> {
     const wasSent = outcome.startedAt !== null;
     return isWritten(await this.#history.record(outcome, wasSent ? undefined : from, poll)) ? [outcome.taskId] : [];
@@ -100,8 +92,4 @@ export class RecentOutcomes implements OutcomeHistory {
       this.#recent.delete(taskId);
     }
   }
-}
-
-function isWritten(recorded: Recorded): boolean {
-  return recorded === "recorded" || recorded === "recorded-awaited";
 }

@@ -1,55 +1,26 @@
-// Records a task's outcome in the history, then publishes it: one log line, and the watches. A
-// recorder that dies in between leaves the outcome unpublished, and the next worker with the task
-// publishes it: at least once, with the same taskId. Called by process-task.ts at the end of every
-// task. A recorded outcome never changes.
-
+// Records a task's outcome in the history, then publishes it: one log line, and the watches. After
+// a crash in between, the next worker with the task publishes it: at least once, with the same
+// taskId. Called by finish.ts. A recorded outcome never changes.
 import { Batcher } from "../core/batcher.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isGood, type Outcome } from "../model/outcome.ts";
-import type { OutcomeName, Recorded, SettleFrom } from "../store/history.ts";
+import type { History, OutcomeName, Recorded, SettleFrom } from "../store/history.ts";
 import type { PollNote } from "../store/poll-store.ts";
 
-/** The part of store/history.ts that the recorder uses. */
-export interface OutcomeHistory {
-  record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<Recorded>;
-  recordAlone(outcome: Outcome): Promise<boolean>;
-  published(taskIds: readonly string[]): Promise<void>;
-  claimUnpublished(task: OutcomeName): Promise<Outcome | number | undefined>;
-}
-
-/**
- * What became of a task. `ended`: recorded now. `ended-no-followers`: the same, and no chain waits
- * for it. `already-recorded`: it had its outcome, published or not. `superseded`: its start, or the
- * note of a poll, has gone further than the outcome knows.
- */
-export type Ended = "ended" | "ended-no-followers" | "already-recorded" | "superseded";
+/** The part of the history that the recorder uses. */
+export type OutcomeHistory = Pick<History, "record" | "recordAlone" | "published" | "claimUnpublished">;
 
 /** The recorder. */
 export interface Recorder {
   /** Records an outcome once, and publishes it. */
-  readonly record: (outcome: Outcome, from?: SettleFrom, poll?: PollNote) => Promise<Ended>;
-  /**
-   * Records and publishes an outcome without its other writes (journal, poll note), where those
-   * fail.
-   */
+  readonly record: (outcome: Outcome, from?: SettleFrom, poll?: PollNote) => Promise<Recorded>;
+  /** Does so without the other writes (journal, poll note), where those fail. */
   readonly recordAlone: (outcome: Outcome) => Promise<void>;
-  /**
-   * Publishes the outcome of a task if no worker has. Returns until when another worker may still
-   * do so.
-   */
+  /** Publishes an outcome if no worker has. Returns until when another worker may still do so. */
   readonly republish: (task: OutcomeName) => Promise<number | undefined>;
 }
 
-const endedBy: Readonly<Record<Recorded, Ended>> = {
-  recorded: "ended-no-followers",
-  "recorded-awaited": "ended",
-  "already-recorded": "already-recorded",
-  superseded: "superseded",
-};
-
-/**
- * Creates the recorder. `alsoPublish` follows the log line, and like it is repeated after a crash.
- */
+/** Creates the recorder. `alsoPublish` follows the log line, and is repeated like it. */
 export function createRecorder(
   history: OutcomeHistory,
   log: EventLog,
@@ -61,15 +32,14 @@ export function createRecorder(
     const level = isGood[outcome.status] ? "info" : outcome.status === "conflicts" ? "warn" : "error";
     log[level]("task.finished", fields);
     await alsoPublish(outcome);
-    // Not awaited: without this note the outcome is published once more, should its task be
-    // delivered again.
+    // Not awaited: without this note the outcome is only published once more.
     published.add(outcome.taskId).catch(() => {});
   };
   return {
     record: async (outcome, from, poll) => {
       const recorded = await history.record(outcome, from, poll);
-      if (recorded === "recorded" || recorded === "recorded-awaited") await publish(outcome);
-      return endedBy[recorded];
+      if (isWritten(recorded)) await publish(outcome);
+      return recorded;
     },
     recordAlone: async (outcome) => {
       if (await history.recordAlone(outcome)) await publish(outcome);
@@ -81,4 +51,9 @@ export function createRecorder(
       return undefined;
     },
   };
+}
+
+/** Whether the outcome was written now. */
+export function isWritten(recorded: Recorded): boolean {
+  return recorded === "recorded" || recorded === "recorded-awaited";
 }

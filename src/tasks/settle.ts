@@ -26,10 +26,7 @@ export interface BlockingEvidence extends Pick<Appeared, "activities" | "ours" |
   readonly approvals: WaitingApprovals | undefined;
 }
 
-/**
- * How many walks may pass until a list is surely read: the running one, its pause (feeds/pace.ts),
- * the next one.
- */
+/** Walks until a list is surely read: the running one, its pause (feeds/pace.ts), the next one. */
 const walksUntilRead = 7;
 
 /** A reading this shortly before the deadline is fresh; for a short deadline a quarter of it. */
@@ -143,10 +140,7 @@ function unreadable({ unreadableForMs }: Policy["follow"], evidence: RunEvidence
   };
 }
 
-/**
- * Past the deadline. Without a reading right before it, the run may have ended in time: it waits
- * for one more reading.
- */
+/** Past the deadline. Without a reading right before it, the run waits for one more. */
 function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   const { nowMs, sentAtMs, newConflicts } = evidence;
   const deadlineMs = sentAtMs + follow.deadlineMs;
@@ -192,9 +186,8 @@ function activities(count: number): string {
 }
 
 /**
- * The ending `blocked`, or undefined. Direct when approvals and activities both name their sync
- * job: then only its own activities show progress. Otherwise any change in the repository's
- * activities does, and the approval may be another's.
+ * The ending `blocked`, or undefined. Direct when approvals and activities name their sync job;
+ * otherwise any change in the repository's activities is progress.
  */
 export function judgeBlocked({ blockedAfterMs }: Follow, evidence: BlockingEvidence): TaskEnding | undefined {
   const { approvals, activities, ours, sentAtMs, newConflicts } = evidence;

@@ -1,21 +1,18 @@
-// The result of one step of a task (it ends, sleeps or retries), and what the steps of several
-// kinds share: the lease of a sync job, and the check of whose answer it is. process-task.ts turns
-// a step into a verdict.
+// What a step of a task says (its verdict and its ending), and what the steps of several kinds
+// share: the lease of a sync job, and the check of whose answer it is.
 import type { Confidence, Outcome, OutcomeReason, OutcomeStatus } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
+import { complete, type Verdict } from "../model/verdict.ts";
 import type { SyncJob } from "../service/client.ts";
 import type { SettleFrom } from "../store/history.ts";
 import type { PollMemory, PollObservation } from "../store/poll-store.ts";
 import type { StartEntry } from "../store/start-entry.ts";
-import type { TaskDependencies } from "./contracts.ts";
+import type { StartDependencies } from "./contracts.ts";
 
 /** A holder that does not renew its lease for this long counts as dead. */
 export const leaseMs = 300_000;
 
-/**
- * What a poll that read its list adds to its ending; poll.ts turns it into the note for the next
- * poll.
- */
+/** What a poll that read its list adds to its ending, for the note to the next poll. */
 interface PollEnding {
   /** The memory that it was judged by; undefined when it was judged by the list alone. */
   readonly basis: PollMemory | undefined;
@@ -25,21 +22,20 @@ interface PollEnding {
   readonly observation: PollObservation | undefined;
 }
 
-/** How a task ended; process-task.ts turns it into the outcome. */
+/** How a task ended; finish.ts makes the outcome of it. */
 export interface TaskEnding {
   readonly status: OutcomeStatus;
   readonly evidence: Outcome["evidence"];
   readonly reason: OutcomeReason;
   readonly detail: string;
+  /** What the journal must still show for this to be true; undefined for polls and apply tasks. */
+  readonly from?: SettleFrom | undefined;
   readonly startedAtMs?: number | undefined;
   readonly answerLost?: boolean | undefined;
   readonly sends?: number | undefined;
   readonly confidence?: Confidence | undefined;
   readonly newConflicts?: number | undefined;
-  /**
-   * Of a run that is over, if known: conflicts from before the start that are gone, and that
-   * remain.
-   */
+  /** Of a run that is over: conflicts from before the start that are gone, and that remain. */
   readonly goneConflicts?: number | undefined;
   readonly stillConflicts?: number | undefined;
   readonly count?: number | undefined;
@@ -56,59 +52,51 @@ export interface Claim {
   readonly entry: StartEntry;
 }
 
-/**
- * The result of a step. `end`: over; `from`: what the journal must still show when the ending is
- * recorded. `snooze`: nothing failed; the task is delivered again then. `retry`: failed; delivered
- * again after `afterMs` or the backoff, whichever is longer. `ending`: if no attempt is left.
- * `fanned-out`: a task for each sync job replaces this one. `settled`: it had ended before.
- */
-export type TaskStep =
-  | { readonly step: "end"; readonly ending: TaskEnding; readonly from?: SettleFrom | undefined }
-  | { readonly step: "snooze"; readonly untilMs: number }
-  | {
-      readonly step: "retry";
-      readonly afterMs: number;
-      readonly ending: TaskEnding;
-      readonly from?: SettleFrom | undefined;
-    }
-  | { readonly step: "fanned-out" }
-  | { readonly step: "settled" };
+/** The verdict of a step: how the task ends, or when it goes on. */
+export type TaskStep = Verdict<TaskEnding> | typeof settled;
 
-/**
- * The task is over, if the journal still shows `from`; polls and apply tasks have no journal entry.
- */
-export function end(ending: TaskEnding, from?: SettleFrom): TaskStep {
-  return { step: "end", ending, from };
-}
+/** The task needs no outcome any more: it had ended before, or other tasks replace it. */
+export const settled = { verdict: "complete", ending: undefined } as const;
 
-/** Nothing was sent: true only while this owner's claim holds. */
+/** Nothing was sent: true only while this owner's claim holds, where the task has one. */
 export function endUnsent(
-  owner: string,
+  owner: string | undefined,
   status: "skipped" | "missed" | "not-started",
-  { reason, detail }: Pick<TaskEnding, "reason" | "detail">,
+  why: Pick<TaskEnding, "reason" | "detail">,
 ): TaskStep {
-  return end({ status, evidence: "direct", reason, detail }, { state: "claimed", owner });
+  const from = owner === undefined ? undefined : ({ state: "claimed", owner } as const);
+  return complete({ status, evidence: "direct", ...why, from });
+}
+
+/** Its turn came too late. */
+export function endTooLate(owner: string | undefined): TaskStep {
+  return endUnsent(owner, "missed", { reason: "too-late", detail: "its turn came after its start-by time" });
+}
+
+/** The policy, or what it needs, was removed before the task's turn. */
+export function endRemoved(owner: string | undefined, what: string): TaskStep {
+  return endUnsent(owner, "skipped", { reason: "policy-removed", detail: `${what} any more` });
 }
 
 /**
- * Takes or renews the lease of the task's sync job. Takes it over from a dead holder that has sent
- * nothing or is over. Returns the task that holds it; undefined when the claim is no longer this
- * owner's.
+ * Takes or renews the lease of the task's sync job, also from a dead holder. Returns the holder;
+ * undefined when the claim is no longer this owner's.
  */
-export async function takeLease(task: Task, parts: TaskDependencies, owner: string): Promise<string | undefined> {
-  const holder = await parts.leases.acquire(task, owner, leaseMs);
+export async function takeLease(
+  task: Task,
+  deps: Pick<StartDependencies, "leases" | "jobStatus" | "log">,
+  owner: string,
+): Promise<string | undefined> {
+  const holder = await deps.leases.acquire(task, owner, leaseMs);
   if (holder === undefined || holder === task.id) return holder;
-  const jobStatus = await parts.jobStatus(task.service, holder);
+  const jobStatus = await deps.jobStatus(task.service, holder);
   if (jobStatus === "open") return holder;
-  const taken = await parts.leases.takeOver(task, owner, { holder, isOver: jobStatus === "over", durationMs: leaseMs });
-  if (taken === task.id) parts.log.warn("lease.taken-over", { policy: task.policy, taskId: task.id, holder });
+  const taken = await deps.leases.takeOver(task, owner, { holder, isOver: jobStatus === "over", durationMs: leaseMs });
+  if (taken === task.id) deps.log.warn("lease.taken-over", { policy: task.policy, taskId: task.id, holder });
   return taken;
 }
 
-/**
- * Describes an answer about another sync job; undefined when it is the right one or does not name
- * one.
- */
+/** Describes an answer about another sync job; undefined when it names this one or none. */
 export function describeOther({ target }: Task, { syncJobId }: SyncJob): string | undefined {
   if (syncJobId === undefined || syncJobId === null || String(syncJobId) === target) return undefined;
   return `the service answered with sync job ${syncJobId} instead of ${target}`;

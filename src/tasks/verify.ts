@@ -9,13 +9,14 @@
 // surely did not arrive, or was refused.
 import type { Policy } from "../config/policy-set.ts";
 import type { Task } from "../model/task.ts";
+import { complete, snooze } from "../model/verdict.ts";
 import type { AnswerLoss, StartEntry } from "../store/start-entry.ts";
-import type { TaskDependencies } from "./contracts.ts";
+import type { RunDependencies, StartDependencies } from "./contracts.ts";
 import { noteUnreadable, verifyLater } from "./defer.ts";
 import { type Appeared, appearedSince, feedOf, follow } from "./evidence.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { sendAgain } from "./send-start.ts";
-import { type Claim, end, type TaskEnding, type TaskStep } from "./step.ts";
+import type { Claim, TaskEnding, TaskStep } from "./step.ts";
 
 /** The most requests of a start that is shown to be absent. */
 const absentSendsMax = 2;
@@ -36,86 +37,81 @@ export function isLost({ kind }: AnswerLoss): boolean {
   return kind === "unknown" || kind === "crash";
 }
 
-/**
- * Whether a request of this start went out and no answer to it came, as far as the journal says.
- */
+/** Whether a request of this start went out and got no answer, as far as the journal says. */
 export function isAnswerLost({ state, lost }: Pick<StartEntry, "state" | "lost">): boolean {
   return lost === undefined ? state === "sending" : isLost(lost);
 }
 
 /** Why there is no answer, as the journal notes it; else a crash of the worker. */
-export async function noteLoss(task: Task, parts: TaskDependencies): Promise<AnswerLoss> {
+export async function noteLoss(task: Task, deps: Pick<StartDependencies, "journal" | "nowMs">): Promise<AnswerLoss> {
   const detail = "the worker died between the request and its answer";
-  return parts.journal.answerLost(task.id, { kind: "crash", detail, atMs: await parts.nowMs() });
+  return deps.journal.answerLost(task.id, { kind: "crash", detail, atMs: await deps.nowMs() });
 }
 
 /**
- * A sleep until the answer must have come, for a step that could only end the task as unknown.
- * Without a noted loss the worker that sent it may be slow instead of dead. Undefined when the loss
- * is noted or the time is over.
+ * A sleep until the answer must have come: without a noted loss the sender may be slow, not dead.
  */
 export async function awaitAnswer(
   { lost, lastSentAtMs, claimedAtMs }: StartEntry,
-  { timing, nowMs }: TaskDependencies,
+  { timing, nowMs }: Pick<StartDependencies, "timing" | "nowMs">,
 ): Promise<TaskStep | undefined> {
   const dueMs = lost === undefined ? (lastSentAtMs ?? claimedAtMs) + timing.verifyForMs : 0;
-  return (await nowMs()) < dueMs ? { step: "snooze", untilMs: dueMs } : undefined;
+  return (await nowMs()) < dueMs ? snooze(dueMs) : undefined;
 }
 
 /** Verifies a start: confirmed, not yet, sent again, or ended with what is known. */
 export async function verifyStart(
   task: Task,
   policy: Policy,
-  { parts, claim }: { parts: TaskDependencies; claim: Claim },
+  { deps, claim }: { readonly deps: RunDependencies; readonly claim: Claim },
 ): Promise<TaskStep> {
-  const awaited = policy.onUnknown === "give-up" ? await awaitAnswer(claim.entry, parts) : undefined;
+  const awaited = policy.onUnknown === "give-up" ? await awaitAnswer(claim.entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
-  const lost = claim.entry.lost ?? (await noteLoss(task, parts));
+  const lost = claim.entry.lost ?? (await noteLoss(task, deps));
   const entry = { ...claim.entry, lost };
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
-  const unknown = { ...endingOf(lost), startedAtMs: sentAtMs, sends: entry.sends };
-  // Only of this request: a slow worker may take it back, and another may send anew, before the
-  // outcome is recorded.
+  // Only of this request: a slow worker may take it back, and another may send anew.
   const from = { state: "sending", owner: entry.owner } as const;
+  const unknown = { ...endingOf(lost), startedAtMs: sentAtMs, sends: entry.sends, from };
   if (policy.onUnknown === "give-up")
-    return end({ ...unknown, detail: `${lost.detail}; the policy says give-up` }, from);
-  const nowMs = await parts.nowMs();
-  await follow(task, parts, { nowMs, hurry: true });
-  const appeared = await appearedSince(task, parts, entry);
+    return complete({ ...unknown, detail: `${lost.detail}; the policy says give-up` });
+  const nowMs = await deps.nowMs();
+  await follow(task, deps, { nowMs, hurry: true });
+  const appeared = await appearedSince(task, deps, entry);
   if (isConfirmed(appeared)) {
-    await parts.journal.answered(task);
-    parts.log.info("task.start-confirmed", {
+    await deps.journal.answered(task);
+    deps.log.info("task.start-confirmed", {
       policy: task.policy,
       taskId: task.id,
       target: task.target,
       activity: appeared.ours[0]?.id,
       confidence: appeared.confidence,
     });
-    return { step: "snooze", untilMs: nowMs };
+    return snooze(nowMs);
   }
-  const window = planWindow(task, policy, { parts, entry });
-  const heldUntilMs = await noteUnreadable(task, parts, { nowMs, heldUntilMs: entry.heldUntilMs });
+  const window = planWindow(task, policy, { deps, entry });
+  const heldUntilMs = await noteUnreadable(task, deps, { nowMs, heldUntilMs: entry.heldUntilMs });
   // Patience starts with the first check that could have been final: all workers may have been down
   // for hours before it.
-  const sinceMs = nowMs < window.untilMs ? window.untilMs : await parts.journal.unreadable(task.id, nowMs);
+  const sinceMs = nowMs < window.untilMs ? window.untilMs : await deps.journal.unreadable(task.id, nowMs);
   const readableAtMs = Math.max(sinceMs, Math.min(heldUntilMs, sentAtMs + policy.follow.deadlineMs));
   const patientUntilMs = readableAtMs + policy.follow.unreadableForMs;
   if (mayYetAppear(appeared, window, { nowMs, patientUntilMs })) {
     if (window.isWhole && nowMs >= window.untilMs)
-      await parts.feeds.wantWhole(feedOf(task, "activities"), window.untilMs);
+      await deps.feeds.wantWhole(feedOf(task, "activities"), window.untilMs);
     return verifyLater(nowMs, Math.min(heldUntilMs, patientUntilMs));
   }
   const isAbsent = window.isWhole && wasWindowRead(appeared, window) && !appeared.syncJobSeen;
   if (policy.onUnknown === "retry" || (isAbsent && entry.sends < absentSendsMax)) {
     const acceptedEnds = policy.follow.until === "accepted";
-    const again = await sendAgain(task, { parts, claim, acceptedEnds });
+    const again = await sendAgain(task, { deps, claim, acceptedEnds });
     if (again !== undefined) return again;
   }
   const { confidence } = appeared;
   const detail = `${lost.detail}; ${whatWasSeen(task, appeared, window)}`;
   if (isAbsent)
-    return end({ ...unknown, status: "not-started", evidence: "inferred", startedAtMs: undefined, detail }, from);
-  return end({ ...unknown, detail, confidence }, from);
+    return complete({ ...unknown, status: "not-started", evidence: "inferred", startedAtMs: undefined, detail });
+  return complete({ ...unknown, detail, confidence });
 }
 
 /** The window in which an activity must appear, from the newest permission on. */
@@ -123,31 +119,27 @@ interface AppearanceWindow {
   /** The end of the window. */
   readonly untilMs: number;
   readonly forMs: number;
-  /**
-   * Whether absence proves that nothing was started: then a walk must read the whole list, whatever
-   * its order.
-   */
+  /** Whether absence proves that nothing was started: then a walk must read the whole list. */
   readonly isWhole: boolean;
 }
 
 /**
- * With `follow.appearsWithin` the window starts when the service had the request at the latest: a
- * request may leave late, and a proxy may delay it as long as its connection is open. After a crash
- * the whole request timeout is added.
+ * With `follow.appearsWithin` the window starts when the service had the request at the latest: it
+ * may leave late, and a proxy may delay it. After a crash the request timeout is added.
  */
 function planWindow(
   task: Task,
   { follow: { appearsWithinMs } }: Policy,
-  { parts, entry }: { readonly parts: TaskDependencies; readonly entry: StartEntry },
+  { deps, entry }: { readonly deps: RunDependencies; readonly entry: StartEntry },
 ): AppearanceWindow {
   const { lost, sends, lastSentAtMs = entry.claimedAtMs } = entry;
-  const { verifyForMs } = parts.timing;
+  const { verifyForMs } = deps.timing;
   if (appearsWithinMs === undefined) return { untilMs: lastSentAtMs + verifyForMs, forMs: verifyForMs, isWhole: false };
   const leftAtMs = lastSentAtMs + sendWithinMs;
   const isTold = lost?.atMs !== undefined && lost.kind !== "crash" && sends === 1;
   const hadAtMs = isTold
     ? Math.max(leftAtMs, lost.atMs)
-    : leftAtMs + (parts.service(task.service)?.requestTimeoutMs ?? 0);
+    : leftAtMs + (deps.service(task.service)?.requestTimeoutMs ?? 0);
   const untilMs = Math.max(lastSentAtMs + verifyForMs, hadAtMs + appearsWithinMs);
   return { untilMs, forMs: untilMs - lastSentAtMs, isWhole: true };
 }
@@ -166,16 +158,14 @@ function isConfirmed({ ours, confidence }: Appeared): boolean {
 interface VerifyPatience {
   readonly nowMs: number;
   /**
-   * Until when the task waits for a walk that could show the activity. Time blocked by limits does
-   * not count.
+   * Until when it waits for a walk that could show the activity, without time blocked by limits.
    */
   readonly patientUntilMs: number;
 }
 
 /**
- * Whether another check can show more. After the window the task waits for one whole walk: it may
- * be late itself, its worker and the walk's may have died together, or limits blocked reading.
- * Bounded, since walks can fail.
+ * Whether another check can show more. After the window the task waits for one whole walk; bounded,
+ * since walks can fail.
  */
 function mayYetAppear(
   appeared: Appeared,

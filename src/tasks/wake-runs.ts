@@ -19,28 +19,25 @@ export interface WakeDependencies {
 /** Does a walk, and wakes the runs of all activities that it found finished. */
 export type WakingWalk = (feed: Feed, walk: () => Promise<Verdict>) => Promise<Verdict>;
 
-/**
- * The most changes that are checked after a walk, the earliest first; other runs check by
- * themselves.
- */
+/** The most changes that are checked after a walk; other runs check by themselves. */
 const changesMax = 10_000;
 /** The most feeds whose previous sequence is remembered. */
 const feedsMax = 1_000;
 
 /** Creates the wrapper of each walk. */
-export function createWakingWalk(parts: WakeDependencies): WakingWalk {
+export function createWakingWalk(deps: WakeDependencies): WakingWalk {
   // Each end wakes twice: at the first walk the run may have been checking instead of sleeping.
   const before = new Map<string, number>();
   return async (feed, walk) => {
-    const reader = parts.itemReader(feed);
+    const reader = deps.itemReader(feed);
     if (feed.list !== "activities" || !reader?.knows("syncJobId") || !reader.knows("finished")) return walk();
-    const { seq } = await parts.feeds.status(feed);
+    const { seq } = await deps.feeds.status(feed);
     const verdict = await walk();
     const sinceSeq = Math.min(before.get(feedId(feed)) ?? seq, seq);
     if (before.size >= feedsMax) before.clear();
     before.set(feedId(feed), seq);
     // The walk is recorded: a failure here must not repeat it.
-    await wakeSince(feed, parts, sinceSeq).catch(() => {});
+    await wakeSince(feed, deps, sinceSeq).catch(() => {});
     return verdict;
   };
 }

@@ -34,7 +34,7 @@ export function applyRows(rows: readonly FailureRow[]): readonly [readonly strin
   const shown = rows.map((row) => {
     const verdict = judge(row, "apply");
     const isWait = verdict === "defer" || verdict === "resume";
-    const missing = row.kind === "not-found" ? "failed (no-target)" : `failed (${reasonOf[row.kind]})`;
+    const missing = row.kind === "not-found" ? "failed (no-target)" : `failed (${reasonOf(row.kind)})`;
     const read = [verdicts[verdict], isWait ? "missed (throttled)" : missing];
     const put = putCells(row, isWait);
     return [
@@ -53,5 +53,5 @@ function putCells(row: FailureRow, isWait: boolean): readonly string[] {
   const verdict = judge(row, "apply");
   if (isWait) return [verdicts[verdict], verdict === "resume" ? "missed (too-late)" : "missed (throttled)"];
   const first = row.kind === "contract" ? "look and PUT once more; then give up" : verdicts[verdict];
-  return [first, `${failure === "unknown" ? "unknown" : "failed"} (${reasonOf[row.kind]})`];
+  return [first, `${failure === "unknown" ? "unknown" : "failed"} (${reasonOf(row.kind)})`];
 }

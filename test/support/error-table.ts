@@ -52,9 +52,9 @@ const meaning = {
 function lastWord(row: Row, task: TaskKind): string {
   const verdict = judge(row, task);
   if (verdict === "verify")
-    return `unknown (${endingOf({ kind: lossOf[row.kind], detail: "", atMs: 0 }).reason}) unless confirmed`;
+    return `unknown (${endingOf({ kind: lossOf(row.kind), detail: "", atMs: 0 }).reason}) unless confirmed`;
   if (verdict === "defer" || verdict === "resume") return "missed (too-late)";
-  return `not-started (${reasonOf[row.kind]})`;
+  return `not-started (${reasonOf(row.kind)})`;
 }
 
 /** What a deletion ends as when this is what becomes of its DELETE. */

@@ -4,16 +4,16 @@ import type { Denied, DeniedBy, Limiter } from "../../src/core/limiter.ts";
 import type { Task } from "../../src/model/task.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
-import type { TaskDependencies } from "../../src/tasks/contracts.ts";
+import type { ProcessDependencies } from "../../src/tasks/process-task.ts";
 import type { Claim, TaskStep } from "../../src/tasks/step.ts";
 import { type Answer, answeringService } from "./answering-service.ts";
-import { testParts } from "./work-parts.ts";
+import { testDeps } from "./task-deps.ts";
 
-/** What is stepped through; what is given of `parts` takes the place of those without anything behind them. */
+/** What is stepped through; what is given of `deps` takes the place of those without anything behind them. */
 interface Stepped {
   readonly task: Pick<Task, "kind"> & Partial<Task>;
-  readonly by: (task: Task, parts: TaskDependencies, claim: Claim) => Promise<TaskStep>;
-  readonly parts: Partial<TaskDependencies>;
+  readonly by: (task: Task, deps: ProcessDependencies, claim: Claim) => Promise<TaskStep>;
+  readonly deps: Partial<ProcessDependencies>;
   /** What the service does: to each read in turn (the last for all further ones), and to each other request. */
   readonly reads: readonly Answer[];
   readonly writes: readonly Answer[];
@@ -27,7 +27,7 @@ const turnMs = [5_000, 60_000] as const;
 let tasks = 0;
 
 /** Makes the task, of sync job 42 of a repository of its own. */
-export async function steppedTask(store: Store, { task: given, by, parts: more, held, reads, writes }: Stepped) {
+export async function steppedTask(store: Store, { task: given, by, deps: more, held, reads, writes }: Stepped) {
   let aheadMs = 0;
   const nowMs = async () => (await redisTimeMs(store)) + aheadMs;
   let heldUntilMs: number | undefined;
@@ -57,12 +57,12 @@ export async function steppedTask(store: Store, { task: given, by, parts: more, 
     ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999, ...given },
   };
   const own = { service: () => service, journal, nowMs, deniedBy: async () => (isOfAll ? hold() : undefined) };
-  const parts = testParts(store, { ...own, ...more });
+  const deps = testDeps(store, { ...own, ...more });
   let owners = 0;
   const step = async () => {
     owners += 1;
     const owner = `o${owners}`;
-    return by(task, parts, { owner, entry: await journal.claim(task.id, owner) });
+    return by(task, deps, { owner, entry: await journal.claim(task.id, owner) });
   };
   const later = (ms: number) => {
     aheadMs += ms;
@@ -70,13 +70,13 @@ export async function steppedTask(store: Store, { task: given, by, parts: more, 
   const through = async () => {
     for (let round = 0; round < stepsMax; round += 1) {
       const done = await step();
-      if (done.step === "end") return done;
-      if (done.step === "snooze") later(Math.max(done.untilMs - (await nowMs()), 0));
+      if (done.verdict === "complete") return done;
+      if (done.verdict === "snooze") later(Math.max(done.untilMs - (await nowMs()), 0));
     }
     throw new Error(`no end in ${stepsMax} steps`);
   };
   return {
-    ...{ asked, urls, service, journal, task, parts },
+    ...{ asked, urls, service, journal, task, deps },
     /** One step, by a worker of its own. */
     step,
     /** Steps until the task ends, whenever it wants to go on. */
@@ -95,4 +95,4 @@ export async function steppedTask(store: Store, { task: given, by, parts: more, 
 
 /** A step in short: how the task ended, or what it does. */
 export const told = (step: TaskStep) =>
-  "ending" in step ? `${step.ending.status} ${step.ending.evidence} ${step.ending.reason}` : step.step;
+  "ending" in step ? `${step.ending?.status} ${step.ending?.evidence} ${step.ending?.reason}` : step.verdict;

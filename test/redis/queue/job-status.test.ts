@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { parseTask } from "../../../src/model/task.ts";
-import { done, giveUp, retry, skipped, snooze, type Verdict } from "../../../src/model/verdict.ts";
+import { cancel, complete, done, retry, snooze, type Verdict } from "../../../src/model/verdict.ts";
 import { type Consumer, createConsumer } from "../../../src/queue/consumer.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
@@ -37,8 +37,8 @@ afterAll(async () => {
 
 it.each<[string, Verdict, string]>([
   ["is over when whoever worked on it said so", done, "over"],
-  ["is over when nothing was to be done", skipped, "over"],
-  ["is gone when it was given up", giveUp, "gone"],
+  ["is over when nothing was to be done", complete("skipped"), "over"],
+  ["is gone when it was given up", cancel("failed"), "gone"],
   ["is open while it sleeps", snooze(9_999_999_999_999), "open"],
   ["is open before its next attempt", retry(3_600_000, "refused"), "open"],
 ])("a task %s", async (_, verdict, fate) => {
@@ -49,9 +49,9 @@ it.each<[string, Verdict, string]>([
   await producer.enqueue(tasks);
   const isDone = async () => worked.has(slotMs) && (await producer.backlog(policy.service, "actions")).active === 0;
   await expect.poll(isDone, { timeout: 10_000 }).toBe(true);
-  expect(await producer.fate(policy.service, id)).toBe(fate);
+  expect(await producer.jobStatus(policy.service, id)).toBe(fate);
 });
 
 it("a task that the queue does not know is gone", async () => {
-  expect(await producer.fate(policy.service, "nobody")).toBe("gone");
+  expect(await producer.jobStatus(policy.service, "nobody")).toBe("gone");
 });

@@ -5,11 +5,11 @@ import { type Task, targetFromMasks } from "../../../src/model/task.ts";
 import { History } from "../../../src/store/history.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
-import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
-import { endAbandoned } from "../../../src/tasks/process-task.ts";
+import { endAbandoned } from "../../../src/tasks/finish.ts";
+import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createRecorder, type Recorder } from "../../../src/tasks/recorder.ts";
 import { redisForTest } from "../../support/redis.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -38,8 +38,8 @@ const taskOf = (id: string, more: Partial<Task> = {}): Task => ({
   ...more,
 });
 
-const abandon = (task: Task, given: Partial<TaskDependencies> = {}) =>
-  endAbandoned(task, testParts(store, given), { recorder: createRecorder(history, silentLog), why: "workers died" });
+const abandon = (task: Task, given: Partial<ProcessDependencies> = {}) =>
+  endAbandoned(task, testDeps(store, given), { recorder: createRecorder(history, silentLog), why: "workers died" });
 
 describe("a task over which workers died too often", () => {
   it("was not started when it was only claimed", async () => {
@@ -73,7 +73,7 @@ describe("a task over which workers died too often", () => {
       recordAlone: async () => {},
       republish: async () => notifiers.shift(),
     };
-    const end = () => endAbandoned(taskOf("untold"), testParts(store), { recorder, why: "workers died" });
+    const end = () => endAbandoned(taskOf("untold"), testDeps(store), { recorder, why: "workers died" });
     expect(await end()).toBe(false);
     expect(await end()).toBe(true);
     expect(notifiers).toEqual([]);

@@ -23,11 +23,11 @@ it.each([
   const policy = testPolicy({ action: { kind: "run", syncJobs: [42], activate: true }, onUnknown });
   const { step, asked } = await steppedTask(store, {
     ...{ task: { kind: "run" }, by: stepRun, reads: [], writes: [answer, status(200)] },
-    parts: { policy: () => policy },
+    deps: { policy: () => policy },
   });
   const toEnd = async () => {
     let done = await step();
-    while (done.step === "snooze") done = await step();
+    while (done.verdict === "snooze") done = await step();
     return told(done);
   };
   expect(await toEnd()).toBe(`not-started direct ${reason}`);

@@ -35,7 +35,7 @@ function fixture({ reads, posts, policy, active = 'item.state == "On"', select =
   const known = testPolicy({ action: { kind: "activate", syncJobs: [42] }, ...policy });
   return steppedTask(store, {
     ...{ task: { kind: "activate", repository: null }, by: stepActivate, reads, writes: posts },
-    parts: {
+    deps: {
       policy: () => known,
       activePredicate: () => createActivePredicate({ active, select }),
       timing: { ...defaultTiming, verifyForMs: 10_000, unreadableForMs: 20_000 },
@@ -66,7 +66,7 @@ describe("an activation that is looked at", () => {
     const { asked, through } = await fixture({ reads: [shows("Off")], posts: [answer] });
     const ended = await through();
     expect(told(ended)).toBe("failed direct not-active");
-    expect(ended.step === "end" && ended.ending.detail).toMatch(/; the sync job is not active 1\d s later$/);
+    expect(ended.verdict === "complete" && ended.ending?.detail).toMatch(/; the sync job is not active 1\d s later$/);
     expect(postsOf(asked)).toBe(1);
     // After about 1, 2, 4 and 8 s, and when it could not come any more.
     expect(asked.length - 1).toBeLessThanOrEqual(6);
@@ -91,7 +91,9 @@ describe("an activation that is looked at", () => {
       const { through } = await fixture({ reads: [unread], posts: [answer] });
       const ended = await through();
       expect(told(ended)).toBe(becomes);
-      expect(ended.step === "end" && ended.ending.detail).toContain("whether the sync job is active cannot be read: ");
+      expect(ended.verdict === "complete" && ended.ending?.detail).toContain(
+        "whether the sync job is active cannot be read: ",
+      );
     }
   });
 
@@ -99,7 +101,9 @@ describe("an activation that is looked at", () => {
     const { through } = await fixture({ reads: [shows("On")], posts: [reset], active: "item.enabled" });
     const ended = await through();
     expect(told(ended)).toBe("unknown none answer-lost");
-    expect(ended.step === "end" && ended.ending.detail).toMatch(/mapping\.syncJob\.active: No such key: enabled$/);
+    expect(ended.verdict === "complete" && ended.ending?.detail).toMatch(
+      /mapping\.syncJob\.active: No such key: enabled$/,
+    );
   });
 
   it("waits for a held-up worker's answer where the expression gives none", async () => {
@@ -111,9 +115,9 @@ describe("an activation that is looked at", () => {
   });
 
   it("has no patience with a service that is not configured any more", async () => {
-    const { sentBy, task, parts, journal, later } = await fixture({ reads: [shows("On")], posts: [] });
+    const { sentBy, task, deps, journal, later } = await fixture({ reads: [shows("On")], posts: [] });
     await sentBy("lost");
-    const removed = { ...parts, service: () => undefined };
+    const removed = { ...deps, service: () => undefined };
     const step = async () => stepActivate(task, removed, { owner: "me", entry: await journal.claim(task.id, "me") });
     expect(told(await step())).toBe("snooze");
     later(11_000);
@@ -127,8 +131,8 @@ describe("an activation that is looked at", () => {
   });
 
   it("does not take the short way, which ends with the answer", async () => {
-    const { task, parts, asked } = await fixture({ reads: [shows("On")], posts: [status(200)] });
-    expect(await startFastPath(task, parts, "me")).toBeUndefined();
+    const { task, deps, asked } = await fixture({ reads: [shows("On")], posts: [status(200)] });
+    expect(await startFastPath(task, deps, "me")).toBeUndefined();
     expect(asked).toEqual([]);
   });
 });
@@ -152,7 +156,7 @@ describe("an activation whose answer got lost, by onUnknown", () => {
     const { asked, through } = await fixture({ reads, posts: [reset, activates], policy });
     const ended = await through();
     expect(told(ended)).toBe("succeeded direct seen-active");
-    expect(ended.step === "end" && ended.ending).toMatchObject({ answerLost: true, sends: 2 });
+    expect(ended.verdict === "complete" && ended.ending).toMatchObject({ answerLost: true, sends: 2 });
     expect(postsOf(asked)).toBe(2);
   });
 

@@ -7,10 +7,10 @@ import type { Task } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { stepApply } from "../../../src/tasks/apply.ts";
-import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
+import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -68,8 +68,8 @@ async function step(method: "GET" | "PUT", answer: Answer, stopping = new AbortC
   return { result, puts, again };
 }
 
-function partsOver(service: SyncService, stopping: AbortSignal): TaskDependencies {
-  return testParts(store, {
+function partsOver(service: SyncService, stopping: AbortSignal): ProcessDependencies {
+  return testDeps(store, {
     policy: () => testPolicy({ name: "names", action: { kind: "apply", objects: [object] } }),
     service: () => service,
     stopping,
@@ -83,10 +83,9 @@ const status = (code: number, headers: Record<string, string> = {}): Answer => {
 /** A short name for what becomes of a task. */
 function told({ result, puts }: Pick<Awaited<ReturnType<typeof step>>, "result" | "puts">): string {
   const sent = `, ${puts} PUT`;
-  if (result.step === "snooze") return `snooze${sent}`;
-  if (result.step !== "end" && result.step !== "retry") return result.step;
-  const { status: how, reason } = result.ending;
-  return `${result.step} ${how} ${reason}${sent}`;
+  if (result.verdict === "snooze") return `snooze${sent}`;
+  const { verdict, ending } = result;
+  return `${verdict === "complete" ? "end" : verdict} ${ending?.status} ${ending?.reason}${sent}`;
 }
 
 const rows: readonly (readonly [what: string, answer: Answer, look: string, put: string])[] = [
@@ -142,7 +141,7 @@ describe("what becomes of an apply task", () => {
       isTaken = true;
     });
     expect(taken.result).toMatchObject({
-      step: "end",
+      verdict: "complete",
       ending: {
         status: "failed",
         reason: "throttled",

@@ -9,12 +9,12 @@ import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts"
 import type { StartEntry } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { approvalsSince, conflictChange, takeBaseline } from "../../../src/tasks/baseline.ts";
-import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
 import { appearedSince, feedOf, writeBaseline } from "../../../src/tasks/evidence.ts";
+import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import type { TaskEnding } from "../../../src/tasks/step.ts";
 import { followWaits, testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -42,13 +42,13 @@ const taskOf = (id: string): Task => ({
   startByMs: 9_999_999_999_999,
 });
 
-function partsFor({ unknown }: { unknown?: string } = {}): TaskDependencies {
+function partsFor({ unknown }: { unknown?: string } = {}): ProcessDependencies {
   const reader: ItemReader = {
     read: () => item("none"),
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };
-  return testParts(store, {
+  return testDeps(store, {
     itemReader: () => reader,
     journal,
     feeds: book,
@@ -81,10 +81,10 @@ async function walk(task: Task, list: List, items: readonly ItemFacts[], whole =
 const follow = { ...testPolicy().follow, ...followWaits, blockedAfterMs: 5 };
 
 /** A start after a baseline of these lists; `entry` as the journal would hold it. */
-async function startAfter(task: Task, lists: Readonly<Record<List, readonly ItemFacts[]>>, parts = partsFor()) {
+async function startAfter(task: Task, lists: Readonly<Record<List, readonly ItemFacts[]>>, deps = partsFor()) {
   const readyAtMs = await redisTimeMs(store);
   for (const list of ["activities", "conflictDetails", "approvals"] as const) await walk(task, list, lists[list]);
-  const { baseline, isReady, isComplete } = await takeBaseline(task, parts, { readyAtMs, follow });
+  const { baseline, isReady, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow });
   expect([isReady, isComplete]).toEqual([true, true]);
   await journal.claim(task.id, "me");
   await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline: writeBaseline(baseline) });
@@ -94,8 +94,8 @@ async function startAfter(task: Task, lists: Readonly<Record<List, readonly Item
 const nothing = { activities: [], conflictDetails: [], approvals: [] };
 const over: TaskEnding = { status: "succeeded", evidence: "direct", reason: "completed", detail: "" };
 
-async function changeOf(task: Task, entry: StartEntry, { ending = over, parts = partsFor() } = {}) {
-  return conflictChange(task, parts, { entry, appeared: await appearedSince(task, parts, entry), ending });
+async function changeOf(task: Task, entry: StartEntry, { ending = over, deps = partsFor() } = {}) {
+  return conflictChange(task, deps, { entry, appeared: await appearedSince(task, deps, entry), ending });
 }
 
 describe("conflicts from before a run", () => {
@@ -110,10 +110,10 @@ describe("conflicts from before a run", () => {
 
   it("are those of the repository where the mapping does not say whose a conflict is", async () => {
     const task = taskOf("repository");
-    const parts = partsFor({ unknown: "syncJobId" });
-    const entry = await startAfter(task, { ...nothing, conflictDetails: before }, parts);
+    const deps = partsFor({ unknown: "syncJobId" });
+    const entry = await startAfter(task, { ...nothing, conflictDetails: before }, deps);
     await walk(task, "conflictDetails", [item("3"), item("4")]);
-    expect(await changeOf(task, entry, { parts })).toEqual({ goneConflicts: 3, stillConflicts: 1 });
+    expect(await changeOf(task, entry, { deps })).toEqual({ goneConflicts: 3, stillConflicts: 1 });
     // The mapping has changed meanwhile: the two counts speak of different things.
     expect(await changeOf(task, entry)).toEqual({});
   });
@@ -152,9 +152,9 @@ describe("conflicts from before a run", () => {
 });
 
 describe("approvals that appeared since a start", () => {
-  const waitingFor = async (task: Task, entry: StartEntry, parts = partsFor()) => {
+  const waitingFor = async (task: Task, entry: StartEntry, deps = partsFor()) => {
     const nowMs = (entry.sentAtMs ?? 0) + 60_000;
-    const found = await approvalsSince(task, parts, { entry, follow, nowMs });
+    const found = await approvalsSince(task, deps, { entry, follow, nowMs });
     return found === undefined ? undefined : { ...found, waiting: found.waiting.map(({ id }) => id) };
   };
 
@@ -174,8 +174,8 @@ describe("approvals that appeared since a start", () => {
     const task = taskOf("unjoined");
     const entry = await startAfter(task, nothing);
     await walk(task, "approvals", [item("2"), item("3", "43")]);
-    const parts = partsFor({ unknown: "syncJobId" });
-    expect(await waitingFor(task, entry, parts)).toMatchObject({ waiting: ["2", "3"], ofSyncJob: false });
+    const deps = partsFor({ unknown: "syncJobId" });
+    expect(await waitingFor(task, entry, deps)).toMatchObject({ waiting: ["2", "3"], ofSyncJob: false });
   });
 
   it("are not looked for when the start of the run is not long ago", async () => {

@@ -5,9 +5,9 @@ import type { DeniedBy } from "../../../src/core/limiter.ts";
 import { createActivePredicate } from "../../../src/feeds/mapping.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { stepActivate } from "../../../src/tasks/activate.ts";
-import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
 import { stepDelete } from "../../../src/tasks/delete.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
+import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { type Answer, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
@@ -24,13 +24,13 @@ afterAll(() => store.close());
 const shows = (more: object, syncJobId = 42) => status(200, JSON.stringify({ syncJobId, ...more }));
 const failed = status(500);
 
-/** The two kinds: their parts, what the sync job shows when the request took effect and when it did not, and how the task ends then. */
+/** The two kinds: their deps, what the sync job shows when the request took effect and when it did not, and how the task ends then. */
 const kinds = {
   activation: {
     task: { kind: "activate" },
     by: stepActivate,
     policy: { action: { kind: "activate", syncJobs: [42] } },
-    parts: { activePredicate: () => createActivePredicate({ active: 'item.state == "On"', select: [] }) },
+    deps: { activePredicate: () => createActivePredicate({ active: 'item.state == "On"', select: [] }) },
     effect: shows({ state: "On" }),
     none: shows({ state: "Off" }),
     took: "succeeded direct seen-active",
@@ -40,7 +40,7 @@ const kinds = {
     task: { kind: "delete" },
     by: stepDelete,
     policy: { action: { kind: "delete", syncJob: 42, name: "Contracts" } },
-    parts: {},
+    deps: {},
     effect: status(404),
     none: shows({ name: "Contracts" }),
     took: "succeeded direct deletion-confirmed",
@@ -51,7 +51,7 @@ const kinds = {
 interface Behaviour {
   readonly reads: readonly Answer[];
   readonly held?: { readonly by: DeniedBy; readonly forMs: number };
-  readonly timing?: Partial<TaskDependencies["timing"]>;
+  readonly timing?: Partial<ProcessDependencies["timing"]>;
   readonly onUnknown?: "retry" | "give-up";
 }
 
@@ -61,9 +61,9 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
   const fixture = ({ reads, held, timing, onUnknown = "verify" as never }: Behaviour) =>
     steppedTask(store, {
       ...{ ...rest, reads, writes: [reset], held },
-      parts: {
+      deps: {
         policy: () => testPolicy({ ...policy, onUnknown }),
-        ...rest.parts,
+        ...rest.deps,
         timing: { ...defaultTiming, verifyForMs: 10_000, unreadableForMs: 20_000, ...timing },
       },
     });
@@ -90,16 +90,16 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
     const { sentBy, step, later, service } = await fixture({ reads: [failed, () => service.close()] });
     await sentBy("lost");
     later(15_000);
-    expect(await step()).toMatchObject({ step: "snooze" });
+    expect(await step()).toMatchObject({ verdict: "snooze" });
     later(3_600_000);
-    expect(await step()).toMatchObject({ step: "snooze" });
+    expect(await step()).toMatchObject({ verdict: "snooze" });
   });
 
   it.each(["dead", "lost"] as const)("is looked at with patience also an hour later (%s)", async (end) => {
     const { sentBy, step, through, later } = await fixture({ reads: [failed, failed, effect] });
     await sentBy(end);
     later(3_600_000);
-    expect(await step()).toMatchObject({ step: "snooze" });
+    expect(await step()).toMatchObject({ verdict: "snooze" });
     expect(told(await through())).toBe(took);
   });
 
@@ -122,7 +122,7 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
     later(3_000);
     const untilMs = lastSentAtMs + 5_000 + service.requestTimeoutMs;
     expect(service.requestTimeoutMs).toBeGreaterThan(0);
-    expect(await step()).toEqual({ step: "snooze", untilMs });
+    expect(await step()).toEqual({ verdict: "snooze", untilMs });
   });
 
   it("waits as long where the service asks for patience only hours later", async () => {

@@ -32,7 +32,7 @@ function fixture({ reads, deletes, policy, task }: Behaviour) {
   const known = testPolicy({ action: { kind: "delete", syncJob: 42, name: "Contracts" }, ...policy });
   return steppedTask(store, {
     ...{ task: { kind: "delete", ...task }, by: stepDelete, reads, writes: deletes },
-    parts: {
+    deps: {
       policy: () => (task?.guard === undefined ? known : undefined),
       timing: { ...defaultTiming, verifyForMs: 10_000, unreadableForMs: 20_000 },
     },
@@ -81,7 +81,7 @@ describe("a guard", () => {
   it("names both names, cut where long, and shows their characters", async () => {
     const detail = async (name: string) => {
       const step = await (await fixture({ reads: [named(name)], deletes: [] })).step();
-      return "ending" in step ? step.ending.detail : "";
+      return "ending" in step ? (step.ending?.detail ?? "") : "";
     };
     expect(await detail("Other\n")).toBe('the guard says "Contracts", the sync job has "Other\\n"; nothing was sent');
     expect(await detail("x".repeat(5_000))).toContain(`"${"x".repeat(100)}" and 4900 more characters`);
@@ -129,7 +129,7 @@ describe("a deletion whose answer got lost", () => {
     const { asked, through } = await fixture({ reads: [there, read], deletes: [reset] });
     const step = await through();
     expect(told(step)).toBe(becomes);
-    expect("ending" in step && step.ending.answerLost).toBe(true);
+    expect("ending" in step && step.ending?.answerLost).toBe(true);
     expect(asked).toEqual(["GET", "DELETE", "GET"]);
   });
 
@@ -210,12 +210,12 @@ describe("a deletion whose answer got lost", () => {
   });
 
   it("is unknown once its worker is surely dead and its service is not configured", async () => {
-    const { sentBy, task, parts, journal, later, asked } = await fixture({ reads: [there], deletes: [] });
+    const { sentBy, task, deps, journal, later, asked } = await fixture({ reads: [there], deletes: [] });
     await sentBy("dead");
-    const removed = { ...parts, service: () => undefined };
+    const removed = { ...deps, service: () => undefined };
     const step = async () => stepDelete(task, removed, { owner: "me", entry: await journal.claim(task.id, "me") });
     const { lastSentAtMs = 0 } = (await journal.entry(task.id)) ?? {};
-    expect(await step()).toEqual({ step: "snooze", untilMs: lastSentAtMs + 10_000 });
+    expect(await step()).toEqual({ verdict: "snooze", untilMs: lastSentAtMs + 10_000 });
     later(11_000);
     expect(told(await step())).toBe("unknown none policy-removed");
     expect(asked).toEqual([]);
@@ -235,14 +235,14 @@ describe("a sync job that a run holds", () => {
       ["allow", "skipped direct overlap"],
       ["queue", "snooze"],
     ] as const) {
-      const { asked, parts, task, step } = await fixture({
+      const { asked, deps, task, step } = await fixture({
         reads: [named("Contracts")],
         deletes: [],
         policy: { overlap },
       });
       const run = { ...task, id: "nightly__run__42__1" };
-      await parts.journal.claim(run.id, "its worker");
-      await parts.leases.acquire(run, "its worker", 60_000);
+      await deps.journal.claim(run.id, "its worker");
+      await deps.leases.acquire(run, "its worker", 60_000);
       expect(told(await step())).toBe(becomes);
       expect(asked).toEqual([]);
     }

@@ -10,7 +10,7 @@ import type { TaskStep } from "../../../src/tasks/step.ts";
 import { type Answer, answeringService, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -47,7 +47,7 @@ async function fixture({ deletes, enter, stopping = new AbortController().signal
     covers: [],
     startByMs: 9_999_999_999_999,
   };
-  const parts = testParts(store, {
+  const deps = testDeps(store, {
     policy: () => testPolicy({ action: { kind: "delete", syncJob: 42, name: "Contracts" } }),
     service: () => service,
     ...{ journal, stopping },
@@ -57,12 +57,12 @@ async function fixture({ deletes, enter, stopping = new AbortController().signal
   let owner = 0;
   const step = async () => {
     owner += 1;
-    return stepDelete(task, parts, { owner: `o${owner}`, entry: await journal.claim(task.id, `o${owner}`) });
+    return stepDelete(task, deps, { owner: `o${owner}`, entry: await journal.claim(task.id, `o${owner}`) });
   };
   return { asked, step, task };
 }
 
-const told = (step: TaskStep) => ("ending" in step ? `${step.ending.status} ${step.ending.reason}` : step.step);
+const told = (step: TaskStep) => ("ending" in step ? `${step.ending?.status} ${step.ending?.reason}` : step.verdict);
 
 it("waits in place for its turn after its guard was read, which is read once", async () => {
   const holds: Denied[] = [

@@ -9,15 +9,15 @@ import { History } from "../../../src/store/history.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { stepActivate } from "../../../src/tasks/activate.ts";
-import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
 import { appearedSince, baselineSince, feedOf, writeBaseline } from "../../../src/tasks/evidence.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
+import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { stepRun } from "../../../src/tasks/run.ts";
 import { verifyStart } from "../../../src/tasks/verify.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -46,13 +46,19 @@ const taskOf = (id: string): Task => ({
 });
 
 /** A mapping that says all but `unknown`. */
-function partsFor({ unknown, readsFrom = book }: { unknown?: string; readsFrom?: FeedStore } = {}): TaskDependencies {
+function partsFor({
+  unknown,
+  readsFrom = book,
+}: {
+  unknown?: string;
+  readsFrom?: FeedStore;
+} = {}): ProcessDependencies {
   const reader: ItemReader = {
     read: () => item("none", undefined),
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };
-  return testParts(store, {
+  return testDeps(store, {
     itemReader: () => reader,
     journal,
     feeds: readsFrom,
@@ -92,8 +98,8 @@ async function startUnread(task: Task) {
   return { sentAtMs, entry: await journal.claim(task.id, "me") };
 }
 
-const verify = (task: Task, parts: TaskDependencies, entry: Awaited<ReturnType<typeof startUnread>>["entry"]) =>
-  verifyStart(task, testPolicy(), { parts, claim: { owner: "me", entry } });
+const verify = (task: Task, deps: ProcessDependencies, entry: Awaited<ReturnType<typeof startUnread>>["entry"]) =>
+  verifyStart(task, testPolicy(), { deps, claim: { owner: "me", entry } });
 
 describe("a start that another worker has sent and says nothing of", () => {
   const giveUp = testPolicy({ onUnknown: "give-up" });
@@ -104,21 +110,21 @@ describe("a start that another worker has sent and says nothing of", () => {
     const { entry } = await startSilently(task);
     const untilMs = (entry.lastSentAtMs ?? 0) + 60_000;
     const claim = { owner: "another", entry };
-    expect(await stepActivate(task, patient, claim)).toEqual({ step: "snooze", untilMs });
-    expect(await verifyStart(task, giveUp, { parts: patient, claim })).toEqual({ step: "snooze", untilMs });
+    expect(await stepActivate(task, patient, claim)).toEqual({ verdict: "snooze", untilMs });
+    expect(await verifyStart(task, giveUp, { deps: patient, claim })).toEqual({ verdict: "snooze", untilMs });
     expect((await journal.entry(task.id))?.lost).toBeUndefined();
   });
 
   it("ends as unknown after that, or at once when that worker noted no answer", async () => {
-    const [task, parts] = [taskOf("gone"), partsFor()];
-    const patient = { ...parts, timing: patience };
+    const [task, deps] = [taskOf("gone"), partsFor()];
+    const patient = { ...deps, timing: patience };
     const { entry } = await startSilently(task);
-    const unknown = { step: "end", ending: { status: "unknown", reason: "answer-lost" } };
-    expect(await stepActivate(task, parts, { owner: "another", entry })).toMatchObject(unknown);
+    const unknown = { verdict: "complete", ending: { status: "unknown", reason: "answer-lost" } };
+    expect(await stepActivate(task, deps, { owner: "another", entry })).toMatchObject(unknown);
     const noted = { owner: "another", entry: await journal.claim(task.id, "another") };
     expect(noted.entry.lost).toMatchObject({ kind: "crash" });
     expect(await stepActivate(task, patient, noted)).toMatchObject(unknown);
-    expect(await verifyStart(task, giveUp, { parts: patient, claim: noted })).toMatchObject(unknown);
+    expect(await verifyStart(task, giveUp, { deps: patient, claim: noted })).toMatchObject(unknown);
   });
 });
 
@@ -129,9 +135,9 @@ describe("a lost answer of a start for which nothing was read before", () => {
     const { sentAtMs, entry } = await startUnread(task);
     expect(entry.knownSeq).toBe(1);
     await walk(task, "activities", [item("days ago", sentAtMs - 86_400_000), item("just before", sentAtMs - 1)]);
-    const parts = partsFor();
-    expect(await appearedSince(task, parts, entry)).toMatchObject({ ours: [], confidence: undefined, grew: false });
-    expect(await verify(task, parts, entry)).toMatchObject({ step: "end", ending: { status: "unknown" } });
+    const deps = partsFor();
+    expect(await appearedSince(task, deps, entry)).toMatchObject({ ours: [], confidence: undefined, grew: false });
+    expect(await verify(task, deps, entry)).toMatchObject({ verdict: "complete", ending: { status: "unknown" } });
     expect((await journal.entry(task.id))?.state).toBe("sending");
   });
 
@@ -147,9 +153,9 @@ describe("a lost answer of a start for which nothing was read before", () => {
     const task = taskOf("timeless");
     const { entry } = await startUnread(task);
     await walk(task, "activities", [item("whenever", undefined)]);
-    const parts = partsFor({ unknown: "startedAt" });
-    expect(await appearedSince(task, parts, entry)).toMatchObject({ ours: [], attributable: false });
-    const step = await verify(task, parts, entry);
+    const deps = partsFor({ unknown: "startedAt" });
+    expect(await appearedSince(task, deps, entry)).toMatchObject({ ours: [], attributable: false });
+    const step = await verify(task, deps, entry);
     const detail =
       "reset; the mapping does not say whose an activity is: map syncJobId, finished and startedAt of activities";
     expect(step).toMatchObject({ ending: { status: "unknown", detail } });
@@ -159,18 +165,18 @@ describe("a lost answer of a start for which nothing was read before", () => {
     const task = taskOf("late-look");
     const { sentAtMs, entry } = await startUnread(task);
     await expect.poll(async () => (await redisTimeMs(store)) > sentAtMs).toBe(true);
-    const parts = partsFor();
-    expect(await verify(task, parts, entry)).toMatchObject({ step: "snooze" });
+    const deps = partsFor();
+    expect(await verify(task, deps, entry)).toMatchObject({ verdict: "snooze" });
     // A walk that fails all the time is not waited for without end.
     const { follow } = testPolicy();
     const impatient = testPolicy({ follow: { ...follow, unreadableForMs: 0 } });
     await expect
-      .poll(() => verifyStart(task, impatient, { parts, claim: { owner: "me", entry } }))
+      .poll(() => verifyStart(task, impatient, { deps, claim: { owner: "me", entry } }))
       .toMatchObject({
         ending: { status: "unknown", detail: "reset; the activities could not be read in time" },
       });
     await walk(task, "activities", [item("its own", sentAtMs + 1)]);
-    await verify(task, parts, entry);
+    await verify(task, deps, entry);
     expect((await journal.entry(task.id))?.state).toBe("answered");
   });
 
@@ -178,8 +184,8 @@ describe("a lost answer of a start for which nothing was read before", () => {
     const task = taskOf("outage");
     const { sentAtMs, entry } = await startUnread(task);
     const later = (ms: number) => ({ ...partsFor(), nowMs: async () => sentAtMs + 3_600_000 + ms });
-    expect(await verify(task, later(0), entry)).toMatchObject({ step: "snooze" });
-    expect(await verify(task, later(299_000), entry)).toMatchObject({ step: "snooze" });
+    expect(await verify(task, later(0), entry)).toMatchObject({ verdict: "snooze" });
+    expect(await verify(task, later(299_000), entry)).toMatchObject({ verdict: "snooze" });
     expect(await verify(task, later(301_000), entry)).toMatchObject({ ending: { status: "unknown" } });
   });
 
@@ -208,7 +214,7 @@ describe("a lost answer of a start for which nothing was read before", () => {
     const { ours, confidence } = await appearedSince(task, partsFor(), entry);
     expect(ours.map(({ id }) => id)).toEqual(["ours"]);
     expect(confidence).toBe("likely");
-    expect(await verify(task, partsFor(), entry)).toMatchObject({ step: "snooze" });
+    expect(await verify(task, partsFor(), entry)).toMatchObject({ verdict: "snooze" });
     expect((await journal.entry(task.id))?.state).toBe("answered");
   });
 });
@@ -218,14 +224,14 @@ describe("a start taken back and resent by another worker during its verificatio
     const [task, history] = [taskOf("anew"), new History(store)];
     const { entry } = await startSilently(task);
     const step = await verifyStart(task, testPolicy({ onUnknown: "give-up" }), {
-      parts: partsFor(),
+      deps: partsFor(),
       claim: { owner: "frozen", entry },
     });
     await journal.notSent(task, "me");
     await journal.claim(task.id, "heir");
     await journal.beginSending(task, "heir", { startByMs: task.startByMs, baseline: "" });
-    expect(step).toMatchObject({ step: "end", ending: { status: "unknown" } });
-    const from = step.step === "end" ? step.from : undefined;
+    expect(step).toMatchObject({ verdict: "complete", ending: { status: "unknown" } });
+    const from = step.verdict === "complete" ? step.ending?.from : undefined;
     expect(await history.record(testOutcome({ taskId: task.id }), from)).toBe("superseded");
     expect((await journal.entry(task.id))?.state).toBe("sending");
   });
@@ -278,15 +284,15 @@ describe("a start that the operator says must show within no time (follow.appear
     return { owner: "me", entry: await journal.claim(task.id, "me") };
   };
   /** Without a service nothing can be sent again. */
-  const judged = (task: Task, claim: Parameters<typeof verifyStart>[2]["claim"], parts = partsFor()) =>
-    verifyStart(task, vouched, { parts, claim });
-  const absent = { step: "end", ending: { status: "not-started", evidence: "inferred" } };
+  const judged = (task: Task, claim: Parameters<typeof verifyStart>[2]["claim"], deps = partsFor()) =>
+    verifyStart(task, vouched, { deps, claim });
+  const absent = { verdict: "complete", ending: { status: "not-started", evidence: "inferred" } };
 
   it("is shown to be absent by a walk of the whole list only, which is asked for", async () => {
     const task = taskOf("absent");
     const claim = await permittedBefore(task, { kind: "unknown", afterMs: 50 });
     await walk(task, "activities", [], false);
-    expect(await judged(task, claim)).toMatchObject({ step: "snooze" });
+    expect(await judged(task, claim)).toMatchObject({ verdict: "snooze" });
     const { wholeWantedAtMs } = await book.status(feedOf(task, "activities"));
     expect(wholeWantedAtMs).toBe((claim.entry.sentAtMs ?? 0) + 5_000);
     await walk(task, "activities", []);
@@ -297,7 +303,7 @@ describe("a start that the operator says must show within no time (follow.appear
     const task = taskOf("late-arrival");
     const claim = await permittedBefore(task, { kind: "unknown", afterMs: 20_000 });
     await walk(task, "activities", []);
-    expect(await judged(task, claim)).toMatchObject({ step: "snooze" });
+    expect(await judged(task, claim)).toMatchObject({ verdict: "snooze" });
   });
 
   it("may be on its way while its worker is silent, as long as a request may take", async () => {
@@ -309,7 +315,7 @@ describe("a start that the operator says must show within no time (follow.appear
       timeouts: { requestMs: 60_000 },
     });
     await walk(task, "activities", []);
-    expect(await judged(task, claim, { ...partsFor(), service: () => service })).toMatchObject({ step: "snooze" });
+    expect(await judged(task, claim, { ...partsFor(), service: () => service })).toMatchObject({ verdict: "snooze" });
     service.close();
     expect((await journal.entry(task.id))?.lastSentAtMs).toBe(claim.entry.lastSentAtMs);
     expect(await judged(task, claim)).toMatchObject(absent);
@@ -343,10 +349,10 @@ describe("a walk that ends while the feeds are looked at", () => {
       await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
       const entry = await journal.claim(task.id, "me");
       const before = await book.status(feedOf(task, "conflictDetails"));
-      const parts = partsFor({ readsFrom: bookThatMovesOn(task, read) });
-      const first = await appearedSince(task, parts, entry);
+      const deps = partsFor({ readsFrom: bookThatMovesOn(task, read) });
+      const first = await appearedSince(task, deps, entry);
       expect([first.conflictDetails.walks, first.newConflicts]).toEqual([before.walks, 0]);
-      const second = await appearedSince(task, parts, entry);
+      const second = await appearedSince(task, deps, entry);
       expect([second.conflictDetails.walks, second.newConflicts]).toEqual([before.walks + 1, 1]);
     },
   );
@@ -383,14 +389,14 @@ describe("a run whose end is seen more than once", () => {
   /** A run that was answered, with a baseline of both lists; the walks of the test show what it left. */
   async function answered(id: string) {
     const task = taskOf(id);
-    const parts: TaskDependencies = { ...partsFor(), service: () => anyService };
+    const deps: ProcessDependencies = { ...partsFor(), service: () => anyService };
     await walk(task, "activities", []);
     await walk(task, "conflictDetails", []);
     await journal.claim(task.id, "me");
-    const baseline = writeBaseline(await baselineSince(task, parts, 0));
+    const baseline = writeBaseline(await baselineSince(task, deps, 0));
     await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
     await journal.answered(task, "answer");
-    const step = async () => stepRun(task, parts, { owner: "me", entry: await journal.claim(task.id, "me") });
+    const step = async () => stepRun(task, deps, { owner: "me", entry: await journal.claim(task.id, "me") });
     return { task, step, sentAtMs: (await journal.entry(task.id))?.sentAtMs ?? 0 };
   }
 
@@ -401,28 +407,28 @@ describe("a run whose end is seen more than once", () => {
     const { task, step, sentAtMs } = await answered("second-activity");
     const [first, second] = [item("first", sentAtMs), item("second", sentAtMs)];
     await walk(task, "activities", [first]);
-    expect(await step()).toMatchObject({ step: "snooze" });
+    expect(await step()).toMatchObject({ verdict: "snooze" });
     // Read after the end of the first activity and before that of the second, which leaves a conflict.
     await walk(task, "activities", [first, running(second)]);
     await walk(task, "conflictDetails", []);
-    expect(await step()).toMatchObject({ step: "snooze" });
+    expect(await step()).toMatchObject({ verdict: "snooze" });
     await walk(task, "activities", [first, second]);
-    expect(await step()).toMatchObject({ step: "snooze" });
+    expect(await step()).toMatchObject({ verdict: "snooze" });
     await walk(task, "conflictDetails", [conflict]);
-    expect(await step()).toMatchObject({ step: "end", ending: { status: "conflicts", newConflicts: 1 } });
+    expect(await step()).toMatchObject({ verdict: "complete", ending: { status: "conflicts", newConflicts: 1 } });
   });
 
   it("counts them after the newer end of an activity that was set back to running", async () => {
     const { task, step, sentAtMs } = await answered("set-back");
     const only = item("only", sentAtMs);
     await walk(task, "activities", [only]);
-    expect(await step()).toMatchObject({ step: "snooze" });
+    expect(await step()).toMatchObject({ verdict: "snooze" });
     await walk(task, "activities", [running(only)]);
     await walk(task, "conflictDetails", []);
-    expect(await step()).toMatchObject({ step: "snooze" });
+    expect(await step()).toMatchObject({ verdict: "snooze" });
     await walk(task, "activities", [only]);
-    expect(await step()).toMatchObject({ step: "snooze" });
+    expect(await step()).toMatchObject({ verdict: "snooze" });
     await walk(task, "conflictDetails", [conflict]);
-    expect(await step()).toMatchObject({ step: "end", ending: { status: "conflicts", newConflicts: 1 } });
+    expect(await step()).toMatchObject({ verdict: "complete", ending: { status: "conflicts", newConflicts: 1 } });
   });
 });

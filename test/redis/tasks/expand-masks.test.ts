@@ -8,13 +8,14 @@ import { History } from "../../../src/store/history.ts";
 import { NotifyStore } from "../../../src/store/notify-store.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
-import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
-import { createProcessTask, endAbandoned } from "../../../src/tasks/process-task.ts";
+import { endAbandoned } from "../../../src/tasks/finish.ts";
+import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
+import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
 import { type ListServer, startListServer } from "../../support/list-server.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -58,10 +59,10 @@ const taskOf = (slotMs: number): Task => ({
 const childrenOf = (slotMs: number) => [7, 8].map((job) => `nightly__run__${job}__${slotMs / 1_000}`);
 
 /** One worker: its step, what it put into the queue, and which sync jobs it told the chains of. */
-function newWorker(given: Partial<TaskDependencies> = {}) {
+function newWorker(given: Partial<ProcessDependencies> = {}) {
   const queued: string[] = [];
   const chained: (readonly string[])[] = [];
-  const parts = testParts(store, {
+  const deps = testDeps(store, {
     policy: () => policy,
     service: () => service,
     journal,
@@ -69,7 +70,7 @@ function newWorker(given: Partial<TaskDependencies> = {}) {
     chains: { fannedOut: async (_, targets) => void chained.push(targets), released: async () => {} },
     ...given,
   });
-  const step = createProcessTask(parts, createRecorder(history, silentLog));
+  const step = createProcessTask(deps, createRecorder(history, silentLog));
   return { queued, chained, step: (task: Task) => step(task, lastAttempt) };
 }
 
@@ -83,7 +84,7 @@ it("a run over masks frees its followers' wait once its tasks are queued", async
     },
   });
   const task = taskOf(90_000);
-  expect(await worker.step(task)).toEqual({ verdict: "done" });
+  expect(await worker.step(task)).toMatchObject({ verdict: "complete" });
   expect(events).toEqual(["queued", "expanded", `released ${task.id}`]);
 });
 
@@ -106,13 +107,13 @@ describe("a run over masks whose worker is held up", () => {
     const slowStep = slow.step(task);
     await arrived;
     server.status = 500;
-    expect(await other.step(task)).toEqual({ verdict: "give-up" });
+    expect(await other.step(task)).toMatchObject({ verdict: "cancel" });
     expect(await history.outcome(task)).toMatchObject({ status: "not-started", reason: "server-error" });
     server.status = 200;
     server.release();
     expect(await slowStep).toMatchObject({ verdict: "snooze" });
     expect(slow.queued).toEqual([]);
-    expect(await slow.step(task)).toEqual({ verdict: "done" });
+    expect(await slow.step(task)).toMatchObject({ verdict: "complete" });
     expect(slow.queued).toEqual([]);
     expect(await journal.fannedOutInto(task.id)).toBeUndefined();
   });
@@ -127,7 +128,7 @@ describe("a run over masks whose worker is held up", () => {
     server.release();
     expect(await slowStep).toMatchObject({ verdict: "snooze" });
     expect(slow.queued).toEqual([]);
-    expect(await slow.step(task)).toEqual({ verdict: "done" });
+    expect(await slow.step(task)).toMatchObject({ verdict: "complete" });
     expect(slow.queued).toEqual(childrenOf(2_000));
   });
 
@@ -138,11 +139,11 @@ describe("a run over masks whose worker is held up", () => {
     const slowStep = slow.step(task);
     await arrived;
     const recorder = createRecorder(history, silentLog);
-    expect(await endAbandoned(task, testParts(store, { journal }), { recorder, why: "workers died" })).toBe(true);
+    expect(await endAbandoned(task, testDeps(store, { journal }), { recorder, why: "workers died" })).toBe(true);
     server.release();
     expect(await slowStep).toMatchObject({ verdict: "snooze" });
     expect(slow.queued).toEqual([]);
-    expect(await slow.step(task)).toEqual({ verdict: "done" });
+    expect(await slow.step(task)).toMatchObject({ verdict: "complete" });
     expect(await history.outcome(task)).toMatchObject({ status: "unknown" });
   });
 
@@ -175,12 +176,12 @@ describe("a run over masks whose worker is held up", () => {
     server.status = 500;
     const other = newWorker();
     expect(await journal.fannedOutInto(task.id)).toBeUndefined();
-    expect(await other.step(task)).toEqual({ verdict: "done" });
+    expect(await other.step(task)).toMatchObject({ verdict: "complete" });
     expect(await history.outcome(task)).toBeUndefined();
     expect(other.queued).toEqual(childrenOf(slotMs));
     expect(other.chained).toEqual([["7", "8"]]);
     goOn();
-    expect(await slowStep).toEqual({ verdict: "done" });
+    expect(await slowStep).toMatchObject({ verdict: "complete" });
     expect(queued).toEqual(childrenOf(slotMs));
     expect(await journal.fannedOutInto(task.id)).toEqual(childrenOf(slotMs));
     expect((await journal.entry(task.id))?.state).toBe("settled");
@@ -195,7 +196,7 @@ describe("a run over masks whose worker is held up", () => {
     });
     expect(await died.step(task)).toMatchObject({ verdict: "snooze" });
     const next = newWorker({ policy: () => undefined, service: () => undefined });
-    expect(await next.step(task)).toEqual({ verdict: "done" });
+    expect(await next.step(task)).toMatchObject({ verdict: "complete" });
     expect(next.queued).toEqual(childrenOf(5_000));
     expect(await history.outcome(task)).toBeUndefined();
   });
@@ -204,7 +205,7 @@ describe("a run over masks whose worker is held up", () => {
     const task = taskOf(6_000);
     server.lists["syncjobsmasks"] = masksOf(...Array.from({ length: 1_000 }, (_, index) => 9_000_000_000_000 + index));
     const worker = newWorker();
-    expect(await worker.step(task)).toEqual({ verdict: "done" });
+    expect(await worker.step(task)).toMatchObject({ verdict: "complete" });
     expect(worker.queued).toHaveLength(1_000);
     expect(await journal.fannedOutInto(task.id)).toEqual(worker.queued);
     expect(await store.redis.hkeys(store.key("start", task.id))).not.toContain("targets");

@@ -8,13 +8,14 @@ import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
 import { PollStore } from "../../../src/store/poll-store.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
-import { createProcessTask, endAbandoned } from "../../../src/tasks/process-task.ts";
+import { endAbandoned } from "../../../src/tasks/finish.ts";
+import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import { createRecorder, type OutcomeHistory } from "../../../src/tasks/recorder.ts";
 import { type ListServer, startListServer } from "../../support/list-server.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
+import { testDeps } from "../../support/task-deps.ts";
 import { TestLog } from "../../support/test-log.ts";
-import { testParts } from "../../support/work-parts.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -52,7 +53,7 @@ const task = (policy: string, number: number): Task => ({
 
 /** A worker; `around` stands in for the history as it sees it. */
 function createWorker(around: Partial<OutcomeHistory> = {}) {
-  const parts = testParts(store, {
+  const deps = testDeps(store, {
     policy: (name) =>
       testPolicy({
         name,
@@ -74,11 +75,11 @@ function createWorker(around: Partial<OutcomeHistory> = {}) {
     ...around,
   };
   const recorder = createRecorder(seen, log);
-  const process = createProcessTask(parts, recorder);
+  const process = createProcessTask(deps, recorder);
   return {
     work: (one: Task): Promise<Verdict> =>
       process(one, { attempt: 1, attemptsMax: 8, signal: new AbortController().signal }),
-    abandon: (one: Task) => endAbandoned(one, parts, { recorder, why: "its workers died" }),
+    abandon: (one: Task) => endAbandoned(one, deps, { recorder, why: "its workers died" }),
   };
 }
 
@@ -128,7 +129,7 @@ describe("a worker that dies", () => {
     server.status = 500;
     expect((await createWorker().work(task("mute", 2))).verdict).toBe("snooze");
     await store.redis.zadd(store.key("unpublished"), 1, task("mute", 2).id);
-    expect((await createWorker().work(task("mute", 2))).verdict).toBe("done");
+    expect((await createWorker().work(task("mute", 2))).verdict).toBe("complete");
     expect(log.outcomesOf("mute")).toHaveLength(2);
     expect(log.outcomesOf("mute")[1]).toMatchObject({ changed: true, offendingItems: ["Draft 3 (3)"] });
   });

@@ -10,15 +10,15 @@ import { leaseKey } from "../../../src/store/leases.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
-import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
 import { startFastPath } from "../../../src/tasks/fast-path.ts";
+import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
 import { answeringService, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 import { told } from "../../support/stepped-task.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -38,10 +38,10 @@ const attempt = { attempt: 1, attemptsMax: 8, signal: new AbortController().sign
 interface Given {
   readonly task?: Partial<Task>;
   readonly policy?: Partial<Policy>;
-  readonly parts?: Partial<TaskDependencies>;
+  readonly deps?: Partial<ProcessDependencies>;
 }
 
-async function fixture({ task: given, policy, parts: more }: Given = {}) {
+async function fixture({ task: given, policy, deps: more }: Given = {}) {
   tasks += 1;
   const { asked, service } = await answeringService({ reads: [], writes: [status(200)] });
   const task: Task = {
@@ -49,15 +49,15 @@ async function fixture({ task: given, policy, parts: more }: Given = {}) {
     ...{ target: `${tasks}`, slotMs: 0, origin: "manual", covers: [], startByMs: far, ...given },
   };
   const known = testPolicy({ follow: accepted, ...policy });
-  const parts = testParts(store, { service: () => service, policy: () => known, ...more });
-  const process = createProcessTask(parts, createRecorder(history, silentLog));
+  const deps = testDeps(store, { service: () => service, policy: () => known, ...more });
+  const process = createProcessTask(deps, createRecorder(history, silentLog));
   return {
-    ...{ asked, task, parts },
+    ...{ asked, task, deps },
     process: () => process(task, attempt),
     outcome: () => history.outcome(task),
     /** Nothing where the short way is left to the steps one by one. */
     atOnce: async () => {
-      const step = await startFastPath(task, parts, "me");
+      const step = await startFastPath(task, deps, "me");
       return step === undefined ? undefined : told(step);
     },
   };
@@ -65,18 +65,18 @@ async function fixture({ task: given, policy, parts: more }: Given = {}) {
 
 describe("a task", () => {
   it("of which nothing was sent is unknown where Redis has lost what that rests on", async () => {
-    const { process, outcome } = await fixture({ parts: { service: () => undefined, checkFence: async () => "loss" } });
+    const { process, outcome } = await fixture({ deps: { service: () => undefined, checkFence: async () => "loss" } });
     await process();
     expect(await outcome()).toMatchObject({ status: "unknown", reason: "redis-loss" });
   });
 
   it.each([
     [3_600_000, "retry", undefined],
-    [100, "give-up", "not-started"],
+    [100, "cancel", "not-started"],
   ])("that reached no service is retried in its start-by time: %i ms of it left", async (...row) => {
     const [leftMs, verdict, becomes] = row;
     const nobody = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("secret"), retries: 0 });
-    const { process, outcome } = await fixture({ parts: { service: () => nobody, nowMs: async () => far - leftMs } });
+    const { process, outcome } = await fixture({ deps: { service: () => nobody, nowMs: async () => far - leftMs } });
     expect(await process()).toMatchObject({ verdict });
     expect((await outcome())?.status).toBe(becomes);
     nobody.close();
@@ -86,30 +86,30 @@ describe("a task", () => {
     const slotMs = await redisTimeMs(store);
     for (const [afterMs, verdict] of [
       [119_999, "snooze"],
-      [120_000, "skipped"],
+      [120_000, "complete"],
     ] as const) {
-      const parts = { policy: () => undefined, nowMs: async () => slotMs + afterMs };
-      const { process } = await fixture({ task: { slotMs }, parts });
+      const deps = { policy: () => undefined, nowMs: async () => slotMs + afterMs };
+      const { process } = await fixture({ task: { slotMs }, deps });
       expect(await process()).toMatchObject({ verdict });
     }
   });
 
   it("that has sent its start keeps its sync job, whichever worker resumes it", async () => {
-    const { task, parts, process } = await fixture();
-    await parts.journal.claim(task.id, "dead");
-    await parts.journal.beginSending(task, "dead", { startByMs: far, baseline: "" });
+    const { task, deps, process } = await fixture();
+    await deps.journal.claim(task.id, "dead");
+    await deps.journal.beginSending(task, "dead", { startByMs: far, baseline: "" });
     expect(await process()).toMatchObject({ verdict: "snooze" });
-    expect(await parts.leases.holder(task)).toBe(task.id);
+    expect(await deps.leases.holder(task)).toBe(task.id);
   });
 
   it("that stands for others, or is over, lets go of what waits for it", async () => {
     const released = vi.fn(async () => {});
-    const { task, parts, process } = await fixture({ parts: { chains: { fannedOut: async () => {}, released } } });
+    const { task, deps, process } = await fixture({ deps: { chains: { fannedOut: async () => {}, released } } });
     await store.redis.set(leaseKey(store, task), task.id);
-    await parts.journal.fannedOut(task.id, ["one"]);
-    expect(await process()).toEqual({ verdict: "done" });
+    await deps.journal.fannedOut(task.id, ["one"]);
+    expect(await process()).toMatchObject({ verdict: "complete" });
     expect(released).toHaveBeenCalledTimes(1);
-    expect(await parts.leases.holder(task)).toBeUndefined();
+    expect(await deps.leases.holder(task)).toBeUndefined();
   });
 });
 
@@ -124,10 +124,10 @@ describe("the short way", () => {
   it.each<[string, Given]>([
     ["a run that is followed", { policy: { follow: testPolicy().follow } }],
     ["a run with an activation before it", { policy: { action: activates } }],
-    ["a worker that was told to stop", { parts: { stopping: AbortSignal.abort() } }],
+    ["a worker that was told to stop", { deps: { stopping: AbortSignal.abort() } }],
     [
       "a service that holds everything back",
-      { parts: { deniedBy: async () => ({ deniedBy: "throttle", waitMs: 1_000 }) } },
+      { deps: { deniedBy: async () => ({ deniedBy: "throttle", waitMs: 1_000 }) } },
     ],
     ["a start-by time that is over", { task: { startByMs: 1_000 } }],
   ])("is not for %s", async (_what, given) => {
@@ -142,9 +142,9 @@ describe("the short way", () => {
     await watch.check();
     await store.redis.hset(store.key("watch"), "since", 1);
     await store.redis.zadd(store.key("losses"), 2_000, "1000:2000");
-    const parts = { journal: new StartJournal(store, watch) };
-    expect(await (await fixture({ task: { slotMs: 1_500 }, parts })).atOnce()).toBeUndefined();
-    expect(await (await fixture({ task: { slotMs: 2_500 }, parts })).atOnce()).toBe("accepted direct answered");
+    const deps = { journal: new StartJournal(store, watch) };
+    expect(await (await fixture({ task: { slotMs: 1_500 }, deps })).atOnce()).toBeUndefined();
+    expect(await (await fixture({ task: { slotMs: 2_500 }, deps })).atOnce()).toBe("accepted direct answered");
     await store.redis.del(store.key("losses"));
   });
 

@@ -5,7 +5,7 @@ import { openStore, type Store } from "../../../src/store/redis.ts";
 import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import type { Recorder } from "../../../src/tasks/recorder.ts";
 import { redisForTest } from "../../support/redis.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { testDeps } from "../../support/task-deps.ts";
 
 let store: Store;
 beforeAll(async () => {
@@ -38,10 +38,10 @@ it("returns while another worker may publish the outcome, then publishes it", as
       return notifiers.shift();
     },
   };
-  const parts = testParts(store, { policy: () => undefined });
-  const step = createProcessTask(parts, recorder);
+  const deps = testDeps(store, { policy: () => undefined });
+  const step = createProcessTask(deps, recorder);
   const attempt = { attempt: 1, attemptsMax: 8, signal: new AbortController().signal };
   expect(await step(task, attempt)).toEqual({ verdict: "snooze", untilMs: 5_000 });
-  expect(await step(task, attempt)).toEqual({ verdict: "skipped" });
+  expect(await step(task, attempt)).toEqual({ verdict: "complete", ending: "skipped" });
   expect(asked).toEqual(["told-once", "told-once"]);
 });

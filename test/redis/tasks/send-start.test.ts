@@ -6,12 +6,12 @@ import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
-import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
+import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { sendAgain, sendPermitted, sendStart } from "../../../src/tasks/send-start.ts";
 import { type Answer, answeringService, status } from "../../support/answering-service.ts";
 import { redisForTest } from "../../support/redis.ts";
 import { told } from "../../support/stepped-task.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -27,10 +27,10 @@ const far = 9_999_999_999_999;
 interface Given {
   readonly posts?: readonly Answer[];
   readonly task?: Partial<Task>;
-  readonly parts?: Partial<TaskDependencies>;
+  readonly deps?: Partial<ProcessDependencies>;
 }
 
-async function fixture({ posts = [status(200)], task: given = {}, parts: more = {} }: Given) {
+async function fixture({ posts = [status(200)], task: given = {}, deps: more = {} }: Given) {
   tasks += 1;
   const { asked, service } = await answeringService({ reads: [], writes: posts });
   const journal = new StartJournal(store);
@@ -38,7 +38,7 @@ async function fixture({ posts = [status(200)], task: given = {}, parts: more = 
     ...{ v: 1, id: `send-${tasks}`, kind: "run", policy: "nightly", service: "main", repository: null },
     ...{ target: `${tasks}`, slotMs: far, origin: "manual", covers: [], startByMs: far, ...given },
   };
-  const parts = testParts(store, { service: () => service, journal, ...more });
+  const deps = testDeps(store, { service: () => service, journal, ...more });
   const claim = async (owner = "me") => ({ owner, entry: await journal.claim(task.id, owner) });
   /** Gets the permission for so many requests, without any of them going out. */
   const permit = async (sends: number) => {
@@ -50,14 +50,14 @@ async function fixture({ posts = [status(200)], task: given = {}, parts: more = 
   const permitted = async (sends: number, { isTooLate = (): boolean => false, to = service } = {}) => {
     await permit(sends);
     const moment = { sentAtMs: 1_000, startedAtMs: 1_000 };
-    const request = { parts, owner: "me", acceptedEnds: true };
+    const request = { deps, owner: "me", acceptedEnds: true };
     return sendPermitted(task, request, { ...moment, service: to, isTooLate, sends });
   };
-  return { asked, task, parts, journal, claim, permit, permitted, entry: () => journal.entry(task.id) };
+  return { asked, task, deps, journal, claim, permit, permitted, entry: () => journal.entry(task.id) };
 }
 
 /** Redis lost what was written while the tasks of this instant were due. */
-async function watched(): Promise<Partial<TaskDependencies>> {
+async function watched(): Promise<Partial<ProcessDependencies>> {
   const watch = new RedisWatch(store);
   watch.isOpen = true;
   await watch.check();
@@ -75,7 +75,7 @@ describe("a request that is permitted", () => {
   });
 
   it("is not sent when its worker was told to stop, and gives its permission back", async () => {
-    const { permitted, asked, entry } = await fixture({ parts: { stopping: AbortSignal.abort() } });
+    const { permitted, asked, entry } = await fixture({ deps: { stopping: AbortSignal.abort() } });
     expect(told(await permitted(1))).toBe("snooze");
     expect(asked).toEqual([]);
     expect(await entry()).toMatchObject({ state: "claimed", sends: 0 });
@@ -131,10 +131,10 @@ it.each([
 
 // If it died now, the journal could not tell whether it had sent.
 it("a stopping worker asks for no permission", async () => {
-  const { task, parts, claim, journal, asked } = await fixture({ parts: { stopping: AbortSignal.abort() } });
+  const { task, deps, claim, journal, asked } = await fixture({ deps: { stopping: AbortSignal.abort() } });
   const asks = [vi.spyOn(journal, "beginSending"), vi.spyOn(journal, "sendAgain")];
-  expect(told(await sendStart(task, { parts, claim: await claim(), baseline: "", acceptedEnds: true }))).toBe("snooze");
-  const again = await sendAgain(task, { parts, claim: await claim(), acceptedEnds: true });
+  expect(told(await sendStart(task, { deps, claim: await claim(), baseline: "", acceptedEnds: true }))).toBe("snooze");
+  const again = await sendAgain(task, { deps, claim: await claim(), acceptedEnds: true });
   expect(again === undefined ? again : told(again)).toBe("snooze");
   for (const ask of asks) expect(ask).not.toHaveBeenCalled();
   expect(asked).toEqual([]);
@@ -142,17 +142,17 @@ it("a stopping worker asks for no permission", async () => {
 
 describe("a start whose permission is refused", () => {
   it("is unknown where Redis lost what was written when due, and sends nothing", async () => {
-    const { task, parts, claim, asked } = await fixture({ task: { slotMs: 1_500 }, parts: await watched() });
-    const step = await sendStart(task, { parts, claim: await claim(), baseline: "", acceptedEnds: true });
+    const { task, deps, claim, asked } = await fixture({ task: { slotMs: 1_500 }, deps: await watched() });
+    const step = await sendStart(task, { deps, claim: await claim(), baseline: "", acceptedEnds: true });
     expect(told(step)).toBe("unknown none redis-loss");
     expect(asked).toEqual([]);
   });
 
   it("is not sent again, nor after its start-by time: it ends with what is known", async () => {
-    for (const given of [{ task: { slotMs: 1_500 }, parts: await watched() }, { task: { startByMs: 1_000 } }]) {
-      const { task, parts, claim, permit, asked } = await fixture(given);
+    for (const given of [{ task: { slotMs: 1_500 }, deps: await watched() }, { task: { startByMs: 1_000 } }]) {
+      const { task, deps, claim, permit, asked } = await fixture(given);
       await permit(1);
-      expect(await sendAgain(task, { parts, claim: await claim("heir"), acceptedEnds: true })).toBeUndefined();
+      expect(await sendAgain(task, { deps, claim: await claim("heir"), acceptedEnds: true })).toBeUndefined();
       expect(asked).toEqual([]);
     }
   });

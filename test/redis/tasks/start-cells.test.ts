@@ -8,14 +8,14 @@ import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
 import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
-import type { TaskDependencies } from "../../../src/tasks/contracts.ts";
 import { feedOf, follow } from "../../../src/tasks/evidence.ts";
+import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
 import { sendStart } from "../../../src/tasks/send-start.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -44,11 +44,11 @@ async function serve(answer: Answer): Promise<{ url: string; arrived: () => numb
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, arrived: () => arrived };
 }
 
-function partsOver(baseUrl: string, stopping: AbortSignal): TaskDependencies {
+function partsOver(baseUrl: string, stopping: AbortSignal): ProcessDependencies {
   const timeouts = { requestMs: 400, connectMs: 300, secureConnectMs: 300 };
   const service = new SyncService({ baseUrl, token: staticToken("secret"), timeouts });
   onTestFinished(() => service.close());
-  return testParts(store, {
+  return testDeps(store, {
     service: () => service,
     journal,
     stopping,
@@ -119,11 +119,11 @@ async function start(kind: "run" | "activate", baseUrl: string, stopping = new A
     startByMs: 9_999_999_999_999,
   };
   const claim = { owner: "me", entry: await journal.claim(task.id, "me") };
-  const parts = partsOver(baseUrl, stopping);
-  const step = await sendStart(task, { parts, claim, baseline: "", acceptedEnds: true });
+  const deps = partsOver(baseUrl, stopping);
+  const step = await sendStart(task, { deps, claim, baseline: "", acceptedEnds: true });
   const entry = await journal.entry(task.id);
-  const ending = "ending" in step ? ` ${step.ending.status} ${step.ending.reason}` : "";
-  return { step, text: `${step.step}${ending}, journal ${entry?.state}` };
+  const ending = "ending" in step ? ` ${step.ending?.status} ${step.ending?.reason}` : "";
+  return { step, text: `${step.verdict === "complete" ? "end" : step.verdict}${ending}, journal ${entry?.state}` };
 }
 
 /** An activation that is accepted has succeeded; nothing else differs. The outcome brings the answer to the journal (store/history.ts). */
@@ -167,7 +167,7 @@ describe.each(["run", "activate"] as const)("a start (%s) that meets", (kind) =>
     const { url } = await serve(status(429, { "retry-after": "7" }));
     const beforeMs = await redisTimeMs(store);
     const { step } = await start(kind, url);
-    const untilMs = step.step === "snooze" ? step.untilMs : 0;
+    const untilMs = step.verdict === "snooze" ? step.untilMs : 0;
     expect(untilMs - beforeMs).toBeGreaterThanOrEqual(7_000);
     expect(untilMs - beforeMs).toBeLessThan(17_000);
   });
@@ -179,7 +179,7 @@ describe("a start whose client is closed while it is under way", () => {
     const { url } = await serve(() => close());
     const service = new SyncService({ baseUrl: url, token: staticToken("secret") });
     close = () => service.close();
-    const parts = { ...partsOver(url, new AbortController().signal), service: () => service };
+    const deps = { ...partsOver(url, new AbortController().signal), service: () => service };
     const task = { v: 1, id: "closed", kind: "run", policy: "nightly", service: "main", repository: null } as const;
     const whole: Task = {
       ...task,
@@ -190,8 +190,8 @@ describe("a start whose client is closed while it is under way", () => {
       startByMs: 9_999_999_999_999,
     };
     const claim = { owner: "me", entry: await journal.claim("closed", "me") };
-    const step = await sendStart(whole, { parts, claim, baseline: "", acceptedEnds: true });
-    expect(step.step).toBe("snooze");
+    const step = await sendStart(whole, { deps, claim, baseline: "", acceptedEnds: true });
+    expect(step.verdict).toBe("snooze");
     expect(await journal.entry("closed")).toMatchObject({ state: "sending", lost: { kind: "unknown" } });
   });
 });
@@ -208,17 +208,17 @@ describe("a start that waits for its token when its worker is told to stop", () 
     const service = new SyncService({ baseUrl: url, token: { get, renew: async () => "" } });
     onTestFinished(() => service.close());
     const stop = new AbortController();
-    const parts = testParts(store, { service: () => service, journal, stopping: stop.signal });
+    const deps = testDeps(store, { service: () => service, journal, stopping: stop.signal });
     const task: Task = {
       ...{ v: 1, id: "no-token", kind: "run", policy: "nightly", service: "main", repository: null, target: "42" },
       ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999 },
     };
     const claim = { owner: "me", entry: await journal.claim(task.id, "me") };
-    const step = sendStart(task, { parts, claim, baseline: "", acceptedEnds: true });
+    const step = sendStart(task, { deps, claim, baseline: "", acceptedEnds: true });
     await expect.poll(() => waiting.length).toBe(1);
     stop.abort();
     expect(waiting[0]?.aborted).toBe(true);
-    expect((await step).step).toBe("snooze");
+    expect((await step).verdict).toBe("snooze");
     expect(arrived()).toBe(0);
     expect(await journal.entry(task.id)).toMatchObject({ state: "claimed", sends: 0 });
   });
@@ -231,16 +231,16 @@ describe("a start whose answer is its end", () => {
     const service = new SyncService({ baseUrl: url, token: staticToken("secret"), timeouts });
     onTestFinished(() => service.close());
     const policy = testPolicy({ follow: { ...testPolicy().follow, until: "accepted" } });
-    const parts = testParts(store, { service: () => service, policy: () => policy, journal });
+    const deps = testDeps(store, { service: () => service, policy: () => policy, journal });
     const task: Task = {
       ...{ v: 1, id: "slow", kind: "run", policy: "nightly", service: "slow", repository: null, target: "42" },
       ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999 },
     };
     const nowMs = await redisTimeMs(store);
-    await follow(task, parts, { nowMs, hurry: true });
-    const process = createProcessTask(parts, createRecorder(new History(store), silentLog));
+    await follow(task, deps, { nowMs, hurry: true });
+    const process = createProcessTask(deps, createRecorder(new History(store), silentLog));
     const attempt = { attempt: 1, attemptsMax: 8, signal: new AbortController().signal };
-    expect(await process(task, attempt)).toEqual({ verdict: "done" });
-    expect(await parts.feeds.waiting(feedOf(task, "activities"), nowMs)).toBe(0);
+    expect(await process(task, attempt)).toMatchObject({ verdict: "complete" });
+    expect(await deps.feeds.waiting(feedOf(task, "activities"), nowMs)).toBe(0);
   });
 });

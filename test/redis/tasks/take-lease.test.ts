@@ -7,8 +7,8 @@ import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { takeLease } from "../../../src/tasks/step.ts";
 import { redisForTest } from "../../support/redis.ts";
+import { testDeps } from "../../support/task-deps.ts";
 import { TestLog } from "../../support/test-log.ts";
-import { testParts } from "../../support/work-parts.ts";
 
 let store: Store;
 let journal: StartJournal;
@@ -44,7 +44,7 @@ it.each<[fate: JobStatus, sent: "nothing" | "a start", goesTo: "holder" | "heir"
   if (sent === "a start") await journal.beginSending(holder, "me", intent);
   const asked: string[] = [];
   const log = new TestLog();
-  const parts = testParts(store, {
+  const deps = testDeps(store, {
     log,
     jobStatus: async (service, id) => {
       asked.push(`${service} ${id}`);
@@ -52,7 +52,7 @@ it.each<[fate: JobStatus, sent: "nothing" | "a start", goesTo: "holder" | "heir"
     },
   });
   const winner = goesTo === "heir" ? heir : holder;
-  expect(await takeLease(heir, parts, "me")).toBe(winner.id);
+  expect(await takeLease(heir, deps, "me")).toBe(winner.id);
   expect(await leases.holder(heir)).toBe(winner.id);
   expect(asked).toEqual([`main ${holder.id}`]);
   const told = log.named("lease.taken-over").map(({ taskId, holder: from }) => [taskId, from]);
@@ -60,9 +60,9 @@ it.each<[fate: JobStatus, sent: "nothing" | "a start", goesTo: "holder" | "heir"
 });
 
 it("a free lease, or the task's own, needs no question to the queue", async () => {
-  const parts = testParts(store, { jobStatus: () => Promise.reject(new Error("asked")) });
+  const deps = testDeps(store, { jobStatus: () => Promise.reject(new Error("asked")) });
   const task = taskOf("alone", "alone");
   await journal.claim(task.id, "me");
-  expect(await takeLease(task, parts, "me")).toBe(task.id);
-  expect(await takeLease(task, parts, "me")).toBe(task.id);
+  expect(await takeLease(task, deps, "me")).toBe(task.id);
+  expect(await takeLease(task, deps, "me")).toBe(task.id);
 });

@@ -14,7 +14,7 @@ import { type Answer, answeringService, reset, status } from "../../support/answ
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest } from "../../support/redis.ts";
 import { told } from "../../support/stepped-task.ts";
-import { testParts } from "../../support/work-parts.ts";
+import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
 let store: Store;
@@ -60,7 +60,7 @@ async function fixture({ lost = "unknown", follow, onUnknown = "verify", unknown
   const read = vi.fn(async () => {});
   let nowMs = 0;
   let heldUntilMs: number | undefined;
-  const parts = testParts(store, {
+  const deps = testDeps(store, {
     ...{ service: () => service, itemReader: () => reader, read },
     timing: { ...defaultTiming, verifyForMs },
     nowMs: async () => nowMs,
@@ -70,7 +70,7 @@ async function fixture({ lost = "unknown", follow, onUnknown = "verify", unknown
       return heldUntilMs > nowMs ? { deniedBy: "throttle", waitMs: heldUntilMs - nowMs } : undefined;
     },
   });
-  const { journal, feeds: book } = parts;
+  const { journal, feeds: book } = deps;
   const feed = feedOf(task, "activities");
   await journal.tryAcquireAndSend(task, "me", { startByMs: task.startByMs, leaseMs: undefined, notesFeed: true });
   const { sentAtMs = 0 } = (await journal.entry(id)) ?? {};
@@ -82,7 +82,7 @@ async function fixture({ lost = "unknown", follow, onUnknown = "verify", unknown
     at: async (afterMs: number) => {
       nowMs = sentAtMs + afterMs;
       const claim = { owner: `at ${afterMs}`, entry: await journal.claim(id, `at ${afterMs}`) };
-      const step = await verifyStart(task, policy, { parts, claim });
+      const step = await verifyStart(task, policy, { deps, claim });
       return { short: told(step), ending: "ending" in step ? step.ending : undefined };
     },
     /** A walk that begins at that time, and finds one activity that began at `began`. */

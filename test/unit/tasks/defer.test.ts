@@ -31,16 +31,16 @@ const throttled = (fields: Partial<ConstructorParameters<typeof ServiceError>[0]
 describe("a task that is held back", () => {
   it("sleeps until then, to the last moment that its start-by time allows", () => {
     const patience = { nowMs: 10_000, waitMs: 90_000, isSure: true, why: "x" };
-    expect(snoozeOrMiss(task, patience)).toEqual({ step: "snooze", untilMs: 100_000 });
+    expect(snoozeOrMiss(task, patience)).toEqual({ verdict: "snooze", untilMs: 100_000 });
     expect(snoozeOrMiss(task, { ...patience, waitMs: 90_001 })).toMatchObject({
-      step: "end",
+      verdict: "complete",
       ending: { status: "missed", reason: "throttled", detail: "its start-by time passes while it waits: x" },
     });
   });
 
   it("asks once more just before its start-by time when a place may be free earlier", () => {
     const patience = { nowMs: 10_000, waitMs: 90_001, isSure: false, why: "x" };
-    expect(snoozeOrMiss(task, patience)).toEqual({ step: "snooze", untilMs: 99_500 });
+    expect(snoozeOrMiss(task, patience)).toEqual({ verdict: "snooze", untilMs: 99_500 });
     expect(snoozeOrMiss(task, { ...patience, nowMs: 99_500 })).toMatchObject({ ending: { status: "missed" } });
   });
 
@@ -53,9 +53,9 @@ describe("a task that is held back", () => {
       ending: { status: "missed" },
     });
     expect(deferAfter(task, throttled({ ...long, deniedBy: "rate" }), { nowMs: 0 })).toEqual({
-      step: "snooze",
+      verdict: "snooze",
       untilMs: 99_500,
     });
-    expect(deferAfter(task, throttled({}), { nowMs: 0 })).toEqual({ step: "snooze", untilMs: 5_000 });
+    expect(deferAfter(task, throttled({}), { nowMs: 0 })).toEqual({ verdict: "snooze", untilMs: 5_000 });
   });
 });

@@ -10,12 +10,12 @@ import { PollStore } from "../../src/store/poll-store.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { SharedReadings } from "../../src/store/shared-readings.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
-import type { TaskDependencies } from "../../src/tasks/contracts.ts";
 import { defaultTiming } from "../../src/tasks/follow-pace.ts";
+import type { ProcessDependencies } from "../../src/tasks/process-task.ts";
 import { testPolicy } from "./policies.ts";
 
-/** Makes the parts; what is given takes the place of what is said above. */
-export function testParts(store: Store, given: Partial<TaskDependencies> = {}): TaskDependencies {
+/** Makes the deps; what is given takes the place of what is said above. */
+export function testDeps(store: Store, given: Partial<ProcessDependencies> = {}): ProcessDependencies {
   return {
     policy: () => testPolicy(),
     service: () => undefined,

@@ -1,0 +1,120 @@
+// The end of a task: its ending becomes an outcome, and is recorded. Called by process-task.ts.
+import { errorText } from "../core/errors.ts";
+import { coveredSlotsMax, type Outcome } from "../model/outcome.ts";
+import { isFromMasks, type Task } from "../model/task.ts";
+import type { Recorded } from "../store/history.ts";
+import type { FinishDependencies } from "./contracts.ts";
+import { pollChange } from "./poll.ts";
+import type { Recorder } from "./recorder.ts";
+import { lostWithRedis } from "./send-start.ts";
+import type { TaskEnding } from "./step.ts";
+import { isAnswerLost } from "./verify.ts";
+
+/** How often the end of an abandoned task is tried anew after it was superseded. */
+const abandonRoundsMax = 5;
+
+interface FinishContext {
+  readonly deps: FinishDependencies;
+  readonly recorder: Recorder;
+  readonly attempts: number;
+}
+
+/** Records the outcome, unless it may not be true any more (`superseded`). */
+export async function finish(
+  task: Task,
+  ending: TaskEnding,
+  { deps, recorder, attempts }: FinishContext,
+): Promise<Recorded> {
+  const { from, status } = ending;
+  // "Nothing was sent" is read from the journal: it is true only if Redis has lost nothing of it.
+  const fence = from?.state === "claimed" && status !== "unknown" ? await deps.checkFence(task) : undefined;
+  if (fence === "hold") return "superseded";
+  const final = fence === "loss" ? lostWithRedis : ending;
+  const finishedAtMs = Math.max(await deps.nowMs(), final.startedAtMs ?? 0);
+  const poll = await pollChange(task, final, deps);
+  const outcome = toOutcome(task, final, { finishedAtMs, attempts, changed: poll?.changed });
+  const recorded = await recorder.record(outcome, from, poll?.note);
+  const isAwaited = recorded === "recorded-awaited" || recorded === "already-recorded";
+  if (isAwaited) await releaseFollowers(task, deps);
+  return recorded;
+}
+
+/**
+ * Ends a task after too many worker crashes: sent → unknown, only claimed → not-started. A claimed
+ * fan-out ends as unknown, since its tasks may be queued. False: the ending is superseded, or
+ * another worker may still publish it.
+ */
+export async function endAbandoned(
+  task: Task,
+  deps: FinishDependencies,
+  { recorder, why }: { readonly recorder: Recorder; readonly why: string },
+): Promise<boolean> {
+  const unknown = { status: "unknown", evidence: "none", reason: "crashed", detail: why } as const;
+  for (let round = 1; round <= abandonRoundsMax; round += 1) {
+    const entry = task.kind === "poll" || task.kind === "apply" ? undefined : await deps.journal.entry(task.id);
+    const from = entry === undefined || entry.state === "settled" ? undefined : { state: entry.state };
+    const ending: TaskEnding =
+      from?.state === "claimed" && !isFromMasks(task)
+        ? { ...unknown, status: "not-started", evidence: "direct", from }
+        : {
+            ...unknown,
+            startedAtMs: entry?.sentAtMs,
+            sends: entry?.sends,
+            answerLost: entry && isAnswerLost(entry),
+            from,
+          };
+    const recorded = await finish(task, ending, { deps, recorder, attempts: 0 });
+    // The worker that recorded the outcome may have died before it published it.
+    if (recorded !== "superseded")
+      return recorded !== "already-recorded" || (await recorder.republish(task)) === undefined;
+  }
+  return false;
+}
+
+/** Lets waiting followers go on. After a failure, the scheduler's sweep repeats it. */
+export async function releaseFollowers(
+  task: Task,
+  { chains, log }: Pick<FinishDependencies, "chains" | "log">,
+): Promise<void> {
+  await chains.released(task).catch((error: unknown) => {
+    log.warn("chain.delayed", { taskId: task.id, message: errorText(error) });
+  });
+}
+
+interface OutcomeFacts {
+  readonly finishedAtMs: number;
+  readonly attempts: number;
+  readonly changed: boolean | undefined;
+}
+
+/** The outcome of an ending. */
+export function toOutcome(task: Task, ending: TaskEnding, { finishedAtMs, attempts, changed }: OutcomeFacts): Outcome {
+  const { id: taskId, policy, service, repository, kind, target, origin } = task;
+  const { status, evidence, reason, detail, startedAtMs, sends = 1 } = ending;
+  const { confidence, goneConflicts, stillConflicts, offending, offendingItems } = ending;
+  return {
+    ...{ v: 1, taskId, policy, service, repository, kind, target, origin },
+    slot: toIso(task.slotMs),
+    covers: task.covers.length,
+    ...(task.covers.length === 0 ? {} : { coveredSlots: task.covers.slice(-coveredSlotsMax).map(toIso) }),
+    ...{ status, evidence, reason, detail },
+    startedAt: startedAtMs === undefined ? null : toIso(startedAtMs),
+    finishedAt: toIso(finishedAtMs),
+    durationMs: startedAtMs === undefined ? null : Math.max(0, finishedAtMs - startedAtMs),
+    attempts,
+    answerLost: ending.answerLost ?? false,
+    ...(sends > 1 ? { sends } : {}),
+    ...(confidence === undefined ? {} : { confidence }),
+    newConflicts: ending.newConflicts ?? null,
+    ...(goneConflicts === undefined ? {} : { goneConflicts }),
+    ...(stillConflicts === undefined ? {} : { stillConflicts }),
+    count: ending.count ?? null,
+    ...(changed === undefined ? {} : { changed }),
+    ...(offending === undefined ? {} : { offending }),
+    ...(offendingItems === undefined ? {} : { offendingItems: [...offendingItems] }),
+  };
+}
+
+function toIso(instantMs: number): string {
+  return new Date(instantMs).toISOString();
+}
