@@ -12,7 +12,7 @@ import type { AnswerLoss } from "../store/start-entry.ts";
  */
 export type FailureAction = "give-up" | "retry" | "defer" | "verify" | "resume";
 
-/** `start`: for run and activate. `repeatable`: for poll and apply. `loss`: of a start to verify. */
+/** `start`: run and activate. `repeatable`: poll and apply. `loss`: of a start to verify. */
 interface Meaning {
   readonly start: FailureAction;
   readonly delete: FailureAction;
@@ -56,7 +56,7 @@ export function lossOf(kind: ErrorKind): Meaning["loss"] {
   return table[kind].loss;
 }
 
-/** Judges a failure. A request that this process cut off is as unknown as one the network cut off. */
+/** Judges a failure. What this process cut off is as unknown as what the network cut off. */
 export function judge({ kind, sent }: Pick<ServiceError, "kind" | "sent">, task: TaskKind): FailureAction {
   const column = columns[task];
   const action = table[kind][column];
