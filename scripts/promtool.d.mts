@@ -1,7 +1,8 @@
 // The types of promtool.mjs, for the tests.
 
 /**
- * Finds promtool: on PATH; or in the Debian or Ubuntu package, unpacked into .cache. Answers its full path.
+ * Finds promtool: on PATH; or in the Debian or Ubuntu package, unpacked into .cache. Answers its
+ * full path.
  * @throws Error that names the ways out when there is none.
  */
 export function findPromtool(options?: { readonly cache?: string; readonly path?: string }): Promise<string>;

@@ -28,8 +28,8 @@ export interface PrivateRedis {
 }
 
 /**
- * Finds Redis: `REDIS_URL`; `redis-server` or `valkey-server` on PATH; the Debian or Ubuntu package, unpacked into .cache;
- * Docker.
+ * Finds Redis: `REDIS_URL`; `redis-server` or `valkey-server` on PATH; the Debian or Ubuntu
+ * package, unpacked into .cache; Docker.
  * @throws Error that names the ways out when there is none.
  */
 export function findRedis(options?: FindRedisOptions): Promise<RedisSource>;
@@ -38,9 +38,10 @@ export function findRedis(options?: FindRedisOptions): Promise<RedisSource>;
 export function findRedisServer(options?: FindRedisOptions): Promise<RedisServer>;
 
 /**
- * Starts a Redis of its own, without persistence and with `noeviction`, on a free port of 127.0.0.1, and waits until it answers.
- * `dir` keeps its files (a temporary folder unless said), `port` asks for a certain port, `args` are further server
- * options and win, e.g. `["--appendonly", "yes"]`. The log level must stay at `notice`.
+ * Starts a Redis of its own, without persistence and with `noeviction`, on a free port of
+ * 127.0.0.1, and waits until it answers. `dir` keeps its files (a temporary folder unless said),
+ * `port` asks for a certain port, `args` are further server options and win, e.g. `["--appendonly",
+ * "yes"]`. The log level must stay at `notice`.
  * @throws Error when it does not start.
  */
 export function startPrivateRedis(options?: {
