@@ -4,6 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { Redis } from "ioredis";
 import { afterAll, inject } from "vitest";
+import { openStore, type Store } from "../../src/store/redis.ts";
 
 /** The Redis of this run. */
 export interface TestRedis {
@@ -20,14 +21,23 @@ declare module "vitest" {
 }
 
 /**
- * The address of Redis and a prefix that no other file has. Call it at the top of a test file (or
- * of a `describe`); afterwards every key that begins with the prefix is removed.
+ * The address of Redis and a prefix of its own. Call it at the top of a test file (or of a
+ * `describe`), or in a test with `onTestFinished`; afterwards the keys with this prefix are removed.
  */
-export function redisForTest(): TestRedis & { readonly prefix: string } {
+export function redisForTest(
+  after: (cleanUp: () => Promise<void>) => void = afterAll,
+): TestRedis & { readonly prefix: string } {
   const redis = inject("redis");
   const prefix = `test-${randomBytes(6).toString("hex")}`;
-  afterAll(() => removeKeys(redis.url, prefix));
+  after(() => removeKeys(redis.url, prefix));
   return { ...redis, prefix };
+}
+
+/** A store of this Redis, closed after the file (or the `describe`). */
+export async function storeForTest(target: { url: string; prefix: string } = redisForTest()): Promise<Store> {
+  const store = await openStore(target);
+  afterAll(() => store.close());
+  return store;
 }
 
 async function removeKeys(url: string, prefix: string): Promise<void> {

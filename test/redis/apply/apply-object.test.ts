@@ -1,32 +1,26 @@
 // Applying one object (src/apply/apply-object.ts) over real HTTP and a real Redis: one story each.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { type Applied, applyObject } from "../../../src/apply/apply-object.ts";
 import type { ApplyDependencies } from "../../../src/apply/contracts.ts";
 import { MaskCache } from "../../../src/apply/mask-cache.ts";
 import type { DeclaredKind, DeclaredObject } from "../../../src/core/declared-object.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { DeclaredMemory } from "../../../src/store/declared-memory.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { DeclaredService } from "../../support/declared-service.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 
 const redis = redisForTest();
 const fake = new DeclaredService();
-let store: Store;
-let service: SyncService;
 let stories = 0;
 
-beforeAll(async () => {
-  store = await openStore(redis);
-  service = new SyncService({ baseUrl: await fake.start(), token: staticToken("secret"), retries: 0 });
-});
+const store = await storeForTest(redis);
+const service = new SyncService({ baseUrl: await fake.start(), token: staticToken("secret"), retries: 0 });
 beforeEach(() => {
   stories += 1;
 });
 afterAll(async () => {
   service.close();
   fake.stop();
-  await store.close();
 });
 
 function declare(kind: DeclaredKind, id: number, fields: Record<string, string>): DeclaredObject {

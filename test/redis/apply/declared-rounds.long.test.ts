@@ -1,15 +1,14 @@
 // 500 seeded rounds against a service with a mind of its own: in the end the declared state is
 // live, no field was touched that was not declared, and applying once more sends nothing.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { type Applied, applyObject } from "../../../src/apply/apply-object.ts";
 import { MaskCache } from "../../../src/apply/mask-cache.ts";
 import { type DeclaredKind, type DeclaredObject, objectName } from "../../../src/core/declared-object.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { DeclaredMemory } from "../../../src/store/declared-memory.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { createRandom } from "../../chaos/seeded-random.ts";
 import { DeclaredService, type ObjectNature, type ServiceNature } from "../../support/declared-service.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 
 const rounds = 500;
 /** Luck runs out after so many requests of a round, so that each has an end. */
@@ -18,17 +17,12 @@ const attemptsMax = 60;
 
 const redis = redisForTest();
 const fake = new DeclaredService();
-let store: Store;
-let service: SyncService;
 
-beforeAll(async () => {
-  store = await openStore(redis);
-  service = new SyncService({ baseUrl: await fake.start(), token: staticToken("secret"), retries: 0 });
-});
+const store = await storeForTest(redis);
+const service = new SyncService({ baseUrl: await fake.start(), token: staticToken("secret"), retries: 0 });
 afterAll(async () => {
   service.close();
   fake.stop();
-  await store.close();
 });
 
 const fieldsOfKind: Readonly<Record<DeclaredKind, readonly string[]>> = {

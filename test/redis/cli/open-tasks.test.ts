@@ -5,22 +5,19 @@ import type { Task } from "../../../src/model/task.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
 import { History } from "../../../src/store/history.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
-let store: Store;
 let places: Parameters<typeof findLostTasks>[1];
 
+const store = await storeForTest(target);
 beforeAll(async () => {
-  store = await openStore(target);
   places = taskPlaces(store, new Producer(target, silentLog));
 });
 afterAll(async () => {
   await places.producer.close();
-  await store.close();
 });
 
 function tasks(name: string, syncJobs: number[]): Task[] {

@@ -7,24 +7,21 @@ import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { type WalkDependencies, walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
 import { type CapServer, startCapServer } from "../../support/cap-server.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
 
-const target = redisForTest();
 const paths = { activities: "synchronizationactivities", conflictDetails: "syncconflictdetails" } as const;
 const ids = { activities: "activityId", conflictDetails: "conflictId" } as const;
-let store: Store;
 let cap: CapServer;
 
+const store = await storeForTest();
 beforeAll(async () => {
-  store = await openStore(target);
   cap = await startCapServer();
 }, 30_000);
 afterAll(async () => {
   cap.stop();
-  await store.close();
 });
 
 async function write(method: "POST" | "DELETE", path: string, body?: object): Promise<void> {

@@ -5,21 +5,16 @@ import { createHash, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
 
-const target = redisForTest();
-let store: Store;
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 const listName = "synchronizationactivities";
 const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64");

@@ -1,8 +1,7 @@
 // Lists of 50 pages, paged in the ways of many services: what a walk costs, and that each item is
 // told once. All cells there are:
 // npm run matrix.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openStore, type Store } from "../../../src/store/redis.ts";
+import { describe, expect, it } from "vitest";
 import {
   allCells,
   type Cell,
@@ -13,15 +12,9 @@ import {
   walkCap,
   walkSandbox,
 } from "../../support/paging-matrix.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-const target = redisForTest();
-let store: Store;
-
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 describe("a walk of 50 pages", () => {
   it("covers each pair of token style, link style and order, and both page sizes", () => {

@@ -1,7 +1,7 @@
 // Some of the stories of test/unit/notify/stories.test.ts on a real Redis: outcomes through the
 // history, the stream, the lease and the step that saves. `STORY=17` tells one again, with its
 // steps; `REDIS_STORIES=200` tells more.
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { NotificationSettings, Policy, PolicySet } from "../../../src/config/policy-set.ts";
 import type { Notice } from "../../../src/model/notice.ts";
 import type { NotifyEvent } from "../../../src/model/notify-event.ts";
@@ -9,22 +9,17 @@ import type { Outcome } from "../../../src/model/outcome.ts";
 import { Notifier, type NotifyStorePort } from "../../../src/notify/notifier.ts";
 import { History } from "../../../src/store/history.ts";
 import { NotifyStore } from "../../../src/store/notify-store.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
+import type { Store } from "../../../src/store/redis.ts";
 import { checkStory, planStory, type StoryFixture, storyText } from "../../support/notice-stories.ts";
 import { testOutcome } from "../../support/outcomes.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
 
-const target = redisForTest();
 const one = process.env["STORY"];
 const count = Number(process.env["REDIS_STORIES"] ?? 25);
 const seeds = one === undefined ? Array.from({ length: count }, (_, index) => 1_001 + index) : [Number(one)];
-let opened: Store;
 
-beforeAll(async () => {
-  opened = await openStore(target);
-});
-afterAll(() => opened.close());
+const opened = await storeForTest();
 
 /** A notifier on a real Redis, whose clock the story moves. */
 class RedisFixture implements StoryFixture {

@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import type { Task } from "../../../src/model/task.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
+import type { Store } from "../../../src/store/redis.ts";
 import { joinCounterKey } from "../../../src/store/slot-ledger.ts";
 import { readTroubles } from "../../../src/store/troubles.ts";
 import { ChainFixture, chainStart, followerPolicy } from "../../support/chain-fixture.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
-let store: Store;
 let houses = 0;
 
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
 
 const first = (syncJobs = [1, 2]) => testPolicy({ name: "first", action: { kind: "run", syncJobs } });
 const second = (changes: Partial<Policy> = {}) => followerPolicy("second", "first", { root: "first", ...changes });

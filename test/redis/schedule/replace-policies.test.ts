@@ -1,26 +1,19 @@
 // A scheduler that gets new policies while it runs: what begins, what goes on, what is never fired
 // again.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { type AuditInput, auditSlots } from "../../../src/schedule/audit-slots.ts";
 import { Scheduler } from "../../../src/schedule/scheduler.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-const target = redisForTest();
 const start = Date.parse("2026-11-21T00:00:00Z");
-let store: Store;
-let ledger: SlotLedger;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  ledger = new SlotLedger(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
+const ledger = new SlotLedger(store);
 
 const every = (seconds: number): Policy["schedule"] => ({ kind: "every", everyMs: seconds * 1_000, spreadMs: 0 });
 

@@ -1,17 +1,10 @@
 // What a process remembers of a feed must be what Redis holds, whoever writes there.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Feed, feedId, type ItemFacts } from "../../../src/model/feed.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-const target = redisForTest();
-let store: Store;
-
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 const feed = (service: string): Feed => ({ service, repository: null, list: "activities" });
 const item = (id: string, fingerprint = "x"): ItemFacts => ({

@@ -1,19 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import { type Feed, feedId } from "../../../src/model/feed.ts";
 import { type FeedPage, FeedStore } from "../../../src/store/feed-store.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-const target = redisForTest();
-let store: Store;
-let book: FeedStore;
-
-beforeAll(async () => {
-  store = await openStore(target);
-  book = new FeedStore(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
+const book = new FeedStore(store);
 
 const feed = (service: string): Feed => ({ service, repository: null, list: "activities" });
 const item = (id: string, fingerprint: string, finished = false): ItemFacts => ({

@@ -1,24 +1,19 @@
 // What stands between a claim and its request when Redis may have lost something
 // (src/store/lua/include/fence.lua), condition by condition: what the watch says is written by hand
 // here.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { beforeEach, describe, expect, it } from "vitest";
+import { redisTimeMs } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import type { Permission } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { journalTask as task } from "../../support/journal-task.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-const target = redisForTest();
-let store: Store;
 let watch: RedisWatch;
 let journal: StartJournal;
 let starts = 0;
 
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 beforeEach(async () => {
   await store.redis.del(store.key("watch"), store.key("losses"), store.key("processes"));
   watch = new RedisWatch(store);

@@ -1,24 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import { History } from "../../../src/store/history.ts";
 import { leaseKey } from "../../../src/store/leases.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
 import { testOutcome } from "../../support/outcomes.ts";
-import { redisForTest } from "../../support/redis.ts";
-
-const target = redisForTest();
-let store: Store;
-let history: History;
+import { storeForTest } from "../../support/redis.ts";
 
 const named = (id: string) => ({ policy: "nightly", id });
 
-beforeAll(async () => {
-  store = await openStore(target);
-  history = new History(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
+const history = new History(store);
 
 describe("the history", () => {
   it("keeps the first outcome of a task, against any later one", async () => {

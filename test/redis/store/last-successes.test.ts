@@ -1,19 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import { History } from "../../../src/store/history.ts";
 import { LastSuccesses } from "../../../src/store/last-successes.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { testOutcome } from "../../support/outcomes.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-const target = redisForTest();
-let store: Store;
 let ended = 0;
 
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 /** One more task of the policy ends at this instant. */
 function end(policy: string, { atMs, ...changes }: { atMs: number } & Partial<Outcome>): Promise<unknown> {

@@ -1,22 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { History } from "../../../src/store/history.ts";
 import { Leases, leaseKey } from "../../../src/store/leases.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { testOutcome } from "../../support/outcomes.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
-let store: Store;
-let leases: Leases;
-let journal: StartJournal;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  leases = new Leases(store);
-  journal = new StartJournal(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const leases = new Leases(store);
+const journal = new StartJournal(store);
 
 const subject = (repository: string) => ({ kind: "run", service: "main", repository, target: "42" }) as const;
 const me = "me";

@@ -1,20 +1,14 @@
 // What a limiter adds to a wait, so that not all who wait wake at once: never less than was asked
 // for, and not much more.
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { ErrorKind } from "../../../src/core/error-kind.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { type Denied, isDenied } from "../../../src/core/limiter.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-const target = redisForTest();
-let store: Store;
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 /** A limiter that draws this number. */
 function limiterOf(service: string, random: number, concurrencyMax?: number): ServiceLimiter {

@@ -1,19 +1,13 @@
 // Turns at a service with a rate: who waits is told when to ask again so exactly that hardly any
 // turn is left unused.
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { isDenied } from "../../../src/core/limiter.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-const target = redisForTest();
-let store: Store;
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 function limiterOf(service: string, requestsPerSecond: number, random: number): ServiceLimiter {
   const limits = { concurrencyMax: undefined, requestsPerSecond, failuresMax: 5, probeEveryMs: 1_000, leaseMs: 1_000 };

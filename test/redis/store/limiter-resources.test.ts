@@ -1,19 +1,14 @@
 // The breaker and what failed: one list or one sync job that always fails does not hold up the rest
 // of its service.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { type ExchangeEnding, isDenied, type Permit, resourceKey } from "../../../src/core/limiter.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
 import { ServiceLimiter } from "../../../src/store/service-limiter.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-const target = redisForTest();
-let store: Store;
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 const good: ExchangeEnding = { kind: undefined, retryAfterMs: undefined };
 const failed: ExchangeEnding = { kind: "server", retryAfterMs: undefined };

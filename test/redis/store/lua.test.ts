@@ -1,21 +1,15 @@
 // The store's Lua scripts as files: each compiles, says what it takes, and declares its keys.
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openStore, type Store } from "../../../src/store/redis.ts";
+import { describe, expect, it } from "vitest";
 import { loadLua } from "../../../src/store/script.ts";
 import { guard, scriptNames } from "../../support/declared-keys.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
 const room = resolve(import.meta.dirname, "../../../src/store");
 const read = (path: string) => readFileSync(resolve(room, path), "utf8");
-let store: Store;
 
-beforeAll(async () => {
-  store = await openStore(redisForTest());
-});
-
-afterAll(() => store.close());
+const store = await storeForTest();
 
 describe.each(scriptNames)("%s.lua", (name) => {
   it("compiles with its includes", async () => {

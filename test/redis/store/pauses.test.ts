@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { Pauses, pausesMax } from "../../../src/store/pauses.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-const target = redisForTest();
-let store: Store;
-let pauses: Pauses;
-
-beforeAll(async () => {
-  store = await openStore(target);
-  pauses = new Pauses(store);
-});
+const store = await storeForTest();
+const pauses = new Pauses(store);
 beforeEach(async () => {
   await store.redis.del(store.key("pauses"));
 });
-afterAll(() => store.close());
 
 const nightly = { scope: "policy", name: "nightly" } as const;
 const wish = { ...nightly, note: 'release "1/2" \u00e4', actor: "ada@desk", untilMs: null };

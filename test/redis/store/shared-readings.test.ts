@@ -1,18 +1,13 @@
 // Who reads a list for the polls of all replicas, and what a poll may be given.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Feed, feedId } from "../../../src/model/feed.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
 import { type ReadingLimits, type ReadingTurn, SharedReadings } from "../../../src/store/shared-readings.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-const target = redisForTest();
-let store: Store;
 let number = 0;
 
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 /** A list of its own, and what one task asks for. */
 function setUp(limits?: ReadingLimits) {

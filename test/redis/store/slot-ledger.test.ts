@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Task } from "../../../src/model/task.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { SlotLedger, slotRecordsForMs, slotRecordsMax } from "../../../src/store/slot-ledger.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
-let store: Store;
-let ledger: SlotLedger;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  ledger = new SlotLedger(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const ledger = new SlotLedger(store);
 
 const task = (policy: string, slotMs: number): Task => ({
   v: 1,

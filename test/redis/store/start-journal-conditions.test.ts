@@ -1,21 +1,15 @@
 // Each condition of the journal's scripts by itself (src/store/lua/start), where a task on its
 // usual way would not come by it.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openStore, type Store } from "../../../src/store/redis.ts";
+import { describe, expect, it } from "vitest";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { journalTask as task } from "../../support/journal-task.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
-let store: Store;
-let journal: StartJournal;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  journal = new StartJournal(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const journal = new StartJournal(store);
 
 const startByMs = 9_999_999_999_999;
 const intent = { startByMs, baseline: "" };

@@ -1,24 +1,18 @@
 import { readFile } from "node:fs/promises";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { History } from "../../../src/store/history.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import type { JournalTask } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { testOutcome } from "../../support/outcomes.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { startServer, until } from "../../support/redis-servers.ts";
 
 const target = redisForTest();
-let store: Store;
-let journal: StartJournal;
-let history: History;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  journal = new StartJournal(store);
-  history = new History(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const journal = new StartJournal(store);
+const history = new History(store);
 
 const task = (id: string): JournalTask => ({ id, kind: "run", service: "main", repository: "HR", target: id });
 const farAway = { startByMs: 9_999_999_999_999, baseline: "{}" };

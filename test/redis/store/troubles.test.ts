@@ -1,19 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import { History } from "../../../src/store/history.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { readTroubles, troublesKey } from "../../../src/store/troubles.ts";
 import { testOutcome } from "../../support/outcomes.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-let store: Store;
 let ended = 0;
 
-beforeAll(async () => {
-  store = await openStore(redisForTest());
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 /** One more task ends at this instant. */
 async function end(policy: string, changes: Partial<Outcome>, atMs = Date.now()): Promise<void> {
