@@ -20,7 +20,7 @@ import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { entryKey } from "../../src/store/start-entry.ts";
 import type { TaskTiming } from "../../src/tasks/follow-pace.ts";
 import { syncline } from "../support/processes.ts";
-import { shortTiming } from "../support/world.ts";
+import { shortTiming } from "../support/short-timing.ts";
 import type { FaultScript, Point } from "./fault-script.ts";
 import { Fleet } from "./fleet.ts";
 import type { ReplicaEvent } from "./replica.ts";

@@ -17,7 +17,7 @@ import { Producer } from "../../src/queue/producer.ts";
 import { openStore, type Store } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
 import { runHere } from "../support/commands-here.ts";
-import { shortTiming } from "../support/world.ts";
+import { shortTiming } from "../support/short-timing.ts";
 import { checkFaults } from "./check-faults.ts";
 import { faultKinds } from "./fault-kinds.ts";
 import type { FaultTrialOptions, FaultTrialReport, Sample, Told, ToldNotice } from "./fault-ledgers.ts";

@@ -1,26 +1,16 @@
 // Activations of a service whose sync jobs show whether they are active, end to end over the
 // sandbox: `mapping.syncJob.active`.
-import { afterEach, describe, expect, it } from "vitest";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
+import { describe, expect, it } from "vitest";
+import { type World, worldForTest } from "../support/world.ts";
 
 async function start(faults: readonly string[], active?: string): Promise<World> {
   const policies = "  - { name: wake, service: main, repository: HR, activate: { syncJobs: [3] } }";
   const sandbox = { fieldNames: { isActive: "enabled" } };
-  world = await startWorld({
-    ...{ redis, policies, faults, sandbox, requestTimeout: "2s" },
+  return worldForTest({
+    ...{ policies, faults, sandbox, requestTimeout: "2s" },
     ...(active === undefined ? {} : { active }),
   });
-  return world;
 }
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
 
 const requests = ({ sandbox }: World) => sandbox.requests()["EnableSyncJobById"];
 

@@ -1,20 +1,6 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { SyncService, staticToken } from "../../src/service/client.ts";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World, type WorldOptions } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-async function start(options: Omit<WorldOptions, "redis">): Promise<World> {
-  world = await startWorld({ redis, ...options });
-  return world;
-}
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { type World, worldForTest } from "../support/world.ts";
 
 const apply = (text: string) => `  - { name: story, service: main, repository: HR, apply: ${text} }`;
 
@@ -37,7 +23,7 @@ describe("an apply policy", () => {
     const policies = apply(
       "{ syncJobs: { 4: { name: Contracts } }, docMasks: { 7: { name: Contract file } }, driveTargets: { 9: { siteName: HR, folderName: In } } }",
     );
-    const now = await start({ policies });
+    const now = await worldForTest({ policies });
     const told = async (count: number) => {
       await now.log.until(() => now.log.outcomesOf("story").length === count);
       const outcomes = now.log.outcomesOf("story").slice(-3);
@@ -58,7 +44,7 @@ describe("an apply policy", () => {
   });
 
   it("finds a change by hand, corrects it and reports it once", async () => {
-    const now = await start({ policies: apply("{ syncJobs: { 4: { name: Contracts } } }") });
+    const now = await worldForTest({ policies: apply("{ syncJobs: { 4: { name: Contracts } } }") });
     expect(await now.run("story")).toMatchObject({ reason: "applied" });
     await renameByHand(now, 4, "Old contracts");
     const mended = await now.run("story");
@@ -70,14 +56,14 @@ describe("an apply policy", () => {
 
   it("reads again after a lost answer, and resends nothing that took effect", async () => {
     const faults = ["lost-answer,op=UpdateSyncJobById,first=1"];
-    const now = await start({ policies: apply("{ syncJobs: { 4: { name: Contracts } } }"), faults });
+    const now = await worldForTest({ policies: apply("{ syncJobs: { 4: { name: Contracts } } }"), faults });
     expect(await now.run("story")).toMatchObject({ status: "succeeded", reason: "applied", attempts: 2 });
     expect(putsOf(now)).toHaveLength(1);
   });
 
   it("names what is not there, object by object, and does the rest", async () => {
     const text = "{ syncJobs: { 4: { name: Contracts }, 99: { name: X } }, docMasks: { 9: { name: X } } }";
-    const now = await start({ policies: apply(text) });
+    const now = await worldForTest({ policies: apply(text) });
     await now.enqueue("story");
     await now.log.until(() => now.log.outcomesOf("story").length === 3);
     const of = (target: string) => now.log.outcomesOf("story").find((outcome) => outcome.target === target);
@@ -93,7 +79,7 @@ describe("an apply policy", () => {
   it("waits until a run of the sync job is over", async () => {
     const policies = `${apply("{ syncJobs: { 4: { name: Contracts } } }")}
   - { name: nightly, service: main, repository: HR, run: { syncJobs: [4] } }`;
-    const now = await start({ policies, sandbox: { runMs: [1_500, 1_500] } });
+    const now = await worldForTest({ policies, sandbox: { runMs: [1_500, 1_500] } });
     await now.enqueue("nightly");
     await now.log.until(({ event }) => event === "task.started");
     await now.enqueue("story");

@@ -1,22 +1,12 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { describe, expect, it } from "vitest";
+import { worldForTest } from "../support/world.ts";
 
 describe("a chain", () => {
   it("runs the sync jobs again after their run, then polls: one slot, in order", async () => {
     // Due soon and then not for a minute: a later slot must not come before the sync jobs of the
     // first one have run twice.
     const dueSecond = new Date(Date.now() + 4_000).getUTCSeconds();
-    world = await startWorld({
-      redis,
+    const world = await worldForTest({
       policies: `
   - { name: first, service: main, repository: HR, run: { syncJobs: [3, 4] }, schedule: { cron: "${dueSecond} * * * * *" } }
   - { name: second, service: main, repository: HR, run: { fromMasks: {} }, after: { policy: first, on: [succeeded, conflicts], within: 1m } }

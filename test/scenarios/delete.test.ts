@@ -6,7 +6,8 @@ import { openStore } from "../../src/store/redis.ts";
 import { testPolicy } from "../support/policies.ts";
 import { often } from "../support/processes.ts";
 import { redisForTest } from "../support/redis.ts";
-import { shortTiming, startWorld, type World, type WorldOptions } from "../support/world.ts";
+import { shortTiming } from "../support/short-timing.ts";
+import { startWorld, type World, type WorldOptions } from "../support/world.ts";
 
 const redis = redisForTest();
 let worlds: World[] = [];

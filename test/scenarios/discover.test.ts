@@ -1,24 +1,15 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Discovery, discoveryYaml } from "../../src/cli/discover-text.ts";
 import { discoverService } from "../../src/feeds/discover/discover-service.ts";
 import { SyncService, staticToken } from "../../src/service/client.ts";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { type World, worldForTest } from "../support/world.ts";
 
 const policies = `  - { name: calm, service: main, repository: HR, run: { syncJobs: [3] } }
   - { name: messy, service: main, repository: HR, run: { syncJobs: [5] } }`;
 
 /** A sandbox of this shape, and an app that works with what was found out about it. */
 async function discovered(shape: "plain" | "opaque" | "keyless"): Promise<{ world: World; yaml: string[] }> {
-  world = await startWorld({ redis, policies, mapping: false, sandbox: { shape } });
+  const world = await worldForTest({ policies, mapping: false, sandbox: { shape } });
   const { baseUrl, token } = world.sandbox;
   const service = new SyncService({ baseUrl, token: staticToken(token) });
   const requests: Discovery["requests"][number][] = [];

@@ -1,22 +1,13 @@
 // One of two sync jobs of a policy never ends: it is told once that the policy fails, and no
 // recovery, whatever the other one does.
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { Notice } from "../../src/model/notice.ts";
 import { often } from "../support/processes.ts";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-afterEach(async () => {
-  await world?.stop();
-});
+import { worldForTest } from "../support/world.ts";
 
 it("a sync job that hangs is told once, and no recovery while another one goes well", async () => {
   const told: { readonly sink: string; readonly notice: Notice }[] = [];
-  world = await startWorld({
-    redis,
+  await worldForTest({
     // Every run of sync job 11 leaves an approval, and goes on until that is gone.
     sandbox: { approvalsBlock: true, runMs: [100, 200] },
     policies: `  - name: often

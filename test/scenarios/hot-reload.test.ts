@@ -2,8 +2,9 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { startSandbox } from "../../src/sandbox/sandbox.ts";
 import { redisForTest } from "../support/redis.ts";
+import { shortTiming } from "../support/short-timing.ts";
 import type { LoggedEvent } from "../support/test-log.ts";
-import { shortTiming, startWorld, type World, type WorldOptions } from "../support/world.ts";
+import { startWorld, type World, type WorldOptions } from "../support/world.ts";
 
 const redis = redisForTest();
 let world: World | undefined;

@@ -1,23 +1,13 @@
 // New items of followed lists go to the sinks that want them, each once over all replicas, and to
 // no other.
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Notice } from "../../src/model/notice.ts";
 import { often } from "../support/processes.ts";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { worldForTest } from "../support/world.ts";
 
 it("the new items of two runs reach the subscribed sink once each, and no other", async () => {
   const given: { sink: string; notice: Notice }[] = [];
-  world = await startWorld({
-    redis,
+  const world = await worldForTest({
     replicas: 2,
     policies: `  - { name: one, service: main, repository: HR, run: { syncJobs: [3] } }
   - { name: five, service: main, repository: HR, run: { syncJobs: [5] } }

@@ -1,24 +1,16 @@
 // Runs in flight cost next to nothing while nothing appears: they sleep, and the walk that sees the
 // end of one wakes that one alone.
 import { Redis } from "ioredis";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Task } from "../../src/model/task.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
 import { writeBaseline } from "../../src/tasks/evidence.ts";
 import { often } from "../support/processes.ts";
-import { redisForTest } from "../support/redis.ts";
+import { shortTiming } from "../support/short-timing.ts";
 import { TestLog } from "../support/test-log.ts";
-import { shortTiming, startWorld, type World, type WorldOptions } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { type WorldOptions, worldForTest } from "../support/world.ts";
 
 const sleepers = 1_000;
 /** Who is not woken sleeps longer than the whole test takes. */
@@ -52,7 +44,7 @@ const before: WorldOptions["before"] = async (target) => {
 
 describe("a thousand runs in flight", () => {
   it("look once and sleep, while one that ends is woken by the walk that sees it", async () => {
-    world = await startWorld({ redis, policies, timing, pace, before, sandbox: { runMs: [2_000, 2_500] } });
+    const world = await worldForTest({ policies, timing, pace, before, sandbox: { runMs: [2_000, 2_500] } });
     const { log, target, actions, run } = world;
     const client = new Redis(target.url);
     const sleeps = async () => {

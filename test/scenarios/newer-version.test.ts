@@ -1,22 +1,12 @@
 // A rolling upgrade: what a newer version puts into the queues stays there, untouched, for a
 // replica that can read it.
 import { Queue } from "bullmq";
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { often } from "../support/processes.ts";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { worldForTest } from "../support/world.ts";
 
 it("delays a newer version's task and feed walk, and goes on with its own", async () => {
-  world = await startWorld({
-    redis,
+  const world = await worldForTest({
     policies: "  - { name: story, service: main, repository: HR, run: { syncJobs: [3] } }",
   });
   const { target, log, run } = world;

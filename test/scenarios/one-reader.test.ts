@@ -1,7 +1,7 @@
 // A thousand runs in flight in one repository, over two replicas, all of which watch three lists:
 // each list is asked for by one reader.
 import { Redis } from "ioredis";
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { feedId } from "../../src/model/feed.ts";
 import type { Task } from "../../src/model/task.ts";
 import { Producer } from "../../src/queue/producer.ts";
@@ -10,17 +10,9 @@ import { openStore } from "../../src/store/redis.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
 import { writeBaseline } from "../../src/tasks/evidence.ts";
 import { often } from "../support/processes.ts";
-import { redisForTest } from "../support/redis.ts";
+import { shortTiming } from "../support/short-timing.ts";
 import { TestLog } from "../support/test-log.ts";
-import { shortTiming, startWorld, type World, type WorldOptions } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { type WorldOptions, worldForTest } from "../support/world.ts";
 
 const runs = 1_000;
 const lists = {
@@ -63,8 +55,8 @@ const requestsOf = (sandbox: Sandbox, list: keyof typeof lists) =>
   Object.values(sandbox.requests()[lists[list]] ?? {}).reduce((sum, count) => sum + count, 0);
 
 it("reads each list as often as one reader would, and once more for five polls", async () => {
-  world = await startWorld({
-    ...{ redis, policies, before, replicas: 2 },
+  const world = await worldForTest({
+    ...{ policies, before, replicas: 2 },
     timing: { ...shortTiming, wokenPaceMs: 120_000 },
     pace: { gapMs: 100, fastestMs: 200, slowestMs: 300 },
     // Each list is one page, so each walk is one request.
@@ -78,7 +70,7 @@ it("reads each list as often as one reader would, and once more for five polls",
   for (const list of ["activities", "conflictDetails", "approvals"] as const)
     await expect.poll(() => client.zcard(keyOf("feed-waiters", list)), often).toBe(runs);
   const slotMs = Date.now();
-  await Promise.all(pollers.map((name) => world?.enqueue(name, slotMs)));
+  await Promise.all(pollers.map((name) => world.enqueue(name, slotMs)));
   await log.until(() => pollers.every((name) => log.outcomesOf(name).length === 1));
   const walked = await walks("approvals");
   await expect.poll(() => walks("approvals"), often).toBeGreaterThan(walked + 3);

@@ -1,26 +1,13 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { redisForTest } from "../support/redis.ts";
-import { shortTiming, startWorld, type World, type WorldOptions } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-async function start(options: Omit<WorldOptions, "redis">): Promise<World> {
-  world = await startWorld({ redis, ...options });
-  return world;
-}
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { describe, expect, it } from "vitest";
+import { shortTiming } from "../support/short-timing.ts";
+import { worldForTest } from "../support/world.ts";
 
 const story = (syncJob: number, more = "") =>
   `  - { name: story, service: main, repository: HR, run: { syncJobs: [${syncJob}] }${more} }`;
 
 describe("one run", () => {
   it("is started, followed in the activities, and succeeds by direct evidence", async () => {
-    const { run, starts, log, sandbox } = await start({ policies: story(3) });
+    const { run, starts, log, sandbox } = await worldForTest({ policies: story(3) });
     const outcome = await run("story");
     expect(outcome).toMatchObject({
       status: "succeeded",
@@ -38,7 +25,7 @@ describe("one run", () => {
   });
 
   it("that leaves conflicts ends as conflicts, with their number", async () => {
-    const { run } = await start({ policies: story(5) });
+    const { run } = await worldForTest({ policies: story(5) });
     expect(await run("story")).toMatchObject({
       status: "conflicts",
       evidence: "direct",
@@ -48,12 +35,15 @@ describe("one run", () => {
   });
 
   it("may leave as many conflicts as its policy allows", async () => {
-    const { run } = await start({ policies: story(5, ", follow: { conflictsMax: 1 }") });
+    const { run } = await worldForTest({ policies: story(5, ", follow: { conflictsMax: 1 }") });
     expect(await run("story")).toMatchObject({ status: "succeeded", newConflicts: 1 });
   });
 
   it("whose answer gets lost is found in the activities and not started again", async () => {
-    const { run, starts, log } = await start({ policies: story(3), faults: ["lost-answer,op=RunSyncJob,first=1"] });
+    const { run, starts, log } = await worldForTest({
+      policies: story(3),
+      faults: ["lost-answer,op=RunSyncJob,first=1"],
+    });
     expect(await run("story")).toMatchObject({ status: "succeeded", evidence: "inferred", answerLost: true });
     expect(starts(3)).toBe(1);
     expect(log.named("task.answer-lost")).toHaveLength(1);
@@ -61,7 +51,7 @@ describe("one run", () => {
   });
 
   it("whose request gets lost on its way is unknown, and not started again", async () => {
-    const { run, starts, sandbox } = await start({ policies: story(3), faults: ["reset,op=RunSyncJob"] });
+    const { run, starts, sandbox } = await worldForTest({ policies: story(3), faults: ["reset,op=RunSyncJob"] });
     expect(await run("story")).toMatchObject({
       status: "unknown",
       evidence: "none",
@@ -73,13 +63,13 @@ describe("one run", () => {
   });
 
   it("that answers 500 although it started is followed to its end", async () => {
-    const { run, starts } = await start({ policies: story(3), faults: ["500-after,op=RunSyncJob"] });
+    const { run, starts } = await worldForTest({ policies: story(3), faults: ["500-after,op=RunSyncJob"] });
     expect(await run("story")).toMatchObject({ status: "succeeded", answerLost: false });
     expect(starts(3)).toBe(1);
   });
 
   it("that answers 500 and shows no activity is unknown, with one request", async () => {
-    const { run, sandbox } = await start({ policies: story(3), faults: ["500-before,op=RunSyncJob"] });
+    const { run, sandbox } = await worldForTest({ policies: story(3), faults: ["500-before,op=RunSyncJob"] });
     expect(await run("story")).toMatchObject({
       status: "unknown",
       evidence: "none",
@@ -90,7 +80,7 @@ describe("one run", () => {
   });
 
   it("that is throttled waits as long as it is told and then starts once", async () => {
-    const { run, starts, sandbox } = await start({
+    const { run, starts, sandbox } = await worldForTest({
       policies: story(3),
       faults: ["429,op=RunSyncJob,first=2,retryAfter=1"],
     });
@@ -100,14 +90,14 @@ describe("one run", () => {
   });
 
   it("of a sync job that is not there is not started, and says what the service said", async () => {
-    const { run } = await start({ policies: story(4711) });
+    const { run } = await worldForTest({ policies: story(4711) });
     const outcome = await run("story");
     expect(outcome).toMatchObject({ status: "not-started", evidence: "direct", reason: "refused" });
     expect(outcome.detail).toContain("RunSyncJob");
   });
 
   it("without follow ends with the service's acceptance", async () => {
-    const { run } = await start({ policies: story(3, ", follow: { until: accepted }") });
+    const { run } = await worldForTest({ policies: story(3, ", follow: { until: accepted }") });
     expect(await run("story")).toMatchObject({
       status: "accepted",
       evidence: "direct",
@@ -117,12 +107,12 @@ describe("one run", () => {
   });
 
   it("without a mapping is settled by growth and quiet, and says it is inferred", async () => {
-    const { run } = await start({ policies: story(3), mapping: false });
+    const { run } = await worldForTest({ policies: story(3), mapping: false });
     expect(await run("story")).toMatchObject({ status: "succeeded", evidence: "inferred" });
   });
 
   it("that goes on longer than its deadline is timed out, not failed", async () => {
-    const { run } = await start({
+    const { run } = await worldForTest({
       policies: story(3, ", follow: { deadline: 2s }"),
       sandbox: { runMs: [60_000, 60_000] },
     });
@@ -130,7 +120,7 @@ describe("one run", () => {
   });
 
   it("that started before its feeds were read is told by an activity begun after it", async () => {
-    const { run, log } = await start({
+    const { run, log } = await worldForTest({
       policies: story(3, ", follow: { quietFor: 2s }"),
       mapping: "timed",
       faults: ["latency,op=GetActivities,first=1,ms=3000"],
@@ -141,7 +131,7 @@ describe("one run", () => {
   });
 
   it("is unknown, never failed, when its feeds cannot be read (P4)", async () => {
-    const { run, starts } = await start({ policies: story(3), faults: ["500-before,op=GetConflictDetails"] });
+    const { run, starts } = await worldForTest({ policies: story(3), faults: ["500-before,op=GetConflictDetails"] });
     expect(await run("story")).toMatchObject({ status: "unknown", evidence: "none", reason: "no-evidence" });
     expect(starts(3)).toBe(1);
   });
@@ -150,7 +140,10 @@ describe("one run", () => {
 describe("runs of the same sync job", () => {
   it("skip while another one goes on, and name who it is", async () => {
     const slow = "  - { name: slow, service: main, repository: HR, run: { syncJobs: [3] } }";
-    const { run, log, starts } = await start({ policies: `${slow}\n${story(3)}`, sandbox: { runMs: [4_000, 4_000] } });
+    const { run, log, starts } = await worldForTest({
+      policies: `${slow}\n${story(3)}`,
+      sandbox: { runMs: [4_000, 4_000] },
+    });
     const first = run("slow");
     await log.until(({ event }) => event === "task.started");
     const skipped = await run("story");
@@ -162,7 +155,7 @@ describe("runs of the same sync job", () => {
 
   it("wait their turn with overlap: queue", async () => {
     const slow = "  - { name: slow, service: main, repository: HR, run: { syncJobs: [3] } }";
-    const { run, log, starts } = await start({ policies: `${slow}\n${story(3, ", overlap: queue")}` });
+    const { run, log, starts } = await worldForTest({ policies: `${slow}\n${story(3, ", overlap: queue")}` });
     const first = run("slow");
     await log.until(({ event }) => event === "task.started");
     expect(await run("story")).toMatchObject({ status: "succeeded" });
@@ -175,7 +168,7 @@ describe("a run over masks", () => {
   it("starts each sync job that a matching mask belongs to, once", async () => {
     const policies =
       '  - { name: story, service: main, repository: HR, run: { fromMasks: { type: FolderMask, name: "* folder" } } }';
-    const { log, run, sandbox } = await start({ policies, sandbox: { jobs: 4 } });
+    const { log, run, sandbox } = await worldForTest({ policies, sandbox: { jobs: 4 } });
     await run("story");
     await log.until(() => log.named("task.finished").length === 4);
     expect(
@@ -188,7 +181,7 @@ describe("a run over masks", () => {
 
   it("that match nothing is not started, and says so", async () => {
     const policies = "  - { name: story, service: main, repository: HR, run: { fromMasks: { name: Nowhere } } }";
-    const { run } = await start({ policies });
+    const { run } = await worldForTest({ policies });
     expect(await run("story")).toMatchObject({ status: "not-started", reason: "no-target" });
   });
 });

@@ -1,38 +1,24 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World, type WorldOptions } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-async function start(options: Omit<WorldOptions, "redis">): Promise<World> {
-  world = await startWorld({ redis, ...options });
-  return world;
-}
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { describe, expect, it } from "vitest";
+import { worldForTest } from "../support/world.ts";
 
 const poll = (text: string) => `  - { name: story, service: main, repository: HR, poll: ${text} }`;
 
 describe("a poll", () => {
   it("succeeds while its expectation holds, and reads only the count for it", async () => {
-    const { run, sandbox } = await start({ policies: poll('{ list: triggers, expect: "count == 20" }') });
+    const { run, sandbox } = await worldForTest({ policies: poll('{ list: triggers, expect: "count == 20" }') });
     expect(await run("story")).toMatchObject({ status: "succeeded", reason: "expectation-met", count: 20 });
     expect(sandbox.requests()).toEqual({ GetTriggers: { 200: 1 } });
   });
 
   it("fails when it does not, and says what the count is", async () => {
-    const { run } = await start({ policies: poll('{ list: triggers, expect: "count < 5" }') });
+    const { run } = await worldForTest({ policies: poll('{ list: triggers, expect: "count < 5" }') });
     const outcome = await run("story");
     expect(outcome).toMatchObject({ status: "failed", reason: "expectation-not-met", count: 20 });
     expect(outcome.detail).toContain("count is 20");
   });
 
   it("reads all pages for an expectation over items", async () => {
-    const { run } = await start({
+    const { run } = await worldForTest({
       policies: poll('{ list: activities, expect: "items.all(item, item.syncJobId > 0)" }'),
       sandbox: { activities: 250 },
     });
@@ -40,12 +26,14 @@ describe("a poll", () => {
   });
 
   it("is unknown when an item lacks what the expectation asks for", async () => {
-    const { run } = await start({ policies: poll('{ list: triggers, expect: "items.all(item, item.nowhere > 0)" }') });
+    const { run } = await worldForTest({
+      policies: poll('{ list: triggers, expect: "items.all(item, item.nowhere > 0)" }'),
+    });
     expect(await run("story")).toMatchObject({ status: "unknown", reason: "expectation-unreadable" });
   });
 
   it("that the service fails is tried again and succeeds", async () => {
-    const { run, log } = await start({
+    const { run, log } = await worldForTest({
       policies: poll("{ list: approvals }"),
       faults: ["500-before,op=GetApprovals,first=4"],
     });
@@ -55,7 +43,10 @@ describe("a poll", () => {
   });
 
   it("that the service refuses is unknown at once: the list was not read", async () => {
-    const { run, sandbox } = await start({ policies: poll("{ list: approvals }"), faults: ["401,op=GetApprovals"] });
+    const { run, sandbox } = await worldForTest({
+      policies: poll("{ list: approvals }"),
+      faults: ["401,op=GetApprovals"],
+    });
     expect(await run("story")).toMatchObject({ status: "unknown", reason: "refused", attempts: 1 });
     expect(sandbox.requests()["GetApprovals"]?.["401"]).toBeLessThanOrEqual(2);
   });
@@ -63,7 +54,7 @@ describe("a poll", () => {
 
 describe("an activation", () => {
   it("succeeds with the service's answer, sent once", async () => {
-    const { run, sandbox } = await start({
+    const { run, sandbox } = await worldForTest({
       policies: "  - { name: story, service: main, activate: { syncJobs: [8] } }",
     });
     expect(await run("story")).toMatchObject({ status: "succeeded", kind: "activate", repository: null });
@@ -71,7 +62,7 @@ describe("an activation", () => {
   });
 
   it("whose answer gets lost is unknown, and not sent again", async () => {
-    const { run, sandbox } = await start({
+    const { run, sandbox } = await worldForTest({
       policies: "  - { name: story, service: main, activate: { syncJobs: [8] } }",
       faults: ["lost-answer,op=EnableSyncJobById"],
     });
@@ -84,7 +75,7 @@ describe("a schedule", () => {
   it("brings one outcome for each slot and sync job, on time", async () => {
     const policies =
       "  - { name: story, service: main, repository: HR, run: { syncJobs: [3, 4] }, schedule: { every: 2s }, overlap: allow, follow: { until: accepted } }";
-    const { log, sandbox } = await start({ policies });
+    const { log, sandbox } = await worldForTest({ policies });
     await log.until(() => log.named("task.finished").length >= 6);
     const slots = log.named("slot.queued").map((event) => Date.parse(String(event["slot"])));
     expect(slots.every((slotMs) => slotMs % 2_000 === 0)).toBe(true);
@@ -97,7 +88,7 @@ describe("a schedule", () => {
 describe("the log", () => {
   it("never holds the token, whatever fails", async () => {
     const token = "canary-7f3a9c";
-    const { run, log } = await start({
+    const { run, log } = await worldForTest({
       policies: poll("{ list: approvals }"),
       sandbox: { token },
       faults: ["401,op=GetApprovals,first=3", "truncate,op=GetApprovals"],

@@ -1,16 +1,7 @@
 // Several policies that poll one list cost one reading of it, over all replicas, and each still
 // judges for itself.
-import { afterEach, describe, expect, it } from "vitest";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { describe, expect, it } from "vitest";
+import { type World, worldForTest } from "../support/world.ts";
 
 const policy = (name: string, poll: string) =>
   `  - { name: ${name}, service: main, repository: HR, poll: { list: ${poll} } }`;
@@ -39,7 +30,7 @@ describe("several poll policies that are due at once", () => {
       'activities, expect: "items.all(i, has(i.activityId))"',
     ];
     const policies = polls.map((poll, index) => policy(names[index] ?? "", poll)).join("\n");
-    world = await startWorld({ redis, policies, replicas: 2 });
+    const world = await worldForTest({ policies, replicas: 2 });
     const first = await pollAll(world, names);
     expect(first.map((one) => one?.count)).toEqual([120, 120, 120, 120, 120]);
     expect(first.map((one) => one?.status).slice(0, 2)).toEqual(["succeeded", "failed"]);
@@ -54,7 +45,7 @@ describe("several poll policies that are due at once", () => {
     const names = ["a", "b", "c", "d", "e"];
     const polls = ["approvals, expect: 'count <= 20'", 'approvals, offending: "item.itemName == \\"x\\""'];
     const policies = names.map((name, index) => policy(name, polls[index % 2] ?? "")).join("\n");
-    world = await startWorld({ redis, policies, replicas: 2 });
+    const world = await worldForTest({ policies, replicas: 2 });
     const outcomes = await pollAll(world, names);
     expect(outcomes.map((one) => one?.status)).toEqual(names.map(() => "succeeded"));
     expect(asked(world, "GetApprovals")).toBe(2);
@@ -64,8 +55,8 @@ describe("several poll policies that are due at once", () => {
     const names = ["one", "two", "three"];
     const policies = names.map((name) => policy(name, 'activities, expect: "size(new) == 0"'));
     policies.push("  - { name: work, service: main, repository: HR, run: { syncJobs: [3] } }");
-    world = await startWorld({ redis, policies: policies.join("\n"), replicas: 2 });
-    const statuses = async () => (await pollAll(world as World, names)).map((one) => [one?.status, one?.offending]);
+    const world = await worldForTest({ policies: policies.join("\n"), replicas: 2 });
+    const statuses = async () => (await pollAll(world, names)).map((one) => [one?.status, one?.offending]);
     expect(await statuses()).toEqual(names.map(() => ["succeeded", undefined]));
     await world.run("work");
     expect(await statuses()).toEqual(names.map(() => ["failed", 1]));

@@ -1,15 +1,6 @@
 // A policy that fails again and again is left out, and comes back when a run by hand goes well.
-import { afterEach, describe, expect, it } from "vitest";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { describe, expect, it } from "vitest";
+import { worldForTest } from "../support/world.ts";
 
 const policy = (expect: string) => `
   - { name: watched, service: main, poll: { list: approvals, expect: "${expect}" }, schedule: { every: 1s }, quarantine: { after: 3, for: 1h } }
@@ -18,7 +9,7 @@ const policy = (expect: string) => `
 describe("a policy in quarantine", () => {
   it("is skipped with the reason after failures in a row, until a run by hand succeeds", async () => {
     // An expectation that is neither true nor false ends unknown: the policy is of no use.
-    world = await startWorld({ redis, policies: policy("count") });
+    const world = await worldForTest({ policies: policy("count") });
     const { log } = world;
     await log.until(({ event }) => event === "policy.quarantined");
     const skipped = await log.until(({ event, reason }) => event === "slot.skipped" && reason === "quarantine");
@@ -39,7 +30,7 @@ describe("a policy in quarantine", () => {
 
   it("goes on when its file has no quarantine any more", async () => {
     const failing = policy("count");
-    world = await startWorld({ redis, policies: failing });
+    const world = await worldForTest({ policies: failing });
     const { log } = world;
     await log.until(({ event }) => event === "policy.quarantined");
     await log.until(({ event, reason }) => event === "slot.skipped" && reason === "quarantine");

@@ -1,19 +1,5 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World, type WorldOptions } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-async function start(options: Omit<WorldOptions, "redis">): Promise<World> {
-  world = await startWorld({ redis, ...options });
-  return world;
-}
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { describe, expect, it } from "vitest";
+import { type World, worldForTest } from "../support/world.ts";
 
 const story = (syncJob: number, follow = "until: settled") =>
   `  - { name: story, service: main, repository: HR, run: { syncJobs: [${syncJob}] }, follow: { ${follow} } }`;
@@ -27,12 +13,12 @@ async function tellSandbox({ sandbox }: World, path: string): Promise<void> {
 
 describe("conflicts before and after a run", () => {
   it("are new or still there, counted for the sync job alone", async () => {
-    const { run } = await start({ policies: story(5) });
+    const { run } = await worldForTest({ policies: story(5) });
     expect(await run("story")).toMatchObject({ newConflicts: 1, goneConflicts: 0, stillConflicts: 1 });
   });
 
   it("are gone when the list does not show them after its end", async () => {
-    const fixture = await start({ policies: story(5), sandbox: { runMs: [4_000, 4_000] } });
+    const fixture = await worldForTest({ policies: story(5), sandbox: { runMs: [4_000, 4_000] } });
     const ended = fixture.run("story");
     await fixture.log.until(({ event }) => event === "task.started");
     await tellSandbox(fixture, "conflicts/clear");
@@ -40,13 +26,13 @@ describe("conflicts before and after a run", () => {
   });
 
   it("are counted over several pages, too", async () => {
-    const { run } = await start({ policies: story(5), sandbox: { pageSize: 3, jobs: 25 } });
+    const { run } = await worldForTest({ policies: story(5), sandbox: { pageSize: 3, jobs: 25 } });
     expect(await run("story")).toMatchObject({ newConflicts: 1, goneConflicts: 0, stillConflicts: 1 });
   });
 
   it("are not reported, and never 0, where only an end of the list was read after", async () => {
     const fixture = { policies: story(5, "until: settled, deadline: 1m"), sandbox: { pageSize: 1, jobs: 25 } };
-    const { run } = await start(fixture);
+    const { run } = await worldForTest(fixture);
     const outcome = await run("story");
     expect(outcome).toMatchObject({ status: "conflicts", newConflicts: 1 });
     expect(outcome).not.toHaveProperty("goneConflicts");
@@ -58,7 +44,7 @@ describe("a run that waits for an approval", () => {
   const blocking = { approvalsBlock: true, jobs: 22 };
 
   it("ends as blocked with the approval's name, inferred, and the next slot may start", async () => {
-    const { run, starts } = await start({ policies: story(11, "blockedAfter: 1s"), sandbox: blocking });
+    const { run, starts } = await worldForTest({ policies: story(11, "blockedAfter: 1s"), sandbox: blocking });
     const outcome = await run("story");
     expect(outcome).toMatchObject({ status: "blocked", evidence: "inferred", reason: "approval-waiting" });
     expect(outcome.detail).toMatch(/^approval Release of .*, run 1 \(\d+\) waits, and nothing has finished since/);
@@ -68,7 +54,7 @@ describe("a run that waits for an approval", () => {
 
   it("goes on when it is approved before, and ends as it ends", async () => {
     const policies = story(11, "blockedAfter: 5s");
-    const fixture = await start({ policies, sandbox: { jobs: 22, runMs: [8_000, 8_000] } });
+    const fixture = await worldForTest({ policies, sandbox: { jobs: 22, runMs: [8_000, 8_000] } });
     const ended = fixture.run("story");
     await fixture.log.until((one) => one.event === "feed.item" && one["list"] === "approvals");
     await tellSandbox(fixture, "approvals/clear");
@@ -78,21 +64,21 @@ describe("a run that waits for an approval", () => {
   it("is never blocked by approvals that were there before its start", async () => {
     const both = `${story(11, "blockedAfter: 1s")}
   - { name: later, service: main, repository: HR, run: { syncJobs: [3] }, follow: { blockedAfter: 1s, deadline: 4s } }`;
-    const { run } = await start({ policies: both, sandbox: { ...blocking, runMs: [60_000, 60_000] } });
+    const { run } = await worldForTest({ policies: both, sandbox: { ...blocking, runMs: [60_000, 60_000] } });
     expect(await run("story")).toMatchObject({ status: "blocked" });
     expect(await run("later")).toMatchObject({ status: "timed-out" });
   });
 
   it("is not unknown when only approvals cannot be read; the start waits for them once", async () => {
     const faults = ["500-before,op=GetApprovals"];
-    const { run, log } = await start({ policies: story(3, "blockedAfter: 1s"), faults });
+    const { run, log } = await worldForTest({ policies: story(3, "blockedAfter: 1s"), faults });
     expect(await run("story")).toMatchObject({ status: "succeeded", evidence: "direct" });
     expect(log.named("feed.unreadable")).not.toHaveLength(0);
     expect(log.named("run.without-baseline")).toHaveLength(0);
   });
 
   it("is not looked for where the policy says off", async () => {
-    const { run, sandbox } = await start({ policies: story(11, "blockedAfter: off"), sandbox: { jobs: 22 } });
+    const { run, sandbox } = await worldForTest({ policies: story(11, "blockedAfter: off"), sandbox: { jobs: 22 } });
     expect(await run("story")).toMatchObject({ status: "succeeded" });
     expect(sandbox.requests()["GetApprovals"]).toBeUndefined();
   });
@@ -102,7 +88,7 @@ describe("feeds that cannot be read", () => {
   it("leave the run unknown after the policy's own time, never failed", async () => {
     const faults = ["500-before,op=GetActivities,after=3"];
     const policies = story(3, "unreadableFor: 1s");
-    const { run } = await start({ policies, faults, sandbox: { runMs: [60_000, 60_000], activities: 0 } });
+    const { run } = await worldForTest({ policies, faults, sandbox: { runMs: [60_000, 60_000], activities: 0 } });
     const outcome = await run("story");
     expect(outcome).toMatchObject({ status: "unknown", evidence: "none", reason: "no-evidence" });
     expect(outcome.detail).toContain("the feeds cannot be read");

@@ -4,7 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { redisForTest } from "../support/redis.ts";
-import { shortTiming, startWorld, type World } from "../support/world.ts";
+import { shortTiming } from "../support/short-timing.ts";
+import { startWorld, type World } from "../support/world.ts";
 
 const redis = redisForTest();
 let stops: (() => Promise<unknown>)[] = [];

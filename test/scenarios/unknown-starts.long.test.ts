@@ -1,22 +1,8 @@
 // Starts whose answer got lost, with others who start the same sync job: by hand, by another
 // policy, or by the operator's own retry.
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { often } from "../support/processes.ts";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World, type WorldOptions } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-
-async function start(options: Omit<WorldOptions, "redis">): Promise<World> {
-  world = await startWorld({ redis, ...options });
-  return world;
-}
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
+import { type World, worldForTest } from "../support/world.ts";
 
 const story = (syncJob: number, more = "") =>
   `  - { name: story, service: main, repository: HR, run: { syncJobs: [${syncJob}] }${more} }`;
@@ -44,7 +30,10 @@ describe("onUnknown: retry", () => {
   const retry = story(3, ", onUnknown: retry");
 
   it("resends when nothing shows that the start arrived, and says it sent twice", async () => {
-    const { run, starts, sandbox, log } = await start({ policies: retry, faults: ["reset,op=RunSyncJob,first=1"] });
+    const { run, starts, sandbox, log } = await worldForTest({
+      policies: retry,
+      faults: ["reset,op=RunSyncJob,first=1"],
+    });
     expect(await run("story")).toMatchObject({ status: "succeeded", answerLost: true, sends: 2 });
     expect(starts(3)).toBe(1);
     expect(sandbox.requests()["RunSyncJob"]).toEqual({ cut: 1, 200: 1 });
@@ -52,7 +41,7 @@ describe("onUnknown: retry", () => {
   });
 
   it("looks first: a start that happened is not sent again", async () => {
-    const { run, starts } = await start({ policies: retry, faults: ["lost-answer,op=RunSyncJob,first=1"] });
+    const { run, starts } = await worldForTest({ policies: retry, faults: ["lost-answer,op=RunSyncJob,first=1"] });
     const outcome = await run("story");
     expect(outcome).toMatchObject({ status: "succeeded", answerLost: true });
     expect(outcome).not.toHaveProperty("sends");
@@ -60,7 +49,7 @@ describe("onUnknown: retry", () => {
   });
 
   it("ends as unknown after three requests without an answer", async () => {
-    const { run, sandbox } = await start({
+    const { run, sandbox } = await worldForTest({
       policies: retry,
       faults: ["reset,op=RunSyncJob"],
     });
@@ -69,7 +58,7 @@ describe("onUnknown: retry", () => {
   });
 
   it("does not say not-started when only the second request was refused", async () => {
-    const { run } = await start({
+    const { run } = await worldForTest({
       policies: retry,
       faults: ["reset,op=RunSyncJob,first=1", "401,op=RunSyncJob"],
     });
@@ -78,7 +67,7 @@ describe("onUnknown: retry", () => {
 
   it("repeats an activation too", async () => {
     const policies = "  - { name: story, service: main, activate: { syncJobs: [3] }, onUnknown: retry }";
-    const { run, sandbox } = await start({ policies, faults: ["reset,op=EnableSyncJobById,first=1"] });
+    const { run, sandbox } = await worldForTest({ policies, faults: ["reset,op=EnableSyncJobById,first=1"] });
     expect(await run("story")).toMatchObject({ status: "succeeded", answerLost: true, sends: 2 });
     expect(sandbox.ledger()).toHaveLength(1);
   });
@@ -89,14 +78,14 @@ describe("a start whose answer is its end (follow.until: accepted)", () => {
   const confirmed = { status: "accepted", evidence: "inferred", reason: "start-confirmed", confidence: "likely" };
 
   it("reads nothing, holds nothing, and ends with the answer", async () => {
-    const { run, sandbox } = await start({ policies: accepted });
+    const { run, sandbox } = await worldForTest({ policies: accepted });
     expect(await run("story")).toMatchObject({ status: "accepted", evidence: "direct", answerLost: false });
     expect(await run("story")).toMatchObject({ status: "accepted" });
     expect(sandbox.requests()).toEqual({ RunSyncJob: { 200: 2 } });
   });
 
   it("is confirmed by an activity begun after it, where the mapping knows beginnings", async () => {
-    const { run, starts } = await start({
+    const { run, starts } = await worldForTest({
       policies: accepted,
       mapping: "timed",
       faults: ["lost-answer,op=RunSyncJob,first=1"],
@@ -106,7 +95,7 @@ describe("a start whose answer is its end (follow.until: accepted)", () => {
   });
 
   it("is not answered well when the answer was an error and an activity confirms it", async () => {
-    const { run, starts } = await start({
+    const { run, starts } = await worldForTest({
       policies: accepted,
       mapping: "timed",
       faults: ["500-after,op=RunSyncJob,first=1"],
@@ -118,14 +107,14 @@ describe("a start whose answer is its end (follow.until: accepted)", () => {
   });
 
   it("is not confirmed by an earlier, unread start by hand", async () => {
-    const world = await start({ policies: accepted, mapping: "timed", faults: ["reset,op=RunSyncJob,after=1"] });
+    const world = await worldForTest({ policies: accepted, mapping: "timed", faults: ["reset,op=RunSyncJob,after=1"] });
     await startByHand(world, 3);
     expect(await world.run("story")).toMatchObject({ status: "unknown", reason: "answer-lost" });
     expect(world.starts(3)).toBe(1);
   });
 
   it("stays unknown where the mapping does not say when activities begin", async () => {
-    const { run, starts } = await start({ policies: accepted, faults: ["lost-answer,op=RunSyncJob,first=1"] });
+    const { run, starts } = await worldForTest({ policies: accepted, faults: ["lost-answer,op=RunSyncJob,first=1"] });
     expect(await run("story")).toMatchObject({ status: "unknown", reason: "answer-lost" });
     expect(starts(3)).toBe(1);
   });
@@ -133,7 +122,7 @@ describe("a start whose answer is its end (follow.until: accepted)", () => {
 
 describe("onUnknown: give-up", () => {
   it("does not look", async () => {
-    const { run, sandbox } = await start({
+    const { run, sandbox } = await worldForTest({
       policies: story(3, ", onUnknown: give-up"),
       faults: ["lost-answer,op=RunSyncJob"],
     });
@@ -147,7 +136,7 @@ describe("a start without an activity within follow.appearsWithin", () => {
     story(syncJob, `, follow: { appearsWithin: 1s }${more}`).replace("name: story", `name: ${name}`);
 
   it("did not happen: resent once, and not-started when that is absent as well", async () => {
-    const { run, starts, log } = await start({
+    const { run, starts, log } = await worldForTest({
       policies: [vouched("once", 3), vouched("never", 4), vouched("lost", 7)].join("\n"),
       faults: ["reset,op=RunSyncJob,key=3,first=1", "reset,op=RunSyncJob,key=4", "lost-answer,op=RunSyncJob,key=7"],
     });
@@ -164,7 +153,7 @@ describe("a start without an activity within follow.appearsWithin", () => {
   });
 
   it("stays unknown beside an activity that may be its own if the clocks differ", async () => {
-    const world = await start({
+    const world = await worldForTest({
       policies: story(3, ", follow: { until: accepted, appearsWithin: 1s }"),
       mapping: "timed",
       faults: ["reset,op=RunSyncJob,after=1"],
@@ -175,7 +164,7 @@ describe("a start without an activity within follow.appearsWithin", () => {
   });
 
   it("stays unknown where the activities say nothing of whose they are", async () => {
-    const { run, sandbox } = await start({
+    const { run, sandbox } = await worldForTest({
       policies: vouched("story", 3),
       mapping: false,
       faults: ["reset,op=RunSyncJob"],
@@ -187,7 +176,7 @@ describe("a start without an activity within follow.appearsWithin", () => {
 
 describe("a sync job that an operator starts by hand at the same time", () => {
   it("leaves it open whose an activity is, unless the mapping says when it began", async () => {
-    const world = await start({ policies: story(3), sandbox: { runMs: [4_000, 4_000] } });
+    const world = await worldForTest({ policies: story(3), sandbox: { runMs: [4_000, 4_000] } });
     const outcome = world.run("story");
     await world.log.until(({ event }) => event === "task.started");
     await startByHand(world, 3);
@@ -195,7 +184,7 @@ describe("a sync job that an operator starts by hand at the same time", () => {
   });
 
   it("never turns a lost start into a success: one of two activities may be ours", async () => {
-    const world = await start({ policies: story(3), faults: ["reset,op=RunSyncJob,first=1"] });
+    const world = await worldForTest({ policies: story(3), faults: ["reset,op=RunSyncJob,first=1"] });
     const outcome = world.run("story");
     await world.log.until(({ event }) => event === "task.answer-lost");
     await Promise.all([startByHand(world, 3), startByHand(world, 3)]);
@@ -206,7 +195,7 @@ describe("a sync job that an operator starts by hand at the same time", () => {
 describe("two runs of one sync job at once (overlap: allow)", () => {
   it("count each activity once", async () => {
     const other = story(3, ", overlap: allow").replace("name: story", "name: other");
-    const world = await start({
+    const world = await worldForTest({
       policies: `${story(3, ", overlap: allow")}\n${other}`,
       sandbox: { runMs: [1_500, 1_500] },
     });
@@ -219,7 +208,7 @@ describe("two runs of one sync job at once (overlap: allow)", () => {
 
 describe("stopping", () => {
   it("does not wait for the page that a walk is reading", async () => {
-    const { app, log, enqueue, sandbox } = await start({
+    const { app, log, enqueue, sandbox } = await worldForTest({
       policies: story(3),
       faults: ["latency,op=GetActivities,ms=60000"],
     });
@@ -230,7 +219,7 @@ describe("stopping", () => {
   });
 
   it("lets a request that is under way come to its answer, and starts nothing more", async () => {
-    const { app, log, enqueue, sandbox, starts } = await start({
+    const { app, log, enqueue, sandbox, starts } = await worldForTest({
       policies: story(3, ", follow: { until: accepted }"),
       faults: ["latency,op=RunSyncJob,ms=1500"],
     });

@@ -4,6 +4,7 @@ import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Queue } from "bullmq";
+import { onTestFinished } from "vitest";
 import { type AppOptions, type RunningApp, startApp } from "../../src/app/app.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../src/config/load-policies.ts";
@@ -15,23 +16,10 @@ import { parseFault } from "../../src/sandbox/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { tasksOf } from "../../src/schedule/slot-tasks.ts";
 import type { RedisTarget } from "../../src/store/redis.ts";
-import { defaultTiming, type TaskTiming } from "../../src/tasks/follow-pace.ts";
+import type { TaskTiming } from "../../src/tasks/follow-pace.ts";
+import { redisForTest } from "./redis.ts";
+import { shortTiming } from "./short-timing.ts";
 import { type LoggedEvent, TestLog } from "./test-log.ts";
-
-/**
- * Short waits for scenarios; what only ends where something is out of reach leaves a busy machine
- * time to reach it.
- */
-export const shortTiming: TaskTiming = {
-  ...defaultTiming,
-  baselineWithinMs: 6_000,
-  verifyForMs: 3_000,
-  unreadableForMs: 3_000,
-  unknownPolicyForMs: 1_500,
-  queueForLeaseMs: 250,
-  followPaceMs: [100, 1_000],
-  wokenPaceMs: 500,
-};
 
 const mapping = `
       activity: { id: item.activityId, syncJobId: item.syncJobId, finished: 'item.state in ["Finished", "Failed"]', succeeded: item.state == "Finished" }
@@ -97,6 +85,13 @@ export interface World {
 }
 
 let worlds = 0;
+
+/** A world over the test Redis, with keys of its own; both end with the test. */
+export async function worldForTest(options: Omit<WorldOptions, "redis">): Promise<World> {
+  const world = await startWorld({ ...options, redis: redisForTest(onTestFinished) });
+  onTestFinished(() => world.stop());
+  return world;
+}
 
 /** Starts a sandbox and an app over it. */
 export async function startWorld(options: WorldOptions): Promise<World> {

@@ -1,0 +1,17 @@
+// The waits of tasks in scenarios and chaos.
+import { defaultTiming, type TaskTiming } from "../../src/tasks/follow-pace.ts";
+
+/**
+ * Short waits for scenarios; what only ends where something is out of reach leaves a busy machine
+ * time to reach it.
+ */
+export const shortTiming: TaskTiming = {
+  ...defaultTiming,
+  baselineWithinMs: 6_000,
+  verifyForMs: 3_000,
+  unreadableForMs: 3_000,
+  unknownPolicyForMs: 1_500,
+  queueForLeaseMs: 250,
+  followPaceMs: [100, 1_000],
+  wokenPaceMs: 500,
+};
