@@ -1,25 +1,16 @@
 // `run: { activate: true }`: the activation that goes before a run, and what its failures mean for
 // it.
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openStore } from "../../src/store/redis.ts";
 import { inFlightKey } from "../../src/store/start-entry.ts";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World, type WorldOptions } from "../support/world.ts";
+import { type World, type WorldOptions, worldForTest } from "../support/world.ts";
 
-const redis = redisForTest();
 const subject = { service: "main", repository: "HR", target: "3" } as const;
-let world: World | undefined;
 
 async function start(options: Omit<WorldOptions, "redis" | "policies"> & { more?: string }): Promise<World> {
   const policies = `  - { name: story, service: main, repository: HR, run: { syncJobs: [3], activate: true }${options.more ?? ""} }`;
-  world = await startWorld({ redis, ...options, policies });
-  return world;
+  return worldForTest({ ...options, policies });
 }
-
-afterEach(async () => {
-  await world?.stop();
-  world = undefined;
-});
 
 const effects = ({ sandbox }: World) => sandbox.ledger().map(({ operation }) => operation);
 
@@ -47,9 +38,7 @@ describe("a run with an activation before it", () => {
       expect(outcome).toMatchObject({ status: "not-started", reason, startedAt: null });
       expect(outcome.detail).toMatch(/^the activation before the run: /);
       expect(fixture.starts(3)).toBe(0);
-      await fixture.stop();
     }
-    world = undefined;
   });
 
   it("starts when the answer to the activation got lost, which nothing can look into", async () => {

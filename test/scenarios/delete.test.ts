@@ -1,21 +1,12 @@
 // Sync jobs deleted by policy: guard, answers, lost answers, runs in flight, and what is remembered
 // of it.
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { findDeletedTargets } from "../../src/cli/deleted-targets.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { testPolicy } from "../support/policies.ts";
 import { often } from "../support/processes.ts";
-import { redisForTest } from "../support/redis.ts";
 import { shortTiming } from "../support/short-timing.ts";
-import { startWorld, type World, type WorldOptions } from "../support/world.ts";
-
-const redis = redisForTest();
-let worlds: World[] = [];
-
-afterEach(async () => {
-  await Promise.all(worlds.map((world) => world.stop()));
-  worlds = [];
-});
+import { type World, type WorldOptions, worldForTest } from "../support/world.ts";
 
 const retire = (name: string, more = "") =>
   `  - { name: retire, service: main, repository: HR, delete: { syncJob: 3, name: "${name}" }${more} }`;
@@ -24,11 +15,7 @@ const missing404: WorldOptions["sandbox"] = { missingStatus: 404, repositories: 
 /** What the sandbox calls sync job 3. */
 const name = "Board 3";
 
-async function start(options: Omit<WorldOptions, "redis">): Promise<World> {
-  const world = await startWorld({ redis, sandbox: missing404, ...options });
-  worlds.push(world);
-  return world;
-}
+const start = (options: Omit<WorldOptions, "redis">) => worldForTest({ sandbox: missing404, ...options });
 
 const deletions = ({ sandbox }: World) => sandbox.ledger().filter(({ operation }) => operation === "DeleteSyncJobById");
 const sent = ({ sandbox }: World) => sandbox.requests()["DeleteSyncJobById"] ?? {};

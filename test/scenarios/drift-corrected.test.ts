@@ -6,11 +6,8 @@ import { expect, it, onTestFinished } from "vitest";
 import { SyncService, staticToken } from "../../src/service/client.ts";
 import { often } from "../support/processes.ts";
 import { Receiver } from "../support/receiver.ts";
-import { redisForTest } from "../support/redis.ts";
 import { folderForTest, signingSecret } from "../support/sink-fixture.ts";
-import { startWorld } from "../support/world.ts";
-
-const redis = redisForTest();
+import { worldForTest } from "../support/world.ts";
 
 // The notice names the object and the value it had.
 it("the next slot corrects drift by hand and reports it once to each sink", async () => {
@@ -27,11 +24,8 @@ it("the next slot corrects drift by hand and reports it once to each sink", asyn
 sinks:
   hook: { webhook: { url: "${hook.url}", secretFile: "${secretFile}" } }
   file: { file: { path: "${path}" } }`;
-  const world = await startWorld({ redis, policies });
-  onTestFinished(async () => {
-    await world.stop();
-    await hook.stop();
-  });
+  onTestFinished(() => hook.stop());
+  const world = await worldForTest({ policies });
   const { log, sandbox } = world;
   const of = (target: string) => log.outcomesOf("names").filter((outcome) => outcome.target === target);
   const reasons = (target: string) => of(target).map(({ reason }) => reason);

@@ -5,7 +5,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { History } from "../../src/store/history.ts";
 import { RecentOutcomes } from "../../src/tasks/recent-outcomes.ts";
 import { clientOf, startForgetfulServer, until } from "../support/redis-servers.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { type World, worldForTest } from "../support/world.ts";
 
 const policy = (name: string, overlap: string) => `
   - name: ${name}
@@ -17,10 +17,7 @@ const policy = (name: string, overlap: string) => `
     follow: { until: accepted }`;
 
 let world: World;
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await world.stop();
-});
+afterEach(() => vi.restoreAllMocks());
 
 /**
  * Starts `first`, and sets Redis back to the moment right before that one's end was written.
@@ -29,7 +26,7 @@ afterEach(async () => {
 async function forgetTheEndOf(first: string, meanwhile: (slotMs: number) => Promise<void> = async () => {}) {
   const server = await startForgetfulServer();
   const policies = policy("in-turn", "queue") + policy("at-most-one", "skip");
-  world = await startWorld({ redis: { url: server.url, prefix: "{holder}" }, policies });
+  world = await worldForTest({ redis: { url: server.url, prefix: "{holder}" }, policies });
   const client = clientOf(server.port);
   const stamp = () => client.hget(`${world.target.prefix}:watch`, "stamp");
   const record = History.prototype.record;

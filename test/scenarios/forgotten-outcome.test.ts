@@ -4,7 +4,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { History } from "../../src/store/history.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { clientOf, startForgetfulServer, until } from "../support/redis-servers.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { type World, worldForTest } from "../support/world.ts";
 
 const policies = `
   - name: story
@@ -15,14 +15,11 @@ const policies = `
     follow: { until: accepted }`;
 
 let world: World;
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await world.stop();
-});
+afterEach(() => vi.restoreAllMocks());
 
 it("an outcome that Redis forgot, but the queue keeps, is written again unchanged", async () => {
   const server = await startForgetfulServer();
-  world = await startWorld({ redis: { url: server.url, prefix: "{forgotten}" }, policies });
+  world = await worldForTest({ redis: { url: server.url, prefix: "{forgotten}" }, policies });
   const client = clientOf(server.port);
   const stamp = () => client.hget(`${world.target.prefix}:watch`, "stamp");
   const record = History.prototype.record;

@@ -1,26 +1,12 @@
 // P6 and the hot reload: policies and services that change under a running Syncline.
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { startSandbox } from "../../src/sandbox/sandbox.ts";
-import { redisForTest } from "../support/redis.ts";
 import { shortTiming } from "../support/short-timing.ts";
 import type { LoggedEvent } from "../support/test-log.ts";
-import { startWorld, type World, type WorldOptions } from "../support/world.ts";
+import { type World, type WorldOptions, worldForTest } from "../support/world.ts";
 
-const redis = redisForTest();
-let world: World | undefined;
-let stopMore: (() => Promise<void>) | undefined;
-
-async function start(policies: string, options: Omit<WorldOptions, "redis" | "policies"> = {}): Promise<World> {
-  world = await startWorld({ redis, policies, ...options });
-  return world;
-}
-
-afterEach(async () => {
-  await world?.stop();
-  await stopMore?.();
-  world = undefined;
-  stopMore = undefined;
-});
+const start = (policies: string, options: Omit<WorldOptions, "redis" | "policies"> = {}) =>
+  worldForTest({ policies, ...options });
 
 const started = (name: string, syncJob: number, seconds = 1) =>
   `  - { name: ${name}, service: main, repository: HR, run: { syncJobs: [${syncJob}] }, schedule: { every: ${seconds}s }, overlap: allow, follow: { until: accepted } }\n`;
@@ -121,15 +107,11 @@ describe("policies that change while Syncline runs", () => {
 
 describe("services that change while Syncline runs", () => {
   it("come, move and go with what stands in their queues", async () => {
-    const world = await start(started("home", 1));
     const more = await startSandbox({ activities: 5, token: "test-only" });
-    stopMore = more.stop;
+    onTestFinished(() => more.stop());
     const moved = await startSandbox({ activities: 5 });
-    const stopBoth = stopMore;
-    stopMore = async () => {
-      await stopBoth();
-      await moved.stop();
-    };
+    onTestFinished(() => moved.stop());
+    const world = await start(started("home", 1));
     const poll = "  - { name: abroad, service: more, poll: { list: triggers }, schedule: { every: 1s } }\n";
     const policies = started("home", 1) + poll;
     expect(await world.configure({ policies, moreServices: { more: more.baseUrl } })).toMatchObject({

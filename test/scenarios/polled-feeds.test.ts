@@ -1,33 +1,20 @@
 // What a poll reads whole is walked as a feed, too, without another request: its new items are told
 // once, as those of lists that runs follow.
-import { afterEach, expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import type { Notice } from "../../src/model/notice.ts";
 import { FeedStore } from "../../src/store/feed-store.ts";
 import { openStore } from "../../src/store/redis.ts";
-import { type ListServer, startListServer } from "../support/list-server.ts";
+import { startListServer } from "../support/list-server.ts";
 import { often } from "../support/processes.ts";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-let server: ListServer | undefined;
-
-afterEach(async () => {
-  await world?.stop();
-  await server?.stop();
-  world = undefined;
-  server = undefined;
-});
+import { worldForTest } from "../support/world.ts";
 
 const triggers = (...ids: readonly number[]) => ids.map((triggerId) => ({ triggerId, isActive: true }));
 
 it("polled lists log, notify and tail new items once each, at no further request", async () => {
   const there = await startListServer({ trigger: triggers(1, 2) });
-  server = there;
+  onTestFinished(() => there.stop());
   const given: Notice[] = [];
-  const here = await startWorld({
-    redis,
+  const here = await worldForTest({
     replicas: 2,
     policies: `  - { name: inactive, service: lists, poll: { list: triggers, offending: "!item.isActive" } }
   - { name: how-many, service: lists, poll: { list: triggers, expect: "count < 100" } }
@@ -36,7 +23,6 @@ sinks:
     moreServices: { lists: there.url },
     deliver: async (deliveries) => void given.push(...deliveries.map(({ notice }) => notice)),
   });
-  world = here;
   const store = await openStore(here.target);
   const book = new FeedStore(store);
   const feed = { service: "lists", repository: null, list: "triggers" } as const;

@@ -2,40 +2,23 @@
 // offends.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { type ListServer, startListServer } from "../support/list-server.ts";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World, type WorldOptions } from "../support/world.ts";
-
-const redis = redisForTest();
-let world: World | undefined;
-let server: ListServer | undefined;
-
-afterEach(async () => {
-  await world?.stop();
-  await server?.stop();
-  world = undefined;
-  server = undefined;
-});
+import { type World, worldForTest } from "../support/world.ts";
 
 const approvals = (...ids: readonly number[]) =>
   ids.map((approvalId) => ({ approvalId, itemName: `Draft ${approvalId}` }));
 
 /** A world with one more service, `lists`, whose approvals the test changes. */
 async function startOverLists(poll: string, replicas = 1): Promise<{ world: World; server: ListServer }> {
-  server = await startListServer({ approvals: approvals(1, 2) });
-  world = await startWorld({
-    redis,
+  const server = await startListServer({ approvals: approvals(1, 2) });
+  onTestFinished(() => server.stop());
+  const world = await worldForTest({
     replicas,
     policies: `  - { name: story, service: lists, poll: ${poll} }`,
     moreServices: { lists: server.url },
   });
   return { world, server };
-}
-
-async function start(options: Omit<WorldOptions, "redis">): Promise<World> {
-  world = await startWorld({ redis, ...options });
-  return world;
 }
 
 describe("a poll that looks back", () => {
@@ -136,7 +119,7 @@ describe("every list", () => {
   it.each(lists)("%s can be counted and read", async (list) => {
     const policy = (name: string, expect_: string) =>
       `  - { name: ${name}, service: main, poll: { list: ${list}, expect: "${expect_}" } }`;
-    const { run } = await start({
+    const { run } = await worldForTest({
       policies: [policy("counted", "count >= 0"), policy("read", "size(items) == count && size(new) == 0")].join("\n"),
     });
     const [counted, read] = [await run("counted"), await run("read")];
@@ -145,7 +128,7 @@ describe("every list", () => {
   });
 
   it("of over 10,000 items is unknown for items, and can be counted", async () => {
-    const { run } = await start({
+    const { run } = await worldForTest({
       policies: [
         '  - { name: items, service: main, poll: { list: activities, expect: "size(new) < 5" } }',
         '  - { name: count, service: main, poll: { list: activities, expect: "count == 10001" } }',
@@ -166,7 +149,7 @@ describe("every list", () => {
 describe("config/watch.yaml", () => {
   it("runs as it is against the sandbox, and each policy sees what it is for", async () => {
     const text = await readFile(join(import.meta.dirname, "../../config/watch.yaml"), "utf8");
-    const { run, sandbox } = await start({
+    const { run, sandbox } = await worldForTest({
       policies: `${text.split("\npolicies:\n")[1]}
   - { name: work, service: main, repository: HR, run: { syncJobs: [5] } }`,
     });

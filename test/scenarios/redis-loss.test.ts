@@ -1,10 +1,10 @@
 // Redis loses its newest writes, or all of them, while starts go out every second. Nothing starts
 // twice, nothing floods, all goes on.
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { often } from "../support/processes.ts";
 import { clientOf, startForgetfulServer, startServer } from "../support/redis-servers.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { type World, worldForTest } from "../support/world.ts";
 
 const policies = `
   - name: often
@@ -18,7 +18,6 @@ const policies = `
     follow: { until: accepted }`;
 
 let world: World;
-afterEach(() => world.stop());
 
 /** How often each task was really started, by its name, which travels with the request. */
 function startsByTask(): Map<string, number> {
@@ -44,7 +43,7 @@ function expectNoSecondStart(): void {
 describe("a Redis that loses its newest writes while starts go out", () => {
   it("starts nothing twice: possible starts are unknown, and later slots go on", async () => {
     const server = await startForgetfulServer();
-    world = await startWorld({ redis: { url: server.url, prefix: "{loss}" }, policies });
+    world = await worldForTest({ redis: { url: server.url, prefix: "{loss}" }, policies });
     await world.log.until(() => startsByTask().size >= 6);
     const writtenThen = server.written();
     const before = startsByTask().size;
@@ -68,7 +67,7 @@ describe("a Redis that is emptied while starts go out", () => {
   it("starts nothing twice and floods nothing: marks begin anew", async () => {
     const server = await startServer();
     const admin = clientOf(server.port);
-    world = await startWorld({ redis: { url: server.url, prefix: "{flush}" }, policies });
+    world = await worldForTest({ redis: { url: server.url, prefix: "{flush}" }, policies });
     await world.log.until(() => startsByTask().size >= 6);
     await admin.flushall();
     const loss = await world.log.until(({ event }) => event === "redis.loss-detected");
@@ -85,7 +84,7 @@ describe("a Redis that is full for a while", () => {
   it("refuses loudly, loses no slot, and goes on when there is room", async () => {
     const server = await startServer();
     const admin = clientOf(server.port);
-    world = await startWorld({ redis: { url: server.url, prefix: "{full}" }, policies });
+    world = await worldForTest({ redis: { url: server.url, prefix: "{full}" }, policies });
     await world.log.until(() => startsByTask().size >= 3);
     await admin.config("SET", "maxmemory", "1");
     const failing = await world.log.until(({ event }) => event === "scheduler.failing");
@@ -107,7 +106,7 @@ describe("a Redis that is full for a while", () => {
 describe("a Redis that is frozen for ten seconds", () => {
   it("hangs nothing, and all goes on without a second start", async () => {
     const server = await startServer();
-    world = await startWorld({ redis: { url: server.url, prefix: "{frozen}" }, policies });
+    world = await worldForTest({ redis: { url: server.url, prefix: "{frozen}" }, policies });
     await world.log.until(() => startsByTask().size >= 3);
     process.kill(server.pid, "SIGSTOP");
     const failing = world.log.until(({ event }) => event === "scheduler.failing");

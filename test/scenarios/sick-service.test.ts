@@ -5,18 +5,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { often } from "../support/processes.ts";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-const redis = redisForTest();
-let stops: (() => Promise<unknown>)[] = [];
-
-afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
-  stops = [];
-});
+import { type World, worldForTest } from "../support/world.ts";
 
 type Answering = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -34,7 +25,7 @@ async function sickService() {
     while (!fits()) await new Promise<void>((resolve) => waiting.push(resolve));
   }
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  stops.push(async () => {
+  onTestFinished(async () => {
     waiting = [];
     server.closeAllConnections();
     server.close();
@@ -73,9 +64,7 @@ const policies = `
   - { name: story, service: main, poll: { list: approvals } }`;
 
 async function twoReplicas(url: string, moreKeys: string, token: { moreToken?: string } = {}): Promise<World> {
-  const world = await startWorld({ redis, policies, replicas: 2, moreServices: { sick: url }, moreKeys, ...token });
-  stops.push(world.stop);
-  return world;
+  return worldForTest({ policies, replicas: 2, moreServices: { sick: url }, moreKeys, ...token });
 }
 
 /** Until all these tasks sleep in the queue and none is being worked on. */
@@ -165,7 +154,7 @@ describe("a service that there is no token for", () => {
   it("counts as down: one event, no attempt spent by other tasks, and then it recovers", async () => {
     const sick = await sickService();
     const folder = await mkdtemp(join(tmpdir(), "syncline-no-token-"));
-    stops.push(() => rm(folder, { recursive: true }));
+    onTestFinished(() => rm(folder, { recursive: true }));
     const file = join(folder, "token");
     const world = await twoReplicas(sick.url, "breaker: { after: 3, probe: 1s }", { moreToken: `{ file: ${file} }` });
     await world.enqueue("look");
@@ -192,7 +181,7 @@ describe("a service that there is no token for", () => {
   it("counts once per request to its token endpoint; others wait without an attempt", async () => {
     const sick = await sickService();
     const folder = await mkdtemp(join(tmpdir(), "syncline-no-token-"));
-    stops.push(() => rm(folder, { recursive: true }));
+    onTestFinished(() => rm(folder, { recursive: true }));
     const clientSecretFile = join(folder, "client");
     await writeFile(clientSecretFile, "a-client-secret-at-last");
     let [asked, isDown] = [0, true];

@@ -3,17 +3,8 @@
 // may begin anew, and take the turn of what it waits for, over and over.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, describe, expect, it } from "vitest";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld } from "../support/world.ts";
-
-const redis = redisForTest();
-let stops: (() => Promise<unknown>)[] = [];
-
-afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
-  stops = [];
-});
+import { describe, expect, it, onTestFinished } from "vitest";
+import { worldForTest } from "../support/world.ts";
 
 /**
  * A service with sync jobs that take their name, and approvals of two on each of three pages. Notes
@@ -37,7 +28,7 @@ async function service() {
     );
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  stops.push(async () => {
+  onTestFinished(async () => {
     server.closeAllConnections();
     server.close();
   });
@@ -56,8 +47,7 @@ describe("a service that may be asked once in two seconds", () => {
     const bases = ["deleting", "applying", "keeping", "polling"];
     const moreServices = Object.fromEntries(bases.map((base) => [base, `${url}/${base}`]));
     const moreKeys = "limits: { requestsPerSecond: 0.5 }";
-    const { run, stop } = await startWorld({ redis, policies, moreServices, moreKeys });
-    stops.push(stop);
+    const { run } = await worldForTest({ policies, moreServices, moreKeys });
     const names = ["retired", "declared", "kept", "waiting"];
     const [retired, declared, kept, waiting] = await Promise.all(names.map(run));
     expect(retired).toMatchObject({ status: "succeeded", reason: "deleted" });

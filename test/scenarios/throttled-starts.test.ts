@@ -2,18 +2,9 @@
 // meanwhile, and what can be known after it is waited for.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, describe, expect, it } from "vitest";
-import { redisForTest } from "../support/redis.ts";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { shortTiming } from "../support/short-timing.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-const redis = redisForTest();
-let stops: (() => Promise<unknown>)[] = [];
-
-afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
-  stops = [];
-});
+import { type World, worldForTest } from "../support/world.ts";
 
 /**
  * How long the service wants to be left alone unless said: longer than a start or a deletion is
@@ -53,7 +44,7 @@ async function patientService({ losesAnswers, throttles, patienceMs = patienceMs
     else response.writeHead(200, { "content-type": "application/json" }).end("true");
   };
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  stops.push(async () => {
+  onTestFinished(async () => {
     server.closeAllConnections();
     server.close();
   });
@@ -76,9 +67,7 @@ const mapping = `mapping: { activity: { id: item.activityId, syncJobId: item.syn
 
 async function start(url: string, policy: string): Promise<World> {
   const policies = `  - { name: story, service: patient, repository: HR, ${policy} }`;
-  const world = await startWorld({ redis, policies, moreServices: { patient: url }, moreKeys: mapping, timing });
-  stops.push(world.stop);
-  return world;
+  return worldForTest({ policies, moreServices: { patient: url }, moreKeys: mapping, timing });
 }
 
 describe("a service that asks for patience right after the answer to a start got lost", () => {

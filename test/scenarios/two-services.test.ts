@@ -1,17 +1,8 @@
 // P7: one slow or broken service does not delay the others.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, describe, expect, it } from "vitest";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-const redis = redisForTest();
-let stops: (() => Promise<unknown>)[] = [];
-
-afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
-  stops = [];
-});
+import { describe, expect, it, onTestFinished } from "vitest";
+import { worldForTest } from "../support/world.ts";
 
 describe("a service that hangs on every request", () => {
   it("does not keep another service's polls from ending", async () => {
@@ -20,7 +11,7 @@ describe("a service that hangs on every request", () => {
       asked += 1;
     });
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
-    stops.push(async () => {
+    onTestFinished(async () => {
       silent.closeAllConnections();
       silent.close();
     });
@@ -29,12 +20,10 @@ describe("a service that hangs on every request", () => {
       (_, index) => `  - { name: hang-${index}, service: silent, poll: { list: approvals } }`,
     );
     const policies = [...hanging, "  - { name: story, service: main, poll: { list: approvals } }"].join("\n");
-    const world: World = await startWorld({
-      redis,
+    const world = await worldForTest({
       policies,
       moreServices: { silent: `http://127.0.0.1:${(silent.address() as AddressInfo).port}` },
     });
-    stops.push(world.stop);
     await Promise.all(hanging.map((_, index) => world.enqueue(`hang-${index}`)));
     const outcomes = [];
     for (let round = 0; round < 3; round += 1) outcomes.push(await world.run("story"));

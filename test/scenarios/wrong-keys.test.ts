@@ -1,30 +1,23 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { taskId } from "../../src/model/task-id.ts";
 import { notifyStreamKey } from "../../src/store/notify-store.ts";
 import { openStore, type Store } from "../../src/store/redis.ts";
-import { redisForTest } from "../support/redis.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { type World, worldForTest } from "../support/world.ts";
 
-const redis = redisForTest();
-let world: World | undefined;
 let store: Store | undefined;
-afterEach(async () => {
-  await world?.stop();
-  await store?.close();
-});
 
 /** Policies that begin with a key of another type than Syncline writes there. */
 async function start(policies: string, spoil: (store: Store) => Promise<unknown>): Promise<World> {
-  world = await startWorld({
-    redis,
+  return worldForTest({
     policies,
     deliver: async () => {},
     before: async (target) => {
-      store = await openStore(target);
+      const opened = await openStore(target);
+      onTestFinished(() => opened.close());
+      store = opened;
       await spoil(store);
     },
   });
-  return world;
 }
 
 const run = (name: string, more = "") =>

@@ -86,9 +86,12 @@ export interface World {
 
 let worlds = 0;
 
-/** A world over the test Redis, with keys of its own; both end with the test. */
-export async function worldForTest(options: Omit<WorldOptions, "redis">): Promise<World> {
-  const world = await startWorld({ ...options, redis: redisForTest(onTestFinished) });
+/** A world that ends with its test, over the test Redis with keys of its own unless one is named. */
+export async function worldForTest({
+  redis = redisForTest(onTestFinished),
+  ...options
+}: Omit<WorldOptions, "redis"> & Partial<Pick<WorldOptions, "redis">>): Promise<World> {
+  const world = await startWorld({ ...options, redis });
   onTestFinished(() => world.stop());
   return world;
 }
