@@ -23,10 +23,10 @@ const putMeaning: Readonly<Record<Exclude<PutFailure, "not-done" | "unknown">, r
 
 const verdicts = {
   "give-up": "give up",
-  retry: "later again, after a look",
-  verify: "later again, after a look",
-  defer: "wait, no attempt spent",
-  resume: "go on where it was",
+  retry: "later again",
+  verify: "later again",
+  defer: "wait",
+  resume: "go on",
 } as const;
 
 /** The head and the rows. */

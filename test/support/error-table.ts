@@ -43,16 +43,15 @@ const rows: readonly Row[] = [
 const meaning = {
   "give-up": "give up",
   retry: "later again",
-  defer: "wait, no attempt spent",
-  verify: "verify, never repeat",
-  resume: "go on where it was",
+  defer: "wait",
+  verify: "verify",
+  resume: "go on",
 } as const;
 
 /** What a run or activation ends as when this is the last word. */
 function lastWord(row: Row, task: TaskKind): string {
   const verdict = judge(row, task);
-  if (verdict === "verify")
-    return `unknown (${endingOf({ kind: lossOf(row.kind), detail: "", atMs: 0 }).reason}) unless confirmed`;
+  if (verdict === "verify") return `unknown (${endingOf({ kind: lossOf(row.kind), detail: "", atMs: 0 }).reason})`;
   if (verdict === "defer" || verdict === "resume") return "missed (too-late)";
   return `not-started (${reasonOf(row.kind)})`;
 }
@@ -60,8 +59,7 @@ function lastWord(row: Row, task: TaskKind): string {
 /** What a deletion ends as when this is what becomes of its DELETE. */
 function deletion(row: Row): string {
   if (row.status === 404) return `${goneMeanwhile.status} (${goneMeanwhile.reason})`;
-  if (judge(row, "delete") === "verify")
-    return "read again: succeeded (deletion-confirmed), failed (still-there) or unknown";
+  if (judge(row, "delete") === "verify") return "read again";
   return lastWord(row, "delete");
 }
 
@@ -92,10 +90,10 @@ export function errorTable(): string {
       [
         "answer or failure",
         "kind",
-        "start: inside the call",
+        "start: in the call",
         "start: verdict",
         "start: last word",
-        "read: inside the call",
+        "read: in the call",
         "read: verdict",
         "deletion: last word",
       ],
