@@ -10,10 +10,10 @@ const layers = [
   ["apply", ["core", "service", "model"]],
   ["notify", ["core", "config", "service", "model"]],
   ["feeds", ["core", "config", "service", "model", "store"]],
-  ["queue", ["core", "config", "model", "store"]],
+  ["queue", ["core", "model", "store"]],
   ["simulate", ["core", "config", "model", "schedule", "feeds"]],
   ["tasks", ["core", "config", "service", "model", "store", "feeds", "apply"]],
-  ["ops", ["core", "config", "service", "model", "store", "tasks"]],
+  ["ops", ["core", "service", "model"]],
 ];
 const libraries = layers.map(([name]) => name);
 layers.push(

@@ -7,18 +7,16 @@
 // A reload (watch policies ─▶ adopt) changes three things at once: the current set, the clients, the scheduler's list.
 
 import { MaskCache } from "../apply/mask-cache.ts";
-import type { Policy, PolicySet, ServiceSettings } from "../config/policy-set.ts";
+import type { PolicySet } from "../config/policy-set.ts";
 import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { readOutcomeLimits } from "../config/settings.ts";
 import { watchPolicies } from "../config/watch-policies.ts";
 import { systemClock } from "../core/clock.ts";
 import { type Component, startInOrder, stopInReverse, together } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
-import type { Denied, Limiter, LimiterRequest, Permit } from "../core/limiter.ts";
 import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import type { FeedPace } from "../feeds/pace.ts";
 import type { DeliverNotices } from "../model/notice.ts";
-import type { Pause } from "../model/pause.ts";
 import { createRequestCounter } from "../ops/metered-log.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { Producer } from "../queue/producer.ts";
@@ -29,11 +27,8 @@ import { DeclaredMemory } from "../store/declared-memory.ts";
 import { FeedStore } from "../store/feed-store.ts";
 import { History } from "../store/history.ts";
 import { Leases } from "../store/leases.ts";
-import { Pauses } from "../store/pauses.ts";
 import { PollStore } from "../store/poll-store.ts";
-import { Quarantines } from "../store/quarantines.ts";
 import { createSharedClock, openStore, type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
-import { type ScriptedAcquire, ServiceLimiter } from "../store/service-limiter.ts";
 import { SharedReadings } from "../store/shared-readings.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { StartJournal } from "../store/start-journal.ts";
@@ -44,15 +39,11 @@ import { createNotifier } from "./create-notifier.ts";
 import { createService } from "./create-service.ts";
 import { CurrentSet } from "./current-set.ts";
 import { createGaugeSource } from "./metric-gauges.ts";
+import { liftDroppedQuarantines, readPauses } from "./read-pauses.ts";
 import { RedisGuard } from "./redis-guard.ts";
 import { RunningServices } from "./running-services.ts";
 import { RunningSinks } from "./running-sinks.ts";
-
-/** Longer than any exchange takes. A permit that is older belongs to a process that died. */
-const leaseMarginMs = 5_000;
-
-/** Who lifts a quarantine that the policy file no longer asks for. */
-const byFile = "its file, which has no quarantine any more";
+import { ServiceLimiters } from "./service-limiters.ts";
 
 /** What a process does: plan slots, or work on tasks. */
 type Role = "scheduler" | "worker";
@@ -178,7 +169,7 @@ function createScheduler(
     policies: set.policies,
     ledger,
     enqueue,
-    pauses: createPauseWatch(() => readKeptPauses(store, policy), log),
+    pauses: createPauseWatch(() => liftDroppedQuarantines(store, policy), log),
     mayPlan: () => guard.isSafe(),
     losses: () => guard.losses,
     chains,
@@ -247,82 +238,4 @@ function createTaskDependencies(built: Built): ProcessDependencies {
     timing: options.timing ?? defaultTiming,
     log: options.log,
   };
-}
-
-async function readPauses(store: Store): Promise<Pause[]> {
-  return (await Promise.all([new Pauses(store).all(), new Quarantines(store).all()])).flat();
-}
-
-/** Reads pauses and quarantines; lifts those that the policy file no longer asks for. */
-async function readKeptPauses(store: Store, policy: (name: string) => Policy | undefined): Promise<Pause[]> {
-  const quarantines = new Quarantines(store);
-  const [wanted, counted] = await Promise.all([new Pauses(store).all(), quarantines.all()]);
-  const nowMs = systemClock.nowMs();
-  const kept = counted.map(async (pause) => {
-    const known = policy(pause.name);
-    // An expired quarantine needs no lifting. A removed policy may come back with its rule.
-    if (known === undefined || known.quarantine !== undefined || (pause.untilMs ?? 0) <= nowMs) return pause;
-    return (await quarantines.release(pause.name, byFile)) ?? pause;
-  });
-  return [...wanted, ...(await Promise.all(kept))];
-}
-
-/** The limiters of the services. */
-class ServiceLimiters {
-  readonly #log: EventLog;
-  readonly #settings = new Map<string, ServiceSettings>();
-  readonly #limiters = new Map<string, ServiceLimiter>();
-  #store: Store | undefined;
-
-  constructor(log: EventLog) {
-    this.#log = log;
-  }
-
-  /** Connects the limiters to Redis. No limiter is asked before. */
-  connect(store: Store): void {
-    this.#store = store;
-  }
-
-  /** The limiter for a client with these settings; settings that come later take its place. */
-  of(settings: ServiceSettings): Limiter {
-    this.#settings.set(settings.name, settings);
-    this.#limiters.delete(settings.name);
-    return { acquire: (request) => this.acquire(settings.name, request) };
-  }
-
-  /** Asks a service's limiter for one exchange. The service is or was configured. */
-  async acquire(service: string, request: LimiterRequest): Promise<Permit | Denied> {
-    return this.#limiter(service).acquire(request);
-  }
-
-  /** What blocks every request to a service right now; undefined when nothing does. */
-  async deniedBy(service: string): Promise<Denied | undefined> {
-    return this.#settings.has(service) ? this.#limiter(service).deniedBy() : undefined;
-  }
-
-  /** Acquires a start's permit inside another script; undefined for a service without limits. */
-  scriptedAcquire(service: string, subject: string): ScriptedAcquire | undefined {
-    return this.#settings.has(service) ? this.#limiter(service).scriptedAcquire(subject) : undefined;
-  }
-
-  #limiter(service: string): ServiceLimiter {
-    const known = this.#limiters.get(service);
-    if (known !== undefined) return known;
-    const settings = this.#settings.get(service);
-    if (settings === undefined || this.#store === undefined) throw new Error(`no limiter of service ${service} yet`);
-    const { limits, breaker, requestTimeoutMs } = settings;
-    const limiter = new ServiceLimiter(
-      {
-        service,
-        concurrencyMax: limits.concurrencyMax,
-        requestsPerSecond: limits.requestsPerSecond,
-        failuresMax: breaker.after,
-        probeEveryMs: breaker.probeMs,
-        leaseMs: requestTimeoutMs + leaseMarginMs,
-      },
-      { store: this.#store, clock: systemClock, log: this.#log },
-    );
-    this.#limiters.set(service, limiter);
-    return limiter;
-  }
 }

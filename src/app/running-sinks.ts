@@ -1,7 +1,7 @@
 // The running sinks: every process takes notices in; a worker delivers them, each sink from its own
 // queue. Built by app.ts.
 //
-//   deliver ─▶ queue of the sink (Redis) ─▶ consumer, one delivery at a time ─▶ sink ─▶ receiver
+//   outbox (notifier) ─ deliver ─▶ queue of the sink (BullMQ) ─▶ consumer, one delivery at a time ─▶ sink ─▶ receiver
 //                                               └─given up or refused─▶ failed list of the queue (`syncline failed`)
 //
 // A removed sink takes nothing in and keeps its queue. It resumes when the sink comes back; after

@@ -1,5 +1,5 @@
 // `syncline discover SERVICE`: reads samples of a service's lists and proposes what their fields
-// mean. Reads only, bounded. Called by program.ts.
+// mean. Reads only, bounded.
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { PolicySet } from "../config/policy-set.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";

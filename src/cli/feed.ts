@@ -1,5 +1,5 @@
 // `syncline feed tail` and `syncline feed export`: what Syncline has seen in a list of a service.
-// Reads Redis, and the service only with --live; changes no walk of a feed. Called by program.ts.
+// Reads Redis, and the service only with --live; changes no walk of a feed.
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
 import { systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";

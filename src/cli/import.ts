@@ -1,5 +1,5 @@
 // `syncline import SERVICE`: declares existing objects, to start from: document masks, the sync
-// jobs that masks name, and their names. Reads only, bounded. Called by program.ts.
+// jobs that masks name, and their names. Reads only, bounded.
 import { Command } from "commander";
 import { createService } from "../app/create-service.ts";
 import type { ServiceSettings } from "../config/policy-set.ts";

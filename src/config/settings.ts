@@ -37,7 +37,7 @@ export interface OutcomeLimits {
 
 const dayMs = 86_400_000;
 
-/** As many as a policy over one sync job has slot records, and as long. */
+/** The same as for slot records (store/slot-ledger.ts). */
 export const outcomeLimitsDefault: OutcomeLimits = { count: 1_000, forMs: 31 * dayMs };
 
 /** Reads `SYNCLINE_OUTCOMES_KEPT` and `SYNCLINE_OUTCOMES_FOR`. @throws UsageError out of bounds. */

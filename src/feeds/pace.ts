@@ -1,4 +1,4 @@
-// How often a feed is walked: fast after something new or a new follower, slower when quiet. Pure.
+// How often a feed is walked: fast after something new or a new waiter, slower when quiet. Pure.
 
 /** The limits of the pace, in milliseconds. */
 export interface FeedPace {
@@ -6,24 +6,24 @@ export interface FeedPace {
   readonly gapMs: number;
   /** The wait after something new. */
   readonly fastestMs: number;
-  /** The longest wait. */
+  /** The longest wait of a quiet feed. After a long walk, `walkGapMs` is longer. */
   readonly slowestMs: number;
 }
 
 /** The default pace. */
 export const defaultPace: FeedPace = { gapMs: 1_000, fastestMs: 5_000, slowestMs: 60_000 };
 
-/** Walks take at most one fifth of the time, so that a long list is not read without pause. */
-const walkShare = 5;
+/** A feed rests five times as long as its walk took: a long list is not read without pause. */
+const restFactor = 5;
 
-/** The shortest wait after a walk. */
+/** The shortest wait after a walk, without an upper limit. */
 export function walkGapMs(pace: FeedPace, lastWalkMs: number): number {
-  return Math.max(pace.gapMs, walkShare * lastWalkMs);
+  return Math.max(pace.gapMs, restFactor * lastWalkMs);
 }
 
-/** The wait until the next walk: the fastest after news or a new follower, growing when quiet. */
+/** The wait until the next walk: the fastest after news or a new waiter, growing when quiet. */
 export function walkPaceMs(pace: FeedPace, quietForMs: number, lastWalkMs: number): number {
-  return Math.min(pace.slowestMs, Math.max(pace.fastestMs, quietForMs / 4, walkShare * lastWalkMs));
+  return Math.min(pace.slowestMs, Math.max(pace.fastestMs, quietForMs / 4, restFactor * lastWalkMs));
 }
 
 /** How old a run is before its approvals are read: most runs are over by then. */

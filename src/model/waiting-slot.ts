@@ -1,6 +1,7 @@
 // A slot of a policy that follows another: it waits for the end of its predecessor's slot, then
 // gets its one record.
 import * as z from "zod";
+import { parseVersioned } from "../core/newer-version.ts";
 import type { OutcomeStatus } from "./outcome.ts";
 import type { SlotRecord } from "./slot-record.ts";
 import type { Task, TaskKind } from "./task.ts";
@@ -18,10 +19,9 @@ export type WaitingSlot = Readonly<z.infer<typeof waitingSlotSchema>> & {
   readonly slotMs: number;
 };
 
-/** Reads a waiting slot; undefined for a newer version, which waits for a replica that can. */
-export function readWaitingSlot(policy: string, slotMs: number, text: string): WaitingSlot | undefined {
-  const fields = waitingSlotSchema.safeParse(JSON.parse(text)).data;
-  return fields === undefined ? undefined : { ...fields, policy, slotMs };
+/** Reads a waiting slot. @throws NewerVersionError or ZodError, so that `audit` says so. */
+export function readWaitingSlot(policy: string, slotMs: number, text: string): WaitingSlot {
+  return { ...parseVersioned("waiting slot", waitingSlotSchema, JSON.parse(text)), policy, slotMs };
 }
 
 /** The state of the predecessor's slot. `nothing`: neither its record nor its tasks are known. */

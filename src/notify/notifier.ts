@@ -243,7 +243,7 @@ export class Notifier implements Component {
 
   async #countLost(lost: number): Promise<void> {
     if (lost === 0) return;
-    // A smaller number means that Redis started anew: no event was dropped here.
+    // Negative: Redis forgot events that were published. None was dropped here.
     if (lost > 0) this.#options.log.error("notifier.dropped", { count: lost });
     await this.#options.notifyStore.noteLost(lost);
   }

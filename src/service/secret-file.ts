@@ -1,5 +1,4 @@
-// Reads files that hold secrets: bounded and never cached. Called by token.ts, oauth2-token.ts,
-// tls-files.ts and notify/webhook.ts.
+// Reads files that hold secrets: bounded and never cached.
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 

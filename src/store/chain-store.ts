@@ -50,22 +50,22 @@ export class ChainStore {
   async find(slots: readonly Pick<WaitingSlot, "policy" | "slotMs">[]): Promise<WaitingSlot[]> {
     if (slots.length === 0) return [];
     const texts = await this.#store.redis.hmget(this.#waiting, ...slots.map(fieldOf));
-    return slots.flatMap((slot, index) => toWaiting(fieldOf(slot), texts[index] ?? null));
+    return slots.flatMap((slot, index) => readableSlot(fieldOf(slot), texts[index] ?? null));
   }
 
   /** Reads about a thousand waiting slots, and the next cursor; "0" after the last ones. */
   async scan(cursor: string): Promise<{ readonly slots: readonly WaitingSlot[]; readonly cursor: string }> {
     const [next, found] = await this.#store.redis.hscan(this.#waiting, cursor, "COUNT", scanCount);
-    return { slots: pairsOf(found).flatMap(([field, text]) => toWaiting(field, text)), cursor: next };
+    return { slots: pairsOf(found).flatMap(([field, text]) => readableSlot(field, text)), cursor: next };
   }
 
-  /** Returns the waiting slots of one policy. */
+  /** Returns the waiting slots of one policy. @throws NewerVersionError or ZodError. */
   async waitingOf(policy: string): Promise<WaitingSlot[]> {
     const slots: WaitingSlot[] = [];
     let cursor = "0";
     do {
       const page = await this.#store.redis.hscan(this.#waiting, cursor, "MATCH", `${policy}/*`, "COUNT", scanCount);
-      slots.push(...pairsOf(page[1]).flatMap(([field, text]) => toWaiting(field, text)));
+      slots.push(...pairsOf(page[1]).map(([field, text]) => toWaiting(field, text)));
       cursor = page[0];
     } while (cursor !== "0");
     return slots;
@@ -116,10 +116,18 @@ function fieldOf({ policy, slotMs }: Pick<WaitingSlot, "policy" | "slotMs">): st
   return `${policy}/${slotMs}`;
 }
 
-function toWaiting(field: string, text: string | null): WaitingSlot[] {
+function toWaiting(field: string, text: string): WaitingSlot {
   const [policy = "", slot = ""] = field.split("/");
-  const waiting = text === null ? undefined : readWaitingSlot(policy, Number(slot), text);
-  return waiting === undefined ? [] : [waiting];
+  return readWaitingSlot(policy, Number(slot), text);
+}
+
+/** One that cannot be read stays for a newer replica: it must not stop the chains of others. */
+function readableSlot(field: string, text: string | null): WaitingSlot[] {
+  try {
+    return text === null ? [] : [toWaiting(field, text)];
+  } catch {
+    return [];
+  }
 }
 
 function toEnded(counter: ReadonlyMap<string, string>): PredecessorState {

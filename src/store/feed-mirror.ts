@@ -1,4 +1,5 @@
-// A copy of one feed in this process: ten thousand waiting runs read only the changes from Redis.
+// A copy of one feed in this process. It reads only the changes from Redis, once for all the runs
+// that wait.
 import type { ItemFacts } from "../model/feed.ts";
 import type { Store } from "./redis.ts";
 

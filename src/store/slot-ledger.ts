@@ -240,7 +240,7 @@ function toRecordAnswer(answer: unknown): RecordAnswer {
   return { recorded: false, watermarkMs, fault };
 }
 
-/** Undefined for tasks of a newer version: they stay for a replica that can read them. */
+/** Undefined for tasks that cannot be read: they stay for a newer replica, and stop no others. */
 function readTasks(text: string): Task[] | undefined {
   try {
     const tasks: unknown = JSON.parse(text);

@@ -121,7 +121,7 @@ export async function tasksInFlight(store: Store, feed: Feed, syncJobIds: readon
   for (const batch of batchesOf(syncJobIds)) {
     const keys = batch.map((target) => inFlightKey(store, { kind: "run", service, repository, target }));
     const starts = await Promise.all(keys.map((key) => store.redis.hgetall(key)));
-    // "e" marks an ended start, kept for its late activities (history.ts).
+    // "e" marks an ended start, kept for its late activities (lua/outcome/record.lua).
     for (const one of starts) for (const [id, sent] of Object.entries(one)) if (!sent.startsWith("e")) found.push(id);
   }
   return found;

@@ -8,9 +8,9 @@
 //   (none) ──tryAcquireAndSend: claim, lease, permission──▶ sending ──History.record──▶ settled
 //   claimed, over masks ──planFanOut, by the owner──▶ claimed ──fannedOut: tasks queued──▶ settled
 //
-// Only the step to `sending` permits the request. It succeeds at most once per task: for the newest
-// claimant, and not after the start-by time. A task found `sending` without an answer is sent again
-// only under `onUnknown: retry`, or once the run is shown to be absent.
+// Only the step to `sending` permits the request: for the newest claimant, and not after the
+// start-by time. One permission stands at a time. A second one needs `notSent` (the request surely
+// did not go out) or `sendAgain` (only under `onUnknown: retry`, or once the run is shown absent).
 import { randomUUID } from "node:crypto";
 import { systemClock } from "../core/clock.ts";
 import { type Denied, isDenied, noVerdict, type Permit } from "../core/limiter.ts";
@@ -321,8 +321,8 @@ export class StartJournal {
   }
 
   /**
-   * A lost answer may still be a permission once Redis thaws: the worker takes it back behind it.
-   * One found before that belongs to a start of unknown end.
+   * The answer of Redis may be lost although it permitted the request: the worker takes such a
+   * permission back. Until then the start counts as sent, with an unknown end.
    */
   #orTakenBack<T>(asked: Promise<T>, task: JournalTask, owner: string): Promise<T> {
     asked.catch(() => this.#takeBack(task, owner));

@@ -11,7 +11,7 @@ type SinkDraft = NonNullable<PolicyFileDraft["sinks"]>[string];
 /** Applies the rules to one service. */
 export function checkService(service: ServiceDraft, path: Path, { checks, report }: RuleContext): void {
   const { baseUrl, token, mapping = {} } = service;
-  if (baseUrl !== undefined) reportUrl(problemOfBaseUrl(baseUrl), [...path, "baseUrl"], report);
+  if (baseUrl !== undefined) reportAt(problemOfBaseUrl(baseUrl), [...path, "baseUrl"], report);
   if (token !== undefined) exactlyOne(token, ["file", "env", "oauth2"], [...path, "token"], report);
   if (token?.oauth2 !== undefined) {
     const problem = problemOfSecretUrl(token.oauth2.tokenUrl, {
@@ -20,18 +20,18 @@ export function checkService(service: ServiceDraft, path: Path, { checks, report
       why: "the client's secret goes there",
       allowHttp: token.oauth2.allowHttp === true,
     });
-    reportUrl(problem, [...path, "token", "oauth2", "tokenUrl"], report);
+    reportAt(problem, [...path, "token", "oauth2", "tokenUrl"], report);
   }
   checkTls(service, path, report);
   for (const [kind, { sample: _, ...texts }] of Object.entries<Record<string, unknown>>(mapping)) {
     for (const [key, text] of Object.entries(texts)) {
       const problem = typeof text === "string" ? checks.expression(text, "item") : undefined;
-      reportUrl(problem, [...path, "mapping", kind, key], report);
+      reportAt(problem, [...path, "mapping", kind, key], report);
     }
   }
 }
 
-function reportUrl(problem: string | undefined, path: Path, report: Report): void {
+function reportAt(problem: string | undefined, path: Path, report: Report): void {
   if (problem !== undefined) report(path, `${labelOf(path)}: ${problem}`);
 }
 
@@ -89,7 +89,7 @@ export function checkSink(sink: SinkDraft, path: Path, report: Report): void {
     why: "notices name policies and what became of them",
     allowHttp: webhook.allowHttp === true,
   });
-  reportUrl(problem, [...at, "url"], report);
+  reportAt(problem, [...at, "url"], report);
   if (webhook.secretFile !== undefined) return;
   if ((webhook.format ?? "cloudevents") === "cloudevents")
     report(at, "webhook needs secretFile: without a signature the receiver cannot tell who sent a notice", {
@@ -106,6 +106,6 @@ export function checkNotifications(
   report: Report,
 ): void {
   if (muteTiming === undefined || muteTiming.from !== muteTiming.to) return;
-  const hint = "remove muteTiming, or set to to when they end";
+  const hint = "remove muteTiming, or set `to` to the time when muting ends";
   report(["notifications", "muteTiming", "to"], "notifications.muteTiming: from and to are the same time", { hint });
 }

@@ -31,7 +31,7 @@ const dateSchema = z
   .string(unlessMissing("a holiday is a date, such as 2026-12-25"))
   .refine(isDate, "a holiday is a date that exists, such as 2026-12-25");
 
-/** The keys that a policy and `defaults` share. */
+/** When a policy's slots are skipped. Policies and `defaults` have these and `behaviourFields`. */
 const closedFields = {
   blackout: optional(
     z.array(blackoutSchema).max(policyLimits.blackoutsMax),

@@ -1,6 +1,6 @@
-// Parses the text of a policy file into a YAML document, or problems. It refuses on the tokens of
-// yaml's own lexer and parser, which keep their stack on the heap: composing deep nesting ends the
-// whole process (a failed RegExp allocation, not an exception).
+// Parses the text of a policy file into a YAML document, or problems. Deep nesting is refused
+// before yaml composes it: its composer would end the whole process (a failed RegExp allocation,
+// not an exception). Its lexer and parser survive such a text: their stack is on the heap.
 import { Composer, CST, type Document, Lexer, Parser } from "yaml";
 import type { Problem } from "../problem.ts";
 import { policyLimits } from "../rules/policy-limits.ts";

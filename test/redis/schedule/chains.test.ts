@@ -38,6 +38,22 @@ const taskAt = (tasks: readonly Task[], index: number): Task => {
   return task;
 };
 
+describe("a waiting slot that this version cannot read", () => {
+  it("is named by the audit, and stops no other chain", async () => {
+    const other = followerPolicy("other", "first", { root: "first" });
+    const { fixture, store: own } = await houseWith([first([1]), second(), other]);
+    const field = `second/${chainStart + 5_000}`;
+    const newer = JSON.stringify({ v: 2, after: "first", how: "another way" });
+    await own.redis.hset(own.key("waiting"), field, newer);
+    await expect(fixture.audit(second())).rejects.toThrow("this waiting slot is of version 2");
+    await fixture.end(taskAt(fixture.tasksOf("first"), 0));
+    await fixture.chains().sweep();
+    expect(fixture.tasksOf("other")).toHaveLength(1);
+    expect(fixture.tasksOf("second")).toEqual([]);
+    expect(await own.redis.hget(own.key("waiting"), field)).toBe(newer);
+  });
+});
+
 describe("a policy that follows another", () => {
   it("starts once, for the same slot, when two workers end the last two tasks at once", async () => {
     const { fixture, store: own } = await houseWith([first(), second()]);
