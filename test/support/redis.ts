@@ -22,7 +22,8 @@ declare module "vitest" {
 
 /**
  * The address of Redis and a prefix of its own. Call it at the top of a test file (or of a
- * `describe`), or in a test with `onTestFinished`; afterwards the keys with this prefix are removed.
+ * `describe`), or in a test with `onTestFinished`; afterwards the keys with this prefix are
+ * removed.
  */
 export function redisForTest(
   after: (cleanUp: () => Promise<void>) => void = afterAll,

@@ -1,5 +1,5 @@
-// One task of a service whose answers stand in line, step by step over a real journal, with a clock that jumps to wherever the task waits
-// for. For tests of what becomes of one request.
+// One task of a service whose answers stand in line, step by step over a real journal, with a clock
+// that jumps to wherever the task waits for. For tests of what becomes of one request.
 import type { Denied, DeniedBy, Limiter } from "../../src/core/limiter.ts";
 import type { Task } from "../../src/model/task.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
@@ -9,12 +9,18 @@ import type { Claim, TaskStep } from "../../src/tasks/step.ts";
 import { type Answer, answeringService } from "./answering-service.ts";
 import { testDeps } from "./task-deps.ts";
 
-/** What is stepped through; what is given of `deps` takes the place of those without anything behind them. */
+/**
+ * What is stepped through; what is given of `deps` takes the place of those without anything behind
+ * them.
+ */
 interface Stepped {
   readonly task: Pick<Task, "kind"> & Partial<Task>;
   readonly by: (task: Task, deps: ProcessDependencies, claim: Claim) => Promise<TaskStep>;
   readonly deps: Partial<ProcessDependencies>;
-  /** What the service does: to each read in turn (the last for all further ones), and to each other request. */
+  /**
+   * What the service does: to each read in turn (the last for all further ones), and to each other
+   * request.
+   */
   readonly reads: readonly Answer[];
   readonly writes: readonly Answer[];
   /** What holds reads back, from the first one on, for so long; nothing unless set. */
@@ -22,7 +28,10 @@ interface Stepped {
 }
 
 const stepsMax = 80;
-/** When whoever is held back asks again: longer than a call waits in place, and no later than store/service-limiter.ts says. */
+/**
+ * When whoever is held back asks again: longer than a call waits in place, and no later than
+ * store/service-limiter.ts says.
+ */
 const turnMs = [5_000, 60_000] as const;
 let tasks = 0;
 

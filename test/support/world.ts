@@ -86,7 +86,9 @@ export interface World {
 
 let worlds = 0;
 
-/** A world that ends with its test, over the test Redis with keys of its own unless one is named. */
+/**
+ * A world that ends with its test, over the test Redis with keys of its own unless one is named.
+ */
 export async function worldForTest({
   redis = redisForTest(onTestFinished),
   ...options

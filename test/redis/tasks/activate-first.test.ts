@@ -1,4 +1,5 @@
-// The activation before a run (src/tasks/activate-first.ts) over real HTTP and a real journal, whose worker dies before it has written what became of it.
+// The activation before a run (src/tasks/activate-first.ts) over real HTTP and a real journal,
+// whose worker dies before it has written what became of it.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { openStore, type Store } from "../../../src/store/redis.ts";
 import { stepRun } from "../../../src/tasks/run.ts";

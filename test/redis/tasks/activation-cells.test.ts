@@ -1,5 +1,6 @@
-// An activation over real HTTP and a real journal, where the mapping says by what a sync job shows that it is active: what the service
-// answers to the POST, what the sync job shows afterwards, and what becomes of the task.
+// An activation over real HTTP and a real journal, where the mapping says by what a sync job shows
+// that it is active: what the service answers to the POST, what the sync job shows afterwards, and
+// what becomes of the task.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { createActivePredicate } from "../../../src/feeds/mapping.ts";
@@ -22,7 +23,10 @@ afterAll(() => store.close());
 
 const shows = (state: unknown) => status(200, JSON.stringify({ syncJobId: 42, state }));
 
-/** What the service does: to each read of the sync job in turn (the last for all further ones), and to each POST. */
+/**
+ * What the service does: to each read of the sync job in turn (the last for all further ones), and
+ * to each POST.
+ */
 interface Behaviour {
   readonly reads: readonly Answer[];
   readonly posts: readonly Answer[];

@@ -1,4 +1,5 @@
-// The table of declared state in docs/outcomes.md, walked over real HTTP: what the server does to the look or to the PUT, what becomes of the task.
+// The table of declared state in docs/outcomes.md, walked over real HTTP: what the server does to
+// the look or to the PUT, what becomes of the task.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -25,7 +26,10 @@ type Answer = (response: ServerResponse) => void;
 const object: DeclaredObject = { kind: "syncJob", id: 42, fields: { name: "Contracts" } };
 let cells = 0;
 
-/** A server where one method fails in one way; the others work on a sync job that is called something else. */
+/**
+ * A server where one method fails in one way; the others work on a sync job that is called
+ * something else.
+ */
 async function step(method: "GET" | "PUT", answer: Answer, stopping = new AbortController().signal) {
   cells += 1;
   let puts = 0;

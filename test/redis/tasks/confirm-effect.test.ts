@@ -1,5 +1,6 @@
-// What activations and deletions have in common when no good answer came: their sync job is read until it shows what became of them, with
-// patience where nobody could look. Over real HTTP and a real journal.
+// What activations and deletions have in common when no good answer came: their sync job is read
+// until it shows what became of them, with patience where nobody could look. Over real HTTP and a
+// real journal.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DeniedBy } from "../../../src/core/limiter.ts";
 import { createActivePredicate } from "../../../src/feeds/mapping.ts";
@@ -24,7 +25,10 @@ afterAll(() => store.close());
 const shows = (more: object, syncJobId = 42) => status(200, JSON.stringify({ syncJobId, ...more }));
 const failed = status(500);
 
-/** The two kinds: their deps, what the sync job shows when the request took effect and when it did not, and how the task ends then. */
+/**
+ * The two kinds: their deps, what the sync job shows when the request took effect and when it did
+ * not, and how the task ends then.
+ */
 const kinds = {
   activation: {
     task: { kind: "activate" },

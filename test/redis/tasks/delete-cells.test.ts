@@ -1,4 +1,5 @@
-// A deletion over real HTTP and a real journal: what the service does to the read of its name and to the DELETE, and what becomes of it.
+// A deletion over real HTTP and a real journal: what the service does to the read of its name and
+// to the DELETE, and what becomes of it.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { deletionByHand, type Task } from "../../../src/model/task.ts";
@@ -20,7 +21,10 @@ afterAll(() => store.close());
 
 const named = (name: unknown, syncJobId: number | undefined = 42) => status(200, JSON.stringify({ syncJobId, name }));
 
-/** What the service does: to each read of the sync job in turn (the last for all further ones), and to each DELETE. */
+/**
+ * What the service does: to each read of the sync job in turn (the last for all further ones), and
+ * to each DELETE.
+ */
 interface Behaviour {
   readonly reads: readonly Answer[];
   readonly deletes: readonly Answer[];

@@ -1,4 +1,5 @@
-// A deletion at a service with limits, over real HTTP and a real journal: the place that it needs after its guard was read.
+// A deletion at a service with limits, over real HTTP and a real journal: the place that it needs
+// after its guard was read.
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { Denied, Permit } from "../../../src/core/limiter.ts";
 import type { Task } from "../../../src/model/task.ts";

@@ -1,4 +1,5 @@
-// What the feeds show of a start (src/tasks/evidence.ts), on a real feed book: also when a walk ends right between two of its reads.
+// What the feeds show of a start (src/tasks/evidence.ts), on a real feed book: also when a walk
+// ends right between two of its reads.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ItemReader } from "../../../src/feeds/mapping.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
@@ -323,7 +324,10 @@ describe("a start that the operator says must show within no time (follow.appear
 });
 
 describe("a walk that ends while the feeds are looked at", () => {
-  /** A book in which the walk of the conflicts ends right after their status or their items were read. */
+  /**
+   * A book in which the walk of the conflicts ends right after their status or their items were
+   * read.
+   */
   const bookThatMovesOn = (task: Task, read: "status" | "discoveredSince") => {
     const moving = new FeedStore(store);
     let isOver = false;
@@ -386,7 +390,10 @@ describe("a run whose end is seen more than once", () => {
   const anyService = new SyncService({ baseUrl: "http://127.0.0.1:1", token: staticToken("x") });
   afterAll(() => anyService.close());
 
-  /** A run that was answered, with a baseline of both lists; the walks of the test show what it left. */
+  /**
+   * A run that was answered, with a baseline of both lists; the walks of the test show what it
+   * left.
+   */
   async function answered(id: string) {
     const task = taskOf(id);
     const deps: ProcessDependencies = { ...partsFor(), service: () => anyService };
@@ -408,7 +415,8 @@ describe("a run whose end is seen more than once", () => {
     const [first, second] = [item("first", sentAtMs), item("second", sentAtMs)];
     await walk(task, "activities", [first]);
     expect(await step()).toMatchObject({ verdict: "snooze" });
-    // Read after the end of the first activity and before that of the second, which leaves a conflict.
+    // Read after the end of the first activity and before that of the second, which leaves a
+    // conflict.
     await walk(task, "activities", [first, running(second)]);
     await walk(task, "conflictDetails", []);
     expect(await step()).toMatchObject({ verdict: "snooze" });

@@ -1,4 +1,5 @@
-// A run over the sync jobs that masks name, done by two workers at once: whoever is held up, what is told of it is true, and both queue the same tasks.
+// A run over the sync jobs that masks name, done by two workers at once: whoever is held up, what
+// is told of it is true, and both queue the same tasks.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Attempt } from "../../../src/model/contracts.ts";

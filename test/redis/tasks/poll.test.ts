@@ -1,4 +1,5 @@
-// What polls remember, on a real Redis: when a worker dies around the recording of an outcome, and when two are at work at once.
+// What polls remember, on a real Redis: when a worker dies around the recording of an outcome, and
+// when two are at work at once.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import type { Outcome } from "../../../src/model/outcome.ts";

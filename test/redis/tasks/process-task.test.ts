@@ -1,5 +1,5 @@
-// What a worker makes of a task as a whole (src/tasks/process-task.ts), and when it may take the short way (src/tasks/fast-path.ts), over real
-// HTTP and a real journal.
+// What a worker makes of a task as a whole (src/tasks/process-task.ts), and when it may take the
+// short way (src/tasks/fast-path.ts), over real HTTP and a real journal.
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";

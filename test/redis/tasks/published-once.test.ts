@@ -1,4 +1,5 @@
-// What a worker does when the step that records its outcome is answered with "it stands": Redis died after writing it, and the client asked again.
+// What a worker does when the step that records its outcome is answered with "it stands": Redis
+// died after writing it, and the client asked again.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Task } from "../../../src/model/task.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";

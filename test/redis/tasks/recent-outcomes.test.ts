@@ -1,4 +1,5 @@
-// Redis forgets outcomes, here by hand; whoever wrote them writes them again where that is still true.
+// Redis forgets outcomes, here by hand; whoever wrote them writes them again where that is still
+// true.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { History } from "../../../src/store/history.ts";
 import { openStore, type Store } from "../../../src/store/redis.ts";

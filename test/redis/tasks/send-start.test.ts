@@ -1,5 +1,6 @@
-// The last steps before a request and the first after it (src/tasks/send-start.ts), over real HTTP and a real journal: what keeps a permitted
-// request back, and what the answer to one request says of the others.
+// The last steps before a request and the first after it (src/tasks/send-start.ts), over real HTTP
+// and a real journal: what keeps a permitted request back, and what the answer to one request says
+// of the others.
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Task } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";

@@ -1,4 +1,5 @@
-// The column of starts in docs/outcomes.md, walked over real HTTP and a real journal: what the server does, what becomes of the start.
+// The column of starts in docs/outcomes.md, walked over real HTTP and a real journal: what the
+// server does, what becomes of the start.
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -126,7 +127,10 @@ async function start(kind: "run" | "activate", baseUrl: string, stopping = new A
   return { step, text: `${step.verdict === "complete" ? "end" : step.verdict}${ending}, journal ${entry?.state}` };
 }
 
-/** An activation that is accepted has succeeded; nothing else differs. The outcome brings the answer to the journal (store/history.ts). */
+/**
+ * An activation that is accepted has succeeded; nothing else differs. The outcome brings the answer
+ * to the journal (store/history.ts).
+ */
 const becomesOf = (becomes: string, kind: "run" | "activate") =>
   becomes === accepted ? `end ${kind === "run" ? "accepted" : "succeeded"} answered, journal sending` : becomes;
 

@@ -1,4 +1,5 @@
-// Whoever comes for a sync job that another task holds: when it waits, and when it takes the lease over.
+// Whoever comes for a sync job that another task holds: when it waits, and when it takes the lease
+// over.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { JobStatus } from "../../../src/model/contracts.ts";
 import type { Task } from "../../../src/model/task.ts";

@@ -1,5 +1,6 @@
-// A start without an answer (src/tasks/verify.ts), condition by condition, on a real journal and feed book, at any time that a test wants: how
-// long it is looked for, what confirms it, what shows that it did not happen, and when it is sent again.
+// A start without an answer (src/tasks/verify.ts), condition by condition, on a real journal and
+// feed book, at any time that a test wants: how long it is looked for, what confirms it, what shows
+// that it did not happen, and when it is sent again.
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Follow, Policy } from "../../../src/config/policy-set.ts";
 import type { ItemReader } from "../../../src/feeds/mapping.ts";
@@ -195,7 +196,8 @@ describe("a start of which nothing appears", () => {
     expect(asked).toEqual([]);
     expect((await at(vouchedMs)).short).toBe("snooze");
     expect(asked).toEqual(["POST"]);
-    // What is noted of the missing answer is of the first request: this one may be under way for as long as it may take.
+    // What is noted of the missing answer is of the first request: this one may be under way for as
+    // long as it may take.
     await walk(vouchedMs + 10_000);
     expect((await at(vouchedMs + 399)).short).toBe("snooze");
     expect((await at(vouchedMs + 10_000)).ending).toMatchObject({

@@ -1,4 +1,5 @@
-// The limits of what is attributed to a start (src/tasks/attribution.ts), each on both of its sides, to the millisecond.
+// The limits of what is attributed to a start (src/tasks/attribution.ts), each on both of its
+// sides, to the millisecond.
 import { describe, expect, it } from "vitest";
 import type { SeenItem } from "../../../src/store/feed-mirror.ts";
 import { attributeTo, type StartFacts } from "../../../src/tasks/attribution.ts";

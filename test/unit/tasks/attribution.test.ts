@@ -6,7 +6,10 @@ const sentAtMs = 1_795_228_200_000;
 const start: StartFacts = { taskId: "ours", sentAtMs, decidedAtMs: sentAtMs + 1_000, isAnswered: true };
 const lost: StartFacts = { ...start, isAnswered: false };
 
-/** An activity that began so many seconds after the start; without a number its mapping does not say when. */
+/**
+ * An activity that began so many seconds after the start; without a number its mapping does not say
+ * when.
+ */
 function activity(id: string, seconds?: number): SeenItem {
   return {
     id,
@@ -158,7 +161,8 @@ describe("the activities of a start", () => {
 
   // That request may have gone out at the end of its 5 s.
   it("are ambiguous after a lost start whose late request may still begin a run", () => {
-    // The other one was permitted 5.1 s before ours, sent 4.9 s later and began then: nearer to our permission than to its own.
+    // The other one was permitted 5.1 s before ours, sent 4.9 s later and began then: nearer to our
+    // permission than to its own.
     const lateOne = activity("late", -0.2);
     expect(attributed({ facts: lost, activities: [lateOne], rivals: { other: -5.1 } })).toMatchObject({
       ours: ["late"],

@@ -34,7 +34,10 @@ const item = (changes: Partial<SeenItem>): SeenItem => ({
   ...changes,
 });
 
-/** Sent at minute 10; the approval appeared at 12, and both lists were last read at 20. Blocked after 5 minutes. */
+/**
+ * Sent at minute 10; the approval appeared at 12, and both lists were last read at 20. Blocked
+ * after 5 minutes.
+ */
 function judged(changes: Partial<BlockingEvidence>, blockedAfterMs: number | undefined = 5 * minute) {
   const evidence: BlockingEvidence = {
     activities,

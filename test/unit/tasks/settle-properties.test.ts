@@ -6,7 +6,8 @@ import type { FeedStatus } from "../../../src/store/feed-store.ts";
 import type { WaitingApprovals } from "../../../src/tasks/baseline.ts";
 import { type RunEvidence, settleRun } from "../../../src/tasks/settle.ts";
 
-// Everything that the feeds can show of a run that was sent at 1,000,000; instants in milliseconds around it.
+// Everything that the feeds can show of a run that was sent at 1,000,000; instants in milliseconds
+// around it.
 const sentAtMs = 1_000_000;
 const instant = fc.integer({ min: 0, max: 2_000_000 });
 const maybe = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: undefined });
@@ -147,7 +148,8 @@ describe("whatever the feeds show of a run", () => {
         if (ending === undefined) return;
         const later = settleRun(follow, { ...evidence, nowMs: evidence.nowMs + laterMs });
         expect(later).toBeDefined();
-        // What was not known may get known by quiet alone, also of a run that seemed blocked; what was known is not taken back.
+        // What was not known may get known by quiet alone, also of a run that seemed blocked; what
+        // was known is not taken back.
         if (ending.evidence !== "none" && ending.status !== "blocked") expect(later).toEqual(ending);
       }),
       runs,

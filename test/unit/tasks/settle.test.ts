@@ -129,7 +129,8 @@ describe("a run whose activities may be of another start too", () => {
     };
     expect(settled(overdue)).toMatchObject(unknown);
     expect(settled({ ...overdue, ours: [running], mayBeOurs: [activity("a", true)] })).toMatchObject(unknown);
-    // Each start leaves an activity, and the one that was seen may have been given to the wrong one.
+    // Each start leaves an activity, and the one that was seen may have been given to the wrong
+    // one.
     const none = { ...overdue, ours: [], confidence: undefined };
     expect(settled({ ...none, mayBeOurs: [activity("a", true)] })).toMatchObject(unknown);
     const timedOut = { status: "timed-out", reason: "deadline" };
