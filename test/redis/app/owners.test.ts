@@ -2,22 +2,18 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RedisGuard } from "../../../src/app/redis-guard.ts";
 import { UsageError } from "../../../src/core/errors.ts";
 import { readOwners } from "../../../src/store/owners.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
 
-const target = redisForTest();
-let store: Store;
+const store = await storeForTest();
 let guards: RedisGuard[];
 
 beforeEach(async () => {
-  store = await openStore(target);
   await store.redis.del(store.key("owners"));
   guards = [];
 });
 afterEach(async () => {
   for (const guard of guards) await guard.stop();
-  await store.close();
 });
 
 /** A process of this owner, not yet started. */

@@ -7,19 +7,17 @@ import { type WalkDependencies, walkFeed } from "../../../src/feeds/walk-feed.ts
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { ServiceError } from "../../../src/service/service-error.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
 import { type ListServer, startListServer } from "../../support/list-server.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
 
-const target = redisForTest();
-let store: Store;
+const store = await storeForTest();
 let server: ListServer;
 let service: SyncService;
 let log: TestLog;
 
 beforeEach(async () => {
-  store = await openStore(target);
   server = await startListServer({ synchronizationactivities: [] });
   service = new SyncService({ baseUrl: server.url, token: staticToken("x") });
   log = new TestLog();
@@ -27,7 +25,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await service.close();
   await server.stop();
-  await store.close();
 });
 
 const activities = (count: number) =>

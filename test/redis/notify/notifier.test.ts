@@ -1,6 +1,6 @@
 // The notifier on a real Redis: what is recorded is published, whichever replica dies, and however
 // many try at once.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { PolicySet } from "../../../src/config/policy-set.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { NewerVersionError } from "../../../src/core/newer-version.ts";
@@ -9,25 +9,20 @@ import { Notifier, type NotifyStorePort } from "../../../src/notify/notifier.ts"
 import { ChainStore } from "../../../src/store/chain-store.ts";
 import { History } from "../../../src/store/history.ts";
 import { NotifyStore } from "../../../src/store/notify-store.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
+import type { Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { changeRule, notifiedPolicy, silentRule } from "../../support/notify-fixture.ts";
 import { testOutcome } from "../../support/outcomes.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
 
-const target = redisForTest();
-let store: Store;
 let round = 0;
 let history: History;
 let log: TestLog;
 let delivered: { owner: string; sink: string; notice: Notice }[] = [];
 
-beforeAll(async () => {
-  const opened = await openStore(target);
-  store = { ...opened, key: (...parts) => opened.key(`round-${round}`, ...parts) };
-});
-afterAll(() => store.close());
+const opened = await storeForTest();
+const store: Store = { ...opened, key: (...parts) => opened.key(`round-${round}`, ...parts) };
 beforeEach(() => {
   round += 1;
   history = new History(store, { isNotified: (policy) => policy !== "untold" });

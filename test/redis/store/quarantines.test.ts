@@ -1,10 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Quarantines } from "../../../src/store/quarantines.ts";
-import { openStore } from "../../../src/store/redis.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 
-const target = redisForTest();
-const store = await openStore(target);
+const store = await storeForTest();
 const quarantines = new Quarantines(store);
 const rule = { after: 3, forMs: 3_600_000 };
 
@@ -73,6 +71,5 @@ describe("a quarantine", () => {
   it("writes nothing for a policy that is well", async () => {
     expect(await good("well", 1_000)).toBe("nothing");
     expect(await store.redis.hexists(store.key("quarantines"), "well")).toBe(0);
-    await store.close();
   });
 });

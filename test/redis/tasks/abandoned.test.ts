@@ -1,27 +1,20 @@
 // Tasks over which workers died too often: what is told of them is true, or not told yet.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { type Task, targetFromMasks } from "../../../src/model/task.ts";
 import { History } from "../../../src/store/history.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { endAbandoned } from "../../../src/tasks/finish.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createRecorder, type Recorder } from "../../../src/tasks/recorder.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
-let store: Store;
-let journal: StartJournal;
-let history: History;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  journal = new StartJournal(store);
-  history = new History(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const journal = new StartJournal(store);
+const history = new History(store);
 
 const taskOf = (id: string, more: Partial<Task> = {}): Task => ({
   v: 1,

@@ -1,19 +1,13 @@
 // The activation before a run (src/tasks/activate-first.ts) over real HTTP and a real journal,
 // whose worker dies before it has written what became of it.
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { openStore, type Store } from "../../../src/store/redis.ts";
+import { expect, it } from "vitest";
 import { stepRun } from "../../../src/tasks/run.ts";
 import { reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { steppedTask, told } from "../../support/stepped-task.ts";
 
-const target = redisForTest();
-let store: Store;
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 it.each([
   ["was refused", status(400), "verify", "refused"],

@@ -1,25 +1,18 @@
 // An activation over real HTTP and a real journal, where the mapping says by what a sync job shows
 // that it is active: what the service answers to the POST, what the sync job shows afterwards, and
 // what becomes of the task.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { createActivePredicate } from "../../../src/feeds/mapping.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { stepActivate } from "../../../src/tasks/activate.ts";
 import { startFastPath } from "../../../src/tasks/fast-path.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import { type Answer, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { steppedTask, told } from "../../support/stepped-task.ts";
 
-const target = redisForTest();
-let store: Store;
-
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 const shows = (state: unknown) => status(200, JSON.stringify({ syncJobId: 42, state }));
 

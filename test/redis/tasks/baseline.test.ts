@@ -1,11 +1,11 @@
 // What is gone, and what still waits, on a real feed store (src/tasks/baseline.ts).
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { beginTotals } from "../../../src/feeds/list-totals.ts";
 import type { ItemReader } from "../../../src/feeds/mapping.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
 import type { StartEntry } from "../../../src/store/start-entry.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { approvalsSince, conflictChange, takeBaseline } from "../../../src/tasks/baseline.ts";
@@ -13,20 +13,14 @@ import { appearedSince, feedOf, writeBaseline } from "../../../src/tasks/evidenc
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import type { TaskEnding } from "../../../src/tasks/step.ts";
 import { followWaits, testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
-let store: Store;
-let journal: StartJournal;
-let book: FeedStore;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  journal = new StartJournal(store);
-  book = new FeedStore(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const journal = new StartJournal(store);
+const book = new FeedStore(store);
 
 const taskOf = (id: string): Task => ({
   v: 1,

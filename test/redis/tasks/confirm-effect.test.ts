@@ -1,26 +1,19 @@
 // What activations and deletions have in common when no good answer came: their sync job is read
 // until it shows what became of them, with patience where nobody could look. Over real HTTP and a
 // real journal.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { DeniedBy } from "../../../src/core/limiter.ts";
 import { createActivePredicate } from "../../../src/feeds/mapping.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { stepActivate } from "../../../src/tasks/activate.ts";
 import { stepDelete } from "../../../src/tasks/delete.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { type Answer, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { steppedTask, told } from "../../support/stepped-task.ts";
 
-const target = redisForTest();
-let store: Store;
-
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 const shows = (more: object, syncJobId = 42) => status(200, JSON.stringify({ syncJobId, ...more }));
 const failed = status(500);

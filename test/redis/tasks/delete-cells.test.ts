@@ -1,23 +1,16 @@
 // A deletion over real HTTP and a real journal: what the service does to the read of its name and
 // to the DELETE, and what becomes of it.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { deletionByHand, type Task } from "../../../src/model/task.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { stepDelete } from "../../../src/tasks/delete.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import { type Answer, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { steppedTask, told } from "../../support/stepped-task.ts";
 
-const target = redisForTest();
-let store: Store;
-
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 const named = (name: unknown, syncJobId: number | undefined = 42) => status(200, JSON.stringify({ syncJobId, name }));
 

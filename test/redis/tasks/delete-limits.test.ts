@@ -1,28 +1,22 @@
 // A deletion at a service with limits, over real HTTP and a real journal: the place that it needs
 // after its guard was read.
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { Denied, Permit } from "../../../src/core/limiter.ts";
 import type { Task } from "../../../src/model/task.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { stepDelete } from "../../../src/tasks/delete.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import type { TaskStep } from "../../../src/tasks/step.ts";
 import { type Answer, answeringService, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
-let store: Store;
-let journal: StartJournal;
 let tasks = 0;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  journal = new StartJournal(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const journal = new StartJournal(store);
 
 interface Behaviour {
   readonly deletes: readonly Answer[];

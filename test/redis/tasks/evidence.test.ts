@@ -1,13 +1,13 @@
 // What the feeds show of a start (src/tasks/evidence.ts), on a real feed book: also when a walk
 // ends right between two of its reads.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import type { ItemReader } from "../../../src/feeds/mapping.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
 import { History } from "../../../src/store/history.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { stepActivate } from "../../../src/tasks/activate.ts";
 import { appearedSince, baselineSince, feedOf, writeBaseline } from "../../../src/tasks/evidence.ts";
@@ -17,20 +17,14 @@ import { stepRun } from "../../../src/tasks/run.ts";
 import { verifyStart } from "../../../src/tasks/verify.ts";
 import { testOutcome } from "../../support/outcomes.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
-let store: Store;
-let journal: StartJournal;
-let book: FeedStore;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  journal = new StartJournal(store);
-  book = new FeedStore(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const journal = new StartJournal(store);
+const book = new FeedStore(store);
 
 const taskOf = (id: string): Task => ({
   v: 1,

@@ -1,13 +1,12 @@
 // A run over the sync jobs that masks name, done by two workers at once: whoever is held up, what
 // is told of it is true, and both queue the same tasks.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Attempt } from "../../../src/model/contracts.ts";
 import { type Task, targetFromMasks } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
 import { NotifyStore } from "../../../src/store/notify-store.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { endAbandoned } from "../../../src/tasks/finish.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
@@ -15,22 +14,16 @@ import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
 import { type ListServer, startListServer } from "../../support/list-server.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
-let store: Store;
-let journal: StartJournal;
-let history: History;
 let server: ListServer;
 let service: SyncService;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  journal = new StartJournal(store);
-  history = new History(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const journal = new StartJournal(store);
+const history = new History(store);
 beforeEach(async () => {
   server = await startListServer({ syncjobsmasks: masksOf(7, 8) });
   service = new SyncService({ baseUrl: server.url, token: staticToken("secret"), retries: 0 });

@@ -1,32 +1,24 @@
 // The short way of a plain start (src/tasks/fast-path.ts): what one step of Redis permits, and what
 // becomes of a lost answer when nobody has read the feed right before.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { noVerdict } from "../../../src/core/limiter.ts";
 import { History } from "../../../src/store/history.ts";
 import { Leases, leaseKey } from "../../../src/store/leases.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { type LimiterLimits, readLimiterStatus, ServiceLimiter } from "../../../src/store/service-limiter.ts";
 import { type FastPathIntent, StartJournal } from "../../../src/store/start-journal.ts";
 import { journalTask as task } from "../../support/journal-task.ts";
 import { testOutcome } from "../../support/outcomes.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 
 const target = redisForTest();
-let store: Store;
-let journal: StartJournal;
-let leases: Leases;
-let history: History;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  journal = new StartJournal(store);
-  leases = new Leases(store);
-  history = new History(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const journal = new StartJournal(store);
+const leases = new Leases(store);
+const history = new History(store);
 
 const plain: FastPathIntent = { startByMs: 9_999_999_999_999, leaseMs: 60_000, notesFeed: true };
 const permitted = { sentAtMs: expect.any(Number), permit: undefined };

@@ -1,6 +1,6 @@
 // What polls remember, on a real Redis: when a worker dies around the recording of an outcome, and
 // when two are at work at once.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { createItemReader } from "../../../src/feeds/mapping.ts";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import type { Task } from "../../../src/model/task.ts";
@@ -8,28 +8,22 @@ import type { Verdict } from "../../../src/model/verdict.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
 import { PollStore } from "../../../src/store/poll-store.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { endAbandoned } from "../../../src/tasks/finish.ts";
 import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import { createRecorder, type OutcomeHistory } from "../../../src/tasks/recorder.ts";
 import { type ListServer, startListServer } from "../../support/list-server.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { testDeps } from "../../support/task-deps.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 const target = redisForTest();
-let store: Store;
-let history: History;
 let server: ListServer;
 let service: SyncService;
 let log: TestLog;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  history = new History(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const history = new History(store);
 afterEach(async () => {
   await service.close();
   await server.stop();

@@ -1,13 +1,13 @@
 // What a worker makes of a task as a whole (src/tasks/process-task.ts), and when it may take the
 // short way (src/tasks/fast-path.ts), over real HTTP and a real journal.
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Policy } from "../../../src/config/policy-set.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
 import { leaseKey } from "../../../src/store/leases.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { startFastPath } from "../../../src/tasks/fast-path.ts";
@@ -16,20 +16,15 @@ import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
 import { answeringService, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { told } from "../../support/stepped-task.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
-let store: Store;
-let history: History;
 let tasks = 0;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  history = new History(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const history = new History(store);
 
 const far = 9_999_999_999_999;
 const accepted = { ...testPolicy().follow, until: "accepted" } as const;

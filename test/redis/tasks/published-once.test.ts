@@ -1,18 +1,13 @@
 // What a worker does when the step that records its outcome is answered with "it stands": Redis
 // died after writing it, and the client asked again.
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Task } from "../../../src/model/task.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import type { Recorder } from "../../../src/tasks/recorder.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
-let store: Store;
-beforeAll(async () => {
-  store = await openStore(redisForTest());
-});
-afterAll(() => store.close());
+const store = await storeForTest();
 
 const task: Task = {
   v: 1,

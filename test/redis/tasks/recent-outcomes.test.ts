@@ -1,31 +1,23 @@
 // Redis forgets outcomes, here by hand; whoever wrote them writes them again where that is still
 // true.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { History } from "../../../src/store/history.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { RecentOutcomes } from "../../../src/tasks/recent-outcomes.ts";
 import { journalTask } from "../../support/journal-task.ts";
 import { testOutcome } from "../../support/outcomes.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
 
-const target = redisForTest();
-let store: Store;
-let history: History;
-let journal: StartJournal;
 let log: TestLog;
 let recent: RecentOutcomes;
 let nowMs = 0;
 
 const named = (id: string) => ({ policy: "nightly", id });
 
-beforeAll(async () => {
-  store = await openStore(target);
-  history = new History(store, { limits: { count: 10_000, forMs: 86_400_000 } });
-  journal = new StartJournal(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
+const history = new History(store, { limits: { count: 10_000, forMs: 86_400_000 } });
+const journal = new StartJournal(store);
 beforeEach(async () => {
   log = new TestLog();
   nowMs = 1_000_000;

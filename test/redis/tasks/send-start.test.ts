@@ -1,27 +1,22 @@
 // The last steps before a request and the first after it (src/tasks/send-start.ts), over real HTTP
 // and a real journal: what keeps a permitted request back, and what the answer to one request says
 // of the others.
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Task } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { RedisWatch } from "../../../src/store/redis-watch.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { sendAgain, sendPermitted, sendStart } from "../../../src/tasks/send-start.ts";
 import { type Answer, answeringService, status } from "../../support/answering-service.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { told } from "../../support/stepped-task.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
-let store: Store;
 let tasks = 0;
 
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
 
 const far = 9_999_999_999_999;
 

@@ -2,12 +2,12 @@
 // server does, what becomes of the start.
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
-import { openStore, redisTimeMs, type Store } from "../../../src/store/redis.ts";
+import { redisTimeMs } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { feedOf, follow } from "../../../src/tasks/evidence.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
@@ -15,18 +15,13 @@ import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";
 import { sendStart } from "../../../src/tasks/send-start.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
-let store: Store;
-let journal: StartJournal;
 
-beforeAll(async () => {
-  store = await openStore(target);
-  journal = new StartJournal(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
+const journal = new StartJournal(store);
 
 type Answer = (response: ServerResponse) => void;
 

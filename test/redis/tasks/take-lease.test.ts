@@ -1,26 +1,18 @@
 // Whoever comes for a sync job that another task holds: when it waits, and when it takes the lease
 // over.
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { JobStatus } from "../../../src/model/contracts.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { Leases } from "../../../src/store/leases.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { takeLease } from "../../../src/tasks/step.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { storeForTest } from "../../support/redis.ts";
 import { testDeps } from "../../support/task-deps.ts";
 import { TestLog } from "../../support/test-log.ts";
 
-let store: Store;
-let journal: StartJournal;
-let leases: Leases;
-
-beforeAll(async () => {
-  store = await openStore(redisForTest());
-  journal = new StartJournal(store);
-  leases = new Leases(store);
-});
-afterAll(() => store.close());
+const store = await storeForTest();
+const journal = new StartJournal(store);
+const leases = new Leases(store);
 
 const taskOf = (id: string, target: string): Task => ({
   v: 1,

@@ -1,30 +1,25 @@
 // A start without an answer (src/tasks/verify.ts), condition by condition, on a real journal and
 // feed book, at any time that a test wants: how long it is looked for, what confirms it, what shows
 // that it did not happen, and when it is sent again.
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Follow, Policy } from "../../../src/config/policy-set.ts";
 import type { ItemReader } from "../../../src/feeds/mapping.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import type { Task } from "../../../src/model/task.ts";
-import { openStore, type Store } from "../../../src/store/redis.ts";
 import type { AnswerLoss } from "../../../src/store/start-entry.ts";
 import { feedOf } from "../../../src/tasks/evidence.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import { verifyStart } from "../../../src/tasks/verify.ts";
 import { type Answer, answeringService, reset, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
-import { redisForTest } from "../../support/redis.ts";
+import { redisForTest, storeForTest } from "../../support/redis.ts";
 import { told } from "../../support/stepped-task.ts";
 import { testDeps } from "../../support/task-deps.ts";
 
 const target = redisForTest();
-let store: Store;
 let tasks = 0;
 
-beforeAll(async () => {
-  store = await openStore(target);
-});
-afterAll(() => store.close());
+const store = await storeForTest(target);
 
 interface Given {
   /** Of the missing answer; nobody has noted one where it is "silent". */
