@@ -1,7 +1,7 @@
-// Reads a polled list once for all polls, on all replicas, that are due at about the same time. A
-// list that one policy alone polls is just read. A whole reading also serves the feed's walk, which
-// finds what is new. Called by poll.ts. A poll never gets a reading from before it was due, nor one
-// that its policy has judged.
+// Reads a polled list once for all polls, on all replicas, that are due at about the same time: a
+// cache with one reader's lease (store/shared-readings.ts). A list that one policy alone polls needs
+// no lease. A whole reading also serves the feed's walk, which finds what is new. Called by poll.ts.
+// A poll never gets a reading from before it was due, nor one that its policy has judged.
 import { randomUUID } from "node:crypto";
 import { createItemReader } from "../feeds/mapping.ts";
 import { operationOf } from "../feeds/service-list.ts";
@@ -9,7 +9,7 @@ import type { Feed } from "../model/feed.ts";
 import type { SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { ReadingKind, ReadingTurn, ReadingWish, ReadPage } from "../store/shared-readings.ts";
+import type { ReadingKind, ReadingWish, ReadPage, SharedReading } from "../store/shared-readings.ts";
 import type { ReadDependencies } from "./contracts.ts";
 import type { ListRead, ReadItem } from "./judge-list.ts";
 
@@ -24,9 +24,7 @@ export interface ListWish extends ReadingWish {
   readonly signal: AbortSignal;
 }
 
-/**
- * `too-long`: more items than a poll reads. `wait`: another poll reads the list, ask again later.
- */
+/** `too-long`: more items than a poll reads. `wait`: another poll reads the list, ask again later. */
 export type ListAnswer =
   | { readonly answer: "read"; readonly list: ListRead; readonly beganAtMs: number }
   | { readonly answer: "too-long" }
@@ -39,103 +37,98 @@ const waitMs = { least: 100, most: 5_000 };
 export async function readTogether(wish: ListWish, deps: ReadDependencies): Promise<ListAnswer> {
   const { feed, kind } = wish;
   if (!deps.isPolledTogether(feed)) return readAlone(wish, deps);
-  const turn = await deps.sharedReadings.ask(feed, kind, { ...wish, token: randomUUID() });
+  const token = randomUUID();
+  const turn = await deps.sharedReadings.ask(feed, kind, { ...wish, token });
   switch (turn.turn) {
     case "wait": {
       const elapsedMs = turn.nowMs - turn.sinceMs;
       return { answer: "wait", waitMs: Math.min(Math.max(elapsedMs, waitMs.least), waitMs.most) };
     }
-    case "take": {
-      const { pages, count, beganAtMs } = turn.reading;
-      if (pages === undefined) return { answer: "too-long" };
-      return { answer: "read", list: kind === "count" ? { count, items: [] } : listOf(feed, deps, pages), beganAtMs };
-    }
+    case "take":
+      return toAnswer(wish, deps, turn.reading);
     case "alone":
-      return (await read(wish, { deps, beganAtMs: turn.beganAtMs })).answer;
+      return toAnswer(wish, deps, { ...(await read(wish)), beganAtMs: turn.beganAtMs });
     case "read":
-      return readForAll(wish, deps, turn);
+      return toAnswer(wish, deps, await readForAll(wish, deps, { token, beganAtMs: turn.beganAtMs }));
   }
 }
-
-type OwnTurn = Extract<ReadingTurn, { turn: "read" | "alone" }>;
 
 /** Reads a list that no other policy polls; only the feed's walk shares the reading. */
 async function readAlone(wish: ListWish, deps: ReadDependencies): Promise<ListAnswer> {
   const beganAtMs = await deps.nowMs();
-  const { answer, pages } = await read(wish, { deps, beganAtMs });
-  if (answer.answer === "read")
-    await shareReading(wish, deps, { token: "", beganAtMs, count: answer.list.count, pages });
-  return answer;
+  const reading = { ...(await read(wish)), beganAtMs };
+  if (isForWalk(wish, reading)) await share(wish, deps, { ...reading, token: "" });
+  return toAnswer(wish, deps, reading);
 }
 
-async function readForAll(wish: ListWish, deps: ReadDependencies, { token, beganAtMs }: OwnTurn): Promise<ListAnswer> {
+async function readForAll(
+  wish: ListWish,
+  deps: ReadDependencies,
+  { token, beganAtMs }: { readonly token: string; readonly beganAtMs: number },
+): Promise<SharedReading> {
   const { feed, kind } = wish;
-  const onPage = () => deps.sharedReadings.goOn(feed, kind, token);
+  const { sharedReadings, log } = deps;
   try {
-    const { answer, pages } = await read(wish, { deps, beganAtMs, onPage });
-    const count = answer.answer === "read" ? answer.list.count : 0;
-    const isShared = await shareReading(wish, deps, { token, beganAtMs, count, pages });
-    if (!isShared) deps.log.warn("poll.unshared", { ...feed, count });
-    return answer;
+    const reading = { ...(await read(wish, () => sharedReadings.goOn(feed, kind, token))), beganAtMs };
+    const isShared = await share(wish, deps, { ...reading, token });
+    if (!isShared) log.warn("poll.unshared", { ...feed, count: reading.count });
+    return reading;
   } catch (error) {
     // The waiting polls read for themselves now, and meet their own failures.
-    await deps.sharedReadings.leave(feed, kind, token).catch(() => {});
+    await sharedReadings.leave(feed, kind, token).catch(() => {});
     throw error;
   }
 }
 
-/** Shares a reading with other polls and the feed's walk. Returns false when it is too large. */
-async function shareReading(
-  { feed, kind }: ListWish,
+/** Shares a reading with the other polls and the feed's walk; false when it is too large. */
+async function share(
+  wish: ListWish,
   deps: ReadDependencies,
-  shared: Parameters<ReadDependencies["sharedReadings"]["share"]>[2],
+  reading: SharedReading & { readonly token: string },
 ): Promise<boolean> {
-  const isForWalk = kind === "items" && shared.pages !== undefined;
-  if (shared.token === "" && !isForWalk) return true;
-  const isShared = await deps.sharedReadings.share(feed, kind, shared);
-  if (isShared && isForWalk) await deps.read(feed, { hurry: true });
+  const isShared = await deps.sharedReadings.share(wish.feed, wish.kind, reading);
+  if (isShared && isForWalk(wish, reading)) await deps.read(wish.feed, { hurry: true });
   return isShared;
 }
 
-interface Reading {
-  readonly deps: ReadDependencies;
-  readonly beganAtMs: number;
-  /** Called after each page, before the next request. */
-  readonly onPage?: () => Promise<void>;
+function isForWalk({ kind }: ListWish, { pages }: Pick<SharedReading, "pages">): boolean {
+  return kind === "items" && pages !== undefined;
 }
 
-interface ReadList {
-  readonly answer: Exclude<ListAnswer, { answer: "wait" }>;
-  /** Undefined when the list is too long. */
-  readonly pages: readonly ReadPage[] | undefined;
-}
-
+/** Reads from the service; `onPage` is called before each next request. */
 async function read(
   { feed, kind, service, signal }: ListWish,
-  { deps, beganAtMs, onPage }: Reading,
-): Promise<ReadList> {
+  onPage: () => Promise<void> = async () => {},
+): Promise<Pick<SharedReading, "count" | "pages">> {
   const operation = operationOf[feed.list];
   const query = inRepository(feed);
-  if (kind === "count") {
-    const count = await service.count(operation, query, { signal });
-    return { answer: { answer: "read", list: { count, items: [] }, beganAtMs }, pages: [] };
-  }
+  if (kind === "count") return { count: await service.count(operation, query, { signal }), pages: [] };
   const pages: ReadPage[] = [];
   try {
     for await (const { items, url, nextLink } of service.pages(operation, query, { signal, itemsMax: pollItemsMax })) {
       pages.push({ url, ...(nextLink === undefined ? {} : { nextLink }), items: [...items] });
-      await onPage?.();
+      await onPage();
     }
   } catch (error) {
-    if (error instanceof ServiceError && error.reason === "items-max")
-      return { answer: { answer: "too-long" }, pages: undefined };
+    if (error instanceof ServiceError && error.reason === "items-max") return { count: 0, pages: undefined };
     throw error;
   }
-  return { answer: { answer: "read", list: listOf(feed, deps, pages), beganAtMs }, pages };
+  return { count: pages.reduce((sum, { items }) => sum + items.length, 0), pages };
 }
 
-function listOf(feed: Feed, deps: ReadDependencies, pages: readonly ReadPage[]): ListRead {
-  const reader = deps.itemReader(feed) ?? createItemReader(feed.list);
+function toAnswer({ feed, kind }: ListWish, deps: ReadDependencies, reading: SharedReading): ListAnswer {
+  const { beganAtMs, count, pages } = reading;
+  if (pages === undefined) return { answer: "too-long" };
+  const list = kind === "count" ? { count, items: [] } : listOf(feed, deps, pages);
+  return { answer: "read", list, beganAtMs };
+}
+
+function listOf(
+  feed: Feed,
+  { itemReader }: Pick<ReadDependencies, "itemReader">,
+  pages: readonly ReadPage[],
+): ListRead {
+  const reader = itemReader(feed) ?? createItemReader(feed.list);
   const items = new Map<unknown, ReadItem>();
   for (const item of pages.flatMap((page) => page.items)) {
     const facts = reader.read(item);
