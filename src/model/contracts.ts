@@ -9,8 +9,8 @@ export type Urgency = "actions" | "polls";
 /** Puts tasks into the queue. It drops a task whose id it knows, so calling twice is safe. */
 export type EnqueueTasks = (tasks: readonly Task[]) => Promise<void>;
 
-/** `open`: a worker has it, or will. `over`: its outcome is there. `gone`: given up or unknown. */
-export type JobStatus = "open" | "over" | "gone";
+/** `pending`: a worker has it, or will. `completed`: over. `missing`: given up, or not known. */
+export type JobStatus = "pending" | "completed" | "missing";
 
 /** Finds the status of a task among a service's actions. */
 export type FindJobStatus = (service: string, taskId: string) => Promise<JobStatus>;

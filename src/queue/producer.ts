@@ -136,9 +136,9 @@ export class Producer {
   jobStatus(service: string, taskId: string): Promise<JobStatus> {
     return this.#queues.call(queueName(service, "actions"), async (queue) => {
       const job = await queue.getJob(taskId);
-      if (job === undefined) return "gone";
-      if (job.finishedOn === undefined) return "open";
-      return (await job.isCompleted()) ? "over" : "gone";
+      if (job === undefined) return "missing";
+      if (job.finishedOn === undefined) return "pending";
+      return (await job.isCompleted()) ? "completed" : "missing";
     });
   }
 

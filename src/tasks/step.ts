@@ -90,8 +90,8 @@ export async function takeLease(
   const holder = await deps.leases.acquire(task, owner, leaseMs);
   if (holder === undefined || holder === task.id) return holder;
   const jobStatus = await deps.jobStatus(task.service, holder);
-  if (jobStatus === "open") return holder;
-  const taken = await deps.leases.takeOver(task, owner, { holder, isOver: jobStatus === "over", durationMs: leaseMs });
+  if (jobStatus === "pending") return holder;
+  const taken = await deps.leases.takeOver(task, owner, { holder, isOver: jobStatus === "completed", durationMs: leaseMs });
   if (taken === task.id) deps.log.warn("lease.taken-over", { policy: task.policy, taskId: task.id, holder });
   return taken;
 }

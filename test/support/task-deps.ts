@@ -36,7 +36,7 @@ export function testDeps(store: Store, given: Partial<ProcessDependencies> = {})
     isPolledTogether: () => false,
     read: async () => {},
     enqueue: async () => {},
-    jobStatus: async () => "open",
+    jobStatus: async () => "pending",
     nowMs: () => redisTimeMs(store),
     stopping: new AbortController().signal,
     timing: defaultTiming,

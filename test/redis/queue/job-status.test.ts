@@ -1,4 +1,4 @@
-// What the queue will do with a task, as whoever waits for its lease asks.
+// The status of a task in its queue, as a task that waits for its lease asks.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { silentLog } from "../../../src/core/event-log.ts";
 import { parseTask } from "../../../src/model/task.ts";
@@ -36,12 +36,12 @@ afterAll(async () => {
 });
 
 it.each<[string, Verdict, string]>([
-  ["is over when whoever worked on it said so", done, "over"],
-  ["is over when nothing was to be done", complete("skipped"), "over"],
-  ["is gone when it was given up", cancel("failed"), "gone"],
-  ["is open while it sleeps", snooze(9_999_999_999_999), "open"],
-  ["is open before its next attempt", retry(3_600_000, "refused"), "open"],
-])("a task %s", async (_, verdict, fate) => {
+  ["is completed when its worker said so", done, "completed"],
+  ["is completed when nothing was to be done", complete("skipped"), "completed"],
+  ["is missing when it was given up", cancel("failed"), "missing"],
+  ["is pending while it sleeps", snooze(9_999_999_999_999), "pending"],
+  ["is pending before its next attempt", retry(3_600_000, "refused"), "pending"],
+])("a task %s", async (_, verdict, status) => {
   const slotMs = 1_700_000_000_000 + 5_000 * verdicts.size;
   verdicts.set(slotMs, verdict);
   const tasks = tasksOf(policy, { slotMs, origin: "schedule", covers: [] });
@@ -49,9 +49,9 @@ it.each<[string, Verdict, string]>([
   await producer.enqueue(tasks);
   const isDone = async () => worked.has(slotMs) && (await producer.backlog(policy.service, "actions")).active === 0;
   await expect.poll(isDone, { timeout: 10_000 }).toBe(true);
-  expect(await producer.jobStatus(policy.service, id)).toBe(fate);
+  expect(await producer.jobStatus(policy.service, id)).toBe(status);
 });
 
-it("a task that the queue does not know is gone", async () => {
-  expect(await producer.jobStatus(policy.service, "nobody")).toBe("gone");
+it("a task that the queue does not know is missing", async () => {
+  expect(await producer.jobStatus(policy.service, "unknown")).toBe("missing");
 });

@@ -22,15 +22,15 @@ const taskOf = (id: string, target: string): Task => ({
 
 const intent = { startByMs: 9_999_999_999_999, baseline: "" };
 
-it.each<[fate: JobStatus, sent: "nothing" | "a start", goesTo: "holder" | "heir"]>([
-  ["open", "nothing", "holder"],
-  ["open", "a start", "holder"],
-  ["gone", "nothing", "heir"],
-  ["gone", "a start", "holder"],
-  ["over", "nothing", "heir"],
-  ["over", "a start", "heir"],
-])("a lease whose holder is %s in the queue and has sent %s goes to the %s", async (fate, sent, goesTo) => {
-  const target = `${fate} ${sent}`;
+it.each<[status: JobStatus, sent: "nothing" | "a start", goesTo: "holder" | "heir"]>([
+  ["pending", "nothing", "holder"],
+  ["pending", "a start", "holder"],
+  ["missing", "nothing", "heir"],
+  ["missing", "a start", "holder"],
+  ["completed", "nothing", "heir"],
+  ["completed", "a start", "heir"],
+])("a lease whose holder is %s in the queue and has sent %s goes to the %s", async (status, sent, goesTo) => {
+  const target = `${status} ${sent}`;
   const [holder, heir] = [taskOf(`holder ${target}`, target), taskOf(`heir ${target}`, target)];
   for (const { id } of [holder, heir]) await journal.claim(id, "me");
   await leases.acquire(holder, "me", 60_000);
@@ -41,7 +41,7 @@ it.each<[fate: JobStatus, sent: "nothing" | "a start", goesTo: "holder" | "heir"
     log,
     jobStatus: async (service, id) => {
       asked.push(`${service} ${id}`);
-      return fate;
+      return status;
     },
   });
   const winner = goesTo === "heir" ? heir : holder;
