@@ -13,8 +13,8 @@ import { type AppliedRecord, type FieldChange, noRecord, type Refusal } from "..
 import { ServiceError } from "../service/client.ts";
 import type { ApplyDependencies } from "./contracts.ts";
 import { type FieldDifference, type Knowledge, knownValue } from "./differences.ts";
-import { type Inspection, inspect } from "./inspect.ts";
-import { etagOf, putFields } from "./live-object.ts";
+
+import { etagOf, type Inspection, inspect, putFields } from "./inspect.ts";
 
 const byStatus: Readonly<Partial<Record<number, PutFailure>>> = {
   400: "field",
@@ -47,8 +47,8 @@ export type Applied = { readonly changes: readonly FieldChange[] } & (
 type Found = Extract<Inspection, { readonly state: "found" }>;
 
 /** Applies one object. A failure of the service becomes a result. */
-export async function applyObject(object: DeclaredObject, parts: ApplyDependencies): Promise<Applied> {
-  const run = new ApplyRun(object, parts);
+export async function applyObject(object: DeclaredObject, deps: ApplyDependencies): Promise<Applied> {
+  const run = new ApplyRun(object, deps);
   try {
     return await run.toTheEnd();
   } catch (error) {
@@ -59,7 +59,7 @@ export async function applyObject(object: DeclaredObject, parts: ApplyDependenci
 
 class ApplyRun {
   readonly #object: DeclaredObject;
-  readonly #parts: ApplyDependencies;
+  readonly #deps: ApplyDependencies;
   /** The fields whose change the service answered with a success in this run. */
   readonly #taken = new Map<string, FieldChange>();
   #record: AppliedRecord = noRecord;
@@ -72,30 +72,30 @@ class ApplyRun {
   /** Sent as If-Match instead of a version, for objects that cannot be read. */
   #ifAny: "*" | undefined;
 
-  constructor(object: DeclaredObject, parts: ApplyDependencies) {
+  constructor(object: DeclaredObject, deps: ApplyDependencies) {
     this.#object = object;
-    this.#parts = parts;
+    this.#deps = deps;
   }
 
   /** What this caller changed so far. */
   changes(): readonly FieldChange[] {
-    return this.#record.by === this.#parts.by ? this.#record.changed : [];
+    return this.#record.by === this.#deps.by ? this.#record.changed : [];
   }
 
   /** @throws ServiceError when the object cannot be read. */
   async toTheEnd(): Promise<Applied> {
     for (let round = 1; round <= roundsMax; round += 1) {
-      const look = await inspect(this.#object, this.#parts, {
+      const look = await inspect(this.#object, this.#deps, {
         isFresh: round > 1,
         isStale: this.#isStale,
       });
-      this.#record = takeOver(look.record, this.#parts.by);
+      this.#record = takeOver(look.record, this.#deps.by);
       this.#kept = JSON.stringify(look.record);
       if (look.state === "missing") return { end: "missing", detail: look.detail, changes: this.changes() };
       this.#record = settleLook(this.#object, look.knowledge, this.#record);
       const open = await this.#openOf(look);
       if (open.length === 0) return await this.#done(look);
-      const holder = look.syncJobId === undefined ? undefined : await this.#parts.holder(look.syncJobId);
+      const holder = look.syncJobId === undefined ? undefined : await this.#deps.holder(look.syncJobId);
       if (holder !== undefined) {
         await this.#keep();
         return { end: "busy", holder, changes: this.changes() };
@@ -115,7 +115,7 @@ class ApplyRun {
       // The value differs from before the change: another client changed it meanwhile. The next
       // slot decides.
       if (taken === undefined || block !== undefined || (taken.isBeforeKnown && taken.before !== before)) continue;
-      const atMs = await this.#parts.memory.nowMs();
+      const atMs = await this.#deps.memory.nowMs();
       this.#record = noteRefused(this.#record, taken, { value: after, how: "ignored", before, said: "", atMs });
     }
     return differences.filter(({ field, block }) => block === undefined && !this.#taken.has(field));
@@ -142,7 +142,7 @@ class ApplyRun {
     await this.#keep();
     try {
       const body = Object.fromEntries(changes.map(({ field, after }) => [field, after]));
-      const entity = await putFields(this.#object, body, { ...this.#parts, ifMatch });
+      const entity = await putFields(this.#object, body, { ...this.#deps, ifMatch });
       this.#record = noteTaken(this.#record, changes, { fields: fieldsOf(entity), etag: etagOf(entity) });
       for (const change of changes) this.#taken.set(change.field, change);
       this.#ifAny = undefined;
@@ -199,7 +199,7 @@ class ApplyRun {
       this.#isSingly = true;
       return;
     }
-    const { memory, owner } = this.#parts;
+    const { memory, owner } = this.#deps;
     const atMs = await memory.nowMs();
     const { before, after: value } = change;
     this.#record = noteRefused(this.#record, change, { value, how: "refused", before, said, atMs });
@@ -209,7 +209,7 @@ class ApplyRun {
 
   /** A field that was changed is not read-only: forgets that it was. */
   async #unlearn(changes: readonly FieldChange[], { readOnly }: Found): Promise<void> {
-    const { memory, owner, forgetBeforeMs } = this.#parts;
+    const { memory, owner, forgetBeforeMs } = this.#deps;
     for (const { field } of changes) {
       if (forgetBeforeMs !== undefined || readOnly.some((known) => known.field === field))
         await memory.unlearn(owner.service, this.#object.kind, field);
@@ -219,7 +219,7 @@ class ApplyRun {
   async #keep(): Promise<void> {
     const text = JSON.stringify(this.#record);
     if (text === this.#kept) return;
-    await this.#parts.memory.remember(this.#parts.owner, this.#object, this.#record);
+    await this.#deps.memory.remember(this.#deps.owner, this.#object, this.#record);
     this.#kept = text;
   }
 }

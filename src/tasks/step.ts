@@ -91,7 +91,11 @@ export async function takeLease(
   if (holder === undefined || holder === task.id) return holder;
   const jobStatus = await deps.jobStatus(task.service, holder);
   if (jobStatus === "pending") return holder;
-  const taken = await deps.leases.takeOver(task, owner, { holder, isOver: jobStatus === "completed", durationMs: leaseMs });
+  const taken = await deps.leases.takeOver(task, owner, {
+    holder,
+    isOver: jobStatus === "completed",
+    durationMs: leaseMs,
+  });
   if (taken === task.id) deps.log.warn("lease.taken-over", { policy: task.policy, taskId: task.id, holder });
   return taken;
 }
