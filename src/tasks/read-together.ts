@@ -1,7 +1,7 @@
 // Reads a polled list once for all polls, on all replicas, that are due at about the same time: a
-// cache with one reader's lease (store/shared-readings.ts). A list that one policy alone polls needs
-// no lease. A whole reading also serves the feed's walk, which finds what is new. Called by poll.ts.
-// A poll never gets a reading from before it was due, nor one that its policy has judged.
+// cache with one reader's lease (store/shared-readings.ts). A list of one policy needs no lease. A
+// whole reading also serves the feed's walk, which finds what is new. Called by poll.ts. A poll
+// never gets a reading from before it was due, nor one that its policy has judged.
 import { randomUUID } from "node:crypto";
 import { createItemReader } from "../feeds/mapping.ts";
 import { operationOf } from "../feeds/service-list.ts";
@@ -24,7 +24,7 @@ export interface ListWish extends ReadingWish {
   readonly signal: AbortSignal;
 }
 
-/** `too-long`: more items than a poll reads. `wait`: another poll reads the list, ask again later. */
+/** `too-long`: more items than a poll reads. `wait`: another poll reads the list, ask again. */
 export type ListAnswer =
   | { readonly answer: "read"; readonly list: ListRead; readonly beganAtMs: number }
   | { readonly answer: "too-long" }
