@@ -156,7 +156,8 @@ export class ChaosFixture {
   async untilReady(): Promise<void> {
     for (const untilMs = performance.now() + beginWithinMs; performance.now() < untilMs; await delay(20))
       if (this.events.some(({ event }) => event === "serve.ready")) return;
-    throw new Error("no replica was ready within a minute");
+    const ends = this.#fleets.flatMap(({ unexpectedEnds }) => unexpectedEnds);
+    throw new Error(["no replica was ready within a minute", ...ends].join("\n"));
   }
 
   /** Waits until a replica came to the trap at this point; false when none does within a minute. */

@@ -90,6 +90,11 @@ export class Fleet {
     await Promise.all(this.#replicas.filter(({ isAlive }) => isAlive).map((replica) => replica.end("SIGKILL")));
   }
 
+  /** The replicas so far that ended though no one ended them, with what they wrote last. */
+  get unexpectedEnds(): readonly string[] {
+    return this.#unexpectedEnds;
+  }
+
   /** What has happened so far, in the order in which it happened, for people. */
   get story(): readonly string[] {
     return this.#story;

@@ -17,7 +17,7 @@ const clockShiftMsMax = 3_000;
 const stormMsRange = [3_000, 4_500] as const;
 /** Where a scheduler can be struck: around the two steps that must look like one. */
 const points = [
-  "before-marks",
+  "before-watermarks",
   "before-record",
   "after-record",
   "before-enqueue",

@@ -36,13 +36,13 @@ const unwatched = new Set(["constructor", "entry", "planFanOut", "fannedOut", "f
  * changes no seed.
  */
 const journalMethods = Object.getOwnPropertyNames(StartJournal.prototype)
-  .filter((name) => !unwatched.has(name))
+  .filter((name): name is keyof StartJournal & string => !unwatched.has(name))
   .sort();
 
 /** Every step of a start. */
 export const startSteps: readonly WatchedStep[] = [
   ...journalMethods.map((method) => step(StartJournal.prototype, "journal", method)),
-  ...["runSyncJob", "enableSyncJobById"].map((method) => ({
+  ...(["runSyncJob", "enableSyncJobById"] as const).map((method) => ({
     ...step(SyncService.prototype, "service", method),
     firstByte: `first-byte-service.${method}`,
   })),
@@ -50,8 +50,8 @@ export const startSteps: readonly WatchedStep[] = [
     ...step(History.prototype, "history", "record"),
     special: ([outcome]) => (isJsonObject(outcome) && outcome["startedAt"] === null ? unsentPoint : undefined),
   },
-  step(History.prototype, "history", "told"),
-  ...["acquire", "release"].map((method) => step(Leases.prototype, "leases", method)),
+  step(History.prototype, "history", "published"),
+  ...(["acquire", "release"] as const).map((method) => step(Leases.prototype, "leases", method)),
 ];
 
 /** The points of all these steps. */
@@ -62,6 +62,7 @@ export const startPoints: readonly Point[] = startSteps.flatMap(({ before, after
 /** Those between which a request goes out: claims, permissions, the request, its answer. */
 export const hotPoints: readonly Point[] = startPoints.filter((point) => /claim|send|service|answered$/i.test(point));
 
-function step(prototype: object, noun: string, method: string): WatchedStep {
+/** A step whose method the compiler finds in this class. */
+function step<T extends object>(prototype: T, noun: string, method: keyof T & string): WatchedStep {
   return { prototype, method, before: `before-${noun}.${method}`, after: `after-${noun}.${method}` };
 }

@@ -11,12 +11,17 @@ import { writeLine } from "./write-line.ts";
 
 /** Every step that has points: those of the schedules here, those of starts from start-steps.ts. */
 const watched: readonly WatchedStep[] = [
-  { prototype: SlotLedger.prototype, method: "marks", before: "before-marks", after: "after-marks" },
-  { prototype: SlotLedger.prototype, method: "record", before: "before-record", after: "after-record" },
-  { prototype: Producer.prototype, method: "enqueue", before: "before-enqueue", after: "after-enqueue" },
-  { prototype: SlotLedger.prototype, method: "confirmQueued", before: "before-confirm", after: "after-confirm" },
+  around(SlotLedger.prototype, "watermarks", "watermarks"),
+  around(SlotLedger.prototype, "record", "record"),
+  around(Producer.prototype, "enqueue", "enqueue"),
+  around(SlotLedger.prototype, "confirmQueued", "confirm"),
   ...startSteps,
 ];
+
+/** A step of schedules, by the noun in the names of its points; the compiler finds its method. */
+function around<T extends object>(prototype: T, method: keyof T & string, noun: string): WatchedStep {
+  return { prototype, method, before: `before-${noun}`, after: `after-${noun}` };
+}
 
 /** Sets the traps of this life. A point without a trap costs a look into a map. */
 export function setTraps(traps: readonly Omit<Trap, "life">[]): void {
