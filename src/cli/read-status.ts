@@ -4,10 +4,10 @@ import type { PolicySet } from "../config/policy-set.ts";
 import { silentLog } from "../core/event-log.ts";
 import { listNames } from "../core/list-name.ts";
 import { readKnowledge } from "../feeds/strategy/knowledge.ts";
-import { dearReasons, type Feed, type WholeReason } from "../model/feed.ts";
+import { costlyReasons, type Feed, type WholeReason } from "../model/feed.ts";
 import { isInForce, type Pause } from "../model/pause.ts";
 import { NoticeQueues, type SinkBacklog } from "../queue/notice-queues.ts";
-import { dearWalksMin, type FeedNote, readFeedNotes } from "../store/feed-store.ts";
+import { costlyWalksMin, type FeedNote, readFeedNotes } from "../store/feed-store.ts";
 import { type Owners, readOwners } from "../store/owners.ts";
 import { Pauses } from "../store/pauses.ts";
 import { Quarantines } from "../store/quarantines.ts";
@@ -104,16 +104,16 @@ async function readExpensiveFeeds({ policies }: PolicySet, store: Store): Promis
 }
 
 function judgeFeed(note: FeedNote): ExpensiveFeed[] {
-  const { feed, failure, failingSinceMs, dearWalks = 0, dearSinceMs = 0 } = note;
+  const { feed, failure, failingSinceMs, costlyWalks = 0, costlySinceMs = 0 } = note;
   if (failure !== undefined && failingSinceMs !== undefined) {
     const what = `cannot be read since ${showInstant(failingSinceMs)}: ${failure}`;
     const cure = "runs that need it end unknown; the log has it as feed.unreadable";
     return [{ feed, reason: "unreadable", sinceMs: failingSinceMs, walks: 0, what, cure }];
   }
-  const reason = Object.keys(dearReasons).find((one): one is WholeReason => one === note.dearReason);
-  if (reason === undefined || dearWalks < dearWalksMin) return [];
+  const reason = Object.keys(costlyReasons).find((one): one is WholeReason => one === note.costlyReason);
+  if (reason === undefined || costlyWalks < costlyWalksMin) return [];
   const { notKept, pages } = readKnowledge(note.knowledge);
   const carries = reason === "links-not-kept" && notKept !== null ? ` (${notKept})` : "";
-  const what = `all ${pages} pages are read at each walk since ${showInstant(dearSinceMs)}, ${dearWalks} times in a row: ${dearReasons[reason]}${carries}`;
-  return [{ feed, reason, sinceMs: dearSinceMs, walks: dearWalks, what, cure: cures[reason] ?? otherCure }];
+  const what = `all ${pages} pages are read at each walk since ${showInstant(costlySinceMs)}, ${costlyWalks} times in a row: ${costlyReasons[reason]}${carries}`;
+  return [{ feed, reason, sinceMs: costlySinceMs, walks: costlyWalks, what, cure: cures[reason] ?? otherCure }];
 }

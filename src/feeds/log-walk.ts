@@ -1,8 +1,8 @@
 // Logs what a walk says of a list as a whole: another order, what it cost, failing mappings, other
 // fields. Called by walk-feed.ts at the end of a walk.
 import type { EventLog } from "../core/event-log.ts";
-import { dearReasons, type Feed } from "../model/feed.ts";
-import { dearWalksMin, type FeedStatus, type FeedStore } from "../store/feed-store.ts";
+import { costlyReasons, type Feed } from "../model/feed.ts";
+import { costlyWalksMin, type FeedStatus, type FeedStore } from "../store/feed-store.ts";
 import { compareShapes, readShape, shapeOf } from "./list-shape.ts";
 import type { ItemReader, MappingFailures } from "./mapping.ts";
 import type { ListKnowledge } from "./strategy/knowledge.ts";
@@ -21,7 +21,7 @@ export function logOrder(
   }
   const isLost = report.demoted !== undefined || (order === "scan" && known.order !== "scan");
   if (isLost)
-    log.warn("feed.order-lost", { ...feed, order: known.order, why: report.demoted ?? dearReasons["no-order"] });
+    log.warn("feed.order-lost", { ...feed, order: known.order, why: report.demoted ?? costlyReasons["no-order"] });
   else if (order !== known.order) log.info("feed.order-found", { ...feed, order, readFrom: readFrom(order, notKept) });
 }
 
@@ -33,18 +33,18 @@ function readFrom(order: ListKnowledge["order"], notKept: string | null): string
 /** Logs a list that cost more than needed: the 1st, 2nd, 4th, 8th … time, and another reason. */
 export function logCost(
   feed: Feed,
-  { dearWalks = 0, dearReason }: FeedStatus,
+  { costlyWalks = 0, costlyReason }: FeedStatus,
   { report, log }: { readonly report: WalkReport; readonly log: EventLog },
 ): void {
   const { because, kind } = report;
   const { order, pages } = report.known;
-  const why = because === undefined ? undefined : dearReasons[because];
+  const why = because === undefined ? undefined : costlyReasons[because];
   if (why !== undefined) {
-    const inARow = dearWalks + 1;
-    if (because === dearReason && !Number.isInteger(Math.log2(inARow))) return;
+    const inARow = costlyWalks + 1;
+    if (because === costlyReason && !Number.isInteger(Math.log2(inARow))) return;
     log.warn("feed.read-whole", { ...feed, reason: because, why, order, pages, inARow });
-  } else if (kind !== "whole" && dearWalks >= dearWalksMin)
-    log.info("feed.read-in-part", { ...feed, order, after: dearWalks });
+  } else if (kind !== "whole" && costlyWalks >= costlyWalksMin)
+    log.info("feed.read-in-part", { ...feed, order, after: costlyWalks });
 }
 
 /** Logs failing expressions, when an item is new or the failure is another one. */

@@ -9,7 +9,7 @@ import { done, snooze, type Verdict } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
 import { factsOf } from "../service/operations.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { FeedStatus, FeedStore } from "../store/feed-store.ts";
+import type { FeedPage, FeedStatus, FeedStore } from "../store/feed-store.ts";
 import { beginTotals, type RunningTotals, readWholeMax } from "./list-totals.ts";
 import { logCost, logFailures, logOrder, watchShape } from "./log-walk.ts";
 import type { ItemReader } from "./mapping.ts";
@@ -154,8 +154,9 @@ async function readList(feed: Feed, reading: Reading): Promise<void> {
   let fresh = unpublished.length;
   const totals = beginTotals(feed.list);
   const failedBefore = reader.failures();
-  const takeIn = async (items: readonly ItemFacts[], sinceSeq: number, mustKnowFirst: boolean) => {
-    const novelties = await feeds.takeIn(feed, before, { items, sinceSeq, mustKnowFirst });
+  const takeIn = async (page: FeedPage) => {
+    const { items } = page;
+    const novelties = await feeds.takeIn(feed, before, page);
     if (novelties !== undefined) totals?.add(items);
     const found = items.filter((_, index) => novelties?.[index] === "new");
     fresh += found.length;
@@ -176,8 +177,7 @@ async function readList(feed: Feed, reading: Reading): Promise<void> {
   const report = await walkList(known, {
     list,
     seq: async () => before.seq,
-    takeIn: async (items, sinceSeq) => (await takeIn(items, sinceSeq, false)) ?? [],
-    takeInFrom: (items, sinceSeq) => takeIn(items, sinceSeq, true),
+    takeIn,
     save,
     nowMs: startedAtMs,
     limits: await limitsFor(feed, known, reading),

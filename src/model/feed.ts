@@ -19,7 +19,7 @@ export type FeedWalk = Readonly<z.infer<typeof feedWalkSchema>>;
 /** The name of a feed: service, repository and list. */
 export type Feed = Pick<FeedWalk, "service" | "repository" | "list">;
 
-/** Why a walk read the whole list. All but the first six cost more than needed, and are logged. */
+/** Why a walk read the whole list. Those in `costlyReasons` are logged: they cost too much. */
 export const wholeReasons = [
   "first",
   "resumed",
@@ -42,8 +42,8 @@ export const wholeReasons = [
 /** One of these reasons. */
 export type WholeReason = (typeof wholeReasons)[number];
 
-/** The reasons of dear walks, in the words that operators read. */
-export const dearReasons: Readonly<Partial<Record<WholeReason, string>>> = {
+/** The reasons of costly walks, in the words that operators read. */
+export const costlyReasons: Readonly<Partial<Record<WholeReason, string>>> = {
   "no-order": "new items may stand anywhere in it",
   "order-lost": "a new item stood at the end that does not grow",
   "links-not-kept": "its links carry a credential, so Syncline stores none to resume from",

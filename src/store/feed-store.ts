@@ -1,6 +1,13 @@
 // The feed store: the items seen of each followed list, as facts, and the tasks that wait for more.
-// One reader writes it (feeds/walk-feed.ts).
-import { dearReasons, type Feed, feedId, type ItemFacts, type WholeReason } from "../model/feed.ts";
+// One reader writes it (feeds/walk-feed.ts). Its keys, of one feed each:
+//
+//   feed          hash         FeedStatus: seq, generation, knowledge, walks, failures
+//   feed-items    hash         id → FIRST_SEQ FINGERPRINT@SEEN_AT FACTS, of the newest 100,000
+//   feed-order    sorted set   id by the number of its last change
+//   feed-seen     4,096 hashes a generation: eight bytes of an id's hash → FIRST_SEQ FINGERPRINT
+//   feed-totals   hash         at, seq, and `:FIELD` → how many items the last whole walk counted
+//   feed-waiters  sorted set   task id by the instant until which it waits
+import { costlyReasons, type Feed, feedId, type ItemFacts, type WholeReason } from "../model/feed.ts";
 import { batchesOf } from "./batches.ts";
 import { FeedMirror, readChanges, type SeenItem } from "./feed-mirror.ts";
 import { dropGeneration, type KnownPlace, type Novelty, takeInItems } from "./known-items.ts";
@@ -59,9 +66,9 @@ export interface FeedStatus {
   readonly wholeSinceMs?: number | undefined;
   readonly wholeWantedAtMs?: number | undefined;
   /** Walks in a row that cost more than needed, since when, and why the last one did. */
-  readonly dearWalks?: number | undefined;
-  readonly dearSinceMs?: number | undefined;
-  readonly dearReason?: string | undefined;
+  readonly costlyWalks?: number | undefined;
+  readonly costlySinceMs?: number | undefined;
+  readonly costlyReason?: string | undefined;
   /** When a walk last found something new or changed. */
   readonly grewAtMs: number | undefined;
   /** When a task last began to wait. */
@@ -81,8 +88,8 @@ const forgetAfterMs = 7 * 86_400_000;
 /** Whole walks that a generation of seen items lasts at least. */
 const wholeWalksMin = 3;
 
-/** Dear walks in a row that count as a fault of the list. */
-export const dearWalksMin = 3;
+/** Costly walks in a row that count as a fault of the list. */
+export const costlyWalksMin = 3;
 
 /** The feeds in Redis. */
 export class FeedStore {
@@ -166,9 +173,9 @@ export class FeedStore {
       walkTookMs: instant("walkTookMs"),
       wholeSinceMs: instant("wholeSinceMs"),
       wholeWantedAtMs: instant("wholeWantedAtMs"),
-      dearWalks: instant("dearWalks"),
-      dearSinceMs: instant("dearSinceMs"),
-      dearReason: fields["dearReason"],
+      costlyWalks: instant("costlyWalks"),
+      costlySinceMs: instant("costlySinceMs"),
+      costlyReason: fields["costlyReason"],
       grewAtMs: instant("grewAtMs"),
       wantedAtMs: instant("wantedAtMs"),
       failingSinceMs: instant("failingSinceMs"),
@@ -281,10 +288,10 @@ export function feedWaitersKey({ key }: Pick<Store, "key">, feed: Feed): string 
   return key("feed-waiters", feedId(feed));
 }
 
-/** The cost of a walk. A whole walk for a good reason leaves the count of dear walks as it is. */
+/** The cost of a walk. A whole walk for a good reason leaves the count of costly walks as it is. */
 function costOf({ whole, because }: EndedWalk): [string, string] {
   if (!whole || because === "short") return ["cheap", ""];
-  return because !== undefined && dearReasons[because] !== undefined ? ["dear", because] : ["same", ""];
+  return because !== undefined && costlyReasons[because] !== undefined ? ["costly", because] : ["same", ""];
 }
 
 /** The list totals of one whole walk. */

@@ -46,8 +46,8 @@ export async function takeInItems(
   const novelties: Novelty[] = [];
   for (let from = 0; from < items.length; from += batchMax) {
     const batch = toArguments(items.slice(from, from + batchMax), place);
-    const anchored = how.mustKnowFirst && from === 0 ? 1 : 0;
-    const args = [how.factsMax, how.sinceSeq, anchored, how.keepForMs, place.generation, ...batch.args];
+    const mustKnowFirst = how.mustKnowFirst && from === 0 ? 1 : 0;
+    const args = [how.factsMax, how.sinceSeq, mustKnowFirst, how.keepForMs, place.generation, ...batch.args];
     const taken = await takeInScript(store, [...place.keys, ...batch.keys], args);
     if (taken === undefined) return undefined;
     novelties.push(...taken);

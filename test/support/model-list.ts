@@ -81,14 +81,10 @@ export class ModelList implements PagedList, ItemStore {
     return this.#firstSeq.size;
   }
 
-  takeIn = async (items: readonly ItemFacts[], sinceSeq: number): Promise<readonly Novelty[]> => {
+  takeIn: ItemStore["takeIn"] = async ({ items, sinceSeq, mustKnowFirst = false }) => {
     this.onStep();
-    return this.#take(items, sinceSeq);
-  };
-
-  takeInFrom = async (items: readonly ItemFacts[], sinceSeq: number): Promise<readonly Novelty[] | undefined> => {
-    this.onStep();
-    return this.#firstSeq.has(items[0]?.id ?? "") ? this.#take(items, sinceSeq) : undefined;
+    const isRefused = mustKnowFirst && !this.#firstSeq.has(items[0]?.id ?? "");
+    return isRefused ? undefined : this.#take(items, sinceSeq);
   };
 
   #take(items: readonly ItemFacts[], sinceSeq: number): readonly Novelty[] {

@@ -2,6 +2,7 @@
 // walk-feed.ts puts the service and Redis behind it, tests a list in memory. Knows nothing of HTTP.
 
 import type { ItemFacts } from "../../model/feed.ts";
+import type { FeedPage } from "../../store/feed-store.ts";
 import type { Novelty } from "../../store/known-items.ts";
 
 /** One page. `url` reads it again; no `nextLink`: the last page. */
@@ -28,8 +29,6 @@ export class LinkExpired extends Error {
 export interface ItemStore {
   /** The sequence of the newest discovery. */
   seq(): Promise<number>;
-  /** Stores a page whole, once. Says of each item whether it was known at `sinceSeq`. */
-  takeIn(items: readonly ItemFacts[], sinceSeq: number): Promise<readonly Novelty[]>;
-  /** The same where a walk continues: nothing, and undefined, if the first item is unknown. */
-  takeInFrom(items: readonly ItemFacts[], sinceSeq: number): Promise<readonly Novelty[] | undefined>;
+  /** Stores a page whole, once; undefined: it must know the first item, and does not. */
+  readonly takeIn: (page: FeedPage) => Promise<readonly Novelty[] | undefined>;
 }

@@ -23,7 +23,7 @@ const trailAfter: Readonly<Record<Trail, Readonly<Record<"known" | "new", Trail>
 };
 
 /** The trail after these items. A repeated one counts for nothing: pages shift. */
-export function follow(trail: Trail, novelties: readonly Novelty[]): Trail {
+export function extendTrail(trail: Trail, novelties: readonly Novelty[]): Trail {
   return novelties.reduce<Trail>((shape, novelty) => (novelty === "again" ? shape : trailAfter[shape][novelty]), trail);
 }
 

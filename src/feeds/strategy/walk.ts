@@ -7,13 +7,13 @@
 //
 // Called by walk-feed.ts once a walk. Knows neither the service nor Redis.
 
-import { dearReasons, type ItemFacts, type WholeReason } from "../../model/feed.ts";
+import { costlyReasons, type WholeReason } from "../../model/feed.ts";
 import type { Novelty } from "../../store/known-items.ts";
 import { type ItemStore, LinkExpired, type ListPage, type PagedList } from "./abstract-list.ts";
 import {
   chooseWalk,
+  extendTrail,
   fits,
-  follow,
   freshWalk,
   giveUp,
   type ListKnowledge,
@@ -58,6 +58,7 @@ export async function walkList(known: ListKnowledge, tools: ListWalk): Promise<W
   const begun = known.underway ?? freshWalk(tools.nowMs, await tools.seq());
   if (choice.kind === "whole") return { ...(await whole(known, begun, tools)), because: choice.because };
   const { kind } = choice;
+  // Saved before a walk from the front: if it breaks off, the next walk reads the whole list.
   const noteWholeDue = () => tools.save({ ...known, underway: begun });
   const found = new Set<string>();
   const noting = withNovelties(tools, (novelty, id) => {
@@ -70,28 +71,21 @@ export async function walkList(known: ListKnowledge, tools: ListWalk): Promise<W
     // Items that the cheap walk found count as new in the whole walk, too.
     const counting = withNovelties(tools, (novelty, id) => (novelty === "again" && found.delete(id) ? "new" : novelty));
     const report = await whole(before, begun, counting);
-    return { ...report, because: seen.broken, ...(seen.disproved ? { demoted: dearReasons[seen.broken] } : {}) };
+    return { ...report, because: seen.broken, ...(seen.disproved ? { demoted: costlyReasons[seen.broken] } : {}) };
   }
-  const learned = learn(settle(known, seen, kind), seen.trail, tools.nowMs, tools.limits);
+  const learned = learn(noteWalk(known, seen, kind), seen.trail, tools.nowMs, tools.limits);
   await tools.save(learned);
   return { kind, known: learned, sinceMs: tools.nowMs };
 }
 
 /** The same parts with another view of each item's novelty. */
 function withNovelties(tools: ListWalk, see: (novelty: Novelty, id: string) => Novelty): ListWalk {
-  const seeAll = (items: readonly ItemFacts[], novelties: readonly Novelty[]) =>
-    novelties.map((novelty, index) => see(novelty, items[index]?.id ?? ""));
-  return {
-    ...tools,
-    takeIn: async (items, sinceSeq) => seeAll(items, await tools.takeIn(items, sinceSeq)),
-    takeInFrom: async (items, sinceSeq) => {
-      const novelties = await tools.takeInFrom(items, sinceSeq);
-      return novelties === undefined ? undefined : seeAll(items, novelties);
-    },
-  };
+  const takeIn: ItemStore["takeIn"] = async (page) =>
+    (await tools.takeIn(page))?.map((novelty, index) => see(novelty, page.items[index]?.id ?? ""));
+  return { ...tools, takeIn };
 }
 
-function settle(known: ListKnowledge, seen: EndWalk, kind: WalkKind): ListKnowledge {
+function noteWalk(known: ListKnowledge, seen: EndWalk, kind: WalkKind): ListKnowledge {
   return {
     ...known,
     items: known.items + seen.fresh,
@@ -120,7 +114,7 @@ function whatWasMissed({ order }: ListKnowledge, trail: Trail): string | undefin
   return `it was read from its ${order === "tail" ? "end" : "front"}, but something new stood elsewhere`;
 }
 
-/** Before a walk from the front it notes that a whole one is due, for when it breaks off. */
+/** What a cheap walk works with. */
 type CheapWalk = ListWalk & { readonly sinceSeq: number; readonly noteWholeDue: () => Promise<void> };
 
 type PagesSeen = Pick<UnderwayWalk, "trail" | "pages" | "lastPage" | "openFrom" | "openPages">;
@@ -144,8 +138,8 @@ async function walkTail(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk
     for await (const page of tools.list.pages(from)) {
       // The page continues known items only if its first item is known: a deletion may have moved
       // new items before this page.
-      const takeIn = seen.pages === 0 ? tools.takeInFrom : tools.takeIn;
-      const novelties = await takeIn(page.items, tools.sinceSeq);
+      const mustKnowFirst = seen.pages === 0;
+      const novelties = await tools.takeIn({ items: page.items, sinceSeq: tools.sinceSeq, mustKnowFirst });
       if (novelties === undefined) return { ...seen, broken: "last-page-moved" };
       seen = { ...passPage(seen, page, novelties), fresh: seen.fresh + countNew(novelties) };
     }
@@ -163,7 +157,7 @@ async function walkHead(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk
   let seen = nothingSeen;
   for await (const page of tools.list.pages(undefined)) {
     if (seen.pages === 0) await tools.noteWholeDue();
-    const novelties = await tools.takeIn(page.items, tools.sinceSeq);
+    const novelties = await takePage(page, tools);
     const isOpen = page.items.some((item) => item.finished === false);
     seen = pass(seen, novelties);
     if (isOpen) seen = { ...seen, openFrom: page.url, openPages: seen.pages };
@@ -192,14 +186,18 @@ async function walkEnds(known: ListKnowledge, tools: CheapWalk): Promise<EndWalk
 async function firstPage(tools: CheapWalk): Promise<EndWalk> {
   for await (const page of tools.list.pages(undefined)) {
     await tools.noteWholeDue();
-    return pass(nothingSeen, await tools.takeIn(page.items, tools.sinceSeq));
+    return pass(nothingSeen, await takePage(page, tools));
   }
   return nothingSeen;
 }
 
+async function takePage({ items }: ListPage, { takeIn, sinceSeq }: CheapWalk): Promise<readonly Novelty[]> {
+  return (await takeIn({ items, sinceSeq })) ?? [];
+}
+
 function pass(seen: EndWalk, novelties: readonly Novelty[]): EndWalk {
   const fresh = seen.fresh + countNew(novelties);
-  return { ...seen, pages: seen.pages + 1, fresh, trail: follow(seen.trail, novelties) };
+  return { ...seen, pages: seen.pages + 1, fresh, trail: extendTrail(seen.trail, novelties) };
 }
 
 function countNew(novelties: readonly Novelty[]): number {
@@ -232,17 +230,16 @@ async function walkWhole(known: ListKnowledge, begun: UnderwayWalk, tools: ListW
 /** Undefined: the saved page has moved. */
 async function readOn(known: ListKnowledge, from: UnderwayWalk, tools: ListWalk): Promise<UnderwayWalk | undefined> {
   let walk = from;
-  let isResumed = walk.next !== null && walk.restarts < restartsMax;
+  let mustKnowFirst = walk.next !== null && walk.restarts < restartsMax;
   for await (const page of tools.list.pages(walk.next ?? undefined, { readAhead: true })) {
-    const takeIn = isResumed ? tools.takeInFrom : tools.takeIn;
-    const novelties = await takeIn(page.items, walk.sinceSeq);
+    const novelties = await tools.takeIn({ items: page.items, sinceSeq: walk.sinceSeq, mustKnowFirst });
     if (novelties === undefined) return undefined;
     if (page.nextLink !== undefined) await tools.save({ ...known, underway: { ...walk, next: page.url } });
     walk = {
       ...passPage(walk, page, novelties),
-      items: walk.items + countOf(novelties, isResumed || walk.restarts > 0),
+      items: walk.items + countOf(novelties, mustKnowFirst || walk.restarts > 0),
     };
-    isResumed = false;
+    mustKnowFirst = false;
   }
   return walk;
 }
@@ -258,7 +255,7 @@ function passPage<Seen extends PagesSeen>(seen: Seen, page: ListPage, novelties:
   return {
     ...seen,
     pages: seen.pages + 1,
-    trail: follow(seen.trail, novelties),
+    trail: extendTrail(seen.trail, novelties),
     lastPage: page.items.length > 0 ? page.url : seen.lastPage,
     openFrom,
     openPages: openFrom === null ? 0 : seen.openPages + 1,

@@ -238,7 +238,7 @@ describe("a list that is read whole again and again", patience, () => {
     expect(told.map(({ inARow }) => inARow)).toEqual([1, 2, 4, 8]);
     expect(list.log.named("feed.order-found")).toEqual([]);
     expect(list.log.named("feed.order-lost")).toHaveLength(1);
-    expect(await list.status()).toMatchObject({ dearReason: "no-order", dearWalks: 11 });
+    expect(await list.status()).toMatchObject({ costlyReason: "no-order", costlyWalks: 11 });
   });
 
   it("names the credential in its links once, and is still read whole", async () => {
@@ -248,7 +248,7 @@ describe("a list that is read whole again and again", patience, () => {
     await readTimes(list, 6);
     expect(list.log.named("feed.links-not-kept")).toMatchObject([{ carries: "sig" }]);
     expect(list.log.named("feed.order-found")).toMatchObject([{ order: "tail", readFrom: "whole" }]);
-    expect(await list.status()).toMatchObject({ dearReason: "links-not-kept", dearWalks: 6 });
+    expect(await list.status()).toMatchObject({ costlyReason: "links-not-kept", costlyWalks: 6 });
     expect(JSON.stringify(await list.status())).not.toContain("canary-sig");
     expect(await list.known()).toEqual(list.all());
     // The service has learned.
@@ -257,7 +257,7 @@ describe("a list that is read whole again and again", patience, () => {
     expect(list.log.named("feed.links-kept")).toHaveLength(1);
     expect(Math.max(...(await readTimes(list, 3)))).toBe(2);
     expect(list.log.named("feed.read-in-part")).toMatchObject([{ after: 7 }]);
-    expect((await list.status()).dearWalks).toBeUndefined();
+    expect((await list.status()).costlyWalks).toBeUndefined();
   });
 
   it.each(["opaque", "absolute"] as const)("once, when the link that it went on from has expired: %s", async (link) => {

@@ -1,7 +1,7 @@
 -- Ends a walk. Earlier list totals stay where it did not count; their `at` shows their age.
 -- KEYS: status, items, order, list totals
 -- ARGV: sinceMs (from when its reading is complete), number of items, keptMs, '1' for the whole
--- list, wholeWalksMin (that a generation lasts), startedAtMs, cost ('dear', 'cheap' or 'same'),
+-- list, wholeWalksMin (that a generation lasts), startedAtMs, cost ('costly', 'cheap' or 'same'),
 -- reason, then pairs of field and count
 -- Answers 1 when the generation is due to end.
 local statusKey, _, _, totalsKey = unpack(KEYS)
@@ -15,11 +15,11 @@ redis.call('HINCRBY', statusKey, 'walks', 1)
 redis.call('HSETNX', statusKey, 'generationSinceMs', now)
 local wholeWalks = redis.call('HINCRBY', statusKey, 'wholeWalks', isWhole)
 redis.call('HDEL', statusKey, 'failingSinceMs', 'failedAtMs', 'failure')
-if cost == 'cheap' then redis.call('HDEL', statusKey, 'dearWalks', 'dearSinceMs', 'dearReason') end
-if cost == 'dear' then
-  redis.call('HSETNX', statusKey, 'dearSinceMs', startedAtMs)
-  redis.call('HSET', statusKey, 'dearReason', reason)
-  redis.call('HINCRBY', statusKey, 'dearWalks', 1)
+if cost == 'cheap' then redis.call('HDEL', statusKey, 'costlyWalks', 'costlySinceMs', 'costlyReason') end
+if cost == 'costly' then
+  redis.call('HSETNX', statusKey, 'costlySinceMs', startedAtMs)
+  redis.call('HSET', statusKey, 'costlyReason', reason)
+  redis.call('HINCRBY', statusKey, 'costlyWalks', 1)
 end
 markLogged(statusKey)
 if ARGV[9] then

@@ -11,7 +11,6 @@ function walk(list: ModelList, nowMs = 1): Promise<WalkReport> {
     list,
     seq: () => list.seq(),
     takeIn: list.takeIn,
-    takeInFrom: list.takeInFrom,
     save: (known) => list.save(known),
     nowMs,
     limits,
