@@ -1,8 +1,8 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
+import { folderForTest } from "../support/folder.ts";
 import { Syncline, syncline } from "../support/processes.ts";
 
 const example = fileURLToPath(new URL("../../config/first-light.yaml", import.meta.url));
@@ -69,8 +69,7 @@ describe("the command line", () => {
   it("lists the dates of the next 12 months on which a clock change affects a policy", async () => {
     const args = ["plan", "--config", example, "--dst", "--count", "1", "--from", "2027-03-26T12:00:00Z"];
     expect((await syncline(args, token)).out).toContain("No clock change of the next 12 months affects a slot.");
-    const folder = await mkdtemp(join(tmpdir(), "syncline-plan-"));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const folder = folderForTest();
     const file = join(folder, "nightly.yaml");
     await writeFile(file, nightly);
     const dst = ["plan", "--config", file, "--dst", "--from", "2027-01-01T00:00:00Z"];

@@ -1,12 +1,12 @@
 // What commands tell must be so: of starts without an answer, of what is inferred, of what is cut,
 // not known or not there.
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { commandFixture } from "../support/command-fixture.ts";
+import { folderForTest } from "../support/folder.ts";
 import { syncline } from "../support/processes.ts";
 
 describe("a start whose answer got lost", () => {
@@ -89,8 +89,7 @@ describe("what commands tell", () => {
 
 describe("wrong use", () => {
   it("is refused with what is wrong, and never guessed or dropped", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "syncline-told-"));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const folder = folderForTest();
     const file = join(folder, "many.yaml");
     const policies = Array.from(
       { length: 200 },
@@ -118,8 +117,7 @@ describe("wrong use", () => {
   });
 
   it("of --to is none: the slots up to then, and what is left out", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "syncline-told-"));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const folder = folderForTest();
     const file = join(folder, "two.yaml");
     const policy = (name: string, every: string) =>
       `  - { name: ${name}, service: main, poll: { list: masks }, schedule: { every: ${every} } }`;

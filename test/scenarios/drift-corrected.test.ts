@@ -4,9 +4,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { SyncService, staticToken } from "../../src/service/client.ts";
+import { folderForTest } from "../support/folder.ts";
 import { often } from "../support/processes.ts";
 import { Receiver } from "../support/receiver.ts";
-import { folderForTest, signingSecret } from "../support/sink-fixture.ts";
+import { signingSecret } from "../support/sink-fixture.ts";
 import { worldForTest } from "../support/world.ts";
 
 // The notice names the object and the value it had.

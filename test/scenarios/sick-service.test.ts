@@ -1,11 +1,11 @@
 // Issue: one service asks for patience, or is down. All replicas leave it alone, other services go
 // on, and no worker slot is held.
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { folderForTest } from "../support/folder.ts";
 import { often } from "../support/processes.ts";
 import { type World, worldForTest } from "../support/world.ts";
 
@@ -153,8 +153,7 @@ describe("a service of which one list always fails", () => {
 describe("a service that there is no token for", () => {
   it("counts as down: one event, no attempt spent by other tasks, and then it recovers", async () => {
     const sick = await sickService();
-    const folder = await mkdtemp(join(tmpdir(), "syncline-no-token-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = folderForTest();
     const file = join(folder, "token");
     const world = await twoReplicas(sick.url, "breaker: { after: 3, probe: 1s }", { moreToken: `{ file: ${file} }` });
     await world.enqueue("look");
@@ -180,8 +179,7 @@ describe("a service that there is no token for", () => {
 
   it("counts once per request to its token endpoint; others wait without an attempt", async () => {
     const sick = await sickService();
-    const folder = await mkdtemp(join(tmpdir(), "syncline-no-token-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = folderForTest();
     const clientSecretFile = join(folder, "client");
     await writeFile(clientSecretFile, "a-client-secret-at-last");
     let [asked, isDown] = [0, true];

@@ -1,9 +1,8 @@
 // A folder of secrets as Kubernetes mounts one: files are links into `..data`, which is a link that
 // is swapped in one step.
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
+import { folderForTest } from "./folder.ts";
 
 /** The mounted folder. */
 export interface SecretMount {
@@ -15,8 +14,7 @@ export interface SecretMount {
 
 /** Mounts these files; the folder goes away after the test. */
 export async function mountSecrets(files: Readonly<Record<string, string>>): Promise<SecretMount> {
-  const folder = await mkdtemp(join(tmpdir(), "syncline-secret-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderForTest();
   let version = 0;
   const swap = async (next: Readonly<Record<string, string>>) => {
     version += 1;

@@ -1,23 +1,16 @@
 // Running sinks over a real Redis for tests: settings of sinks, a log that tests wait on, and a
 // folder with a secret.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { RunningSinks } from "../../src/app/running-sinks.ts";
 import type { SinkSettings, WebhookSettings } from "../../src/config/policy-set.ts";
 import { openStore, type RedisTarget } from "../../src/store/redis.ts";
+import { folderForTest } from "./folder.ts";
 import { TestLog } from "./test-log.ts";
 
 /** 32 bytes: 0, 1, … 31. */
 export const signingSecret = `whsec_${Buffer.from(Array.from({ length: 32 }, (_, index) => index)).toString("base64")}`;
-
-/** A folder that goes away after the test. */
-export function folderForTest(): string {
-  const folder = mkdtempSync(join(tmpdir(), "syncline-sinks-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 /** A webhook with its secret in a file. */
 export function webhookTo(url: string, more: Partial<WebhookSettings> = {}): WebhookSettings {

@@ -5,9 +5,10 @@ import { startApp } from "../../../src/app/app.ts";
 import { policyChecks } from "../../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../../src/config/load-policies.ts";
 import { Metrics } from "../../../src/ops/metrics.ts";
+import { folderForTest } from "../../support/folder.ts";
 import { noticeOf } from "../../support/receiver.ts";
 import { redisForTest } from "../../support/redis.ts";
-import { folderForTest, sinkOf, startSinks } from "../../support/sink-fixture.ts";
+import { sinkOf, startSinks } from "../../support/sink-fixture.ts";
 import { TestLog } from "../../support/test-log.ts";
 
 const redis = redisForTest();

@@ -2,9 +2,10 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import { folderForTest } from "../../support/folder.ts";
 import { noticeOf } from "../../support/receiver.ts";
 import { redisForTest } from "../../support/redis.ts";
-import { folderForTest, sinkOf, startSinks } from "../../support/sink-fixture.ts";
+import { sinkOf, startSinks } from "../../support/sink-fixture.ts";
 
 const redis = redisForTest();
 

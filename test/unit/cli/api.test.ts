@@ -1,12 +1,12 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Command } from "commander";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { apiCommand, type ConnectService } from "../../../src/cli/api.ts";
 import type { CommandIo } from "../../../src/cli/command-io.ts";
 import { UsageError } from "../../../src/core/errors.ts";
 import { operationNames } from "../../../src/service/client.ts";
+import { folderForTest } from "../../support/folder.ts";
 import { canary, connect as connectTo, errorOf, json, startServer } from "../service/test-server.ts";
 
 const noConfig: ConnectService = async () => Promise.reject(new UsageError("no config here"));
@@ -134,8 +134,7 @@ describe("syncline api", () => {
 
   it("reads a body from a file or standard input", async () => {
     const server = await startServer((request, response) => json(response, JSON.parse(request.body)));
-    const folder = await mkdtemp(join(tmpdir(), "syncline-api-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = folderForTest();
     await writeFile(join(folder, "body.json"), '\uFEFF{"name":"F"}');
     for (const name of [
       "UpdateSyncJobById",

@@ -1,13 +1,13 @@
 // The passwords of Redis, wherever they come from, are known to the net before anything is
 // connected.
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import type { CommandIo } from "../../../src/cli/command-io.ts";
 import { redisTarget } from "../../../src/cli/shared-options.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 import { withoutKnownSecrets } from "../../../src/core/secrets.ts";
+import { folderForTest } from "../../support/folder.ts";
 
 function ioWith(variables: Readonly<Record<string, string>>): CommandIo {
   return {
@@ -41,8 +41,7 @@ it("a password that a URL cannot hold is taken out too, although the URL is refu
 });
 
 it("a password in a variable or a file of its own is taken out of every line", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "syncline-redis-secret-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderForTest();
   const file = async (text: string) => {
     const path = join(folder, text.slice(0, 12));
     await writeFile(path, `${text}\n`);

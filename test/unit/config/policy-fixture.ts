@@ -1,12 +1,11 @@
 // What the tests of policies share: a folder that goes away, files in it, and checks that stand in
 // for croner and CEL.
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
 import { type LoadedPolicies, loadPolicies } from "../../../src/config/load-policies.ts";
 import type { PolicyChecks } from "../../../src/config/rules/policy-rules.ts";
 import { checkOnItem } from "../../../src/feeds/mapping.ts";
+import { folderForTest } from "../../support/folder.ts";
 
 /** Accepts 5 or 6 fields; and expressions without "oops". */
 export const checks: PolicyChecks = {
@@ -25,8 +24,7 @@ export const variables = {
 
 /** A new folder with these files; it goes away after the test. */
 export async function folderOf(files: Readonly<Record<string, string | Uint8Array>>): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "syncline-policies-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = folderForTest();
   for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content);
   return folder;
 }

@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -9,6 +8,7 @@ import type { Limiter } from "../../../src/core/limiter.ts";
 import { type OAuth2TokenOptions, oauth2Token } from "../../../src/service/oauth2-token.ts";
 import { ServiceError } from "../../../src/service/service-error.ts";
 import type { TokenSource } from "../../../src/service/token.ts";
+import { folderForTest } from "../../support/folder.ts";
 import { type Answering, canary, connect, errorOf, json, startServer, type TestServer } from "./test-server.ts";
 
 const secret = "client+secret/with=odd&chars";
@@ -36,8 +36,7 @@ interface Fixture {
 /** A token endpoint that answers so, and a client of it. */
 async function fixture(answer: Answering, options: Partial<OAuth2TokenOptions> = {}): Promise<Fixture> {
   const endpoint = await startServer(answer);
-  const folder = await mkdtemp(join(tmpdir(), "syncline-oauth2-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderForTest();
   const secretFile = join(folder, "client");
   await writeFile(secretFile, `${secret}\n`);
   const clock = movableClock();

@@ -1,12 +1,12 @@
 // Hundreds of next links, contexts and redirects that lead elsewhere: nothing but the configured
 // origin is ever connected to. Watched at two places: servers of somebody else that count what
 // arrives, and every connection that this process attempts.
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { oauth2Token } from "../../../src/service/oauth2-token.ts";
+import { folderForTest } from "../../support/folder.ts";
 import { canary, collect, connect, errorOf, json, startServer, type TestServer } from "./test-server.ts";
 
 const list = "/sync/odata/approvals";
@@ -280,8 +280,7 @@ describe("redirects", () => {
 
   it("of the token endpoint bring neither the client's secret nor a token anywhere", async () => {
     const evil = await startServer((_, response) => json(response, { access_token: canary, token_type: "bearer" }));
-    const folder = await mkdtemp(join(tmpdir(), "syncline-redirect-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = folderForTest();
     await writeFile(join(folder, "secret"), "client secret");
     for (const status of [301, 302, 303, 307, 308]) {
       let location = "";

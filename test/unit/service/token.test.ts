@@ -1,18 +1,18 @@
 import { execFileSync } from "node:child_process";
-import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import { type EventFields, silentLog } from "../../../src/core/event-log.ts";
 import { fileToken, staticToken } from "../../../src/service/token.ts";
+import { folderForTest } from "../../support/folder.ts";
 import { mountSecrets } from "../../support/secret-mount.ts";
 import { TestLog } from "../../support/test-log.ts";
 import { connect, errorOf, json, startServer } from "./test-server.ts";
 
 async function scratchFile(text: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "syncline-token-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = folderForTest();
   const path = join(folder, "token");
   await writeFile(path, text);
   return path;
