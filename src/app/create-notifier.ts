@@ -58,7 +58,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
     },
     silences: (policies, floors) => readSilences(parts, slots, policies, floors),
     tokens: () => readTokens(parts),
-    onTick: () => void heartbeats.runOnce(),
+    onStatusRound: () => void heartbeats.runOnce(),
     clock: systemClock,
     log,
   });

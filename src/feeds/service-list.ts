@@ -55,7 +55,7 @@ export function serviceList(feed: Feed, options: ServiceListOptions): PagedList 
       for await (const page of readAhead ? oneAhead(asked) : asked) {
         isBegun = true;
         onItems?.(page.items);
-        yield toPage(page, reader);
+        yield mapPage(page, reader);
       }
     } catch (error) {
       // A stored link that must not be followed any more counts as expired: the service has moved.
@@ -80,7 +80,7 @@ export function serviceList(feed: Feed, options: ServiceListOptions): PagedList 
     if (first < 0) throw new LinkExpired("a poll has read the list anew, without this page");
     for (const page of (given ?? []).slice(first)) {
       onItems?.(page.items);
-      yield toPage({ nextLink: undefined, ...page }, reader);
+      yield mapPage({ nextLink: undefined, ...page }, reader);
       // Mapping a list of thousands must not block other work.
       await nextTurn();
     }
@@ -102,7 +102,7 @@ function noCount(error: unknown): undefined {
   return undefined;
 }
 
-function toPage(
+function mapPage(
   { items, url, nextLink }: Pick<Page<unknown>, "items" | "url" | "nextLink">,
   reader: ItemReader,
 ): ListPage {

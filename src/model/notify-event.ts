@@ -21,6 +21,32 @@ export type NotifyEvent =
       readonly syncJobs: readonly string[];
     };
 
+/**
+ * A batch of events. `lost`: events dropped unseen; negative: Redis has forgotten published ones.
+ */
+export interface NotifyBatch {
+  readonly events: readonly NotifyEvent[];
+  /** The stream id of the last event, read or not; '' without one. */
+  readonly cursor: string;
+  /** Events that the cursor passes. */
+  readonly passed: number;
+  readonly lost: number;
+  /** Of those, events that could not be read. */
+  readonly unreadable: number;
+}
+
+/** The parts of what the notifier keeps: alert states, notices that wait, and due heartbeats. */
+export const notifyParts = ["policies", "services", "muted", "outbox", "heartbeats"] as const;
+
+/** One of these parts. */
+export type NotifyPart = (typeof notifyParts)[number];
+
+/** Texts by field; undefined removes the field. */
+export type NotifyTexts = ReadonlyMap<string, string | undefined>;
+
+/** The changes of a save. */
+export type NotifyChanges = Readonly<Partial<Record<NotifyPart, NotifyTexts>>>;
+
 /** The parts of a policy that decide whether its outcomes become events. */
 interface NotifiedPolicy {
   readonly notify?: readonly unknown[];

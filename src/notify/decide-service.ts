@@ -1,6 +1,6 @@
 // Decides whether a service is down, and when it is up again: an outage is one notice and its end
 // another, however many policies it hits. Pure; called by decide.ts for each ending and by
-// evaluate.ts on every tick.
+// evaluate.ts in every status round.
 //
 //   calm ── a failure that may be the service's ──▶ window ── one policy's own ──▶ calm, notified
 //     │                                               └── breaker open, or most fail ──▶ down ── well for a while ──▶ calm
@@ -10,7 +10,7 @@ import { freshService, namedPoliciesMax, type ServiceAlertState } from "./alert-
 import type { AlertEvent } from "./health.ts";
 import { type AddressedNotice, serviceDownNotice, serviceUpNotice } from "./notices.ts";
 
-/** What is known of a service at this tick. */
+/** What is known of a service in this round. */
 export interface ServiceMoment {
   readonly service: string;
   readonly nowMs: number;

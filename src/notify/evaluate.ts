@@ -1,4 +1,4 @@
-// One tick of the notifier: from events and alert states to notices and new alert states. Pure;
+// One round of the notifier: from events and alert states to notices and new alert states. Pure;
 // notifier.ts loads what it needs, saves what it changed and hands the notices over.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
@@ -11,7 +11,7 @@ import { type AddressedNotice, staleNotice, tokenNotice } from "./notices.ts";
 /** A service's breaker; undefined while it is closed. */
 export type Breaker = ServiceMoment["breaker"];
 
-/** What a tick works on. `services`: all that have a sink; the evaluation changes their states. */
+/** What a round works on. `services`: all that have a sink; the evaluation changes their states. */
 interface World {
   readonly set: PolicySet;
   readonly nowMs: number;
@@ -31,7 +31,7 @@ export function policyOf(event: NotifyEvent): string {
   return event.kind === "outcome" ? event.outcome.policy : event.policy;
 }
 
-/** One tick. Alert states of the policies that it is asked about must be in `policies`. */
+/** One round. Alert states of the policies that it is asked about must be in `policies`. */
 export class Evaluation {
   readonly policies = new Map<string, PolicyAlertState>();
   readonly notices: AddressedNotice[] = [];

@@ -8,7 +8,7 @@ import type { Pinger } from "../service/ping.ts";
 
 /** What heartbeats need of the notifier's store. */
 interface HeartbeatStore {
-  states(part: "heartbeats"): Promise<Map<string, string>>;
+  texts(part: "heartbeats"): Promise<Map<string, string>>;
   sent(policy: string, text: string): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export class Heartbeats {
   }
 
   async #sendAll(): Promise<void> {
-    const due = [...(await this.#options.notifyStore.states("heartbeats"))].values();
+    const due = [...(await this.#options.notifyStore.texts("heartbeats"))].values();
     const work = async () => {
       for (const [policy, text] of due) if (!this.#stopping.signal.aborted) await this.#send(policy, text);
     };

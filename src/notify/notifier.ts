@@ -9,38 +9,24 @@ import { errorText, stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import type { DeliverNotices } from "../model/notice.ts";
-import type { NotifyEvent } from "../model/notify-event.ts";
+import type { NotifyBatch, NotifyChanges, NotifyEvent, NotifyPart, NotifyTexts } from "../model/notify-event.ts";
 import { parsePolicyState, parseServiceState, policyText } from "./alert-state.ts";
 import { type Breaker, Evaluation, notifiedServices, policyOf } from "./evaluate.ts";
 import { isMuted, parseWaiting, releaseWaiting, sortNotices, waitingField, waitingText } from "./mute.ts";
 import type { AddressedNotice } from "./notices.ts";
 
-/** Texts by field; undefined removes the field. */
-type Texts = ReadonlyMap<string, string | undefined>;
-
 /** Where notices wait: for the hand-over after a save, or for the end of mute timing. */
-type Waiting = "outbox" | "muted";
-type Part = "policies" | "services" | "heartbeats" | Waiting;
-
-/** What a save changes. */
-type StateChanges = Readonly<Partial<Record<Part, Texts>>>;
-
-interface Batch {
-  readonly events: readonly NotifyEvent[];
-  readonly cursor: string;
-  readonly passed: number;
-  readonly lost: number;
-  readonly unreadable: number;
-}
+type Waiting = Extract<NotifyPart, "outbox" | "muted">;
 
 /** What the notifier needs of its store (store/notify-store.ts). */
 export interface NotifyStorePort {
   nowMs(): Promise<number>;
   take(owner: string, durationMs: number): Promise<boolean>;
   leave(owner: string): Promise<void>;
-  read(count: number): Promise<Batch>;
-  states(part: Part, fields?: readonly string[]): Promise<Map<string, string>>;
-  save(owner: string, batch: Pick<Batch, "cursor" | "passed">, changes: StateChanges): Promise<boolean>;
+  read(count: number): Promise<NotifyBatch>;
+  texts(part: NotifyPart, fields?: readonly string[]): Promise<Map<string, string>>;
+  save(owner: string, batch: Pick<NotifyBatch, "cursor" | "passed">, changes: NotifyChanges): Promise<boolean>;
+  remove(owner: string, part: NotifyPart, fields: readonly string[]): Promise<boolean>;
   noteLost(count: number): Promise<void>;
 }
 
@@ -60,8 +46,8 @@ export interface NotifierOptions {
   ) => Promise<ReadonlyMap<string, number>>;
   /** Tokens that expire soon and cannot be renewed: service → instant. */
   readonly tokens: () => ReadonlyMap<string, number>;
-  /** Called on each tick of the replica that has the lease. */
-  readonly onTick?: () => void;
+  /** Called at each status round of the replica that has the lease. */
+  readonly onStatusRound?: () => void;
   readonly clock: Clock;
   readonly log: EventLog;
 }
@@ -69,7 +55,8 @@ export interface NotifierOptions {
 const batchMax = 500;
 const leaseMs = 15_000;
 const pollMs = 1_000;
-const tickMs = 5_000;
+/** How often a round also looks at services, tokens and stale policies. */
+const statusEveryMs = 5_000;
 const silenceMs = 10_000;
 /** Longer than replicas need to adopt new policies: alert states of unknown ones stay meanwhile. */
 const tidyMs = 120_000;
@@ -82,10 +69,10 @@ export class Notifier implements Component {
   readonly #stopping = new AbortController();
   /** Where notices may wait. */
   readonly #mayWait = new Set<Waiting>(["outbox", "muted"]);
-  readonly #next = { tickMs: 0, silenceMs: 0, tidyMs: 0 };
+  readonly #next = { statusEveryMs: 0, silenceMs: 0, tidyMs: 0 };
   #loop: Promise<void> | undefined;
   #failing = false;
-  /** The policy set of the last tick. */
+  /** The policy set of the last round. */
   #contentHash: string | undefined;
 
   constructor(options: NotifierOptions) {
@@ -102,27 +89,27 @@ export class Notifier implements Component {
     await this.#options.notifyStore.leave(this.#options.owner).catch(() => {});
   }
 
-  /** Runs one tick; returns how long to wait for the next. Called by the loop, and by tests. */
+  /** Runs one round; returns how long to wait for the next. */
   async runOnce(): Promise<number> {
-    const { notifyStore, owner, log, onTick } = this.#options;
+    const { notifyStore, owner, log, onStatusRound } = this.#options;
     const set = this.#options.set();
     this.#noteSet(set);
     if (!(await notifyStore.take(owner, leaseMs))) {
       this.#mayWait.add("outbox").add("muted");
-      return tickMs;
+      return statusEveryMs;
     }
     const nowMs = await notifyStore.nowMs();
     if (await this.#handOver("outbox")) return 0;
     if (!isMuted(set.notifications.muteTiming, nowMs) && (await this.#handOver("muted"))) return 0;
     const batch = await notifyStore.read(batchMax);
     await this.#countLost(batch.lost);
-    const isTick = this.#isDue("tickMs", tickMs);
-    if (isTick) onTick?.();
-    if (batch.passed === 0 && !isTick) return pollMs;
+    const isStatusRound = this.#isDue("statusEveryMs", statusEveryMs);
+    if (isStatusRound) onStatusRound?.();
+    if (batch.passed === 0 && !isStatusRound) return pollMs;
     const isDrained = batch.passed < batchMax;
     const { notices, changes } = await this.#evaluate(set, nowMs, {
       events: batch.events,
-      isTick: isTick && isDrained,
+      isStatusRound: isStatusRound && isDrained,
     });
     const waiting = await this.#sort(notices, set, nowMs);
     if (!(await notifyStore.save(owner, batch, { ...changes, ...waiting }))) return pollMs;
@@ -134,7 +121,7 @@ export class Notifier implements Component {
   async #run(): Promise<void> {
     const { clock, log, notifyStore, owner } = this.#options;
     while (!this.#stopping.signal.aborted) {
-      let waitMs = tickMs;
+      let waitMs = statusEveryMs;
       try {
         waitMs = await this.runOnce();
         if (this.#failing) log.info("notifier.recovered");
@@ -155,11 +142,11 @@ export class Notifier implements Component {
   async #evaluate(
     set: PolicySet,
     nowMs: number,
-    { events, isTick }: { readonly events: readonly NotifyEvent[]; readonly isTick: boolean },
+    { events, isStatusRound }: { readonly events: readonly NotifyEvent[]; readonly isStatusRound: boolean },
   ) {
     const { notifyStore, policy, breaker, tokens } = this.#options;
     const names = notifiedServices(set);
-    const serviceTexts = await notifyStore.states("services", names);
+    const serviceTexts = await notifyStore.texts("services", names);
     const services = new Map(names.map((name) => [name, parseServiceState(serviceTexts.get(name))]));
     const breakers = new Map(await Promise.all(names.map(async (name) => [name, await breaker(name)] as const)));
     const evaluation = new Evaluation({ set, nowMs, services, breakers, policy });
@@ -167,7 +154,7 @@ export class Notifier implements Component {
     const policyTexts = new Map<string, string | undefined>();
     const load = async (wanted: readonly string[]) => {
       const missing = [...new Set(wanted)].filter((name) => !policyTexts.has(name));
-      const found = await notifyStore.states("policies", missing);
+      const found = await notifyStore.texts("policies", missing);
       for (const name of missing) {
         policyTexts.set(name, found.get(name));
         policies.set(name, parsePolicyState(found.get(name)));
@@ -175,7 +162,7 @@ export class Notifier implements Component {
     };
     await load(events.map(policyOf));
     for (const event of events) evaluation.onEvent(event);
-    if (isTick) {
+    if (isStatusRound) {
       const release = evaluation.onServices();
       await load(release.map((one) => one.policy));
       evaluation.onRelease(release);
@@ -190,7 +177,7 @@ export class Notifier implements Component {
         for (const name of forgotten) policies.delete(name);
       }
     }
-    const changes: StateChanges = {
+    const changes: NotifyChanges = {
       policies: changed([...policyTexts.keys()], (name) => policyText(policies.get(name)), policyTexts),
       services: changed(names, (name) => JSON.stringify(services.get(name)), serviceTexts),
       heartbeats: new Map(evaluation.heartbeats.map((name) => [name, String(nowMs)])),
@@ -207,9 +194,9 @@ export class Notifier implements Component {
 
   /** Sorts notices into those that go out now and those that mute timing holds back. */
   async #sort(notices: readonly AddressedNotice[], { notifications: { muteTiming } }: PolicySet, nowMs: number) {
-    let [now, muted]: [readonly AddressedNotice[], Texts] = [notices, new Map()];
+    let [now, muted]: [readonly AddressedNotice[], NotifyTexts] = [notices, new Map()];
     if (isMuted(muteTiming, nowMs)) {
-      const known = await this.#options.notifyStore.states("muted", [...new Set(notices.map(waitingField))]);
+      const known = await this.#options.notifyStore.texts("muted", [...new Set(notices.map(waitingField))]);
       ({ now, muted } = sortNotices(notices, muteTiming, known));
     }
     // Noted before the save: it may work although its answer is lost.
@@ -225,15 +212,15 @@ export class Notifier implements Component {
   async #handOver(part: Waiting): Promise<boolean> {
     const { notifyStore, owner, deliver, log } = this.#options;
     if (!this.#mayWait.has(part)) return false;
-    const waiting = [...(await notifyStore.states(part))].map(([field, text]) => ({ field, ...parseWaiting(text) }));
+    const waiting = [...(await notifyStore.texts(part))].map(([field, text]) => ({ field, ...parseWaiting(text) }));
     if (waiting.length === 0) this.#mayWait.delete(part);
     const order = (one: (typeof waiting)[number]) => (part === "outbox" ? one.field : one.notice.at);
     const batch = waiting.sort((a, b) => (order(a) < order(b) ? -1 : 1)).slice(0, batchMax);
     if (batch.length === 0) return false;
     const notices = batch.map(releaseWaiting);
     await deliver(notices);
-    const gone: Texts = new Map(batch.map(({ field }) => [field, undefined]));
-    if (!(await notifyStore.save(owner, { cursor: "", passed: 0 }, { [part]: gone }))) return false;
+    const fields = batch.map(({ field }) => field);
+    if (!(await notifyStore.remove(owner, part, fields))) return false;
     for (const { sink, notice } of notices) {
       const { id, kind, policy, service, title } = notice;
       log.info("notice.published", { sink, kind, policy, service, title, id });
@@ -251,7 +238,7 @@ export class Notifier implements Component {
   /** The policies with an alert state; without sinks they are forgotten in a day. */
   async #known(nowMs: number) {
     const { notifyStore, policy } = this.#options;
-    const all = [...(await notifyStore.states("policies"))];
+    const all = [...(await notifyStore.texts("policies"))];
     const isNotified = (name: string) => policy(name)?.notify !== undefined;
     const isForgotten = ([name, text]: readonly [string, string]) => {
       const ends = Object.values(parsePolicyState(text).targets).map(({ brief }) => Date.parse(brief.at));
@@ -268,7 +255,7 @@ export class Notifier implements Component {
     this.#next.tidyMs = this.#options.clock.monotonicMs() + tidyMs;
   }
 
-  #isDue(what: "tickMs" | "silenceMs" | "tidyMs", everyMs: number): boolean {
+  #isDue(what: "statusEveryMs" | "silenceMs" | "tidyMs", everyMs: number): boolean {
     const nowMs = this.#options.clock.monotonicMs();
     if (nowMs < this.#next[what]) return false;
     this.#next[what] = nowMs + everyMs;
@@ -276,7 +263,11 @@ export class Notifier implements Component {
   }
 }
 
-function changed(names: readonly string[], textOf: (name: string) => string | undefined, before: Texts): Texts {
+function changed(
+  names: readonly string[],
+  textOf: (name: string) => string | undefined,
+  before: NotifyTexts,
+): NotifyTexts {
   const texts = names.map((name) => [name, textOf(name)] as const);
   return new Map(texts.filter(([name, text]) => text !== before.get(name)));
 }

@@ -1,8 +1,14 @@
-// The notifier's events and alert states (texts here). One replica at a time works on it: the one
-// with the lease.
+// The notifier's events, alert states and waiting notices (texts here). One replica at a time works
+// on them: the one with the lease.
 import * as z from "zod";
 import { isJsonObject } from "../core/json.ts";
-import type { NotifyEvent } from "../model/notify-event.ts";
+import {
+  type NotifyBatch,
+  type NotifyChanges,
+  type NotifyEvent,
+  type NotifyPart,
+  notifyParts,
+} from "../model/notify-event.ts";
 import { parseOutcome } from "../model/outcome.ts";
 import { readSlotRecord } from "../model/slot-record.ts";
 import { pairsOf } from "./batches.ts";
@@ -27,30 +33,8 @@ export function notifyStreamKey({ key }: Pick<Store, "key">): string {
   return key("outcome-events");
 }
 
-/** The hashes of the notifier's state, in the order of the script's keys. */
-const parts = ["policies", "services", "muted", "outbox", "heartbeats"] as const;
-
-/** One of the hashes of the notifier's state. */
-export type NotifyPart = (typeof parts)[number];
-
-/** The changes of a save: fields with new texts; undefined removes a field. */
-export type NotifyChanges = Readonly<Partial<Record<NotifyPart, ReadonlyMap<string, string | undefined>>>>;
-
+/** The place of the first part among the keys of `notify/save`; the others follow in order. */
 const firstPartKey = 4;
-
-/**
- * A batch of events. `lost`: events dropped unseen; negative: Redis has forgotten published ones.
- */
-export interface NotifyBatch {
-  readonly events: readonly NotifyEvent[];
-  /** The stream id of the last event, read or not; '' without one. */
-  readonly cursor: string;
-  /** Events that the cursor passes. */
-  readonly passed: number;
-  readonly lost: number;
-  /** Of those, events that could not be read. */
-  readonly unreadable: number;
-}
 
 /** How long an unreadable event blocks those after it: as long as a rolling upgrade may take. */
 const leftToNewerMs = 600_000;
@@ -88,7 +72,7 @@ export class NotifyStore {
   }
 
   /** Reads these fields of a part, or all of it (at most 20,000). */
-  async states(part: NotifyPart, fields?: readonly string[]): Promise<Map<string, string>> {
+  async texts(part: NotifyPart, fields?: readonly string[]): Promise<Map<string, string>> {
     const key = this.#part(part);
     if (fields === undefined) return this.#all(key);
     const found = new Map<string, string>();
@@ -102,11 +86,22 @@ export class NotifyStore {
 
   /** Saves changes and passes events in one step; false, with no change: another has the lease. */
   async save(owner: string, batch: Pick<NotifyBatch, "cursor" | "passed">, changes: NotifyChanges): Promise<boolean> {
-    const triples = parts.flatMap((part, index) =>
+    const triples = notifyParts.flatMap((part, index) =>
       [...(changes[part] ?? [])].flatMap(([field, text]) => [index + firstPartKey, field, text ?? ""]),
     );
-    const keys = [this.#lease, this.#state, notifyStreamKey(this.#store), ...parts.map((part) => this.#part(part))];
+    const keys = [
+      this.#lease,
+      this.#state,
+      notifyStreamKey(this.#store),
+      ...notifyParts.map((part) => this.#part(part)),
+    ];
     return saveScript(this.#store, keys, [owner, batch.cursor, batch.passed, ...triples]);
+  }
+
+  /** Removes fields of a part; false, with no change: another has the lease. */
+  remove(owner: string, part: NotifyPart, fields: readonly string[]): Promise<boolean> {
+    const gone = new Map(fields.map((field) => [field, undefined]));
+    return this.save(owner, { cursor: "", passed: 0 }, { [part]: gone });
   }
 
   /** Adds lost events to the handled ones, so that the next read does not count them again. */

@@ -140,7 +140,7 @@ export class NotifyFixture {
         const events = this.#events.slice(0, count);
         return { events, cursor: events.at(-1)?.id ?? "", passed: events.length, lost: 0, unreadable: 0 };
       },
-      states: async (part, fields) =>
+      texts: async (part, fields) =>
         new Map([...this.parts[part]].filter(([field]) => fields === undefined || fields.includes(field))),
       save: async (_owner, { passed }, changes) => {
         if (this.diesBeforeSave) {
@@ -154,6 +154,8 @@ export class NotifyFixture {
             else this.parts[part].set(field, text);
         return true;
       },
+      remove: async (owner, part, fields) =>
+        book.save(owner, { cursor: "", passed: 0 }, { [part]: new Map(fields.map((field) => [field, undefined])) }),
       noteLost: async () => {},
     };
     const options: NotifierOptions = {

@@ -58,8 +58,9 @@ function notifierOf(owner: string, changes: Changes = {}): Notifier {
     take: (...args) => book.take(...args),
     leave: (one) => book.leave(one),
     read: (count) => book.read(count),
-    states: (...args) => book.states(...args),
+    texts: (...args) => book.texts(...args),
     save: (...args) => book.save(...args),
+    remove: (...args) => book.remove(...args),
     noteLost: (count) => book.noteLost(count),
     ...changes.book,
   };
@@ -294,10 +295,10 @@ describe("several notifiers", () => {
     await book.leave("slow");
     await book.take("other", 60_000);
     expect(await book.save("slow", batch, { policies: new Map([["a", "stale"]]) })).toBe(false);
-    expect(await book.states("policies")).toEqual(new Map());
+    expect(await book.texts("policies")).toEqual(new Map());
     expect((await book.read(10)).passed).toBe(1);
     expect(await book.save("other", batch, { policies: new Map([["a", "new"]]) })).toBe(true);
-    expect(await book.states("policies", ["a"])).toEqual(new Map([["a", "new"]]));
+    expect(await book.texts("policies", ["a"])).toEqual(new Map([["a", "new"]]));
     expect((await book.read(10)).passed).toBe(0);
   });
 

@@ -87,10 +87,14 @@ class RedisFixture implements StoryFixture {
           event.kind === "outcome" ? event : { ...event, id: `${event.slotMs}-0` };
         return { ...batch, events: batch.events.map(toStory) };
       },
-      states: (...args) => book.states(...args),
+      texts: (...args) => book.texts(...args),
       save: async (...args) => {
         if (this.diesBeforeSave) throw new Error("died before the save");
         return book.save(...args);
+      },
+      remove: async (...args) => {
+        if (this.diesBeforeSave) throw new Error("died before the save");
+        return book.remove(...args);
       },
       noteLost: (lost) => book.noteLost(lost),
     };

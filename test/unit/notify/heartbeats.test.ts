@@ -35,7 +35,7 @@ function houseOf(urls: Readonly<Record<string, string>>) {
   const waits: number[] = [];
   const heartbeats = new Heartbeats({
     notifyStore: {
-      states: async () => new Map(due),
+      texts: async () => new Map(due),
       sent: async (policy, text) => {
         if (due.get(policy) === text) due.delete(policy);
       },
