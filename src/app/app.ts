@@ -220,7 +220,7 @@ function createTaskDependencies(built: Built): ProcessDependencies {
     acquire: (service, request) => limiters.acquire(service, request),
     scriptedAcquire: (service, subject) => limiters.scriptedAcquire(service, subject),
     checkFence: (task) => guard.watch.checkFence(task),
-    itemReader: (feed) => current.itemReader(feed),
+    itemMapper: (feed) => current.itemMapper(feed),
     activePredicate: (service) => current.activePredicate(service),
     journal: new StartJournal(store, guard.watch),
     leases: new Leases(store),

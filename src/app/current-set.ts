@@ -1,7 +1,7 @@
 // The policies in force. Every lookup of a policy comes here, so a reload is one assignment, and no
 // reader sees half of an old and half of a new set. Built by app.ts.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
-import { type ActivePredicate, createActivePredicate, createItemReader, type ItemReader } from "../feeds/mapping.ts";
+import { type ActivePredicate, createActivePredicate, createItemMapper, type ItemMapper } from "../feeds/mapping.ts";
 import { type Feed, feedId } from "../model/feed.ts";
 import { createFollowerMap, type FollowerMap } from "../schedule/chains.ts";
 
@@ -10,7 +10,7 @@ export class CurrentSet {
   #set: PolicySet;
   #policies: ReadonlyMap<string, Policy>;
   #followers: FollowerMap;
-  #readers = new Map<string, ItemReader>();
+  #mappers = new Map<string, ItemMapper>();
   #activePredicates: ReadonlyMap<string, ActivePredicate>;
   #polledTogether: ReadonlySet<string>;
 
@@ -38,14 +38,14 @@ export class CurrentSet {
   }
 
   /** Reads items by the current mapping; undefined when the service is not configured any more. */
-  itemReader(feed: Feed): ItemReader | undefined {
+  itemMapper(feed: Feed): ItemMapper | undefined {
     const settings = this.#set.services.get(feed.service);
     if (settings === undefined) return undefined;
-    const known = this.#readers.get(feedId(feed));
+    const known = this.#mappers.get(feedId(feed));
     if (known !== undefined) return known;
-    const reader = createItemReader(feed.list, settings.mapping.get(feed.list));
-    this.#readers.set(feedId(feed), reader);
-    return reader;
+    const mapper = createItemMapper(feed.list, settings.mapping.get(feed.list));
+    this.#mappers.set(feedId(feed), mapper);
+    return mapper;
   }
 
   /** How sync jobs of a service show that they are active; undefined when nothing is named. */
@@ -63,7 +63,7 @@ export class CurrentSet {
     this.#set = set;
     this.#policies = byName(set);
     this.#followers = createFollowerMap(set.policies);
-    this.#readers = new Map();
+    this.#mappers = new Map();
     this.#polledTogether = polledTogether(set);
     this.#activePredicates = activePredicates(set);
   }

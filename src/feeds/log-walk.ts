@@ -4,7 +4,7 @@ import type { EventLog } from "../core/event-log.ts";
 import { costlyReasons, type Feed } from "../model/feed.ts";
 import { costlyWalksMin, type FeedStatus, type FeedStore } from "../store/feed-store.ts";
 import { compareShapes, readShape, shapeOf } from "./list-shape.ts";
-import type { ItemReader, MappingFailures } from "./mapping.ts";
+import type { ItemMapper, MappingFailures } from "./mapping.ts";
 import type { ListKnowledge } from "./strategy/knowledge.ts";
 import type { WalkReport } from "./strategy/walk.ts";
 
@@ -50,10 +50,10 @@ export function logCost(
 /** Logs failing expressions, when an item is new or the failure is another one. */
 export function logFailures(
   feed: Feed,
-  { reader, log }: { readonly reader: ItemReader; readonly log: EventLog },
+  { mapper, log }: { readonly mapper: ItemMapper; readonly log: EventLog },
   { before, isNews }: { readonly before: MappingFailures; readonly isNews: boolean },
 ): void {
-  const { count, last, item } = reader.failures();
+  const { count, last, item } = mapper.failures();
   if (count === before.count || (!isNews && last === before.last)) return;
   log.warn("feed.mapping-failing", { ...feed, failures: count - before.count, item, last });
 }

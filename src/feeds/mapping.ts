@@ -7,8 +7,8 @@ import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { ItemFacts } from "../model/feed.ts";
 
-/** Reads items of one list. */
-export interface ItemReader {
+/** Maps the items of one list to facts. */
+export interface ItemMapper {
   /** The facts of one item; undefined where the mapping has no expression, or it failed. */
   readonly read: (item: unknown) => ItemFacts;
   /** Which facts the mapping can give. */
@@ -39,8 +39,8 @@ const millisecondsMax = 1e14;
 
 const facts = ["id", "syncJobId", "startedAt", "finished", "succeeded", "label"] as const;
 
-/** Makes the reader of a list's items; without an id, a hash of the content identifies an item. */
-export function createItemReader(list: ListName, mapping: ItemMapping = {}): ItemReader {
+/** Makes the mapper of a list's items; without an id, a hash of the content identifies an item. */
+export function createItemMapper(list: ListName, mapping: ItemMapping = {}): ItemMapper {
   const texts: ItemMapping = { ...documented[list], ...mapping };
   const expressions = new Map<keyof ItemMapping, Expression>();
   for (const fact of facts) {

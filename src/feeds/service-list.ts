@@ -8,7 +8,7 @@ import type { ListOperation } from "../service/operations.ts";
 import type { Page } from "../service/pages.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
-import type { ItemReader } from "./mapping.ts";
+import type { ItemMapper } from "./mapping.ts";
 import { LinkExpired, type ListPage, type PagedList } from "./strategy/abstract-list.ts";
 
 /** The operation that reads each list. Source: service-interface §4.1 */
@@ -28,7 +28,7 @@ const walkPagesMax = 100_000;
 /** How a service's list is read. */
 export interface ServiceListOptions {
   readonly service: SyncService;
-  readonly reader: ItemReader;
+  readonly mapper: ItemMapper;
   readonly signal: AbortSignal;
   /** Called with each page's items as the service sent them. */
   readonly onItems?: (items: readonly unknown[]) => void;
@@ -43,7 +43,7 @@ export interface GivenPage extends Pick<Page<unknown>, "items" | "url"> {
 
 /** The service's list, mapped; its pages throw what SyncService throws, and LinkExpired. */
 export function serviceList(feed: Feed, options: ServiceListOptions): PagedList {
-  const { service, reader, signal, onItems, given } = options;
+  const { service, mapper, signal, onItems, given } = options;
   const operation = operationOf[feed.list];
   const query = inRepository(feed);
   const limits = { signal, itemsMax: walkItemsMax, pagesMax: walkPagesMax };
@@ -55,7 +55,7 @@ export function serviceList(feed: Feed, options: ServiceListOptions): PagedList 
       for await (const page of readAhead ? oneAhead(asked) : asked) {
         isBegun = true;
         onItems?.(page.items);
-        yield mapPage(page, reader);
+        yield mapPage(page, mapper);
       }
     } catch (error) {
       // A stored link that must not be followed any more counts as expired: the service has moved.
@@ -80,7 +80,7 @@ export function serviceList(feed: Feed, options: ServiceListOptions): PagedList 
     if (first < 0) throw new LinkExpired("a poll has read the list anew, without this page");
     for (const page of (given ?? []).slice(first)) {
       onItems?.(page.items);
-      yield mapPage({ nextLink: undefined, ...page }, reader);
+      yield mapPage({ nextLink: undefined, ...page }, mapper);
       // Mapping a list of thousands must not block other work.
       await nextTurn();
     }
@@ -104,9 +104,9 @@ function noCount(error: unknown): undefined {
 
 function mapPage(
   { items, url, nextLink }: Pick<Page<unknown>, "items" | "url" | "nextLink">,
-  reader: ItemReader,
+  mapper: ItemMapper,
 ): ListPage {
-  return { items: items.map((item): ItemFacts => reader.read(item)), url, nextLink };
+  return { items: items.map((item): ItemFacts => mapper.read(item)), url, nextLink };
 }
 
 /** Requests the next page while the current one is processed. */

@@ -12,7 +12,7 @@ import { ServiceError } from "../service/service-error.ts";
 import type { FeedPage, FeedStatus, FeedStore } from "../store/feed-store.ts";
 import { beginTotals, type RunningTotals, readWholeMax } from "./list-totals.ts";
 import { logCost, logFailures, logOrder, watchShape } from "./log-walk.ts";
-import type { ItemReader } from "./mapping.ts";
+import type { ItemMapper } from "./mapping.ts";
 import { type FeedPace, walkGapMs, walkPaceMs } from "./pace.ts";
 import { announceNew, type ItemAnnouncer, ItemSampling, unpublishedItems } from "./publish-items.ts";
 import { type GivenPage, operationOf, serviceList } from "./service-list.ts";
@@ -39,7 +39,7 @@ export interface WalkDependencies {
   /** What blocks every request to a service right now. */
   readonly deniedBy: (service: string) => Promise<Denied | undefined>;
   /** Undefined for a service that is not configured any more. */
-  readonly itemReader: (feed: Feed) => ItemReader | undefined;
+  readonly itemMapper: (feed: Feed) => ItemMapper | undefined;
   readonly pace: FeedPace;
   /** When lists are read whole anyway; default: `defaultLimits`. */
   readonly limits?: StrategyLimits;
@@ -74,9 +74,9 @@ export async function walkFeed(
   const feed: Feed = { service: name, repository, list };
   const { feeds, pace } = options;
   const service = options.service(name);
-  const reader = options.itemReader(feed);
+  const mapper = options.itemMapper(feed);
   const nowMs = await options.nowMs();
-  if (service === undefined || reader === undefined) return done;
+  if (service === undefined || mapper === undefined) return done;
   const before = await feeds.status(feed);
   const given = await options.readings?.newerThan(feed, before.walkEndedAtMs ?? 0);
   const isAwaited = (await feeds.waiting(feed, nowMs)) > 0;
@@ -88,7 +88,7 @@ export async function walkFeed(
     if (denied !== undefined && denied.waitMs > 0) return snooze(nowMs + denied.waitMs);
   }
   const startedAtMs = given?.beganAtMs ?? nowMs;
-  const reading = { ...options, service, reader, before, startedAtMs, given: given?.pages, signal };
+  const reading = { ...options, service, mapper, before, startedAtMs, given: given?.pages, signal };
   try {
     await readList(feed, reading);
   } catch (error) {
@@ -105,8 +105,8 @@ export async function walkFeed(
 
 /** After a failure urgent runs wait, too: the list is not readable a moment later. */
 function earliestWalkMs(before: FeedStatus, pace: FeedPace): number {
-  const { walkStartedAtMs = 0, walkEndedAtMs = 0, failedAtMs = 0 } = before;
-  const lastWalkMs = before.walkTookMs ?? walkEndedAtMs - walkStartedAtMs;
+  const { readSinceMs = 0, walkEndedAtMs = 0, failedAtMs = 0 } = before;
+  const lastWalkMs = before.walkTookMs ?? walkEndedAtMs - readSinceMs;
   return Math.max(walkEndedAtMs + walkGapMs(pace, lastWalkMs), failedAtMs + pace.fastestMs);
 }
 
@@ -136,9 +136,9 @@ async function endBrokenWalk(
   return snooze((await reading.nowMs()) + (failure.retryAfterMs ?? pace.fastestMs));
 }
 
-interface Reading extends Omit<WalkDependencies, "service" | "itemReader"> {
+interface Reading extends Omit<WalkDependencies, "service" | "itemMapper"> {
   readonly service: SyncService;
-  readonly reader: ItemReader;
+  readonly mapper: ItemMapper;
   readonly before: FeedStatus;
   readonly startedAtMs: number;
   readonly given?: readonly GivenPage[] | undefined;
@@ -146,14 +146,14 @@ interface Reading extends Omit<WalkDependencies, "service" | "itemReader"> {
 }
 
 async function readList(feed: Feed, reading: Reading): Promise<void> {
-  const { reader, before, startedAtMs, feeds, log, sampling = new ItemSampling() } = reading;
+  const { mapper, before, startedAtMs, feeds, log, sampling = new ItemSampling() } = reading;
   const isFirst = before.walks === 0;
   const logItem = (item: ItemFacts) => sampling.log(feed, item, { nowMs: startedAtMs, log });
   const unpublished = await unpublishedItems(feed, before, feeds);
   unpublished.forEach(logItem);
   let fresh = unpublished.length;
   const totals = beginTotals(feed.list);
-  const failedBefore = reader.failures();
+  const failedBefore = mapper.failures();
   const takeIn = async (page: FeedPage) => {
     const { items } = page;
     const novelties = await feeds.takeIn(feed, before, page);

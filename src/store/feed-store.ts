@@ -57,8 +57,8 @@ export interface FeedStatus {
   /** How many items the list had at the last walk. */
   readonly count: number;
   readonly walks: number;
-  /** The last complete walk: from when its reading counts, and when it ended. */
-  readonly walkStartedAtMs: number | undefined;
+  /** The last complete walk: all that it read was read after the first instant; when it ended. */
+  readonly readSinceMs: number | undefined;
   readonly walkEndedAtMs: number | undefined;
   /** How long that walk took, without the part that it resumed. */
   readonly walkTookMs?: number | undefined;
@@ -168,7 +168,7 @@ export class FeedStore {
       shape: fields["shape"],
       count: Number(fields["count"] ?? 0),
       walks: Number(fields["walks"] ?? 0),
-      walkStartedAtMs: instant("walkStartedAtMs"),
+      readSinceMs: instant("readSinceMs"),
       walkEndedAtMs: instant("walkEndedAtMs"),
       walkTookMs: instant("walkTookMs"),
       wholeSinceMs: instant("wholeSinceMs"),

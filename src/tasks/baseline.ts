@@ -60,8 +60,8 @@ async function approvalsBefore(
   sinceMs: number,
 ): Promise<number | "awaited" | undefined> {
   const feed = feedOf(task, "approvals");
-  const { walkStartedAtMs = 0, seq, failingSinceMs } = await deps.feeds.status(feed);
-  if (walkStartedAtMs >= sinceMs) return seq;
+  const { readSinceMs = 0, seq, failingSinceMs } = await deps.feeds.status(feed);
+  if (readSinceMs >= sinceMs) return seq;
   // Also while it fails: only another walk shows that it works again.
   await waitForFeed(feed, task, deps, { nowMs: await deps.nowMs(), hurry: true });
   return failingSinceMs === undefined ? "awaited" : undefined;
@@ -78,7 +78,7 @@ export async function approvalsSince(
   if (nowMs - (entry.sentAtMs ?? entry.claimedAtMs) < approvalsAfterMs(follow.blockedAfterMs)) return undefined;
   const feed = feedOf(task, "approvals");
   await waitForFeed(feed, task, deps, { nowMs, hurry: false });
-  const ofSyncJob = deps.itemReader(feed)?.knows("syncJobId") === true;
+  const ofSyncJob = deps.itemMapper(feed)?.knows("syncJobId") === true;
   const appeared = await deps.feeds.discoveredSince(feed, known);
   const candidates = appeared
     .filter(({ syncJobId }) => !ofSyncJob || syncJobId === task.target)
@@ -134,15 +134,15 @@ export function compareConflicts(
 /** The conflicts that the last walk counted, if nothing was discovered since. */
 async function countNow(
   task: Task,
-  { feeds, itemReader }: Pick<FollowedLists, "feeds" | "itemReader">,
+  { feeds, itemMapper }: Pick<FollowedLists, "feeds" | "itemMapper">,
 ): Promise<{ readonly seq: number; readonly conflicts: ConflictCount } | undefined> {
   const feed = feedOf(task, "conflictDetails");
-  const of = itemReader(feed)?.knows("syncJobId") === true ? "syncJob" : "repository";
+  const of = itemMapper(feed)?.knows("syncJobId") === true ? "syncJob" : "repository";
   const fields = [of === "syncJob" ? totalOfSyncJob(task.target) : totalOfAll];
   const first = await feeds.totals(feed, fields);
   const status = await feeds.status(feed);
   // A walk may have ended in between: then its totals are there now.
-  const totals = first?.atMs === status.walkStartedAtMs ? first : await feeds.totals(feed, fields);
-  if (totals === undefined || totals.atMs !== status.walkStartedAtMs || totals.seq !== status.seq) return undefined;
+  const totals = first?.atMs === status.readSinceMs ? first : await feeds.totals(feed, fields);
+  if (totals === undefined || totals.atMs !== status.readSinceMs || totals.seq !== status.seq) return undefined;
   return { seq: status.seq, conflicts: { of, count: totals.counts[0] ?? 0 } };
 }

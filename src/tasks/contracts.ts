@@ -5,7 +5,7 @@ import type { MaskCache } from "../apply/mask-cache.ts";
 import type { Policy } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Denied, LimiterRequest, Permit } from "../core/limiter.ts";
-import type { ActivePredicate, ItemReader } from "../feeds/mapping.ts";
+import type { ActivePredicate, ItemMapper } from "../feeds/mapping.ts";
 import type { EnqueueTasks, FindJobStatus, FollowChains } from "../model/contracts.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
@@ -57,7 +57,7 @@ export interface StartDependencies extends Runtime, Configured, Limits {
 /** The followed lists. */
 export interface FollowedLists {
   readonly feeds: FeedStore;
-  readonly itemReader: (feed: Feed) => ItemReader | undefined;
+  readonly itemMapper: (feed: Feed) => ItemMapper | undefined;
   /** Makes sure that a walk of the feed is queued; with `hurry`, as soon as its pace allows. */
   readonly read: (feed: Feed, options: { readonly hurry: boolean }) => Promise<void>;
 }
@@ -66,7 +66,7 @@ export interface FollowedLists {
 export interface RunDependencies extends StartDependencies, FollowedLists {}
 
 /** What reading a list together needs. */
-export interface ReadDependencies extends Pick<Runtime, "nowMs" | "log">, Pick<FollowedLists, "itemReader" | "read"> {
+export interface ReadDependencies extends Pick<Runtime, "nowMs" | "log">, Pick<FollowedLists, "itemMapper" | "read"> {
   readonly sharedReadings: SharedReadings;
   readonly isPolledTogether: (feed: Feed) => boolean;
 }

@@ -112,15 +112,15 @@ export interface Appeared extends Attribution {
 /** Reads what appeared since a baseline, and attributes it. */
 export async function appearedSince(task: Task, deps: RunDependencies, entry: StartEntry): Promise<Appeared> {
   const baseline = parseBaseline(entry.baseline);
-  const reader = deps.itemReader(feedOf(task, "activities"));
-  const conflictReader = deps.itemReader(feedOf(task, "conflictDetails"));
+  const mapper = deps.itemMapper(feedOf(task, "activities"));
+  const conflictMapper = deps.itemMapper(feedOf(task, "conflictDetails"));
   const [activities, conflictDetails] = await Promise.all([
     readSince(feedOf(task, "activities"), deps.feeds, baseline.activities ?? entry.knownSeq),
     readSince(feedOf(task, "conflictDetails"), deps.feeds, baseline.conflictDetails ?? baseline.conflictsKnown),
   ]);
   const hasBaseline = baseline.activities !== null;
   const began = hasBaseline ? activities.items : activities.items.filter(isNoOlderThan(sentAtMsOf(entry)));
-  const conflicts = conflictReader?.knows("syncJobId")
+  const conflicts = conflictMapper?.knows("syncJobId")
     ? conflictDetails.items.filter(isOf(task))
     : conflictDetails.items;
   return {
@@ -128,9 +128,9 @@ export async function appearedSince(task: Task, deps: RunDependencies, entry: St
     conflictDetails: conflictDetails.status,
     ...(await attribute(task, deps, { entry, activities: began.filter(isOf(task)) })),
     attributable:
-      (hasBaseline || (entry.knownSeq !== undefined && (reader?.knows("startedAt") ?? false))) &&
-      (reader?.knows("syncJobId") ?? false) &&
-      (reader?.knows("finished") ?? false),
+      (hasBaseline || (entry.knownSeq !== undefined && (mapper?.knows("startedAt") ?? false))) &&
+      (mapper?.knows("syncJobId") ?? false) &&
+      (mapper?.knows("finished") ?? false),
     syncJobSeen: activities.items.filter(isOf(task)).some(couldBeginAfter(sentAtMsOf(entry) - surelyBeforeMs)),
     grew: began.length > 0,
     ...countNew(baseline, conflicts.length),
@@ -209,5 +209,5 @@ function isOf(task: Task): (item: SeenItem) => boolean {
 }
 
 function seqSince(status: FeedStatus | undefined, sinceMs: number): number | null {
-  return status?.walkStartedAtMs !== undefined && status.walkStartedAtMs >= sinceMs ? status.seq : null;
+  return status?.readSinceMs !== undefined && status.readSinceMs >= sinceMs ? status.seq : null;
 }

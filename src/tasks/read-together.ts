@@ -3,7 +3,7 @@
 // whole reading also serves the feed's walk, which finds what is new. Called by poll.ts. A poll
 // never gets a reading from before it was due, nor one that its policy has judged.
 import { randomUUID } from "node:crypto";
-import { createItemReader } from "../feeds/mapping.ts";
+import { createItemMapper } from "../feeds/mapping.ts";
 import { operationOf } from "../feeds/service-list.ts";
 import type { Feed } from "../model/feed.ts";
 import type { SyncService } from "../service/client.ts";
@@ -125,16 +125,16 @@ function toAnswer({ feed, kind }: ListWish, deps: ReadDependencies, reading: Sha
 
 function listOf(
   feed: Feed,
-  { itemReader }: Pick<ReadDependencies, "itemReader">,
+  { itemMapper }: Pick<ReadDependencies, "itemMapper">,
   pages: readonly ReadPage[],
 ): ListRead {
-  const reader = itemReader(feed) ?? createItemReader(feed.list);
+  const mapper = itemMapper(feed) ?? createItemMapper(feed.list);
   const items = new Map<unknown, ReadItem>();
   for (const item of pages.flatMap((page) => page.items)) {
-    const facts = reader.read(item);
+    const facts = mapper.read(item);
     // Pages shift while the list changes: an item that comes twice counts once, if the mapping
     // knows its id.
-    items.set(reader.knows("id") ? facts.id : items.size, { item, facts });
+    items.set(mapper.knows("id") ? facts.id : items.size, { item, facts });
   }
   return { count: items.size, items: [...items.values()] };
 }

@@ -71,7 +71,7 @@ function judgedOf({ ours, mayBeOurs, confidence }: Activities): readonly SeenIte
 
 function settleDirectly(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | undefined {
   if (!isFinished(evidence) || evidence.finishSeenAtMs === undefined) return undefined;
-  const conflictsRead = (evidence.conflictDetails.walkStartedAtMs ?? 0) >= evidence.finishSeenAtMs;
+  const conflictsRead = (evidence.conflictDetails.readSinceMs ?? 0) >= evidence.finishSeenAtMs;
   if (!conflictsRead) return undefined;
   const { newConflicts, confidence } = evidence;
   const isSure = confidence !== "ambiguous";
@@ -102,7 +102,7 @@ function settleByQuiet(follow: Policy["follow"], evidence: RunEvidence): TaskEnd
   if (!evidence.grew) return undefined;
   const grewAtMs = Math.max(activities.grewAtMs ?? 0, conflictDetails.grewAtMs ?? 0, evidence.sentAtMs);
   // Until the last walk of both, not until now: an unread list is not quiet.
-  const readUntilMs = Math.min(activities.walkStartedAtMs ?? 0, conflictDetails.walkStartedAtMs ?? 0);
+  const readUntilMs = Math.min(activities.readSinceMs ?? 0, conflictDetails.readSinceMs ?? 0);
   if (readUntilMs - grewAtMs < follow.quietForMs) return undefined;
   return judgeConflicts(follow, evidence, "inferred");
 }
@@ -146,7 +146,7 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | 
   const deadlineMs = sentAtMs + follow.deadlineMs;
   if (nowMs < deadlineMs) return undefined;
   const lists = [evidence.activities, evidence.conflictDetails];
-  const readUntilMs = Math.min(...lists.map(({ walkStartedAtMs = 0 }) => walkStartedAtMs));
+  const readUntilMs = Math.min(...lists.map(({ readSinceMs = 0 }) => readSinceMs));
   const freshFromMs = deadlineMs - Math.min(freshForMs, follow.deadlineMs / 4);
   // A finished run is settled once its conflicts are read and no activity of it may yet begin.
   if (readUntilMs >= freshFromMs && !isFinished(evidence)) {
@@ -165,7 +165,7 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | 
 
 /** Whether an activity of this run may still appear, as far as the list was read. */
 function mayYetBegin({ confidence, activities, mayBeginUntilMs }: RunEvidence): boolean {
-  return confidence === "ambiguous" && (activities.walkStartedAtMs ?? 0) < mayBeginUntilMs;
+  return confidence === "ambiguous" && (activities.readSinceMs ?? 0) < mayBeginUntilMs;
 }
 
 /** Whether an activity is final that may be this run's or another start's. */
@@ -197,7 +197,7 @@ export function judgeBlocked({ blockedAfterMs }: Follow, evidence: BlockingEvide
   const isSure = approvals.ofSyncJob && evidence.attributable;
   const progress = isSure ? ours.map(({ seenAtMs = 0 }) => seenAtMs) : [activities.grewAtMs ?? 0];
   const sinceMs = Math.max(sentAtMs, first.seenAtMs ?? 0, ...progress);
-  const seenUntilMs = Math.min(approvals.readAtMs, activities.walkStartedAtMs ?? 0);
+  const seenUntilMs = Math.min(approvals.readAtMs, activities.readSinceMs ?? 0);
   if (seenUntilMs - sinceMs < blockedAfterMs) return undefined;
   const whose = isSure ? "" : "; it may be of another sync job";
   return {

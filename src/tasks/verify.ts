@@ -146,8 +146,8 @@ function planWindow(
 
 /** Whether a walk after the window could have shown an activity of the start. */
 function wasWindowRead({ activities, attributable }: Appeared, { untilMs, isWhole }: AppearanceWindow): boolean {
-  const { walkStartedAtMs = 0, wholeSinceMs = 0 } = activities;
-  return attributable && (isWhole ? wholeSinceMs : walkStartedAtMs) >= untilMs;
+  const { readSinceMs = 0, wholeSinceMs = 0 } = activities;
+  return attributable && (isWhole ? wholeSinceMs : readSinceMs) >= untilMs;
 }
 
 /** Only an activity that is hardly another start's confirms a start without an answer. */

@@ -1,7 +1,7 @@
 // Wakes the runs whose end a walk of the activities has just seen, so that running ones need not
 // check all the time. Called by app/create-consumers.ts around each walk. A lost wake-up costs only
 // time: every run checks by itself (follow-pace.ts).
-import type { ItemReader } from "../feeds/mapping.ts";
+import type { ItemMapper } from "../feeds/mapping.ts";
 import { type Feed, feedId } from "../model/feed.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { FeedStore } from "../store/feed-store.ts";
@@ -9,7 +9,7 @@ import type { FeedStore } from "../store/feed-store.ts";
 /** The dependencies of waking. */
 export interface WakeDependencies {
   readonly feeds: Pick<FeedStore, "status" | "changedSince">;
-  readonly itemReader: (feed: Feed) => ItemReader | undefined;
+  readonly itemMapper: (feed: Feed) => ItemMapper | undefined;
   /** The tasks of these sync jobs whose starts are in flight, in the feed's repository. */
   readonly inFlight: (feed: Feed, syncJobIds: readonly string[]) => Promise<readonly string[]>;
   /** Wakes these tasks, if they sleep. */
@@ -29,8 +29,8 @@ export function createWakingWalk(deps: WakeDependencies): WakingWalk {
   // Each end wakes twice: at the first walk the run may have been checking instead of sleeping.
   const before = new Map<string, number>();
   return async (feed, walk) => {
-    const reader = deps.itemReader(feed);
-    if (feed.list !== "activities" || !reader?.knows("syncJobId") || !reader.knows("finished")) return walk();
+    const mapper = deps.itemMapper(feed);
+    if (feed.list !== "activities" || !mapper?.knows("syncJobId") || !mapper.knows("finished")) return walk();
     const { seq } = await deps.feeds.status(feed);
     const verdict = await walk();
     const sinceSeq = Math.min(before.get(feedId(feed)) ?? seq, seq);

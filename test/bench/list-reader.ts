@@ -3,7 +3,7 @@
 // keeps nothing. Both answer how long it took, and the most memory meanwhile.
 import got from "got";
 import { silentLog } from "../../src/core/event-log.ts";
-import { createItemReader } from "../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../src/feeds/mapping.ts";
 import { walkFeed } from "../../src/feeds/walk-feed.ts";
 import type { FeedWalk } from "../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../src/service/client.ts";
@@ -16,7 +16,7 @@ const list: FeedWalk = { v: 1, kind: "feed-walk", service: name, repository: nul
 const service = new SyncService({ baseUrl: serviceUrl, token: staticToken("bench") });
 const store = await openStore({ url: redisUrl, prefix: "bench-feeds" });
 const book = new FeedStore(store);
-const reader = createItemReader("activities", {
+const reader = createItemMapper("activities", {
   id: "item.activityId",
   syncJobId: "item.syncJobId",
   startedAt: "item.startedAt",
@@ -41,7 +41,7 @@ async function walk(): Promise<number> {
       nowMs: async () => nowMs,
       service: () => service,
       deniedBy: async () => undefined,
-      itemReader: () => reader,
+      itemMapper: () => reader,
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
       // No audit: what the cheap walks cost is the question.
       limits: { auditEveryMs: Number.MAX_SAFE_INTEGER, scanForMs: Number.MAX_SAFE_INTEGER },

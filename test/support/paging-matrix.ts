@@ -2,7 +2,7 @@
 // then with and without new items. Says what is wrong: a walk that asks for too much, or an item
 // that was not told exactly once. For the sandbox, and whatever else has lists.
 import { isDeepStrictEqual } from "node:util";
-import { createItemReader } from "../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../src/feeds/mapping.ts";
 import { type WalkDependencies, walkFeed } from "../../src/feeds/walk-feed.ts";
 import {
   type ListOrder,
@@ -241,7 +241,7 @@ function createReader(paged: PagedService, store: Store, name: string) {
     nowMs: async () => (await redisTimeMs(store)) + walks * 60_000,
     service: () => service,
     deniedBy: async () => undefined,
-    itemReader: () => createItemReader("activities", { id: "item.activityId" }),
+    itemMapper: () => createItemMapper("activities", { id: "item.activityId" }),
     pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
     announcer: { wants: () => true, announce },
     log,

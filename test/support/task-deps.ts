@@ -26,7 +26,7 @@ export function testDeps(store: Store, given: Partial<ProcessDependencies> = {})
     checkFence: async () => undefined,
     chains: { fannedOut: async () => {}, released: async () => {} },
     declared: { masks: new MaskCache(), memory: new DeclaredMemory(store) },
-    itemReader: () => undefined,
+    itemMapper: () => undefined,
     activePredicate: () => undefined,
     journal: new StartJournal(store),
     leases: new Leases(store),

@@ -3,7 +3,7 @@
 import type { ItemMapping } from "../../config/policy-set.ts";
 import { checkExpression } from "../../core/expression.ts";
 import type { ListName } from "../../core/list-name.ts";
-import { createItemReader } from "../mapping.ts";
+import { createItemMapper } from "../mapping.ts";
 
 /** One line of a mapping. `expression`: CEL; undefined when nothing can be proposed. */
 export interface Line {
@@ -32,10 +32,10 @@ export function tryLine(line: Line, list: ListName, items: readonly unknown[]): 
   if (expression === undefined) return line;
   const problem = checkExpression(expression, "item");
   if (problem !== undefined) return nothing(fact, `${expression} does not compile: ${problem}`);
-  const reader = createItemReader(list, { [fact]: expression });
-  const values = items.map((item) => reader.read(item)[fact === "startedAt" ? "startedAtMs" : fact]);
+  const mapper = createItemMapper(list, { [fact]: expression });
+  const values = items.map((item) => mapper.read(item)[fact === "startedAt" ? "startedAtMs" : fact]);
   const read = values.filter((value) => value !== undefined).length;
-  const { count: failures, last } = reader.failures();
+  const { count: failures, last } = mapper.failures();
   if (failures > items.length * failuresShareMax || read < items.length * readShareMin) {
     const because = last === "" ? "" : ` (${last})`;
     return nothing(fact, `${expression} can be read in ${read} of ${items.length} items only${because}`);

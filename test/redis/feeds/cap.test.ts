@@ -3,7 +3,7 @@
 // worker does it, with the feed book in a real Redis.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ListName } from "../../../src/core/list-name.ts";
-import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { type WalkDependencies, walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
@@ -69,7 +69,7 @@ function follow(list: keyof typeof paths & ListName, repository: string) {
       nowMs: async () => (await redisTimeMs(store)) + walks * 60_000,
       service: () => service,
       deniedBy: async () => undefined,
-      itemReader: () => createItemReader(list, { id: `item.${ids[list]}` }),
+      itemMapper: () => createItemMapper(list, { id: `item.${ids[list]}` }),
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
       readings: {
         newerThan: async (_feed, atMs) => (given !== undefined && given.beganAtMs > atMs ? given : undefined),

@@ -1,7 +1,7 @@
 // Each new item of a feed as a log line: at least once, sampled above a rate, counts never. On a
 // real feed book.
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { type ItemAnnouncer, ItemSampling } from "../../../src/feeds/publish-items.ts";
 import { type WalkDependencies, walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
@@ -63,7 +63,7 @@ function createReader(repository: string, around: Partial<WalkDependencies["feed
         nowMs: async () => nowMs ?? (await redisTimeMs(store)) + 1_000,
         service: () => service,
         deniedBy: async () => undefined,
-        itemReader: () => createItemReader("activities", mapping),
+        itemMapper: () => createItemMapper("activities", mapping),
         pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
         sampling,
         log,

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
@@ -160,7 +160,7 @@ async function follow(style: Style, pages = 12) {
         nowMs: async () => (await redisTimeMs(store)) + 60_000,
         service: (name) => (name === "styles" ? service : undefined),
         deniedBy: async () => undefined,
-        itemReader: () => createItemReader("activities", { id: "item.activityId" }),
+        itemMapper: () => createItemMapper("activities", { id: "item.activityId" }),
         pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
         log,
       },

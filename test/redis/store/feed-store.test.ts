@@ -126,7 +126,7 @@ describe("the feed book", () => {
     expect(await book.status(one)).toMatchObject({
       seq: 0,
       walks: 0,
-      walkStartedAtMs: undefined,
+      readSinceMs: undefined,
       failingSinceMs: undefined,
     });
     await book.failed(one, "unreachable: refused");
@@ -138,7 +138,7 @@ describe("the feed book", () => {
     expect(await book.status(one)).toMatchObject({
       walks: 1,
       count: 3,
-      walkStartedAtMs: 5,
+      readSinceMs: 5,
       failingSinceMs: undefined,
       failedAtMs: undefined,
       failure: undefined,
@@ -148,8 +148,8 @@ describe("the feed book", () => {
   it("knows the age and duration of a whole read that was continued from a page", async () => {
     const one = feed("went-on");
     await book.walked(one, { startedAtMs: Date.now() - 1_000, sinceMs: 5, count: 3, whole: true });
-    const { walkStartedAtMs, walkTookMs } = await book.status(one);
-    expect(walkStartedAtMs).toBe(5);
+    const { readSinceMs, walkTookMs } = await book.status(one);
+    expect(readSinceMs).toBe(5);
     expect(walkTookMs).toBeGreaterThanOrEqual(1_000);
     expect(walkTookMs).toBeLessThan(900_000);
   });

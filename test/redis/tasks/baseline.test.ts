@@ -1,7 +1,7 @@
 // What is gone, and what still waits, on a real feed store (src/tasks/baseline.ts).
 import { describe, expect, it } from "vitest";
 import { beginTotals } from "../../../src/feeds/list-totals.ts";
-import type { ItemReader } from "../../../src/feeds/mapping.ts";
+import type { ItemMapper } from "../../../src/feeds/mapping.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { FeedStore } from "../../../src/store/feed-store.ts";
@@ -37,13 +37,13 @@ const taskOf = (id: string): Task => ({
 });
 
 function partsFor({ unknown }: { unknown?: string } = {}): ProcessDependencies {
-  const reader: ItemReader = {
+  const reader: ItemMapper = {
     read: () => item("none"),
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };
   return testDeps(store, {
-    itemReader: () => reader,
+    itemMapper: () => reader,
     journal,
     feeds: book,
   });

@@ -1,7 +1,7 @@
 // What the feeds show of a start (src/tasks/evidence.ts), on a real feed book: also when a walk
 // ends right between two of its reads.
 import { afterAll, describe, expect, it } from "vitest";
-import type { ItemReader } from "../../../src/feeds/mapping.ts";
+import type { ItemMapper } from "../../../src/feeds/mapping.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
@@ -48,13 +48,13 @@ function partsFor({
   unknown?: string;
   readsFrom?: FeedStore;
 } = {}): ProcessDependencies {
-  const reader: ItemReader = {
+  const reader: ItemMapper = {
     read: () => item("none", undefined),
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };
   return testDeps(store, {
-    itemReader: () => reader,
+    itemMapper: () => reader,
     journal,
     feeds: readsFrom,
     timing: { ...defaultTiming, verifyForMs: 0 },

@@ -1,7 +1,7 @@
 // What polls remember, on a real Redis: when a worker dies around the recording of an outcome, and
 // when two are at work at once.
 import { afterEach, describe, expect, it } from "vitest";
-import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import type { Outcome } from "../../../src/model/outcome.ts";
 import type { Task } from "../../../src/model/task.ts";
 import type { Verdict } from "../../../src/model/verdict.ts";
@@ -59,7 +59,7 @@ function createWorker(around: Partial<OutcomeHistory> = {}) {
         },
       }),
     service: () => service,
-    itemReader: () => createItemReader("approvals"),
+    itemMapper: () => createItemMapper("approvals"),
     log,
   });
   const seen: OutcomeHistory = {

@@ -3,7 +3,7 @@
 // that it did not happen, and when it is sent again.
 import { describe, expect, it, vi } from "vitest";
 import type { Follow, Policy } from "../../../src/config/policy-set.ts";
-import type { ItemReader } from "../../../src/feeds/mapping.ts";
+import type { ItemMapper } from "../../../src/feeds/mapping.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import type { Task } from "../../../src/model/task.ts";
 import type { AnswerLoss } from "../../../src/store/start-entry.ts";
@@ -48,7 +48,7 @@ async function fixture({ lost = "unknown", follow, onUnknown = "verify", unknown
     ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999 },
   };
   const { asked, service } = await answeringService({ reads: [], writes: posts ?? [status(200)] });
-  const reader: ItemReader = {
+  const reader: ItemMapper = {
     read: (): never => expect.fail("nothing is read here"),
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
@@ -57,7 +57,7 @@ async function fixture({ lost = "unknown", follow, onUnknown = "verify", unknown
   let nowMs = 0;
   let heldUntilMs: number | undefined;
   const deps = testDeps(store, {
-    ...{ service: () => service, itemReader: () => reader, read },
+    ...{ service: () => service, itemMapper: () => reader, read },
     timing: { ...defaultTiming, verifyForMs },
     nowMs: async () => nowMs,
     deniedBy: async () => {

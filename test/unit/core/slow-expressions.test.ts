@@ -2,7 +2,7 @@
 // holds nothing up for long.
 import { describe, expect, it } from "vitest";
 import { parseExpression } from "../../../src/core/expression.ts";
-import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../../src/feeds/mapping.ts";
 
 /** A text that the pattern takes about 2^60 steps to refuse. */
 const hostile = { name: `${"a".repeat(60)}!` };
@@ -51,7 +51,7 @@ describe("an expression that may take long", () => {
   });
 
   it("in a mapping leaves that fact unknown, counts, and names the item", () => {
-    const reader = createItemReader("activities", {
+    const reader = createItemMapper("activities", {
       id: "item.id",
       finished: 'item.name.matches("^(a+)+$")',
       succeeded: 'item.name.matches("^a.*")',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import type { Verdict } from "../../../src/model/verdict.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
@@ -13,7 +13,7 @@ const nothingRead: FeedStatus = {
   shape: undefined,
   count: 0,
   walks: 0,
-  walkStartedAtMs: undefined,
+  readSinceMs: undefined,
   walkEndedAtMs: undefined,
   grewAtMs: undefined,
   wantedAtMs: undefined,
@@ -48,7 +48,7 @@ async function walkAfter(failedAtMs: number | undefined): Promise<{ verdict: Ver
       nowMs: async () => 10_000_000,
       service: () => service,
       deniedBy: async () => undefined,
-      itemReader: () => createItemReader("activities"),
+      itemMapper: () => createItemMapper("activities"),
       pace: { gapMs: 1_000, fastestMs: 5_000, slowestMs: 60_000 },
       log: new TestLog(),
     },

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ListName } from "../../../src/core/list-name.ts";
 import { beginTotals } from "../../../src/feeds/list-totals.ts";
-import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
@@ -47,7 +47,7 @@ const nothing: FeedStatus = {
   shape: undefined,
   count: 0,
   walks: 1,
-  walkStartedAtMs: undefined,
+  readSinceMs: undefined,
   walkEndedAtMs: undefined,
   grewAtMs: undefined,
   wantedAtMs: undefined,
@@ -88,7 +88,7 @@ async function walked(
       service: () => service,
       deniedBy: async () => undefined,
       startsWait: async () => startsWait,
-      itemReader: () => createItemReader(list, mapping),
+      itemMapper: () => createItemMapper(list, mapping),
       pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
       log,
     },

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
 import type { FeedStatus } from "../../../src/store/feed-store.ts";
@@ -11,7 +11,7 @@ import { TestLog } from "../../support/test-log.ts";
 
 describe("an expression that fails on an item", () => {
   const reader = () =>
-    createItemReader("activities", { id: "item.id", syncJobId: "item.job", finished: "item.state == 'Done'" });
+    createItemMapper("activities", { id: "item.id", syncJobId: "item.job", finished: "item.state == 'Done'" });
 
   it("leaves that fact of that item unknown, and nothing else", () => {
     const { read } = reader();
@@ -38,7 +38,7 @@ describe("an expression that fails on an item", () => {
     [{ job: [42] }, "syncJobId: gives a list, and a text or a number is wanted"],
   ])("is the same as one that gives a wrong kind of value: %j", (changed, last) => {
     const mapping = { id: "item.id", syncJobId: "item.job", startedAt: "item.startedAt", finished: "item.done" };
-    const { read, failures } = createItemReader("activities", mapping);
+    const { read, failures } = createItemMapper("activities", mapping);
     read({ id: 1, job: null, startedAt: null, done: true });
     read({ id: 2, job: "", startedAt: "2026-11-21T08:00:00Z", done: false });
     expect(failures().count).toBe(0);
@@ -54,7 +54,7 @@ describe("an expression that fails on an item", () => {
   });
 
   it("knows an approval by its documented fields", () => {
-    const read = createItemReader("approvals").read({ approvalId: 7, itemName: "Release", itemId: "x" });
+    const read = createItemMapper("approvals").read({ approvalId: 7, itemName: "Release", itemId: "x" });
     expect(read).toMatchObject({ id: "7", label: "Release" });
   });
 });
@@ -74,7 +74,7 @@ describe("a walk of a list on which the mapping fails", () => {
       server.close();
     });
     const log = new TestLog();
-    const reader = createItemReader("activities", {
+    const reader = createItemMapper("activities", {
       id: "item.id",
       finished: "item.state == 'Done'",
       label: "item.name",
@@ -102,7 +102,7 @@ describe("a walk of a list on which the mapping fails", () => {
           nowMs: async () => 10_000_000,
           service: () => service,
           deniedBy: async () => undefined,
-          itemReader: () => reader,
+          itemMapper: () => reader,
           pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
           log,
         },
@@ -143,7 +143,7 @@ describe("a walk of a list on which the mapping fails", () => {
 const nothingRead: Omit<FeedStatus, "seq" | "generation" | "count" | "walks"> = {
   knowledge: undefined,
   shape: undefined,
-  walkStartedAtMs: undefined,
+  readSinceMs: undefined,
   walkEndedAtMs: undefined,
   grewAtMs: undefined,
   wantedAtMs: undefined,

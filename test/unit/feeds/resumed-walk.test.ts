@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
-import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { readKnowledge } from "../../../src/feeds/strategy/knowledge.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import type { FeedWalk } from "../../../src/model/feed.ts";
@@ -19,7 +19,7 @@ const neverRead: FeedStatus = {
   shape: undefined,
   count: 0,
   walks: 0,
-  walkStartedAtMs: undefined,
+  readSinceMs: undefined,
   walkEndedAtMs: undefined,
   grewAtMs: undefined,
   wantedAtMs: undefined,
@@ -68,7 +68,7 @@ async function openWalks(kept: { knowledge?: string } = {}) {
         nowMs: async () => nowMs,
         service: () => service,
         deniedBy: async () => undefined,
-        itemReader: () => createItemReader("activities"),
+        itemMapper: () => createItemMapper("activities"),
         pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
         log: new TestLog(),
       },

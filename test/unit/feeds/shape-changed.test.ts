@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { walkFeed } from "../../../src/feeds/walk-feed.ts";
 import type { FeedWalk } from "../../../src/model/feed.ts";
 import { SyncService, staticToken } from "../../../src/service/client.ts";
@@ -33,7 +33,7 @@ describe("a feed whose items change their shape", () => {
       generation: 0,
       count: 0,
       walks: 1,
-      walkStartedAtMs: undefined,
+      readSinceMs: undefined,
       walkEndedAtMs: undefined,
       grewAtMs: undefined,
       wantedAtMs: undefined,
@@ -59,7 +59,7 @@ describe("a feed whose items change their shape", () => {
           nowMs: async () => 10_000_000,
           service: () => service,
           deniedBy: async () => undefined,
-          itemReader: () => createItemReader("activities"),
+          itemMapper: () => createItemMapper("activities"),
           pace: { gapMs: 0, fastestMs: 0, slowestMs: 0 },
           log,
         },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../../src/feeds/mapping.ts";
 
-const reader = createItemReader("activities", { startedAt: "item.begun" });
+const reader = createItemMapper("activities", { startedAt: "item.begun" });
 const startedAt = (begun: unknown) => reader.read({ begun }).startedAtMs;
 
 describe("when an activity began", () => {
@@ -22,7 +22,7 @@ describe("when an activity began", () => {
   );
 
   it("may be a CEL timestamp", () => {
-    const cel = createItemReader("activities", { startedAt: "timestamp(item.begun)" });
+    const cel = createItemMapper("activities", { startedAt: "timestamp(item.begun)" });
     expect(cel.read({ begun: "2026-11-21T02:30:00Z" }).startedAtMs).toBe(1_795_228_200_000);
   });
 });

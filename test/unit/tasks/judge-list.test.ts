@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { noteSecret } from "../../../src/core/secrets.ts";
-import { createItemReader } from "../../../src/feeds/mapping.ts";
+import { createItemMapper } from "../../../src/feeds/mapping.ts";
 import { parseExpectation } from "../../../src/feeds/poll-expectation.ts";
 import { judgeList, packSeen } from "../../../src/tasks/judge-list.ts";
 
@@ -9,7 +9,7 @@ interface Approval {
   readonly itemName: string;
 }
 
-const reader = createItemReader("approvals");
+const reader = createItemMapper("approvals");
 const approvals = (...ids: readonly number[]) =>
   ids.map((id): Approval => ({ approvalId: id, itemName: `Draft ${id}` }));
 const read = (items: readonly unknown[]) => ({

@@ -19,7 +19,7 @@ const status: fc.Arbitrary<FeedStatus> = fc.record({
   shape: fc.constant(undefined),
   count: fc.integer({ min: 0, max: 9 }),
   walks: fc.integer({ min: 0, max: 9 }),
-  walkStartedAtMs: maybe(instant),
+  readSinceMs: maybe(instant),
   walkEndedAtMs: maybe(instant),
   grewAtMs: maybe(instant),
   wantedAtMs: maybe(instant),
@@ -86,7 +86,7 @@ describe("whatever the feeds show of a run", () => {
         if (ending?.status !== "succeeded" && ending?.status !== "conflicts") return;
         const isFinal = evidence.ours.length > 0 && evidence.ours.every(({ finished }) => finished === true);
         const lists = [evidence.activities, evidence.conflictDetails];
-        const readUntilMs = Math.min(...lists.map(({ walkStartedAtMs = 0 }) => walkStartedAtMs));
+        const readUntilMs = Math.min(...lists.map(({ readSinceMs = 0 }) => readSinceMs));
         const stayedQuiet = evidence.grew && readUntilMs - sentAtMs >= follow.quietForMs;
         expect(isFinal || stayedQuiet).toBe(true);
         expect(ending.evidence).not.toBe("none");
@@ -117,7 +117,7 @@ describe("whatever the feeds show of a run", () => {
         const [first] = waiting;
         expect(waiting.length).toBeGreaterThan(0);
         expect(evidence.ours.some(({ finished }) => finished === true)).toBe(false);
-        const readUntilMs = Math.min(readAtMs, evidence.activities.walkStartedAtMs ?? 0);
+        const readUntilMs = Math.min(readAtMs, evidence.activities.readSinceMs ?? 0);
         const sinceMs = Math.max(sentAtMs, first?.seenAtMs ?? 0);
         expect(readUntilMs - sinceMs).toBeGreaterThanOrEqual(follow.blockedAfterMs ?? Number.POSITIVE_INFINITY);
         expect(ending.detail).toContain(first?.label ?? first?.id);
@@ -183,8 +183,8 @@ describe("whatever the feeds show of a run", () => {
     fc.assert(
       fc.property(follows, evidences, (follow, evidence) => {
         if (settleRun(follow, evidence)?.status !== "timed-out") return;
-        for (const { walkStartedAtMs } of [evidence.activities, evidence.conflictDetails])
-          expect(walkStartedAtMs).toBeGreaterThanOrEqual(sentAtMs + (follow.deadlineMs * 3) / 4);
+        for (const { readSinceMs } of [evidence.activities, evidence.conflictDetails])
+          expect(readSinceMs).toBeGreaterThanOrEqual(sentAtMs + (follow.deadlineMs * 3) / 4);
       }),
       runs,
     );

@@ -8,7 +8,7 @@ local statusKey, _, _, totalsKey = unpack(KEYS)
 local sinceMs, count, keptMs, isWhole, wholeWalksMin, startedAtMs, cost, reason = unpack(ARGV, 1, 8)
 --- @include "now"
 --- @include "mark-logged"
-redis.call('HSET', statusKey, 'count', count, 'walkStartedAtMs', sinceMs)
+redis.call('HSET', statusKey, 'count', count, 'readSinceMs', sinceMs)
 redis.call('HSET', statusKey, 'walkEndedAtMs', now, 'walkTookMs', now - startedAtMs)
 if isWhole == '1' then redis.call('HSET', statusKey, 'wholeSinceMs', sinceMs) end
 redis.call('HINCRBY', statusKey, 'walks', 1)
