@@ -27,7 +27,8 @@ export function renderChartReadme(readme: string, values: string): string {
   const rows = isMap(contents) ? rowsOf(contents, "", undocumented) : [];
   if (undocumented.length > 0)
     throw new Error(`values.yaml says nothing about ${undocumented.join(", ")}: write "# -- …" above`);
-  const table = ["| value | default | what it is |", "|---|---|---|", ...rows.map(toLine)].join("\n");
+  const lines = [...Map.groupBy(rows, ({ fallback, text }) => `${fallback} ${text}`).values()].map(toLine);
+  const table = ["| value | default | what it is |", "|---|---|---|", ...lines].join("\n");
   const head = readme.split(begin)[0] ?? "";
   return `${head}${begin}\n\n${table}\n`;
 }
@@ -59,8 +60,10 @@ function toText(value: unknown): string {
   return text.length > shownMax ? "…" : text;
 }
 
-function toLine({ key, fallback, text }: Row): string {
-  return `| \`${key}\` | \`${fallback.replaceAll("|", "\\|")}\` | ${text.replaceAll("|", "\\|")} |`;
+/** One line for all values with the same default and text. */
+function toLine(same: readonly Row[]): string {
+  const cells = [same.map(({ key }) => `\`${key}\``).join(", "), `\`${same[0]?.fallback}\``, same[0]?.text ?? ""];
+  return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
 }
 
 if (import.meta.main) {

@@ -21,7 +21,7 @@ A policy file names services, and says what to do with their sync jobs, when, an
 
 - **Folders**: all \`*.yaml\` and \`*.yml\` files of a folder are one set, without hidden files and subfolders. A name, and a key of \`defaults\`, may stand in one file only.
 - **Variables**: \`\${NAME}\` and \`\${NAME:-default}\` in a text stand for environment variables, \`$\${\` for \`\${\`. One that is not set, or empty, is a problem. Inside \`{ }\` and \`[ ]\` put such a text in quotes.
-- **Defaults**: a key that a policy leaves out is taken from \`defaults\`, those of \`follow\` and \`dst\` one by one, then from the column "default".
+- **Defaults**: a key that a policy leaves out is taken from \`defaults\`, those of \`follow\` and \`dst\` one by one, then from the last column.
 - **Durations** are a whole number and \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`: \`90s\`, \`10m\`, \`2h\`.
 - **YAML** is version 1.2: \`yes\` and \`no\` are texts. Tags, directives and merge keys (\`<<\`) are refused.
 - **Limits**: ${policyLimits.fileBytesMax / 1024} KiB a file, ${policyLimits.filesMax} files, ${policyLimits.nestingMax} levels, ${policyLimits.aliasesMax} aliases a file, ${policyLimits.policiesMax} policies, ${policyLimits.servicesMax} services, ${policyLimits.syncJobsMax} sync jobs a policy.`;
@@ -78,7 +78,7 @@ function toMarkdown({ title, rows, elsewhere, twins }: Section): string {
   return [
     `## ${title}`,
     ...(twins.length > 0 ? [`The same keys: ${names(twins)}.`] : []),
-    ["| key | meaning | default | example |", "|---|---|---|---|", ...rows].join("\n"),
+    ["| key | meaning | default, or an example |", "|---|---|---|", ...rows].join("\n"),
     ...[...elsewhere].map(([place, keys]) => `As in \`${place}\`: ${names(keys)}.`),
   ].join("\n\n");
 }
@@ -96,12 +96,13 @@ function rowOf(key: string, schema: JsonObject, isRequired: boolean): string {
   const values: readonly unknown[] = Array.isArray(schema["enum"]) ? schema["enum"] : [];
   const options = values.map((value) => `\`${value}\``).join(", ");
   const isNamed = values.every((value) => description.includes(`\`${value}\``));
-  const fallback = isRequired ? "required" : schema["default"] === undefined ? "–" : String(schema["default"]);
   const examples: readonly unknown[] = Array.isArray(schema["examples"]) ? schema["examples"] : [];
   const isPlain = values.length > 0 || schema["type"] === "boolean" || innerObject(schema) !== undefined;
   const example = isPlain ? "" : examples.map((item) => `\`${toYaml(item)}\``).join(" or ");
+  const fallback = schema["default"] === undefined ? "" : `default ${schema["default"]}`;
   const meaning = isNamed ? description : `${description} One of ${options}.`;
-  const cells = [`\`${key}\``, meaning, fallback, example];
+  const value = isRequired ? `required ${example}` : fallback || example;
+  const cells = [`\`${key}\``, meaning, value.trim()];
   return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
 }
 

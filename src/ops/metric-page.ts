@@ -1,14 +1,6 @@
 // Renders the reference page of the metrics, docs/reference/metrics.md, from the table. Printed by
 // `syncline schema --metrics`.
-import {
-  closedLabels,
-  isNameLabel,
-  type LabelName,
-  namesMax,
-  otherValue,
-  shownLabel,
-  worstPoliciesMax,
-} from "./metric-labels.ts";
+import { closedLabels, isNameLabel, namesMax, otherValue, shownLabel, worstPoliciesMax } from "./metric-labels.ts";
 import { type MetricFacts, metricTable } from "./metric-table.ts";
 
 const head = `# Metrics
@@ -46,9 +38,10 @@ function bucketsOf(): string {
 }
 
 function labelsOf(): string {
-  const used = [...new Set(Object.values<MetricFacts>(metricTable).flatMap(({ labels }) => labels))];
+  const all = [...new Set(Object.values<MetricFacts>(metricTable).flatMap(({ labels }) => labels))];
+  const used = all.filter((label) => !isNameLabel(label)).filter((label) => label !== "version" && label !== "node");
   const rows = used.map((label) => {
-    const isPlain = isNameLabel(label) || used.filter((other) => shownLabel(other) === shownLabel(label)).length === 1;
+    const isPlain = all.filter((other) => shownLabel(other) === shownLabel(label)).length === 1;
     const metrics = Object.entries<MetricFacts>(metricTable).filter(([, { labels }]) => labels.includes(label));
     const of = isPlain ? "" : metrics.map(([name]) => `\`${name}\``).join(", ");
     return `| \`${shownLabel(label)}\` | ${of} | ${valuesOf(label)} |`;
@@ -56,12 +49,9 @@ function labelsOf(): string {
   return `\n## Labels\n\n| label | of | values |\n|---|---|---|\n${rows.join("\n")}\n`;
 }
 
-function valuesOf(label: LabelName): string {
-  if (isNameLabel(label)) return `names in the policy files, ${namesMax[label]} at most, and \`${otherValue}\``;
-  if (label === "worstPolicy")
-    return `names in the policy files, ${worstPoliciesMax} at most for each service and trouble`;
-  if (label === "version" || label === "node") return "that of the build";
+function valuesOf(label: keyof typeof closedLabels | "worstPolicy"): string {
+  if (label === "worstPolicy") return `${worstPoliciesMax} names at most for each service and trouble`;
   if (label === "operation") return "the operations of the [interface](../service-interface.md#41-summary)";
   const values: readonly string[] = closedLabels[label];
-  return values.map((value) => `\`${value}\``).join(", ");
+  return values.join(", ");
 }

@@ -102,9 +102,7 @@ const itemMappingSchema = z.strictObject({
 });
 
 const describedItem = (list: string) =>
-  itemMappingSchema
-    .meta({ description: `What an item of the list ${list} means: CEL expressions over \`item\`.` })
-    .exactOptional();
+  itemMappingSchema.meta({ description: `What an item of ${list} means.` }).exactOptional();
 
 const propertyName = z
   .string()
@@ -128,9 +126,7 @@ const mappingSchema = z.strictObject({
   trigger: describedItem("triggers"),
   authActivity: describedItem("authActivities"),
   mask: describedItem("masks"),
-  syncJob: syncJobMappingSchema
-    .meta({ description: "What the properties of a sync job mean: CEL expressions over `item`." })
-    .exactOptional(),
+  syncJob: syncJobMappingSchema.meta({ description: "What the properties of a sync job mean." }).exactOptional(),
 });
 
 const limitsSchema = z.strictObject({
@@ -201,7 +197,7 @@ export const serviceSchema = z.strictObject({
   timeouts: optional(timeoutsSchema, "Time-outs of the service.", { request: "1m" }),
   mapping: optional(
     mappingSchema,
-    "What the undocumented fields of the service's items mean. Without it runs are settled by inference.",
+    "What the undocumented fields of the service's items mean, by CEL expressions over `item`. Without it runs are settled by inference.",
     { activity: { id: "item.activityId", syncJobId: "item.syncJobId" } },
   ),
   identity: optional(
