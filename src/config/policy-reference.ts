@@ -101,7 +101,7 @@ function rowOf(key: string, schema: JsonObject, isRequired: boolean): string {
   const example = isPlain ? "" : examples.map((item) => `\`${toYaml(item)}\``).join(" or ");
   const fallback = schema["default"] === undefined ? "" : `default ${schema["default"]}`;
   const meaning = isNamed ? description : `${description} One of ${options}.`;
-  const value = isRequired ? `required ${example}` : fallback || example;
+  const value = isRequired ? `required${example && `, ${example}`}` : fallback || example;
   const cells = [`\`${key}\``, meaning, value.trim()];
   return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
 }

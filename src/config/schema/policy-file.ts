@@ -35,12 +35,12 @@ const dateSchema = z
 const closedFields = {
   blackout: optional(
     z.array(blackoutSchema).max(policyLimits.blackoutsMax),
-    "Windows in which slots are skipped (blackout) and not caught up. [] for none.",
+    "Windows in which slots are skipped and not caught up. [] for none.",
     [{ cron: "0 22 * * 5", for: "8h" }],
   ),
   holidays: optional(
     z.array(dateSchema).max(policyLimits.holidaysMax),
-    "Dates in the policy's time zone on which slots are skipped (holiday) and not caught up. [] for none.",
+    "Dates in the policy's time zone on which slots are skipped and not caught up. [] for none.",
     ["2026-12-25", "2026-12-26"],
   ),
 } as const;
@@ -55,7 +55,7 @@ const defaultsSchema = z.strictObject({
 const policySchema = z.strictObject({
   name: required(
     nameSchema,
-    "The policy's name, unique over all files: 1 to 63 small letters, digits and hyphens, not all digits.",
+    "The policy's name, unique over all files: 1 to 63 small letters, digits and hyphens.",
     "contracts-nightly",
   ),
   service: required(nameSchema, "The service, by its name under `services`.", "main"),

@@ -7,7 +7,7 @@ import { durationSchema, nameSchema, optional, required, timezoneSchema, wallTim
 const dstRule = z.strictObject({
   gap: optional(
     z.enum(["next", "skip"]),
-    "What happens to a local time that the clocks skip: `next` moves it to the first instant after the gap, `skip` drops it.",
+    "A local time that the clocks skip: `next` moves it to the first instant after the gap, `skip` drops it.",
     "skip",
     "next",
   ),

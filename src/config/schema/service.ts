@@ -209,7 +209,7 @@ export const serviceSchema = z.strictObject({
 
 /** The services of a file, by name. */
 export const servicesSchema = z.record(nameSchema, serviceSchema).meta({
-  description: "The services, by name: 1 to 63 small letters, digits and hyphens, not all digits.",
+  description: "The services, by name: 1 to 63 small letters, digits and hyphens.",
   examples: [{ main: { baseUrl: "https://sync.example.com", token: { env: "SYNC_TOKEN" } } }],
 });
 
