@@ -65,7 +65,7 @@ describe("a request over a connection of its own", () => {
 
 describe("a connection that a request waits for", () => {
   it("counts for the time that the whole request has", async () => {
-    const service = connect(`https://127.0.0.1:${await listen(createServer())}`, { timeouts: { requestMs: 50 } });
+    const service = connect(`https://127.0.0.1:${await listen(createServer())}`, { timeouts: { requestMs: 500 } });
     expect(await errorOf(service.runSyncJob(42))).toMatchObject({
       kind: "unreachable",
       sent: "no",
@@ -82,7 +82,7 @@ describe("a connection that a request waits for", () => {
       beyond.pipe(socket);
       setTimeout(() => socket.pipe(beyond), 500);
     });
-    const timeouts = { requestMs: 1_000, responseMs: 750 };
+    const timeouts = { requestMs: 2_000, responseMs: 1_750 };
     const service = connect(`https://localhost:${await listen(server)}`, { tls: await trusted(), timeouts });
     expect(await errorOf(service.runSyncJob(42))).toMatchObject({ sent: "maybe", code: "ETIMEDOUT (request)" });
   });
