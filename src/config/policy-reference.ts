@@ -5,9 +5,15 @@ import { policyLimits } from "./rules/policy-limits.ts";
 
 /** The page as Markdown, with a line end. */
 export function policyReference(): string {
-  const sections: Section[] = [];
-  addSections(policyJsonSchema(), [], { sections, rows: new Map() });
-  return `${[introduction, ...sections.map(toMarkdown)].join("\n\n")}\n`;
+  const file = policyJsonSchema();
+  const known = new Map<string, string>();
+  const sections = Object.entries(objectAt(file, "properties")).flatMap(([key, value]) => {
+    const inner = innerObject(value);
+    if (inner === undefined) return [];
+    const title = [key, ...inner.step].join(".");
+    return [toSection(title, rowsOf(inner.schema, { path: [], known }))];
+  });
+  return `${[introduction, toSection("The file", keysOf(file, [])), ...sections].join("\n\n")}\n`;
 }
 
 const introduction = `<!-- Made by \`syncline schema --docs\`: change the descriptions in src/config/schema/, not this page. -->
@@ -21,66 +27,45 @@ A policy file names services, and says what to do with their sync jobs, when, an
 
 - **Folders**: all \`*.yaml\` and \`*.yml\` files of a folder are one set, without hidden files and subfolders. A name, and a key of \`defaults\`, may stand in one file only.
 - **Variables**: \`\${NAME}\` and \`\${NAME:-default}\` in a text stand for environment variables, \`$\${\` for \`\${\`. One that is not set, or empty, is a problem. Inside \`{ }\` and \`[ ]\` put such a text in quotes.
-- **Defaults**: a key that a policy leaves out is taken from \`defaults\`, those of \`follow\` and \`dst\` one by one, then from the last column.
+- **Defaults**: all keys of \`defaults\` may stand in a policy, \`timezone\` and \`dst\` under its \`schedule\`. A key that a policy leaves out is taken from \`defaults\`, those of \`follow\` and \`dst\` one by one, then from the last column.
 - **Durations** are a whole number and \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`: \`90s\`, \`10m\`, \`2h\`.
 - **YAML** is version 1.2: \`yes\` and \`no\` are texts. Tags, directives and merge keys (\`<<\`) are refused.
 - **Limits**: ${policyLimits.fileBytesMax / 1024} KiB a file, ${policyLimits.filesMax} files, ${policyLimits.nestingMax} levels, ${policyLimits.aliasesMax} aliases a file, ${policyLimits.policiesMax} policies, ${policyLimits.servicesMax} services, ${policyLimits.syncJobsMax} sync jobs a policy.`;
 
-/** The table of one object's keys. */
-interface Section {
-  readonly title: string;
-  readonly rows: readonly string[];
-  /** Keys whose rows stand in an earlier section, by that section. */
-  readonly elsewhere: ReadonlyMap<string, readonly string[]>;
-  /** Other objects with the same keys. */
-  readonly twins: string[];
+interface Place {
+  readonly path: readonly string[];
+  /** What stands there already, by its text. */
+  readonly known: Map<string, string>;
 }
 
-interface Page {
-  readonly sections: Section[];
-  /** Where each row stands, by its text. */
-  readonly rows: Map<string, string>;
+const toSection = (title: string, rows: readonly string[]) =>
+  [`## ${title}\n`, "| key | meaning | default, or an example |", "|---|---|---|", ...rows].join("\n");
+
+/** The rows of an object's keys, each followed by those of the object below it. */
+function rowsOf(schema: JsonObject, { path, known }: Place): string[] {
+  const rows = keysOf(schema, path);
+  return Object.entries(objectAt(schema, "properties")).flatMap(([key, value], index) => {
+    const inner = innerObject(value);
+    const row = rows[index] ?? "";
+    const text = JSON.stringify(value);
+    // The keys of `defaults` are not said again under `policies`.
+    if (path.length === 0 && known.has(text)) return [];
+    if (path.length === 0) known.set(text, key);
+    if (inner === undefined) return [row];
+    const keys = keysOf(inner.schema, []).join("\n");
+    const twin = known.get(keys);
+    if (twin !== undefined) return [row.replace(/ \|$/, ` keys as \`${twin}\` |`)];
+    known.set(keys, [...path, key].join("."));
+    return [row, ...rowsOf(inner.schema, { path: [...path, key, ...inner.step], known })];
+  });
 }
 
-/** Adds a section for an object's keys, then sections for the objects below it. */
-function addSections(schema: JsonObject, path: readonly string[], page: Page): void {
-  const title = path.length === 0 ? "The file" : path.map((part) => (part === "*" ? "NAME" : part)).join(".");
+/** A row for each key. */
+function keysOf(schema: JsonObject, path: readonly string[]): string[] {
   const required = Array.isArray(schema["required"]) ? schema["required"] : [];
-  const keys = Object.entries(objectAt(schema, "properties")).map(([key, value]) => {
-    const shape = isJsonObject(value) ? value : {};
-    return { key, shape, row: rowOf(key, shape, required.includes(key)) };
-  });
-  const twin = page.sections.find(({ rows }) => rows.join() === keys.map(({ row }) => row).join());
-  if (twin !== undefined) {
-    twin.twins.push(title);
-    return;
-  }
-  const own = keys.filter(({ row }) => !page.rows.has(row));
-  const elsewhere = Map.groupBy(
-    keys.filter(({ row }) => page.rows.has(row)),
-    ({ row }) => page.rows.get(row) ?? "",
+  return Object.entries(objectAt(schema, "properties")).map(([key, value]) =>
+    rowOf([...path, key].join("."), isJsonObject(value) ? value : {}, required.includes(key)),
   );
-  page.sections.push({
-    title,
-    rows: own.map(({ row }) => row),
-    elsewhere: new Map([...elsewhere].map(([place, found]) => [place, found.map(({ key }) => key)])),
-    twins: [],
-  });
-  for (const { row } of own) page.rows.set(row, title);
-  for (const { key, shape } of own) {
-    const inner = innerObject(shape);
-    if (inner !== undefined) addSections(inner.schema, [...path, key, ...inner.step], page);
-  }
-}
-
-function toMarkdown({ title, rows, elsewhere, twins }: Section): string {
-  const names = (all: readonly string[]) => all.map((name) => `\`${name}\``).join(", ");
-  return [
-    `## ${title}`,
-    ...(twins.length > 0 ? [`The same keys: ${names(twins)}.`] : []),
-    ["| key | meaning | default, or an example |", "|---|---|---|", ...rows].join("\n"),
-    ...[...elsewhere].map(([place, keys]) => `As in \`${place}\`: ${names(keys)}.`),
-  ].join("\n\n");
 }
 
 /** The object with fixed keys behind a property: itself, an item, or the value of free names. */
@@ -88,7 +73,7 @@ function innerObject(value: unknown): { schema: JsonObject; step: readonly strin
   if (!isJsonObject(value)) return undefined;
   if (isJsonObject(value["properties"])) return { schema: value, step: [] };
   const schema = [objectAt(value, "items"), objectAt(value, "additionalProperties")].find((one) => one["properties"]);
-  return schema && { schema, step: ["*"] };
+  return schema && { schema, step: ["NAME"] };
 }
 
 function rowOf(key: string, schema: JsonObject, isRequired: boolean): string {

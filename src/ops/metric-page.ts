@@ -24,17 +24,7 @@ export function metricReference(): string {
     ([name, { type, labels, scope, help }]) =>
       `| \`${name}\` | ${scope === "shared" ? `${type}, shared` : type} | ${labels.map((label) => `\`${shownLabel(label)}\``).join(", ")} | ${help} |`,
   );
-  return `${head}${rows.join("\n")}\n${bucketsOf()}${labelsOf()}`;
-}
-
-function bucketsOf(): string {
-  const rows = Object.entries<MetricFacts>(metricTable).flatMap(([name, { buckets }]) =>
-    buckets === undefined ? [] : [{ name: `\`${name}\``, buckets: buckets.join(", ") }],
-  );
-  const lines = [...Map.groupBy(rows, ({ buckets }) => buckets)].map(
-    ([buckets, same]) => `| ${same.map(({ name }) => name).join(", ")} | ${buckets} |`,
-  );
-  return `\n## Buckets\n\n| histogram | upper bounds, in seconds |\n|---|---|\n${lines.join("\n")}\n`;
+  return `${head}${rows.join("\n")}\n${labelsOf()}`;
 }
 
 function labelsOf(): string {
