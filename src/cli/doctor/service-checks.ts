@@ -170,31 +170,34 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
   const all = namedSyncJobs(check.policies);
   if (all.length === 0) return [];
   const wanted = all.slice(0, checkedMax);
-  const left = [...wanted].reverse();
-  const findings: Finding[] = [];
-  const wrong: Finding[] = [];
+  const left = [...wanted.entries()].reverse();
+  // By index, with holes: answers come in any order, findings in that of the policies.
+  const missing: Finding[] = [];
+  const wrong: (readonly Finding[])[] = [];
   const predicate = settings.syncJob === undefined ? undefined : createActivePredicate(settings.syncJob);
   const select = selectOf(predicate);
   let [found, silent] = [0, 0];
   const workOff = async () => {
     for (let next = left.pop(); next !== undefined && silent < silentMax; next = left.pop()) {
+      const [index, named] = next;
       progress(`${settings.name}: sync job ${wanted.length - left.length} of ${wanted.length}`);
       try {
-        const repository = next.repository === undefined ? {} : { repository: next.repository };
-        const syncJob = await client.getSyncJobById(next.id, { ...repository, ...select }, { signal });
+        const query = { ...queryOf(named.repository), ...select };
+        const syncJob = await client.getSyncJobById(named.id, query, { signal });
         found += 1;
         silent = 0;
-        wrong.push(...wrongGuards(next, syncJob.name), ...wrongPredicate(next, syncJob, predicate));
+        wrong[index] = [...wrongGuards(named, syncJob.name), ...wrongPredicate(named, syncJob, predicate)];
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         silent = saysSomething(error) ? 0 : silent + 1;
-        findings.push(describeMissing(next, error, select.select));
+        missing[index] = describeMissing(named, error, select.select);
       }
     }
   };
   const readers = Math.min(atOnceMax, settings.limits.concurrencyMax ?? atOnceMax);
   await Promise.all(Array.from({ length: readers }, workOff));
   const { ok, warning, problem } = findingsOf("sync jobs", settings.name);
+  const findings = missing.flat();
   const bad = findings.length;
   if (left.length > 0 && silent >= silentMax) {
     const what = `${wanted.length - found - bad} of ${wanted.length} were not asked for: ${silentMax} in a row could not be read`;
@@ -204,7 +207,7 @@ async function checkSyncJobs(check: ServiceCheck): Promise<readonly Finding[]> {
   return [
     ...(found > 0 ? [ok(`${found} of ${all.length} that policies name are there`)] : []),
     ...withinLines(findings),
-    ...withinLines(wrong),
+    ...withinLines(wrong.flat()),
     ...(all.length > checkedMax ? [warning(cut, "ask for the others with --config on a part of the files")] : []),
   ];
 }
