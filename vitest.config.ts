@@ -51,8 +51,8 @@ export function configOf(ending: string, exclude: readonly string[] = []) {
   const projects = Object.entries(folders).map(([name, needs]) => ({
     test: { name, include: [`test/${name}/**/*${ending}`], exclude: [...exclude], ...needs },
   }));
-  // One worker more than CI has cores: most files wait, for locks to run out and processes to come.
-  return defineConfig({ test: { maxWorkers: 3, retry: 0, sequence: { sequencer: LongestFirst }, projects } });
+  // More workers than CI has cores: most files wait, for locks to run out and processes to come.
+  return defineConfig({ test: { maxWorkers: 4, retry: 0, sequence: { sequencer: LongestFirst }, projects } });
 }
 
 export default configOf(".test.ts", ["**/*.long.test.ts"]);
