@@ -47,12 +47,12 @@ const folders: Readonly<Record<string, object>> = {
  * One project for each folder, over its files that end in `ending` but for those that `exclude`
  * names.
  */
-export function configOf(ending: string, exclude: readonly string[] = []) {
+export function configOf(ending: string, { maxWorkers, exclude = [] }: { maxWorkers: number; exclude?: string[] }) {
   const projects = Object.entries(folders).map(([name, needs]) => ({
-    test: { name, include: [`test/${name}/**/*${ending}`], exclude: [...exclude], ...needs },
+    test: { name, include: [`test/${name}/**/*${ending}`], exclude, ...needs },
   }));
-  // More workers than CI has cores: most files wait, for locks to run out and processes to come.
-  return defineConfig({ test: { maxWorkers: 4, retry: 0, sequence: { sequencer: LongestFirst }, projects } });
+  return defineConfig({ test: { maxWorkers, retry: 0, sequence: { sequencer: LongestFirst }, projects } });
 }
 
-export default configOf(".test.ts", ["**/*.long.test.ts"]);
+// More workers than CI has cores: most files wait, for locks to run out and processes to come.
+export default configOf(".test.ts", { maxWorkers: 4, exclude: ["**/*.long.test.ts"] });

@@ -2,4 +2,4 @@
 // wait for minutes.
 import { configOf } from "./vitest.config.ts";
 
-export default configOf(".long.test.ts");
+export default configOf(".long.test.ts", { maxWorkers: 3 });
