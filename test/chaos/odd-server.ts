@@ -126,8 +126,11 @@ async function perform({ moves }: OddAnswer, { socket, bare }: Connection): Prom
         await delay(move.forMs);
         break;
       case "drip": {
-        const timer = setInterval(() => socket.write(move.bytes, "latin1"), move.everyMs);
-        socket.once("close", () => clearInterval(timer));
+        // A connection that closed before this has no more event that would end it.
+        const timer = setInterval(() => {
+          if (socket.destroyed || bare.destroyed) clearInterval(timer);
+          else socket.write(move.bytes, "latin1");
+        }, move.everyMs);
         break;
       }
       case "half-close":

@@ -34,7 +34,7 @@ export interface SigtermReport {
   readonly wrong: readonly string[];
   readonly tasks: number;
   readonly starts: number;
-  readonly unknown: number;
+  readonly unknown: readonly string[];
   /** Tasks whose line `task.finished` came more than once. */
   readonly toldTwice: number;
   readonly slowestExitMs: number;
@@ -203,7 +203,9 @@ class Fixture {
         wrong: this.#wrong,
         tasks: tasks.length,
         starts: keys.length,
-        unknown: [...outcomes.values()].filter(({ status }) => status === "unknown").length,
+        unknown: [...outcomes.values()]
+          .filter(({ status }) => status === "unknown")
+          .map(({ taskId, detail }) => `${taskId}: ${detail}`),
         toldTwice: [...this.#told.values()].filter((times) => times > 1).length,
         slowestExitMs: Math.round(this.#slowestExitMs),
       };
