@@ -14,10 +14,12 @@ const layers = [
   ["simulate", ["core", "config", "model", "schedule", "feeds"]],
   ["tasks", ["core", "config", "service", "model", "store", "feeds", "apply"]],
   ["ops", ["core", "service", "model"]],
+  ["queries", ["core", "config", "model", "schedule", "store", "feeds", "queue", "simulate"]],
+  ["actions", ["core", "config", "model", "schedule", "store", "queue", "queries"]],
 ];
 const libraries = layers.map(([name]) => name);
 layers.push(
-  ["app", libraries.filter((name) => !["sandbox", "simulate"].includes(name))],
+  ["app", libraries.filter((name) => !["sandbox", "simulate", "queries", "actions"].includes(name))],
   ["cli", [...libraries, "app"]],
 );
 

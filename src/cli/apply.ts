@@ -9,7 +9,7 @@ import { systemClock } from "../core/clock.ts";
 import { objectName, showObject } from "../core/declared-object.ts";
 import { UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { cutText } from "../core/plain-text.ts";
+import { counted, cutText } from "../core/plain-text.ts";
 import type { FieldChange } from "../model/applied-record.ts";
 import { createLogger } from "../ops/logger.ts";
 import { escapeControls } from "../service/error-body.ts";
@@ -21,7 +21,7 @@ import type { CommandIo, ExitCode } from "./command-io.ts";
 import { type ObjectState, stateOf, stateToText } from "./declared/plan-state.ts";
 import { type InspectedItem, inspectAll, withDeclared } from "./declared/session.ts";
 import { loadPoliciesOrThrow, type PolicyOptions, redisCommand, redisTarget } from "./shared-options.ts";
-import { counted, paint, showPlace, toTable } from "./table.ts";
+import { paint, showPlace, toTable } from "./table.ts";
 
 interface ApplyOptions extends PolicyOptions {
   readonly yes?: true;

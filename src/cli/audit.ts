@@ -3,12 +3,14 @@
 import type { Command } from "commander";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+import { showInstant, toIso } from "../core/instant.ts";
+import { counted } from "../core/plain-text.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
+import { type AuditFinding, type AuditReport, auditPolicy, taskPlaces } from "../queries/audit-policy.ts";
 import type { SlotAudit } from "../schedule/audit-slots.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { readPresence, redisTimeMs } from "../store/redis.ts";
-import { type AuditFinding, type AuditReport, auditPolicy, taskPlaces } from "./audit-policy.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import {
@@ -19,7 +21,7 @@ import {
   redisCommand,
   redisTarget,
 } from "./shared-options.ts";
-import { counted, showInstant, toIso, toTable } from "./table.ts";
+import { toTable } from "./table.ts";
 
 interface AuditOptions extends PolicyOptions {
   readonly from?: number;

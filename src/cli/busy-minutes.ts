@@ -1,6 +1,7 @@
 // Formats a busy minute for `simulate` and `plan --peaks`.
+
+import { showInstant } from "../core/instant.ts";
 import type { BusyMinute } from "../simulate/load-meter.ts";
-import { showInstant } from "./table.ts";
 
 /** A busy minute in three cells: the number of starts, the minute, and the policies. */
 export function showMinute({ fromMs, starts, policies, policiesCount }: BusyMinute): [string, string, string] {

@@ -2,13 +2,14 @@
 import { hostname, userInfo } from "node:os";
 import type { Command } from "commander";
 import { errorText } from "../core/errors.ts";
+import { showInstant } from "../core/instant.ts";
 import type { Change } from "../model/change.ts";
 import { Changes, changesMax } from "../store/changes.ts";
 import type { Store } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withStore } from "./connections.ts";
 import { countArgument, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
-import { showInstant, toTable } from "./table.ts";
+import { toTable } from "./table.ts";
 
 interface ChangesOptions extends RedisOptions {
   readonly limit: number;

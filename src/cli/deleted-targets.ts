@@ -1,11 +1,11 @@
 // Finds policies that name sync jobs which Syncline has deleted. Reads only. Called by `plan` and
 // `doctor` with a connected store.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { showInstant } from "../core/instant.ts";
 import { deletionByHand } from "../model/task.ts";
 import { DeletedSyncJobs } from "../store/deleted-sync-jobs.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 import { withStore } from "./connections.ts";
-import { showInstant } from "./table.ts";
 
 /** A policy that names a deleted sync job. */
 export interface DeletedTarget {

@@ -3,14 +3,16 @@ import type { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+import { showInstant } from "../core/instant.ts";
+import { taskPlaces } from "../queries/audit-policy.ts";
+import { describeMissingRoles } from "../queries/service-words.ts";
+import { readSlotStory, type SlotStory, type TaskStory } from "../queries/slot-story.ts";
 import { type AskedTime, slotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
 import { parseWallTime } from "../schedule/zone.ts";
 import { redisTimeMs } from "../store/redis.ts";
-import { taskPlaces } from "./audit-policy.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { showSubject, showUntil } from "./pause.ts";
-import { alarming, describeMissingRoles } from "./service-words.ts";
 import {
   findPolicy,
   loadPoliciesOrThrow,
@@ -19,8 +21,7 @@ import {
   redisCommand,
   redisTarget,
 } from "./shared-options.ts";
-import { readSlotStory, type SlotStory, type TaskStory } from "./slot-story.ts";
-import { showInstant } from "./table.ts";
+import { alarming } from "./table.ts";
 
 const tasksShownMax = 50;
 

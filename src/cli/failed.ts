@@ -1,10 +1,13 @@
 // `syncline failed list | replay | discard`: tasks that ended badly and notices that a sink did not
 // take, and what to do with them.
 import { Command } from "commander";
+import { type ActionParts, type ActionResult, discard, replay } from "../actions/failed.ts";
 import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
+import { showInstant } from "../core/instant.ts";
 import { cutText, someNames } from "../core/plain-text.ts";
 import { reasonCharactersMax } from "../model/change.ts";
+import { describeFailed, type FailedItem, readFailed, selectFailed } from "../queries/failed.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
 import { failedReadMax } from "../store/failed-tasks.ts";
 import { History } from "../store/history.ts";
@@ -13,16 +16,6 @@ import { SinkStore } from "../store/sink-store.ts";
 import { recordChange } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
-import {
-  type ActionParts,
-  type ActionResult,
-  describeFailed,
-  discard,
-  type FailedItem,
-  readFailed,
-  replay,
-  selectFailed,
-} from "./failed-items.ts";
 import { checkKnownPolicy, reportReach } from "./history.ts";
 import {
   countArgument,
@@ -33,7 +26,7 @@ import {
   redisTarget,
   textArgument,
 } from "./shared-options.ts";
-import { showInstant, showStatus, toTable } from "./table.ts";
+import { showStatus, toTable } from "./table.ts";
 
 interface GroupOptions extends RedisOptions {
   readonly policy?: string;

@@ -3,6 +3,7 @@
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
 import { systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
+import { showInstant } from "../core/instant.ts";
 import { isJsonObject } from "../core/json.ts";
 import { type ListName, listNames } from "../core/list-name.ts";
 import { operationOf } from "../feeds/service-list.ts";
@@ -21,7 +22,7 @@ import {
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
-import { oneLine, safeJson, showInstant } from "./table.ts";
+import { oneLine, safeJson } from "./table.ts";
 
 /** The columns of an export of facts. */
 const factColumns = ["firstSeen", "id", "syncJobId", "startedAt", "finished", "succeeded", "label"] as const;

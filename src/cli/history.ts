@@ -2,8 +2,9 @@
 import { type Command, Option } from "commander";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+import { showInstant } from "../core/instant.ts";
 import { nearestWord } from "../core/nearest-word.ts";
-import { cutText } from "../core/plain-text.ts";
+import { counted, cutText } from "../core/plain-text.ts";
 import { type Outcome, type OutcomeStatus, outcomeStatuses } from "../model/outcome.ts";
 import { History } from "../store/history.ts";
 import type { Store } from "../store/redis.ts";
@@ -11,7 +12,7 @@ import { SlotLedger } from "../store/slot-ledger.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withStore } from "./connections.ts";
 import { countArgument, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
-import { counted, showInstant, showStatus, toTable } from "./table.ts";
+import { showStatus, toTable } from "./table.ts";
 
 /** The most outcomes that one command reads. */
 const historyReadMax = 20_000;

@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { PolicySet } from "../config/policy-set.ts";
 import { durationPattern, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+import { showInstant } from "../core/instant.ts";
 import { nearestWord } from "../core/nearest-word.ts";
 import { isInForce, noteCharactersMax, type Pause, type PauseSubject } from "../model/pause.ts";
 import { Pauses, pausesMax } from "../store/pauses.ts";
@@ -23,7 +24,7 @@ import {
   refuseIdle,
   textArgument,
 } from "./shared-options.ts";
-import { showInstant, toTable } from "./table.ts";
+import { toTable } from "./table.ts";
 
 /** The options that name a subject, apart from the policy's name. */
 export interface SubjectOptions extends RedisOptions {

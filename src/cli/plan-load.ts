@@ -2,6 +2,8 @@
 // a service gets a day. Peaks count due slots, before a busy sync job skips any; requests are an
 // estimate from a simulation. Called by plan.ts.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { showInstant, toIso } from "../core/instant.ts";
+import { counted } from "../core/plain-text.ts";
 import { isFromMasks } from "../model/task.ts";
 import { toTasks } from "../schedule/slot-tasks.ts";
 import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
@@ -12,7 +14,7 @@ import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
 import { describeAssumptions } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
-import { counted, showInstant, toIso, toTable } from "./table.ts";
+import { toTable } from "./table.ts";
 
 /** What is asked, and what is assumed. */
 export interface LoadQuestion {

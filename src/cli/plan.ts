@@ -6,6 +6,7 @@ import { Command } from "commander";
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+import { showInstant, toIso } from "../core/instant.ts";
 import { type DstDay, dstDays } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource, dueSlots } from "../schedule/slots.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
@@ -28,7 +29,7 @@ import {
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
-import { showInstant, toIso, toTable } from "./table.ts";
+import { toTable } from "./table.ts";
 import { parseRange, timeForms } from "./time-argument.ts";
 
 interface PlanOptions extends AssumptionOptions, RedisOptions {

@@ -3,7 +3,9 @@
 import type { Command } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
+import { showInstant } from "../core/instant.ts";
 import { isAbout, isInForce, type Pause, type PauseSubject } from "../model/pause.ts";
+import { describeMissingRoles } from "../queries/service-words.ts";
 import type { Producer } from "../queue/producer.ts";
 import { newestPaused } from "../schedule/plan-slots.ts";
 import { tasksOf, toCaughtUp } from "../schedule/slot-tasks.ts";
@@ -15,9 +17,7 @@ import { currentActor, recordChange } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer } from "./connections.ts";
 import { type SubjectOptions, showSubject, showUntil, subjectCommand, subjectOf, withSubject } from "./pause.ts";
-import { describeMissingRoles } from "./service-words.ts";
 import { redisTarget } from "./shared-options.ts";
-import { showInstant } from "./table.ts";
 
 interface ResumeOptions extends SubjectOptions {
   readonly catchUp?: true;

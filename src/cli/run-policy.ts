@@ -4,6 +4,7 @@ import { startApp } from "../app/app.ts";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { silentLog } from "../core/event-log.ts";
+import { counted } from "../core/plain-text.ts";
 import { isGood, type Outcome, offendingItemsMax } from "../model/outcome.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import { urgencyOf } from "../queue/queues.ts";
@@ -24,7 +25,6 @@ import {
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
-import { counted } from "./table.ts";
 
 interface RunOptions extends PolicyOptions {
   readonly wait?: true;

@@ -8,13 +8,12 @@ import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { checkExpression } from "../core/expression.ts";
 import { nearestWord } from "../core/nearest-word.ts";
-import { someNames } from "../core/plain-text.ts";
+import { counted, someNames } from "../core/plain-text.ts";
 import { noteSecret, noteUrlPassword } from "../core/secrets.ts";
 import { checkOnItem } from "../feeds/mapping.ts";
 import { checkCron } from "../schedule/cron-pattern.ts";
 import { defaultPrefix, type RedisTarget } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
-import { counted } from "./table.ts";
 
 /** The checks that the loader of policies asks other rooms for. */
 export const policyChecks = {

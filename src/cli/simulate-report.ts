@@ -2,6 +2,7 @@
 // CI. Called by simulate.ts.
 import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
+import { showInstant, toIso } from "../core/instant.ts";
 import { someNames } from "../core/plain-text.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import type { Load } from "../simulate/load-meter.ts";
@@ -10,7 +11,7 @@ import { type Counts, noCounts, type Totals } from "../simulate/totals.ts";
 import type { VirtualTime } from "../simulate/virtual-ticks.ts";
 import { describeAssumptions, showRange } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
-import { showInstant, toIso, toTable } from "./table.ts";
+import { toTable } from "./table.ts";
 
 /** The result of a simulation. */
 export interface SimulationReport {

@@ -1,20 +1,20 @@
 // `syncline status`: breakers and throttles of the services, policies in quarantine, lists that are
 // read whole again and again, what waits for sinks, and which processes are alive.
 import type { Command } from "commander";
-import { foreignOwner } from "../store/owners.ts";
-import type { CommandIo } from "./command-io.ts";
-import { withStore } from "./connections.ts";
-import { type ExpensiveFeed, isStuck, readStatus, type SinkState, type Status } from "./read-status.ts";
+import { showInstant } from "../core/instant.ts";
 import {
-  alarming,
   describeBreaker,
   describeMissingRoles,
   describeThrottle,
   showFeed,
   showPresence,
-} from "./service-words.ts";
+} from "../queries/service-words.ts";
+import { type ExpensiveFeed, isStuck, readStatus, type SinkState, type Status } from "../queries/status.ts";
+import { foreignOwner } from "../store/owners.ts";
+import type { CommandIo } from "./command-io.ts";
+import { withStore } from "./connections.ts";
 import { loadPoliciesOrThrow, type PolicyOptions, redisCommand, redisTarget } from "./shared-options.ts";
-import { showInstant, toTable } from "./table.ts";
+import { alarming, toTable } from "./table.ts";
 
 const feedsShownMax = 20;
 

@@ -56,19 +56,9 @@ export function showStatus(
   return paint(colour, shown, colours);
 }
 
-/** `1 task`, `2 tasks`. `many`: a plural that does not end in s alone. */
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${count} ${count === 1 ? one : many}`;
-}
-
 /** Where an object is: its service, and the repository if one is named. */
 export function showPlace(service: string, repository: string | null | undefined): string {
   return repository === undefined || repository === null ? service : `${service}, ${repository}`;
-}
-
-/** An instant for machines: ISO 8601 in UTC; null if there is none. */
-export function toIso(instantMs: number | undefined): string | null {
-  return instantMs === undefined ? null : new Date(instantMs).toISOString();
 }
 
 /** Text for one line of a terminal: control characters could rewrite the screen. */
@@ -84,11 +74,7 @@ export function safeJson(value: unknown, indent = 0): string {
   );
 }
 
-/** An instant as people read it: `2026-11-21 05:30:00Z`, or in a zone `2026-11-21 06:30:00 CET`. */
-export function showInstant(instantMs: number, timezone?: string): string {
-  if (timezone === undefined) return `${new Date(instantMs).toISOString().slice(0, 19).replace("T", " ")}Z`;
-  const date = new Date(instantMs);
-  const day = date.toLocaleString("sv-SE", { timeZone: timezone });
-  const zone = date.toLocaleString("en-GB", { timeZone: timezone, timeZoneName: "short" }).split(" ").at(-1) ?? "";
-  return `${day} ${zone}`;
+/** An important line: red on a terminal. */
+export function alarming(line: string, colours: boolean): string {
+  return paint("red", line, colours);
 }

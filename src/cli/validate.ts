@@ -8,9 +8,9 @@ import { formatProblem, type Problem } from "../config/problem.ts";
 import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
+import { counted } from "../core/plain-text.ts";
 import { createSlotSource } from "../schedule/slots.ts";
 import type { CommandIo } from "./command-io.ts";
-import { counted } from "./table.ts";
 
 /** A fixed "now", so that the same file gives the same warnings every day. */
 const judgedFromMs = Date.UTC(2026, 0, 1);

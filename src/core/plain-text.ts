@@ -30,3 +30,8 @@ export function showName(name: string | null | undefined): string {
   const more = name.length - nameCharactersMax;
   return more > 0 ? `${whole} and ${more} more characters` : whole;
 }
+
+/** `1 task`, `2 tasks`. `many`: a plural that does not end in s alone. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}

@@ -1,8 +1,9 @@
 // The checker of a trial of faults: holds each outcome, each story of `explain` and each line of
 // `status` against the ledgers of the services. Looks only. An `unknown` outcome is never untrue;
 // it is counted. The notices are check-notices.ts's.
-import type { SlotStory, TaskStory } from "../../src/cli/slot-story.ts";
+
 import type { Outcome } from "../../src/model/outcome.ts";
+import type { SlotStory, TaskStory } from "../../src/queries/slot-story.ts";
 import { checkNotices } from "./check-notices.ts";
 import { type Facts, type FaultTrialReport, Ledgers, type Sample, type Told } from "./fault-ledgers.ts";
 import type { Deed, Exchange, FaultyService } from "./faulty-service.ts";

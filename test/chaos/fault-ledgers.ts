@@ -1,8 +1,9 @@
 // What a trial of faults is asked for, what it gathers, and how its checkers look up what truly
 // was. Used by fault-trial.ts and its checkers.
-import type { SlotStory } from "../../src/cli/slot-story.ts";
+
 import type { PolicySet } from "../../src/config/policy-set.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
+import type { SlotStory } from "../../src/queries/slot-story.ts";
 import type { Deed, Exchange, FaultyService } from "./faulty-service.ts";
 import type { ReplicaEvent } from "./replica.ts";
 

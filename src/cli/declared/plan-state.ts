@@ -3,11 +3,13 @@
 import { describeBlock, showValue } from "../../apply/describe.ts";
 import { type FieldDifference, knownValue } from "../../apply/differences.ts";
 import { declaredKinds, objectName, showObject } from "../../core/declared-object.ts";
+import { toIso } from "../../core/instant.ts";
+import { counted } from "../../core/plain-text.ts";
 import { escapeControls } from "../../service/error-body.ts";
 import type { DeclaredMemory } from "../../store/declared-memory.ts";
 import { explainServiceError } from "../api-error.ts";
 import type { ExitCode } from "../command-io.ts";
-import { counted, paint, showPlace, toIso, toTable } from "../table.ts";
+import { paint, showPlace, toTable } from "../table.ts";
 import { type DeclaredItem, type InspectedItem, inspectAll, type SessionOptions, withDeclared } from "./session.ts";
 
 /**

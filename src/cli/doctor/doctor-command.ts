@@ -7,15 +7,17 @@ import { systemClock, withDeadline } from "../../core/clock.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { errorText, OutOfReachError, UsageError } from "../../core/errors.ts";
 import { type EventLog, silentLog } from "../../core/event-log.ts";
+import { toIso } from "../../core/instant.ts";
 import { NewerVersionError } from "../../core/newer-version.ts";
+import { counted } from "../../core/plain-text.ts";
 import { isRedisOutage } from "../../core/redis-outage.ts";
 import { notedLengthMin } from "../../core/secrets.ts";
+import { readStatus } from "../../queries/status.ts";
 import type { SyncService } from "../../service/client.ts";
 import { openStore, type RedisTarget, type Store } from "../../store/redis.ts";
 import { findRedisFaults, type RedisFacts, readRedisFacts } from "../../store/redis-facts.ts";
 import type { CommandIo } from "../command-io.ts";
 import { findDeletedTargets } from "../deleted-targets.ts";
-import { readStatus } from "../read-status.ts";
 import {
   durationOption,
   findService,
@@ -24,7 +26,7 @@ import {
   redisCommand,
   redisTarget,
 } from "../shared-options.ts";
-import { counted, oneLine, paint, toIso, toTable } from "../table.ts";
+import { oneLine, paint, toTable } from "../table.ts";
 import { checkNames, type Finding, findingsOf, type Level } from "./finding.ts";
 import { checkPolicies, type NextSlot, nextSlots } from "./policy-checks.ts";
 import { judgeStatus } from "./presence-checks.ts";

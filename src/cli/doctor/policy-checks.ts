@@ -2,8 +2,9 @@
 // Pure.
 import { versions } from "node:process";
 import type { Policy, PolicySet } from "../../config/policy-set.ts";
+import { showInstant } from "../../core/instant.ts";
+import { counted } from "../../core/plain-text.ts";
 import { createSlotSource } from "../../schedule/slots.ts";
-import { counted, showInstant } from "../table.ts";
 import { type Finding, findingsOf, withinLines } from "./finding.ts";
 
 const shownMax = 3;

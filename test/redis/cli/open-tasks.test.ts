@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findLostTasks, taskPlaces } from "../../../src/cli/audit-policy.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
 import type { Task } from "../../../src/model/task.ts";
+import { findLostTasks, taskPlaces } from "../../../src/queries/audit-policy.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf } from "../../../src/schedule/slot-tasks.ts";
 import { History } from "../../../src/store/history.ts";

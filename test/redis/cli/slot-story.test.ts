@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished } from "vitest";
-import { taskPlaces } from "../../../src/cli/audit-policy.ts";
 import { storyText } from "../../../src/cli/explain.ts";
-import { readSlotStory } from "../../../src/cli/slot-story.ts";
 import { silentLog } from "../../../src/core/event-log.ts";
+import { taskPlaces } from "../../../src/queries/audit-policy.ts";
+import { readSlotStory } from "../../../src/queries/slot-story.ts";
 import { Producer } from "../../../src/queue/producer.ts";
 import { tasksOf, toRecords } from "../../../src/schedule/slot-tasks.ts";
 import { openStore } from "../../../src/store/redis.ts";

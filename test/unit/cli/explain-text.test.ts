@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { storyText } from "../../../src/cli/explain.ts";
-import { describeDeniedBy } from "../../../src/cli/service-words.ts";
-import type { TaskStory } from "../../../src/cli/slot-story.ts";
+import { describeDeniedBy } from "../../../src/queries/service-words.ts";
+import type { TaskStory } from "../../../src/queries/slot-story.ts";
 
 function textOf(changes: Partial<TaskStory>, processes = { schedulers: 1, workers: 1 }, colours = false): string {
   const task: TaskStory = {

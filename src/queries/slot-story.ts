@@ -1,6 +1,7 @@
 // Collects all that is known of one slot for `syncline explain`: its record, its tasks in journal,
 // queue and history, which task blocks them, and the pauses in force. Reads only.
 import type { Policy } from "../config/policy-set.ts";
+import { toIso } from "../core/instant.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
@@ -15,7 +16,6 @@ import { readLimiterStatus } from "../store/service-limiter.ts";
 import { entryRetentionMs } from "../store/start-journal.ts";
 import type { TaskPlaces } from "./audit-policy.ts";
 import { describeDeniedBy } from "./service-words.ts";
-import { toIso } from "./table.ts";
 
 /** What is shown of an outcome. */
 type ShownOutcome = Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">;

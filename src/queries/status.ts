@@ -2,6 +2,7 @@
 // only. Called by `syncline status` and `syncline doctor`.
 import type { PolicySet } from "../config/policy-set.ts";
 import { silentLog } from "../core/event-log.ts";
+import { showInstant } from "../core/instant.ts";
 import { listNames } from "../core/list-name.ts";
 import { readKnowledge } from "../feeds/strategy/knowledge.ts";
 import { costlyReasons, type Feed, type WholeReason } from "../model/feed.ts";
@@ -14,7 +15,6 @@ import { Quarantines } from "../store/quarantines.ts";
 import { type Presence, type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { type LimiterStatus, readLimiterStatus } from "../store/service-limiter.ts";
 import { SinkStore } from "../store/sink-store.ts";
-import { showInstant } from "./table.ts";
 
 /** The state of an installation, as far as these policies are concerned. */
 export interface Status {

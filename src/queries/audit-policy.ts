@@ -1,6 +1,7 @@
 // What `syncline audit` finds: slots without a record, records without a slot, and tasks that have
 // neither an outcome nor a place in the queue. Reads only.
 import type { Policy } from "../config/policy-set.ts";
+import { counted } from "../core/plain-text.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import { targetOf, taskId } from "../model/task-id.ts";
@@ -12,7 +13,6 @@ import { History } from "../store/history.ts";
 import type { Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { entryRetentionMs, StartJournal } from "../store/start-journal.ts";
-import { counted } from "./table.ts";
 
 /** Where tasks may be found. */
 export interface TaskPlaces {

@@ -1,10 +1,10 @@
 // Describes breakers, throttles, lists and processes for `syncline status`, `explain` and others.
 // Pure.
 import { formatRoughly } from "../core/duration.ts";
+import { showInstant } from "../core/instant.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Presence } from "../store/redis.ts";
 import type { LimiterStatus } from "../store/service-limiter.ts";
-import { paint, showInstant } from "./table.ts";
 
 /** The breaker: closed, or since when it is open, why, and when the next probe goes out. */
 export function describeBreaker(status: LimiterStatus, nowMs: number): string {
@@ -43,9 +43,4 @@ export function showPresence({ schedulers, workers }: Presence): string {
 /** Names a list. */
 export function showFeed({ list, service, repository }: Feed): string {
   return `${list} of ${service}${repository === null ? "" : `, repository ${repository}`}`;
-}
-
-/** An important line: red on a terminal. */
-export function alarming(line: string, colours: boolean): string {
-  return paint("red", line, colours);
 }
