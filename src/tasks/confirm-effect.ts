@@ -12,7 +12,7 @@ import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import type { StartDependencies } from "./contracts.ts";
-import { noteUnreadable, verifyLater } from "./defer.ts";
+import { noteLimited, verifyLater } from "./defer.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { describeOther, type TaskStep } from "./step.ts";
 
@@ -81,7 +81,7 @@ export async function confirmEffect(task: Task, { deps, entry, predicate }: Effe
     case "unreadable": {
       const { isLasting, limitedForMs } = observation;
       const { unreadableForMs, heldForMs } = deps.timing;
-      const heldUntilMs = await noteUnreadable(task, deps, { nowMs, heldUntilMs: entry.heldUntilMs, limitedForMs });
+      const heldUntilMs = await noteLimited(task, deps, { nowMs, heldUntilMs: entry.heldUntilMs, limitedForMs });
       // Patience starts with the first read that could have been final: all workers may have been
       // down for hours before it.
       const sinceMs = nowMs < inTimeMs ? inTimeMs : await deps.journal.unreadable(task.id, nowMs);

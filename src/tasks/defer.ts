@@ -145,7 +145,7 @@ interface Verification {
  * Until when limits block or blocked the verification of a start; 0 if never. The journal keeps it,
  * so that time remains afterwards. A service that is down is not limited: it is unreadable.
  */
-export async function noteUnreadable(
+export async function noteLimited(
   task: Task,
   deps: Pick<StartDependencies, "deniedBy" | "journal">,
   { nowMs, heldUntilMs = 0, limitedForMs = 0 }: Verification,

@@ -1,8 +1,11 @@
 // A run task. The start journal says which step is next; a step never waits in place.
 //
-//   claimed ─▶ lease (─▶ activation first) ─▶ baseline of the feeds* ─▶ permission (intent written) ─▶ POST once ─▶ answered ─▶ follow ─▶ outcome
-//                                                         └─ no answer ─▶ verify in the feeds: confirmed ─▶ follow
-//                                                                                              absent    ─▶ unknown
+//   claimed ─▶ lease (─▶ activation first) ─▶ baseline of the feeds*
+//     ─▶ permission (intent written) ─▶ POST once
+//          ├─ answered ─▶ follow ─▶ outcome
+//          └─ no answer ─▶ verify in the feeds
+//               ├─ confirmed ─▶ follow
+//               └─ absent ─▶ unknown; with follow.appearsWithin: sent once more, then not-started
 //
 // * Not with `follow.until: accepted`, where the answer is the end: the journal notes the feed's
 // sequence instead. Such a run usually takes the fast path (fast-path.ts). A permitted request is

@@ -5,14 +5,14 @@
 //                                                   └─ follow.appearsWithin ─▶ shown absent ─▶ sent once more, then not-started
 //
 // Absence proves `not-started` only where the operator states how late an activity can be
-// (`follow.appearsWithin`). Otherwise only send-start.ts says `not-started`: for a request that
+// (`follow.appearsWithin`). Without it, only send-start.ts ends a sent request as `not-started`: it
 // surely did not arrive, or was refused.
 import type { Policy } from "../config/policy-set.ts";
 import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { AnswerLoss, StartEntry } from "../store/start-entry.ts";
 import type { RunDependencies, StartDependencies } from "./contracts.ts";
-import { noteUnreadable, verifyLater } from "./defer.ts";
+import { noteLimited, verifyLater } from "./defer.ts";
 import { type Appeared, appearedSince, feedOf, follow } from "./evidence.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { sendAgain } from "./send-start.ts";
@@ -90,7 +90,7 @@ export async function verifyStart(
     return snooze(nowMs);
   }
   const window = planWindow(task, policy, { deps, entry });
-  const heldUntilMs = await noteUnreadable(task, deps, { nowMs, heldUntilMs: entry.heldUntilMs });
+  const heldUntilMs = await noteLimited(task, deps, { nowMs, heldUntilMs: entry.heldUntilMs });
   // Patience starts with the first check that could have been final: all workers may have been down
   // for hours before it.
   const sinceMs = nowMs < window.untilMs ? window.untilMs : await deps.journal.unreadable(task.id, nowMs);

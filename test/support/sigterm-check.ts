@@ -41,11 +41,8 @@ export interface SigtermReport {
 }
 
 const drainMs = 5_000;
-/**
- * The grace period of a process: its drain, what `serve` adds for closing connections, and some for
- * a busy machine.
- */
-const graceMs = drainMs + 10_000;
+/** The grace period of a process: its drain, and what `serve` adds for closing connections. */
+const graceMs = drainMs + 4_000;
 /**
  * How many of the signals come at an instant after the start of the process instead of after it is
  * ready.
