@@ -8,39 +8,33 @@ import { taskPlaces } from "../queries/audit-policy.ts";
 import { describeMissingRoles } from "../queries/service-words.ts";
 import { readSlotStory, type SlotStory, type TaskStory } from "../queries/slot-story.ts";
 import { type AskedTime, slotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
-import { parseWallTime } from "../schedule/zone.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { showSubject, showUntil } from "./pause.ts";
-import {
-  findPolicy,
-  loadPoliciesOrThrow,
-  type PolicyOptions,
-  parseInstant,
-  redisCommand,
-  redisTarget,
-} from "./shared-options.ts";
+import { findPolicy, loadPoliciesOrThrow, type PolicyOptions, redisCommand, redisTarget } from "./shared-options.ts";
 import { alarming } from "./table.ts";
+import { readTime, timeForms } from "./time-argument.ts";
 
 const tasksShownMax = 50;
 
 const coversShownMax = 5;
 
 const help = `
-TIME is an instant (2026-12-01T01:30:00Z) or a time on the wall in the policy's zone (2026-12-01T02:30); without it, the newest
-slot. Tells what became of the slot at that time, of its tasks, and what they wait for; or why there is no slot at that time.
+TIME is read in the policy's zone: ${timeForms}. Of a day, the first slot is meant; without TIME, the newest slot.
+Tells what became of the slot at that time, of its tasks, and what they wait for; or why there is no slot at that time.
 Exit code 1 when no process with the role scheduler or worker is alive.
 
 Examples:
   $ syncline explain contracts-nightly --config policies/
+  $ syncline explain contracts-nightly yesterday --config policies/
   $ syncline explain contracts-nightly 2027-03-28T02:30 --config policies/`;
 
 /** The command `explain`. */
 export function explainCommand(io: CommandIo): Command {
   return redisCommand("explain", "config")
     .argument("<policy>", "its name")
-    .argument("[time]", "an instant, or a time on the wall in its zone")
+    .argument("[time]", "of the slot, in the policy's zone")
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (name: string, time: string | undefined, options: PolicyOptions) => {
@@ -48,10 +42,10 @@ export function explainCommand(io: CommandIo): Command {
       const policy = findPolicy(await loadPoliciesOrThrow(options.config, io), name);
       if (policy.schedule === undefined && policy.after === undefined)
         throw new UsageError(`${name} has no schedule: it runs by hand only; see syncline history ${name}`);
-      const asked = time === undefined ? undefined : askedTime(time, policy);
       const story = await withStore(target, async (store) => {
         const nowMs = await redisTimeMs(store);
-        const around = asked === undefined ? slotsUpTo(policy, nowMs) : slotsAround(policy, asked);
+        const around =
+          time === undefined ? slotsUpTo(policy, nowMs) : slotsAround(policy, askedTime(time, policy, nowMs));
         return withProducer(target, (producer) =>
           readSlotStory(policy, { asked: time ?? null, around, nowMs }, { ...taskPlaces(store, producer), store }),
         );
@@ -61,18 +55,11 @@ export function explainCommand(io: CommandIo): Command {
     });
 }
 
-function askedTime(text: string, policy: Policy): AskedTime {
-  const widthMs = /\d{2}:\d{2}:\d{2}/.test(text) ? 1_000 : 60_000;
-  const instantMs = parseInstant(text);
-  if (instantMs !== undefined) {
-    const startMs = Math.floor(instantMs / 1_000) * 1_000;
-    return { text, widthMs, instants: [startMs], nearMs: startMs };
-  }
-  const wall = parseWallTime(text, policy.closed.timezone);
-  if (wall !== undefined) return { text, widthMs, ...wall };
-  throw new UsageError(
-    `${text} is no time: write 2026-12-01T01:30:00Z, or 2026-12-01T02:30 for ${policy.closed.timezone}`,
-  );
+function askedTime(text: string, policy: Policy, nowMs: number): AskedTime {
+  const timezone = policy.closed.timezone;
+  const time = readTime(text, { nowMs, timezone, side: "past" });
+  if (time === undefined) throw new UsageError(`${text} is no time: write ${timeForms}, in the zone ${timezone}`);
+  return { text, ...time };
 }
 
 /** A story in lines; local times in this zone. */

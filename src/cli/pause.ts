@@ -1,8 +1,7 @@
 // `syncline pause`: the scheduler skips the slots of a policy, of a service or of all, with a note
 // that says why. Also the subject of `pause` and `resume`, and how it is shown.
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import type { PolicySet } from "../config/policy-set.ts";
-import { durationPattern, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { nearestWord } from "../core/nearest-word.ts";
@@ -17,7 +16,6 @@ import { withStore } from "./connections.ts";
 import {
   loadPoliciesOrThrow,
   optionalConfigOption,
-  parseInstant,
   type RedisOptions,
   redisCommand,
   redisTarget,
@@ -25,6 +23,7 @@ import {
   textArgument,
 } from "./shared-options.ts";
 import { toTable } from "./table.ts";
+import { parseTime, timeForms, timezoneFor } from "./time-argument.ts";
 
 /** The options that name a subject, apart from the policy's name. */
 export interface SubjectOptions extends RedisOptions {
@@ -33,20 +32,19 @@ export interface SubjectOptions extends RedisOptions {
   readonly config?: string;
 }
 
-type Until = { readonly kind: "instant" | "duration"; readonly ms: number };
-
 interface PauseOptions extends SubjectOptions {
   readonly note?: string;
-  readonly until?: Until;
+  readonly until?: string;
   readonly list?: true;
 }
 
 const help = `
 A slot that comes due while its policy is paused ends as skipped (paused), with the note, and is not caught up. Tasks that
-are queued or running go on. The pause ends with \`syncline resume\`, or by itself at --until.
+are queued or running go on. The pause ends with \`syncline resume\`, or by itself at --until: ${timeForms}.
 
 Examples:
   $ syncline pause contracts-nightly --note "migration of HR" --until 4h
+  $ syncline pause contracts-nightly --note "until the night shift" --until 22:00
   $ syncline pause --service main --note "release 14" --until 2026-12-01T06:00:00+01:00
   $ syncline pause --list`;
 
@@ -55,7 +53,7 @@ export function pauseCommand(io: CommandIo): Command {
   return subjectCommand("pause")
     .description("skip the slots of a policy, a service or all from now on")
     .option("--note <text>", "why; stands in the record of every skipped slot", textArgument(noteCharactersMax))
-    .option("--until <when>", "when it ends by itself: an instant, or a duration such as 4h", untilArgument)
+    .option("--until <when>", "when it ends by itself: 4h, 06:00 or another time, in the policy's zone")
     .option("--list", "print what is paused, and change nothing")
     .option("--json", "print JSON")
     .addHelpText("after", help)
@@ -74,8 +72,13 @@ export function pauseCommand(io: CommandIo): Command {
       const subject = subjectOf(policy, options);
       if (note === undefined)
         throw new UsageError("--note is required: say why, for the people who find the slots skipped");
-      await withSubject(subject, options, io, async (store) => {
-        const pause = await setPause(store, subject, note, options.until, io);
+      await withSubject(subject, options, io, async (store, set) => {
+        const policies = set?.policies.filter(({ name }) => name === policy);
+        const untilMs = untilOf(options, {
+          nowMs: await redisTimeMs(store),
+          timezone: timezoneFor(undefined, policies),
+        });
+        const pause = await setPause(store, subject, note, untilMs, io);
         io.out(
           options.json ? JSON.stringify(pause) : `${showSubject(pause)} paused ${showUntil(pause)}: ${pause.note}`,
         );
@@ -87,11 +90,10 @@ async function setPause(
   store: Store,
   subject: PauseSubject,
   note: string,
-  until: Until | undefined,
+  untilMs: number | null,
   io: CommandIo,
 ): Promise<Pause> {
   const nowMs = await redisTimeMs(store);
-  const untilMs = toInstant(until, nowMs);
   const pauses = new Pauses(store);
   const before = (await pauses.all()).filter(
     (one) => isInForce(one, nowMs) && showSubject(one) === showSubject(subject),
@@ -123,21 +125,11 @@ function pausesTable(pauses: readonly Pause[], colours: boolean): string {
   return toTable(["paused", "since", "until", "by", "note"], rows, colours);
 }
 
-function toInstant(until: Until | undefined, nowMs: number): number | null {
+function untilOf({ until }: PauseOptions, now: { readonly nowMs: number; readonly timezone: string }): number | null {
   if (until === undefined) return null;
-  const untilMs = until.kind === "duration" ? nowMs + until.ms : until.ms;
-  if (untilMs <= nowMs) throw new UsageError("--until has passed already");
+  const untilMs = parseTime(until, "--until", { ...now, side: "future" });
+  if (untilMs <= now.nowMs) throw new UsageError("--until has passed already");
   return untilMs;
-}
-
-function untilArgument(text: string): Until {
-  // Accepts a leading plus, as other commands do.
-  const duration = text.replace(/^\+/, "");
-  if (durationPattern.test(duration)) return { kind: "duration", ms: parseDuration(duration) };
-  const ms = parseInstant(text);
-  if (ms === undefined)
-    throw new InvalidArgumentError("write a duration such as 4h, or an instant such as 2026-12-01T06:00:00Z");
-  return { kind: "instant", ms };
 }
 
 /** A command about one policy, one service, or all. */

@@ -2,7 +2,7 @@
 // a service gets a day. Peaks count due slots, before a busy sync job skips any; requests are an
 // estimate from a simulation. Called by plan.ts.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
-import { showInstant, toIso } from "../core/instant.ts";
+import { toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
 import { isFromMasks } from "../model/task.ts";
 import { toTasks } from "../schedule/slot-tasks.ts";
@@ -15,12 +15,15 @@ import type { Interval } from "../simulate/virtual-ticks.ts";
 import { describeAssumptions } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
 import { toTable } from "./table.ts";
+import { showTimes } from "./time-argument.ts";
 
 /** What is asked, and what is assumed. */
 export interface LoadQuestion {
   readonly set: PolicySet;
   readonly policies: readonly Policy[];
   readonly range: Interval;
+  /** In which times were read. */
+  readonly timezone: string;
   readonly assumptions: Assumptions;
   /** Pages of every list, 100 items each. */
   readonly pages: number;
@@ -65,8 +68,8 @@ function addDue(
 }
 
 /** The busiest minutes for people. */
-export function peaksToText({ peaks, question: { range } }: LoadAnswer, colours: boolean): string {
-  const title = `The minutes with most starts due, ${showRange(range)} (without what is closed):`;
+export function peaksToText({ peaks, question: { range, timezone } }: LoadAnswer, colours: boolean): string {
+  const title = `The minutes with most starts due, ${showTimes(range, timezone)} (without what is closed):`;
   if (peaks.length === 0) return `${title} nothing is due.`;
   return `${title}\n${toTable(["starts due", "minute (utc)", "of"], peaks.map(showMinute), colours)}`;
 }
@@ -82,7 +85,7 @@ export function requestsToText({ requests, question }: LoadAnswer, colours: bool
   const heading = ["service", "starts", "reading feeds", "polls", "masks", "requests a day", "possible a day"];
   const table = toTable(heading, rows, colours);
   const assumed = describeRequestAssumptions(question);
-  const title = `Requests a day, estimated from ${showRange(question.range)}:`;
+  const title = `Requests a day, estimated from ${showTimes(question.range, question.timezone)}:`;
   return `${title}\n${table}\nAssumed: ${assumed.join(";\n  ")}.`;
 }
 
@@ -128,8 +131,4 @@ function describeRequestAssumptions({ assumptions, policies, pages }: LoadQuesti
 
 function grouped(count: number): string {
   return count.toLocaleString("en");
-}
-
-function showRange({ fromMs, toMs }: Interval): string {
-  return `${showInstant(fromMs)} to ${showInstant(toMs)}`;
 }

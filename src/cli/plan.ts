@@ -30,7 +30,7 @@ import {
   refuseIdle,
 } from "./shared-options.ts";
 import { toTable } from "./table.ts";
-import { parseRange, timeForms } from "./time-argument.ts";
+import { parseRange, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
 
 interface PlanOptions extends AssumptionOptions, RedisOptions {
   readonly config?: string;
@@ -39,7 +39,7 @@ interface PlanOptions extends AssumptionOptions, RedisOptions {
   readonly policy?: string;
   readonly from: string;
   readonly to?: string;
-  readonly timezone: string;
+  readonly timezone?: string;
   readonly dst?: true;
   readonly deleted?: true;
   readonly peaks?: number | true;
@@ -89,7 +89,7 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
     .option("--policy <name>", "only this policy")
     .option("--from <time>", "plan as of this time", "now")
     .option("--to <time>", "slots, --peaks and --requests up to this time (--peaks, --requests: +24h unless given)")
-    .option("--timezone <zone>", "of times that name none", "UTC")
+    .addOption(timezoneOption())
     .option("--dst", "also every date of the next 12 months on which a clock change affects a slot")
     .option("--deleted", "also the policies that name a sync job which Syncline has deleted; asks Redis")
     .addOption(redisOption())
@@ -110,7 +110,8 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
         return showState(session, { isJson: options.json === true });
       }
       const policies = options.policy === undefined ? set.policies : [findPolicy(set, options.policy)];
-      const range = parseRange({ ...options, to: options.to ?? "+24h" }, { daysMax: 366, most: "a year" });
+      const timezone = timezoneFor(options.timezone, policies);
+      const range = parseRange({ ...options, to: options.to ?? "+24h" }, { daysMax: 366, most: "a year", timezone });
       const wanted = { peaks: options.peaks !== undefined, requests: options.requests === true };
       const assumptions = toAssumptions(options, set);
       const peaks = typeof options.peaks === "number" ? options.peaks : peaksByDefault;
@@ -118,6 +119,7 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
         set,
         policies: policiesAbout(set, options.policy),
         range,
+        timezone,
         assumptions,
         pages: options.pages,
         peaks,

@@ -12,11 +12,14 @@ import type { VirtualTime } from "../simulate/virtual-ticks.ts";
 import { describeAssumptions, showRange } from "./assumption-options.ts";
 import { minuteToJson, showMinute } from "./busy-minutes.ts";
 import { toTable } from "./table.ts";
+import { showTimes } from "./time-argument.ts";
 
 /** The result of a simulation. */
 export interface SimulationReport {
   readonly policies: readonly Policy[];
   readonly time: VirtualTime;
+  /** In which times were read. */
+  readonly timezone: string;
   readonly assumptions: Assumptions;
   readonly totals: Totals;
   readonly load: Load;
@@ -69,12 +72,12 @@ const rowsMax = 50;
 
 /** The report for people. */
 export function reportToText(report: SimulationReport, colours: boolean): string {
-  const { policies, time, assumptions, totals, limits, rows } = report;
+  const { policies, time, timezone, assumptions, totals, limits, rows } = report;
   const scheduled = policies.filter(isPlanned);
   const unscheduled = policies.filter((policy) => !isPlanned(policy)).map(({ name }) => name);
   const seconds = (report.tookMs / 1_000).toFixed(1);
   const parts = [
-    `Simulated ${showInstant(time.fromMs)} to ${showInstant(time.toMs)}: ${several(scheduled.length, "policy", "policies")}, ${several(totals.all.slots, "slot", "slots")}, in ${seconds} s.`,
+    `Simulated ${showTimes(time, timezone)}: ${several(scheduled.length, "policy", "policies")}, ${several(totals.all.slots, "slot", "slots")}, in ${seconds} s.`,
     `Assumed: ${describeAssumptions(assumptions, scheduled).join("; ")}.`,
     ...(unscheduled.length === 0 ? [] : [`Not simulated, without a schedule: ${someNames(unscheduled)}.`]),
     "",

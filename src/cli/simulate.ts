@@ -16,13 +16,20 @@ import type { CommandIo } from "./command-io.ts";
 import { RepeatableOption } from "./repeated-options.ts";
 import { configOption, countArgument, findPolicy, loadPoliciesOrThrow, policiesAbout } from "./shared-options.ts";
 import { findLimits, type LimitOptions, reportToJson, reportToText, type SimulationReport } from "./simulate-report.ts";
-import { parseInterval, parseRange, type TimeContext, timeForms } from "./time-argument.ts";
+import {
+  parseInterval,
+  parseRange,
+  type TimeContext,
+  timeForms,
+  timezoneFor,
+  timezoneOption,
+} from "./time-argument.ts";
 
 interface SimulateOptions extends AssumptionOptions, LimitOptions {
   readonly config: string;
   readonly from: string;
   readonly to: string;
-  readonly timezone: string;
+  readonly timezone?: string;
   readonly policy?: string;
   readonly outage: readonly string[];
   readonly pause: readonly string[];
@@ -56,7 +63,7 @@ export function simulateCommand(io: CommandIo): Command {
     .addOption(configOption())
     .option("--from <time>", "where it begins; a slot at this very instant is not part of it", "now")
     .option("--to <time>", "where it ends", "+7d")
-    .option("--timezone <zone>", "of times that name none", "UTC")
+    .addOption(timezoneOption())
     .option("--policy <name>", "only this policy and those it follows; overlaps with others are not seen then");
   return withAssumptionOptions(command)
     .addOption(again("--outage <from/to>", "no scheduler runs; may be given again"))
@@ -72,8 +79,16 @@ export function simulateCommand(io: CommandIo): Command {
     .action(async (options: SimulateOptions) => {
       const set = await loadPoliciesOrThrow(options.config, io);
       const policies = policiesAbout(set, options.policy);
-      const time = toVirtualTime(options, set);
-      const report = await run(policies, { set, time, options, io, assumptions: toAssumptions(options, set) });
+      const timezone = timezoneFor(options.timezone, policies);
+      const time = toVirtualTime(options, set, timezone);
+      const report = await run(policies, {
+        set,
+        time,
+        timezone,
+        options,
+        io,
+        assumptions: toAssumptions(options, set),
+      });
       if (report === undefined) {
         io.err("stopped before its end");
         io.exitCode = 1;
@@ -87,13 +102,14 @@ export function simulateCommand(io: CommandIo): Command {
 interface HandRunContext {
   readonly set: PolicySet;
   readonly time: VirtualTime;
+  readonly timezone: string;
   readonly assumptions: Assumptions;
   readonly options: SimulateOptions;
   readonly io: CommandIo;
 }
 
 async function run(policies: readonly Policy[], context: HandRunContext): Promise<SimulationReport | undefined> {
-  const { set, time, assumptions, options, io } = context;
+  const { set, time, timezone, assumptions, options, io } = context;
   const beganMs = systemClock.monotonicMs();
   const totals = new Totals(policies, options.problems);
   const all = new LoadMeter(busyMinutes);
@@ -120,11 +136,11 @@ async function run(policies: readonly Policy[], context: HandRunContext): Promis
   const loads = new Map(byService.filter(([, { starts }]) => starts > 0));
   const limits = findLimits(options, totals.all, load.busiest[0]?.starts ?? 0);
   const tookMs = systemClock.monotonicMs() - beganMs;
-  return { policies, time, assumptions, totals, load, loads, limits, rows: list?.rows, tookMs };
+  return { policies, time, timezone, assumptions, totals, load, loads, limits, rows: list?.rows, tookMs };
 }
 
-function toVirtualTime(options: SimulateOptions, set: PolicySet): VirtualTime {
-  const { fromMs, toMs, context } = parseRange(options, { daysMax: 2 * 366, most: "two years" });
+function toVirtualTime(options: SimulateOptions, set: PolicySet, timezone: string): VirtualTime {
+  const { fromMs, toMs, context } = parseRange(options, { daysMax: 2 * 366, most: "two years", timezone });
   if (options.outage.length + options.pause.length > intervalsMax)
     throw new UsageError(`at most ${intervalsMax} outages and pauses`);
   const outages = options.outage.map((text) => parseInterval(text, "--outage", context));

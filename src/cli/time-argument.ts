@@ -1,53 +1,157 @@
-// Parses times that people give to `simulate` and `plan`: an instant, a local time, now, or an
-// offset.
+// Parses the times that people give to commands: instants, local times, days in words, and times of
+// day or durations, which mean the past or the future as the option needs. Called by most commands.
+import { Option } from "commander";
+import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
-import { parseDuration } from "../core/duration.ts";
+import { durationPattern, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
+import { showInstant } from "../core/instant.ts";
 import { zoneHint } from "../core/nearest-word.ts";
-import { parseWallTime } from "../schedule/zone.ts";
+import { parseWallTime, type WallTime, zoneOf } from "../schedule/zone.ts";
 import { parseInstant } from "./shared-options.ts";
 
 /** What a relative or local time refers to. */
 export interface TimeContext {
   readonly nowMs: number;
-  /** What `+7d` and `-1h` count from. */
-  readonly baseMs: number;
+  /** What durations count from, and before or after which a time of day lies. Default: now. */
+  readonly baseMs?: number;
   /** The zone of times without one. */
   readonly timezone: string;
+  /** Where `02:30` and `7d` lie: the newest one up to the base, or the next one after it. */
+  readonly side: "past" | "future";
 }
 
-const relativePattern = /^([+-])(\d{1,9}(?:ms|s|m|h|d))$/;
-const datePattern = /^\d{4}-\d{2}-\d{2}$/;
+/** A time as written, and how precise it is: a day, a minute or a second. */
+export interface WrittenTime extends WallTime {
+  readonly widthMs: number;
+}
+
+const dayMs = 86_400_000;
+const clockPattern = /^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$/;
+const dayWords: Readonly<Record<string, number>> = { yesterday: -1, today: 0, tomorrow: 1 };
 
 /** The forms of a time, for help texts. */
 export const timeForms =
-  "now, 2026-12-01T06:00:00Z, 2026-12-01T06:00 or 2026-12-01 (in the zone of --timezone), or +7d after, -1h before";
+  "now, 02:30, 7d, +4h, -1h, today, yesterday 02:30, 2026-12-01, 2026-12-01T06:00 or 2026-12-01T06:00:00Z";
 
-/** Parses a time into milliseconds UTC. @throws UsageError that names the option. */
-export function parseTime(text: string, option: string, { nowMs, baseMs, timezone }: TimeContext): number {
-  if (text === "now") return nowMs;
-  const relative = relativePattern.exec(text);
-  if (relative !== null) return baseMs + (relative[1] === "-" ? -1 : 1) * parseDuration(relative[2] ?? "");
-  const wall = parseWallTime(datePattern.test(text) ? `${text}T00:00` : text, timezone);
-  const instantMs = parseInstant(text) ?? wall?.instants[0] ?? wall?.nearMs;
-  if (instantMs === undefined) throw new UsageError(`${option} "${text}" is no time: write ${timeForms}`);
-  return instantMs;
+/** `--timezone`, as all commands with times have it. */
+export function timezoneOption(): Option {
+  return new Option("--timezone <zone>", "of times that name none (default: the policies', or this machine's)");
 }
 
-/** Parses --from, --to and --timezone. @throws UsageError */
+/**
+ * The zone of times that name none: the option's, else the one that all these policies share, else
+ * this machine's. @throws UsageError
+ */
+export function timezoneFor(option: string | undefined, policies: readonly Policy[] = []): string {
+  if (option !== undefined) return checkTimezone(option);
+  const zones = new Set(policies.map(({ closed }) => closed.timezone));
+  const [zone] = zones;
+  return zone !== undefined && zones.size === 1 ? zone : new Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+/** Parses a time into milliseconds UTC. @throws UsageError that names the option. */
+export function parseTime(text: string, option: string, context: TimeContext): number {
+  const time = readTime(text, context);
+  if (time === undefined) throw new UsageError(`${option} "${text}" is no time: write ${timeForms}`);
+  return time.nearMs;
+}
+
+/** Reads a time; undefined for a text that is none. */
+export function readTime(text: string, context: TimeContext): WrittenTime | undefined {
+  const { nowMs, baseMs = nowMs, timezone, side } = context;
+  const written = text.replace(/^[+-]/, "");
+  if (durationPattern.test(written)) {
+    const isBefore = text.startsWith("-") || (written === text && side === "past");
+    return exactly(baseMs + (isBefore ? -1 : 1) * parseDuration(written), 60_000);
+  }
+  if (text === "now") return exactly(nowMs, 60_000);
+  const widthMs = /\d{2}:\d{2}:\d{2}/.test(text) ? 1_000 : 60_000;
+  const instantMs = parseInstant(text);
+  if (instantMs !== undefined) return exactly(instantMs, widthMs);
+  if (clockPattern.test(text)) return nearestOf(text, { baseMs, timezone, side, widthMs });
+  const dated = text.replace(/^(yesterday|today|tomorrow)(?= |$)/, (day) =>
+    dateOf(nowMs, timezone, dayWords[day] ?? 0),
+  );
+  if (/^\d{4}-\d{2}-\d{2}$/.test(dated)) return wholeDay(dated, timezone);
+  const wall = parseWallTime(dated, timezone);
+  return wall && { ...wall, widthMs };
+}
+
+function exactly(instantMs: number, widthMs: number): WrittenTime {
+  return { instants: [instantMs], nearMs: instantMs, widthMs };
+}
+
+/** A local date, so many days from the one at an instant: `2026-12-01`. */
+function dateOf(instantMs: number, timezone: string, days: number): string {
+  const wallMs = instantMs + zoneOf(timezone).offsetMs(instantMs);
+  return new Date(wallMs + days * dayMs).toISOString().slice(0, 10);
+}
+
+function wholeDay(date: string, timezone: string): WrittenTime | undefined {
+  const begin = parseWallTime(`${date}T00:00`, timezone);
+  if (begin === undefined) return undefined;
+  const next = new Date(Date.parse(`${date}T00:00:00Z`) + dayMs).toISOString().slice(0, 10);
+  const endMs = parseWallTime(`${next}T00:00`, timezone)?.nearMs ?? begin.nearMs + dayMs;
+  return { ...begin, widthMs: endMs - begin.nearMs };
+}
+
+/** A time of day: the newest one up to the base, or the next one after it. */
+function nearestOf(
+  clock: string,
+  {
+    baseMs,
+    timezone,
+    side,
+    widthMs,
+  }: Required<Pick<TimeContext, "baseMs" | "timezone" | "side">> & { widthMs: number },
+): WrittenTime | undefined {
+  const walls = [-2, -1, 0, 1, 2].flatMap((days) => {
+    const wall = parseWallTime(`${dateOf(baseMs, timezone, days)}T${clock}`, timezone);
+    return wall === undefined ? [] : [{ ...wall, widthMs }];
+  });
+  return side === "past"
+    ? walls.findLast(({ nearMs }) => nearMs <= baseMs)
+    : walls.find(({ nearMs }) => nearMs > baseMs);
+}
+
+/** Parses --from and --to of a look ahead; --to counts from --from. @throws UsageError */
 export function parseRange(
-  { from, to, timezone: zone }: { readonly from: string; readonly to: string; readonly timezone: string },
-  { daysMax, most }: { readonly daysMax: number; readonly most: string },
+  { from, to }: { readonly from: string; readonly to: string },
+  { daysMax, most, timezone }: { readonly daysMax: number; readonly most: string; readonly timezone: string },
 ): { readonly fromMs: number; readonly toMs: number; readonly context: TimeContext } {
-  const nowMs = systemClock.nowMs();
-  const timezone = checkTimezone(zone);
-  const fromMs = parseTime(from, "--from", { nowMs, baseMs: nowMs, timezone });
-  const context = { nowMs, baseMs: fromMs, timezone };
+  const now = { nowMs: systemClock.nowMs(), timezone, side: "future" } as const;
+  const fromMs = parseTime(from, "--from", now);
+  const context = { ...now, baseMs: fromMs };
   const toMs = parseTime(to, "--to", context);
-  if (toMs <= fromMs) throw new UsageError("--to is not after --from");
-  if (toMs - fromMs > daysMax * 86_400_000)
+  if (toMs <= fromMs) throw new UsageError(`--to is not after --from: ${showTimes({ fromMs, toMs }, timezone)}`);
+  if (toMs - fromMs > daysMax * dayMs)
     throw new UsageError(`from --from to --to is more than ${most}, which is the most`);
   return { fromMs, toMs, context };
+}
+
+/**
+ * Parses --since and --until of a look back; without one, that end is infinitely far. A time of day
+ * in --until is the newest one up to now, or the next one after --since. @throws UsageError
+ */
+export function parsePast(
+  { since, until }: { readonly since?: string | undefined; readonly until?: string | undefined },
+  now: Pick<TimeContext, "nowMs" | "timezone">,
+): { readonly fromMs: number; readonly toMs: number } {
+  const past = { ...now, side: "past" } as const;
+  const fromMs = since === undefined ? Number.NEGATIVE_INFINITY : parseTime(since, "--since", past);
+  if (until === undefined) return { fromMs, toMs: Number.POSITIVE_INFINITY };
+  const newestMs = parseTime(until, "--until", past);
+  const isLater = newestMs > fromMs || !clockPattern.test(until);
+  const toMs = isLater ? newestMs : parseTime(until, "--until", { ...past, baseMs: fromMs, side: "future" });
+  if (toMs > fromMs) return { fromMs, toMs };
+  throw new UsageError(`--until is not after --since: ${showTimes({ fromMs, toMs }, now.timezone)}`);
+}
+
+/** `2026-12-01 06:00:00 CET to 2026-12-01 07:00:00 CET`, in the zone in which times were read. */
+export function showTimes({ fromMs, toMs }: { readonly fromMs: number; readonly toMs: number }, timezone: string) {
+  const zone = timezone === "UTC" ? undefined : timezone;
+  return `${showInstant(fromMs, zone)} to ${showInstant(toMs, zone)}`;
 }
 
 /** Parses `FROM/TO`. A relative TO such as `+4h` counts from FROM. @throws UsageError */

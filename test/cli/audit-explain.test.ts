@@ -154,7 +154,8 @@ describe("syncline explain", () => {
     expect(gap.out).toContain("clocks in Europe/Vienna never show");
     expect(gap.out).toContain("not due yet");
     expect((await story("nightly", "2026-01-05T03:00:00+01:00")).verdict).toContain("nothing is known");
-    expect((await explain("nightly", "yesterday")).code).toBe(2);
+    expect((await explain("nightly", "tomorrow")).out).toMatch(/, slot .* 02:30:00 CES?T\)\n {2}not due yet/);
+    expect((await explain("nightly", "soon")).err).toContain("soon is no time: write now, 02:30, 7d");
     expect((await explain("by-hand")).err).toContain("runs by hand only");
   });
 });
