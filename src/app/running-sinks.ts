@@ -14,11 +14,9 @@ import type { Component } from "../core/component.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { createRateLimitedLog } from "../core/rate-limited-log.ts";
 import type { DeliverNotices, Notice } from "../model/notice.ts";
+import { createSink } from "../notify/create-sink.ts";
 import { DroppedNotices } from "../notify/dropped-notices.ts";
-import { createFileSink } from "../notify/file-sink.ts";
 import { createDeliveryProcess, type SinkInForce } from "../notify/process-delivery.ts";
-import type { Sink } from "../notify/sink.ts";
-import { createWebhook } from "../notify/webhook.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { createNoticeConsumer } from "../queue/notice-consumer.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
@@ -233,9 +231,4 @@ export class RunningSinks implements Component {
       .finally(() => this.#background.delete(noted));
     this.#background.add(noted);
   }
-}
-
-/** Opens neither file nor socket yet, so it cannot fail. */
-function createSink({ to }: SinkSettings): Sink {
-  return to.kind === "webhook" ? createWebhook(to) : createFileSink(to);
 }

@@ -187,7 +187,7 @@ export function findService(set: PolicySet, name: string): ServiceSettings {
 }
 
 /** Suggests names for an unknown one. `all`: the command that shows the rest. */
-function othersThan(name: string, known: readonly string[], all: string): string {
+export function othersThan(name: string, known: readonly string[], all: string): string {
   if (known.length === 0) return "there is none";
   const near = nearestWord(name, known);
   const meant = near === undefined ? "" : `did you mean ${near}? `;

@@ -9,7 +9,8 @@ import {
   showFeed,
   showPresence,
 } from "../queries/service-words.ts";
-import { type ExpensiveFeed, isStuck, readStatus, type SinkState, type Status } from "../queries/status.ts";
+import { isStuck, type SinkState } from "../queries/sinks.ts";
+import { type ExpensiveFeed, readStatus, type Status } from "../queries/status.ts";
 import { foreignOwner } from "../store/owners.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withStore } from "./connections.ts";

@@ -19,7 +19,7 @@ export const noticeKinds = [
 const noticeSchema = z.object({
   v: z.literal(1),
   id: z.string().min(1).max(250),
-  kind: z.enum(noticeKinds),
+  kind: z.enum([...noticeKinds, "trial"]),
   at: z.iso.datetime(),
   orderKey: z.string().min(1),
   policy: z.string().nullable(),
@@ -30,6 +30,7 @@ const noticeSchema = z.object({
 
 /**
  * `id`: the same for the same message, so a receiver can drop repetitions. `at`: when it happened.
+ * `kind`: also `trial`, which `syncline sinks test` sends and no policy causes.
  * `orderKey`: notices of one key reach a sink in order. `data`: at most 16 KiB.
  */
 export type Notice = Readonly<z.infer<typeof noticeSchema>>;

@@ -4,11 +4,17 @@ import type { Notice } from "../model/notice.ts";
 /**
  * The result of one try. `refused`: this notice will never be taken, others may be. `later`: no
  * notice would be taken now; `afterMs`: the receiver's own wait. `cancelled`: by this process.
+ * `status`: that of an HTTP answer.
  */
 export type Receipt =
-  | { readonly type: "taken" }
-  | { readonly type: "refused"; readonly reason: string }
-  | { readonly type: "later"; readonly reason: string; readonly afterMs?: number | undefined }
+  | { readonly type: "taken"; readonly status?: number }
+  | { readonly type: "refused"; readonly reason: string; readonly status?: number }
+  | {
+      readonly type: "later";
+      readonly reason: string;
+      readonly status?: number;
+      readonly afterMs?: number | undefined;
+    }
   | { readonly type: "cancelled" };
 
 /** One sink. Its reasons contain no secret and no path or query of a URL. */

@@ -116,15 +116,17 @@ export function sign(
 function toReceipt(result: ExchangeResult, nowMs: number): Receipt {
   const { status, headers } = result;
   // The status decides, even when the body fails.
-  if (status !== undefined && status >= 200 && status < 300) return { type: "taken" };
-  if (result.type === "failure" && status === undefined) {
-    if (result.failure === "aborted") return { type: "cancelled" };
-    const hint = tlsHint(result.code);
-    return { type: "later", reason: `no answer (${result.code})${hint === undefined ? "" : `: ${hint}`}` };
-  }
+  if (result.type === "answer" || status !== undefined) return judgeStatus(Number(status), headers, nowMs);
+  if (result.failure === "aborted") return { type: "cancelled" };
+  const hint = tlsHint(result.code);
+  return { type: "later", reason: `no answer (${result.code})${hint === undefined ? "" : `: ${hint}`}` };
+}
+
+function judgeStatus(status: number, headers: ExchangeResult["headers"], nowMs: number): Receipt {
+  if (status >= 200 && status < 300) return { type: "taken", status };
   const reason = `answered with status ${status}`;
-  if (status !== undefined && refusals.has(status)) return { type: "refused", reason };
-  if (status !== undefined && status >= 300 && status < 400)
-    return { type: "later", reason: `${reason}, a redirect, which is never followed: check url` };
-  return { type: "later", reason, afterMs: parseRetryAfter(headers, nowMs) };
+  if (refusals.has(status)) return { type: "refused", status, reason };
+  if (status >= 300 && status < 400)
+    return { type: "later", status, reason: `${reason}, a redirect, which is never followed: check url` };
+  return { type: "later", status, reason, afterMs: parseRetryAfter(headers, nowMs) };
 }

@@ -1,20 +1,18 @@
 // What goes on at an installation: services, quarantines, lists, sinks and processes. Reads Redis
 // only. Called by `syncline status` and `syncline doctor`.
 import type { PolicySet } from "../config/policy-set.ts";
-import { silentLog } from "../core/event-log.ts";
 import { showInstant } from "../core/instant.ts";
 import { listNames } from "../core/list-name.ts";
 import { readKnowledge } from "../feeds/strategy/knowledge.ts";
 import { costlyReasons, type Feed, type WholeReason } from "../model/feed.ts";
 import { isInForce, type Pause } from "../model/pause.ts";
-import { NoticeQueues, type SinkBacklog } from "../queue/notice-queues.ts";
 import { costlyWalksMin, type FeedNote, readFeedNotes } from "../store/feed-store.ts";
 import { type Owners, readOwners } from "../store/owners.ts";
 import { Pauses } from "../store/pauses.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { type Presence, type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { type LimiterStatus, readLimiterStatus } from "../store/service-limiter.ts";
-import { SinkStore } from "../store/sink-store.ts";
+import { readSinks, type SinkState } from "./sinks.ts";
 
 /** The state of an installation, as far as these policies are concerned. */
 export interface Status {
@@ -28,12 +26,6 @@ export interface Status {
   readonly owners: Owners;
 }
 
-/** One sink. `dropped`: notices without room in its queue, since it is known. */
-export interface SinkState extends SinkBacklog {
-  readonly sink: string;
-  readonly dropped: number;
-}
-
 /** A list that is read whole again and again, or cannot be read: why, and what to do. */
 export interface ExpensiveFeed {
   readonly feed: Feed;
@@ -44,9 +36,6 @@ export interface ExpensiveFeed {
   readonly what: string;
   readonly cure: string;
 }
-
-/** A sink is stuck when its first notice waits this long, as in the alert SynclineSinkStuck. */
-const stuckAfterMs = 900_000;
 
 const cures: Readonly<Partial<Record<WholeReason, string>>> = {
   "no-order": "nothing is lost; should it cost too much, let the service sort the list by its key",
@@ -74,24 +63,6 @@ export async function readStatus(set: PolicySet, store: Store, target: RedisTarg
     processes: await readPresence(store),
     owners: await readOwners(store),
   };
-}
-
-/** The sinks that a worker has run: for others, nothing is written to Redis. */
-async function readSinks({ sinks }: PolicySet, store: Store, target: RedisTarget): Promise<readonly SinkState[]> {
-  const known = (await new SinkStore(store).all()).filter(({ name }) => sinks.has(name));
-  const queues = new NoticeQueues(target, silentLog);
-  try {
-    const states: SinkState[] = [];
-    for (const { name, dropped } of known) states.push({ sink: name, dropped, ...(await queues.backlog(name)) });
-    return states;
-  } finally {
-    await queues.close();
-  }
-}
-
-/** Whether a sink takes nothing any more. */
-export function isStuck({ oldestMs }: Pick<SinkState, "oldestMs">, nowMs: number): boolean {
-  return oldestMs !== undefined && nowMs - oldestMs > stuckAfterMs;
 }
 
 async function readExpensiveFeeds({ policies }: PolicySet, store: Store): Promise<readonly ExpensiveFeed[]> {

@@ -43,7 +43,7 @@ describe("the runbooks", () => {
     const helps = new Map<string, string>();
     for (const { name, code } of commands) {
       const [, ...words] = code.split(" ");
-      const path = words.slice(0, words[0] === "failed" ? 2 : 1).join(" ");
+      const path = words.slice(0, /^(failed|sinks)$/.test(words[0] ?? "") ? 2 : 1).join(" ");
       const help = helps.get(path) ?? (await helpOf(path.split(" ")));
       helps.set(path, help);
       expect([name, code, help.startsWith(`Usage: syncline ${path}`)]).toEqual([name, code, true]);

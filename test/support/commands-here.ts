@@ -8,6 +8,7 @@ import { failedCommand } from "../../src/cli/failed.ts";
 import { historyCommand } from "../../src/cli/history.ts";
 import { pauseCommand } from "../../src/cli/pause.ts";
 import { resumeCommand } from "../../src/cli/resume.ts";
+import { sinksCommand } from "../../src/cli/sinks.ts";
 import { statusCommand } from "../../src/cli/status.ts";
 import { readSettings } from "../../src/config/settings.ts";
 import { UsageError } from "../../src/core/errors.ts";
@@ -20,6 +21,7 @@ const commands = {
   history: historyCommand,
   pause: pauseCommand,
   resume: resumeCommand,
+  sinks: sinksCommand,
   status: statusCommand,
 };
 

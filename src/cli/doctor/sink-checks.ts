@@ -1,5 +1,6 @@
 // The checks of `syncline doctor` about sinks and heartbeats: receivers reachable, secrets
-// readable, files writable. It only opens and closes connections. Called by doctor-command.ts.
+// readable, files writable. It only opens and closes connections. Called by doctor-command.ts, and
+// by ../sinks.ts before a trial.
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -34,7 +35,8 @@ export async function checkSinks(
   return found.flat();
 }
 
-async function checkSink({ name, to }: SinkSettings, signal: AbortSignal): Promise<readonly Finding[]> {
+/** Looks whether a sink could take a notice: its host, secret, or file. */
+export async function checkSink({ name, to }: SinkSettings, signal: AbortSignal): Promise<readonly Finding[]> {
   const problems = to.kind === "file" ? await checkFile(name, to) : await checkWebhook(name, to, signal);
   if (problems.length > 0) return problems;
   const what =

@@ -53,7 +53,7 @@ const expectedSignature = (byte: number, id: string, body: string) =>
 
 describe("a webhook", () => {
   it("posts a CloudEvents 1.0 event that a receiver can verify", async () => {
-    expect(await deliver()).toEqual({ type: "taken" });
+    expect(await deliver()).toEqual({ type: "taken", status: 204 });
     const [received] = hook.received;
     expect(received?.headers).toMatchObject({
       "content-type": "application/cloudevents+json; charset=utf-8",
@@ -91,7 +91,7 @@ describe("a webhook", () => {
   });
 
   it("puts an id of any characters into a header", async () => {
-    expect(await deliver({}, "a b:ä\r\nx")).toEqual({ type: "taken" });
+    expect(await deliver({}, "a b:ä\r\nx")).toEqual({ type: "taken", status: 204 });
     expect(hook.received[0]?.id).toBe("a%20b%3A%C3%A4%0D%0Ax");
     expect(JSON.parse(hook.received[0]?.body ?? "").id).toBe("a b:ä\r\nx");
   });
@@ -120,14 +120,15 @@ describe("a webhook", () => {
 
   const later = (status: number, afterMs?: number) => ({
     type: "later",
+    status,
     reason: `answered with status ${status}`,
     afterMs,
   });
   it.each<[Answer, unknown]>([
-    [{ status: 200 }, { type: "taken" }],
-    [{ status: 202 }, { type: "taken" }],
-    [{ status: 400 }, { type: "refused", reason: "answered with status 400" }],
-    [{ status: 422 }, { type: "refused", reason: "answered with status 422" }],
+    [{ status: 200 }, { type: "taken", status: 200 }],
+    [{ status: 202 }, { type: "taken", status: 202 }],
+    [{ status: 400 }, { type: "refused", status: 400, reason: "answered with status 400" }],
+    [{ status: 422 }, { type: "refused", status: 422, reason: "answered with status 422" }],
     [{ status: 401 }, later(401)],
     [{ status: 404 }, later(404)],
     [{ status: 410 }, later(410)],

@@ -1,0 +1,125 @@
+// `syncline sinks`: the receivers of notices and what waits for them; `sinks test NAME` sends one a
+// trial notice now.
+import { Command } from "commander";
+import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
+import { UsageError } from "../core/errors.ts";
+import { showInstant } from "../core/instant.ts";
+import { sendTrial } from "../notify/trial.ts";
+import { isStuck, readSinks, type SinkState } from "../queries/sinks.ts";
+import { redisTimeMs } from "../store/redis.ts";
+import { currentActor } from "./changes.ts";
+import type { CommandIo } from "./command-io.ts";
+import { withStore } from "./connections.ts";
+import { checkSink } from "./doctor/sink-checks.ts";
+import {
+  configOption,
+  loadPoliciesOrThrow,
+  othersThan,
+  type PolicyOptions,
+  redisCommand,
+  redisTarget,
+} from "./shared-options.ts";
+import { alarming, oneLine, safeJson, toTable } from "./table.ts";
+
+const help = `
+Exit codes: 0 fine, 1 a sink has taken nothing for 15 minutes, or did not take the trial, 2 wrong use or configuration, 3 Redis is out of reach.
+
+Examples:
+  $ syncline sinks --config policies/
+  $ syncline sinks test ops --config policies/`;
+
+const testHelp = `
+Sends one notice of the kind "trial" at once, past queues and mute timing, as a worker would from this machine. It needs no Redis.
+Exit codes: 0 the receiver took it, 1 it did not, with what to do, 2 wrong use or configuration.
+
+Examples:
+  $ syncline sinks test ops --config policies/
+  $ syncline sinks test ops --config policies/ --json | jq .status`;
+
+/** The command `sinks`. */
+export function sinksCommand(io: CommandIo): Command {
+  const list = redisCommand("list", "config")
+    .description("each sink, where it leads, and what waits for it (the default)")
+    .option("--json", "print JSON")
+    .action((options: PolicyOptions) => showSinks(options, io));
+  const test = new Command("test")
+    .description("send a trial notice to a sink, and say what came back")
+    .argument("<name>", "the sink, by its name under `sinks`")
+    .addOption(configOption())
+    .option("--json", "print JSON")
+    .addHelpText("after", testHelp)
+    .action((name: string, options: Pick<PolicyOptions, "config" | "json">) => testSink(name, options, io));
+  return new Command("sinks").addCommand(list, { isDefault: true }).addCommand(test).addHelpText("after", help);
+}
+
+async function showSinks(options: PolicyOptions, io: CommandIo): Promise<void> {
+  const target = redisTarget(options, io);
+  const set = await loadPoliciesOrThrow(options.config, io);
+  const { nowMs, states } = await withStore(target, async (store) => ({
+    nowMs: await redisTimeMs(store),
+    states: new Map((await readSinks(set, store, target)).map((state) => [state.sink, state])),
+  }));
+  const stuck = [...states.values()].filter((state) => isStuck(state, nowMs));
+  if (stuck.length > 0) io.exitCode = 1;
+  const sinks = [...set.sinks.values()];
+  if (options.json) {
+    const all = sinks.map((sink) => ({ sink: sink.name, to: showReceiver(sink), ...states.get(sink.name) }));
+    return io.out(safeJson(all));
+  }
+  if (sinks.length === 0) return io.err("no sink is configured: `sinks` of a policy file (docs/notifications.md)");
+  const rows = sinks.map((sink) => [sink.name, showReceiver(sink), ...showBacklog(states.get(sink.name))]);
+  io.out(toTable(["sink", "to", "waiting", "the first since", "failed", "dropped"], rows, io.colours));
+  for (const { sink } of stuck) {
+    const what = `${sink} has taken nothing for 15 minutes: \`syncline sinks test ${sink}\` says why`;
+    io.out(alarming(what, io.colours));
+  }
+}
+
+function showBacklog(state: SinkState | undefined): string[] {
+  if (state === undefined) return ["no worker has had it yet", "", "", ""];
+  const { waiting, oldestMs, failed, dropped } = state;
+  return [`${waiting}`, oldestMs === undefined ? "" : showInstant(oldestMs), `${failed}`, `${dropped}`];
+}
+
+/** Where a sink leads, without the parts of its URL that may be a secret. */
+function showReceiver({ to }: SinkSettings): string {
+  return to.kind === "file" ? `file ${to.path}` : `webhook (${to.format}) at ${new URL(to.url).host}`;
+}
+
+async function testSink(name: string, options: Pick<PolicyOptions, "config" | "json">, io: CommandIo): Promise<void> {
+  const set = await loadPoliciesOrThrow(options.config, io);
+  const sink = findSink(set, name);
+  if (!isUsed(set, sink)) io.err(`note: no policy notifies ${name}: add it under \`notify\` or \`defaults.notify\``);
+  const to = showReceiver(sink);
+  const problems = (await checkSink(sink, io.signal)).filter(({ level }) => level === "problem");
+  const [problem] = problems;
+  if (problem !== undefined) {
+    io.exitCode = 1;
+    if (options.json)
+      return io.out(safeJson({ sink: name, to, taken: false, reason: problem.what, cure: problem.cure }));
+    io.out(`nothing was sent to ${name}, ${to}`);
+    for (const { what, cure } of problems) io.out(`${alarming(oneLine(what), io.colours)}\n→ ${oneLine(cure ?? "")}`);
+    return;
+  }
+  const { notice, receipt, durationMs, cure } = await sendTrial(sink, { actor: currentActor(), signal: io.signal });
+  const isTaken = receipt.type === "taken";
+  if (!isTaken) io.exitCode = 1;
+  const status = "status" in receipt ? receipt.status : undefined;
+  const reason = "reason" in receipt ? receipt.reason : undefined;
+  if (options.json)
+    return io.out(safeJson({ sink: name, to, taken: isTaken, status, durationMs, reason, cure, sent: notice }));
+  io.out(`sent to ${name}, ${to}: ${notice.title}`);
+  const answer = status === undefined ? "written" : `answered with status ${status}`;
+  if (isTaken) return io.out(`taken: ${answer} after ${durationMs} ms`);
+  io.out(`${alarming(`not taken: ${oneLine(reason ?? "stopped")} after ${durationMs} ms`, io.colours)}\n→ ${cure}`);
+}
+
+function findSink({ sinks }: PolicySet, name: string): SinkSettings {
+  const found = sinks.get(name);
+  if (found !== undefined) return found;
+  throw new UsageError(`there is no sink ${name}; ${othersThan(name, [...sinks.keys()], "the policy file")}`);
+}
+
+function isUsed({ policies }: PolicySet, { name, items }: SinkSettings): boolean {
+  return items !== undefined || policies.some(({ notify = [] }) => notify.some(({ sink }) => sink === name));
+}

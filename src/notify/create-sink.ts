@@ -1,0 +1,10 @@
+// Makes the sink that its settings describe. Called by app/running-sinks.ts and trial.ts.
+import type { SinkSettings } from "../config/policy-set.ts";
+import { createFileSink } from "./file-sink.ts";
+import type { Sink } from "./sink.ts";
+import { createWebhook } from "./webhook.ts";
+
+/** Makes a sink. It opens neither file nor socket yet, so it cannot fail. */
+export function createSink({ to }: Pick<SinkSettings, "to">): Sink {
+  return to.kind === "webhook" ? createWebhook(to) : createFileSink(to);
+}

@@ -1,0 +1,145 @@
+// `syncline sinks`: what waits for receivers, and a trial notice that tells whether one takes it.
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { silentLog } from "../../src/core/event-log.ts";
+import { NoticeQueues } from "../../src/queue/notice-queues.ts";
+import { openStore } from "../../src/store/redis.ts";
+import { SinkStore } from "../../src/store/sink-store.ts";
+import { runHere } from "../support/commands-here.ts";
+import { folderForTest } from "../support/folder.ts";
+import { noticeOf, Receiver } from "../support/receiver.ts";
+import { redisForTest } from "../support/redis.ts";
+import { freePort } from "../support/redis-servers.ts";
+
+const redis = redisForTest();
+let folder: string;
+let receiver: Receiver;
+
+beforeEach(async () => {
+  folder = folderForTest();
+  receiver = await new Receiver().start();
+  onTestFinished(() => receiver.stop());
+  writeFileSync(join(folder, "key"), `whsec_${Buffer.alloc(32, 7).toString("base64")}`);
+});
+
+const webhook = (more = "secretFile: key", url = receiver.url) => `webhook: { url: "${url}?t=canary-query", ${more} }`;
+
+function policies(sinks: Readonly<Record<string, string>>, notify = "[ops]"): string {
+  const file = join(folder, "policies.yaml");
+  const lines = Object.entries(sinks).map(([name, to]) => `  ${name}: { ${to} }\n`);
+  const service = '{ baseUrl: "http://127.0.0.1:1", token: { env: T } }';
+  const policy = `{ name: nightly, service: main, run: { syncJobs: [1] }, notify: ${notify} }`;
+  writeFileSync(
+    file,
+    `apiVersion: syncline/v1\nservices: { main: ${service} }\nsinks:\n${lines.join("")}policies: [${policy}]\n`,
+  );
+  return file;
+}
+
+/** No Redis is named: the trial needs none. */
+const trial = (name: string, file: string, ...more: string[]) =>
+  runHere(["sinks", "test", name, "--config", file, ...more], { T: "token-of-the-test" });
+
+describe("syncline sinks test", () => {
+  it("sends one signed event of its own kind, and says what came back", async () => {
+    const file = policies({ ops: webhook() });
+    const { code, out, err } = await trial("ops", file);
+    const host = new URL(receiver.url).host;
+    const [sent, taken] = out.split("\n");
+    expect([code, err]).toEqual([0, ""]);
+    expect(sent).toMatch(`sent to ops, webhook (cloudevents) at ${host}: trial notice for the sink ops, sent by `);
+    expect(taken).toMatch(/^taken: answered with status 204 after \d+ ms$/);
+    expect(receiver.received).toHaveLength(1);
+    expect(receiver.received[0]?.headers["webhook-signature"]).toMatch(/^v1,/);
+    expect(JSON.parse(receiver.received[0]?.body ?? "")).toMatchObject({
+      type: "syncline.trial",
+      data: { sink: "ops" },
+    });
+    const json = JSON.parse((await trial("ops", file, "--json")).out);
+    expect(json).toMatchObject({ sink: "ops", taken: true, status: 204, sent: { kind: "trial" } });
+    expect(json.durationMs).toBeTypeOf("number");
+  });
+
+  it.each([
+    [401, "secretFile: key", /not taken: answered with status 401 .*\n→ .*the secret of webhook\.secretFile/],
+    [404, "format: slack", /not taken: answered with status 404 .*\n→ check url/],
+    [400, "format: teams", /not taken: answered with status 400 .*\n→ check webhook\.format \(teams\)/],
+    [503, "secretFile: key", /not taken: answered with status 503 .*\n→ look into the receiver's own log/],
+  ])("that is answered with %d exits 1 with the cure, once, without a secret", async (status, more, shown) => {
+    receiver.answer = () => ({ status });
+    const { code, out, err } = await trial("ops", policies({ ops: webhook(more) }));
+    expect(code).toBe(1);
+    expect(out).toMatch(shown);
+    expect(receiver.received).toHaveLength(1);
+    expect(`${out}${err}`).not.toMatch(/canary|BwcHBw/);
+  });
+
+  it("sends nothing where doctor finds a fault, and says the same", async () => {
+    const closed = `http://127.0.0.1:${await freePort()}/hook`;
+    const sinks = {
+      ops: webhook("secretFile: absent"),
+      gone: webhook("secretFile: key", closed),
+      log: "file: { path: no/a }",
+    };
+    const file = policies(sinks, "[ops, gone, log]");
+    const missing = await trial("ops", file);
+    expect([missing.code, missing.out]).toEqual([
+      1,
+      expect.stringMatching(/^nothing was sent to ops.*\nsecret file \S+absent cannot be read \(ENOENT\).*\n→ mount/),
+    ]);
+    expect((await trial("gone", file)).out).toMatch(/\nTCP failed at \S+ \(ECONNREFUSED\)\n→ check url/);
+    expect(JSON.parse((await trial("log", file, "--json")).out)).toMatchObject({
+      taken: false,
+      cure: expect.any(String),
+    });
+    expect(receiver.received).toEqual([]);
+    const unknown = await trial("opps", file);
+    expect([unknown.code, unknown.err]).toEqual([
+      2,
+      expect.stringContaining("there is no sink opps; did you mean ops?"),
+    ]);
+  });
+
+  it("appends a line to a file, and notes that no policy notifies the sink", async () => {
+    const { code, out, err } = await trial("log", policies({ ops: webhook(), log: "file: { path: notices.jsonl }" }));
+    expect([code, err]).toEqual([0, expect.stringContaining("no policy notifies log")]);
+    expect(out).toMatch(/\ntaken: written after \d+ ms$/);
+    expect(JSON.parse(readFileSync(join(folder, "notices.jsonl"), "utf8"))).toMatchObject({ type: "syncline.trial" });
+  });
+});
+
+describe("syncline sinks", () => {
+  it("lists each sink with where it leads and what waits; exit 1 once one is stuck", async () => {
+    const prefix = `${redis.prefix}-sinks`;
+    const target = { url: redis.url, prefix };
+    const file = policies({ ops: webhook("format: slack"), log: "file: { path: notices.jsonl }" });
+    const list = (...more: string[]) =>
+      runHere(["sinks", "--config", file, "--redis-url", redis.url, "--prefix", prefix, ...more], {
+        T: "token-of-the-test",
+      });
+    const store = await openStore(target);
+    const queues = new NoticeQueues(target, silentLog);
+    try {
+      await new SinkStore(store).seen(["ops"]);
+      await queues.add("ops", [noticeOf("a"), noticeOf("b")], 10);
+      const fresh = await list();
+      expect(fresh.code).toBe(0);
+      expect(fresh.out).toMatch(/ops +webhook \(slack\) at 127\.0\.0\.1:\d+ +2 +\S+ \S+Z +0 +0\n/);
+      expect(fresh.out).toMatch(/log +file \S+notices\.jsonl +no worker has had it yet/);
+      expect(fresh.out).not.toContain("canary");
+      for (const name of await store.redis.keys(`${prefix}*`)) {
+        if ((await store.redis.type(name)) !== "hash") continue;
+        const at = await store.redis.hget(name, "timestamp");
+        if (at !== null) await store.redis.hset(name, "timestamp", Number(at) - 20 * 60_000);
+      }
+      const stuck = await list();
+      expect([stuck.code, stuck.out]).toEqual([1, expect.stringContaining("`syncline sinks test ops` says why")]);
+      expect(JSON.parse((await list("--json")).out)).toMatchObject([{ sink: "ops", waiting: 2 }, { sink: "log" }]);
+    } finally {
+      await queues.close();
+      await store.close();
+    }
+    expect(existsSync(join(folder, "notices.jsonl"))).toBe(false);
+  });
+});
