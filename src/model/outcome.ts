@@ -90,7 +90,8 @@ export const coveredSlotsMax = 50;
 /** The most offending items in the outcome of a poll. */
 export const offendingItemsMax = 10;
 
-const outcomeSchema = z.object({
+/** The form of an outcome. */
+export const outcomeSchema = z.object({
   v: z.literal(1),
   taskId: z.string(),
   policy: z.string(),

@@ -8,6 +8,7 @@ import { feedWaitersKey } from "./feed-store.ts";
 import { lastSuccessKey, successKeptMs } from "./last-successes.ts";
 import { leaseKey } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
+import { policyStatesKey, stateArguments } from "./policy-states.ts";
 import { type PollNote, pollMemoryKey, pollNoteArgs } from "./poll-store.ts";
 import type { Store } from "./redis.ts";
 import { asFlag, asNothing, asOptional, asText, asWord, createScript } from "./script.ts";
@@ -91,7 +92,7 @@ export class History {
       ...[outcomesKey(store, policy), indexKey(store, policy), failedKey(store, policy), store.key("outcomes-kept")],
       ...[store.key("unpublished"), entryKey(store, taskId), inFlightKey(store, outcome), leaseKey(store, outcome)],
       ...[lastSuccessKey(store, policy), troublesKey(store), joinCounterKey(store, policy, Date.parse(outcome.slot))],
-      ...[notifyStreamKey(store), pollMemoryKey(store, policy)],
+      ...[notifyStreamKey(store), pollMemoryKey(store, policy), policyStatesKey(store)],
       ...waitedFor.map((list) => feedWaitersKey(store, { ...outcome, list })),
     ];
     const args = [
@@ -102,19 +103,21 @@ export class History {
       ...[count, placeMs - forMs, troubleChanges(outcome)],
       // No chain follows a run by hand, even at the instant of a slot.
       ...[origin === "schedule" ? 1 : 0, this.#isNotified(policy) ? 1 : 0],
+      ...stateArguments(outcome),
       ...(poll === undefined ? [] : pollNoteArgs(poll)),
     ];
     return recordScript(store, keys, args);
   }
 
-  /** Writes an outcome alone, unless the task has one. Answers whether it did. */
+  /** Writes an outcome without its start and its poll, unless the task has one; answers whether. */
   async recordAlone(outcome: Outcome): Promise<boolean> {
     const { taskId, policy, status } = outcome;
     const store = this.#store;
     const indexes = [outcomesKey(store, policy), indexKey(store, policy), failedKey(store, policy)];
     const isReplayable = replayable[status] === undefined ? 0 : 1;
-    const args = [taskId, JSON.stringify(outcome), outcomePlaceMs(outcome), policy, isReplayable];
-    return recordAloneScript(store, [...indexes, store.key("outcomes-kept")], args);
+    const written = [taskId, JSON.stringify(outcome), outcomePlaceMs(outcome), policy, isReplayable];
+    const args = [...written, Date.parse(outcome.finishedAt), ...stateArguments(outcome)];
+    return recordAloneScript(store, [...indexes, store.key("outcomes-kept"), policyStatesKey(store)], args);
   }
 
   /** Notes that these outcomes are published. */
@@ -204,7 +207,8 @@ export class History {
         [outcomesKey, indexKey, failedKey].map((keyOf) => keyOf(this.#store, policy)),
       );
       const count = ordered.filter((policy) => known.has(policy)).length;
-      await tidyScript(this.#store, [this.#store.key("outcomes-kept"), ...keys], [removedKeptMs, count, ...ordered]);
+      const shared = [this.#store.key("outcomes-kept"), policyStatesKey(this.#store)];
+      await tidyScript(this.#store, [...shared, ...keys], [removedKeptMs, count, ...ordered]);
     }
   }
 

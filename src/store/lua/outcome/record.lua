@@ -2,24 +2,26 @@
 -- it for metrics, chains, the notifier and the next poll.
 -- KEYS: outcomes of the policy, their index, failed tasks of the policy, outcomes-kept,
 -- unpublished, entry, in flight, lease, last success, troubles, join counter, event stream, poll
--- memory, then the waiters of the feeds
+-- memory, policy states, then the waiters of the feeds
 -- ARGV: task, outcome, finishedMs, target, status, policy, placeMs, '1' when a new try may help;
 -- the state and owner that the journal must show ('' for any), '1' when the outcome brings the
 -- answer; retention of the entry, time to publish, retention of a last success ('' when this is
 -- none); outcomes to keep, place before which one is too old; changes of the troubles; '1' for a
--- task of the schedule; '1' to publish to sinks; for a poll: revision, feed, state, count, atMs,
--- '1' when it saw items, their digests
+-- task of the schedule; '1' to publish to sinks; for the policy's state: target (JSON), weight,
+-- duration, last outcome (JSON); for a poll: revision, feed, state, count, atMs, '1' when it saw
+-- items, their digests
 -- Answers 'superseded', 'already-recorded', 'recorded', or 'recorded-awaited' when a chain waits.
 local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFlightKey, leaseKey = unpack(KEYS, 1, 8)
-local successKey, troublesKey, counterKey, streamKey, pollKey = unpack(KEYS, 9, 13)
+local successKey, troublesKey, counterKey, streamKey, pollKey, statesKey = unpack(KEYS, 9, 14)
 local task, outcome, finishedMs, target, status, policy, placeMs, isReplayable = unpack(ARGV, 1, 8)
 local fromState, fromOwner, isAnswer, entryKeptMs, publishWithinMs, successKeptMs = unpack(ARGV, 9, 14)
 local most, oldest, troubles, isScheduled, isPublished = unpack(ARGV, 15, 19)
-local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 20, 26)
+local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 24, 30)
 --- @include "now"
 --- @include "lease"
 --- @include "events"
 --- @include "troubles"
+--- @include "policy-state"
 local pollKeptMs = 400 * 86400000
 -- A trim at each outcome would cost each start. So Redis keeps up to 15 outcomes more.
 local trimEvery = 16
@@ -29,7 +31,7 @@ local endedKeptMs, endedKeptMsMax = 60000, 600000
 
 local function releaseTask()
   releaseLease(leaseKey, task)
-  for feedIndex = 14, #KEYS do redis.call('ZREM', KEYS[feedIndex], task) end
+  for feedIndex = 15, #KEYS do redis.call('ZREM', KEYS[feedIndex], task) end
 end
 
 -- A start that ends before its activity was seen stays among those in flight, marked "e": else
@@ -133,6 +135,7 @@ if revision then notePoll() end
 redis.call('ZADD', unpublishedKey, now + publishWithinMs, task)
 if successKeptMs ~= '' then noteSuccess() end
 noteTroubles(troublesKey, tonumber(finishedMs), troubles)
+notePolicyState(statesKey, policy, finishedMs, unpack(ARGV, 20, 23))
 local isAwaited = countForChain()
 -- The notifier reports a broken stream. It must not change how a task ends.
 if isPublished == '1' then pcall(addEvent, streamKey, 'o', outcome) end

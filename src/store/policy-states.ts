@@ -1,0 +1,145 @@
+// The present state of each policy: how each of its sync jobs ended last, since when, how many in a
+// row, and how long its good runs took. history.ts writes it with each outcome, in one step;
+// `status` and `report` read it. One hash with a field a policy: lua/include/policy-state.lua.
+import * as z from "zod";
+import { isGood, type Outcome, outcomeSchema, weightOf } from "../model/outcome.ts";
+import { batchesOf } from "./batches.ts";
+import type { Store } from "./redis.ts";
+
+const { taskId, status, evidence, confidence, reason, origin } = outcomeSchema.shape;
+const lastSchema = z.tuple([taskId, status, evidence, confidence.unwrap().nullable(), reason, origin, z.int()]);
+
+/** How a target's last task ended. */
+interface LastOutcome extends Pick<Outcome, "taskId" | "status" | "evidence" | "reason" | "origin"> {
+  readonly confidence: Outcome["confidence"];
+  readonly slotMs: number;
+  readonly finishedMs: number;
+}
+
+/** The state of one target (a sync job, list or object) of a policy. */
+export interface TargetState {
+  readonly target: string;
+  /** The end of its last task, also one that was skipped or missed. */
+  readonly last: LastOutcome;
+  /**
+   * What the last outcome with a weight says (model/outcome.ts): skipped, missed and blocked have
+   * none. Undefined: there was no other.
+   */
+  readonly weight: "good" | "bad" | undefined;
+  /** When the weight became what it is, and how many outcomes of this weight came since. */
+  readonly sinceMs: number | undefined;
+  readonly inARow: number;
+  readonly lastGoodMs: number | undefined;
+  readonly lastBadMs: number | undefined;
+}
+
+/** The state of a policy with at least one outcome. */
+export interface PolicyState {
+  readonly policy: string;
+  /** The end of its first task that Redis knows. */
+  readonly firstMs: number;
+  /** At most the 100 that ended last, the newest first; `worstTarget` says which one counts. */
+  readonly targets: readonly TargetState[];
+  /** When a target was last left out, because there were more than 100. */
+  readonly cutMs: number | undefined;
+  /** How long the last 20 good runs took, oldest first; `usualDurationMs` is their median. */
+  readonly durationsMs: readonly number[];
+}
+
+/** Reads the states of these policies, or of all; those without an outcome are left out. */
+export async function readPolicyStates(
+  store: Store,
+  policies?: readonly string[],
+): Promise<ReadonlyMap<string, PolicyState>> {
+  const states = new Map<string, PolicyState>();
+  const key = policyStatesKey(store);
+  for (const batch of batchesOf(policies ?? (await store.redis.hkeys(key)))) {
+    const texts = await store.redis.hmget(key, ...batch);
+    for (const [index, policy] of batch.entries()) {
+      const text = texts[index] ?? null;
+      if (text !== null) states.set(policy, parseState(policy, text));
+    }
+  }
+  return states;
+}
+
+/**
+ * The target that speaks for its policy: one whose weight is bad, the longest first; else one whose
+ * last outcome needs a look (conflicts, blocked, missed); else one that is not known to be good;
+ * else the one that became good last. `isCurrent` leaves out targets that the policy no longer has.
+ */
+export function worstTarget(
+  { targets }: Pick<PolicyState, "targets">,
+  isCurrent: (target: string) => boolean = () => true,
+): TargetState | undefined {
+  const [worst] = targets.filter(({ target }) => isCurrent(target)).toSorted(worstFirst);
+  return worst;
+}
+
+/** The median of the last good runs; undefined without any. */
+export function usualDurationMs({ durationsMs }: Pick<PolicyState, "durationsMs">): number | undefined {
+  const sorted = durationsMs.toSorted((a, b) => a - b);
+  const [low, high] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted[Math.floor(sorted.length / 2)]];
+  return low === undefined || high === undefined ? undefined : (low + high) / 2;
+}
+
+/** Key of the states: a field a policy. */
+export function policyStatesKey({ key }: Pick<Store, "key">): string {
+  return key("policy-states");
+}
+
+/** What lua/include/policy-state.lua needs of an outcome. */
+export function stateArguments(outcome: Outcome): (string | number)[] {
+  const { taskId, target, status, evidence, confidence = null, reason, origin, slot } = outcome;
+  const sign = { good: "+", bad: "-", nothing: "" }[weightOf(outcome)];
+  const last: z.infer<typeof lastSchema> = [taskId, status, evidence, confidence, reason, origin, Date.parse(slot)];
+  const durationMs = outcome.durationMs === null ? "" : Math.round(outcome.durationMs);
+  return [JSON.stringify(target), sign, durationMs, JSON.stringify(last)];
+}
+
+function parseState(policy: string, text: string): PolicyState {
+  const [head = "", ...lines] = text.split("\n");
+  const [first = "", cut = "", durations = ""] = head.split("\t");
+  return {
+    policy,
+    firstMs: Number(first),
+    targets: lines.map(parseTarget),
+    cutMs: toNumber(cut),
+    durationsMs: durations === "" ? [] : durations.split(",").map(Number),
+  };
+}
+
+function parseTarget(line: string): TargetState {
+  const [target = "", finished = "", sign = "", since = "", inARow = "", good = "", bad = "", last = ""] =
+    line.split("\t");
+  const [taskId, status, evidence, confidence, reason, origin, slotMs] = lastSchema.parse(JSON.parse(last));
+  return {
+    target: String(JSON.parse(target)),
+    last: {
+      ...{ taskId, status, evidence, confidence: confidence ?? undefined, reason, origin },
+      ...{ slotMs, finishedMs: Number(finished) },
+    },
+    weight: sign === "" ? undefined : sign === "+" ? "good" : "bad",
+    sinceMs: toNumber(since),
+    inARow: Number(inARow),
+    lastGoodMs: toNumber(good),
+    lastBadMs: toNumber(bad),
+  };
+}
+
+function toNumber(text: string): number | undefined {
+  return text === "" ? undefined : Number(text);
+}
+
+function worstFirst(a: TargetState, b: TargetState): number {
+  const rank = rankOf(a) - rankOf(b);
+  if (rank !== 0) return rank;
+  const since = (a.sinceMs ?? 0) - (b.sinceMs ?? 0);
+  return a.weight === "good" ? -since : since;
+}
+
+function rankOf({ weight, last }: TargetState): number {
+  if (weight === "bad") return 0;
+  if (!isGood[last.status]) return 1;
+  return weight === undefined ? 2 : 3;
+}

@@ -1,0 +1,105 @@
+import { describe, expect, it } from "vitest";
+import type { Outcome } from "../../../src/model/outcome.ts";
+import { History } from "../../../src/store/history.ts";
+import { readPolicyStates, usualDurationMs, worstTarget } from "../../../src/store/policy-states.ts";
+import { testOutcome } from "../../support/outcomes.ts";
+import { storeForTest } from "../../support/redis.ts";
+
+const store = await storeForTest();
+const history = new History(store);
+const startMs = Date.parse("2026-11-22T00:00:00.000Z");
+const atMs = (minute: number) => startMs + minute * 60_000;
+
+/** A task that ends at this minute, in this way. */
+function ended(policy: string, minute: number, changes: Partial<Outcome> = {}): Outcome {
+  const at = new Date(atMs(minute)).toISOString();
+  const target = changes.target ?? "42";
+  return testOutcome({
+    ...{ taskId: `${policy}__run__${target}__${minute}`, policy, slot: at, finishedAt: at, durationMs: minute * 1_000 },
+    ...changes,
+  });
+}
+
+const end = (...outcome: Parameters<typeof ended>) => history.record(ended(...outcome));
+
+async function stateOf(policy: string) {
+  const state = (await readPolicyStates(store, [policy])).get(policy);
+  if (state === undefined) throw new Error(`nothing is known of ${policy}`);
+  return state;
+}
+
+describe("the state of a policy", () => {
+  it("says how it ended last, since when, how many in a row, and when it was otherwise", async () => {
+    await end("nightly", 1);
+    await end("nightly", 2, { status: "failed", reason: "run-failed" });
+    await end("nightly", 3, { status: "timed-out", reason: "deadline", evidence: "none" });
+    await end("nightly", 4, { status: "skipped", reason: "overlap" });
+    const bad = { target: "42", weight: "bad", sinceMs: atMs(2), inARow: 2 };
+    const { targets, ...state } = await stateOf("nightly");
+    expect(state).toEqual({ policy: "nightly", firstMs: atMs(1), cutMs: undefined, durationsMs: [1_000] });
+    expect(targets).toMatchObject([{ ...bad, lastGoodMs: atMs(1), lastBadMs: atMs(3), last: { status: "skipped" } }]);
+    await end("nightly", 5, { confidence: "likely", evidence: "inferred", origin: "manual" });
+    const last = { taskId: "nightly__run__42__5", status: "succeeded", evidence: "inferred", confidence: "likely" };
+    const when = { reason: "completed", origin: "manual", slotMs: atMs(5), finishedMs: atMs(5) };
+    expect((await stateOf("nightly")).targets).toEqual([
+      {
+        ...{ target: "42", weight: "good", sinceMs: atMs(5), inARow: 1, lastGoodMs: atMs(5), lastBadMs: atMs(3) },
+        last: { ...last, ...when },
+      },
+    ]);
+  });
+
+  it("is that of the worst sync job, of those that the policy still names", async () => {
+    await end("several", 1, { target: "11" });
+    await end("several", 2, { target: "4", status: "failed", reason: "run-failed" });
+    await end("several", 3, { target: "11" });
+    await end("several", 4, { target: "7", status: "conflicts", reason: "new-conflicts", newConflicts: 1 });
+    const state = await stateOf("several");
+    expect(state.targets.map(({ target }) => target)).toEqual(["7", "11", "4"]);
+    expect(worstTarget(state)?.target).toBe("4");
+    expect(worstTarget(state, (target) => target !== "4")).toMatchObject({ target: "7", weight: "good" });
+    expect(worstTarget(state, (target) => target === "11")).toMatchObject({ inARow: 2, sinceMs: atMs(1) });
+    expect(worstTarget(state, () => false)).toBeUndefined();
+  });
+
+  it("counts an outcome once, also one recorded alone; a late one is no newer", async () => {
+    const bug = ended("twice", 3, { status: "failed", reason: "bug" });
+    expect(await Promise.all([history.recordAlone(bug), history.recordAlone(bug)])).toContain(false);
+    await end("twice", 3, { status: "failed", reason: "bug" });
+    await end("twice", 2);
+    await end("twice", 1, { status: "failed", reason: "run-failed" });
+    expect((await stateOf("twice")).targets).toMatchObject([
+      { weight: "bad", sinceMs: atMs(3), inARow: 1, lastGoodMs: atMs(2), lastBadMs: atMs(3), last: { reason: "bug" } },
+    ]);
+  });
+
+  it("knows the usual duration from the last 20 good runs", async () => {
+    for (let minute = 1; minute <= 25; minute += 1) await end("long", minute);
+    await end("long", 99, { status: "failed", reason: "run-failed" });
+    const state = await stateOf("long");
+    expect(state.durationsMs).toEqual(Array.from({ length: 20 }, (_, index) => (index + 6) * 1_000));
+    expect(usualDurationMs(state)).toBe(15_500);
+    await end("accepted", 1, { durationMs: null });
+    expect(usualDurationMs(await stateOf("accepted"))).toBeUndefined();
+  });
+
+  it("keeps the 100 sync jobs that ended last, and says that there were more", async () => {
+    for (let minute = 1; minute <= 102; minute += 1) await end("wide", minute, { target: `job "${minute}"\t` });
+    await end("wide", 103, { target: 'job "3"\t' });
+    const { targets, cutMs } = await stateOf("wide");
+    expect(targets).toHaveLength(100);
+    expect(cutMs).toBe(atMs(102));
+    expect(targets[0]).toMatchObject({ target: 'job "3"\t', inARow: 2 });
+    expect(targets.at(-1)?.target).toBe('job "4"\t');
+  });
+
+  it("goes with the outcomes of a removed policy, not before", async () => {
+    await end("removed", 1);
+    await history.tidy(new Set(["nightly"]));
+    expect((await readPolicyStates(store)).has("removed")).toBe(true);
+    await store.redis.del(store.key("outcomes", "removed"), store.key("outcome-index", "removed"));
+    await history.tidy(new Set(["nightly"]));
+    const states = await readPolicyStates(store);
+    expect([states.has("removed"), states.has("nightly")]).toEqual([false, true]);
+  });
+});
