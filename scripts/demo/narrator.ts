@@ -72,7 +72,7 @@ function lineOf(event: DemoEvent): Line | undefined {
       return ["coalesced", `${text("policy")}  slot ${time("slot")} into ${time("into")}`, "yellow"];
     case "task.started":
       return ["started", `${text("policy")}  ${text("kind")} of sync job ${text("target")} accepted`, "cyan"];
-    case "task.answer-lost":
+    case "task.in-doubt":
       return ["answer lost", `${text("policy")}  did it start? Not sent again; looking at the activities`, "magenta"];
     case "task.start-confirmed":
       return [

@@ -179,7 +179,7 @@ async function taskStory(task: NamedTask, places: StoryPlaces): Promise<TaskStor
     isInFlight,
     droppedUpTo: toIso(droppedUpToMs),
     waitsFor: holder === undefined || holder === task.id ? null : holder,
-    lost: entry?.lost === undefined ? null : `${entry.lost.kind}: ${entry.lost.detail}`,
+    lost: entry?.doubt === undefined ? null : `${entry.doubt.kind}: ${entry.doubt.detail}`,
   };
 }
 

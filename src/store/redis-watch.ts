@@ -12,7 +12,7 @@ const checkScript = createScript("watch/check", (answer) => {
   const [term, stamp, intents, begun, changed, losses] = asList(answer);
   const numbers = { stamp: asNumber(stamp), intents: asNumber(intents), begun: asNumber(begun) };
   const isAnother = asWord("changed", "")(changed) === "changed";
-  return { term: asText(term), ...numbers, isAnother, losses: [...batchesOf(asTexts(losses), 3)].map(toLoss) };
+  return { term: asText(term), ...numbers, isAnother, losses: [...batchesOf(asTexts(losses), 3)].map(toDoubt) };
 });
 const fenceScript = createScript("watch/fence", asWord("hold", "loss", ""));
 const replicasScript = createScript("watch/replicas", asOptional(asNumber));
@@ -191,6 +191,6 @@ export class RedisWatch {
   }
 }
 
-function toLoss([fromMs, untilMs, kind = ""]: readonly string[]): Loss {
+function toDoubt([fromMs, untilMs, kind = ""]: readonly string[]): Loss {
   return { fromMs: Number(fromMs), untilMs: Number(untilMs), kind };
 }

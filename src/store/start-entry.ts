@@ -41,8 +41,8 @@ export interface StartEntry {
   readonly baseline: string | undefined;
   /** How far the feed had been read before a request that waited for no walk. */
   readonly knownSeq: number | undefined;
-  /** Why the answer is missing, as the first worker noted it; undefined when it is not missing. */
-  readonly lost: AnswerLoss | undefined;
+  /** Why it is not known what became of the request, as the first worker noted it; else undefined. */
+  readonly doubt: StartDoubt | undefined;
   /** When the run was first seen finished in its feed. */
   readonly finishSeenAtMs: number | undefined;
   /** Until when limits block the verification of the start. */
@@ -52,10 +52,10 @@ export interface StartEntry {
 }
 
 /**
- * Why a good answer is missing: the service failed (`server`), said something invalid (`contract`),
+ * Why it is not known what became of a request: the service failed (`server`), said something invalid (`contract`),
  * said nothing (`unknown`), or the worker died (`crash`).
  */
-export interface AnswerLoss {
+export interface StartDoubt {
   readonly kind: "server" | "contract" | "unknown" | "crash";
   readonly detail: string;
   /** When a worker noticed it, milliseconds UTC by Redis. A run of that request began earlier. */
@@ -89,7 +89,7 @@ export function toEntry(fields: readonly string[]): StartEntry {
     shownBy: entry.get("shownBy") === "evidence" ? "evidence" : "answer",
     baseline: entry.get("baseline"),
     knownSeq: instant("knownSeq"),
-    lost: entry.has("lost") ? toLoss(entry.get("lost")) : undefined,
+    doubt: entry.has("doubt") ? toDoubt(entry.get("doubt")) : undefined,
     finishSeenAtMs: instant("finishSeenAtMs"),
     heldUntilMs: instant("heldUntilMs"),
     targets: toTexts(entry.get("targets")),
@@ -103,10 +103,10 @@ export function toTexts(text: string | null | undefined): readonly string[] | un
 }
 
 /** Reads why an answer is missing. */
-export function toLoss(text: unknown): AnswerLoss {
-  const loss: unknown = JSON.parse(String(text));
-  if (!isJsonObject(loss)) return { kind: "unknown", detail: "" };
-  const { kind, detail, atMs } = loss;
+export function toDoubt(text: unknown): StartDoubt {
+  const doubt: unknown = JSON.parse(String(text));
+  if (!isJsonObject(doubt)) return { kind: "unknown", detail: "" };
+  const { kind, detail, atMs } = doubt;
   return {
     kind: kind === "server" || kind === "contract" || kind === "crash" ? kind : "unknown",
     detail: String(detail),

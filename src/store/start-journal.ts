@@ -25,14 +25,14 @@ import type { RedisWatch } from "./redis-watch.ts";
 import { asFlag, asList, asNothing, asNumber, asOptional, asText, asTexts, asWord, createScript } from "./script.ts";
 import { asAcquireAnswer, type ScriptedAcquire } from "./service-limiter.ts";
 import {
-  type AnswerLoss,
   entryKey,
   inFlightKey,
   type JournalTask,
   type Permission,
+  type StartDoubt,
   type StartEntry,
+  toDoubt,
   toEntry,
-  toLoss,
   toTexts,
 } from "./start-entry.ts";
 
@@ -226,9 +226,9 @@ export class StartJournal {
     };
   }
 
-  /** Notes why the answer is missing. The first note stays; answers the one that stands. */
-  async answerLost(taskId: string, loss: AnswerLoss): Promise<AnswerLoss> {
-    return toLoss(await noteOnceScript(this.#store, [this.#key(taskId)], ["lost", JSON.stringify(loss)]));
+  /** Notes why the start is in doubt. The first note stays; answers the one that stands. */
+  async noteDoubt(taskId: string, doubt: StartDoubt): Promise<StartDoubt> {
+    return toDoubt(await noteOnceScript(this.#store, [this.#key(taskId)], ["doubt", JSON.stringify(doubt)]));
   }
 
   /** Notes that nothing blocks the start any more; answers since when. */

@@ -11,7 +11,7 @@ import type { Task } from "../model/task.ts";
 import type { StartDependencies } from "./contracts.ts";
 import { sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, endUnsent, type TaskEnding, type TaskStep } from "./step.ts";
-import { endingOf, isLost, noteLoss } from "./verify.ts";
+import { endingOf, findDoubt, isAnswerLost } from "./verify.ts";
 
 /** Whether an activation goes before the runs of a policy. */
 export function activatesFirst({ action }: Policy): boolean {
@@ -36,7 +36,7 @@ export async function activateFirst(task: Task, run: Run): Promise<TaskStep | un
     case "answered":
       return goOn(first, run);
     case "sending":
-      return afterLoss(first, run, claim);
+      return whenInDoubt(first, run, claim);
     case "claimed":
       return afterSend(first, run, await sendStart(first, { deps, claim, baseline: "", acceptedEnds: false }));
   }
@@ -62,23 +62,23 @@ async function afterSend(first: Task, run: Run, step: TaskStep): Promise<TaskSte
       if (step.ending?.from?.state !== "sending") return step;
       const { reason, detail } = step.ending;
       // After a crash the next worker must not take the refusal for a lost answer.
-      await deps.journal.answerLost(first.id, { kind: "server", detail, atMs: await deps.nowMs() });
+      await deps.journal.noteDoubt(first.id, { kind: "server", detail, atMs: await deps.nowMs() });
       return endRun(first, run, { reason, detail });
     }
   }
 }
 
-async function afterLoss(first: Task, run: Run, claim: Claim): Promise<TaskStep | undefined> {
+async function whenInDoubt(first: Task, run: Run, claim: Claim): Promise<TaskStep | undefined> {
   const { deps, policy } = run;
-  const lost = await noteLoss(first, deps);
-  const { reason } = endingOf(lost);
-  if (!isLost(lost)) return endRun(first, run, { reason, detail: lost.detail });
+  const doubt = await findDoubt(first, deps);
+  const { reason } = endingOf(doubt);
+  if (!isAnswerLost(doubt)) return endRun(first, run, { reason, detail: doubt.detail });
   if (policy.onUnknown === "give-up")
-    return endRun(first, run, { reason, detail: `${lost.detail}; the policy says give-up` });
+    return endRun(first, run, { reason, detail: `${doubt.detail}; the policy says give-up` });
   const again = policy.onUnknown === "retry" ? await sendAgain(first, { deps, claim, acceptedEnds: false }) : undefined;
   if (again !== undefined) return afterSend(first, run, again);
   const { policy: name, target } = first;
-  deps.log.warn("run.activation-unknown", { policy: name, taskId: first.id, target, detail: lost.detail });
+  deps.log.warn("run.activation-unknown", { policy: name, taskId: first.id, target, detail: doubt.detail });
   return goOn(first, run);
 }
 

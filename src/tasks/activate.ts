@@ -10,7 +10,7 @@ import type { StartDependencies } from "./contracts.ts";
 import { deferIfLimited } from "./defer.ts";
 import { acceptedEnds, sendAgain, sendStart } from "./send-start.ts";
 import { type Claim, endRemoved, settled, type TaskEnding, type TaskStep } from "./step.ts";
-import { awaitAnswer, endingOf, isLost, noteLoss } from "./verify.ts";
+import { awaitAnswer, endingOf, findDoubt, isAnswerLost } from "./verify.ts";
 
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
 
@@ -35,7 +35,7 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
     }
     case "sending":
       if (activePredicate !== undefined) return verifyActivation(task, { deps, claim }, activePredicate);
-      return afterLoss(task, { deps, claim });
+      return whenInDoubt(task, { deps, claim });
     case "claimed":
       if (policy === undefined) return endRemoved(owner, `policy ${task.policy} is not configured`);
       return (
@@ -46,15 +46,15 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
 }
 
 /** A lost answer that nothing can verify. */
-async function afterLoss(task: Task, { deps, claim }: Activation): Promise<TaskStep> {
+async function whenInDoubt(task: Task, { deps, claim }: Activation): Promise<TaskStep> {
   const { sentAtMs: startedAtMs, sends, owner } = claim.entry;
   const awaited = await awaitAnswer(claim.entry, deps);
   if (awaited !== undefined) return awaited;
-  const lost = await noteLoss(task, deps);
+  const doubt = await findDoubt(task, deps);
   const mayRepeat = deps.policy(task.policy)?.onUnknown === "retry";
   const again = mayRepeat ? await sendAgain(task, { deps, claim, acceptedEnds: true }) : undefined;
   const from = { state: "sending", owner } as const;
-  return again ?? complete({ ...endingOf(lost), detail: lost.detail, startedAtMs, sends, from });
+  return again ?? complete({ ...endingOf(doubt), detail: doubt.detail, startedAtMs, sends, from });
 }
 
 /** Verifies an activation: active, not yet, sent again, or ended with what is known. */
@@ -65,18 +65,18 @@ async function verifyActivation(
 ): Promise<TaskStep> {
   const { entry } = claim;
   const { state, owner } = entry;
-  const lost = state === "sending" ? await noteLoss(task, deps) : undefined;
-  const loss = lost ?? entry.lost;
+  const open = state === "sending" ? await findDoubt(task, deps) : undefined;
+  const doubt = open ?? entry.doubt;
   const sent = {
     startedAtMs: entry.sentAtMs ?? entry.claimedAtMs,
     sends: entry.sends,
-    answerLost: loss !== undefined && isLost(loss),
-    from: lost === undefined ? ({ state: "answered" } as const) : ({ state: "sending", owner } as const),
+    answerLost: doubt !== undefined && isAnswerLost(doubt),
+    from: open === undefined ? ({ state: "answered" } as const) : ({ state: "sending", owner } as const),
   };
   const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, seen: string): TaskStep =>
-    complete({ ...ending, ...sent, detail: `${lost?.detail ?? "the service accepted it"}; ${seen}` });
+    complete({ ...ending, ...sent, detail: `${open?.detail ?? "the service accepted it"}; ${seen}` });
   const orAgain = async (ended: TaskStep): Promise<TaskStep> => {
-    const mayRepeat = lost !== undefined && deps.policy(task.policy)?.onUnknown === "retry";
+    const mayRepeat = open !== undefined && deps.policy(task.policy)?.onUnknown === "retry";
     return (mayRepeat ? await sendAgain(task, { deps, claim, acceptedEnds: false }) : undefined) ?? ended;
   };
   const check = await confirmEffect(task, { deps, entry, predicate: toPredicate(activePredicate) });
@@ -91,7 +91,7 @@ async function verifyActivation(
       return orAgain(finish(ending, `the sync job is not active ${seconds} s later`));
     }
     case "unreadable": {
-      const known = lost === undefined ? wasAccepted : endingOf(lost);
+      const known = open === undefined ? wasAccepted : endingOf(open);
       return orAgain(finish(known, `whether the sync job is active cannot be read: ${check.why}`));
     }
   }

@@ -28,7 +28,7 @@ import {
   type TaskStep,
   takeLease,
 } from "./step.ts";
-import { awaitAnswer, endingOf, isLost, noteLoss } from "./verify.ts";
+import { awaitAnswer, endingOf, findDoubt, isAnswerLost } from "./verify.ts";
 
 /**
  * A missing sync job has no documented status (§7). The same read found it before, so 400 counts.
@@ -141,12 +141,16 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
   const isRemoved = deps.service(task.service) === undefined;
   const awaited = isRemoved || onUnknown === "give-up" ? await awaitAnswer(entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
-  const lost = await noteLoss(task, deps);
-  const sent = { startedAtMs: entry.sentAtMs ?? entry.claimedAtMs, sends: entry.sends, answerLost: isLost(lost) };
+  const doubt = await findDoubt(task, deps);
+  const sent = {
+    startedAtMs: entry.sentAtMs ?? entry.claimedAtMs,
+    sends: entry.sends,
+    answerLost: isAnswerLost(doubt),
+  };
   const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, more: string): TaskStep =>
-    complete({ ...ending, ...sent, detail: `${lost.detail}; ${more}`, from: { state, owner } });
-  if (isRemoved) return finish({ ...endingOf(lost), reason: "policy-removed" }, "the service was removed meanwhile");
-  if (onUnknown === "give-up") return finish(endingOf(lost), "the policy says give-up");
+    complete({ ...ending, ...sent, detail: `${doubt.detail}; ${more}`, from: { state, owner } });
+  if (isRemoved) return finish({ ...endingOf(doubt), reason: "policy-removed" }, "the service was removed meanwhile");
+  if (onUnknown === "give-up") return finish(endingOf(doubt), "the policy says give-up");
   const check = await confirmEffect(task, { deps, entry, predicate: gone });
   switch (check.is) {
     case "again":
@@ -166,6 +170,6 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
       return again ?? finish({ status: "failed", evidence: "direct", reason: "still-there" }, seen);
     }
     case "unreadable":
-      return finish(endingOf(lost), `whether it is there cannot be read: ${check.why}`);
+      return finish(endingOf(doubt), `whether it is there cannot be read: ${check.why}`);
   }
 }

@@ -187,7 +187,7 @@ async function attribute(
     taskId: task.id,
     sentAtMs,
     decidedAtMs: decidedAtMs(entry, deps.timing.verifyForMs),
-    isAnswered: entry.answeredAtMs !== undefined && entry.lost === undefined,
+    isAnswered: entry.answeredAtMs !== undefined && entry.doubt === undefined,
   };
   return attributeTo(start, activities, attributed);
 }
@@ -197,11 +197,11 @@ async function attribute(
  * but its request took no longer than the wait for an answer.
  */
 function decidedAtMs(entry: StartEntry, verifyForMs: number): number {
-  const { lost, sends, lastSentAtMs = sentAtMsOf(entry), answeredAtMs = lastSentAtMs } = entry;
-  // A noted loss is about the first request.
+  const { doubt, sends, lastSentAtMs = sentAtMsOf(entry), answeredAtMs = lastSentAtMs } = entry;
+  // A noted doubt is about the first request.
   if (sends > 1) return Math.min(answeredAtMs, lastSentAtMs + verifyForMs);
-  if (lost?.atMs === undefined) return answeredAtMs;
-  return lost.kind === "crash" ? Math.min(lost.atMs, lastSentAtMs + verifyForMs) : lost.atMs;
+  if (doubt?.atMs === undefined) return answeredAtMs;
+  return doubt.kind === "crash" ? Math.min(doubt.atMs, lastSentAtMs + verifyForMs) : doubt.atMs;
 }
 
 function isOf(task: Task): (item: SeenItem) => boolean {

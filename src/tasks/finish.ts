@@ -8,7 +8,7 @@ import { pollChange } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
 import { lostWithRedis } from "./send-start.ts";
 import type { TaskEnding } from "./step.ts";
-import { isAnswerLost } from "./verify.ts";
+import { hasLostAnswer } from "./verify.ts";
 
 /** How often the end of an abandoned task is tried anew after it was superseded. */
 const abandonRoundsMax = 5;
@@ -60,7 +60,7 @@ export async function endAbandoned(
             ...unknown,
             startedAtMs: entry?.sentAtMs,
             sends: entry?.sends,
-            answerLost: entry && isAnswerLost(entry),
+            answerLost: entry && hasLostAnswer(entry),
             from,
           };
     const recorded = await finish(task, ending, { deps, recorder, attempts: 0 });

@@ -4,7 +4,7 @@ import type { ErrorKind } from "../core/error-kind.ts";
 import type { OutcomeReason } from "../model/outcome.ts";
 import type { TaskKind } from "../model/task.ts";
 import type { ServiceError } from "../service/service-error.ts";
-import type { AnswerLoss } from "../store/start-entry.ts";
+import type { StartDoubt } from "../store/start-entry.ts";
 
 /**
  * What to do after a failure. `retry`: one attempt spent. `defer`: limited for now, none spent.
@@ -12,19 +12,18 @@ import type { AnswerLoss } from "../store/start-entry.ts";
  */
 export type FailureAction = "give-up" | "retry" | "defer" | "verify" | "resume";
 
-/** `start`: run and activate. `repeatable`: poll and apply. `loss`: of a start to verify. */
+/** `start`: run and activate. `repeatable`: poll and apply. */
 interface Meaning {
   readonly start: FailureAction;
   readonly delete: FailureAction;
   readonly repeatable: FailureAction;
   readonly reason: OutcomeReason;
-  readonly loss: Exclude<AnswerLoss["kind"], "crash">;
 }
 
 const all = (action: FailureAction) => ({ start: action, delete: action, repeatable: action });
-const refused = { ...all("give-up"), reason: "refused", loss: "contract" } as const;
+const refused = { ...all("give-up"), reason: "refused" } as const;
 /** An undocumented answer may follow a start that happened (service-interface §7). */
-const verified = { start: "verify", delete: "verify", repeatable: "give-up", loss: "contract" } as const;
+const verified = { start: "verify", delete: "verify", repeatable: "give-up" } as const;
 const ambiguous = { start: "verify", delete: "verify", repeatable: "retry" } as const;
 
 const table: Readonly<Record<ErrorKind, Meaning>> = {
@@ -33,15 +32,15 @@ const table: Readonly<Record<ErrorKind, Meaning>> = {
   "not-found": { ...refused, start: "verify" },
   unauthorized: refused,
   forbidden: refused,
-  throttled: { ...all("defer"), reason: "throttled", loss: "contract" },
+  throttled: { ...all("defer"), reason: "throttled" },
   undocumented: { ...verified, reason: "refused" },
-  server: { ...ambiguous, reason: "server-error", loss: "server" },
-  unreachable: { ...all("retry"), reason: "unreachable", loss: "unknown" },
-  unknown: { ...ambiguous, reason: "answer-lost", loss: "unknown" },
+  server: { ...ambiguous, reason: "server-error" },
+  unreachable: { ...all("retry"), reason: "unreachable" },
+  unknown: { ...ambiguous, reason: "answer-lost" },
   // An unreadable 2xx, a redirect, a 1xx without an end: a failure after the effect looks the same.
   contract: { ...verified, reason: "bad-answer" },
-  paging: { ...all("give-up"), reason: "bad-answer", loss: "contract" },
-  cancelled: { ...all("resume"), reason: "crashed", loss: "unknown" },
+  paging: { ...all("give-up"), reason: "bad-answer" },
+  cancelled: { ...all("resume"), reason: "crashed" },
 };
 
 const columns = { run: "start", activate: "start", delete: "delete", apply: "repeatable", poll: "repeatable" } as const;
@@ -51,9 +50,10 @@ export function reasonOf(kind: ErrorKind): OutcomeReason {
   return table[kind].reason;
 }
 
-/** The loss that the journal notes for a start to verify. */
-export function lossOf(kind: ErrorKind): Meaning["loss"] {
-  return table[kind].loss;
+/** Why a start is to be verified: the service failed, said nothing, or something that proves nothing. */
+export function doubtOf(kind: ErrorKind): Exclude<StartDoubt["kind"], "crash"> {
+  if (kind === "server") return "server";
+  return kind === "unknown" || kind === "cancelled" ? "unknown" : "contract";
 }
 
 /** Judges a failure. What this process cut off is as unknown as what the network cut off. */

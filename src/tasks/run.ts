@@ -32,7 +32,7 @@ import {
   type TaskStep,
   takeLease,
 } from "./step.ts";
-import { isAnswerLost, verifyStart } from "./verify.ts";
+import { hasLostAnswer, verifyStart } from "./verify.ts";
 
 /** Does the next step of a run. */
 export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): Promise<TaskStep> {
@@ -122,7 +122,7 @@ async function followRun(
   const nowMs = await deps.nowMs();
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
   const sent = {
-    ...{ startedAtMs: sentAtMs, answerLost: isAnswerLost(entry), sends: entry.sends },
+    ...{ startedAtMs: sentAtMs, answerLost: hasLostAnswer(entry), sends: entry.sends },
     from: { state: "answered" },
   } as const;
   if (policy.follow.until === "accepted")
@@ -157,7 +157,7 @@ async function tellAccepted(
   if (entry.shownBy === "answer")
     return { evidence: "direct", reason: "answered", detail: "the service accepted the start" };
   const { confidence } = await appearedSince(task, deps, entry);
-  const detail = `${entry.lost?.detail ?? "no good answer came"}; an activity of it confirms the start`;
+  const detail = `${entry.doubt?.detail ?? "no good answer came"}; an activity of it confirms the start`;
   return { evidence: "inferred", reason: "start-confirmed", detail, confidence };
 }
 
@@ -167,7 +167,7 @@ function endForgotten(entry: StartEntry, what: "policy" | "service"): TaskStep {
   const detail = `the ${what} was removed while the run went on`;
   return complete({
     ...{ status: "unknown", evidence: "none", reason: "policy-removed", detail },
-    ...{ startedAtMs, sends, answerLost: isAnswerLost(entry) },
+    ...{ startedAtMs, sends, answerLost: hasLostAnswer(entry) },
     from: state === "settled" ? undefined : { state },
   });
 }

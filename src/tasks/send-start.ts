@@ -13,7 +13,7 @@ import { ServiceError } from "../service/service-error.ts";
 import type { StartDependencies } from "./contracts.ts";
 import { acquireAfterGuard, deferAfter, deferByLimiter } from "./defer.ts";
 import { sendWithinMs } from "./follow-pace.ts";
-import { judge, lossOf, reasonOf } from "./judge.ts";
+import { doubtOf, judge, reasonOf } from "./judge.ts";
 import { type Claim, endRemoved, endTooLate, type TaskEnding, type TaskStep } from "./step.ts";
 
 /** What sending needs. `acceptedEnds`: a 200 ends the task; nothing is followed. */
@@ -246,7 +246,7 @@ async function noteLostAnswer(
   { kind, status, message: detail }: ServiceError,
   { deps, sentAtMs }: Pick<StartRequest, "deps"> & Pick<Permitted, "sentAtMs">,
 ): Promise<TaskStep> {
-  await deps.journal.answerLost(taskId, { kind: lossOf(kind), detail, atMs: await deps.nowMs() });
-  deps.log.warn("task.answer-lost", { policy, taskId, kind, status });
+  await deps.journal.noteDoubt(taskId, { kind: doubtOf(kind), detail, atMs: await deps.nowMs() });
+  deps.log.warn("task.in-doubt", { policy, taskId, kind, status });
   return snooze(sentAtMs + 500);
 }

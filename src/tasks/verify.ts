@@ -10,7 +10,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
-import type { AnswerLoss, StartEntry } from "../store/start-entry.ts";
+import type { StartDoubt, StartEntry } from "../store/start-entry.ts";
 import type { RunDependencies, StartDependencies } from "./contracts.ts";
 import { noteLimited, verifyLater } from "./defer.ts";
 import { type Appeared, appearedSince, feedOf, follow } from "./evidence.ts";
@@ -22,40 +22,40 @@ import type { Claim, TaskEnding, TaskStep } from "./step.ts";
 const absentSendsMax = 2;
 
 /** How a start without evidence ends. Never `failed`: a 500 may follow a start that happened. */
-export function endingOf(loss: AnswerLoss): Pick<TaskEnding, "status" | "evidence" | "reason" | "answerLost"> {
+export function endingOf(doubt: StartDoubt): Pick<TaskEnding, "status" | "evidence" | "reason" | "answerLost"> {
   const reasons = {
     server: "server-error",
     contract: "bad-answer",
     unknown: "answer-lost",
     crash: "answer-lost",
   } as const;
-  return { status: "unknown", evidence: "none", reason: reasons[loss.kind], answerLost: isLost(loss) };
+  return { status: "unknown", evidence: "none", reason: reasons[doubt.kind], answerLost: isAnswerLost(doubt) };
 }
 
 /** Whether no answer came at all. */
-export function isLost({ kind }: AnswerLoss): boolean {
+export function isAnswerLost({ kind }: StartDoubt): boolean {
   return kind === "unknown" || kind === "crash";
 }
 
 /** Whether a request of this start went out and got no answer, as far as the journal says. */
-export function isAnswerLost({ state, lost }: Pick<StartEntry, "state" | "lost">): boolean {
-  return lost === undefined ? state === "sending" : isLost(lost);
+export function hasLostAnswer({ state, doubt }: Pick<StartEntry, "state" | "doubt">): boolean {
+  return doubt === undefined ? state === "sending" : isAnswerLost(doubt);
 }
 
-/** Why there is no answer, as the journal notes it; else a crash of the worker. */
-export async function noteLoss(task: Task, deps: Pick<StartDependencies, "journal" | "nowMs">): Promise<AnswerLoss> {
+/** Why the start is in doubt, as the journal notes it; else since the worker crashed. */
+export async function findDoubt(task: Task, deps: Pick<StartDependencies, "journal" | "nowMs">): Promise<StartDoubt> {
   const detail = "the worker died between the request and its answer";
-  return deps.journal.answerLost(task.id, { kind: "crash", detail, atMs: await deps.nowMs() });
+  return deps.journal.noteDoubt(task.id, { kind: "crash", detail, atMs: await deps.nowMs() });
 }
 
 /**
- * A sleep until the answer must have come: without a noted loss the sender may be slow, not dead.
+ * A sleep until the answer must have come: without a noted doubt the sender may be slow, not dead.
  */
 export async function awaitAnswer(
-  { lost, lastSentAtMs, claimedAtMs }: StartEntry,
+  { doubt, lastSentAtMs, claimedAtMs }: StartEntry,
   { timing, nowMs }: Pick<StartDependencies, "timing" | "nowMs">,
 ): Promise<TaskStep | undefined> {
-  const dueMs = lost === undefined ? (lastSentAtMs ?? claimedAtMs) + timing.verifyForMs : 0;
+  const dueMs = doubt === undefined ? (lastSentAtMs ?? claimedAtMs) + timing.verifyForMs : 0;
   return (await nowMs()) < dueMs ? snooze(dueMs) : undefined;
 }
 
@@ -67,14 +67,14 @@ export async function verifyStart(
 ): Promise<TaskStep> {
   const awaited = policy.onUnknown === "give-up" ? await awaitAnswer(claim.entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
-  const lost = claim.entry.lost ?? (await noteLoss(task, deps));
-  const entry = { ...claim.entry, lost };
+  const doubt = claim.entry.doubt ?? (await findDoubt(task, deps));
+  const entry = { ...claim.entry, doubt };
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
   // Only of this request: a slow worker may take it back, and another may send anew.
   const from = { state: "sending", owner: entry.owner } as const;
-  const unknown = { ...endingOf(lost), startedAtMs: sentAtMs, sends: entry.sends, from };
+  const unknown = { ...endingOf(doubt), startedAtMs: sentAtMs, sends: entry.sends, from };
   if (policy.onUnknown === "give-up")
-    return complete({ ...unknown, detail: `${lost.detail}; the policy says give-up` });
+    return complete({ ...unknown, detail: `${doubt.detail}; the policy says give-up` });
   const nowMs = await deps.nowMs();
   await follow(task, deps, { nowMs, hurry: true });
   const appeared = await appearedSince(task, deps, entry);
@@ -108,7 +108,7 @@ export async function verifyStart(
     if (again !== undefined) return again;
   }
   const { confidence } = appeared;
-  const detail = `${lost.detail}; ${whatWasSeen(task, appeared, window)}`;
+  const detail = `${doubt.detail}; ${whatWasSeen(task, appeared, window)}`;
   if (isAbsent)
     return complete({ ...unknown, status: "not-started", evidence: "inferred", startedAtMs: undefined, detail });
   return complete({ ...unknown, detail, confidence });
@@ -132,13 +132,13 @@ function planWindow(
   { follow: { appearsWithinMs } }: Policy,
   { deps, entry }: { readonly deps: RunDependencies; readonly entry: StartEntry },
 ): AppearanceWindow {
-  const { lost, sends, lastSentAtMs = entry.claimedAtMs } = entry;
+  const { doubt, sends, lastSentAtMs = entry.claimedAtMs } = entry;
   const { verifyForMs } = deps.timing;
   if (appearsWithinMs === undefined) return { untilMs: lastSentAtMs + verifyForMs, forMs: verifyForMs, isWhole: false };
   const leftAtMs = lastSentAtMs + sendWithinMs;
-  const isTold = lost?.atMs !== undefined && lost.kind !== "crash" && sends === 1;
+  const isTold = doubt?.atMs !== undefined && doubt.kind !== "crash" && sends === 1;
   const hadAtMs = isTold
-    ? Math.max(leftAtMs, lost.atMs)
+    ? Math.max(leftAtMs, doubt.atMs)
     : leftAtMs + (deps.service(task.service)?.requestTimeoutMs ?? 0);
   const untilMs = Math.max(lastSentAtMs + verifyForMs, hadAtMs + appearsWithinMs);
   return { untilMs, forMs: untilMs - lastSentAtMs, isWhole: true };

@@ -46,7 +46,7 @@ describe("one run", () => {
     });
     expect(await run("story")).toMatchObject({ status: "succeeded", evidence: "inferred", answerLost: true });
     expect(starts(3)).toBe(1);
-    expect(log.named("task.answer-lost")).toHaveLength(1);
+    expect(log.named("task.in-doubt")).toHaveLength(1);
     expect(log.named("task.start-confirmed")).toHaveLength(1);
   });
 

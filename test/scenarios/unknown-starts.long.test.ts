@@ -186,7 +186,7 @@ describe("a sync job that an operator starts by hand at the same time", () => {
   it("never turns a lost start into a success: one of two activities may be ours", async () => {
     const world = await worldForTest({ policies: story(3), faults: ["reset,op=RunSyncJob,first=1"] });
     const outcome = world.run("story");
-    await world.log.until(({ event }) => event === "task.answer-lost");
+    await world.log.until(({ event }) => event === "task.in-doubt");
     await Promise.all([startByHand(world, 3), startByHand(world, 3)]);
     expect(await outcome).toMatchObject({ status: "unknown", reason: "answer-lost", confidence: "ambiguous" });
   });

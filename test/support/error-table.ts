@@ -7,7 +7,7 @@ import { statusKind } from "../../src/service/call-failure.ts";
 import { factsOf, type Operation } from "../../src/service/operations.ts";
 import { retryWaitMs } from "../../src/service/retry.ts";
 import { ServiceError } from "../../src/service/service-error.ts";
-import { judge, lossOf, reasonOf } from "../../src/tasks/judge.ts";
+import { doubtOf, judge, reasonOf } from "../../src/tasks/judge.ts";
 import { goneMeanwhile } from "../../src/tasks/send-start.ts";
 
 import { endingOf } from "../../src/tasks/verify.ts";
@@ -51,7 +51,7 @@ const meaning = {
 /** What a run or activation ends as when this is the last word. */
 function lastWord(row: Row, task: TaskKind): string {
   const verdict = judge(row, task);
-  if (verdict === "verify") return `unknown (${endingOf({ kind: lossOf(row.kind), detail: "", atMs: 0 }).reason})`;
+  if (verdict === "verify") return `unknown (${endingOf({ kind: doubtOf(row.kind), detail: "", atMs: 0 }).reason})`;
   if (verdict === "defer" || verdict === "resume") return "missed (too-late)";
   return `not-started (${reasonOf(row.kind)})`;
 }

@@ -49,7 +49,7 @@ describe("the start journal", () => {
     for (const id of ["held-up", "evidence", "twice"]) {
       await journal.claim(id, "held-up");
       await journal.beginSending(task(id), "held-up", farAway);
-      await journal.answerLost(id, missing);
+      await journal.noteDoubt(id, missing);
     }
     await journal.answered(task("held-up"), "answer");
     expect(await journal.entry("held-up")).toMatchObject({ state: "answered", lost: undefined });
@@ -78,15 +78,15 @@ describe("the start journal", () => {
   it("keeps the first reason why an answer is missing", async () => {
     await journal.claim("why", "me");
     await journal.beginSending(task("why"), "me", farAway);
-    expect(await journal.answerLost("why", { kind: "unknown", detail: "reset" })).toEqual({
+    expect(await journal.noteDoubt("why", { kind: "unknown", detail: "reset" })).toEqual({
       kind: "unknown",
       detail: "reset",
     });
-    expect(await journal.answerLost("why", { kind: "crash", detail: "" })).toEqual({
+    expect(await journal.noteDoubt("why", { kind: "crash", detail: "" })).toEqual({
       kind: "unknown",
       detail: "reset",
     });
-    expect((await journal.claim("why", "heir")).lost).toEqual({ kind: "unknown", detail: "reset" });
+    expect((await journal.claim("why", "heir")).doubt).toEqual({ kind: "unknown", detail: "reset" });
   });
 
   it("lets a task send again when its request surely did not leave", async () => {
@@ -157,7 +157,7 @@ describe("taking a permission back", () => {
   it("makes the task new, as if nothing had been sent", async () => {
     await journal.claim("anew", "me");
     await journal.beginSending(task("anew"), "me", farAway);
-    await journal.answerLost("anew", { kind: "crash", detail: "noticed too early" });
+    await journal.noteDoubt("anew", { kind: "crash", detail: "noticed too early" });
     await journal.notSent(task("anew"), "me");
     expect(await journal.claim("anew", "me")).toMatchObject({
       state: "claimed",

@@ -89,7 +89,7 @@ async function startSilently(task: Task) {
 /** A start that waited for no walk, and whose answer got lost. */
 async function startUnread(task: Task) {
   const { sentAtMs } = await startSilently(task);
-  await journal.answerLost(task.id, { kind: "unknown", detail: "reset", atMs: sentAtMs + 50 });
+  await journal.noteDoubt(task.id, { kind: "unknown", detail: "reset", atMs: sentAtMs + 50 });
   return { sentAtMs, entry: await journal.claim(task.id, "me") };
 }
 
@@ -107,7 +107,7 @@ describe("a start that another worker has sent and says nothing of", () => {
     const claim = { owner: "another", entry };
     expect(await stepActivate(task, patient, claim)).toEqual({ verdict: "snooze", untilMs });
     expect(await verifyStart(task, giveUp, { deps: patient, claim })).toEqual({ verdict: "snooze", untilMs });
-    expect((await journal.entry(task.id))?.lost).toBeUndefined();
+    expect((await journal.entry(task.id))?.doubt).toBeUndefined();
   });
 
   it("ends as unknown after that, or at once when that worker noted no answer", async () => {
@@ -117,7 +117,7 @@ describe("a start that another worker has sent and says nothing of", () => {
     const unknown = { verdict: "complete", ending: { status: "unknown", reason: "answer-lost" } };
     expect(await stepActivate(task, deps, { owner: "another", entry })).toMatchObject(unknown);
     const noted = { owner: "another", entry: await journal.claim(task.id, "another") };
-    expect(noted.entry.lost).toMatchObject({ kind: "crash" });
+    expect(noted.entry.doubt).toMatchObject({ kind: "crash" });
     expect(await stepActivate(task, patient, noted)).toMatchObject(unknown);
     expect(await verifyStart(task, giveUp, { deps: patient, claim: noted })).toMatchObject(unknown);
   });
@@ -194,7 +194,7 @@ describe("a lost answer of a start for which nothing was read before", () => {
   it("is not surely shown by an activity begun between worker death and detection", async () => {
     const task = taskOf("late-notice");
     const { sentAtMs } = await startSilently(task);
-    await journal.answerLost(task.id, { kind: "crash", detail: "died", atMs: sentAtMs + 3_600_000 });
+    await journal.noteDoubt(task.id, { kind: "crash", detail: "died", atMs: sentAtMs + 3_600_000 });
     const entry = await journal.claim(task.id, "me");
     await walk(task, "activities", [item("somebody's", sentAtMs + 1_800_000)]);
     expect(await verify(task, partsFor(), entry)).toMatchObject({
@@ -239,7 +239,7 @@ describe("a start that was sent once more", () => {
     const { sentAtMs } = await startSilently(task);
     const firstAtMs = sentAtMs - 60_000;
     await store.redis.hset(store.key("start", task.id), "sentAtMs", firstAtMs, "lastSentAtMs", firstAtMs);
-    await journal.answerLost(task.id, { kind: "unknown", detail: "reset", atMs: firstAtMs + 50 });
+    await journal.noteDoubt(task.id, { kind: "unknown", detail: "reset", atMs: firstAtMs + 50 });
     const again = { startByMs: task.startByMs, sends: 1, sender: "me" };
     expect(await journal.sendAgain(task, "heir", again)).toBe("permitted");
     return (await journal.entry(task.id))?.lastSentAtMs ?? Number.NaN;
@@ -275,7 +275,7 @@ describe("a start that the operator says must show within no time (follow.appear
     await startSilently(task);
     const sentAtMs = (await redisTimeMs(store)) - 10_000;
     await store.redis.hset(store.key("start", task.id), "sentAtMs", sentAtMs, "lastSentAtMs", sentAtMs);
-    await journal.answerLost(task.id, { kind: lost.kind, detail: "lost", atMs: sentAtMs + lost.afterMs });
+    await journal.noteDoubt(task.id, { kind: lost.kind, detail: "lost", atMs: sentAtMs + lost.afterMs });
     return { owner: "me", entry: await journal.claim(task.id, "me") };
   };
   /** Without a service nothing can be sent again. */

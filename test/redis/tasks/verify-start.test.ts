@@ -6,7 +6,7 @@ import type { Follow, Policy } from "../../../src/config/policy-set.ts";
 import type { ItemMapper } from "../../../src/feeds/mapping.ts";
 import type { ItemFacts } from "../../../src/model/feed.ts";
 import type { Task } from "../../../src/model/task.ts";
-import type { AnswerLoss } from "../../../src/store/start-entry.ts";
+import type { StartDoubt } from "../../../src/store/start-entry.ts";
 import { feedOf } from "../../../src/tasks/evidence.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
 import { verifyStart } from "../../../src/tasks/verify.ts";
@@ -23,7 +23,7 @@ const store = await storeForTest(target);
 
 interface Given {
   /** Of the missing answer; nobody has noted one where it is "silent". */
-  readonly lost?: AnswerLoss["kind"] | "silent";
+  readonly lost?: StartDoubt["kind"] | "silent";
   readonly follow?: Partial<Follow>;
   readonly onUnknown?: Policy["onUnknown"];
   /** What the mapping does not say. */
@@ -70,7 +70,7 @@ async function fixture({ lost = "unknown", follow, onUnknown = "verify", unknown
   const feed = feedOf(task, "activities");
   await journal.tryAcquireAndSend(task, "me", { startByMs: task.startByMs, leaseMs: undefined, notesFeed: true });
   const { sentAtMs = 0 } = (await journal.entry(id)) ?? {};
-  if (lost !== "silent") await journal.answerLost(id, { kind: lost, detail: "lost", atMs: sentAtMs + 50 });
+  if (lost !== "silent") await journal.noteDoubt(id, { kind: lost, detail: "lost", atMs: sentAtMs + 50 });
   const policy = testPolicy({ onUnknown, follow: { ...testPolicy().follow, ...follow } });
   return {
     ...{ asked, read },
