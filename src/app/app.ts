@@ -228,7 +228,7 @@ function createTaskDependencies(built: Built): ProcessDependencies {
     polls: new PollStore(store),
     sharedReadings: new SharedReadings(store),
     isPolledTogether: (feed) => current.isPolledTogether(feed),
-    read: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
+    requestWalk: (feed, { hurry }) => producer.walk({ v: 1, kind: "feed-walk", ...feed }, { hurry }),
     enqueue: (tasks) => producer.enqueue(tasks),
     jobStatus: (service, taskId) => producer.jobStatus(service, taskId),
     chains,

@@ -7,7 +7,7 @@ import { silentLog } from "../core/event-log.ts";
 import { counted } from "../core/plain-text.ts";
 import { isGood, type Outcome, offendingItemsMax } from "../model/outcome.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
-import { urgencyOf } from "../queue/queues.ts";
+import { queueKindOf } from "../queue/queues.ts";
 import { tasksOf } from "../schedule/slot-tasks.ts";
 import { History } from "../store/history.ts";
 import { type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
@@ -80,7 +80,7 @@ async function run(policy: Policy, context: HandContext & { readonly options: Ru
 export async function enqueueByHand(tasks: readonly Task[], { redis }: HandContext): Promise<number> {
   return withProducer(redis, async (producer) => {
     const [first] = tasks;
-    const workers = first === undefined ? 0 : await producer.workers(first.service, urgencyOf(first.kind));
+    const workers = first === undefined ? 0 : await producer.workers(first.service, queueKindOf(first.kind));
     await producer.enqueue(tasks);
     return workers;
   });

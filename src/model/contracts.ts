@@ -4,7 +4,7 @@ import type { Task } from "./task.ts";
 import type { Verdict } from "./verdict.ts";
 
 /** One of a service's two queues: `actions` change something there, `polls` only read. */
-export type Urgency = "actions" | "polls";
+export type QueueKind = "actions" | "polls";
 
 /** Puts tasks into the queue. It drops a task whose id it knows, so calling twice is safe. */
 export type EnqueueTasks = (tasks: readonly Task[]) => Promise<void>;

@@ -3,12 +3,12 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { createRateLimitedLog } from "../core/rate-limited-log.ts";
-import type { JobStatus, Urgency } from "../model/contracts.ts";
+import type { JobStatus, QueueKind } from "../model/contracts.ts";
 import { type FeedWalk, feedId } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { RedisTarget } from "../store/connect.ts";
 import { OpenQueues } from "./open-queues.ts";
-import { feedWalkOptions, queueName, taskOptions, urgencyOf } from "./queues.ts";
+import { feedWalkOptions, queueKindOf, queueName, taskOptions } from "./queues.ts";
 
 const debounceMs = 250;
 
@@ -91,7 +91,7 @@ export class Producer {
 
   /** Adds tasks: each queue in one step, all queues at once. */
   async enqueue(tasks: readonly Task[]): Promise<void> {
-    const byQueue = Map.groupBy(tasks, (task) => queueName(task.service, urgencyOf(task.kind)));
+    const byQueue = Map.groupBy(tasks, (task) => queueName(task.service, queueKindOf(task.kind)));
     const added = [...byQueue].map(([name, group]) => {
       const jobs = group.map((task) => ({ name: task.kind, data: task, opts: { ...taskOptions, jobId: task.id } }));
       return this.#queues.call(name, (queue) => queue.addBulk(jobs));
@@ -117,13 +117,13 @@ export class Producer {
   }
 
   /** Counts the workers of this queue, over all processes. */
-  workers(service: string, urgency: Urgency): Promise<number> {
-    return this.#queues.call(queueName(service, urgency), (queue) => queue.getWorkersCount());
+  workers(service: string, kind: QueueKind): Promise<number> {
+    return this.#queues.call(queueName(service, kind), (queue) => queue.getWorkersCount());
   }
 
   /** Finds a task in its queue; undefined when it is not there. */
   find({ service, kind, id }: Pick<Task, "service" | "kind" | "id">): Promise<QueuedTask | undefined> {
-    return this.#queues.call(queueName(service, urgencyOf(kind)), async (queue) => {
+    return this.#queues.call(queueName(service, queueKindOf(kind)), async (queue) => {
       const job = await queue.getJob(id);
       if (job === undefined) return undefined;
       const state = await job.getState();
@@ -143,8 +143,8 @@ export class Producer {
   }
 
   /** Measures a queue. */
-  backlog(service: string, urgency: Urgency): Promise<Backlog> {
-    return this.#queues.call(queueName(service, urgency), async (queue) => {
+  backlog(service: string, kind: QueueKind): Promise<Backlog> {
+    return this.#queues.call(queueName(service, kind), async (queue) => {
       const counts = await queue.getJobCounts("waiting", "prioritized", "active", "delayed");
       const { waiting = 0, prioritized = 0, active = 0, delayed = 0 } = counts;
       const oldest = waiting === 0 ? [] : await queue.getWaiting(0, oldestLookedAt - 1);
@@ -161,8 +161,8 @@ export class Producer {
   /** Counts the unfinished items of a service in both queues. */
   async pending(service: string): Promise<number> {
     const counts = await Promise.all(
-      (["actions", "polls"] as const).map((urgency) =>
-        this.#queues.call(queueName(service, urgency), (queue) =>
+      (["actions", "polls"] as const).map((kind) =>
+        this.#queues.call(queueName(service, kind), (queue) =>
           queue.getJobCountByTypes("waiting", "delayed", "prioritized", "active"),
         ),
       ),

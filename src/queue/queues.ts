@@ -1,13 +1,13 @@
 // The names and connections of the queues. Each service has two, so that its limits and outages are
 // its own. The single place that says how BullMQ talks to Redis.
 import type { ConnectionOptions, DefaultJobOptions } from "bullmq";
-import type { Urgency } from "../model/contracts.ts";
+import type { QueueKind } from "../model/contracts.ts";
 import type { TaskKind } from "../model/task.ts";
 import { type ConnectionUse, createRedisClient, type RedisTarget, redisOptionsOf } from "../store/connect.ts";
 
 /** The queue of a service: `main-actions`, `main-polls`. */
-export function queueName(service: string, urgency: Urgency): string {
-  return `${service}-${urgency}`;
+export function queueName(service: string, queueKind: QueueKind): string {
+  return `${service}-${queueKind}`;
 }
 
 /** The queue of a sink: `sink.ops`. No service has such a name, since names hold no dot. */
@@ -16,7 +16,7 @@ export function sinkQueueName(sink: string): string {
 }
 
 /** Which of the two queues holds tasks of this kind. */
-export function urgencyOf(kind: TaskKind): Urgency {
+export function queueKindOf(kind: TaskKind): QueueKind {
   return kind === "poll" ? "polls" : "actions";
 }
 

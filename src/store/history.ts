@@ -65,7 +65,7 @@ export interface SettleFrom {
  * What became of an outcome. `recorded-awaited`: a chain waits. `already-recorded`: the task is
  * over. `superseded`: its start, or another poll, went further than this outcome knows.
  */
-export type Recorded = "recorded" | "recorded-awaited" | "already-recorded" | "superseded";
+export type RecordResult = "recorded" | "recorded-awaited" | "already-recorded" | "superseded";
 
 /** The history in Redis. */
 export class History {
@@ -83,7 +83,7 @@ export class History {
    * Writes an outcome in one step with all that depends on it; changes nothing when the task has
    * one, its start has left `from`, or another poll was recorded meanwhile.
    */
-  async record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<Recorded> {
+  async record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<RecordResult> {
     const { taskId, policy, target, status, origin } = outcome;
     const store = this.#store;
     const placeMs = outcomePlaceMs(outcome);

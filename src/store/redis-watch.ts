@@ -14,7 +14,7 @@ const checkScript = createScript("watch/check", (answer) => {
   const isAnother = asWord("changed", "")(changed) === "changed";
   return { term: asText(term), ...numbers, isAnother, losses: [...batchesOf(asTexts(losses), 3)].map(toDoubt) };
 });
-const fenceScript = createScript("watch/fence", asWord("hold", "loss", ""));
+const fenceScript = createScript("watch/fence", asWord("undecided", "loss", ""));
 const replicasScript = createScript("watch/replicas", asOptional(asNumber));
 const replicatedLua = loadLua("watch/replicated");
 
@@ -115,14 +115,14 @@ export class RedisWatch {
   }
 
   /**
-   * Whether Redis may have forgotten a start in this span: `loss`, it may; `hold`, unknown as yet.
+   * Whether Redis may have forgotten a start in this span: `loss`, it may; `undecided`, unknown as yet.
    * Without it, a start that went out could be recorded as not sent.
    */
   async checkFence(span: {
     readonly slotMs: number;
     readonly startByMs: number;
-  }): Promise<"hold" | "loss" | undefined> {
-    if (!this.mayAsk()) return "hold";
+  }): Promise<"undecided" | "loss" | undefined> {
+    if (!this.mayAsk()) return "undecided";
     const { key } = this.#store;
     const args = [this.#term, span.slotMs, span.startByMs];
     const answer = await fenceScript(this.#store, [key("watch"), key("losses")], args);

@@ -12,10 +12,10 @@ const startStates = ["claimed", "sending", "answered", "settled"] as const;
 export type StartState = (typeof startStates)[number];
 
 /**
- * Whether the request may go out. `hold`: not now, Redis is unsafe. `loss`: never, Redis lost the
+ * Whether the request may go out. `undecided`: not now, Redis is unsafe. `loss`: never, Redis lost the
  * time in which this task may have been started.
  */
-export type Permission = "permitted" | "lost-claim" | "too-late" | "hold" | "loss";
+export type Permission = "permitted" | "lost-claim" | "too-late" | "undecided" | "loss";
 
 /** The parts of a task that name its entry and the starts in flight of its sync job. */
 export type JournalTask = Pick<Task, "id" | "kind" | "service" | "repository" | "target">;
@@ -46,7 +46,7 @@ export interface StartEntry {
   /** When the run was first seen finished in its feed. */
   readonly finishSeenAtMs: number | undefined;
   /** Until when limits block the verification of the start. */
-  readonly heldUntilMs: number | undefined;
+  readonly limitedUntilMs: number | undefined;
   /** The sync jobs of a run over masks, from the plan until their tasks replace this one. */
   readonly targets: readonly string[] | undefined;
 }
@@ -91,7 +91,7 @@ export function toEntry(fields: readonly string[]): StartEntry {
     knownSeq: instant("knownSeq"),
     doubt: entry.has("doubt") ? toDoubt(entry.get("doubt")) : undefined,
     finishSeenAtMs: instant("finishSeenAtMs"),
-    heldUntilMs: instant("heldUntilMs"),
+    limitedUntilMs: instant("limitedUntilMs"),
     targets: toTexts(entry.get("targets")),
   };
 }

@@ -254,8 +254,8 @@ export class StartJournal {
   }
 
   /** Notes until when limits block the verification of the start. */
-  async heldUntil(taskId: string, untilMs: number): Promise<void> {
-    await this.#store.redis.hset(this.#key(taskId), "heldUntilMs", untilMs);
+  async limitedUntil(taskId: string, untilMs: number): Promise<void> {
+    await this.#store.redis.hset(this.#key(taskId), "limitedUntilMs", untilMs);
   }
 
   /**
@@ -303,11 +303,11 @@ export class StartJournal {
     intent: Intent,
     ask: (keys: readonly string[], args: readonly (string | number)[]) => ReturnType<typeof sendScript>,
   ): Promise<Permission> {
-    if (this.#watch?.mayAsk() === false) return "hold";
+    if (this.#watch?.mayAsk() === false) return "undecided";
     const { keys, args } = this.#asking(task, owner, intent);
     const { permission, intents } = await this.#orTakenBack(ask(keys, args), task, owner);
     if (permission !== "permitted") return permission;
-    return (await this.#isKept(task, owner, intents)) ? "permitted" : "hold";
+    return (await this.#isKept(task, owner, intents)) ? "permitted" : "undecided";
   }
 
   /** Whether a permission holds: a replica, where there is one, has the intent. */
@@ -347,7 +347,7 @@ export class StartJournal {
 
 function asPermission(answer: unknown): { readonly permission: Permission; readonly intents: number } {
   const [word, intents = 0] = asList(answer);
-  const permission = asWord("permitted", "lost-claim", "too-late", "hold", "loss")(word);
+  const permission = asWord("permitted", "lost-claim", "too-late", "undecided", "loss")(word);
   return { permission, intents: asNumber(intents) };
 }
 

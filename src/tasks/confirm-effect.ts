@@ -80,15 +80,19 @@ export async function confirmEffect(task: Task, { deps, entry, predicate }: Effe
       return again(snooze(againAtMs));
     case "unreadable": {
       const { isLasting, limitedForMs } = observation;
-      const { unreadableForMs, heldForMs } = deps.timing;
-      const heldUntilMs = await noteLimited(task, deps, { nowMs, heldUntilMs: entry.heldUntilMs, limitedForMs });
+      const { unreadableForMs, limitedForMsMax } = deps.timing;
+      const limitedUntilMs = await noteLimited(task, deps, {
+        nowMs,
+        limitedUntilMs: entry.limitedUntilMs,
+        limitedForMs,
+      });
       // Patience starts with the first read that could have been final: all workers may have been
       // down for hours before it.
       const sinceMs = nowMs < inTimeMs ? inTimeMs : await deps.journal.unreadable(task.id, nowMs);
-      const readableAtMs = Math.max(sinceMs, Math.min(heldUntilMs, sinceMs + heldForMs));
+      const readableAtMs = Math.max(sinceMs, Math.min(limitedUntilMs, sinceMs + limitedForMsMax));
       const patientUntilMs = isLasting === true ? inTimeMs : readableAtMs + unreadableForMs;
       if (nowMs >= patientUntilMs) return observation;
-      return again(verifyLater(nowMs, Math.min(Math.max(heldUntilMs, againAtMs), patientUntilMs)));
+      return again(verifyLater(nowMs, Math.min(Math.max(limitedUntilMs, againAtMs), patientUntilMs)));
     }
   }
 }

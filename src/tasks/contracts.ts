@@ -58,15 +58,17 @@ export interface StartDependencies extends Runtime, Configured, Limits {
 export interface FollowedLists {
   readonly feeds: FeedStore;
   readonly itemMapper: (feed: Feed) => ItemMapper | undefined;
-  /** Makes sure that a walk of the feed is queued; with `hurry`, as soon as its pace allows. */
-  readonly read: (feed: Feed, options: { readonly hurry: boolean }) => Promise<void>;
+  /** Queues a walk of the feed unless one is; with `hurry`, as soon as its pace allows. */
+  readonly requestWalk: (feed: Feed, options: { readonly hurry: boolean }) => Promise<void>;
 }
 
 /** What a run needs: a start, and the lists that show it. */
 export interface RunDependencies extends StartDependencies, FollowedLists {}
 
 /** What reading a list together needs. */
-export interface ReadDependencies extends Pick<Runtime, "nowMs" | "log">, Pick<FollowedLists, "itemMapper" | "read"> {
+export interface ReadDependencies
+  extends Pick<Runtime, "nowMs" | "log">,
+    Pick<FollowedLists, "itemMapper" | "requestWalk"> {
   readonly sharedReadings: SharedReadings;
   readonly isPolledTogether: (feed: Feed) => boolean;
 }
@@ -95,6 +97,6 @@ export interface FinishDependencies extends Configured, Pick<Runtime, "nowMs" | 
   readonly polls: PollStore;
   readonly chains: FollowChains;
   readonly journal: Pick<StartJournal, "entry">;
-  /** Whether Redis may have lost a start of this task (`hold`: not known yet). */
-  readonly checkFence: (task: Task) => Promise<"hold" | "loss" | undefined>;
+  /** Whether Redis may have lost a start of this task (`undecided`: not known yet). */
+  readonly checkFence: (task: Task) => Promise<"undecided" | "loss" | undefined>;
 }

@@ -134,10 +134,10 @@ export async function acquireAfterGuard(
 /** A limited verification steps at least this often, to renew its lease and its wait for feeds. */
 const limitedStepMsMax = 60_000;
 
-/** A try to verify. `heldUntilMs`: as noted; `limitedForMs`: how long our own limits block. */
+/** A try to verify. `limitedUntilMs`: as noted; `limitedForMs`: how long our own limits block. */
 interface Verification {
   readonly nowMs: number;
-  readonly heldUntilMs: number | undefined;
+  readonly limitedUntilMs: number | undefined;
   readonly limitedForMs?: number | undefined;
 }
 
@@ -148,16 +148,16 @@ interface Verification {
 export async function noteLimited(
   task: Task,
   deps: Pick<StartDependencies, "deniedBy" | "journal">,
-  { nowMs, heldUntilMs = 0, limitedForMs = 0 }: Verification,
+  { nowMs, limitedUntilMs = 0, limitedForMs = 0 }: Verification,
 ): Promise<number> {
   const denied = await deps.deniedBy(task.service);
   const waitMs = Math.max(limitedForMs, denied?.deniedBy === "throttle" ? denied.waitMs : 0);
-  if (waitMs === 0) return heldUntilMs;
-  await deps.journal.heldUntil(task.id, nowMs + waitMs);
+  if (waitMs === 0) return limitedUntilMs;
+  await deps.journal.limitedUntil(task.id, nowMs + waitMs);
   return nowMs + waitMs;
 }
 
 /** Verifies again: after a moment, or when the service takes requests again. */
-export function verifyLater(nowMs: number, heldUntilMs: number): TaskStep {
-  return snooze(nowMs + Math.min(Math.max(heldUntilMs - nowMs, 1_000), limitedStepMsMax));
+export function verifyLater(nowMs: number, limitedUntilMs: number): TaskStep {
+  return snooze(nowMs + Math.min(Math.max(limitedUntilMs - nowMs, 1_000), limitedStepMsMax));
 }

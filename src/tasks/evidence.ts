@@ -55,7 +55,7 @@ export async function waitForFeed(
   { nowMs, hurry }: { nowMs: number; hurry: boolean },
 ): Promise<void> {
   await deps.feeds.waitFor(feed, task.id, { nowMs, untilMs: nowMs + waiterForMs });
-  await deps.read(feed, { hurry });
+  await deps.requestWalk(feed, { hurry });
 }
 
 /** Removes this task from the waiters. */

@@ -2,7 +2,7 @@
 import { errorText } from "../core/errors.ts";
 import { coveredSlotsMax, type Outcome } from "../model/outcome.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
-import type { Recorded } from "../store/history.ts";
+import type { RecordResult } from "../store/history.ts";
 import type { FinishDependencies } from "./contracts.ts";
 import { pollChange } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
@@ -24,11 +24,11 @@ export async function finish(
   task: Task,
   ending: TaskEnding,
   { deps, recorder, attempts }: FinishContext,
-): Promise<Recorded> {
+): Promise<RecordResult> {
   const { from, status } = ending;
   // "Nothing was sent" is read from the journal: it is true only if Redis has lost nothing of it.
   const fence = from?.state === "claimed" && status !== "unknown" ? await deps.checkFence(task) : undefined;
-  if (fence === "hold") return "superseded";
+  if (fence === "undecided") return "superseded";
   const final = fence === "loss" ? lostWithRedis : ending;
   const finishedAtMs = Math.max(await deps.nowMs(), final.startedAtMs ?? 0);
   const poll = await pollChange(task, final, deps);

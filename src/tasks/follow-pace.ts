@@ -10,7 +10,7 @@ export interface TaskTiming {
   /** How long a sync job may be unreadable, without the time blocked by limits. */
   readonly unreadableForMs: number;
   /** The most time blocked by limits that does not count. */
-  readonly heldForMs: number;
+  readonly limitedForMsMax: number;
   /** How long after its slot a task waits for a policy that this replica may not have read yet. */
   readonly unknownPolicyForMs: number;
   /** How often a task asks whether its sync job is free, with `overlap: queue`. */
@@ -26,7 +26,7 @@ export const defaultTiming: TaskTiming = {
   baselineWithinMs: 10_000,
   verifyForMs: 30_000,
   unreadableForMs: 300_000,
-  heldForMs: 7_200_000,
+  limitedForMsMax: 7_200_000,
   unknownPolicyForMs: 120_000,
   queueForLeaseMs: 2_000,
   followPaceMs: [1_000, 15_000],

@@ -87,7 +87,7 @@ async function share(
   reading: SharedReading & { readonly token: string },
 ): Promise<boolean> {
   const isShared = await deps.sharedReadings.share(wish.feed, wish.kind, reading);
-  if (isShared && isForWalk(wish, reading)) await deps.read(wish.feed, { hurry: true });
+  if (isShared && isForWalk(wish, reading)) await deps.requestWalk(wish.feed, { hurry: true });
   return isShared;
 }
 

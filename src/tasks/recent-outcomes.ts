@@ -5,7 +5,7 @@ import type { Clock } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { Outcome } from "../model/outcome.ts";
-import type { OutcomeName, Recorded, SettleFrom } from "../store/history.ts";
+import type { OutcomeName, RecordResult, SettleFrom } from "../store/history.ts";
 import type { PollNote } from "../store/poll-store.ts";
 import { isWritten, type OutcomeHistory } from "./recorder.ts";
 
@@ -41,7 +41,7 @@ export class RecentOutcomes implements OutcomeHistory {
   }
 
   /** As the history does; a recorded outcome is remembered for a while. */
-  async record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<Recorded> {
+  async record(outcome: Outcome, from?: SettleFrom, poll?: PollNote): Promise<RecordResult> {
     const recorded = await this.#history.record(outcome, from, poll);
     if (isWritten(recorded)) this.#remember({ outcome, from, poll, atMs: this.#clock.monotonicMs() });
     return recorded;

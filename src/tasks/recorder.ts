@@ -4,7 +4,7 @@
 import { Batcher } from "../core/batcher.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isGood, type Outcome } from "../model/outcome.ts";
-import type { History, OutcomeName, Recorded, SettleFrom } from "../store/history.ts";
+import type { History, OutcomeName, RecordResult, SettleFrom } from "../store/history.ts";
 import type { PollNote } from "../store/poll-store.ts";
 
 /** The part of the history that the recorder uses. */
@@ -13,7 +13,7 @@ export type OutcomeHistory = Pick<History, "record" | "recordAlone" | "published
 /** The recorder. */
 export interface Recorder {
   /** Records an outcome once, and publishes it. */
-  readonly record: (outcome: Outcome, from?: SettleFrom, poll?: PollNote) => Promise<Recorded>;
+  readonly record: (outcome: Outcome, from?: SettleFrom, poll?: PollNote) => Promise<RecordResult>;
   /** Does so without the other writes (journal, poll note), where those fail. */
   readonly recordAlone: (outcome: Outcome) => Promise<void>;
   /** Publishes an outcome if no worker has. Returns until when another worker may still do so. */
@@ -54,6 +54,6 @@ export function createRecorder(
 }
 
 /** Whether the outcome was written now. */
-export function isWritten(recorded: Recorded): boolean {
+export function isWritten(recorded: RecordResult): boolean {
   return recorded === "recorded" || recorded === "recorded-awaited";
 }

@@ -90,16 +90,16 @@ export async function verifyStart(
     return snooze(nowMs);
   }
   const window = planWindow(task, policy, { deps, entry });
-  const heldUntilMs = await noteLimited(task, deps, { nowMs, heldUntilMs: entry.heldUntilMs });
+  const limitedUntilMs = await noteLimited(task, deps, { nowMs, limitedUntilMs: entry.limitedUntilMs });
   // Patience starts with the first check that could have been final: all workers may have been down
   // for hours before it.
   const sinceMs = nowMs < window.untilMs ? window.untilMs : await deps.journal.unreadable(task.id, nowMs);
-  const readableAtMs = Math.max(sinceMs, Math.min(heldUntilMs, sentAtMs + policy.follow.deadlineMs));
+  const readableAtMs = Math.max(sinceMs, Math.min(limitedUntilMs, sentAtMs + policy.follow.deadlineMs));
   const patientUntilMs = readableAtMs + policy.follow.unreadableForMs;
   if (mayYetAppear(appeared, window, { nowMs, patientUntilMs })) {
     if (window.isWhole && nowMs >= window.untilMs)
       await deps.feeds.wantWhole(feedOf(task, "activities"), window.untilMs);
-    return verifyLater(nowMs, Math.min(heldUntilMs, patientUntilMs));
+    return verifyLater(nowMs, Math.min(limitedUntilMs, patientUntilMs));
   }
   const isAbsent = window.isWhole && wasWindowRead(appeared, window) && !appeared.syncJobSeen;
   if (policy.onUnknown === "retry" || (isAbsent && entry.sends < absentSendsMax)) {

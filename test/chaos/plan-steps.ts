@@ -25,9 +25,9 @@ const lostAnswers = { kind: "lost-answer", operation: "RunSyncJob", every: 2, ti
  * What the service does wrong so that a step is passed that needs it, by the name of its method.
  */
 const needs: Readonly<Record<string, readonly ServiceFault[]>> = {
-  answerLost: [lostAnswers],
+  noteDoubt: [lostAnswers],
   // It asks for patience while a lost answer is looked for.
-  heldUntil: [lostAnswers, { kind: "429", operation: "GetActivities", every: 2, times: 6, retryAfterSeconds: 2 }],
+  limitedUntil: [lostAnswers, { kind: "429", operation: "GetActivities", every: 2, times: 6, retryAfterSeconds: 2 }],
   notSent: [{ kind: "429", operation: "RunSyncJob", every: 2, times: 4 }],
   // Longer than what was read before the start is good for.
   notReady: [{ kind: "503", operation: "RunSyncJob", key: "11", times: 1, retryAfterSeconds: 31 }],

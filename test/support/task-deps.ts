@@ -34,7 +34,7 @@ export function testDeps(store: Store, given: Partial<ProcessDependencies> = {})
     polls: new PollStore(store),
     sharedReadings: new SharedReadings(store),
     isPolledTogether: () => false,
-    read: async () => {},
+    requestWalk: async () => {},
     enqueue: async () => {},
     jobStatus: async () => "pending",
     nowMs: () => redisTimeMs(store),

@@ -39,7 +39,7 @@ describe("a Redis that may throw away what it holds", () => {
     const nowMs = await redisTimeMs(store);
     await journal.claim("task", "me");
     const intent = { startByMs: nowMs + 60_000, slotMs: nowMs, baseline: "" };
-    expect(await journal.beginSending(journalTask("task"), "me", intent)).toBe("hold");
+    expect(await journal.beginSending(journalTask("task"), "me", intent)).toBe("undecided");
 
     const ledger = new SlotLedger(store);
     const mayPlan = () => guard.isSafe();

@@ -53,7 +53,7 @@ afterAll(() => fixture.stop());
 describe("a replica that lags behind unnoticed", () => {
   it("keeps starts back until it has caught up; the task is not lost", async () => {
     link.swallow();
-    expect(await ask(fixture.journal, "waiting")).toBe("hold");
+    expect(await ask(fixture.journal, "waiting")).toBe("undecided");
     expect((await fixture.journal.entry("waiting"))?.state).toBe("claimed");
     expect(fixture.log.named("redis.not-replicated")).toHaveLength(1);
     link.heal();
@@ -61,7 +61,7 @@ describe("a replica that lags behind unnoticed", () => {
     expect(
       await until(
         () => ask(fixture.journal, "waiting"),
-        (answer) => answer !== "hold",
+        (answer) => answer !== "undecided",
       ),
     ).toBe("permitted");
   });
@@ -71,7 +71,7 @@ describe("a replica that lags behind unnoticed", () => {
     link.swallow();
     const tasks = Array.from({ length: 20 }, (_, index) => `crowd-${index}`);
     const answers = await Promise.all(tasks.map((task) => ask(fixture.journal, task).catch(String)));
-    expect(new Set(answers)).toEqual(new Set(["hold"]));
+    expect(new Set(answers)).toEqual(new Set(["undecided"]));
     for (const task of tasks) expect((await fixture.journal.entry(task))?.state).toBe("claimed");
     expect(fixture.guard.reasons()).toEqual([]);
     link.heal();
@@ -128,9 +128,9 @@ describe("a replica that lags behind unnoticed", () => {
       };
       const beating = async () => {
         await watch.check().catch(() => {});
-        return again().catch(() => "hold");
+        return again().catch(() => "undecided");
       };
-      expect(await until(beating, (answer) => answer !== "hold")).toBe("loss");
+      expect(await until(beating, (answer) => answer !== "undecided")).toBe("loss");
       expect(await store.redis.zcard(`${prefix}:losses`)).toBeGreaterThan(0);
     } finally {
       await store.close();

@@ -56,8 +56,8 @@ function startOne(journal: StartJournal, task: string, slotMs: number) {
     return journal.beginSending(journalTask(task), "me", { startByMs: slotMs + 3_600_000, slotMs, baseline: "" });
   };
   return until(
-    () => ask().catch(() => "hold"),
-    (answer) => answer !== "hold",
+    () => ask().catch(() => "undecided"),
+    (answer) => answer !== "undecided",
     30_000,
   );
 }

@@ -65,7 +65,7 @@ describe("a replica that was made the master while the old one lives on", () => 
     expect(
       await until(
         () => ask(moved, "on-both"),
-        (answer) => answer !== "hold" && answer !== "loss",
+        (answer) => answer !== "undecided" && answer !== "loss",
       ),
     ).toBe("permitted");
 
@@ -77,13 +77,13 @@ describe("a replica that was made the master while the old one lives on", () => 
       () => left.guard.watch.mayAsk(),
       (may) => may,
     );
-    expect(await ask(left, "on-both")).toBe("hold");
+    expect(await ask(left, "on-both")).toBe("undecided");
     expect((await left.journal.entry("on-both"))?.state).toBe("claimed");
     // A replica that was taken away for good must not keep everything back for ever.
     expect(
       await until(
         () => ask(impatient, "alone"),
-        (answer) => answer !== "hold",
+        (answer) => answer !== "undecided",
       ),
     ).toBe("permitted");
   });
@@ -102,13 +102,13 @@ describe("a master that has lost its replicas before a process begins with it", 
     const late = await newProcess(master.port, 600_000);
     expect(late.guard.facts?.replicas).toBe(0);
     expect(late.guard.watch.needsReplica).toBe(true);
-    expect(await ask(late, "late")).toBe("hold");
+    expect(await ask(late, "late")).toBe("undecided");
     expect((await late.journal.entry("late"))?.state).toBe("claimed");
     const impatient = await newProcess(master.port, 1_000);
     expect(
       await until(
         () => ask(impatient, "late"),
-        (answer) => answer !== "hold",
+        (answer) => answer !== "undecided",
       ),
     ).toBe("permitted");
     // The one that took its place never had any.
@@ -130,8 +130,8 @@ describe("a replica that was made the master because the old one died", () => {
     front.heal(replica.port);
     for (const [index, one] of processes.entries()) {
       const answer = await until(
-        () => ask(one, `after-${index}`).catch(() => "hold"),
-        (permission) => permission !== "hold" && permission !== "loss",
+        () => ask(one, `after-${index}`).catch(() => "undecided"),
+        (permission) => permission !== "undecided" && permission !== "loss",
       );
       expect(answer).toBe("permitted");
     }

@@ -54,7 +54,7 @@ describe("a start", () => {
 
   it("waits while this process does not trust Redis, whatever the watch says", async () => {
     watch.isOpen = false;
-    expect(await permission(startByMs)).toBe("hold");
+    expect(await permission(startByMs)).toBe("undecided");
     watch.isOpen = true;
     expect(await permission(startByMs)).toBe("permitted");
   });
@@ -65,13 +65,13 @@ describe("a start", () => {
     ["a term in which not every process has said yet what it remembers", { settled: "0" }],
   ])("waits in %s", async (_what, changed) => {
     await note(changed);
-    expect(await permission(startByMs)).toBe("hold");
+    expect(await permission(startByMs)).toBe("undecided");
   });
 
   it("waits for three seconds of a new term where it was due before it", async () => {
     const nowMs = await redisTimeMs(store);
     await note({ since: nowMs + 600_000 });
-    expect(await permission(nowMs + 599_999)).toBe("hold");
+    expect(await permission(nowMs + 599_999)).toBe("undecided");
     expect(await permission(nowMs + 600_000)).toBe("permitted");
     await note({ since: nowMs - 3_001 });
     expect(await permission(nowMs - 60_000)).toBe("permitted");
@@ -106,5 +106,5 @@ it("a Redis that went back a minute counts as another one: its writes are lost",
   expect(isAnother).toBe(true);
   expect(losses).toEqual([{ kind: "went-back", fromMs: nowMs - 65_000, untilMs: expect.any(Number) }]);
   expect(losses[0]?.untilMs).toBeGreaterThan(nowMs - 60_000);
-  expect(await permission(startByMs)).toBe("hold");
+  expect(await permission(startByMs)).toBe("undecided");
 });

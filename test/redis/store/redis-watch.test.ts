@@ -33,7 +33,7 @@ const askUntilNotHeld = ({ watch, journal }: { watch: RedisWatch; journal: Start
       await watch.check();
       return ask(journal, task);
     },
-    (answer) => answer !== "hold",
+    (answer) => answer !== "undecided",
   );
 
 beforeEach(async () => {
@@ -65,7 +65,7 @@ describe("a Redis that stays the one it was", () => {
       isNewHere: true,
       losses: [],
     });
-    expect(await ask(one.journal, "b")).toBe("hold");
+    expect(await ask(one.journal, "b")).toBe("undecided");
     expect(await askUntilNotHeld(one, "b")).toBe("permitted");
     expect((await one.journal.claim("a", "other")).state).toBe("sending");
   });
@@ -74,11 +74,11 @@ describe("a Redis that stays the one it was", () => {
     await admin.flushall();
     const one = await newProcess();
     startMs = (await redisTimeMs(one.store)) + 1_000;
-    expect(await ask(one.journal, "a")).toBe("hold");
+    expect(await ask(one.journal, "a")).toBe("undecided");
     await one.watch.check();
     expect(await ask(one.journal, "a")).toBe("permitted");
     await admin.hset("{watch}:watch", "term", "another");
-    expect(await ask(one.journal, "b")).toBe("hold");
+    expect(await ask(one.journal, "b")).toBe("undecided");
   });
 });
 
@@ -95,9 +95,9 @@ describe("a Redis that lost the newest writes", () => {
 
     // The task is delivered again, to somebody who does not know that it was sent.
     expect((await two.journal.claim("sent", "me")).state).toBe("claimed");
-    expect(await ask(two.journal, "sent")).toBe("hold");
+    expect(await ask(two.journal, "sent")).toBe("undecided");
     await two.watch.check();
-    expect(await ask(two.journal, "sent")).toBe("hold");
+    expect(await ask(two.journal, "sent")).toBe("undecided");
     const [loss] = (await one.watch.check()).losses;
     expect(loss?.kind).toBe("went-back");
     expect((loss?.untilMs ?? 0) - (loss?.fromMs ?? 0)).toBeLessThan(30_000);
@@ -119,7 +119,7 @@ describe("a Redis that lost the newest writes", () => {
     const fresh = await newProcess();
     const first = await fresh.watch.check();
     expect(first).toEqual({ isAnother: true, isNewHere: false, losses: [] });
-    expect(await ask(fresh.journal, "sent")).toBe("hold");
+    expect(await ask(fresh.journal, "sent")).toBe("undecided");
     // Time is given to the others to come by; they do not.
     const { losses } = await until(
       () => fresh.watch.check(),
@@ -142,7 +142,7 @@ describe("a Redis that lost the newest writes", () => {
         expect((await fresh.watch.check()).losses).toEqual([]);
         return ask(fresh.journal, "queued");
       },
-      (one) => one !== "hold",
+      (one) => one !== "undecided",
     );
     expect(answer).toBe("permitted");
   });
@@ -181,7 +181,7 @@ describe("a Redis with replicas that went back to before ticks, and lacks no sta
     await one.watch.check();
     const writtenThen = server.written();
     // Noted, and not permitted: no replica answers.
-    expect(await ask(one.journal, "held")).toBe("hold");
+    expect(await ask(one.journal, "held")).toBe("undecided");
     await one.watch.check();
     await server.restart(writtenThen);
     const { losses } = await one.watch.check();
@@ -222,7 +222,7 @@ describe("a Redis that was emptied", () => {
     await one.watch.check();
     expect(await ask(one.journal, "sent")).toBe("permitted");
     await admin.flushall();
-    expect(await ask(one.journal, "sent")).toBe("hold");
+    expect(await ask(one.journal, "sent")).toBe("undecided");
     const [loss] = (await one.watch.check()).losses;
     expect([loss?.kind, loss?.fromMs]).toEqual(["flushed", 0]);
     expect(await askUntilNotHeld(one, "sent")).toBe("loss");

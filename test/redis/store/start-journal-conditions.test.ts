@@ -42,7 +42,7 @@ describe("sending again", () => {
     await sent("careful");
     const careful = new StartJournal(store, watch);
     const again = { startByMs, sends: 1, sender: "me" };
-    expect(await careful.sendAgain(task("careful"), "me", { ...again, slotMs: startByMs })).toBe("hold");
+    expect(await careful.sendAgain(task("careful"), "me", { ...again, slotMs: startByMs })).toBe("undecided");
     await watch.check();
     // As if that had been long ago: what was due before waits for a moment first.
     await store.redis.hset(store.key("watch"), "since", 1);
@@ -87,11 +87,11 @@ describe("taking a permission back", () => {
 
   it("forgets the blocked time: the next request gets its whole time", async () => {
     await sent("patient");
-    await journal.heldUntil("patient", 1_000);
+    await journal.limitedUntil("patient", 1_000);
     await journal.unreadable("patient", 1_000);
     await journal.notSent(task("patient"), "me");
     await sent("patient", "me again");
-    expect((await journal.entry("patient"))?.heldUntilMs).toBeUndefined();
+    expect((await journal.entry("patient"))?.limitedUntilMs).toBeUndefined();
     expect(await journal.unreadable("patient", 2_000)).toBe(2_000);
   });
 });

@@ -73,9 +73,9 @@ describe("a task over which workers died too often", () => {
   });
 
   it("is not published while it is unknown what Redis has forgotten", async () => {
-    const task = taskOf("hold");
+    const task = taskOf("undecided");
     await journal.claim(task.id, "dead");
-    expect(await abandon(task, { checkFence: async () => "hold" })).toBe(false);
+    expect(await abandon(task, { checkFence: async () => "undecided" })).toBe(false);
     expect(await history.outcome(task)).toBeUndefined();
     expect(await abandon(task)).toBe(true);
   });

@@ -76,7 +76,7 @@ describe.each(["activation", "deletion"] as const)("an %s without a good answer"
   );
 
   it.each(["rate", "throttle"] as const)("does not wait for ever until limits permit the look (%s)", async (by) => {
-    const timing = { heldForMs: 600_000 };
+    const timing = { limitedForMsMax: 600_000 };
     const { sentBy, through, asked } = await fixture({ reads: [none], held: { by, forMs: 7_200_000 }, timing });
     await sentBy("lost");
     expect(told(await through())).toBe("unknown none answer-lost");

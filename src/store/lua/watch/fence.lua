@@ -1,6 +1,6 @@
 -- Checks the fence alone.
 -- KEYS: watch, losses
 -- ARGV: term, slot, startBy
--- Answers 'hold', 'loss' or ''.
+-- Answers 'undecided', 'loss' or ''.
 --- @include "fence"
 return checkFence(KEYS[1], KEYS[2], unpack(ARGV)) or ''
