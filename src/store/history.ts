@@ -53,7 +53,7 @@ export interface HistoryOptions {
 /** The journal state and claimant without which an outcome is superseded. */
 export interface SettleFrom {
   readonly state: Exclude<StartState, "settled">;
-  readonly owner?: string;
+  readonly claimant?: string;
   /**
    * The outcome is the service's answer: the same step answers a start that is still `sending`, or
    * that Redis has forgotten.
@@ -98,7 +98,7 @@ export class History {
     const args = [
       ...[taskId, JSON.stringify(outcome), Date.parse(outcome.finishedAt), target, status, policy, placeMs],
       replayable[status] === undefined ? 0 : 1,
-      ...[from?.state ?? "", from?.owner ?? "", from?.isAnswer === true ? 1 : 0],
+      ...[from?.state ?? "", from?.claimant ?? "", from?.isAnswer === true ? 1 : 0],
       ...[entryRetentionMs, publishWithinMs, weightOf(outcome) === "good" ? successKeptMs : ""],
       ...[count, placeMs - forMs, troubleChanges(outcome)],
       // No chain follows a run by hand, even at the instant of a slot.

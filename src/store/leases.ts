@@ -23,14 +23,14 @@ export class Leases {
     this.#store = store;
   }
 
-  /** Takes or prolongs the lease; answers its holder, or undefined: the owner lost the claim. */
+  /** Takes or prolongs the lease; answers its holder, or undefined: another step has the claim. */
   async acquire(
     task: LeaseSubject & { readonly id: string },
-    owner: string,
+    claimant: string,
     durationMs: number,
   ): Promise<string | undefined> {
     const keys = [leaseKey(this.#store, task), entryKey(this.#store, task.id)];
-    return acquireScript(this.#store, keys, [task.id, owner, durationMs]);
+    return acquireScript(this.#store, keys, [task.id, claimant, durationMs]);
   }
 
   /**
@@ -39,11 +39,11 @@ export class Leases {
    */
   async takeOver(
     task: LeaseSubject & { readonly id: string },
-    owner: string,
+    claimant: string,
     from: { readonly holder: string; readonly isOver: boolean; readonly durationMs: number },
   ): Promise<string | undefined> {
     const entries = [task.id, from.holder].map((id) => entryKey(this.#store, id));
-    const args = [task.id, owner, from.durationMs, from.holder, from.isOver ? 1 : 0];
+    const args = [task.id, claimant, from.durationMs, from.holder, from.isOver ? 1 : 0];
     return takeOverScript(this.#store, [leaseKey(this.#store, task), ...entries], args);
   }
 

@@ -115,8 +115,8 @@ export class RedisWatch {
   }
 
   /**
-   * Whether Redis may have forgotten a start in this span: `loss`, it may; `undecided`, unknown as yet.
-   * Without it, a start that went out could be recorded as not sent.
+   * Whether Redis may have forgotten a start in this span: `loss`, it may; `undecided`, unknown as
+   * yet. Without it, a start that went out could be recorded as not sent.
    */
   async checkFence(span: {
     readonly slotMs: number;

@@ -12,8 +12,8 @@ const startStates = ["claimed", "sending", "answered", "settled"] as const;
 export type StartState = (typeof startStates)[number];
 
 /**
- * Whether the request may go out. `undecided`: not now, Redis is unsafe. `loss`: never, Redis lost the
- * time in which this task may have been started.
+ * Whether the request may go out. `undecided`: not now, Redis is unsafe. `loss`: never, Redis lost
+ * the time in which this task may have been started.
  */
 export type Permission = "permitted" | "lost-claim" | "too-late" | "undecided" | "loss";
 
@@ -23,8 +23,8 @@ export type JournalTask = Pick<Task, "id" | "kind" | "service" | "repository" | 
 /** The journal entry of one start. Instants are milliseconds UTC by Redis. */
 export interface StartEntry {
   readonly state: StartState;
-  /** The worker with the newest claim. */
-  readonly owner: string;
+  /** The id of the step that claimed it last. */
+  readonly claimant: string;
   /** The first claim. */
   readonly claimedAtMs: number;
   /** The first permission of a request; undefined before. */
@@ -41,7 +41,7 @@ export interface StartEntry {
   readonly baseline: string | undefined;
   /** How far the feed had been read before a request that waited for no walk. */
   readonly knownSeq: number | undefined;
-  /** Why it is not known what became of the request, as the first worker noted it; else undefined. */
+  /** Why the start is in doubt, as the first worker noted it; undefined when it is not. */
   readonly doubt: StartDoubt | undefined;
   /** When the run was first seen finished in its feed. */
   readonly finishSeenAtMs: number | undefined;
@@ -52,8 +52,8 @@ export interface StartEntry {
 }
 
 /**
- * Why it is not known what became of a request: the service failed (`server`), said something invalid (`contract`),
- * said nothing (`unknown`), or the worker died (`crash`).
+ * Why it is not known what became of a request: the service failed (`server`), said something
+ * invalid (`contract`), said nothing (`unknown`), or the worker died (`crash`).
  */
 export interface StartDoubt {
   readonly kind: "server" | "contract" | "unknown" | "crash";
@@ -80,7 +80,7 @@ export function toEntry(fields: readonly string[]): StartEntry {
   return {
     // A state that only a newer version knows: it permits no request.
     state: startStates.find((state) => state === entry.get("state")) ?? "sending",
-    owner: entry.get("owner") ?? "",
+    claimant: entry.get("claimant") ?? "",
     claimedAtMs: instant("claimedAtMs") ?? 0,
     sentAtMs: instant("sentAtMs"),
     lastSentAtMs: instant("lastSentAtMs"),

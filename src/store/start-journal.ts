@@ -4,9 +4,9 @@
 //   (none) ──claim──▶ claimed ──beginSending──▶ sending ──answered──▶ answered ──▶ settled (History.record)
 //                      ▲ ▲ └─ claimed again      │  │ ▲ └────────────settled──────────▲
 //                      │ └───────────────────────┘  └─┘ sendAgain, where tasks/ decides so
-//  notSent, by the owner
+//  notSent, by the claimant
 //   (none) ──tryAcquireAndSend: claim, lease, permission──▶ sending ──History.record──▶ settled
-//   claimed, over masks ──planFanOut, by the owner──▶ claimed ──fannedOut: tasks queued──▶ settled
+//   claimed, over masks ──planFanOut, by the claimant──▶ claimed ──fannedOut: tasks queued──▶ settled
 //
 // Only the step to `sending` permits the request: for the newest claimant, and not after the
 // start-by time. One permission stands at a time. A second one needs `notSent` (the request surely
@@ -119,9 +119,13 @@ export class StartJournal {
    * Claims a start, unless it is beyond `claimed`, and answers its entry; prolongs the `lease` of
    * one under way. Throws NewerVersionError.
    */
-  async claim(taskId: string, owner: string, lease?: LeaseSubject & { readonly leaseMs: number }): Promise<StartEntry> {
+  async claim(
+    taskId: string,
+    claimant: string,
+    lease?: LeaseSubject & { readonly leaseMs: number },
+  ): Promise<StartEntry> {
     const keys = lease === undefined ? [] : [leaseKey(this.#store, lease)];
-    const args = [owner, entryRetentionMs, taskId, lease?.leaseMs ?? ""];
+    const args = [claimant, entryRetentionMs, taskId, lease?.leaseMs ?? ""];
     return claimScript(this.#store, [this.#key(taskId), ...keys], args);
   }
 
@@ -136,11 +140,11 @@ export class StartJournal {
    */
   async beginSending(
     task: JournalTask,
-    owner: string,
+    claimant: string,
     intent: Intent & { readonly baseline: string; readonly knownSeq?: number | undefined },
   ): Promise<Permission> {
     const { baseline, knownSeq = "" } = intent;
-    return this.#permit(task, owner, intent, (keys, args) =>
+    return this.#permit(task, claimant, intent, (keys, args) =>
       sendScript(this.#store, keys, [...args, task.id, baseline, knownSeq, inFlightMs]),
     );
   }
@@ -151,7 +155,7 @@ export class StartJournal {
    */
   async tryAcquireAndSend(
     task: JournalTask,
-    owner: string,
+    claimant: string,
     intent: FastPathIntent,
   ): Promise<FastPathAnswer | undefined> {
     if (this.#watch?.mayAsk() === false) return undefined;
@@ -159,15 +163,15 @@ export class StartJournal {
     const feed = feedStatusKey(this.#store, { ...task, list: "activities" });
     const others = [leaseKey(this.#store, task), feed, ...(limiter?.keys ?? [])];
     const more = [task.id, entryRetentionMs, inFlightMs, leaseMs, notesFeed ? 1 : 0, ...(limiter?.request ?? [])];
-    const { keys, args } = this.#asking(task, owner, intent);
+    const { keys, args } = this.#asking(task, claimant, intent);
     const asked = tryAcquireAndSendScript(this.#store, [...keys, ...others], [...args, ...more]);
-    const answer = await this.#orTakenBack(asked, task, owner);
+    const answer = await this.#orTakenBack(asked, task, claimant);
     if (answer === undefined) return undefined;
     const permit = answer.permit && limiter?.read(answer.permit);
     if (permit !== undefined && isDenied(permit)) return { denied: permit };
     let isKept = false;
     try {
-      isKept = await this.#isKept(task, owner, answer.intents);
+      isKept = await this.#isKept(task, claimant, answer.intents);
     } finally {
       // Also when Redis is lost meanwhile: the place stays taken until its lease ends.
       if (!isKept) void permit?.release(noVerdict);
@@ -181,11 +185,11 @@ export class StartJournal {
    */
   async sendAgain(
     task: JournalTask,
-    owner: string,
+    claimant: string,
     state: Intent & { readonly sends: number; readonly sender: string },
   ): Promise<Permission> {
     const { sends, sender } = state;
-    return this.#permit(task, owner, state, (keys, args) =>
+    return this.#permit(task, claimant, state, (keys, args) =>
       sendAgainScript(this.#store, keys, [...args, sends, sender]),
     );
   }
@@ -195,9 +199,9 @@ export class StartJournal {
     await answeredScript(this.#store, this.#keys(task), [task.id, shownBy]);
   }
 
-  /** Takes the permission back: this owner's request surely did not reach the service. */
-  async notSent(task: JournalTask, owner: string): Promise<void> {
-    await notSentScript(this.#store, this.#keys(task), [owner, task.id]);
+  /** Takes the permission back: this claimant's request surely did not reach the service. */
+  async notSent(task: JournalTask, claimant: string): Promise<void> {
+    await notSentScript(this.#store, this.#keys(task), [claimant, task.id]);
   }
 
   /** Takes a start without an outcome of its own out of flight; `isOver` settles it. */
@@ -259,17 +263,17 @@ export class StartJournal {
   }
 
   /**
-   * Whether the tasks of these sync jobs may replace this one: only while this owner has the claim.
+   * Whether the tasks of these sync jobs may replace this one: only while this step has the claim.
    * The same step notifies sinks.
    */
   async planFanOut(
     { id, policy, slotMs }: Pick<Task, "id" | "policy" | "slotMs">,
-    claim: { readonly owner: string; readonly isNotified: boolean },
+    claim: { readonly claimant: string; readonly isNotified: boolean },
     targets: readonly string[],
   ): Promise<boolean> {
     const keys = [this.#key(id), notifyStreamKey(this.#store)];
-    const { owner, isNotified } = claim;
-    return planFanOutScript(this.#store, keys, [owner, JSON.stringify(targets), policy, slotMs, isNotified ? 1 : 0]);
+    const { claimant, isNotified } = claim;
+    return planFanOutScript(this.#store, keys, [claimant, JSON.stringify(targets), policy, slotMs, isNotified ? 1 : 0]);
   }
 
   /** Notes that other tasks replace this one and settles it. */
@@ -287,11 +291,11 @@ export class StartJournal {
   }
 
   /** The keys and arguments that all scripts share that permit a request. */
-  #asking(task: JournalTask, owner: string, { startByMs, slotMs = 0 }: Intent) {
+  #asking(task: JournalTask, claimant: string, { startByMs, slotMs = 0 }: Intent) {
     const { key } = this.#store;
     const term = this.#watch?.term ?? noTerm;
     const keys = [...this.#keys(task), key("watch"), key("losses")];
-    return { keys, args: [owner, startByMs, term, slotMs, randomUUID()] };
+    return { keys, args: [claimant, startByMs, term, slotMs, randomUUID()] };
   }
 
   /**
@@ -299,24 +303,24 @@ export class StartJournal {
    */
   async #permit(
     task: JournalTask,
-    owner: string,
+    claimant: string,
     intent: Intent,
     ask: (keys: readonly string[], args: readonly (string | number)[]) => ReturnType<typeof sendScript>,
   ): Promise<Permission> {
     if (this.#watch?.mayAsk() === false) return "undecided";
-    const { keys, args } = this.#asking(task, owner, intent);
-    const { permission, intents } = await this.#orTakenBack(ask(keys, args), task, owner);
+    const { keys, args } = this.#asking(task, claimant, intent);
+    const { permission, intents } = await this.#orTakenBack(ask(keys, args), task, claimant);
     if (permission !== "permitted") return permission;
-    return (await this.#isKept(task, owner, intents)) ? "permitted" : "undecided";
+    return (await this.#isKept(task, claimant, intents)) ? "permitted" : "undecided";
   }
 
   /** Whether a permission holds: a replica, where there is one, has the intent. */
-  async #isKept(task: JournalTask, owner: string, intents: number): Promise<boolean> {
+  async #isKept(task: JournalTask, claimant: string, intents: number): Promise<boolean> {
     if (this.#watch === undefined) return true;
-    const isKept = await this.#orTakenBack(this.#watch.reachReplica(intents), task, owner);
+    const isKept = await this.#orTakenBack(this.#watch.reachReplica(intents), task, claimant);
     // No request goes out otherwise, so a Redis that forgets those intents loses no start.
     if (isKept) this.#watch.noteIntents(intents);
-    else await this.notSent(task, owner);
+    else await this.notSent(task, claimant);
     return isKept;
   }
 
@@ -324,14 +328,14 @@ export class StartJournal {
    * The answer of Redis may be lost although it permitted the request: the worker takes such a
    * permission back. Until then the start counts as sent, with an unknown end.
    */
-  #orTakenBack<T>(asked: Promise<T>, task: JournalTask, owner: string): Promise<T> {
-    asked.catch(() => this.#takeBack(task, owner));
+  #orTakenBack<T>(asked: Promise<T>, task: JournalTask, claimant: string): Promise<T> {
+    asked.catch(() => this.#takeBack(task, claimant));
     return asked;
   }
 
-  async #takeBack(task: JournalTask, owner: string): Promise<void> {
+  async #takeBack(task: JournalTask, claimant: string): Promise<void> {
     for (let round = 1; round <= takeBackRoundsMax; round += 1) {
-      const error = await this.notSent(task, owner).then(
+      const error = await this.notSent(task, claimant).then(
         () => undefined,
         (reason: unknown) => reason,
       );

@@ -21,15 +21,15 @@ export function activatesFirst({ action }: Policy): boolean {
 interface Run {
   readonly deps: StartDependencies;
   readonly policy: Policy;
-  /** The owner of the run's claim. */
-  readonly owner: string;
+  /** The run's claimant. */
+  readonly claimant: string;
 }
 
 /** Activates the sync job of a run that is not started yet; undefined when the run may go on. */
 export async function activateFirst(task: Task, run: Run): Promise<TaskStep | undefined> {
-  const { deps, owner } = run;
+  const { deps, claimant } = run;
   const first: Task = { ...task, id: `${task.id}__activate`, kind: "activate" };
-  const claim = { owner, entry: await deps.journal.claim(first.id, owner) };
+  const claim = { claimant, entry: await deps.journal.claim(first.id, claimant) };
   switch (claim.entry.state) {
     case "settled":
       return undefined;
@@ -85,11 +85,11 @@ async function whenInDoubt(first: Task, run: Run, claim: Claim): Promise<TaskSte
 /** The run does not start. The activation's entry stays for the worker after a crash. */
 async function endRun(
   first: Task,
-  { deps, owner }: Run,
+  { deps, claimant }: Run,
   { reason, detail }: Pick<TaskEnding, "reason" | "detail">,
 ): Promise<TaskStep> {
   await deps.journal.close(first, { isOver: false });
-  return endUnsent(owner, "not-started", { reason, detail: describe(detail) });
+  return endUnsent(claimant, "not-started", { reason, detail: describe(detail) });
 }
 
 function describe(detail: string): string {

@@ -21,7 +21,7 @@ interface Activation {
 
 /** Does the next step of an activation. */
 export async function stepActivate(task: Task, deps: StartDependencies, claim: Claim): Promise<TaskStep> {
-  const { entry, owner } = claim;
+  const { entry, claimant } = claim;
   const policy = deps.policy(task.policy);
   const isGivenUp = policy?.onUnknown === "give-up" && entry.state === "sending";
   const activePredicate = isGivenUp ? undefined : deps.activePredicate(task.service);
@@ -37,9 +37,9 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
       if (activePredicate !== undefined) return verifyActivation(task, { deps, claim }, activePredicate);
       return whenInDoubt(task, { deps, claim });
     case "claimed":
-      if (policy === undefined) return endRemoved(owner, `policy ${task.policy} is not configured`);
+      if (policy === undefined) return endRemoved(claimant, `policy ${task.policy} is not configured`);
       return (
-        (await deferIfLimited(task, deps, { nowMs: await deps.nowMs(), owner })) ??
+        (await deferIfLimited(task, deps, { nowMs: await deps.nowMs(), claimant })) ??
         sendStart(task, { deps, claim, baseline: "", acceptedEnds: acceptedEnds(task, policy, deps) })
       );
   }
@@ -47,13 +47,13 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
 
 /** A lost answer that nothing can verify. */
 async function whenInDoubt(task: Task, { deps, claim }: Activation): Promise<TaskStep> {
-  const { sentAtMs: startedAtMs, sends, owner } = claim.entry;
+  const { sentAtMs: startedAtMs, sends, claimant } = claim.entry;
   const awaited = await awaitAnswer(claim.entry, deps);
   if (awaited !== undefined) return awaited;
   const doubt = await findDoubt(task, deps);
   const mayRepeat = deps.policy(task.policy)?.onUnknown === "retry";
   const again = mayRepeat ? await sendAgain(task, { deps, claim, acceptedEnds: true }) : undefined;
-  const from = { state: "sending", owner } as const;
+  const from = { state: "sending", claimant } as const;
   return again ?? complete({ ...endingOf(doubt), detail: doubt.detail, startedAtMs, sends, from });
 }
 
@@ -64,14 +64,14 @@ async function verifyActivation(
   activePredicate: ActivePredicate,
 ): Promise<TaskStep> {
   const { entry } = claim;
-  const { state, owner } = entry;
+  const { state, claimant } = entry;
   const open = state === "sending" ? await findDoubt(task, deps) : undefined;
   const doubt = open ?? entry.doubt;
   const sent = {
     startedAtMs: entry.sentAtMs ?? entry.claimedAtMs,
     sends: entry.sends,
     answerLost: doubt !== undefined && isAnswerLost(doubt),
-    from: open === undefined ? ({ state: "answered" } as const) : ({ state: "sending", owner } as const),
+    from: open === undefined ? ({ state: "answered" } as const) : ({ state: "sending", claimant } as const),
   };
   const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, seen: string): TaskStep =>
     complete({ ...ending, ...sent, detail: `${open?.detail ?? "the service accepted it"}; ${seen}` });

@@ -16,10 +16,10 @@ import { endUnsent, type TaskEnding, type TaskStep } from "./step.ts";
 /** A task that would be too late asks once more, this long before its start-by time. */
 const lastChanceMs = 500;
 
-/** The time by Redis, and the owner of the task's claim, if it has one. */
+/** The time by Redis, and the task's claimant, if it has one. */
 interface Moment {
   readonly nowMs: number;
-  readonly owner?: string;
+  readonly claimant?: string;
 }
 
 /** Why a task must wait, and for how long from now. */
@@ -102,11 +102,11 @@ export function deferByLimiter(task: Task, denied: Denied, moment: Moment): Task
 }
 
 /** Sleeps for `waitMs`, or ends the task as missed when that is past its start-by time. */
-export function snoozeOrMiss(task: Task, { nowMs, owner, waitMs, isSure, why }: Deferral): TaskStep {
+export function snoozeOrMiss(task: Task, { nowMs, claimant, waitMs, isSure, why }: Deferral): TaskStep {
   if (nowMs + waitMs <= task.startByMs) return snooze(nowMs + waitMs);
   const chanceMs = task.startByMs - lastChanceMs;
   if (!isSure && nowMs < chanceMs) return snooze(chanceMs);
-  return endUnsent(owner, "missed", {
+  return endUnsent(claimant, "missed", {
     reason: "throttled",
     detail: `its start-by time passes while it waits: ${why}`,
   });

@@ -67,28 +67,28 @@ interface Deletion {
 }
 
 async function prepare(task: Task, { deps, claim, guard }: Deletion): Promise<TaskStep> {
-  const { owner } = claim;
+  const { claimant } = claim;
   const nowMs = await deps.nowMs();
   const service = deps.service(task.service);
-  if (guard === undefined) return endRemoved(owner, `policy ${task.policy} does not delete sync job ${task.target}`);
-  if (service === undefined) return endRemoved(owner, `service ${task.service} is not configured`);
-  if (nowMs > task.startByMs) return endTooLate(owner);
-  const deferred = await deferIfLimited(task, deps, { nowMs, owner });
+  if (guard === undefined) return endRemoved(claimant, `policy ${task.policy} does not delete sync job ${task.target}`);
+  if (service === undefined) return endRemoved(claimant, `service ${task.service} is not configured`);
+  if (nowMs > task.startByMs) return endTooLate(claimant);
+  const deferred = await deferIfLimited(task, deps, { nowMs, claimant });
   if (deferred !== undefined) return deferred;
   // Always with the lease, whatever `overlap` says: a deletion must not hit a running sync job.
-  const holder = await takeLease(task, deps, owner);
+  const holder = await takeLease(task, deps, claimant);
   if (holder === undefined) return askAgain(nowMs);
   if (holder !== task.id && deps.policy(task.policy)?.overlap === "queue")
     return snooze(nowMs + deps.timing.queueForLeaseMs);
   if (holder !== task.id)
-    return endUnsent(owner, "skipped", { reason: "overlap", detail: `${holder} is still running` });
-  const refused = await checkGuard(task, service, { deps, owner, guard });
+    return endUnsent(claimant, "skipped", { reason: "overlap", detail: `${holder} is still running` });
+  const refused = await checkGuard(task, service, { deps, claimant, guard });
   return refused ?? sendStart(task, { deps, claim, baseline: "", acceptedEnds: true });
 }
 
 interface GuardCheck {
   readonly deps: StartDependencies;
-  readonly owner: string;
+  readonly claimant: string;
   readonly guard: string;
 }
 
@@ -96,9 +96,9 @@ interface GuardCheck {
 async function checkGuard(
   task: Task,
   service: SyncService,
-  { deps, owner, guard }: GuardCheck,
+  { deps, claimant, guard }: GuardCheck,
 ): Promise<TaskStep | undefined> {
-  const mismatch = (detail: string) => endUnsent(owner, "not-started", { reason: "guard-mismatch", detail });
+  const mismatch = (detail: string) => endUnsent(claimant, "not-started", { reason: "guard-mismatch", detail });
   try {
     const syncJob = await service.getSyncJobById(Number(task.target), inRepository(task));
     const other = describeOther(task, syncJob);
@@ -106,9 +106,9 @@ async function checkGuard(
     return syncJob.name === guard ? undefined : mismatch(describeMismatch(guard, syncJob.name));
   } catch (error) {
     if (error instanceof ServiceError && error.kind === "not-found")
-      return endUnsent(owner, "skipped", { reason: "already-gone", detail: alreadyGone });
+      return endUnsent(claimant, "skipped", { reason: "already-gone", detail: alreadyGone });
     const nowMs = await deps.nowMs();
-    return stepAfterFailure(task, error, { nowMs, owner, ending: (failure) => unreadEnding(failure, owner) });
+    return stepAfterFailure(task, error, { nowMs, claimant, ending: (failure) => unreadEnding(failure, claimant) });
   }
 }
 
@@ -116,12 +116,12 @@ async function checkGuard(
 const alreadyGone =
   "there is no such sync job (404): deleted before, or the id or the repository is wrong; nothing was sent";
 
-function unreadEnding({ kind, message }: ServiceError, owner: string): TaskEnding {
+function unreadEnding({ kind, message }: ServiceError, claimant: string): TaskEnding {
   // A missing sync job has no documented status here (service-interface §7): 400 may mean 404.
   const guess = kind === "bad-request" ? ", so most likely there is none" : "";
   return {
     ...{ status: "not-started", evidence: "direct", reason: reasonOf(kind) },
-    ...{ detail: `its name cannot be read${guess}: ${message}`, from: { state: "claimed", owner } },
+    ...{ detail: `its name cannot be read${guess}: ${message}`, from: { state: "claimed", claimant } },
   };
 }
 
@@ -135,7 +135,7 @@ function describeMismatch(guard: string, name: string | null | undefined): strin
 /** Verifies a deletion: gone, still there, sent again, or ended with what is known. */
 async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Promise<TaskStep> {
   const { entry } = claim;
-  const { state, owner } = entry;
+  const { state, claimant } = entry;
   if (state === "settled") return settled;
   const onUnknown = deps.policy(task.policy)?.onUnknown;
   const isRemoved = deps.service(task.service) === undefined;
@@ -148,7 +148,7 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
     answerLost: isAnswerLost(doubt),
   };
   const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, more: string): TaskStep =>
-    complete({ ...ending, ...sent, detail: `${doubt.detail}; ${more}`, from: { state, owner } });
+    complete({ ...ending, ...sent, detail: `${doubt.detail}; ${more}`, from: { state, claimant } });
   if (isRemoved) return finish({ ...endingOf(doubt), reason: "policy-removed" }, "the service was removed meanwhile");
   if (onUnknown === "give-up") return finish(endingOf(doubt), "the policy says give-up");
   const check = await confirmEffect(task, { deps, entry, predicate: gone });

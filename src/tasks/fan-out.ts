@@ -21,13 +21,13 @@ const masksMax = 20_000;
 export async function fanOut(
   task: Task,
   deps: FanOutDependencies,
-  { owner, entry, signal }: Claim & { readonly signal: AbortSignal },
+  { claimant, entry, signal }: Claim & { readonly signal: AbortSignal },
 ): Promise<TaskStep> {
   if (entry.targets !== undefined) return enqueueAll(task, deps, entry.targets);
   const policy = deps.policy(task.policy);
   const service = deps.service(task.service);
   if (policy?.action.kind !== "run" || !("fromMasks" in policy.action) || service === undefined)
-    return endRemoved(owner, `policy ${task.policy} does not start what masks name`);
+    return endRemoved(claimant, `policy ${task.policy} does not start what masks name`);
   let targets: readonly string[];
   try {
     targets = await readTargets(task, service, { masks: policy.action.fromMasks, signal });
@@ -35,17 +35,17 @@ export async function fanOut(
     const nowMs = await deps.nowMs();
     return stepAfterFailure(task, error, {
       nowMs,
-      owner,
+      claimant,
       ending: ({ kind, message }) => ({
         ...{ status: "not-started", evidence: "direct", reason: reasonOf(kind) },
-        ...{ detail: `the masks cannot be read: ${message}`, from: { state: "claimed", owner } },
+        ...{ detail: `the masks cannot be read: ${message}`, from: { state: "claimed", claimant } },
       }),
     });
   }
-  if (targets.length === 0) return noTarget(owner, "no mask matches, so there is no sync job to start");
+  if (targets.length === 0) return noTarget(claimant, "no mask matches, so there is no sync job to start");
   if (targets.length > syncJobsMax)
-    return noTarget(owner, `${targets.length} sync jobs match; at most ${syncJobsMax} are started`);
-  const isPlanned = await deps.journal.planFanOut(task, { owner, isNotified: isNotified(policy) }, targets);
+    return noTarget(claimant, `${targets.length} sync jobs match; at most ${syncJobsMax} are started`);
+  const isPlanned = await deps.journal.planFanOut(task, { claimant, isNotified: isNotified(policy) }, targets);
   return isPlanned ? enqueueAll(task, deps, targets) : askAgain(await deps.nowMs());
 }
 
@@ -77,6 +77,6 @@ async function enqueueAll(task: Task, deps: FanOutDependencies, targets: readonl
   return settled;
 }
 
-function noTarget(owner: string, detail: string): TaskStep {
-  return endUnsent(owner, "not-started", { reason: "no-target", detail });
+function noTarget(claimant: string, detail: string): TaskStep {
+  return endUnsent(claimant, "not-started", { reason: "no-target", detail });
 }

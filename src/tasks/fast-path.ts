@@ -13,14 +13,18 @@ import { acceptedEnds, sendPermitted } from "./send-start.ts";
 import { leaseMs, type TaskStep } from "./step.ts";
 
 /** Starts a run or an activation; undefined, with nothing sent, when this path is not open now. */
-export async function startFastPath(task: Task, deps: StartDependencies, owner: string): Promise<TaskStep | undefined> {
+export async function startFastPath(
+  task: Task,
+  deps: StartDependencies,
+  claimant: string,
+): Promise<TaskStep | undefined> {
   const policy = deps.policy(task.policy);
   const service = deps.service(task.service);
   if (policy === undefined || service === undefined || !acceptedEnds(task, policy, deps)) return undefined;
   if (activatesFirst(policy)) return undefined;
   if (deps.stopping.aborted || (await deps.deniedBy(task.service)) !== undefined) return undefined;
   const isTooLate = createDeadline(sendWithinMs);
-  const answer = await deps.journal.tryAcquireAndSend(task, owner, {
+  const answer = await deps.journal.tryAcquireAndSend(task, claimant, {
     startByMs: task.startByMs,
     slotMs: task.slotMs,
     leaseMs: task.kind === "run" && policy.overlap !== "allow" ? leaseMs : undefined,
@@ -28,8 +32,8 @@ export async function startFastPath(task: Task, deps: StartDependencies, owner: 
     limiter: deps.scriptedAcquire(task.service, resourceKey({ ...task, key: task.target })),
   });
   if (answer === undefined) return undefined;
-  if ("denied" in answer) return deferByLimiter(task, answer.denied, { nowMs: await deps.nowMs(), owner });
+  if ("denied" in answer) return deferByLimiter(task, answer.denied, { nowMs: await deps.nowMs(), claimant });
   const { sentAtMs, permit } = answer;
   const permitted = { service, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs, permit };
-  return sendPermitted(task, { deps, owner, acceptedEnds: true }, permitted);
+  return sendPermitted(task, { deps, claimant, acceptedEnds: true }, permitted);
 }

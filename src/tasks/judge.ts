@@ -50,7 +50,7 @@ export function reasonOf(kind: ErrorKind): OutcomeReason {
   return table[kind].reason;
 }
 
-/** Why a start is to be verified: the service failed, said nothing, or something that proves nothing. */
+/** Why a start that is to be verified is in doubt. */
 export function doubtOf(kind: ErrorKind): Exclude<StartDoubt["kind"], "crash"> {
   if (kind === "server") return "server";
   return kind === "unknown" || kind === "cancelled" ? "unknown" : "contract";

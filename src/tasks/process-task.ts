@@ -78,17 +78,20 @@ export function createProcessTask(deps: ProcessDependencies, recorder: Recorder)
 async function takeStep(task: Task, { deps, attempt }: Work): Promise<TaskStep> {
   const unknown = await awaitPolicy(task, deps);
   if (unknown !== undefined) return unknown;
-  const owner = randomUUID();
+  const claimant = randomUUID();
   switch (task.kind) {
     case "run":
-      return startRun(task, deps, { owner, signal: attempt.signal });
+      return startRun(task, deps, { claimant, signal: attempt.signal });
     case "activate":
       return (
-        (await startFastPath(task, deps, owner)) ??
-        stepActivate(task, deps, { owner, entry: await deps.journal.claim(task.id, owner) })
+        (await startFastPath(task, deps, claimant)) ??
+        stepActivate(task, deps, { claimant, entry: await deps.journal.claim(task.id, claimant) })
       );
     case "delete":
-      return stepDelete(task, deps, { owner, entry: await deps.journal.claim(task.id, owner, { ...task, leaseMs }) });
+      return stepDelete(task, deps, {
+        claimant,
+        entry: await deps.journal.claim(task.id, claimant, { ...task, leaseMs }),
+      });
     case "poll":
       return stepPoll(task, deps, attempt);
     case "apply":
@@ -99,16 +102,16 @@ async function takeStep(task: Task, { deps, attempt }: Work): Promise<TaskStep> 
 async function startRun(
   task: Task,
   deps: ProcessDependencies,
-  { owner, signal }: { readonly owner: string; readonly signal: AbortSignal },
+  { claimant, signal }: { readonly claimant: string; readonly signal: AbortSignal },
 ): Promise<TaskStep> {
   if (isFromMasks(task)) {
-    const entry = await deps.journal.claim(task.id, owner);
-    return entry.state === "settled" ? settled : fanOut(task, deps, { owner, entry, signal });
+    const entry = await deps.journal.claim(task.id, claimant);
+    return entry.state === "settled" ? settled : fanOut(task, deps, { claimant, entry, signal });
   }
-  const started = await startFastPath(task, deps, owner);
+  const started = await startFastPath(task, deps, claimant);
   if (started !== undefined) return started;
   // One script claims and renews the lease: a run that ended meanwhile must not take it again.
-  return stepRun(task, deps, { owner, entry: await deps.journal.claim(task.id, owner, { ...task, leaseMs }) });
+  return stepRun(task, deps, { claimant, entry: await deps.journal.claim(task.id, claimant, { ...task, leaseMs }) });
 }
 
 /** Replicas reload policies at different times: an unknown one may be new instead of removed. */

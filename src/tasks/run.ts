@@ -43,8 +43,8 @@ export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): 
     case "settled":
       return settled;
     case "claimed":
-      if (policy === undefined) return endRemoved(claim.owner, `policy ${task.policy} is not configured`);
-      if (!isKnown) return endRemoved(claim.owner, `service ${task.service} is not configured`);
+      if (policy === undefined) return endRemoved(claim.claimant, `policy ${task.policy} is not configured`);
+      if (!isKnown) return endRemoved(claim.claimant, `service ${task.service} is not configured`);
       return prepare(task, policy, { deps, claim });
     case "sending":
       return policy !== undefined && isKnown
@@ -69,24 +69,24 @@ async function prepare(
   policy: Policy,
   { deps, claim }: { readonly deps: RunDependencies; readonly claim: Claim },
 ): Promise<TaskStep> {
-  const { owner } = claim;
+  const { claimant } = claim;
   const nowMs = await deps.nowMs();
-  if (nowMs > task.startByMs) return endTooLate(owner);
+  if (nowMs > task.startByMs) return endTooLate(claimant);
   // Before the lease and the baseline: neither may grow old while limits defer the run.
-  const deferred = await deferIfLimited(task, deps, { nowMs, owner });
+  const deferred = await deferIfLimited(task, deps, { nowMs, claimant });
   if (deferred !== undefined) {
     // No feed is read meanwhile: the wait for the baseline starts afterwards.
     await deps.journal.notReady(task.id);
     return deferred;
   }
   if (policy.overlap !== "allow") {
-    const holder = await takeLease(task, deps, owner);
+    const holder = await takeLease(task, deps, claimant);
     if (holder === undefined) return askAgain(nowMs);
     if (holder !== task.id && policy.overlap === "skip")
-      return endUnsent(owner, "skipped", { reason: "overlap", detail: `${holder} is still running` });
+      return endUnsent(claimant, "skipped", { reason: "overlap", detail: `${holder} is still running` });
     if (holder !== task.id) return snooze(nowMs + deps.timing.queueForLeaseMs);
   }
-  const activating = activatesFirst(policy) ? await activateFirst(task, { deps, policy, owner }) : undefined;
+  const activating = activatesFirst(policy) ? await activateFirst(task, { deps, policy, claimant }) : undefined;
   if (activating !== undefined) return activating;
   if (acceptedEnds(task, policy, deps)) {
     const { seq: knownSeq } = await deps.feeds.status(feedOf(task, "activities"));

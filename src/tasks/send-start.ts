@@ -19,12 +19,12 @@ import { type Claim, endRemoved, endTooLate, type TaskEnding, type TaskStep } fr
 /** What sending needs. `acceptedEnds`: a 200 ends the task; nothing is followed. */
 interface StartRequest {
   readonly deps: StartDependencies;
-  readonly owner: string;
+  readonly claimant: string;
   readonly acceptedEnds: boolean;
 }
 
 /** A request to send once more. */
-interface RepeatedStart extends Omit<StartRequest, "owner"> {
+interface RepeatedStart extends Omit<StartRequest, "claimant"> {
   readonly claim: Claim;
 }
 
@@ -64,23 +64,23 @@ export function acceptedEnds(
 /** Asks for permission, sends, and notes the answer. */
 export async function sendStart(task: Task, request: WantedStart): Promise<TaskStep> {
   const { deps, claim, baseline, knownSeq } = request;
-  const { owner } = claim;
+  const { claimant } = claim;
   const service = deps.service(task.service);
-  if (service === undefined) return endRemoved(owner, `service ${task.service} is not configured`);
+  if (service === undefined) return endRemoved(claimant, `service ${task.service} is not configured`);
   const permit = task.kind === "delete" ? await acquireAfterGuard(task, deps) : undefined;
   if (permit !== undefined && isDenied(permit))
-    return deferByLimiter(task, permit, { nowMs: await deps.nowMs(), owner });
+    return deferByLimiter(task, permit, { nowMs: await deps.nowMs(), claimant });
   try {
     if (deps.stopping.aborted) return snooze(await deps.nowMs());
     const isTooLate = createDeadline(sendWithinMs);
     // Recorded before the request: after a crash the next worker verifies instead of sending.
-    const permission = await deps.journal.beginSending(task, owner, { ...intentOf(task), baseline, knownSeq });
-    if (permission === "too-late") return endTooLate(owner);
-    if (permission === "loss") return complete({ ...lostWithRedis, from: { state: "claimed", owner } });
+    const permission = await deps.journal.beginSending(task, claimant, { ...intentOf(task), baseline, knownSeq });
+    if (permission === "too-late") return endTooLate(claimant);
+    if (permission === "loss") return complete({ ...lostWithRedis, from: { state: "claimed", claimant } });
     const sentAtMs = await deps.nowMs();
     if (permission !== "permitted") return askAgain(sentAtMs);
     const permitted = { service, permit, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs };
-    return await sendPermitted(task, { ...request, owner }, permitted);
+    return await sendPermitted(task, { ...request, claimant }, permitted);
   } finally {
     void permit?.release(noVerdict);
   }
@@ -89,8 +89,8 @@ export async function sendStart(task: Task, request: WantedStart): Promise<TaskS
 /** Sends once more; undefined when that is not allowed: too often, too late, or a Redis loss. */
 export async function sendAgain(task: Task, request: RepeatedStart): Promise<TaskStep | undefined> {
   const { deps, claim } = request;
-  const { owner } = claim;
-  const { sends, owner: sender, sentAtMs: firstAtMs } = claim.entry;
+  const { claimant } = claim;
+  const { sends, claimant: sender, sentAtMs: firstAtMs } = claim.entry;
   const service = deps.service(task.service);
   if (service === undefined || sends >= sendsMax) return undefined;
   const permit = task.kind === "delete" ? await acquireAfterGuard(task, deps) : undefined;
@@ -98,14 +98,14 @@ export async function sendAgain(task: Task, request: RepeatedStart): Promise<Tas
   try {
     if (deps.stopping.aborted) return snooze(await deps.nowMs());
     const isTooLate = createDeadline(sendWithinMs);
-    const permission = await deps.journal.sendAgain(task, owner, { ...intentOf(task), sends, sender });
+    const permission = await deps.journal.sendAgain(task, claimant, { ...intentOf(task), sends, sender });
     if (permission === "too-late" || permission === "loss") return undefined;
     const sentAtMs = await deps.nowMs();
     if (permission !== "permitted") return askAgain(sentAtMs);
     deps.log.warn("task.sent-again", { policy: task.policy, taskId: task.id, target: task.target, sends: sends + 1 });
     const startedAtMs = firstAtMs ?? sentAtMs;
     const permitted = { service, permit, isTooLate, sends: sends + 1, sentAtMs, startedAtMs };
-    return await sendPermitted(task, { ...request, owner }, permitted);
+    return await sendPermitted(task, { ...request, claimant }, permitted);
   } finally {
     void permit?.release(noVerdict);
   }
@@ -132,7 +132,7 @@ export function askAgain(nowMs: number): TaskStep {
 /** How a task ends by its answer. */
 type AnsweredEnding = Pick<TaskEnding, "status" | "evidence" | "reason" | "detail">;
 
-/** Sends what the journal has just permitted to this owner, and turns the answer into a step. */
+/** Sends what the journal has just permitted to this claimant, and turns the answer into a step. */
 export async function sendPermitted(task: Task, request: StartRequest, permitted: Permitted): Promise<TaskStep> {
   const { deps } = request;
   const { service, isTooLate, sends, sentAtMs, startedAtMs, permit } = permitted;
@@ -216,7 +216,7 @@ interface FailedStart {
 
 /** What a failed request means (judge.ts). Only what surely was not sent may be repeated. */
 async function judgeFailure(task: Task, error: ServiceError, { request, permitted }: FailedStart): Promise<TaskStep> {
-  const { deps, owner } = request;
+  const { deps, claimant } = request;
   const { sentAtMs, sends } = permitted;
   if (task.kind === "delete" && error.kind === "not-found") return endAnswered(goneMeanwhile, permitted);
   const refused = { status: "not-started", evidence: "direct", reason: reasonOf(error.kind) } as const;
@@ -225,17 +225,17 @@ async function judgeFailure(task: Task, error: ServiceError, { request, permitte
   if (action === "verify") return noteLostAnswer(task, error, { deps, sentAtMs });
   if (action === "give-up") {
     // After more than one request, this refusal says nothing about the earlier ones.
-    return sends === 1 ? complete({ ...ending, from: { state: "sending", owner } }) : snooze(sentAtMs + 1_000);
+    return sends === 1 ? complete({ ...ending, from: { state: "sending", claimant } }) : snooze(sentAtMs + 1_000);
   }
-  await deps.journal.notSent(task, owner);
+  await deps.journal.notSent(task, claimant);
   switch (action) {
     case "retry":
       if (sends > 1) return snooze(sentAtMs + sentAgainMs);
-      return retry(500, { ...ending, from: { state: "claimed", owner } });
+      return retry(500, { ...ending, from: { state: "claimed", claimant } });
     case "defer":
       if (sends > 1) return snooze(sentAtMs + (error.retryAfterMs ?? sentAgainMs));
       if ((error.retryAfterMs ?? 0) > baselineForMs) await deps.journal.notReady(task.id);
-      return deferAfter(task, error, { nowMs: await deps.nowMs(), owner });
+      return deferAfter(task, error, { nowMs: await deps.nowMs(), claimant });
     case "resume":
       return snooze(sentAtMs + sentAgainMs);
   }

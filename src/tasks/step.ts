@@ -48,7 +48,7 @@ export interface TaskEnding {
 /** A start as a step finds it in the journal: claimed by this step, or further. */
 export interface Claim {
   /** The id of this step in the journal. */
-  readonly owner: string;
+  readonly claimant: string;
   readonly entry: StartEntry;
 }
 
@@ -58,40 +58,40 @@ export type TaskStep = Verdict<TaskEnding> | typeof settled;
 /** The task needs no outcome any more: it had ended before, or other tasks replace it. */
 export const settled = { verdict: "complete", ending: undefined } as const;
 
-/** Nothing was sent: true only while this owner's claim holds, where the task has one. */
+/** Nothing was sent: true only while this claim stands, where the task has one. */
 export function endUnsent(
-  owner: string | undefined,
+  claimant: string | undefined,
   status: "skipped" | "missed" | "not-started",
   why: Pick<TaskEnding, "reason" | "detail">,
 ): TaskStep {
-  const from = owner === undefined ? undefined : ({ state: "claimed", owner } as const);
+  const from = claimant === undefined ? undefined : ({ state: "claimed", claimant } as const);
   return complete({ status, evidence: "direct", ...why, from });
 }
 
 /** Its turn came too late. */
-export function endTooLate(owner: string | undefined): TaskStep {
-  return endUnsent(owner, "missed", { reason: "too-late", detail: "its turn came after its start-by time" });
+export function endTooLate(claimant: string | undefined): TaskStep {
+  return endUnsent(claimant, "missed", { reason: "too-late", detail: "its turn came after its start-by time" });
 }
 
 /** The policy, or what it needs, was removed before the task's turn. */
-export function endRemoved(owner: string | undefined, what: string): TaskStep {
-  return endUnsent(owner, "skipped", { reason: "policy-removed", detail: `${what} any more` });
+export function endRemoved(claimant: string | undefined, what: string): TaskStep {
+  return endUnsent(claimant, "skipped", { reason: "policy-removed", detail: `${what} any more` });
 }
 
 /**
  * Takes or renews the lease of the task's sync job, also from a dead holder. Returns the holder;
- * undefined when the claim is no longer this owner's.
+ * undefined when another step has the claim.
  */
 export async function takeLease(
   task: Task,
   deps: Pick<StartDependencies, "leases" | "jobStatus" | "log">,
-  owner: string,
+  claimant: string,
 ): Promise<string | undefined> {
-  const holder = await deps.leases.acquire(task, owner, leaseMs);
+  const holder = await deps.leases.acquire(task, claimant, leaseMs);
   if (holder === undefined || holder === task.id) return holder;
   const jobStatus = await deps.jobStatus(task.service, holder);
   if (jobStatus === "pending") return holder;
-  const taken = await deps.leases.takeOver(task, owner, {
+  const taken = await deps.leases.takeOver(task, claimant, {
     holder,
     isOver: jobStatus === "completed",
     durationMs: leaseMs,

@@ -71,7 +71,7 @@ export async function verifyStart(
   const entry = { ...claim.entry, doubt };
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
   // Only of this request: a slow worker may take it back, and another may send anew.
-  const from = { state: "sending", owner: entry.owner } as const;
+  const from = { state: "sending", claimant: entry.claimant } as const;
   const unknown = { ...endingOf(doubt), startedAtMs: sentAtMs, sends: entry.sends, from };
   if (policy.onUnknown === "give-up")
     return complete({ ...unknown, detail: `${doubt.detail}; the policy says give-up` });

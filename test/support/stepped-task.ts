@@ -70,8 +70,8 @@ export async function steppedTask(store: Store, { task: given, by, deps: more, h
   let owners = 0;
   const step = async () => {
     owners += 1;
-    const owner = `o${owners}`;
-    return by(task, deps, { owner, entry: await journal.claim(task.id, owner) });
+    const claimant = `o${owners}`;
+    return by(task, deps, { claimant, entry: await journal.claim(task.id, claimant) });
   };
   const later = (ms: number) => {
     aheadMs += ms;

@@ -72,7 +72,7 @@ describe("a connection that went silent while commands are under way", () => {
       );
       front.heal();
       expect(await asked).toEqual(way === "at once" ? { sentAtMs: expect.any(Number), pass: undefined } : "permitted");
-      expect(await journal.claim(task.id, "another")).toMatchObject({ state: "sending", owner: "me", sends: 1 });
+      expect(await journal.claim(task.id, "another")).toMatchObject({ state: "sending", claimant: "me", sends: 1 });
     },
   );
 });

@@ -75,7 +75,7 @@ describe("the history", () => {
     const task = { ...outcome, id: "moved" };
     await journal.claim("moved", "slow");
     await journal.claim("moved", "quick");
-    expect(await history.record(outcome, { state: "claimed", owner: "slow" })).toBe("superseded");
+    expect(await history.record(outcome, { state: "claimed", claimant: "slow" })).toBe("superseded");
     await journal.beginSending(task, "quick", { startByMs: 9_999_999_999_999, baseline: "" });
     await journal.answered(task);
     expect(await history.record(outcome, { state: "sending" })).toBe("superseded");

@@ -22,18 +22,18 @@ const inFlight = async (id: string) => [...(await journal.attribute(task(id), []
 /** For how long Redis keeps it; negative when for ever. */
 const keptMs = (key: string) => store.redis.pttl(key);
 
-async function sent(id: string, owner = "me"): Promise<void> {
-  await journal.claim(id, owner);
-  expect(await journal.beginSending(task(id), owner, intent)).toBe("permitted");
+async function sent(id: string, claimant = "me"): Promise<void> {
+  await journal.claim(id, claimant);
+  expect(await journal.beginSending(task(id), claimant, intent)).toBe("permitted");
 }
 
 describe("sending again", () => {
-  it("is refused when its judgement is of an earlier request, also by the same owner", async () => {
-    await sent("same-owner");
+  it("is refused when its judgement is of an earlier request, also by the same step", async () => {
+    await sent("same-claimant");
     const again = { startByMs, sends: 1, sender: "me" };
-    expect(await journal.sendAgain(task("same-owner"), "me", again)).toBe("permitted");
-    expect(await journal.sendAgain(task("same-owner"), "frozen", again)).toBe("lost-claim");
-    expect(await journal.entry("same-owner")).toMatchObject({ owner: "me", sends: 2 });
+    expect(await journal.sendAgain(task("same-claimant"), "me", again)).toBe("permitted");
+    expect(await journal.sendAgain(task("same-claimant"), "frozen", again)).toBe("lost-claim");
+    expect(await journal.entry("same-claimant")).toMatchObject({ claimant: "me", sends: 2 });
   });
 
   it("is refused while Redis is not the one of the last tick, or lost that moment", async () => {
@@ -102,7 +102,7 @@ describe("an entry", () => {
       await journal.claim(id, "me");
       await store.redis.hset(entryKey(id), "claimedAtMs", 1_000);
     }
-    expect(await journal.claim("early", "another")).toMatchObject({ owner: "another", claimedAtMs: 1_000 });
+    expect(await journal.claim("early", "another")).toMatchObject({ claimant: "another", claimedAtMs: 1_000 });
     expect(await journal.tryAcquireAndSend(task("early-at-once"), "me", atOnce)).toBeDefined();
     expect((await journal.entry("early-at-once"))?.claimedAtMs).toBe(1_000);
   });

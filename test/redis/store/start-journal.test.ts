@@ -52,12 +52,12 @@ describe("the start journal", () => {
       await journal.noteDoubt(id, missing);
     }
     await journal.answered(task("held-up"), "answer");
-    expect(await journal.entry("held-up")).toMatchObject({ state: "answered", lost: undefined });
+    expect(await journal.entry("held-up")).toMatchObject({ state: "answered", doubt: undefined });
     await journal.answered(task("evidence"));
-    expect(await journal.entry("evidence")).toMatchObject({ state: "answered", lost: missing });
+    expect(await journal.entry("evidence")).toMatchObject({ state: "answered", doubt: missing });
     await journal.sendAgain(task("twice"), "heir", { ...again, sender: "held-up" });
     await journal.answered(task("twice"), "answer");
-    expect(await journal.entry("twice")).toMatchObject({ state: "answered", lost: missing });
+    expect(await journal.entry("twice")).toMatchObject({ state: "answered", doubt: missing });
   });
 
   it("shows a redelivered task that its request went out, with what was known before", async () => {
@@ -66,9 +66,9 @@ describe("the start journal", () => {
     const entry = await journal.claim("lost", "heir");
     expect(entry).toMatchObject({
       state: "sending",
-      owner: "dead",
+      claimant: "dead",
       baseline: '{"activities":7}',
-      lost: undefined,
+      doubt: undefined,
       answeredAtMs: undefined,
     });
     expect(entry.sentAtMs).toBeGreaterThanOrEqual(entry.claimedAtMs);
@@ -99,7 +99,9 @@ describe("the start journal", () => {
 
   it("lets nothing happen any more once settled", async () => {
     await journal.claim("over", "me");
-    expect(await history.record(testOutcome({ taskId: "over" }), { state: "claimed", owner: "me" })).toBe("recorded");
+    expect(await history.record(testOutcome({ taskId: "over" }), { state: "claimed", claimant: "me" })).toBe(
+      "recorded",
+    );
     expect((await journal.claim("over", "me")).state).toBe("settled");
     expect(await journal.beginSending(task("over"), "me", farAway)).toBe("lost-claim");
     await journal.answered(task("over"));
@@ -123,7 +125,7 @@ describe("the start journal", () => {
     await store.redis.hset(store.key("start", "golden"), JSON.parse(await readFile(file, "utf8")));
     expect(await journal.claim("golden", "me")).toEqual({
       state: "sending",
-      owner: "3b241101-e2bb-4255-8caf-4136c566a962",
+      claimant: "3b241101-e2bb-4255-8caf-4136c566a962",
       claimedAtMs: 1_795_228_200_100,
       sentAtMs: 1_795_228_200_400,
       lastSentAtMs: 1_795_228_200_400,
@@ -132,26 +134,26 @@ describe("the start journal", () => {
       shownBy: "answer",
       baseline: '{"activities":120,"conflictDetails":0}',
       knownSeq: undefined,
-      lost: { kind: "unknown", detail: "reset", atMs: undefined },
+      doubt: { kind: "unknown", detail: "reset", atMs: undefined },
       finishSeenAtMs: undefined,
     });
     expect(await history.record(testOutcome({ taskId: "golden" }), { state: "sending" })).toBe("recorded");
   });
 
   it("leaves alone what a newer version has in work", async () => {
-    await store.redis.hset(store.key("start", "from-tomorrow"), "v", "2", "state", "claimed", "owner", "newer");
+    await store.redis.hset(store.key("start", "from-tomorrow"), "v", "2", "state", "claimed", "claimant", "newer");
     await expect(journal.claim("from-tomorrow", "me")).rejects.toThrow("newer Syncline");
-    expect(await store.redis.hget(store.key("start", "from-tomorrow"), "owner")).toBe("newer");
+    expect(await store.redis.hget(store.key("start", "from-tomorrow"), "claimant")).toBe("newer");
   });
 });
 
 describe("taking a permission back", () => {
-  it("is for its owner only: a zombie that wakes up cannot undo what another one sent", async () => {
+  it("is for its claimant only: a zombie cannot undo what another one sent", async () => {
     await journal.claim("zombie-back", "zombie");
     await journal.beginSending(task("zombie-back"), "zombie", farAway);
     expect(await journal.sendAgain(task("zombie-back"), "heir", { ...again, sender: "zombie" })).toBe("permitted");
     await journal.notSent(task("zombie-back"), "zombie");
-    expect(await journal.claim("zombie-back", "third")).toMatchObject({ state: "sending", owner: "heir", sends: 2 });
+    expect(await journal.claim("zombie-back", "third")).toMatchObject({ state: "sending", claimant: "heir", sends: 2 });
   });
 
   it("makes the task new, as if nothing had been sent", async () => {
@@ -163,7 +165,7 @@ describe("taking a permission back", () => {
       state: "claimed",
       sends: 0,
       sentAtMs: undefined,
-      lost: undefined,
+      doubt: undefined,
       baseline: undefined,
     });
   });
@@ -181,7 +183,7 @@ describe("sending again", () => {
   it("is permitted once for each request without an answer, however many ask", async () => {
     await journal.claim("again", "me");
     await journal.beginSending(task("again"), "me", farAway);
-    const ask = (owner: string) => journal.sendAgain(task("again"), owner, { ...again, sender: "me" });
+    const ask = (claimant: string) => journal.sendAgain(task("again"), claimant, { ...again, sender: "me" });
     const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => ask(`worker ${index}`)));
     expect(answers.filter((answer) => answer === "permitted")).toHaveLength(1);
   });
@@ -199,12 +201,12 @@ describe("sending again", () => {
   it("is refused when the judged request was taken back: another may be on its way", async () => {
     await journal.claim("changed", "held-up");
     await journal.beginSending(task("changed"), "held-up", farAway);
-    const { owner: sender, sends } = await journal.claim("changed", "frozen");
+    const { claimant: sender, sends } = await journal.claim("changed", "frozen");
     await journal.notSent(task("changed"), "held-up");
     await journal.claim("changed", "heir");
     expect(await journal.beginSending(task("changed"), "heir", farAway)).toBe("permitted");
     expect(await journal.sendAgain(task("changed"), "frozen", { ...again, sends, sender })).toBe("lost-claim");
-    expect(await journal.entry("changed")).toMatchObject({ owner: "heir", sends: 1 });
+    expect(await journal.entry("changed")).toMatchObject({ claimant: "heir", sends: 1 });
   });
 });
 

@@ -115,7 +115,7 @@ describe("an activation that is looked at", () => {
     const { sentBy, task, deps, journal, later } = await fixture({ reads: [shows("On")], posts: [] });
     await sentBy("lost");
     const removed = { ...deps, service: () => undefined };
-    const step = async () => stepActivate(task, removed, { owner: "me", entry: await journal.claim(task.id, "me") });
+    const step = async () => stepActivate(task, removed, { claimant: "me", entry: await journal.claim(task.id, "me") });
     expect(told(await step())).toBe("snooze");
     later(11_000);
     expect(told(await step())).toBe("unknown none answer-lost");

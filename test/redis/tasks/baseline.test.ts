@@ -164,7 +164,7 @@ describe("approvals that appeared since a start", () => {
     expect(await waitingFor(task, entry)).toMatchObject({ waiting: [] });
   });
 
-  it("are all of the repository where their owner is unknown", async () => {
+  it("are all of the repository where their claimant is unknown", async () => {
     const task = taskOf("unjoined");
     const entry = await startAfter(task, nothing);
     await walk(task, "approvals", [item("2"), item("3", "43")]);

@@ -210,7 +210,7 @@ describe("a deletion whose answer got lost", () => {
     const { sentBy, task, deps, journal, later, asked } = await fixture({ reads: [there], deletes: [] });
     await sentBy("dead");
     const removed = { ...deps, service: () => undefined };
-    const step = async () => stepDelete(task, removed, { owner: "me", entry: await journal.claim(task.id, "me") });
+    const step = async () => stepDelete(task, removed, { claimant: "me", entry: await journal.claim(task.id, "me") });
     const { lastSentAtMs = 0 } = (await journal.entry(task.id)) ?? {};
     expect(await step()).toEqual({ verdict: "snooze", untilMs: lastSentAtMs + 10_000 });
     later(11_000);

@@ -49,10 +49,10 @@ async function fixture({ deletes, enter, stopping = new AbortController().signal
     timing: { ...defaultTiming, verifyForMs: 0, unreadableForMs: 0 },
     ...(enter === undefined ? {} : { acquire: () => enter(task.id) }),
   });
-  let owner = 0;
+  let claimant = 0;
   const step = async () => {
-    owner += 1;
-    return stepDelete(task, deps, { owner: `o${owner}`, entry: await journal.claim(task.id, `o${owner}`) });
+    claimant += 1;
+    return stepDelete(task, deps, { claimant: `o${claimant}`, entry: await journal.claim(task.id, `o${claimant}`) });
   };
   return { asked, step, task };
 }

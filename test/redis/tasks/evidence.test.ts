@@ -94,7 +94,7 @@ async function startUnread(task: Task) {
 }
 
 const verify = (task: Task, deps: ProcessDependencies, entry: Awaited<ReturnType<typeof startUnread>>["entry"]) =>
-  verifyStart(task, testPolicy(), { deps, claim: { owner: "me", entry } });
+  verifyStart(task, testPolicy(), { deps, claim: { claimant: "me", entry } });
 
 describe("a start that another worker has sent and says nothing of", () => {
   const giveUp = testPolicy({ onUnknown: "give-up" });
@@ -104,7 +104,7 @@ describe("a start that another worker has sent and says nothing of", () => {
     const [task, patient] = [taskOf("held-up"), { ...partsFor(), timing: patience }];
     const { entry } = await startSilently(task);
     const untilMs = (entry.lastSentAtMs ?? 0) + 60_000;
-    const claim = { owner: "another", entry };
+    const claim = { claimant: "another", entry };
     expect(await stepActivate(task, patient, claim)).toEqual({ verdict: "snooze", untilMs });
     expect(await verifyStart(task, giveUp, { deps: patient, claim })).toEqual({ verdict: "snooze", untilMs });
     expect((await journal.entry(task.id))?.doubt).toBeUndefined();
@@ -115,8 +115,8 @@ describe("a start that another worker has sent and says nothing of", () => {
     const patient = { ...deps, timing: patience };
     const { entry } = await startSilently(task);
     const unknown = { verdict: "complete", ending: { status: "unknown", reason: "answer-lost" } };
-    expect(await stepActivate(task, deps, { owner: "another", entry })).toMatchObject(unknown);
-    const noted = { owner: "another", entry: await journal.claim(task.id, "another") };
+    expect(await stepActivate(task, deps, { claimant: "another", entry })).toMatchObject(unknown);
+    const noted = { claimant: "another", entry: await journal.claim(task.id, "another") };
     expect(noted.entry.doubt).toMatchObject({ kind: "crash" });
     expect(await stepActivate(task, patient, noted)).toMatchObject(unknown);
     expect(await verifyStart(task, giveUp, { deps: patient, claim: noted })).toMatchObject(unknown);
@@ -166,7 +166,7 @@ describe("a lost answer of a start for which nothing was read before", () => {
     const { follow } = testPolicy();
     const impatient = testPolicy({ follow: { ...follow, unreadableForMs: 0 } });
     await expect
-      .poll(() => verifyStart(task, impatient, { deps, claim: { owner: "me", entry } }))
+      .poll(() => verifyStart(task, impatient, { deps, claim: { claimant: "me", entry } }))
       .toMatchObject({
         ending: { status: "unknown", detail: "reset; the activities could not be read in time" },
       });
@@ -220,7 +220,7 @@ describe("a start taken back and resent by another worker during its verificatio
     const { entry } = await startSilently(task);
     const step = await verifyStart(task, testPolicy({ onUnknown: "give-up" }), {
       deps: partsFor(),
-      claim: { owner: "frozen", entry },
+      claim: { claimant: "frozen", entry },
     });
     await journal.notSent(task, "me");
     await journal.claim(task.id, "heir");
@@ -276,7 +276,7 @@ describe("a start that the operator says must show within no time (follow.appear
     const sentAtMs = (await redisTimeMs(store)) - 10_000;
     await store.redis.hset(store.key("start", task.id), "sentAtMs", sentAtMs, "lastSentAtMs", sentAtMs);
     await journal.noteDoubt(task.id, { kind: lost.kind, detail: "lost", atMs: sentAtMs + lost.afterMs });
-    return { owner: "me", entry: await journal.claim(task.id, "me") };
+    return { claimant: "me", entry: await journal.claim(task.id, "me") };
   };
   /** Without a service nothing can be sent again. */
   const judged = (task: Task, claim: Parameters<typeof verifyStart>[2]["claim"], deps = partsFor()) =>
@@ -397,7 +397,7 @@ describe("a run whose end is seen more than once", () => {
     const baseline = writeBaseline(await baselineSince(task, deps, 0));
     await journal.beginSending(task, "me", { startByMs: task.startByMs, baseline });
     await journal.answered(task, "answer");
-    const step = async () => stepRun(task, deps, { owner: "me", entry: await journal.claim(task.id, "me") });
+    const step = async () => stepRun(task, deps, { claimant: "me", entry: await journal.claim(task.id, "me") });
     return { task, step, sentAtMs: (await journal.entry(task.id))?.sentAtMs ?? 0 };
   }
 

@@ -35,7 +35,7 @@ describe("a start at once", () => {
     const sentAtMs = answer !== undefined && "sentAtMs" in answer ? answer.sentAtMs : Number.NaN;
     expect(await journal.entry("whole")).toEqual({
       state: "sending",
-      owner: "me",
+      claimant: "me",
       claimedAtMs: sentAtMs,
       sentAtMs,
       lastSentAtMs: sentAtMs,
@@ -65,7 +65,7 @@ describe("a start at once", () => {
     expect(await leases.holder(task("late"))).toBeUndefined();
   });
 
-  it("takes over a claim that sent nothing, whose owner may not send any more", async () => {
+  it("takes over a claim that sent nothing, whose claimant may not send any more", async () => {
     await journal.claim("zombie", "first");
     expect(await journal.tryAcquireAndSend(task("zombie"), "second", plain)).toEqual(permitted);
     expect(await journal.beginSending(task("zombie"), "first", { startByMs: plain.startByMs, baseline: "" })).toBe(
@@ -74,9 +74,9 @@ describe("a start at once", () => {
   });
 
   it("is not permitted for what a newer version has in work", async () => {
-    await store.redis.hset(store.key("start", "from-tomorrow"), "v", "2", "state", "claimed", "owner", "newer");
+    await store.redis.hset(store.key("start", "from-tomorrow"), "v", "2", "state", "claimed", "claimant", "newer");
     expect(await journal.tryAcquireAndSend(task("from-tomorrow"), "me", plain)).toBeUndefined();
-    expect(await store.redis.hget(store.key("start", "from-tomorrow"), "owner")).toBe("newer");
+    expect(await store.redis.hget(store.key("start", "from-tomorrow"), "claimant")).toBe("newer");
   });
 
   it("is not permitted before Redis is checked, at another Redis, or in a loss", async () => {

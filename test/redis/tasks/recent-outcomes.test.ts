@@ -41,9 +41,9 @@ async function forget(...starts: readonly string[]): Promise<void> {
 }
 
 /** As a Redis that went back to a claim has it. */
-async function backToClaim(id: string, owner: string): Promise<void> {
+async function backToClaim(id: string, claimant: string): Promise<void> {
   await forget(id);
-  await journal.claim(id, owner);
+  await journal.claim(id, claimant);
 }
 
 describe("outcomes that Redis has forgotten", () => {
@@ -68,7 +68,7 @@ describe("outcomes that Redis has forgotten", () => {
   it("saying not sent return only where the journal shows their claim", async () => {
     for (const id of ["kept", "taken", "gone"]) {
       await journal.claim(id, "me");
-      expect(await recent.record(testOutcome({ taskId: id, ...unsent }), { state: "claimed", owner: "me" })).toBe(
+      expect(await recent.record(testOutcome({ taskId: id, ...unsent }), { state: "claimed", claimant: "me" })).toBe(
         "recorded",
       );
     }

@@ -35,7 +35,7 @@ async function fixture({ posts = [status(200)], task: given = {}, deps: more = {
     ...{ target: `${tasks}`, slotMs: far, origin: "manual", covers: [], startByMs: far, ...given },
   };
   const deps = testDeps(store, { service: () => service, journal, ...more });
-  const claim = async (owner = "me") => ({ owner, entry: await journal.claim(task.id, owner) });
+  const claim = async (claimant = "me") => ({ claimant, entry: await journal.claim(task.id, claimant) });
   /** Gets the permission for so many requests, without any of them going out. */
   const permit = async (sends: number) => {
     await claim();
@@ -46,7 +46,7 @@ async function fixture({ posts = [status(200)], task: given = {}, deps: more = {
   const permitted = async (sends: number, { isTooLate = (): boolean => false, to = service } = {}) => {
     await permit(sends);
     const moment = { sentAtMs: 1_000, startedAtMs: 1_000 };
-    const request = { deps, owner: "me", acceptedEnds: true };
+    const request = { deps, claimant: "me", acceptedEnds: true };
     return sendPermitted(task, request, { ...moment, service: to, isTooLate, sends });
   };
   return { asked, task, deps, journal, claim, permit, permitted, entry: () => journal.entry(task.id) };

@@ -114,7 +114,7 @@ async function start(kind: "run" | "activate", baseUrl: string, stopping = new A
     covers: [],
     startByMs: 9_999_999_999_999,
   };
-  const claim = { owner: "me", entry: await journal.claim(task.id, "me") };
+  const claim = { claimant: "me", entry: await journal.claim(task.id, "me") };
   const deps = partsOver(baseUrl, stopping);
   const step = await sendStart(task, { deps, claim, baseline: "", acceptedEnds: true });
   const entry = await journal.entry(task.id);
@@ -188,10 +188,10 @@ describe("a start whose client is closed while it is under way", () => {
       covers: [],
       startByMs: 9_999_999_999_999,
     };
-    const claim = { owner: "me", entry: await journal.claim("closed", "me") };
+    const claim = { claimant: "me", entry: await journal.claim("closed", "me") };
     const step = await sendStart(whole, { deps, claim, baseline: "", acceptedEnds: true });
     expect(step.verdict).toBe("snooze");
-    expect(await journal.entry("closed")).toMatchObject({ state: "sending", lost: { kind: "unknown" } });
+    expect(await journal.entry("closed")).toMatchObject({ state: "sending", doubt: { kind: "unknown" } });
   });
 });
 
@@ -212,7 +212,7 @@ describe("a start that waits for its token when its worker is told to stop", () 
       ...{ v: 1, id: "no-token", kind: "run", policy: "nightly", service: "main", repository: null, target: "42" },
       ...{ slotMs: 0, origin: "manual", covers: [], startByMs: 9_999_999_999_999 },
     };
-    const claim = { owner: "me", entry: await journal.claim(task.id, "me") };
+    const claim = { claimant: "me", entry: await journal.claim(task.id, "me") };
     const step = sendStart(task, { deps, claim, baseline: "", acceptedEnds: true });
     await expect.poll(() => waiting.length).toBe(1);
     stop.abort();

@@ -53,11 +53,11 @@ async function fixture({ lost = "unknown", follow, onUnknown = "verify", unknown
     knows: (fact) => fact !== unknown,
     failures: () => ({ count: 0, last: "", item: "" }),
   };
-  const read = vi.fn(async () => {});
+  const requestWalk = vi.fn(async () => {});
   let nowMs = 0;
   let heldUntilMs: number | undefined;
   const deps = testDeps(store, {
-    ...{ service: () => service, itemMapper: () => reader, read },
+    ...{ service: () => service, itemMapper: () => reader, requestWalk },
     timing: { ...defaultTiming, verifyForMs },
     nowMs: async () => nowMs,
     deniedBy: async () => {
@@ -73,11 +73,11 @@ async function fixture({ lost = "unknown", follow, onUnknown = "verify", unknown
   if (lost !== "silent") await journal.noteDoubt(id, { kind: lost, detail: "lost", atMs: sentAtMs + 50 });
   const policy = testPolicy({ onUnknown, follow: { ...testPolicy().follow, ...follow } });
   return {
-    ...{ asked, read },
+    ...{ asked, requestWalk },
     /** What a look at that time comes to. */
     at: async (afterMs: number) => {
       nowMs = sentAtMs + afterMs;
-      const claim = { owner: `at ${afterMs}`, entry: await journal.claim(id, `at ${afterMs}`) };
+      const claim = { claimant: `at ${afterMs}`, entry: await journal.claim(id, `at ${afterMs}`) };
       const step = await verifyStart(task, policy, { deps, claim });
       return { short: told(step), ending: "ending" in step ? step.ending : undefined };
     },
@@ -96,11 +96,11 @@ async function fixture({ lost = "unknown", follow, onUnknown = "verify", unknown
 
 describe("a start whose worker may only be held up", () => {
   it("is confirmed at once by its activity, without waiting for its worker", async () => {
-    const { at, walk, state, read } = await fixture({ lost: "silent" });
+    const { at, walk, state, requestWalk } = await fixture({ lost: "silent" });
     await walk(100, { began: 50 });
     expect((await at(1_000)).short).toBe("snooze");
     expect(await state()).toBe("answered");
-    expect(read).toHaveBeenCalledWith(expect.objectContaining({ list: "activities" }), { hurry: true });
+    expect(requestWalk).toHaveBeenCalledWith(expect.objectContaining({ list: "activities" }), { hurry: true });
   });
 });
 

@@ -1,9 +1,9 @@
 -- Claims a start, unless it is beyond `claimed` or its entry has a newer version.
 --- @include "now"
-local function claim(entryKey, owner, retentionMs)
+local function claim(entryKey, claimant, retentionMs)
   local entry = redis.call('HMGET', entryKey, 'state', 'v')
   if (entry[1] and entry[1] ~= 'claimed') or (tonumber(entry[2]) or 1) > 1 then return end
-  redis.call('HSET', entryKey, 'v', 1, 'state', 'claimed', 'owner', owner)
+  redis.call('HSET', entryKey, 'v', 1, 'state', 'claimed', 'claimant', claimant)
   redis.call('HSETNX', entryKey, 'claimedAtMs', now)
   redis.call('PEXPIRE', entryKey, retentionMs)
 end

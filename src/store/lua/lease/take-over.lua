@@ -1,18 +1,18 @@
 -- Takes a lease over from a holder that has sent nothing or is over. The holder's entry loses its
--- owner, so that a worker still on it may send nothing.
+-- claimant, so that a worker still on it may send nothing.
 -- KEYS: lease, entry, entry of the holder
--- ARGV: task, owner, durationMs, holder, '1' when the holder is over
+-- ARGV: task, claimant, durationMs, holder, '1' when the holder is over
 -- Answers as lease/acquire. Without the holder's entry, or with a newer one, its requests are
 -- unknown: the lease stays.
 local leaseKey, entryKey, holderEntryKey = unpack(KEYS)
-local task, owner, durationMs, holder, isOver = unpack(ARGV)
+local task, claimant, durationMs, holder, isOver = unpack(ARGV)
 --- @include "lease"
-local entry = redis.call('HMGET', entryKey, 'state', 'owner')
-if entry[1] ~= 'claimed' or entry[2] ~= owner then return false end
+local entry = redis.call('HMGET', entryKey, 'state', 'claimant')
+if entry[1] ~= 'claimed' or entry[2] ~= claimant then return false end
 if redis.call('GET', leaseKey) == holder then
   local held = redis.call('HMGET', holderEntryKey, 'state', 'v')
   if (tonumber(held[2]) or 1) > 1 or (held[1] ~= 'claimed' and isOver ~= '1') then return holder end
-  if held[1] then redis.call('HSET', holderEntryKey, 'owner', '') end
+  if held[1] then redis.call('HSET', holderEntryKey, 'claimant', '') end
   redis.call('DEL', leaseKey)
 end
 return acquireLease(leaseKey, task, durationMs)

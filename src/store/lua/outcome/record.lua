@@ -4,7 +4,7 @@
 -- unpublished, entry, in flight, lease, last success, troubles, join counter, event stream, poll
 -- memory, policy states, then the waiters of the feeds
 -- ARGV: task, outcome, finishedMs, target, status, policy, placeMs, '1' when a new try may help;
--- the state and owner that the journal must show ('' for any), '1' when the outcome brings the
+-- the state and claimant that the journal must show ('' for any), '1' when the outcome brings the
 -- answer; retention of the entry, time to publish, retention of a last success ('' when this is
 -- none); outcomes to keep, place before which one is too old; changes of the troubles; '1' for a
 -- task of the schedule; '1' to publish to sinks; for the policy's state: target (JSON), weight,
@@ -109,7 +109,7 @@ local isRecorded = redis.call('HEXISTS', outcomesKey, task) == 1
 if revision and not isRecorded and (redis.call('HGET', pollKey, 'revision') or '0') ~= revision then
   return 'superseded'
 end
-local entry = redis.call('HMGET', entryKey, 'state', 'owner')
+local entry = redis.call('HMGET', entryKey, 'state', 'claimant')
 local state, answeredAtMs = entry[1], nil
 if isAnswer == '1' and (state == 'sending' or not state) then
   -- The answer is true even if the worker had no time to note it, or Redis forgot the request.

@@ -1,12 +1,12 @@
 -- Claims a start. One under way prolongs its lease; an ended one must not take it again.
 -- KEYS: entry, lease (if the task needs one)
--- ARGV: owner, retentionMs, task, leaseMs
+-- ARGV: claimant, retentionMs, task, leaseMs
 -- Answers the entry: fields and values in turn.
 local entryKey, leaseKey = unpack(KEYS)
-local owner, retentionMs, task, leaseMs = unpack(ARGV)
+local claimant, retentionMs, task, leaseMs = unpack(ARGV)
 --- @include "claim"
 --- @include "lease"
-claim(entryKey, owner, retentionMs)
+claim(entryKey, claimant, retentionMs)
 local state = redis.call('HGET', entryKey, 'state')
 if leaseKey and (state == 'sending' or state == 'answered') then acquireLease(leaseKey, task, leaseMs) end
 return redis.call('HGETALL', entryKey)

@@ -1,15 +1,15 @@
--- Takes back the newest permission of this owner. With no request left, the task may claim anew.
+-- Takes back the newest permission of this claimant. With no request left, the task may claim anew.
 -- Repeating the command changes nothing.
 -- KEYS: entry, in flight
--- ARGV: owner, task
+-- ARGV: claimant, task
 local entryKey, inFlightKey = unpack(KEYS)
-local owner, task = unpack(ARGV)
+local claimant, task = unpack(ARGV)
 --- @include "take-back"
-local entry = redis.call('HMGET', entryKey, 'state', 'owner', 'sends')
-if entry[1] ~= 'sending' or entry[2] ~= owner then return end
+local entry = redis.call('HMGET', entryKey, 'state', 'claimant', 'sends')
+if entry[1] ~= 'sending' or entry[2] ~= claimant then return end
 local sends = entry[3] - 1
 if sends > 0 then
-  redis.call('HSET', entryKey, 'sends', sends, 'owner', '')
+  redis.call('HSET', entryKey, 'sends', sends, 'claimant', '')
 else
   takeBack(entryKey, inFlightKey, task)
 end

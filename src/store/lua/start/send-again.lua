@@ -1,12 +1,12 @@
 -- Permits one more request after `sends` unanswered ones, the newest of `sender`. Another sender:
 -- that one was taken back, and another request may be under way.
 -- KEYS: entry, in flight, watch, losses
--- ARGV: owner, startBy, term, slot, asking, sends, sender
+-- ARGV: claimant, startBy, term, slot, asking, sends, sender
 -- Answers as start/send.
 local entryKey, _, watchKey, lossesKey = unpack(KEYS)
-local owner, startBy, term, slot, asking, sends, sender = unpack(ARGV)
+local claimant, startBy, term, slot, asking, sends, sender = unpack(ARGV)
 --- @include "fence"
-local entry = redis.call('HMGET', entryKey, 'state', 'sends', 'owner', 'asking')
+local entry = redis.call('HMGET', entryKey, 'state', 'sends', 'claimant', 'asking')
 if entry[1] == 'sending' and entry[4] == asking then return { 'permitted', countIntent(watchKey, term) } end
 if entry[1] ~= 'sending' or entry[2] ~= sends or entry[3] ~= sender then
   return { 'lost-claim' }
@@ -14,6 +14,6 @@ end
 if now > tonumber(startBy) then return { 'too-late' } end
 local obstacle = checkFence(watchKey, lossesKey, term, slot, startBy)
 if obstacle then return { obstacle } end
-redis.call('HSET', entryKey, 'owner', owner, 'sends', sends + 1, 'lastSentAtMs', now, 'asking', asking)
+redis.call('HSET', entryKey, 'claimant', claimant, 'sends', sends + 1, 'lastSentAtMs', now, 'asking', asking)
 redis.call('HDEL', entryKey, 'unreadableAtMs')
 return { 'permitted', countIntent(watchKey, term) }

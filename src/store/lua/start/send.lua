@@ -2,15 +2,15 @@
 -- again.
 -- KEYS: entry, in flight (task → when its request was sent; '+' behind it once answered, 'e' before
 -- it once ended), watch, losses
--- ARGV: owner, startBy, term, slot, asking (id of this command), task, baseline, knownSeq (or ''),
+-- ARGV: claimant, startBy, term, slot, asking (id of this command), task, baseline, knownSeq (or ''),
 -- inFlightMs (retention)
 -- Answers { 'permitted', count of intents }, or { why not }.
 local entryKey, inFlightKey, watchKey, lossesKey = unpack(KEYS)
-local owner, startBy, term, slot, asking, task, baseline, knownSeq, inFlightMs = unpack(ARGV)
+local claimant, startBy, term, slot, asking, task, baseline, knownSeq, inFlightMs = unpack(ARGV)
 --- @include "fence"
-local entry = redis.call('HMGET', entryKey, 'state', 'owner', 'asking')
+local entry = redis.call('HMGET', entryKey, 'state', 'claimant', 'asking')
 if entry[1] == 'sending' and entry[3] == asking then return { 'permitted', countIntent(watchKey, term) } end
-if entry[1] ~= 'claimed' or entry[2] ~= owner then return { 'lost-claim' } end
+if entry[1] ~= 'claimed' or entry[2] ~= claimant then return { 'lost-claim' } end
 if now > tonumber(startBy) then return { 'too-late' } end
 local obstacle = checkFence(watchKey, lossesKey, term, slot, startBy)
 if obstacle then return { obstacle } end

@@ -1,11 +1,11 @@
 -- The fast path: claim, lease, permit of the limiter and permission in one step.
 -- KEYS: entry, in flight, watch, losses, lease, feed status, the four of the limiter
--- ARGV: owner, startBy, term, slot, asking, task, retentionMs, inFlightMs, leaseMs ('' for none),
+-- ARGV: claimant, startBy, term, slot, asking, task, retentionMs, inFlightMs, leaseMs ('' for none),
 -- '1' to note how far the feed is known; then the request for the limiter, if it has limits
 -- Answers 'permitted', 'denied' (by the limiter) or 'obstacle' (the single steps name it), now, the
 -- count of intents, and the limiter's answer ('' without one).
 local entryKey, inFlightKey, watchKey, lossesKey, leaseKey, feedKey = unpack(KEYS, 1, 6)
-local owner, startBy, term, slot, asking, task, retentionMs, inFlightMs, leaseMs, notesFeed = unpack(ARGV, 1, 10)
+local claimant, startBy, term, slot, asking, task, retentionMs, inFlightMs, leaseMs, notesFeed = unpack(ARGV, 1, 10)
 --- @include "claim"
 --- @include "take-back"
 --- @include "lease"
@@ -19,7 +19,7 @@ if entry[1] == 'sending' and entry[4] == asking then
 end
 if (entry[1] and entry[1] ~= 'claimed') or (tonumber(entry[2]) or 1) > 1 then return { 'obstacle' } end
 local function refuse(...)
-  claim(entryKey, owner, retentionMs)
+  claim(entryKey, claimant, retentionMs)
   return { ... }
 end
 if now > tonumber(startBy) then return refuse('obstacle') end
@@ -30,7 +30,7 @@ if ARGV[11] then
   limiterAnswer = acquirePermit(openLimiter(unpack(KEYS, 7, 10)), unpack(ARGV, 11))
   if limiterAnswer[1] ~= 'permitted' then return refuse('denied', now, 0, limiterAnswer) end
 end
-local intent = { 'v', 1, 'state', 'sending', 'owner', owner, 'claimedAtMs', entry[3] or now, 'sends', 1 }
+local intent = { 'v', 1, 'state', 'sending', 'claimant', claimant, 'claimedAtMs', entry[3] or now, 'sends', 1 }
 for _, text in ipairs({ 'sentAtMs', now, 'lastSentAtMs', now, 'baseline', '', 'asking', asking }) do
   table.insert(intent, text)
 end
