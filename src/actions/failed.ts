@@ -3,12 +3,15 @@ import type { PolicySet } from "../config/policy-set.ts";
 import { replayable } from "../model/outcome.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
 import { taskId } from "../model/task-id.ts";
-import type { FailedItem } from "../queries/failed.ts";
+import { describeFailed, type FailedItem } from "../queries/failed.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";
 import { tasksOf } from "../schedule/slot-tasks.ts";
 import { FailedTasks } from "../store/failed-tasks.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
+import { type By, recordChange } from "./record-change.ts";
+
+const recordedMax = 100;
 
 /** What an action needs. `set` is needed for tasks only. */
 export interface ActionParts {
@@ -17,6 +20,7 @@ export interface ActionParts {
   readonly producer: Pick<Producer, "enqueue">;
   readonly set: PolicySet | undefined;
   readonly force: boolean;
+  readonly by: By;
 }
 
 /** The result for one entry. `into`: the new task. `why`: why it was left as it is. */
@@ -38,6 +42,7 @@ export async function replay(items: readonly FailedItem[], parts: ActionParts): 
     if (item.type === "task") results.push(await replayTask(item, { ...parts, slotMs, made }));
     else results.push(resultOf(item, await parts.queues.replay(item.sink, item.id)));
   }
+  await record("replay", results, parts);
   return results;
 }
 
@@ -50,7 +55,20 @@ export async function discard(items: readonly FailedItem[], parts: ActionParts):
       item.type === "task" ? await failed.claim(item.outcome) : await parts.queues.discard(item.sink, item.id);
     results.push(resultOf(item, isDone));
   }
+  await record("discard", results, parts);
   return results;
+}
+
+async function record(name: string, results: readonly ActionResult[], { store, by }: ActionParts): Promise<void> {
+  const done = results.filter(({ why }) => why === undefined);
+  if (done.length === 0) return;
+  const recorded = done.slice(0, recordedMax);
+  await recordChange(store, by, {
+    what: `failed ${name}`,
+    subject: `${done.length} of the failed list`,
+    before: recorded.map(({ item }) => describeFailed(item)),
+    after: recorded.map(({ item, into }) => ({ id: item.id, into })),
+  });
 }
 
 function resultOf(item: FailedItem, isDone: boolean): ActionResult {

@@ -1,6 +1,7 @@
 // `syncline api OPERATION`: calls any of the service's fifteen operations by hand, and records what
 // it changed.
 import { Argument, Command, Option } from "commander";
+import { type By, recordChange } from "../actions/record-change.ts";
 import { errorText, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { nearestWord } from "../core/nearest-word.ts";
@@ -9,10 +10,10 @@ import { type Operation, operationNames, type PathForm, SyncService, staticToken
 import { factsOf } from "../service/operations.ts";
 import type { RedisTarget } from "../store/redis.ts";
 import { type ApiOptions, type ApiRequest, callOperation, readApiRequest } from "./api-request.ts";
-import { recordChange } from "./changes.ts";
+import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withService, withStore } from "./connections.ts";
-import { prefixOption, redisTarget } from "./shared-options.ts";
+import { prefixOption, type ReasonOption, reasonOption, redisTarget } from "./shared-options.ts";
 import { showPlace } from "./table.ts";
 
 /** How much of each value of a body the record keeps. */
@@ -26,7 +27,7 @@ export type ConnectService = (target: {
   readonly log?: EventLog;
 }) => Promise<SyncService>;
 
-interface Target {
+interface Target extends ReasonOption {
   readonly config?: string;
   readonly service?: string;
   readonly baseUrl?: string;
@@ -60,6 +61,7 @@ export function apiCommand(io: CommandIo, connect: ConnectService): Command {
       ),
     )
     .addOption(prefixOption())
+    .addOption(reasonOption())
     .addHelpText("after", () => `\nOperations:\n${operationLines().join("\n")}\n`)
     .action(async (name: string, options: ApiOptions & Target) => {
       const request = await readApiRequest(parseOperation(name), options, io);
@@ -68,7 +70,7 @@ export function apiCommand(io: CommandIo, connect: ConnectService): Command {
       await withService(await open(io, connect, options), io, async (client) => {
         io.exitCode = await callOperation(client, request, io);
       });
-      if (redis !== undefined) await recordApiCall(request, { service, io, redis });
+      if (redis !== undefined) await recordApiCall(request, { service, io, redis, by: byHand(io, options) });
     });
 }
 
@@ -133,7 +135,12 @@ function operationLines(): string[] {
 /** Records what was sent and the exit code, unless the operation only reads. */
 async function recordApiCall(
   request: ApiRequest,
-  { service, io, redis }: { readonly service: string; readonly io: CommandIo; readonly redis: RedisTarget },
+  {
+    service,
+    io,
+    redis,
+    by,
+  }: { readonly service: string; readonly io: CommandIo; readonly redis: RedisTarget; readonly by: By },
 ): Promise<void> {
   const { operation, key, repository } = request;
   if (factsOf(operation).method === "GET") return;
@@ -144,7 +151,7 @@ async function recordApiCall(
   const subject = `${operation} ${key} of ${showPlace(service, repository)}`;
   const body = fields.length === 0 ? {} : { body: Object.fromEntries(fields) };
   const change = { what: "api", subject, after: { ...body, exitCode: io.exitCode } };
-  await withStore(redis, (store) => recordChange(store, io, change)).catch((error: unknown) => {
+  await withStore(redis, (store) => recordChange(store, by, change)).catch((error: unknown) => {
     io.err(`done, but not in the record of changes: ${errorText(error)}`);
   });
 }

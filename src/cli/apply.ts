@@ -2,6 +2,7 @@
 // an apply policy (apply/apply-object.ts). Each change leaves a record (`syncline changes`) and a
 // log line on standard error.
 import type { Command } from "commander";
+import { type By, recordChange } from "../actions/record-change.ts";
 import { createService } from "../app/create-service.ts";
 import { type Applied, applyObject } from "../apply/apply-object.ts";
 import { describeBlock, describeChanges, describePrecondition } from "../apply/describe.ts";
@@ -16,14 +17,21 @@ import { escapeControls } from "../service/error-body.ts";
 import { Leases } from "../store/leases.ts";
 import type { Store } from "../store/redis.ts";
 import { explainServiceError } from "./api-error.ts";
-import { currentActor, recordChange } from "./changes.ts";
+import { byHand } from "./changes.ts";
 import type { CommandIo, ExitCode } from "./command-io.ts";
 import { type ObjectState, stateOf, stateToText } from "./declared/plan-state.ts";
 import { type InspectedItem, inspectAll, withDeclared } from "./declared/session.ts";
-import { loadPoliciesOrThrow, type PolicyOptions, redisCommand, redisTarget } from "./shared-options.ts";
+import {
+  loadPoliciesOrThrow,
+  type PolicyOptions,
+  type ReasonOption,
+  reasonOption,
+  redisCommand,
+  redisTarget,
+} from "./shared-options.ts";
 import { paint, showPlace, toTable } from "./table.ts";
 
-interface ApplyOptions extends PolicyOptions {
+interface ApplyOptions extends PolicyOptions, ReasonOption {
   readonly yes?: true;
   readonly retryRefused?: true;
 }
@@ -47,6 +55,7 @@ export function applyCommand(io: CommandIo): Command {
   return redisCommand("apply", "config")
     .argument("[policies...]", "names of apply policies")
     .option("-y, --yes", "do not ask")
+    .addOption(reasonOption())
     .option("--retry-refused", "also send what the service refused before")
     .option("--json", "print JSON: the outcome of each object")
     .addHelpText("after", help)
@@ -64,8 +73,9 @@ export function applyCommand(io: CommandIo): Command {
           return;
         }
         const log = createLogger(io.settings.logLevel, io.err);
+        const by = byHand(io, options);
         const reports: ItemReport[] = [];
-        for (const item of inspected) reports.push(await applyOne(item, io, store, log));
+        for (const item of inspected) reports.push(await applyOne(item, io, { store, log, by }));
         io.progress?.("");
         if (options.json) io.out(JSON.stringify(reportToJson(reports)));
         else if (todo.length > 0) io.out(`\n${reportToText(reports, io.colours)}`);
@@ -82,14 +92,21 @@ async function isWanted(count: number, { yes }: ApplyOptions, io: CommandIo): Pr
   return /^y(es)?$/i.test(answer.trim());
 }
 
+/** Where it is written who changed what. */
+interface Audited {
+  readonly store: Store;
+  readonly log: EventLog;
+  readonly by: By;
+}
+
 /** Applies an object that differs; any other is reported as inspected. */
-async function applyOne(item: InspectedItem, io: CommandIo, store: Store, log: EventLog): Promise<ItemReport> {
+async function applyOne(item: InspectedItem, io: CommandIo, audited: Audited): Promise<ItemReport> {
   const state = stateOf(item);
   if (state !== "differs" || io.signal.aborted) return { ...item, state, applied: undefined };
   io.progress?.(showObject(item.object));
-  const applied = await applyStubbornly(item, store, io.signal);
+  const applied = await applyStubbornly(item, audited.store, io.signal);
   io.progress?.("");
-  await audit(item, applied, io, store, log);
+  await audit(item, applied, audited);
   return { ...item, state, applied };
 }
 
@@ -113,18 +130,12 @@ async function applyStubbornly(
 }
 
 /** Records who changed what, right after the request: one log line and one record an object. */
-async function audit(
-  { policy, object }: InspectedItem,
-  applied: Applied,
-  io: CommandIo,
-  store: Store,
-  log: EventLog,
-): Promise<void> {
+async function audit({ policy, object }: InspectedItem, applied: Applied, { store, log, by }: Audited): Promise<void> {
   const { changes } = applied;
   const isUnsure = applied.end === "failed" && applied.isSent;
   if (changes.length === 0 && !isUnsure) return;
   log.info("state.applied", {
-    actor: currentActor(),
+    actor: by.actor,
     policy: policy.name,
     service: policy.service,
     repository: policy.repository ?? null,
@@ -137,7 +148,7 @@ async function audit(
   });
   const values = (side: keyof Pick<FieldChange, "before" | "after">) =>
     Object.fromEntries(changes.map((change) => [change.field, recorded(change[side])]));
-  await recordChange(store, io, {
+  await recordChange(store, by, {
     what: "apply",
     subject: `${showObject(object)} of ${showPlace(policy.service, policy.repository)} (policy ${policy.name})`,
     before: values("before"),

@@ -1,14 +1,13 @@
-// `syncline changes`: who changed what by hand, when and why; and how commands record a change.
+// `syncline changes`: who changed what by hand, when and why; and who gives a command.
 import { hostname, userInfo } from "node:os";
 import type { Command } from "commander";
-import { errorText } from "../core/errors.ts";
+import type { By } from "../actions/record-change.ts";
 import { showInstant } from "../core/instant.ts";
 import type { Change } from "../model/change.ts";
 import { Changes, changesMax } from "../store/changes.ts";
-import type { Store } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withStore } from "./connections.ts";
-import { countArgument, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
+import { countArgument, type ReasonOption, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
 import { toTable } from "./table.ts";
 
 interface ChangesOptions extends RedisOptions {
@@ -43,19 +42,12 @@ function changesTable(changes: readonly Change[], colours: boolean): string {
   return toTable(["at", "by", "what", "subject", "reason"], rows, colours);
 }
 
-/** What is recorded beside the actor and the time. */
-export type DoneByHand = Pick<Change, "what" | "subject"> & Partial<Pick<Change, "reason" | "before" | "after">>;
-
-/** Records a change. If that fails, the change stays, and the failure is reported. */
-export async function recordChange(store: Store, io: CommandIo, done: DoneByHand): Promise<void> {
-  try {
-    await new Changes(store).add({ actor: currentActor(), reason: null, before: null, after: null, ...done });
-  } catch (error) {
-    io.err(`done, but not in the record of changes: ${errorText(error)}`);
-  }
+/** The person who gives the command, and why. */
+export function byHand(io: CommandIo, { reason }: ReasonOption): By {
+  return { actor: currentActor(), reason: reason ?? null, warn: io.err };
 }
 
-/** The person who gives the command: `user@host`. */
+/** `user@host`. */
 export function currentActor(): string {
   return `${currentUser()}@${hostname()}`;
 }

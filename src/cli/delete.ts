@@ -2,6 +2,7 @@
 // it only shows what it would delete. With --yes its task goes the way of a policy's: queue, guard,
 // journal, one DELETE, one outcome.
 import { type Command, InvalidArgumentError } from "commander";
+import { queueByHand } from "../actions/run.ts";
 import { createService } from "../app/create-service.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
@@ -11,23 +12,25 @@ import { deletionByHand, type Task } from "../model/task.ts";
 import { taskId } from "../model/task-id.ts";
 import type { SyncService } from "../service/client.ts";
 import { redisTimeMs } from "../store/redis.ts";
-import { recordChange } from "./changes.ts";
+import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withService, withStore } from "./connections.ts";
+import { withProducer, withService, withStore } from "./connections.ts";
 import { syncJobsOf } from "./deleted-targets.ts";
-import { enqueueByHand, workAndWait } from "./run-policy.ts";
+import { workAndWait } from "./run-policy.ts";
 import {
   durationOption,
   findService,
   loadPoliciesOrThrow,
   type PolicyOptions,
+  type ReasonOption,
+  reasonOption,
   redisCommand,
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
 import { showPlace } from "./table.ts";
 
-interface DeleteOptions extends PolicyOptions {
+interface DeleteOptions extends PolicyOptions, ReasonOption {
   readonly syncJob: number;
   readonly name: string;
   readonly repository?: string;
@@ -54,6 +57,7 @@ export function deleteCommand(io: CommandIo): Command {
     .requiredOption("--name <text>", "its exact name: nothing is deleted when it has another one")
     .option("--repository <key>", "the repository (default: the service chooses)")
     .option("-y, --yes", "really delete it")
+    .addOption(reasonOption())
     .addOption(durationOption("--timeout <duration>", "how long --yes waits for the outcome", "10m"))
     .option("--json", "print JSON")
     .addHelpText("after", help)
@@ -97,14 +101,15 @@ async function deleteNow(service: string, set: PolicySet, options: DeleteOptions
   await withStore(redis, async (store) => {
     const context = { set, redis, store, options, io };
     const task = toTask(service, options, await redisTimeMs(store));
-    const workers = await enqueueByHand([task], context);
-    await recordChange(store, io, {
+    const change = {
       what: "delete",
       subject: `sync job ${options.syncJob} of ${showPlace(service, options.repository)}`,
       before: { name: options.name },
       after: { task: task.id },
-    });
-    await workAndWait([task], workers, context);
+    };
+    const by = byHand(io, options);
+    const queued = await withProducer(redis, (producer) => queueByHand([task], { store, producer, by }, change));
+    await workAndWait(queued, context);
   });
 }
 

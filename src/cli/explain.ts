@@ -4,6 +4,7 @@ import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
+import { showSubject } from "../model/pause.ts";
 import { taskPlaces } from "../queries/audit-policy.ts";
 import { describeMissingRoles } from "../queries/service-words.ts";
 import { readSlotStory, type SlotStory, type TaskStory } from "../queries/slot-story.ts";
@@ -11,7 +12,7 @@ import { type AskedTime, slotsAround, slotsUpTo } from "../schedule/explain-slot
 import { redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
-import { showSubject, showUntil } from "./pause.ts";
+import { showUntil } from "./pause.ts";
 import { findPolicy, loadPoliciesOrThrow, type PolicyOptions, redisCommand, redisTarget } from "./shared-options.ts";
 import { alarming } from "./table.ts";
 import { readTime, timeForms } from "./time-argument.ts";

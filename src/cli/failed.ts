@@ -6,14 +6,13 @@ import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
 import { showInstant } from "../core/instant.ts";
 import { cutText, someNames } from "../core/plain-text.ts";
-import { reasonCharactersMax } from "../model/change.ts";
-import { describeFailed, type FailedItem, readFailed, selectFailed } from "../queries/failed.ts";
+import { type FailedItem, readFailed, selectFailed } from "../queries/failed.ts";
 import { NoticeQueues } from "../queue/notice-queues.ts";
 import { failedReadMax } from "../store/failed-tasks.ts";
 import { History } from "../store/history.ts";
 import { readPresence, type Store } from "../store/redis.ts";
 import { SinkStore } from "../store/sink-store.ts";
-import { recordChange } from "./changes.ts";
+import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { checkKnownPolicy, reportReach } from "./history.ts";
@@ -21,10 +20,11 @@ import {
   countArgument,
   loadPoliciesOrThrow,
   optionalConfigOption,
+  type ReasonOption,
   type RedisOptions,
+  reasonOption,
   redisCommand,
   redisTarget,
-  textArgument,
 } from "./shared-options.ts";
 import { showStatus, toTable } from "./table.ts";
 
@@ -38,15 +38,13 @@ interface ListOptions extends GroupOptions {
   readonly limit: number;
 }
 
-interface ActionOptions extends GroupOptions {
+interface ActionOptions extends GroupOptions, ReasonOption {
   readonly all?: true;
-  readonly reason: string;
   readonly force?: true;
   readonly yes?: true;
   readonly config?: string;
 }
 
-const recordedMax = 100;
 const whyShownMax = 100;
 
 const help = `
@@ -87,7 +85,7 @@ function actionCommand(name: "replay" | "discard", io: CommandIo): Command {
     .option("--sink <name>", "all notices for this sink")
     .option("--all", "everything on the list")
     .option("--corrected", "of a group also tasks whose policy has ended well for the same sync job since")
-    .requiredOption("--reason <text>", "why; stands in the record of changes", textArgument(reasonCharactersMax))
+    .addOption(reasonOption())
     .option("--yes", "needed where a group is named in place of ids")
     .action((ids: string[], options: ActionOptions) =>
       connect(options, io, (connections) => act(name, connections, ids, options, io)),
@@ -159,7 +157,7 @@ async function act(
   options: ActionOptions,
   io: CommandIo,
 ): Promise<void> {
-  const { policy, sink, all, corrected, reason } = options;
+  const { policy, sink, all, corrected } = options;
   const items = await readFailed(connections.store, connections.queues);
   const { meant, absent } = selectFailed(items, { ids, policy, sink, all, corrected });
   if (ids.length === 0 && meant.length === 0) await checkKnown(connections.store, options);
@@ -169,17 +167,9 @@ async function act(
     );
   const needsSet = name === "replay" && options.config !== undefined && meant.some(({ type }) => type === "task");
   const set = needsSet ? await loadPoliciesOrThrow(options.config ?? "", io) : undefined;
-  const parts = { ...connections, set, force: options.force === true };
+  const parts = { ...connections, set, force: options.force === true, by: byHand(io, options) };
   const results = name === "replay" ? await replay(meant, parts) : await discard(meant, parts);
   const done = results.filter(({ why }) => why === undefined);
-  if (done.length > 0)
-    await recordChange(connections.store, io, {
-      what: `failed ${name}`,
-      subject: `${done.length} of the failed list`,
-      reason,
-      before: done.slice(0, recordedMax).map(({ item }) => describeFailed(item)),
-      after: done.slice(0, recordedMax).map(({ item, into }) => ({ id: item.id, into })),
-    });
   showResults(name, results, absent, { json: options.json === true, io });
   if (name === "replay" && done.length > 0 && (await readPresence(connections.store)).workers === 0)
     io.err("no worker is alive: what is queued starts when one does");

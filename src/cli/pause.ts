@@ -1,65 +1,64 @@
-// `syncline pause`: the scheduler skips the slots of a policy, of a service or of all, with a note
-// that says why. Also the subject of `pause` and `resume`, and how it is shown.
+// `syncline pause`: the scheduler skips the slots of a policy, of a service or of all. Also the
+// options of `pause` and `resume` that name their subject.
 import type { Command } from "commander";
+import { pause } from "../actions/pause.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
-import { nearestWord } from "../core/nearest-word.ts";
-import { isInForce, noteCharactersMax, type Pause, type PauseSubject } from "../model/pause.ts";
-import { Pauses, pausesMax } from "../store/pauses.ts";
+import { isInForce, noteCharactersMax, type Pause, type PauseSubject, showSubject } from "../model/pause.ts";
+import { Pauses } from "../store/pauses.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
-import { SlotLedger } from "../store/slot-ledger.ts";
-import { currentActor, recordChange } from "./changes.ts";
+import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withStore } from "./connections.ts";
 import {
   loadPoliciesOrThrow,
   optionalConfigOption,
+  type ReasonOption,
   type RedisOptions,
+  reasonOption,
   redisCommand,
   redisTarget,
   refuseIdle,
-  textArgument,
 } from "./shared-options.ts";
 import { toTable } from "./table.ts";
 import { parseTime, timeForms, timezoneFor } from "./time-argument.ts";
 
 /** The options that name a subject, apart from the policy's name. */
-export interface SubjectOptions extends RedisOptions {
+export interface SubjectOptions extends RedisOptions, ReasonOption {
   readonly service?: string;
   readonly all?: true;
   readonly config?: string;
 }
 
 interface PauseOptions extends SubjectOptions {
-  readonly note?: string;
   readonly until?: string;
   readonly list?: true;
 }
 
 const help = `
-A slot that comes due while its policy is paused ends as skipped (paused), with the note, and is not caught up. Tasks that
+A slot that comes due while its policy is paused ends as skipped (paused), with the reason, and is not caught up. Tasks that
 are queued or running go on. The pause ends with \`syncline resume\`, or by itself at --until: ${timeForms}.
 
 Examples:
-  $ syncline pause contracts-nightly --note "migration of HR" --until 4h
-  $ syncline pause contracts-nightly --note "until the night shift" --until 22:00
-  $ syncline pause --service main --note "release 14" --until 2026-12-01T06:00:00+01:00
+  $ syncline pause contracts-nightly --reason "migration of HR" --until 4h
+  $ syncline pause contracts-nightly --reason "until the night shift" --until 22:00
+  $ syncline pause --service main --reason "release 14" --until 2026-12-01T06:00:00+01:00
   $ syncline pause --list`;
 
 /** The command `pause`. */
 export function pauseCommand(io: CommandIo): Command {
   return subjectCommand("pause")
     .description("skip the slots of a policy, a service or all from now on")
-    .option("--note <text>", "why; stands in the record of every skipped slot", textArgument(noteCharactersMax))
+    .addOption(reasonOption("why; stands in the record of every skipped slot", noteCharactersMax))
     .option("--until <when>", "when it ends by itself: 4h, 06:00 or another time, in the policy's zone")
     .option("--list", "print what is paused, and change nothing")
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (policy: string | undefined, options: PauseOptions, chosen: Command) => {
       if (options.list) {
-        refuseIdle(chosen, ["service", "all", "note", "until"], "with --list");
+        refuseIdle(chosen, ["service", "all", "reason", "until"], "with --list");
         if (policy !== undefined)
           throw new UsageError("--list shows what is paused, of all policies: leave the name out");
         const pauses = await withStore(redisTarget(options, io), readPauses);
@@ -68,42 +67,21 @@ export function pauseCommand(io: CommandIo): Command {
         else io.out(pausesTable(pauses, io.colours));
         return;
       }
-      const { note } = options;
       const subject = subjectOf(policy, options);
-      if (note === undefined)
-        throw new UsageError("--note is required: say why, for the people who find the slots skipped");
-      await withSubject(subject, options, io, async (store, set) => {
+      if (options.reason === undefined)
+        throw new UsageError("--reason is required: say why, for the people who find the slots skipped");
+      await withSubject(options, io, async (store, set) => {
         const policies = set?.policies.filter(({ name }) => name === policy);
         const untilMs = untilOf(options, {
           nowMs: await redisTimeMs(store),
           timezone: timezoneFor(undefined, policies),
         });
-        const pause = await setPause(store, subject, note, untilMs, io);
+        const paused = await pause(subject, untilMs, { store, set, by: byHand(io, options) });
         io.out(
-          options.json ? JSON.stringify(pause) : `${showSubject(pause)} paused ${showUntil(pause)}: ${pause.note}`,
+          options.json ? JSON.stringify(paused) : `${showSubject(paused)} paused ${showUntil(paused)}: ${paused.note}`,
         );
       });
     });
-}
-
-async function setPause(
-  store: Store,
-  subject: PauseSubject,
-  note: string,
-  untilMs: number | null,
-  io: CommandIo,
-): Promise<Pause> {
-  const nowMs = await redisTimeMs(store);
-  const pauses = new Pauses(store);
-  const before = (await pauses.all()).filter(
-    (one) => isInForce(one, nowMs) && showSubject(one) === showSubject(subject),
-  );
-  const pause = await pauses.set({ ...subject, note, actor: currentActor(), untilMs });
-  if (pause === undefined)
-    throw new UsageError(`${pausesMax} pauses are in force, which is the most: pause a service, or all`);
-  const subjectName = showSubject(pause);
-  await recordChange(store, io, { what: "pause", subject: subjectName, reason: note, before, after: pause });
-  return pause;
 }
 
 /** The pauses and quarantines in force, the oldest first. */
@@ -122,14 +100,11 @@ function pausesTable(pauses: readonly Pause[], colours: boolean): string {
     pause.actor,
     pause.note,
   ]);
-  return toTable(["paused", "since", "until", "by", "note"], rows, colours);
+  return toTable(["paused", "since", "until", "by", "reason"], rows, colours);
 }
 
 function untilOf({ until }: PauseOptions, now: { readonly nowMs: number; readonly timezone: string }): number | null {
-  if (until === undefined) return null;
-  const untilMs = parseTime(until, "--until", { ...now, side: "future" });
-  if (untilMs <= now.nowMs) throw new UsageError("--until has passed already");
-  return untilMs;
+  return until === undefined ? null : parseTime(until, "--until", { ...now, side: "future" });
 }
 
 /** A command about one policy, one service, or all. */
@@ -153,35 +128,14 @@ export function subjectOf(policy: string | undefined, { service, all }: SubjectO
   return subject;
 }
 
-/** Runs `use` with Redis and the policies, if given. @throws UsageError for an unknown subject. */
+/** Runs `use` with Redis and the policies, if given. */
 export async function withSubject(
-  subject: PauseSubject,
   options: SubjectOptions,
   io: CommandIo,
   use: (store: Store, set: PolicySet | undefined) => Promise<void>,
 ): Promise<void> {
   const set = options.config === undefined ? undefined : await loadPoliciesOrThrow(options.config, io);
-  await withStore(redisTarget(options, io), async (store) => {
-    await checkSubject(subject, set, new SlotLedger(store));
-    await use(store, set);
-  });
-}
-
-/** A typo must not pause nothing. Without a configuration, schedulers know the policies. */
-async function checkSubject({ scope, name }: PauseSubject, set: PolicySet | undefined, ledger: SlotLedger) {
-  if (scope === "all" || (scope === "service" && set === undefined)) return;
-  const configured = scope === "service" ? set?.services.keys() : set?.policies.map((policy) => policy.name);
-  const known = [...(configured ?? (await ledger.policies()))];
-  if (known.includes(name)) return;
-  const near = nearestWord(name, known);
-  const hint = near === undefined ? "" : `; did you mean ${near}?`;
-  const where = set === undefined ? "no scheduler plans it here; check with --config" : "in the configuration";
-  throw new UsageError(`there is no ${scope} ${name} (${where})${hint}`);
-}
-
-/** A subject in words. */
-export function showSubject({ scope, name }: PauseSubject): string {
-  return scope === "all" ? "all policies" : `${scope} ${name}`;
+  await withStore(redisTarget(options, io), (store) => use(store, set));
 }
 
 /** `until 2026-11-21 10:00:00Z`, or what else ends it. */

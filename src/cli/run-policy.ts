@@ -1,5 +1,6 @@
 // `syncline run POLICY`: runs a policy by hand, now. Its tasks go the same way as scheduled ones.
 import type { Command } from "commander";
+import { type Queued, runNow } from "../actions/run.ts";
 import { startApp } from "../app/app.ts";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
@@ -7,12 +8,10 @@ import { silentLog } from "../core/event-log.ts";
 import { counted } from "../core/plain-text.ts";
 import { isGood, type Outcome, offendingItemsMax } from "../model/outcome.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
-import { queueKindOf } from "../queue/queues.ts";
-import { tasksOf } from "../schedule/slot-tasks.ts";
 import { History } from "../store/history.ts";
-import { type RedisTarget, redisTimeMs, type Store } from "../store/redis.ts";
+import type { RedisTarget, Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
-import { recordChange } from "./changes.ts";
+import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { outcomeTable } from "./history.ts";
@@ -21,18 +20,19 @@ import {
   findPolicy,
   loadPoliciesOrThrow,
   type PolicyOptions,
+  type ReasonOption,
+  reasonOption,
   redisCommand,
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
 
-interface RunOptions extends PolicyOptions {
+interface RunOptions extends PolicyOptions, ReasonOption {
   readonly wait?: true;
   readonly timeout: number;
 }
 
 const readEveryMs = 250;
-const recordedTasksMax = 100;
 
 /** The command `run`. */
 export function runCommand(io: CommandIo): Command {
@@ -40,6 +40,7 @@ export function runCommand(io: CommandIo): Command {
     .argument("<policy>", "its name")
     .option("-w, --wait", "wait for the outcomes; exit 1 unless all are good")
     .addOption(durationOption("--timeout <duration>", "how long --wait waits", "1h"))
+    .addOption(reasonOption())
     .option("--json", "print JSON: task ids, or with --wait the outcomes")
     .addHelpText(
       "after",
@@ -64,30 +65,19 @@ export interface HandContext {
 }
 
 async function run(policy: Policy, context: HandContext & { readonly options: RunOptions }): Promise<void> {
-  const { store, options, io } = context;
-  const tasks = tasksOf(policy, { slotMs: await redisTimeMs(store), origin: "manual", covers: [] });
-  const workers = await enqueueByHand(tasks, context);
-  const ids = tasks.slice(0, recordedTasksMax).map(({ id }) => id);
-  await recordChange(store, io, { what: "run", subject: `policy ${policy.name}`, after: { tasks: ids } });
-  if (options.wait) return workAndWait(tasks, workers, context);
+  const { redis, store, options, io } = context;
+  const by = byHand(io, options);
+  const queued = await withProducer(redis, (producer) => runNow(policy, { store, producer, by }));
+  const { tasks, workers } = queued;
+  if (options.wait) return workAndWait(queued, context);
   const all = tasks.map(({ id }) => id);
   if (options.json) io.out(JSON.stringify({ policy: policy.name, tasks: all }));
   else io.out(`${counted(all.length, "task")} of ${policy.name} queued: ${all.join(", ")}`);
   if (workers === 0) io.err("no worker is running: start `syncline serve`");
 }
 
-/** Queues tasks of one kind; returns how many workers were alive for them before. */
-export async function enqueueByHand(tasks: readonly Task[], { redis }: HandContext): Promise<number> {
-  return withProducer(redis, async (producer) => {
-    const [first] = tasks;
-    const workers = first === undefined ? 0 : await producer.workers(first.service, queueKindOf(first.kind));
-    await producer.enqueue(tasks);
-    return workers;
-  });
-}
-
 /** Waits for the outcomes of these tasks. Without a worker alive, this process works meanwhile. */
-export async function workAndWait(tasks: readonly Task[], workers: number, context: HandContext): Promise<void> {
+export async function workAndWait({ tasks, workers }: Queued, context: HandContext): Promise<void> {
   if (workers > 0) return waitAndReport(tasks, context);
   const { set, redis, io } = context;
   io.err("no worker is running: this process works until the outcome is there");

@@ -11,6 +11,7 @@ import { nearestWord } from "../core/nearest-word.ts";
 import { counted, someNames } from "../core/plain-text.ts";
 import { noteSecret, noteUrlPassword } from "../core/secrets.ts";
 import { checkOnItem } from "../feeds/mapping.ts";
+import { reasonCharactersMax } from "../model/change.ts";
 import { checkCron } from "../schedule/cron-pattern.ts";
 import { defaultPrefix, type RedisTarget } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -116,6 +117,16 @@ export function textArgument(max: number): (text: string) => string {
     if (text.trim() === "" || text.length > max) throw new InvalidArgumentError(`write 1 to ${max} characters`);
     return text;
   };
+}
+
+/** `--reason TEXT`: why a person acts, for the record of changes. */
+export function reasonOption(description = "why; stands in the record of changes", max = reasonCharactersMax): Option {
+  return new Option("--reason <text>", description).argParser(textArgument(max));
+}
+
+/** The value of `--reason`. */
+export interface ReasonOption {
+  readonly reason?: string;
 }
 
 /** The values of the options that most commands share. */

@@ -42,6 +42,11 @@ export function subjectKey({ scope, name }: PauseSubject): string {
   return `${scope}/${name}`;
 }
 
+/** A subject in words. */
+export function showSubject({ scope, name }: PauseSubject): string {
+  return scope === "all" ? "all policies" : `${scope} ${name}`;
+}
+
 /** Whether a pause applies at an instant. */
 export function isInForce({ sinceMs, untilMs }: Pause, instantMs: number): boolean {
   return sinceMs <= instantMs && (untilMs === null || instantMs < untilMs);

@@ -40,7 +40,7 @@ async function someSlots(prefix: string): Promise<Map<string, readonly SlotRecor
   await one.until(
     ({ event, policy, covers }) => event === "task.finished" && policy === "behind" && Number(covers) > 0,
   );
-  await fixture.command(prefix, "pause", "often", "--note", "release 14");
+  await fixture.command(prefix, "pause", "often", "--reason", "release 14");
   await one.until(({ event, policy }) => event === "slot.skipped" && policy === "often");
   await one.until(({ event, policy }) => event === "slot.skipped" && policy === "closed");
   one.kill("SIGTERM");

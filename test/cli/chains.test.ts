@@ -19,7 +19,7 @@ describe("the commands over a chain", () => {
 
     const one = await fixture.serve(prefix);
     const ended = await one.until(({ event, policy }) => event === "slot.skipped" && policy === "never");
-    await fixture.here(prefix, "pause", "tail", "--note", "release 14");
+    await fixture.here(prefix, "pause", "tail", "--reason", "release 14");
     const paused = await one.until(
       ({ event, policy, reason }) => event === "slot.skipped" && policy === "tail" && reason === "paused",
     );

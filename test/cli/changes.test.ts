@@ -22,16 +22,29 @@ it("records each change by hand with who, what, before and after; no-ops are not
     const rest = err.replace(/^no (scheduler|worker) is alive.*\n?/gm, "");
     expect({ args, code, rest }).toEqual({ args, code: 0, rest: "" });
   };
-  await here("pause", "nightly", "--note", "first", ...config);
-  await here("pause", "nightly", "--note", "second", ...config);
+  await here("pause", "nightly", "--reason", "first", ...config);
+  await here("pause", "nightly", "--reason", "second", ...config);
   await here("resume", "nightly", ...config);
   await here("resume", "nightly", ...config);
-  await command("run", "nightly", ...config);
-  await command("apply", "names", ...config, "--yes");
+  await command("run", "nightly", ...config, "--reason", "a second try");
+  await command("apply", "names", ...config, "--yes", "--reason", "ticket 7");
   await command("apply", "names", ...config, "--yes");
   await command("delete", "main", ...config, "--repository", "HR", "--sync-job", "3", "--name", "Board 3");
-  await command("delete", "main", ...config, "--repository", "HR", "--sync-job", "3", "--name", "Board 3", "--yes");
-  await command("api", "EnableSyncJobById", ...config, "--service", "main", "--key", "5");
+  await command(
+    "delete",
+    "main",
+    ...config,
+    "--repository",
+    "HR",
+    "--sync-job",
+    "3",
+    "--name",
+    "Board 3",
+    "--yes",
+    "--reason",
+    "retired",
+  );
+  await command("api", "EnableSyncJobById", "--reason", "by phone", ...config, "--service", "main", "--key", "5");
   await command("api", "GetSyncJobById", ...config, "--service", "main", "--key", "5");
 
   const changes = JSON.parse((await fixture.here(prefix, "changes", "--json")).out);
@@ -40,20 +53,27 @@ it("records each change by hand with who, what, before and after; no-ops are not
   expect(changes.toReversed()).toMatchObject([
     { what: "pause", subject: "policy nightly", reason: "first", before: [], after: { note: "first" } },
     { what: "pause", reason: "second", before: [{ note: "first" }], after: { note: "second" } },
-    { what: "resume", subject: "policy nightly", before: [{ note: "second" }] },
-    { what: "run", subject: "policy nightly", after: { tasks: [expect.stringMatching(/^nightly__run__1__m/)] } },
+    { what: "resume", subject: "policy nightly", reason: null, before: [{ note: "second" }] },
+    {
+      what: "run",
+      subject: "policy nightly",
+      reason: "a second try",
+      after: { tasks: [expect.stringMatching(/^nightly__run__1__m/)] },
+    },
     {
       what: "apply",
+      reason: "ticket 7",
       subject: "sync job 4 of main, HR (policy names)",
       before: { name: expect.stringMatching(/^\w+ 4$/) },
       after: { name: "Contracts" },
     },
     {
       what: "delete",
+      reason: "retired",
       subject: "sync job 3 of main, HR",
       before: { name: "Board 3" },
       after: { task: expect.stringMatching(/^by-hand\.delete__delete__3__m/) },
     },
-    { what: "api", subject: "EnableSyncJobById 5 of main", before: null, after: { exitCode: 0 } },
+    { what: "api", reason: "by phone", subject: "EnableSyncJobById 5 of main", before: null, after: { exitCode: 0 } },
   ]);
 }, 60_000);

@@ -187,7 +187,7 @@ describe("changes by hand", () => {
 
   it("are recorded for pause and resume", async () => {
     const prefix = `${fixture.redis.prefix}-changes`;
-    await fixture.here(prefix, "pause", "--service", "main", "--note", "release 14");
+    await fixture.here(prefix, "pause", "--service", "main", "--reason", "release 14");
     await fixture.here(prefix, "resume", "--service", "main");
     await fixture.here(prefix, "resume", "--service", "main");
     const { value } = await json(prefix, "changes");

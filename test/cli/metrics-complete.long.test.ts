@@ -71,7 +71,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, "policies.yaml"), policies());
   environment = { REDIS_URL: redis.url, TEST_TOKEN: sandbox.token };
   const config = ["--config", join(folder, "policies.yaml")];
-  const paused = await syncline(["pause", "paused", ...config, "--note", "for the gauge"], environment);
+  const paused = await syncline(["pause", "paused", ...config, "--reason", "for the gauge"], environment);
   expect(paused).toMatchObject({ code: 0 });
   const args = [...config, "--drain", "2s", "--health-port", "0"];
   serve = new Syncline(["serve", ...args, "--health-host", "127.0.0.1"], environment);

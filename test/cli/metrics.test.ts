@@ -79,7 +79,7 @@ describe("/metrics of syncline serve", { timeout: 120_000 }, () => {
     await serve.until(
       ({ event, policy, status }) => event === "task.finished" && policy === "runs" && status === "succeeded",
     );
-    expect((await syncline(["pause", "--all", "--note", "counting"], environment)).code).toBe(0);
+    expect((await syncline(["pause", "--all", "--reason", "counting"], environment)).code).toBe(0);
     await serve.until(({ event }) => event === "pause.set");
     const queued = () => serve.events.filter(({ event }) => event === "slot.queued").length;
     await until(

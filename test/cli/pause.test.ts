@@ -11,12 +11,12 @@ const records = (prefix: string, policy: string) =>
   fixture.inStore(prefix, async (store) => (await new SlotLedger(store).holdings(policy)).records);
 
 describe("syncline pause and resume", () => {
-  it("skips the slots of one policy, says so with the note, and goes on after resume", async () => {
+  it("skips the slots of one policy, says so with the reason, and goes on after resume", async () => {
     const prefix = `${fixture.redis.prefix}-policy`;
     const command = (...args: string[]) => fixture.command(prefix, ...args);
     const one = await fixture.serve(prefix);
     await one.until(({ event, policy }) => event === "slot.queued" && policy === "often");
-    const paused = await command("pause", "often", "--note", "release 14", "--until", "+1h", "--json");
+    const paused = await command("pause", "often", "--reason", "release 14", "--until", "+1h", "--json");
     expect(JSON.parse(paused.out)).toMatchObject({ scope: "policy", name: "often", note: "release 14", endedBy: null });
     const skipped = await one.until(({ event }) => event === "slot.skipped");
     expect(skipped).toMatchObject({ policy: "often", reason: "paused" });
@@ -40,7 +40,7 @@ describe("syncline pause and resume", () => {
   it("starts the newest skipped slot once for --catch-up, and its record says so", async () => {
     const prefix = `${fixture.redis.prefix}-catch-up`;
     const command = (...args: string[]) => fixture.command(prefix, ...args);
-    await fixture.here(prefix, "pause", "--all", "--note", "freeze");
+    await fixture.here(prefix, "pause", "--all", "--reason", "freeze");
     const planner = await fixture.serve(prefix, "--roles", "scheduler");
     await planner.until(({ event, policy }) => event === "slot.skipped" && policy === "often");
     await planner.until(({ event, policy }) => event === "slot.skipped" && policy === "other");
@@ -69,20 +69,20 @@ describe("syncline pause and resume", () => {
       fixture.redis.prefix,
       "pause",
       "oftne",
-      "--note",
+      "--reason",
       "x",
       "--config",
       fixture.file(),
     );
     expect(slip.code).toBe(2);
     expect(slip.err).toContain("did you mean often?");
-    expect((await command("pause", "--service", "man", "--note", "x", "--config", fixture.file())).err).toContain(
+    expect((await command("pause", "--service", "man", "--reason", "x", "--config", fixture.file())).err).toContain(
       "did you mean main?",
     );
-    expect((await command("pause", "--note", "x")).err).toContain("name one of POLICY, --service NAME and --all");
-    expect((await command("pause", "often", "--all", "--note", "x")).code).toBe(2);
-    expect((await command("pause", "--all")).err).toContain("--note");
-    expect((await command("pause", "--all", "--note", "x", "--until", "2026-01-01T00:00:00Z")).err).toContain("passed");
+    expect((await command("pause", "--reason", "x")).err).toContain("name one of POLICY, --service NAME and --all");
+    expect((await command("pause", "often", "--all", "--reason", "x")).code).toBe(2);
+    expect((await command("pause", "--all")).err).toContain("--reason");
+    expect((await command("pause", "--all", "--reason", "x", "--until", "2026-01-01T00:00:00Z")).err).toContain("past");
     expect((await command("resume", "--all", "--catch-up")).err).toContain("--config");
     expect((await command("pause", "--list", "--json")).out).toBe("[]");
   });

@@ -3,14 +3,14 @@
 import type { PolicySet } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { showInstant } from "../../core/instant.ts";
-import { isAbout, type Pause } from "../../model/pause.ts";
+import { isAbout, type Pause, showSubject } from "../../model/pause.ts";
 import { showFeed, showPresence } from "../../queries/service-words.ts";
 import { isStuck } from "../../queries/sinks.ts";
 import type { Status } from "../../queries/status.ts";
 import { foreignOwner, type Owners } from "../../store/owners.ts";
 import type { Presence } from "../../store/redis.ts";
 import { cureOf, type DeletedTarget, tellDeleted } from "../deleted-targets.ts";
-import { showSubject, showUntil } from "../pause.ts";
+import { showUntil } from "../pause.ts";
 import { type Finding, findingsOf, withinLines } from "./finding.ts";
 
 /** Judges the running installation for these services and policies. */

@@ -1,0 +1,127 @@
+// Pauses and resumes a policy, a service or all. Called by `syncline pause` and `syncline resume`.
+import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { UsageError } from "../core/errors.ts";
+import { showInstant } from "../core/instant.ts";
+import { nearestWord } from "../core/nearest-word.ts";
+import { isAbout, isInForce, type Pause, type PauseSubject, showSubject, subjectKey } from "../model/pause.ts";
+import type { Producer } from "../queue/producer.ts";
+import { newestPaused } from "../schedule/plan-slots.ts";
+import { tasksOf, toCaughtUp } from "../schedule/slot-tasks.ts";
+import { Pauses, pausesMax } from "../store/pauses.ts";
+import { Quarantines } from "../store/quarantines.ts";
+import { redisTimeMs, type Store } from "../store/redis.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
+import { type By, recordChange } from "./record-change.ts";
+
+/** What both actions need. Without a set, the policies are those that schedulers plan. */
+export interface PauseParts {
+  readonly store: Store;
+  readonly set: PolicySet | undefined;
+  readonly by: By;
+}
+
+/**
+ * Skips the slots of a subject from now until `untilMs` (null: until it is resumed). Replaces its
+ * pause in force.
+ * @throws UsageError for an unknown subject, or an end that has passed.
+ */
+export async function pause(
+  subject: PauseSubject,
+  untilMs: number | null,
+  { store, set, by }: PauseParts,
+): Promise<Pause> {
+  await checkSubject(subject, set, store);
+  const nowMs = await redisTimeMs(store);
+  if (untilMs !== null && untilMs <= nowMs)
+    throw new UsageError(`the pause would end before it begins: ${showInstant(untilMs)} has passed already`);
+  const pauses = new Pauses(store);
+  const before = (await pauses.all()).filter((one) => isInForce(one, nowMs) && subjectKey(one) === subjectKey(subject));
+  const { actor, reason } = by;
+  const after = await pauses.set({ ...subject, note: reason ?? "", actor, untilMs });
+  if (after === undefined)
+    throw new UsageError(`${pausesMax} pauses are in force, which is the most: pause a service, or all`);
+  await recordChange(store, by, { what: "pause", subject: showSubject(subject), before, after });
+  return after;
+}
+
+/** A policy that was queued for the newest slot that its pause had skipped. */
+interface CaughtUp {
+  readonly policy: string;
+  readonly slotMs: number;
+  readonly tasks: readonly string[];
+}
+
+/** What a resume did. `stillPaused`: all pauses and quarantines in force after it. */
+export interface Resumed {
+  readonly ended: readonly Pause[];
+  readonly caughtUp: readonly CaughtUp[];
+  readonly stillPaused: readonly Pause[];
+}
+
+/** What a resume with catch-up needs: the policies, and how their tasks are queued. */
+export interface CatchUp {
+  readonly policies: readonly Policy[];
+  readonly producer: Pick<Producer, "enqueue">;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Ends the pause of exactly this subject, or the quarantine of the policy.
+ * @throws UsageError for an unknown subject.
+ */
+export async function resume(
+  subject: PauseSubject,
+  wish: CatchUp | undefined,
+  { store, set, by }: PauseParts,
+): Promise<Resumed> {
+  await checkSubject(subject, set, store);
+  const pauses = new Pauses(store);
+  const quarantines = new Quarantines(store);
+  const released = subject.scope === "policy" ? await quarantines.release(subject.name, by.actor) : undefined;
+  const ended = [...(await pauses.end(subject, by.actor)), ...(released === undefined ? [] : [released])];
+  const nowMs = await redisTimeMs(store);
+  const all = [...(await pauses.all()), ...(await quarantines.all())];
+  const stillPaused = all.filter((one) => isInForce(one, nowMs));
+  if (ended.length === 0) return { ended, caughtUp: [], stillPaused };
+  const resumed = (wish?.policies ?? []).filter(
+    (policy) => isAbout(subject, policy) && !stillPaused.some((one) => isAbout(one, policy)),
+  );
+  const caughtUp = wish === undefined ? [] : await catchUp(resumed, nowMs, wish, { store, by });
+  await recordChange(store, by, { what: "resume", subject: showSubject(subject), before: ended, after: { caughtUp } });
+  return { ended, caughtUp, stillPaused };
+}
+
+async function catchUp(
+  policies: readonly Policy[],
+  nowMs: number,
+  { producer, signal }: CatchUp,
+  { store, by }: Pick<PauseParts, "store" | "by">,
+): Promise<CaughtUp[]> {
+  const ledger = new SlotLedger(store);
+  const caughtUp: CaughtUp[] = [];
+  for (const policy of policies) {
+    if (signal.aborted) break;
+    const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);
+    if (skipped === undefined) continue;
+    const tasks = tasksOf(policy, { slotMs: skipped.slotMs, origin: "schedule", covers: [] });
+    const step = { policy: policy.name, newWatermarkMs: nowMs, tasks };
+    const record = toCaughtUp(policy, skipped, `${skipped.note ?? ""}; resumed by ${by.actor}`);
+    if (!(await ledger.startSkipped(policy.name, record, step))) continue;
+    await producer.enqueue(tasks);
+    await ledger.confirmQueued([step]);
+    caughtUp.push({ policy: policy.name, slotMs: skipped.slotMs, tasks: tasks.map(({ id }) => id) });
+  }
+  return caughtUp;
+}
+
+/** A typo must not pause nothing. Without a configuration, schedulers know the policies. */
+async function checkSubject({ scope, name }: PauseSubject, set: PolicySet | undefined, store: Store): Promise<void> {
+  if (scope === "all" || (scope === "service" && set === undefined)) return;
+  const configured = scope === "service" ? set?.services.keys() : set?.policies.map((policy) => policy.name);
+  const known = [...(configured ?? (await new SlotLedger(store).policies()))];
+  if (known.includes(name)) return;
+  const near = nearestWord(name, known);
+  const hint = near === undefined ? "" : `; did you mean ${near}?`;
+  const where = set === undefined ? "no scheduler plans it here; check with --config" : "in the configuration";
+  throw new UsageError(`there is no ${scope} ${name} (${where})${hint}`);
+}

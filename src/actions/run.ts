@@ -1,0 +1,44 @@
+// Starts tasks by hand, now: they go the same way as scheduled ones. Called by `syncline run` and
+// `syncline delete`.
+import type { Policy } from "../config/policy-set.ts";
+import type { Task } from "../model/task.ts";
+import type { Producer } from "../queue/producer.ts";
+import { queueKindOf } from "../queue/queues.ts";
+import { tasksOf } from "../schedule/slot-tasks.ts";
+import { redisTimeMs, type Store } from "../store/redis.ts";
+import { type By, type Done, recordChange } from "./record-change.ts";
+
+/** What is queued now, and how many workers were alive for it before. */
+export interface Queued {
+  readonly tasks: readonly Task[];
+  readonly workers: number;
+}
+
+/** What an action that queues tasks needs. */
+export interface RunParts {
+  readonly store: Store;
+  readonly producer: Pick<Producer, "enqueue" | "workers">;
+  readonly by: By;
+}
+
+const recordedTasksMax = 100;
+
+/** Runs a policy now, whatever its schedule and its pauses say. */
+export async function runNow(policy: Policy, parts: RunParts): Promise<Queued> {
+  const tasks = tasksOf(policy, { slotMs: await redisTimeMs(parts.store), origin: "manual", covers: [] });
+  const ids = tasks.slice(0, recordedTasksMax).map(({ id }) => id);
+  return queueByHand(tasks, parts, { what: "run", subject: `policy ${policy.name}`, after: { tasks: ids } });
+}
+
+/** Queues tasks of one kind and records why. */
+export async function queueByHand(
+  tasks: readonly Task[],
+  { store, producer, by }: RunParts,
+  done: Done,
+): Promise<Queued> {
+  const [first] = tasks;
+  const workers = first === undefined ? 0 : await producer.workers(first.service, queueKindOf(first.kind));
+  await producer.enqueue(tasks);
+  await recordChange(store, by, done);
+  return { tasks, workers };
+}
