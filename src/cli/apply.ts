@@ -176,7 +176,7 @@ function reportToText(reports: readonly ItemReport[], colours: boolean): string 
     const word = paint(isGood ? "green" : "red", outcome, colours);
     return [report.policy.name, showObject(report.object), word, escapeControls(detail)];
   });
-  return toTable(["policy", "object", "outcome", ""], rows, colours);
+  return toTable(["policy", "object", "outcome", ""], rows, { colours });
 }
 
 /** The same for machines. */

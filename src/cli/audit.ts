@@ -21,7 +21,7 @@ import {
   redisCommand,
   redisTarget,
 } from "./shared-options.ts";
-import { toTable } from "./table.ts";
+import { toTable, wideOption } from "./table.ts";
 
 interface AuditOptions extends PolicyOptions {
   readonly from?: number;
@@ -57,6 +57,7 @@ export function auditCommand(io: CommandIo): Command {
     .option("--to <instant>", "the last instant to look at (default: now)", instantArgument)
     .option("--policy <name>", "only this policy")
     .option("--json", "print JSON")
+    .addOption(wideOption())
     .addHelpText("after", help)
     .action(async (options: AuditOptions) => {
       const target = redisTarget(options, io);
@@ -91,7 +92,7 @@ function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): vo
     return;
   }
   const heading = ["policy", "from", "to", "slots", ...states, "in flight", "off", ""];
-  io.out(toTable(heading, reports.map(toRow), io.colours));
+  io.out(toTable(heading, reports.map(toRow), io));
   for (const { policy, slotMs, problem, taskId } of findings.slice(0, linesMax))
     io.out(`${policy} ${showInstant(slotMs)} ${meaning[problem]}${taskId === null ? "" : `: ${taskId}`}`);
   if (findings.length > linesMax) io.out(`and ${findings.length - linesMax} more; --json lists all`);

@@ -5,10 +5,10 @@ import type { By } from "../actions/record-change.ts";
 import { showInstant } from "../core/instant.ts";
 import type { Change } from "../model/change.ts";
 import { Changes, changesMax } from "../store/changes.ts";
-import type { CommandIo } from "./command-io.ts";
+import type { CommandIo, Screen } from "./command-io.ts";
 import { withStore } from "./connections.ts";
 import { countArgument, type ReasonOption, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
-import { toTable } from "./table.ts";
+import { toTable, wideOption } from "./table.ts";
 
 interface ChangesOptions extends RedisOptions {
   readonly limit: number;
@@ -19,6 +19,7 @@ export function changesCommand(io: CommandIo): Command {
   return redisCommand("changes")
     .option("-n, --limit <count>", "how many", countArgument(changesMax), 20)
     .option("--json", "print a JSON array, with what stood before and after")
+    .addOption(wideOption())
     .addHelpText("after", "\nExamples:\n  $ syncline changes\n  $ syncline changes --json | jq '.[0].after'")
     .action(async (options: ChangesOptions) => {
       const { limit, json } = options;
@@ -26,12 +27,12 @@ export function changesCommand(io: CommandIo): Command {
       const changes = found.slice(0, limit);
       if (json) io.out(JSON.stringify(changes));
       else if (changes.length === 0) io.err("nothing was changed by hand yet");
-      else io.out(changesTable(changes, io.colours));
+      else io.out(changesTable(changes, io));
       if (found.length > limit) io.err(`only the newest ${limit}: --limit shows more`);
     });
 }
 
-function changesTable(changes: readonly Change[], colours: boolean): string {
+function changesTable(changes: readonly Change[], screen: Screen): string {
   const rows = changes.map(({ at, actor, what, subject, reason }) => [
     showInstant(Date.parse(at)),
     actor,
@@ -39,7 +40,7 @@ function changesTable(changes: readonly Change[], colours: boolean): string {
     subject,
     reason ?? "",
   ]);
-  return toTable(["at", "by", "what", "subject", "reason"], rows, colours);
+  return toTable(["at", "by", "what", "subject", "reason"], rows, screen);
 }
 
 /** The person who gives the command, and why. */

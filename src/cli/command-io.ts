@@ -5,16 +5,24 @@ import type { Settings } from "../config/settings.ts";
 /** 0 fine; 1 not good; 2 wrong use or configuration; 3 Redis or the service is unreachable. */
 export type ExitCode = 0 | 1 | 2 | 3;
 
+/** What tables need to know of where they are shown. */
+export interface Screen {
+  /** True when standard output is a terminal that takes colours. */
+  readonly colours: boolean;
+  /** The width of the terminal; unset: no limit, as in a pipe and with `--wide`. */
+  readonly columns?: number | undefined;
+  /** Hears that a cell was cut, to say so once. */
+  readonly onCut?: () => void;
+}
+
 /** The world of one command. */
-export interface CommandIo {
+export interface CommandIo extends Screen {
   /** Writes one line to standard output: results only. */
   readonly out: (line: string) => void;
   /** Writes one line to standard error: progress, hints and errors. */
   readonly err: (line: string) => void;
   /** Replaces the last line on standard error; empty: removes it. Only set on a terminal. */
   readonly progress?: (text: string) => void;
-  /** True when standard output is a terminal that takes colours. */
-  readonly colours: boolean;
   readonly settings: Settings;
   /** Resolves when the reader of standard output has read everything, or is gone. */
   readonly taken?: () => Promise<void>;

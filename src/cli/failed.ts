@@ -13,7 +13,7 @@ import { History } from "../store/history.ts";
 import { readPresence, type Store } from "../store/redis.ts";
 import { SinkStore } from "../store/sink-store.ts";
 import { byHand } from "./changes.ts";
-import type { CommandIo } from "./command-io.ts";
+import type { CommandIo, Screen } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { checkKnownPolicy, reportReach } from "./history.ts";
 import {
@@ -26,7 +26,7 @@ import {
   redisCommand,
   redisTarget,
 } from "./shared-options.ts";
-import { showStatus, toTable } from "./table.ts";
+import { showStatus, toTable, wideOption } from "./table.ts";
 
 interface GroupOptions extends RedisOptions {
   readonly policy?: string;
@@ -65,6 +65,7 @@ export function failedCommand(io: CommandIo): Command {
     .option("--sink <name>", "notices for this sink")
     .option("--corrected", "also tasks whose policy has ended well for the same sync job since")
     .option("-n, --limit <count>", "how many", countArgument(30_000), 50)
+    .addOption(wideOption())
     .action((options: ListOptions) => connect(options, io, (connections) => showList(connections, options, io)));
   const actions = [
     actionCommand("replay", io)
@@ -116,7 +117,7 @@ async function showList({ store, queues }: Connections, options: ListOptions, io
   if (shown.length === 0) await checkKnown(store, options);
   if (options.json) return io.out(JSON.stringify(shown.slice(0, limit)));
   if (shown.length === 0) io.err("nothing is on the failed list");
-  else io.out(failedTable(shown.slice(0, limit), io.colours));
+  else io.out(failedTable(shown.slice(0, limit), io));
   if (shown.length > limit) io.err(`and ${shown.length - limit} more: --limit`);
   const read = all.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
   if (sink === undefined) await reportReach(new History(store), read, failedReadMax, policy, io);
@@ -132,7 +133,7 @@ async function checkKnown(store: Store, { policy, sink }: GroupOptions): Promise
   throw new UsageError(`no worker has had a sink ${sink} here; there is ${someNames(sinks) || "none"}`);
 }
 
-function failedTable(items: readonly FailedItem[], colours: boolean): string {
+function failedTable(items: readonly FailedItem[], screen: Screen): string {
   const rows = items.map((item) => {
     if (item.type === "delivery") {
       const { failedAtMs, sink, id, reason, notice } = item;
@@ -144,10 +145,10 @@ function failedTable(items: readonly FailedItem[], colours: boolean): string {
       ];
     }
     const { finishedAt, detail } = item.outcome;
-    const status = showStatus(item.outcome, colours);
+    const status = showStatus(item.outcome, screen.colours);
     return [showInstant(Date.parse(finishedAt)), status, item.id, cutText(detail, whyShownMax)];
   });
-  return toTable(["at", "what", "id", "why"], rows, colours);
+  return toTable(["at", "what", "id", "why"], rows, screen);
 }
 
 async function act(

@@ -9,10 +9,10 @@ import { type Outcome, type OutcomeStatus, outcomeStatuses } from "../model/outc
 import { History } from "../store/history.ts";
 import type { Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
-import type { CommandIo } from "./command-io.ts";
+import type { CommandIo, Screen } from "./command-io.ts";
 import { withStore } from "./connections.ts";
 import { countArgument, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
-import { showStatus, toTable } from "./table.ts";
+import { showStatus, toTable, wideOption } from "./table.ts";
 
 /** The most outcomes that one command reads. */
 const historyReadMax = 20_000;
@@ -30,6 +30,7 @@ export function historyCommand(io: CommandIo): Command {
     .option("-n, --limit <count>", "how many", countArgument(historyReadMax), 20)
     .addOption(new Option("--status <status>", `only ${outcomeStatuses.join(", ")}`).choices(outcomeStatuses))
     .option("--json", "print a JSON array")
+    .addOption(wideOption())
     .addHelpText(
       "after",
       "\nExamples:\n  $ syncline history\n  $ syncline history contracts-nightly --status failed\n  $ syncline history --json | jq '.[0]'",
@@ -50,16 +51,16 @@ export function historyCommand(io: CommandIo): Command {
 }
 
 /** Outcomes as a table. Below a poll's detail it names at most `itemsMax` offending items. */
-export function outcomeTable(outcomes: readonly Outcome[], colours: boolean, itemsMax = 3): string {
+export function outcomeTable(outcomes: readonly Outcome[], screen: Screen, itemsMax = 3): string {
   const rows = outcomes.map((outcome) => [
     showInstant(Date.parse(outcome.finishedAt)),
     outcome.policy,
     `${outcome.kind} ${outcome.target}`,
-    showStatus(outcome, colours),
+    showStatus(outcome, screen.colours),
     outcome.durationMs === null ? "" : tookOf(outcome.durationMs),
     [cutText(`${coversOf(outcome)}${outcome.detail}`, detailShownMax), ...offendersOf(outcome, itemsMax)].join("\n"),
   ]);
-  return toTable(["finished", "policy", "task", "status", "took", "detail"], rows, colours);
+  return toTable(["finished", "policy", "task", "status", "took", "detail"], rows, screen);
 }
 
 function tookOf(durationMs: number): string {
@@ -99,7 +100,7 @@ function show(
 ): void {
   const whose = policy === undefined ? "" : ` of ${policy}`;
   if (json) io.out(JSON.stringify(outcomes));
-  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours));
+  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io));
   else io.err(`no outcome${whose}${status === undefined ? " yet" : `: none of those that are kept is ${status}`}`);
   if (outcomes.length === limit) io.err(`only the newest ${limit}; --limit shows more`);
 }

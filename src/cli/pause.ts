@@ -10,7 +10,7 @@ import { Pauses } from "../store/pauses.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { byHand } from "./changes.ts";
-import type { CommandIo } from "./command-io.ts";
+import type { CommandIo, Screen } from "./command-io.ts";
 import { withStore } from "./connections.ts";
 import {
   loadPoliciesOrThrow,
@@ -22,7 +22,7 @@ import {
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
-import { toTable } from "./table.ts";
+import { toTable, wideOption } from "./table.ts";
 import { parseTime, timeForms, timezoneFor } from "./time-argument.ts";
 
 /** The options that name a subject, apart from the policy's name. */
@@ -55,6 +55,7 @@ export function pauseCommand(io: CommandIo): Command {
     .option("--until <when>", "when it ends by itself: 4h, 06:00 or another time, in the policy's zone")
     .option("--list", "print what is paused, and change nothing")
     .option("--json", "print JSON")
+    .addOption(wideOption())
     .addHelpText("after", help)
     .action(async (policy: string | undefined, options: PauseOptions, chosen: Command) => {
       if (options.list) {
@@ -64,7 +65,7 @@ export function pauseCommand(io: CommandIo): Command {
         const pauses = await withStore(redisTarget(options, io), readPauses);
         if (options.json) io.out(JSON.stringify(pauses));
         else if (pauses.length === 0) io.err("nothing is paused");
-        else io.out(pausesTable(pauses, io.colours));
+        else io.out(pausesTable(pauses, io));
         return;
       }
       const subject = subjectOf(policy, options);
@@ -92,7 +93,7 @@ async function readPauses(store: Store): Promise<readonly Pause[]> {
     .sort((a, b) => a.sinceMs - b.sinceMs);
 }
 
-function pausesTable(pauses: readonly Pause[], colours: boolean): string {
+function pausesTable(pauses: readonly Pause[], screen: Screen): string {
   const rows = pauses.map((pause) => [
     pause.cause === undefined ? showSubject(pause) : `${showSubject(pause)} (${pause.cause})`,
     showInstant(pause.sinceMs),
@@ -100,7 +101,7 @@ function pausesTable(pauses: readonly Pause[], colours: boolean): string {
     pause.actor,
     pause.note,
   ]);
-  return toTable(["paused", "since", "until", "by", "reason"], rows, colours);
+  return toTable(["paused", "since", "until", "by", "reason"], rows, screen);
 }
 
 function untilOf({ until }: PauseOptions, now: { readonly nowMs: number; readonly timezone: string }): number | null {

@@ -71,7 +71,7 @@ function addDue(
 export function peaksToText({ peaks, question: { range, timezone } }: LoadAnswer, colours: boolean): string {
   const title = `The minutes with most starts due, ${showTimes(range, timezone)} (without what is closed):`;
   if (peaks.length === 0) return `${title} nothing is due.`;
-  return `${title}\n${toTable(["starts due", "minute (utc)", "of"], peaks.map(showMinute), colours)}`;
+  return `${title}\n${toTable(["starts due", "minute (utc)", "of"], peaks.map(showMinute), { colours })}`;
 }
 
 /** The requests a day for people, with all assumptions. */
@@ -83,7 +83,7 @@ export function requestsToText({ requests, question }: LoadAnswer, colours: bool
     return [service, ...numbers, possible === undefined ? "" : grouped(possible)];
   });
   const heading = ["service", "starts", "reading feeds", "polls", "masks", "requests a day", "possible a day"];
-  const table = toTable(heading, rows, colours);
+  const table = toTable(heading, rows, { colours });
   const assumed = describeRequestAssumptions(question);
   const title = `Requests a day, estimated from ${showTimes(question.range, question.timezone)}:`;
   return `${title}\n${table}\nAssumed: ${assumed.join(";\n  ")}.`;

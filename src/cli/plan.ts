@@ -12,7 +12,7 @@ import { createChainSource, createSlotSource, dueSlots } from "../schedule/slots
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
 import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
-import type { CommandIo } from "./command-io.ts";
+import type { CommandIo, Screen } from "./command-io.ts";
 import { showState } from "./declared/plan-state.ts";
 import { cureOf, type DeletedTarget, readDeleted, tellDeleted } from "./deleted-targets.ts";
 import type { CreateService } from "./doctor/doctor-command.ts";
@@ -29,7 +29,7 @@ import {
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
-import { toTable } from "./table.ts";
+import { toTable, wideOption } from "./table.ts";
 import { parseRange, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
 
 interface PlanOptions extends AssumptionOptions, RedisOptions {
@@ -100,6 +100,7 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
     .option("--pages <count>", "how many pages of 100 items every list has", countArgument(10_000), 1);
   return withAssumptionOptions(command)
     .option("--json", "print JSON")
+    .addOption(wideOption())
     .addHelpText("after", help)
     .action(async (options: PlanOptions, chosen: Command) => {
       refuseIdleOf(chosen, options);
@@ -114,7 +115,6 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
       const range = parseRange({ ...options, to: options.to ?? "+24h" }, { daysMax: 366, most: "a year", timezone });
       const wanted = { peaks: options.peaks !== undefined, requests: options.requests === true };
       const assumptions = toAssumptions(options, set);
-      const peaks = typeof options.peaks === "number" ? options.peaks : peaksByDefault;
       const question = {
         set,
         policies: policiesAbout(set, options.policy),
@@ -122,7 +122,7 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
         timezone,
         assumptions,
         pages: options.pages,
-        peaks,
+        peaks: typeof options.peaks === "number" ? options.peaks : peaksByDefault,
       };
       const deleted = options.deleted ? await readDeleted(policies, redisTarget(options, io)) : undefined;
       const plans = policies.map((policy) => ({
@@ -138,7 +138,7 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
         io.out(JSON.stringify(load === undefined ? slots : { policies: slots, ...loadToJson(load, wanted) }));
         return;
       }
-      io.out(toText(plans, io.colours));
+      io.out(toText(plans, io));
       for (const { policy, deleted: targets = [] } of plans)
         for (const target of targets) io.out(`${policy.name} ${tellDeleted(target)}: ${cureOf(target)}`);
       if (load !== undefined && wanted.peaks) io.out(`\n${peaksToText(load, io.colours)}`);
@@ -218,7 +218,7 @@ function toJson({ policy, slots, untilMs, isCut, dstDays, expectedMs, deleted }:
   };
 }
 
-function toText(plans: readonly PolicyPlan[], colours: boolean): string {
+function toText(plans: readonly PolicyPlan[], screen: Screen): string {
   const rows = plans.flatMap(({ policy, slots, expectedMs, untilMs, isCut }) => {
     const about = expectedMs === undefined ? "" : `about ${showInstant(expectedMs)}`;
     const until = untilMs === undefined ? "" : showInstant(untilMs);
@@ -233,9 +233,9 @@ function toText(plans: readonly PolicyPlan[], colours: boolean): string {
     ]);
     return isCut ? [...shown, ["", "", "and more: --count", `until ${until}`]] : shown;
   });
-  const slots = toTable(["policy", "kind", "local", "utc"], rows, colours);
+  const slots = toTable(["policy", "kind", "local", "utc"], rows, screen);
   const affected = plans.flatMap(({ policy, dstDays }) => (dstDays === undefined ? [] : [{ policy, dstDays }]));
-  return affected.length === 0 ? slots : `${slots}\n\n${dstDaysToText(affected, colours)}`;
+  return affected.length === 0 ? slots : `${slots}\n\n${dstDaysToText(affected, screen)}`;
 }
 
 /** When a policy without a next slot starts. */
@@ -271,7 +271,7 @@ function dstDaysToJson(days: readonly DstDay[]): object[] {
 /** Affected dates for people: the expected and the actual time, local and UTC. */
 function dstDaysToText(
   plans: readonly { readonly policy: Policy; readonly dstDays: readonly DstDay[] }[],
-  colours: boolean,
+  screen: Screen,
 ): string {
   const rows = plans.flatMap(({ policy, dstDays }) => {
     const zone = zoneOf(policy);
@@ -285,7 +285,7 @@ function dstDaysToText(
     ]);
   });
   if (rows.length === 0) return "No clock change of the next 12 months affects a slot.";
-  return toTable(["policy", "date", "clocks", "would be", "is (local)", "is (utc)"], rows, colours);
+  return toTable(["policy", "date", "clocks", "would be", "is (local)", "is (utc)"], rows, screen);
 }
 
 /** One, two, or the first and the last of many. */

@@ -13,6 +13,8 @@ import { refuseRepeats } from "./repeated-options.ts";
 
 const inputBytesMax = 1_048_576;
 const takenWithinMs = 2_000;
+/** The width of a terminal that does not tell it. */
+const columnsDefault = 80;
 
 /** Runs the command until it ends or `stop` aborts it; returns the exit code. Never throws. */
 export async function main(args: string[], stop: AbortController): Promise<number> {
@@ -25,13 +27,17 @@ export async function main(args: string[], stop: AbortController): Promise<numbe
     });
   }
   netUnder(process.stderr);
-  const io = createIo(stop.signal);
+  let isCut = false;
+  const io = createIo(args, stop.signal, () => {
+    isCut = true;
+  });
   const exitCode = await createProgram(args, io)
     .then((program) => program.parseAsync(args, { from: "user" }))
     .then(
       () => io.exitCode,
       (error: unknown) => explain(error, io),
     );
+  if (isCut) io.err("… stands for what the terminal has no room for: --wide shows all");
   await Promise.all([process.stdout, process.stderr].map((stream) => takenBy(stream, stop.signal)));
   return hasReader ? exitCode : 0;
 }
@@ -101,13 +107,16 @@ export function describeBug(error: unknown): string {
   return withoutSecrets(`bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
 }
 
-function createIo(signal: AbortSignal): CommandIo {
+function createIo(args: readonly string[], signal: AbortSignal, onCut: () => void): CommandIo {
   const settings = readSettings();
+  const isTerminal = process.stdout.isTTY === true;
   return {
     out: (line) => process.stdout.write(`${withoutKnownSecrets(line)}\n`),
     err: (line) => process.stderr.write(`${line}\n`),
     ...(process.stderr.isTTY === true ? { progress: (text) => process.stderr.write(`\r\u001b[K${text}`) } : {}),
-    colours: process.stdout.isTTY === true && !settings.noColor,
+    colours: isTerminal && !settings.noColor,
+    columns: isTerminal && !args.includes("--wide") ? process.stdout.columns || columnsDefault : undefined,
+    onCut,
     settings,
     taken: () => takenBy(process.stdout, signal),
     readInput,

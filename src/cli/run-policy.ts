@@ -26,6 +26,7 @@ import {
   redisTarget,
   refuseIdle,
 } from "./shared-options.ts";
+import { wideOption } from "./table.ts";
 
 interface RunOptions extends PolicyOptions, ReasonOption {
   readonly wait?: true;
@@ -42,6 +43,7 @@ export function runCommand(io: CommandIo): Command {
     .addOption(durationOption("--timeout <duration>", "how long --wait waits", "1h"))
     .addOption(reasonOption())
     .option("--json", "print JSON: task ids, or with --wait the outcomes")
+    .addOption(wideOption())
     .addHelpText(
       "after",
       "\nA running `syncline serve` does the work. With --wait and no worker about, this process does it itself.\n\nExamples:\n  $ syncline run contracts-nightly --config policies/\n  $ syncline run contracts-nightly --config policies/ --wait && echo good",
@@ -102,7 +104,7 @@ export async function workAndWait({ tasks, workers }: Queued, context: HandConte
 async function waitAndReport(tasks: readonly Task[], { store, options, io }: HandContext): Promise<void> {
   const { outcomes, open } = await waitForOutcomes(tasks, store, options.timeout, io.signal);
   if (options.json) io.out(JSON.stringify(outcomes));
-  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io.colours, offendingItemsMax));
+  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, offendingItemsMax));
   if (open.length > 0) io.err(`still without an outcome: ${open.join(", ")}`);
   const skipped = outcomes.filter(({ status }) => status === "skipped").length;
   if (skipped > 0) io.err(`not started: ${skipped} of ${outcomes.length}, see above`);

@@ -114,7 +114,7 @@ function policyTable(policies: readonly Policy[], totals: Totals, colours: boole
   const rows = shown.map((policy) => countRow(policy.name, countsOf(policy)));
   if (policies.length > 1) rows.push(countRow("all", totals.all));
   const heading = ["policy", "slots", "started", "coalesced", "skipped", "missed", "tasks", "not started"];
-  const table = toTable([...heading, "at once", "waited", "longest wait"], rows, colours);
+  const table = toTable([...heading, "at once", "waited", "longest wait"], rows, { colours });
   return isLong ? `${table}\n(the ${rowsMax} policies with most trouble; --json has all ${policies.length})` : table;
 }
 
@@ -152,7 +152,7 @@ function roundedDuration(durationMs: number): string {
 function serviceTable({ load, loads }: SimulationReport, colours: boolean): string {
   const rows = [...loads].map(([service, one]) => loadRow(service, one));
   if (loads.size !== 1) rows.push(loadRow("all", load));
-  return toTable(["service", "starts", "most runs at once", "busiest minute", "of"], rows, colours);
+  return toTable(["service", "starts", "most runs at once", "busiest minute", "of"], rows, { colours });
 }
 
 function loadRow(name: string, { starts, busiest, runsAtOnce }: Load): string[] {
@@ -175,7 +175,7 @@ function problemLines({ problems, problemsCount }: Totals, colours: boolean): st
   ]);
   const title =
     problems.length < problemsCount ? `The first ${problems.length} of ${problemsCount} problems:` : "Problems:";
-  return ["", title, toTable(["policy", "slot (local)", "slot (utc)", "target", "problem", "why"], rows, colours)];
+  return ["", title, toTable(["policy", "slot (local)", "slot (utc)", "target", "problem", "why"], rows, { colours })];
 }
 
 function slotTable(slots: readonly SlotRow[], colours: boolean): string {
@@ -189,7 +189,7 @@ function slotTable(slots: readonly SlotRow[], colours: boolean): string {
     reasons({ overlap: row.overlap, "too late": row.tooLate, "at once": row.atOnce }).replace(/^0$/, ""),
     row.longestWaitMs === 0 ? "" : roundedDuration(row.longestWaitMs),
   ]);
-  return toTable(["policy", "local", "utc", "state", "detail", "tasks", "trouble", "wait"], rows, colours);
+  return toTable(["policy", "local", "utc", "state", "detail", "tasks", "trouble", "wait"], rows, { colours });
 }
 
 /** The report for machines: all policies, and the problems that were kept. */

@@ -68,7 +68,7 @@ async function showSinks(options: PolicyOptions, io: CommandIo): Promise<void> {
   }
   if (sinks.length === 0) return io.err("no sink is configured: `sinks` of a policy file (docs/notifications.md)");
   const rows = sinks.map((sink) => [sink.name, showReceiver(sink), ...showBacklog(states.get(sink.name))]);
-  io.out(toTable(["sink", "to", "waiting", "the first since", "failed", "dropped"], rows, io.colours));
+  io.out(toTable(["sink", "to", "waiting", "the first since", "failed", "dropped"], rows, { colours: io.colours }));
   for (const { sink } of stuck) {
     const what = `${sink} has taken nothing for 15 minutes: \`syncline sinks test ${sink}\` says why`;
     io.out(alarming(what, io.colours));

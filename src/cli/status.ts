@@ -12,10 +12,10 @@ import {
 import { isStuck, type SinkState } from "../queries/sinks.ts";
 import { type ExpensiveFeed, readStatus, type Status } from "../queries/status.ts";
 import { foreignOwner } from "../store/owners.ts";
-import type { CommandIo } from "./command-io.ts";
+import type { CommandIo, Screen } from "./command-io.ts";
 import { withStore } from "./connections.ts";
 import { loadPoliciesOrThrow, type PolicyOptions, redisCommand, redisTarget } from "./shared-options.ts";
-import { alarming, toTable } from "./table.ts";
+import { alarming, toTable, wideOption } from "./table.ts";
 
 const feedsShownMax = 20;
 
@@ -31,6 +31,7 @@ Examples:
 export function statusCommand(io: CommandIo): Command {
   return redisCommand("status", "config")
     .option("--json", "print JSON")
+    .addOption(wideOption())
     .addHelpText("after", help)
     .action(async (options: PolicyOptions) => {
       const target = redisTarget(options, io);
@@ -38,7 +39,7 @@ export function statusCommand(io: CommandIo): Command {
       const status = await withStore(target, (store) => readStatus(set, store, target));
       if (!isWell(status)) io.exitCode = 1;
       if (options.json) io.out(statusToJson(status));
-      else for (const block of statusToText(status, io.colours)) io.out(block);
+      else for (const block of statusToText(status, io)) io.out(block);
     });
 }
 
@@ -60,7 +61,7 @@ function statusToJson(status: Status): string {
   return JSON.stringify({ services, quarantined: quarantinedOf(status), sinks, feeds, processes, owners });
 }
 
-function statusToText(status: Status, colours: boolean): string[] {
+function statusToText(status: Status, screen: Screen): string[] {
   const { nowMs, services, sinks, feeds, processes, owners } = status;
   const lines = services.map((one) => [
     one.service,
@@ -69,30 +70,31 @@ function statusToText(status: Status, colours: boolean): string[] {
     `${one.inFlight}`,
   ]);
   const blocks = [
-    toTable(["service", "breaker", "asked for patience", "in flight"], lines, colours),
+    toTable(["service", "breaker", "asked for patience", "in flight"], lines, screen),
     `\nalive: ${showPresence(processes)}`,
-    ...describeMissingRoles(processes).map((line) => alarming(line, colours)),
+    ...describeMissingRoles(processes).map((line) => alarming(line, screen.colours)),
   ];
-  if (owners.others.length > 0) blocks.push(alarming(foreignOwner([owners.holder ?? "", ...owners.others]), colours));
-  if (feeds.length > 0) blocks.push(`\n${feedsTable(feeds, colours)}`);
-  if (sinks.length > 0) blocks.push(`\n${sinksTable(sinks, colours)}`);
+  if (owners.others.length > 0)
+    blocks.push(alarming(foreignOwner([owners.holder ?? "", ...owners.others]), screen.colours));
+  if (feeds.length > 0) blocks.push(`\n${feedsTable(feeds, screen)}`);
+  if (sinks.length > 0) blocks.push(`\n${sinksTable(sinks, screen)}`);
   const rows = quarantinedOf(status).map(({ name, sinceMs, untilMs, note }) => [
     name,
     showInstant(sinceMs),
     untilMs === null ? "" : showInstant(untilMs),
     note,
   ]);
-  if (rows.length > 0) blocks.push(`\n${toTable(["in quarantine", "since", "until", "because"], rows, colours)}`);
+  if (rows.length > 0) blocks.push(`\n${toTable(["in quarantine", "since", "until", "because"], rows, screen)}`);
   return blocks;
 }
 
-function feedsTable(feeds: readonly ExpensiveFeed[], colours: boolean): string {
+function feedsTable(feeds: readonly ExpensiveFeed[], screen: Screen): string {
   const rows = feeds.slice(0, feedsShownMax).map(({ feed, what }) => [showFeed(feed), what]);
   const more = feeds.length > feedsShownMax ? `\nand ${feeds.length - feedsShownMax} more; --json has all of them` : "";
-  return `${toTable(["list", "costs more than it needs, or is not read"], rows, colours)}${more}`;
+  return `${toTable(["list", "costs more than it needs, or is not read"], rows, screen)}${more}`;
 }
 
-function sinksTable(sinks: readonly SinkState[], colours: boolean): string {
+function sinksTable(sinks: readonly SinkState[], screen: Screen): string {
   const rows = sinks.map(({ sink, waiting, oldestMs, failed, dropped }) => [
     sink,
     `${waiting}`,
@@ -100,5 +102,5 @@ function sinksTable(sinks: readonly SinkState[], colours: boolean): string {
     `${failed}`,
     `${dropped}`,
   ]);
-  return toTable(["sink", "waiting", "the first since", "failed", "dropped"], rows, colours);
+  return toTable(["sink", "waiting", "the first since", "failed", "dropped"], rows, screen);
 }

@@ -1,31 +1,103 @@
-// Tables and colours for people. Commands print these without `--json`.
-import { styleText } from "node:util";
-import Table from "cli-table3";
+// Tables and colours for people. Commands print these without `--json`. A table never wraps:
+// columns share the width of the terminal, and a cell that does not fit ends with "…".
+import { stripVTControlCharacters, styleText } from "node:util";
+import { Option } from "commander";
+import stringWidth from "string-width";
 import { isGood, type Outcome, type OutcomeStatus } from "../model/outcome.ts";
+import type { Screen } from "./command-io.ts";
 
-const borders = ["top", "bottom", "left", "right", "mid"].flatMap((side) =>
-  ["", "-mid", "-left", "-right"].map((end) => [`${side}${end}`, ""]),
-);
-const bare = { ...Object.fromEntries(borders), middle: "  " };
+const gap = "  ";
+/** Cells of times, numbers and durations: cut last, as a cut number says something else. */
+const figure = /^$|^\p{Nd}[\d:.TZ+-]*( ?[\d:.+-]+Z?| ?[A-Z]{2,5})*$/u;
+
+const narrow = /^[\x20-\x7e…]*$/;
+const segmenter = new Intl.Segmenter();
 
 /** A text in a colour, if `colours` is set. */
 export function paint(style: Parameters<typeof styleText>[0], text: string, colours: boolean): string {
   return colours ? styleText(style, text, { validateStream: false }) : text;
 }
 
-/** Formats rows under a heading, without borders. */
-export function toTable(heading: readonly string[], rows: readonly (readonly string[])[], colours: boolean): string {
-  const table = new Table({
-    head: heading.map((title) => paint("bold", title, colours)),
-    chars: bare,
-    style: { head: [], border: [], "padding-left": 0, "padding-right": 0 },
-  });
-  table.push(...rows.map((row) => [...row]));
-  return table
-    .toString()
-    .split("\n")
-    .map((line) => line.trimEnd())
-    .join("\n");
+/** `--wide` of a command with tables. program.ts reads it before the command is made. */
+export function wideOption(): Option {
+  return new Option("--wide", "show whole cells on a terminal, also beyond its width");
+}
+
+/** Formats rows under a heading, without borders, no wider than the screen. */
+export function toTable(heading: readonly string[], rows: readonly (readonly string[])[], screen: Screen): string {
+  const cells = [heading.map((title) => paint("bold", title, screen.colours)), ...rows].map((row) =>
+    row.map((cell) => cell.split("\n")),
+  );
+  const natural = heading.map((_, column) =>
+    cells.reduce((widest, row) => (row[column] ?? []).reduce((most, text) => Math.max(most, widthOf(text)), widest), 0),
+  );
+  const widths = fitted(
+    natural,
+    heading.map((_, column) => isText(rows, column)),
+    screen.columns,
+  );
+  if (widths.some((width, column) => width < (natural[column] ?? 0))) screen.onCut?.();
+  return cells.flatMap((row) => toLines(row, widths)).join("\n");
+}
+
+/** The lines of one row: a cell may have several. */
+function toLines(row: readonly (readonly string[])[], widths: readonly number[]): string[] {
+  const height = Math.max(1, ...row.map((cell) => cell.length));
+  return Array.from({ length: height }, (_, index) =>
+    widths
+      .map((width, column) => pad(row[column]?.[index] ?? "", width))
+      .join(gap)
+      .trimEnd(),
+  );
+}
+
+function isText(rows: readonly (readonly string[])[], column: number): boolean {
+  return rows.some((row) => !figure.test(row[column] ?? ""));
+}
+
+/** Narrows the last text first, then all texts, then all columns, the widest first. */
+function fitted(natural: readonly number[], texts: readonly boolean[], columns = Number.POSITIVE_INFINITY): number[] {
+  const room = columns - gap.length * (natural.length - 1);
+  const last = texts.lastIndexOf(true);
+  const widths = shrink([...natural], (column) => column === last, 12, room);
+  shrink(widths, (column) => texts[column] === true, 8, room);
+  return shrink(widths, () => true, 1, room);
+}
+
+function shrink(widths: number[], may: (column: number) => boolean, floor: number, room: number): number[] {
+  for (let excess = widths.reduce((sum, width) => sum + width, 0) - room; excess > 0; excess -= 1) {
+    const widest = Math.max(...widths.filter((_, column) => may(column)));
+    if (!(widest > floor)) break;
+    const column = widths.findIndex((width, index) => may(index) && width === widest);
+    widths[column] = widest - 1;
+  }
+  return widths;
+}
+
+function pad(cell: string, width: number): string {
+  const is = widthOf(cell);
+  return is <= width ? cell + " ".repeat(width - is) : pad(cutCell(cell, width), width);
+}
+
+/** Cuts a text to a width and keeps the colour around it. */
+function cutCell(cell: string, width: number): string {
+  const plain = stripVTControlCharacters(cell);
+  const start = Math.max(0, cell.indexOf(plain));
+  return `${cell.slice(0, start)}${cutPlain(plain, width - 1).trimEnd()}…${cell.slice(start + plain.length)}`;
+}
+
+function cutPlain(text: string, width: number): string {
+  if (narrow.test(text)) return text.slice(0, width);
+  let kept = "";
+  for (const { segment } of segmenter.segment(text)) {
+    if (stringWidth(kept + segment) > width) break;
+    kept += segment;
+  }
+  return kept;
+}
+
+function widthOf(text: string): number {
+  return narrow.test(text) ? text.length : stringWidth(text);
 }
 
 const statusColour = {

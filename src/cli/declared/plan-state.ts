@@ -85,7 +85,7 @@ export function stateToText(inspected: readonly InspectedItem[], colours: boolea
   const blocks = policies.map((policy) => {
     const rows = inspected.filter((item) => item.policy === policy).flatMap((item) => rowsOf(item, colours));
     const title = `${policy.name} (${showPlace(policy.service, policy.repository)})`;
-    const table = toTable(["object", "state", "field", "declared", "live", "last applied", ""], rows, colours);
+    const table = toTable(["object", "state", "field", "declared", "live", "last applied", ""], rows, { colours });
     return `${paint("bold", title, colours)}\n${table}`;
   });
   return [...blocks, countLine(inspected)].join("\n\n");

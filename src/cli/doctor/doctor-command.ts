@@ -226,7 +226,7 @@ function reportToText(findings: readonly Finding[], colours: boolean): string {
   ]);
   const { problem, warning, ok } = countLevels(findings);
   const sum = `${counted(problem, "problem")}, ${counted(warning, "warning")}, ${ok} fine`;
-  return `${toTable(["", "check", "about", "finding"], rows, colours)}\n\n${sum}`;
+  return `${toTable(["", "check", "about", "finding"], rows, { colours })}\n\n${sum}`;
 }
 
 function countLevels(findings: readonly Finding[]): Record<Level, number> {

@@ -24,6 +24,6 @@ describe("an outcome in a table", () => {
   });
 
   it("says that its reason is cut", () => {
-    expect(outcomeTable([outcome], false)).toMatch(/ d{99}…$/);
+    expect(outcomeTable([outcome], { colours: false })).toMatch(/ d{99}…$/);
   });
 });
