@@ -44,6 +44,7 @@ import { RedisGuard } from "./redis-guard.ts";
 import { RunningServices } from "./running-services.ts";
 import { RunningSinks } from "./running-sinks.ts";
 import { ServiceLimiters } from "./service-limiters.ts";
+import { SetKeeper } from "./set-keeper.ts";
 
 /** What a process does: plan slots, or work on tasks. */
 type Role = "scheduler" | "worker";
@@ -125,7 +126,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     services.consume({ createConsumers: create, pending: (service) => producer.pending(service) });
   }
   // The sinks stop after the services, which still hand over notices while they end.
-  const components: Component[] = [guard, sinks, together("work", [services, sinks.deliveries])];
+  const keeper = new SetKeeper({ store, guard, set, roles: options.roles, path: options.watch?.path, log });
+  const components: Component[] = [guard, keeper, sinks, together("work", [services, sinks.deliveries])];
   components.push(...createNotifier({ ...shared, options, deliver, pauses: () => readPauses(store) }));
   const scheduler = options.roles.includes("scheduler") ? createScheduler(shared, { ...deps, ledger }) : undefined;
   if (scheduler !== undefined) components.push(scheduler);
@@ -137,9 +139,12 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     sinks.adopt(next.sinks);
     current.adopt(next);
     scheduler?.replace(next.policies);
+    keeper.adopt(next);
   };
+  const noteRejected: SetKeeper["noteRejected"] = (why) => keeper.noteRejected(why);
   const { watch, variables } = options;
-  if (watch !== undefined) components.push(watchPolicies({ ...watch, variables, current: set, adopt, log }));
+  if (watch !== undefined)
+    components.push(watchPolicies({ ...watch, variables, current: set, adopt, noteRejected, log }));
   const stop = async () => {
     // From here on nothing starts. Connections close even when a component fails to stop.
     stopping.abort();

@@ -16,14 +16,14 @@ import { withProducer, withStore } from "./connections.ts";
 import {
   findPolicy,
   instantArgument,
-  loadPoliciesOrThrow,
-  type PolicyOptions,
+  policySetFor,
   redisCommand,
   redisTarget,
+  type SetOptions,
 } from "./shared-options.ts";
 import { toTable, wideOption } from "./table.ts";
 
-interface AuditOptions extends PolicyOptions {
+interface AuditOptions extends SetOptions {
   readonly from?: number;
   readonly to?: number;
   readonly policy?: string;
@@ -47,12 +47,12 @@ It looks as far back as the ledger remembers (1,000 slots a policy, since the pr
 tasks of slots that are older than the outcomes that their policy keeps are not looked for, and it says so, too.
 
 Examples:
-  $ syncline audit --config policies/
-  $ syncline audit --config policies/ --policy contracts-nightly --from 2026-11-01T00:00:00Z --json`;
+  $ syncline audit
+  $ syncline audit --policy contracts-nightly --from 2026-11-01T00:00:00Z --json`;
 
 /** The command `audit`. */
 export function auditCommand(io: CommandIo): Command {
-  return redisCommand("audit", "config")
+  return redisCommand("audit", "set")
     .option("--from <instant>", "the first instant to look at", instantArgument)
     .option("--to <instant>", "the last instant to look at (default: now)", instantArgument)
     .option("--policy <name>", "only this policy")
@@ -63,9 +63,9 @@ export function auditCommand(io: CommandIo): Command {
       const target = redisTarget(options, io);
       const { from: fromMs, to: toMs, policy: name } = options;
       if (fromMs !== undefined && toMs !== undefined && fromMs > toMs) throw new UsageError("--to is before --from");
-      const set = await loadPoliciesOrThrow(options.config, io);
-      const wanted = name === undefined ? set.policies : [findPolicy(set, name)];
       await withStore(target, async (store) => {
+        const set = await policySetFor(options, store, io);
+        const wanted = name === undefined ? set.policies : [findPolicy(set, name)];
         const reports: AuditReport[] = [];
         await withProducer(target, async (producer) => {
           const [places, chains] = [taskPlaces(store, producer), new ChainStore(store)];

@@ -13,7 +13,7 @@ import { redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { showUntil } from "./pause.ts";
-import { findPolicy, loadPoliciesOrThrow, type PolicyOptions, redisCommand, redisTarget } from "./shared-options.ts";
+import { findPolicy, policySetFor, redisCommand, redisTarget, type SetOptions } from "./shared-options.ts";
 import { alarming } from "./table.ts";
 import { readTime, timeForms } from "./time-argument.ts";
 
@@ -27,32 +27,32 @@ Tells what became of the slot at that time, of its tasks, and what they wait for
 Exit code 1 when no process with the role scheduler or worker is alive.
 
 Examples:
-  $ syncline explain contracts-nightly --config policies/
-  $ syncline explain contracts-nightly yesterday --config policies/
-  $ syncline explain contracts-nightly 2027-03-28T02:30 --config policies/`;
+  $ syncline explain contracts-nightly
+  $ syncline explain contracts-nightly yesterday
+  $ syncline explain contracts-nightly 2027-03-28T02:30`;
 
 /** The command `explain`. */
 export function explainCommand(io: CommandIo): Command {
-  return redisCommand("explain", "config")
+  return redisCommand("explain", "set")
     .argument("<policy>", "its name")
     .argument("[time]", "of the slot, in the policy's zone")
     .option("--json", "print JSON")
     .addHelpText("after", help)
-    .action(async (name: string, time: string | undefined, options: PolicyOptions) => {
+    .action(async (name: string, time: string | undefined, options: SetOptions) => {
       const target = redisTarget(options, io);
-      const policy = findPolicy(await loadPoliciesOrThrow(options.config, io), name);
-      if (policy.schedule === undefined && policy.after === undefined)
-        throw new UsageError(`${name} has no schedule: it runs by hand only; see syncline history ${name}`);
-      const story = await withStore(target, async (store) => {
+      await withStore(target, async (store) => {
+        const policy = findPolicy(await policySetFor(options, store, io), name);
+        if (policy.schedule === undefined && policy.after === undefined)
+          throw new UsageError(`${name} has no schedule: it runs by hand only; see syncline history ${name}`);
         const nowMs = await redisTimeMs(store);
         const around =
           time === undefined ? slotsUpTo(policy, nowMs) : slotsAround(policy, askedTime(time, policy, nowMs));
-        return withProducer(target, (producer) =>
+        const story = await withProducer(target, (producer) =>
           readSlotStory(policy, { asked: time ?? null, around, nowMs }, { ...taskPlaces(store, producer), store }),
         );
+        io.out(options.json ? JSON.stringify(story) : storyText(story, policy.closed.timezone, io.colours));
+        if (describeMissingRoles(story.processes).length > 0) io.exitCode = 1;
       });
-      io.out(options.json ? JSON.stringify(story) : storyText(story, policy.closed.timezone, io.colours));
-      if (describeMissingRoles(story.processes).length > 0) io.exitCode = 1;
     });
 }
 

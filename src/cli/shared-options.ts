@@ -2,7 +2,7 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { loadPolicies } from "../config/load-policies.ts";
 import type { Policy, PolicySet, ServiceSettings } from "../config/policy-set.ts";
-import { formatProblem } from "../config/problem.ts";
+import { formatProblem, type Problem } from "../config/problem.ts";
 import { hasHashTag, parseRedisAddress, readRedisAccess } from "../config/redis-address.ts";
 import { parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
@@ -12,9 +12,12 @@ import { counted, someNames } from "../core/plain-text.ts";
 import { noteSecret, noteUrlPassword } from "../core/secrets.ts";
 import { checkOnItem } from "../feeds/mapping.ts";
 import { reasonCharactersMax } from "../model/change.ts";
+import { compareWithRunning, type FoundSet, findRunningSet, replaceBroken } from "../queries/policy-set.ts";
 import { checkCron } from "../schedule/cron-pattern.ts";
-import { defaultPrefix, type RedisTarget } from "../store/redis.ts";
+import { defaultPrefix, type RedisTarget, type Store } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
+
+const configVariable = "SYNCLINE_CONFIG";
 
 /** The checks that the loader of policies asks other rooms for. */
 export const policyChecks = {
@@ -25,10 +28,15 @@ export const policyChecks = {
 
 const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** A command with the options that say where Redis is, and `--config` if it needs policies. */
-export function redisCommand(name: string, needs?: "config"): Command {
+/**
+ * A command with the options that say where Redis is, and `--config` if it needs policies: `config`
+ * those of a file, `set` those that run unless a file is named.
+ */
+export function redisCommand(name: string, needs?: "config" | "set"): Command {
   const command = new Command(name);
   if (needs === "config") command.addOption(configOption());
+  if (needs === "set")
+    command.addOption(optionalConfigOption("policy file or folder to look with; default: the policies that run"));
   return command.addOption(redisOption()).addOption(prefixOption());
 }
 
@@ -39,7 +47,7 @@ export function configOption(): Option {
 
 /** `--config PATH` of a command that works without it, too. */
 export function optionalConfigOption(description = "policy file, or folder of policy files"): Option {
-  return new Option("-c, --config <path>", description).env("SYNCLINE_CONFIG");
+  return new Option("-c, --config <path>", description).env(configVariable);
 }
 
 /** `--redis-url URL`, also from REDIS_URL. */
@@ -157,12 +165,44 @@ export function redisTarget({ redisUrl, prefix }: RedisOptions, io: CommandIo): 
   return { url: redisUrl, prefix, access };
 }
 
+/** The same, for a command that takes the policies that run unless a file is named. */
+export interface SetOptions extends RedisOptions {
+  readonly config?: string;
+}
+
+/**
+ * The policies to look with: those of `--config`, or those that run, which Redis keeps. What the
+ * user must know of them goes to stderr. It holds no secrets, so never start requests with it.
+ * @throws UsageError without either, or for a file with problems.
+ */
+export async function policySetFor({ config, prefix }: SetOptions, store: Store, io: CommandIo): Promise<PolicySet> {
+  const found = config === undefined ? await findRunningSet(store) : await setOfFile(config, store, io);
+  if (found === undefined)
+    throw new UsageError(
+      `no policies are known under the prefix ${prefix}: no \`syncline serve\` has run there. Name the policy files with --config, or check --prefix and --redis-url`,
+    );
+  if (found.note !== undefined) io.err(found.note);
+  return found.set;
+}
+
+async function setOfFile(path: string, store: Store, io: CommandIo): Promise<FoundSet> {
+  const loaded = await loadPolicies(path, { variables: io.settings.variables, checks: policyChecks });
+  if (loaded.ok) return compareWithRunning(path, loaded.set, store);
+  // Where the environment names the files, as in a pod, the question is about what runs.
+  const isMeant = path !== io.settings.variables[configVariable];
+  const instead = isMeant ? undefined : await replaceBroken(path, counted(loaded.problems.length, "problem"), store);
+  return instead ?? refuseProblems(path, loaded.problems, io);
+}
+
 /** Loads policies. @throws UsageError that shows every problem. */
 export async function loadPoliciesOrThrow(path: string, io: CommandIo): Promise<PolicySet> {
   const result = await loadPolicies(path, { variables: io.settings.variables, checks: policyChecks });
-  if (result.ok) return result.set;
-  const problems = result.problems.map((problem) => formatProblem(problem, io.colours)).join("\n\n");
-  const count = counted(result.problems.length, "problem");
+  return result.ok ? result.set : refuseProblems(path, result.problems, io);
+}
+
+function refuseProblems(path: string, found: readonly Problem[], io: CommandIo): never {
+  const problems = found.map((problem) => formatProblem(problem, io.colours)).join("\n\n");
+  const count = counted(found.length, "problem");
   throw new UsageError(`${path} cannot be used:\n\n${problems}\n\n${count}; nothing was started`);
 }
 

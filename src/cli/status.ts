@@ -14,7 +14,7 @@ import { type ExpensiveFeed, readStatus, type Status } from "../queries/status.t
 import { foreignOwner } from "../store/owners.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import { withStore } from "./connections.ts";
-import { loadPoliciesOrThrow, type PolicyOptions, redisCommand, redisTarget } from "./shared-options.ts";
+import { policySetFor, redisCommand, redisTarget, type SetOptions } from "./shared-options.ts";
 import { alarming, toTable, wideOption } from "./table.ts";
 
 const feedsShownMax = 20;
@@ -24,19 +24,20 @@ Exit code 1 when no process with the role scheduler or worker is alive, a breake
 A sink shows once a worker has had it; a list when it was read whole three times in a row though a page should do, or cannot be read.
 
 Examples:
-  $ syncline status --config policies/
-  $ syncline status --config policies/ --json | jq '.services[] | select(.breaker == "open")'`;
+  $ syncline status
+  $ syncline status --json | jq '.services[] | select(.breaker == "open")'`;
 
 /** The command `status`. */
 export function statusCommand(io: CommandIo): Command {
-  return redisCommand("status", "config")
+  return redisCommand("status", "set")
     .option("--json", "print JSON")
     .addOption(wideOption())
     .addHelpText("after", help)
-    .action(async (options: PolicyOptions) => {
+    .action(async (options: SetOptions) => {
       const target = redisTarget(options, io);
-      const set = await loadPoliciesOrThrow(options.config, io);
-      const status = await withStore(target, (store) => readStatus(set, store, target));
+      const status = await withStore(target, async (store) =>
+        readStatus(await policySetFor(options, store, io), store, target),
+      );
       if (!isWell(status)) io.exitCode = 1;
       if (options.json) io.out(statusToJson(status));
       else for (const block of statusToText(status, io)) io.out(block);

@@ -311,10 +311,12 @@ function hashContent({ services, sinks, policies, notifications }: Omit<PolicySe
   return hashText(canonicalJson(content), 64);
 }
 
-/** A service as plain JSON: its mapping is a map. */
-export function plainService({ mapping, ...service }: ServiceSettings): {
-  readonly name: string;
-  readonly mapping: object;
-} {
+/** A service as plain JSON: its mapping is no map. */
+export type PlainService = Omit<ServiceSettings, "mapping"> & {
+  readonly mapping: Readonly<Partial<Record<ListName, ItemMapping>>>;
+};
+
+/** Makes a service plain JSON. */
+export function plainService({ mapping, ...service }: ServiceSettings): PlainService {
   return { ...service, mapping: Object.fromEntries(mapping) };
 }

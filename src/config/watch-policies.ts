@@ -26,10 +26,19 @@ export interface WatchOptions extends LoadOptions {
   readonly current: PolicySet;
   /** Puts a set in force: all of it, or nothing when it throws. */
   readonly adopt: (set: PolicySet) => void;
+  /** Hears why the newest files are not in force; undefined: they are. */
+  readonly noteRejected?: (why: Rejection | undefined) => void;
   readonly log: EventLog;
   /** How often the files are checked without a file event; default 30 s. */
   readonly pollMs?: number;
   readonly clock?: Clock;
+}
+
+/** Why files were rejected: how many problems, and the first. No secret stands in it. */
+export interface Rejection {
+  readonly problems: number;
+  readonly where?: string;
+  readonly message?: string;
 }
 
 const pollMsDefault = 30_000;
@@ -139,10 +148,12 @@ class PolicyWatch implements Component {
       });
     } else if (this.#rejected) this.#options.log.info("config.recovered", { config: set.contentHash });
     this.#rejected = false;
+    this.#options.noteRejected?.(undefined);
   }
 
-  #reject(why: { readonly problems: number; readonly where?: string; readonly message?: string }): void {
+  #reject(why: Rejection): void {
     this.#rejected = true;
+    this.#options.noteRejected?.(why);
     this.#options.log.error("config.rejected", { ...why, inForce: this.#current.contentHash });
   }
 }

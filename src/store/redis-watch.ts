@@ -109,6 +109,11 @@ export class RedisWatch {
     await this.#store.redis.zrem(this.#store.key("processes"), this.#process);
   }
 
+  /** The name of this process under the prefix. */
+  get process(): string {
+    return this.#process;
+  }
+
   /** The term of the last check, for the scripts that permit a request. */
   get term(): string {
     return this.#term;

@@ -9,7 +9,8 @@ import { OutOfReachError } from "../core/errors.ts";
 import { createRedisClient, type RedisTarget } from "./connect.ts";
 import { asTexts, createScript } from "./script.ts";
 
-const aliveForMs = 10_000;
+/** How long ago the last tick of a live process may be. */
+export const aliveForMs = 10_000;
 
 const processesMax = 10_000;
 

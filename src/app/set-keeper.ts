@@ -1,0 +1,109 @@
+// Keeps the policy set in force in Redis, and notes what this process runs: at its start, at each
+// reload, and again when Redis has lost it. Built by app.ts; a failure stops nothing.
+import { hostname } from "node:os";
+import { pid } from "node:process";
+import type { PolicySet } from "../config/policy-set.ts";
+import type { Rejection } from "../config/watch-policies.ts";
+import { systemClock } from "../core/clock.ts";
+import type { Component } from "../core/component.ts";
+import { errorText } from "../core/errors.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { toPlainText } from "../core/plain-text.ts";
+import { version } from "../core/version.ts";
+import { keepPolicySet, noteReplica, type Replica } from "../store/kept-policies.ts";
+import { redisTimeMs, type Store } from "../store/redis.ts";
+import type { RedisGuard } from "./redis-guard.ts";
+
+interface KeeperOptions {
+  readonly store: Store;
+  readonly guard: Pick<RedisGuard, "isSafe" | "watch">;
+  readonly set: PolicySet;
+  readonly roles: readonly string[];
+  readonly path: string | undefined;
+  readonly log: EventLog;
+}
+
+const noteEveryMs = 10_000;
+const messageCharactersMax = 300;
+
+/** The keeper of one process. */
+export class SetKeeper implements Component {
+  readonly name = "set keeper";
+  readonly #options: KeeperOptions;
+  #set: PolicySet;
+  #isKept = false;
+  #sinceMs: number | undefined;
+  #rejection: Rejection | undefined;
+  #rejectedSinceMs: number | undefined;
+  #failure = "";
+  #busy: Promise<void> = Promise.resolve();
+  #endTicks: (() => void) | undefined;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+    this.#set = options.set;
+  }
+
+  async start(): Promise<void> {
+    this.#endTicks = systemClock.every(noteEveryMs, () => this.#note());
+    this.#note();
+    await this.#busy;
+  }
+
+  async stop(): Promise<void> {
+    this.#endTicks?.();
+    await this.#busy;
+  }
+
+  /** Notes that this process runs another set now. */
+  adopt(set: PolicySet): void {
+    this.#set = set;
+    this.#isKept = false;
+    this.#sinceMs = undefined;
+    this.#note();
+  }
+
+  /** Notes why newer files are not in force; undefined: they are. */
+  noteRejected(why: Rejection | undefined): void {
+    if (why === undefined) this.#rejectedSinceMs = undefined;
+    const isNew = why?.message !== this.#rejection?.message || why?.where !== this.#rejection?.where;
+    this.#rejection = why;
+    if (isNew) this.#note();
+  }
+
+  #note(): void {
+    this.#busy = this.#busy.then(() => this.#write()).catch((error: unknown) => this.#fail(errorText(error)));
+  }
+
+  async #write(): Promise<void> {
+    const { store, guard, roles, path = null } = this.#options;
+    const nowMs = await redisTimeMs(store);
+    const set = this.#set;
+    this.#sinceMs ??= nowMs;
+    const where = `${hostname()}/${pid}`;
+    const rejected = this.#showRejection(nowMs);
+    const replica: Replica = {
+      ...{ v: 1, where, roles: [...roles], version, hash: set.contentHash, path },
+      ...{ sinceMs: this.#sinceMs, rejected },
+    };
+    const isThere = await noteReplica(store, guard.watch.process, replica);
+    // Under another owner's prefix this process runs nothing, and its set is not the one.
+    if ((isThere && this.#isKept) || !guard.isSafe()) return;
+    await keepPolicySet(store, set, where);
+    this.#isKept = set === this.#set;
+    this.#failure = "";
+  }
+
+  #showRejection(nowMs: number): Replica["rejected"] {
+    if (this.#rejection === undefined) return null;
+    const { problems, where = "", message = "" } = this.#rejection;
+    this.#rejectedSinceMs ??= nowMs;
+    return { sinceMs: this.#rejectedSinceMs, problems, where, message: toPlainText(message, messageCharactersMax) };
+  }
+
+  /** The next tick tries again. */
+  #fail(message: string): void {
+    if (message !== this.#failure) this.#options.log.warn("config.not-kept", { message });
+    this.#failure = message;
+  }
+}

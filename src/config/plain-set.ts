@@ -1,0 +1,57 @@
+// The policy set as plain data, for keeping in Redis. It holds no secret: of addresses that may be
+// one only the host stays, of declared objects only the names. Called by store/kept-policies.ts.
+import { listNames } from "../core/list-name.ts";
+import { type PlainService, plainService } from "./normalise.ts";
+import type { Action, Policy, PolicySet, ServiceSettings, SinkSettings, TokenSettings } from "./policy-set.ts";
+
+/** A policy set in which every value is plain JSON. */
+export interface PlainSet extends Pick<PolicySet, "policies" | "notifications" | "contentHash" | "files"> {
+  readonly services: readonly PlainService[];
+  readonly sinks: readonly SinkSettings[];
+}
+
+/** Makes plain data of a set, without what may be secret. */
+export function toPlainSet({ services, sinks, policies, notifications, contentHash, files }: PolicySet): PlainSet {
+  return {
+    services: [...services.values()].map((service) => plainService({ ...service, token: publicToken(service.token) })),
+    sinks: [...sinks.values()].map(publicSink),
+    policies: policies.map(publicPolicy),
+    notifications,
+    contentHash,
+    files,
+  };
+}
+
+/** Reads what `toPlainSet` made. */
+export function fromPlainSet({ services, sinks, ...rest }: PlainSet): PolicySet {
+  const byName = <Item extends { readonly name: string }>(items: readonly Item[]) =>
+    new Map(items.map((item) => [item.name, item]));
+  return { ...rest, services: byName(services.map(withMap)), sinks: byName(sinks) };
+}
+
+function withMap({ mapping, ...service }: PlainService): ServiceSettings {
+  const lists = listNames.flatMap((list) => (mapping[list] === undefined ? [] : [[list, mapping[list]] as const]));
+  return { ...service, mapping: new Map(lists) };
+}
+
+function publicToken(token: TokenSettings): TokenSettings {
+  return token.kind === "oauth2" ? { ...token, tokenUrl: token.tokenUrl.replace(/\?.*$/s, "") } : token;
+}
+
+function publicSink(sink: SinkSettings): SinkSettings {
+  return sink.to.kind === "webhook" ? { ...sink, to: { ...sink.to, url: new URL(sink.to.url).origin } } : sink;
+}
+
+function publicPolicy(policy: Policy): Policy {
+  const { action, heartbeat } = policy;
+  return {
+    ...policy,
+    action: publicAction(action),
+    ...(heartbeat === undefined ? {} : { heartbeat: { url: new URL(heartbeat.url).origin } }),
+  };
+}
+
+function publicAction(action: Action): Action {
+  if (action.kind !== "apply") return action;
+  return { ...action, objects: action.objects.map((object) => ({ ...object, fields: {} })) };
+}

@@ -1,0 +1,68 @@
+// Commands without a policy file: they look with the policies that run, which Redis keeps.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, inject, it, onTestFinished, vi } from "vitest";
+import { readReplicas } from "../../src/store/kept-policies.ts";
+import { openStore } from "../../src/store/redis.ts";
+import { runHere } from "../support/commands-here.ts";
+import { folderForTest } from "../support/folder.ts";
+import { worldForTest } from "../support/world.ts";
+
+const often = (name: string) => `
+  - { name: ${name}, service: main, run: { syncJobs: [1] }, schedule: { every: 1h } }
+`;
+
+describe("commands without --config", () => {
+  it("look with the policies that run, also while a broken file lies on the disk", async () => {
+    const world = await worldForTest({ policies: often("first"), replicas: 2 });
+    const { url, prefix } = world.target;
+    let variables: Record<string, string> = {};
+    const command = (...args: string[]) => runHere([...args, "--prefix", prefix, "--redis-url", url], variables);
+    const store = await openStore(world.target);
+    const running = async () => (await readReplicas(store)).map(({ hash, rejected }) => ({ hash, rejected }));
+    await world.run("first");
+    const explained = await command("explain", "first");
+    expect([explained.code, explained.err]).toEqual([0, ""]);
+    expect(explained.out).toContain("first, slot ");
+    const audited = await command("audit", "--policy", "first");
+    expect(audited.out).toContain("first ");
+    expect(JSON.parse((await command("status", "--json")).out).services).toMatchObject([{ service: "main" }]);
+
+    const [{ hash } = { hash: "" }] = await running();
+    await world.configure({ policies: often("second") });
+    await expect.poll(async () => new Set((await running()).map((one) => one.hash)).size).toBe(1);
+    expect(await running()).not.toContainEqual({ hash, rejected: null });
+    expect((await command("explain", "second")).err).toBe("");
+    expect(await command("explain", "first").catch(String)).toMatchObject({ code: 2 });
+
+    await world.configure({ text: "apiVersion: syncline/v1\nservices: {}\npolicies: [{ name: third }]\n" });
+    const wrong = { problems: expect.any(Number), where: expect.stringMatching(/policies\.yaml:3$/) };
+    await expect.poll(running).toEqual([1, 2].map(() => ({ hash: expect.any(String), rejected: expect.any(Object) })));
+    expect((await running()).map(({ rejected }) => rejected)).toMatchObject([wrong, wrong]);
+    expect((await command("explain", "second")).code).toBe(0);
+
+    const file = join(folderForTest(), "other.yaml");
+    writeFileSync(file, "apiVersion: syncline/v1\npolicies: [{ name: third }]\n");
+    const meant = await command("status", "--config", file);
+    expect([meant.code, meant.out]).toEqual([2, ""]);
+    variables = { SYNCLINE_CONFIG: file };
+    vi.stubEnv("SYNCLINE_CONFIG", file);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect((await command("status")).err).toMatch(
+      /other\.yaml cannot be used \(\d problems?; `syncline validate \S+` shows all\): shown is what the set \w{8}, taken \S+ \S+Z by \S+, says/,
+    );
+    writeFileSync(
+      file,
+      `apiVersion: syncline/v1\nservices: { main: { baseUrl: "http://a.example", token: { env: T } } }\npolicies:${often("x")}`,
+    );
+    const other = await command("explain", "x");
+    expect(other.err).toMatch(/other\.yaml is not what runs: the set \w{8}, taken .* is in force/);
+    await store.close();
+  });
+
+  it("say what to do where no policies are known", async () => {
+    const none = await runHere(["status", "--prefix", "test-none", "--redis-url", inject("redis").url], {});
+    expect([none.code, none.out]).toEqual([2, ""]);
+    expect(none.err).toMatch(/no policies are known under the prefix test-none.*--config, or check --prefix/);
+  });
+});
