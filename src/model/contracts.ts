@@ -20,7 +20,7 @@ export interface FollowChains {
   /** Other tasks replace this one. Call it once they are queued, before this one is released. */
   fannedOut(task: Task, targets: readonly string[]): Promise<void>;
   /** The task has its outcome, or other tasks replace it, and it holds no lease. */
-  released(task: Task): Promise<void>;
+  taskOver(task: Task): Promise<void>;
 }
 
 /** The number of a try: `attempt` starts at 1; `attemptsMax` is the last one. */

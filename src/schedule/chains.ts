@@ -20,7 +20,7 @@ import { tasksOf, toFollowedRecord } from "./slot-tasks.ts";
 /** The part of store/chain-store.ts that chains use. */
 interface WaitingSlots {
   fannedOut(task: Task, targets: readonly string[]): Promise<void>;
-  released(task: Task): Promise<boolean>;
+  taskOver(task: Task): Promise<boolean>;
   find(slots: readonly Pick<WaitingSlot, "policy" | "slotMs">[]): Promise<readonly WaitingSlot[]>;
   scan(cursor: string): Promise<{ readonly slots: readonly WaitingSlot[]; readonly cursor: string }>;
   predecessorOf(slot: WaitingSlot): Promise<PredecessorState>;
@@ -52,8 +52,8 @@ export class Chains implements FollowChains {
     return this.#options.chainStore.fannedOut(task, targets);
   }
 
-  async released(task: Task): Promise<void> {
-    if (await this.#options.chainStore.released(task)) await this.ended(task.policy, [task.slotMs]);
+  async taskOver(task: Task): Promise<void> {
+    if (await this.#options.chainStore.taskOver(task)) await this.ended(task.policy, [task.slotMs]);
   }
 
   /** Resolves the followers of slots that have ended or will never start. */

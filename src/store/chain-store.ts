@@ -40,7 +40,7 @@ export class ChainStore {
   }
 
   /** Counts a task that has released its lease; true: the last one of a slot with followers. */
-  async released(task: Task): Promise<boolean> {
+  async taskOver(task: Task): Promise<boolean> {
     if (task.origin === "manual") return false;
     const key = joinCounterKey(this.#store, task.policy, task.slotMs);
     return releaseScript(this.#store, [key], [task.target]);

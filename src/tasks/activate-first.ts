@@ -10,7 +10,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { Task } from "../model/task.ts";
 import type { StartDependencies } from "./contracts.ts";
 import { sendAgain, sendStart } from "./send-start.ts";
-import { type Claim, endUnsent, type TaskEnding, type TaskStep } from "./step.ts";
+import { type Claim, endUnsent, type StepResult, type TaskEnding } from "./step.ts";
 import { endingOf, findDoubt, isAnswerLost } from "./verify.ts";
 
 /** Whether an activation goes before the runs of a policy. */
@@ -26,7 +26,7 @@ interface Run {
 }
 
 /** Activates the sync job of a run that is not started yet; undefined when the run may go on. */
-export async function activateFirst(task: Task, run: Run): Promise<TaskStep | undefined> {
+export async function activateFirst(task: Task, run: Run): Promise<StepResult | undefined> {
   const { deps, claimant } = run;
   const first: Task = { ...task, id: `${task.id}__activate`, kind: "activate" };
   const claim = { claimant, entry: await deps.journal.claim(first.id, claimant) };
@@ -47,20 +47,20 @@ async function goOn(first: Task, { deps }: Run): Promise<undefined> {
   return undefined;
 }
 
-/** Turns the step of the activation into a step of the run; undefined when the run may go on. */
-async function afterSend(first: Task, run: Run, step: TaskStep): Promise<TaskStep | undefined> {
+/** Turns the result of the activation into that of the run; undefined when the run may go on. */
+async function afterSend(first: Task, run: Run, result: StepResult): Promise<StepResult | undefined> {
   const { deps } = run;
-  switch (step.verdict) {
+  switch (result.verdict) {
     case "snooze": {
       const entry = await deps.journal.entry(first.id);
-      return entry?.state === "answered" ? goOn(first, run) : step;
+      return entry?.state === "answered" ? goOn(first, run) : result;
     }
     case "retry":
-      return { ...step, ending: { ...step.ending, detail: describe(step.ending.detail) } };
+      return { ...result, ending: { ...result.ending, detail: describe(result.ending.detail) } };
     default: {
       // An ending before the request is an ending of the run.
-      if (step.ending?.from?.state !== "sending") return step;
-      const { reason, detail } = step.ending;
+      if (result.ending?.from?.state !== "sending") return result;
+      const { reason, detail } = result.ending;
       // After a crash the next worker must not take the refusal for a lost answer.
       await deps.journal.noteDoubt(first.id, { kind: "server", detail, atMs: await deps.nowMs() });
       return endRun(first, run, { reason, detail });
@@ -68,7 +68,7 @@ async function afterSend(first: Task, run: Run, step: TaskStep): Promise<TaskSte
   }
 }
 
-async function whenInDoubt(first: Task, run: Run, claim: Claim): Promise<TaskStep | undefined> {
+async function whenInDoubt(first: Task, run: Run, claim: Claim): Promise<StepResult | undefined> {
   const { deps, policy } = run;
   const doubt = await findDoubt(first, deps);
   const { reason } = endingOf(doubt);
@@ -87,7 +87,7 @@ async function endRun(
   first: Task,
   { deps, claimant }: Run,
   { reason, detail }: Pick<TaskEnding, "reason" | "detail">,
-): Promise<TaskStep> {
+): Promise<StepResult> {
   await deps.journal.close(first, { isOver: false });
   return endUnsent(claimant, "not-started", { reason, detail: describe(detail) });
 }

@@ -9,7 +9,7 @@ import { confirmEffect, type EffectPredicate } from "./confirm-effect.ts";
 import type { StartDependencies } from "./contracts.ts";
 import { deferIfLimited } from "./defer.ts";
 import { acceptedEnds, sendAgain, sendStart } from "./send-start.ts";
-import { type Claim, endRemoved, settled, type TaskEnding, type TaskStep } from "./step.ts";
+import { type Claim, endRemoved, type StepResult, settled, type TaskEnding } from "./step.ts";
 import { awaitAnswer, endingOf, findDoubt, isAnswerLost } from "./verify.ts";
 
 const wasAccepted = { status: "succeeded", evidence: "direct", reason: "answered" } as const;
@@ -20,7 +20,7 @@ interface Activation {
 }
 
 /** Does the next step of an activation. */
-export async function stepActivate(task: Task, deps: StartDependencies, claim: Claim): Promise<TaskStep> {
+export async function stepActivate(task: Task, deps: StartDependencies, claim: Claim): Promise<StepResult> {
   const { entry, claimant } = claim;
   const policy = deps.policy(task.policy);
   const isGivenUp = policy?.onUnknown === "give-up" && entry.state === "sending";
@@ -46,7 +46,7 @@ export async function stepActivate(task: Task, deps: StartDependencies, claim: C
 }
 
 /** A lost answer that nothing can verify. */
-async function whenInDoubt(task: Task, { deps, claim }: Activation): Promise<TaskStep> {
+async function whenInDoubt(task: Task, { deps, claim }: Activation): Promise<StepResult> {
   const { sentAtMs: startedAtMs, sends, claimant } = claim.entry;
   const awaited = await awaitAnswer(claim.entry, deps);
   if (awaited !== undefined) return awaited;
@@ -62,7 +62,7 @@ async function verifyActivation(
   task: Task,
   { deps, claim }: Activation,
   activePredicate: ActivePredicate,
-): Promise<TaskStep> {
+): Promise<StepResult> {
   const { entry } = claim;
   const { state, claimant } = entry;
   const open = state === "sending" ? await findDoubt(task, deps) : undefined;
@@ -73,16 +73,16 @@ async function verifyActivation(
     answerLost: doubt !== undefined && isAnswerLost(doubt),
     from: open === undefined ? ({ state: "answered" } as const) : ({ state: "sending", claimant } as const),
   };
-  const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, seen: string): TaskStep =>
+  const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, seen: string): StepResult =>
     complete({ ...ending, ...sent, detail: `${open?.detail ?? "the service accepted it"}; ${seen}` });
-  const orAgain = async (ended: TaskStep): Promise<TaskStep> => {
+  const orAgain = async (ended: StepResult): Promise<StepResult> => {
     const mayRepeat = open !== undefined && deps.policy(task.policy)?.onUnknown === "retry";
     return (mayRepeat ? await sendAgain(task, { deps, claim, acceptedEnds: false }) : undefined) ?? ended;
   };
   const check = await confirmEffect(task, { deps, entry, predicate: toPredicate(activePredicate) });
   switch (check.is) {
     case "again":
-      return check.step;
+      return check.result;
     case "effect":
       return finish({ ...wasAccepted, reason: "seen-active" }, "the sync job is active");
     case "none": {

@@ -14,20 +14,20 @@ import type { SyncService } from "../service/client.ts";
 import type { ApplyTaskDependencies } from "./contracts.ts";
 import { deferIfLimited, stepAfterFailure } from "./defer.ts";
 import { reasonOf } from "./judge.ts";
-import { endRemoved, endTooLate, endUnsent, type TaskEnding, type TaskStep } from "./step.ts";
+import { endRemoved, endTooLate, endUnsent, type StepResult, type TaskEnding } from "./step.ts";
 
 /** Brings the object to its declared state once. */
-export async function stepApply(task: Task, deps: ApplyTaskDependencies, attempt: Attempt): Promise<TaskStep> {
+export async function stepApply(task: Task, deps: ApplyTaskDependencies, attempt: Attempt): Promise<StepResult> {
   const policy = deps.policy(task.policy);
   const service = deps.service(task.service);
   const objects = policy?.action.kind === "apply" ? policy.action.objects : [];
   const object = objects.find((one) => objectName(one) === task.target);
   if (policy === undefined || object === undefined || service === undefined)
     return endRemoved(undefined, `policy ${task.policy} does not declare ${task.target}`);
-  const step = await stepObject(task, object, { deps, policy, service, attempt });
-  return step.verdict === "complete" && step.ending?.status === "missed"
-    ? complete(await correctMissed(task, object, { deps, missed: step.ending }))
-    : step;
+  const result = await stepObject(task, object, { deps, policy, service, attempt });
+  return result.verdict === "complete" && result.ending?.status === "missed"
+    ? complete(await correctMissed(task, object, { deps, missed: result.ending }))
+    : result;
 }
 
 interface Work {
@@ -41,7 +41,7 @@ async function stepObject(
   task: Task,
   object: DeclaredObject,
   { deps, policy, service, attempt }: Work,
-): Promise<TaskStep> {
+): Promise<StepResult> {
   const nowMs = await deps.nowMs();
   if (nowMs > task.startByMs) return endTooLate(undefined);
   const deferred = await deferIfLimited(task, deps, { nowMs });
@@ -59,7 +59,7 @@ async function stepObject(
     by: task.id,
     holder: async (target) => (policy.overlap === "allow" ? undefined : deps.leases.holder({ ...task, target })),
   });
-  return toStep(task, object, { applied, nowMs, againMs: deps.timing.queueForLeaseMs });
+  return toResult(task, object, { applied, nowMs, againMs: deps.timing.queueForLeaseMs });
 }
 
 interface Context {
@@ -69,11 +69,11 @@ interface Context {
   readonly againMs: number;
 }
 
-function toStep(task: Task, object: DeclaredObject, { applied, nowMs, againMs }: Context): TaskStep {
+function toResult(task: Task, object: DeclaredObject, { applied, nowMs, againMs }: Context): StepResult {
   const name = showObject(object);
   const changed = describeChanges(applied.changes);
   const but = (why: string) => (changed === "" ? why : `${why}; but ${changed}`);
-  const failed = (reason: TaskEnding["reason"], why: string): TaskStep =>
+  const failed = (reason: TaskEnding["reason"], why: string): StepResult =>
     complete({ status: "failed", evidence: "direct", reason, detail: but(why), startedAtMs: nowMs });
   switch (applied.end) {
     case "done":

@@ -1,17 +1,45 @@
-// The baseline of a run: where the feeds stood right before its start, and what has changed since
-// in approvals and conflicts. Called by run.ts; reads the FeedStore, never the service.
+// The baseline of a run: where the feeds stood right before its request. The journal keeps it as
+// JSON. Called by run.ts before the start, and by evidence.ts, which says what appeared since.
+import * as z from "zod";
 import type { Follow } from "../config/policy-set.ts";
-import { totalOfAll, totalOfItem, totalOfSyncJob } from "../feeds/list-totals.ts";
-import { approvalsAfterMs } from "../feeds/pace.ts";
+import { isJsonObject } from "../core/json.ts";
+import { refuseNewer } from "../core/newer-version.ts";
+import { totalOfAll, totalOfSyncJob } from "../feeds/list-totals.ts";
 import type { Task } from "../model/task.ts";
-import type { SeenItem } from "../store/feed-mirror.ts";
-import type { StartEntry } from "../store/start-entry.ts";
+import type { FeedStatus } from "../store/feed-store.ts";
 import type { FollowedLists, Runtime } from "./contracts.ts";
-import { type Appeared, type Baseline, baselineSince, feedOf, parseBaseline, waitForFeed } from "./evidence.ts";
-import type { TaskEnding } from "./step.ts";
+import { feedOf, followed, waitForFeed } from "./followed-lists.ts";
 
-/** The most approvals since a start that are checked, the earliest first. */
-const approvalsCheckedMax = 200;
+const baselineSchema = z.object({
+  activities: z.int().nullable(),
+  conflictDetails: z.int().nullable(),
+  conflictsKnown: z.int().exactOptional(),
+  conflictsBefore: z.object({ of: z.enum(["syncJob", "repository"]), count: z.int() }).exactOptional(),
+  approvals: z.int().exactOptional(),
+});
+
+/**
+ * The sequence of each feed before the request; null: it was not read in time. `conflictsKnown`:
+ * then that of the last reading, however old. `conflictsBefore`: their number, after a whole walk.
+ */
+export type Baseline = Readonly<z.infer<typeof baselineSchema>>;
+
+/** No feed was read. */
+const emptyBaseline: Baseline = { activities: null, conflictDetails: null };
+
+/** Writes a baseline for the journal. */
+export function writeBaseline(baseline: Baseline): string {
+  return JSON.stringify({ v: 1, ...baseline });
+}
+
+/** Reads a baseline of the journal; unreadable text is empty. @throws NewerVersionError */
+export function parseBaseline(text: string | undefined): Baseline {
+  if (text === undefined || text === "") return emptyBaseline;
+  const value: unknown = JSON.parse(text);
+  refuseNewer("baseline", isJsonObject(value) ? value["v"] : undefined);
+  const parsed = baselineSchema.safeParse(value);
+  return parsed.success ? parsed.data : emptyBaseline;
+}
 
 /** A baseline, complete or not yet. */
 export interface TakenBaseline {
@@ -43,14 +71,22 @@ export async function takeBaseline(
   return { baseline, isReady: approvals !== "awaited", isComplete };
 }
 
-/** Approvals that appeared since a start and were still listed at the last whole walk. */
-export interface WaitingApprovals {
-  /** In the order of their appearance. */
-  readonly waiting: readonly SeenItem[];
-  /** True when the mapping names an approval's sync job: then all of these are of this one. */
-  readonly ofSyncJob: boolean;
-  /** When the walk that showed them began, milliseconds UTC by Redis. */
-  readonly readAtMs: number;
+/** The sequence of both feeds, from walks that began after `sinceMs`. */
+export async function baselineSince(
+  task: Task,
+  deps: Pick<FollowedLists, "feeds">,
+  sinceMs: number,
+): Promise<Baseline> {
+  const [activities, conflictDetails] = await Promise.all(
+    followed.map((list) => deps.feeds.status(feedOf(task, list))),
+  );
+  const conflicts = seqSince(conflictDetails, sinceMs);
+  const known = conflicts === null ? { conflictsKnown: conflictDetails?.seq ?? 0 } : {};
+  return { activities: seqSince(activities, sinceMs), conflictDetails: conflicts, ...known };
+}
+
+function seqSince(status: FeedStatus | undefined, sinceMs: number): number | null {
+  return status?.readSinceMs !== undefined && status.readSinceMs >= sinceMs ? status.seq : null;
 }
 
 /** The feed's sequence; `awaited` while a walk may bring it; undefined if it cannot be read. */
@@ -67,31 +103,6 @@ async function approvalsBefore(
   return failingSinceMs === undefined ? "awaited" : undefined;
 }
 
-/** The approvals that wait; undefined for a run that none can block, or not yet. */
-export async function approvalsSince(
-  task: Task,
-  deps: FollowedLists,
-  { entry, follow, nowMs }: { readonly entry: StartEntry; readonly follow: Follow; readonly nowMs: number },
-): Promise<WaitingApprovals | undefined> {
-  const known = parseBaseline(entry.baseline).approvals;
-  if (known === undefined || follow.blockedAfterMs === undefined) return undefined;
-  if (nowMs - (entry.sentAtMs ?? entry.claimedAtMs) < approvalsAfterMs(follow.blockedAfterMs)) return undefined;
-  const feed = feedOf(task, "approvals");
-  await waitForFeed(feed, task, deps, { nowMs, hurry: false });
-  const ofSyncJob = deps.itemMapper(feed)?.knows("syncJobId") === true;
-  const appeared = await deps.feeds.discoveredSince(feed, known);
-  const candidates = appeared
-    .filter(({ syncJobId }) => !ofSyncJob || syncJobId === task.target)
-    .slice(0, approvalsCheckedMax);
-  if (candidates.length === 0) return { waiting: [], ofSyncJob, readAtMs: 0 };
-  const totals = await deps.feeds.totals(
-    feed,
-    candidates.map(({ id }) => totalOfItem(id)),
-  );
-  const waiting = candidates.filter((_, index) => (totals?.counts[index] ?? 0) > 0);
-  return { waiting, ofSyncJob, readAtMs: totals?.atMs ?? 0 };
-}
-
 /** Conflicts of the sync job where the mapping says whose they are, else of the repository. */
 type ConflictCount = NonNullable<Baseline["conflictsBefore"]>;
 
@@ -101,38 +112,12 @@ async function conflictsBefore(
   deps: FollowedLists,
   baseline: Pick<Baseline, "conflictDetails">,
 ): Promise<ConflictCount | undefined> {
-  const counted = await countNow(task, deps);
+  const counted = await countConflicts(task, deps);
   return counted?.seq === baseline.conflictDetails ? counted?.conflicts : undefined;
 }
 
-/** What became of the conflicts from before a run that has just ended; empty if not known. */
-export async function conflictChange(
-  task: Task,
-  deps: FollowedLists,
-  { entry, appeared, ending }: { readonly entry: StartEntry; readonly appeared: Appeared; readonly ending: TaskEnding },
-): Promise<Pick<TaskEnding, "goneConflicts" | "stillConflicts">> {
-  const before = parseBaseline(entry.baseline).conflictsBefore;
-  // Only for a run that is over: settle.ts has waited for a walk after its end.
-  const isOver = ["succeeded", "conflicts", "failed"].includes(ending.status);
-  if (before === undefined || appeared.newConflicts === undefined || !isOver) return {};
-  const after = await countNow(task, deps);
-  if (after === undefined || after.seq !== appeared.conflictDetails.seq || after.conflicts.of !== before.of) return {};
-  return compareConflicts(before.count, after.conflicts.count, appeared.newConflicts) ?? {};
-}
-
-/** How many earlier conflicts are gone, and how many remain; undefined for impossible counts. */
-export function compareConflicts(
-  before: number,
-  after: number,
-  appeared: number,
-): { readonly goneConflicts: number; readonly stillConflicts: number } | undefined {
-  const stillConflicts = after - appeared;
-  const goneConflicts = before - stillConflicts;
-  return stillConflicts < 0 || goneConflicts < 0 ? undefined : { goneConflicts, stillConflicts };
-}
-
 /** The conflicts that the last walk counted, if nothing was discovered since. */
-async function countNow(
+export async function countConflicts(
   task: Task,
   { feeds, itemMapper }: Pick<FollowedLists, "feeds" | "itemMapper">,
 ): Promise<{ readonly seq: number; readonly conflicts: ConflictCount } | undefined> {

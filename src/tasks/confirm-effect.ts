@@ -14,7 +14,7 @@ import type { StartEntry } from "../store/start-entry.ts";
 import type { StartDependencies } from "./contracts.ts";
 import { noteLimited, verifyLater } from "./defer.ts";
 import { sendWithinMs } from "./follow-pace.ts";
-import { describeOther, type TaskStep } from "./step.ts";
+import { describeOther, type StepResult } from "./step.ts";
 
 /** How a sync job shows the effect. */
 export interface EffectPredicate {
@@ -30,7 +30,7 @@ export interface EffectPredicate {
 export type EffectCheck =
   | { readonly is: "effect"; readonly status: number }
   | { readonly is: "none"; readonly syncJob: SyncJob; readonly afterMs: number }
-  | { readonly is: "again"; readonly step: TaskStep }
+  | { readonly is: "again"; readonly result: StepResult }
   | { readonly is: "unreadable"; readonly why: string };
 
 /**
@@ -97,8 +97,8 @@ export async function confirmEffect(task: Task, { deps, entry, predicate }: Effe
   }
 }
 
-function again(step: TaskStep): EffectCheck {
-  return { is: "again", step };
+function again(result: StepResult): EffectCheck {
+  return { is: "again", result };
 }
 
 async function read(task: Task, service: SyncService | undefined, predicate: EffectPredicate): Promise<Observation> {

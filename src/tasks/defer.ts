@@ -11,7 +11,7 @@ import { waitToGoOnMsMax } from "../service/retry.ts";
 import { ServiceError } from "../service/service-error.ts";
 import type { Configured, Limits, Runtime, StartDependencies } from "./contracts.ts";
 import { judge } from "./judge.ts";
-import { endUnsent, type TaskEnding, type TaskStep } from "./step.ts";
+import { endUnsent, type StepResult, type TaskEnding } from "./step.ts";
 
 /** A task that would be too late asks once more, this long before its start-by time. */
 const lastChanceMs = 500;
@@ -31,14 +31,14 @@ interface Deferral extends Moment {
 }
 
 /**
- * The step of a start that is limited now; undefined when it may go on. A breaker that is due is
+ * The result of a start that is limited now; undefined when it may go on. A breaker that is due is
  * probed by reading: a start is never the probe, since a lost answer would leave it unknown.
  */
 export async function deferIfLimited(
   task: Task,
   deps: Pick<Limits, "deniedBy"> & Pick<Configured, "service">,
   moment: Moment,
-): Promise<TaskStep | undefined> {
+): Promise<StepResult | undefined> {
   let denied = await deps.deniedBy(task.service);
   let probeWaitMs = 0;
   if (denied?.deniedBy === "breaker" && denied.waitMs === 0) {
@@ -67,14 +67,14 @@ async function probe(task: Task, deps: Pick<Configured, "service">): Promise<num
 }
 
 /**
- * The step after a failed read, or a PUT: both may be repeated. `ending`: if the task ends by it.
+ * The result after a failed read, or a PUT: both may be repeated. `ending`: if the task ends by it.
  * @throws what is no failure of the service.
  */
 export function stepAfterFailure(
   task: Task,
   error: unknown,
   { ending, ...moment }: Moment & { readonly ending: (error: ServiceError) => TaskEnding },
-): TaskStep {
+): StepResult {
   if (!(error instanceof ServiceError)) throw error;
   switch (judge(error, "poll")) {
     case "retry":
@@ -89,20 +89,20 @@ export function stepAfterFailure(
   }
 }
 
-/** The step of a task after a limited request: by the service (429), or by our own limiter. */
-export function deferAfter(task: Task, error: ServiceError, moment: Moment): TaskStep {
+/** The result of a task after a limited request: by the service (429), or by our own limiter. */
+export function deferAfter(task: Task, error: ServiceError, moment: Moment): StepResult {
   const isSure = error.deniedBy === undefined || error.deniedBy === "throttle";
   return snoozeOrMiss(task, { ...moment, waitMs: error.retryAfterMs ?? 5_000, isSure, why: error.message });
 }
 
-/** The step of a start that the limiter denies before its permission. */
-export function deferByLimiter(task: Task, denied: Denied, moment: Moment): TaskStep {
+/** The result of a start that the limiter denies before its permission. */
+export function deferByLimiter(task: Task, denied: Denied, moment: Moment): StepResult {
   const isSure = denied.deniedBy === "throttle";
   return snoozeOrMiss(task, { ...moment, waitMs: denied.waitMs, isSure, why: describeDenied(denied) });
 }
 
 /** Sleeps for `waitMs`, or ends the task as missed when that is past its start-by time. */
-export function snoozeOrMiss(task: Task, { nowMs, claimant, waitMs, isSure, why }: Deferral): TaskStep {
+export function snoozeOrMiss(task: Task, { nowMs, claimant, waitMs, isSure, why }: Deferral): StepResult {
   if (nowMs + waitMs <= task.startByMs) return snooze(nowMs + waitMs);
   const chanceMs = task.startByMs - lastChanceMs;
   if (!isSure && nowMs < chanceMs) return snooze(chanceMs);
@@ -158,6 +158,6 @@ export async function noteLimited(
 }
 
 /** Verifies again: after a moment, or when the service takes requests again. */
-export function verifyLater(nowMs: number, limitedUntilMs: number): TaskStep {
+export function verifyLater(nowMs: number, limitedUntilMs: number): StepResult {
   return snooze(nowMs + Math.min(Math.max(limitedUntilMs - nowMs, 1_000), limitedStepMsMax));
 }

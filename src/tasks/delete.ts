@@ -23,9 +23,9 @@ import {
   endRemoved,
   endTooLate,
   endUnsent,
+  type StepResult,
   settled,
   type TaskEnding,
-  type TaskStep,
   takeLease,
 } from "./step.ts";
 import { awaitAnswer, endingOf, findDoubt, isAnswerLost } from "./verify.ts";
@@ -40,7 +40,7 @@ const gone: EffectPredicate = {
 };
 
 /** Does the next step of a deletion. */
-export async function stepDelete(task: Task, deps: StartDependencies, claim: Claim): Promise<TaskStep> {
+export async function stepDelete(task: Task, deps: StartDependencies, claim: Claim): Promise<StepResult> {
   const guard = guardOf(task, deps);
   switch (claim.entry.state) {
     case "settled":
@@ -66,7 +66,7 @@ interface Deletion {
   readonly guard: string | undefined;
 }
 
-async function prepare(task: Task, { deps, claim, guard }: Deletion): Promise<TaskStep> {
+async function prepare(task: Task, { deps, claim, guard }: Deletion): Promise<StepResult> {
   const { claimant } = claim;
   const nowMs = await deps.nowMs();
   const service = deps.service(task.service);
@@ -92,12 +92,12 @@ interface GuardCheck {
   readonly guard: string;
 }
 
-/** Reads the sync job; undefined when its name is the guard, else the step of the task. */
+/** Reads the sync job; undefined when its name is the guard, else what becomes of the task. */
 async function checkGuard(
   task: Task,
   service: SyncService,
   { deps, claimant, guard }: GuardCheck,
-): Promise<TaskStep | undefined> {
+): Promise<StepResult | undefined> {
   const mismatch = (detail: string) => endUnsent(claimant, "not-started", { reason: "guard-mismatch", detail });
   try {
     const syncJob = await service.getSyncJobById(Number(task.target), inRepository(task));
@@ -133,7 +133,7 @@ function describeMismatch(guard: string, name: string | null | undefined): strin
 }
 
 /** Verifies a deletion: gone, still there, sent again, or ended with what is known. */
-async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Promise<TaskStep> {
+async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Promise<StepResult> {
   const { entry } = claim;
   const { state, claimant } = entry;
   if (state === "settled") return settled;
@@ -147,14 +147,14 @@ async function verifyDeletion(task: Task, { deps, claim, guard }: Deletion): Pro
     sends: entry.sends,
     answerLost: isAnswerLost(doubt),
   };
-  const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, more: string): TaskStep =>
+  const finish = (ending: Pick<TaskEnding, "status" | "evidence" | "reason">, more: string): StepResult =>
     complete({ ...ending, ...sent, detail: `${doubt.detail}; ${more}`, from: { state, claimant } });
   if (isRemoved) return finish({ ...endingOf(doubt), reason: "policy-removed" }, "the service was removed meanwhile");
   if (onUnknown === "give-up") return finish(endingOf(doubt), "the policy says give-up");
   const check = await confirmEffect(task, { deps, entry, predicate: gone });
   switch (check.is) {
     case "again":
-      return check.step;
+      return check.result;
     case "effect": {
       const evidence = check.status === 404 ? "direct" : "inferred";
       const seen = `reading it again was answered with ${check.status}, so it is gone`;

@@ -1,95 +1,22 @@
-// Evidence: where the feeds stood before a run, what has appeared since, and which of it belongs to
-// the run. Called by run.ts and verify.ts; reads the FeedStore, never the service.
-import * as z from "zod";
-import { isJsonObject } from "../core/json.ts";
-import type { ListName } from "../core/list-name.ts";
-import { refuseNewer } from "../core/newer-version.ts";
+// Evidence: what appeared in the feeds since a start, which of it belongs to the start, and what
+// became of approvals and conflicts. Called by run.ts and verify.ts; reads the FeedStore, never the
+// service.
+import type { Follow } from "../config/policy-set.ts";
+import { totalOfItem } from "../feeds/list-totals.ts";
+import { approvalsAfterMs } from "../feeds/pace.ts";
 import type { Feed } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import type { FeedStatus } from "../store/feed-store.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { type Attribution, attributeTo, surelyBeforeMs } from "./attribution.ts";
+import { type Baseline, countConflicts, parseBaseline } from "./baseline.ts";
 import type { FollowedLists, RunDependencies } from "./contracts.ts";
+import { feedOf, waitForFeed } from "./followed-lists.ts";
+import type { TaskEnding } from "./step.ts";
 
-const baselineSchema = z.object({
-  activities: z.int().nullable(),
-  conflictDetails: z.int().nullable(),
-  conflictsKnown: z.int().exactOptional(),
-  conflictsBefore: z.object({ of: z.enum(["syncJob", "repository"]), count: z.int() }).exactOptional(),
-  approvals: z.int().exactOptional(),
-});
-
-/**
- * The sequence of each feed before the request; null: it was not read in time. `conflictsKnown`:
- * then that of the last reading, however old. `conflictsBefore`: their number, after a whole walk.
- */
-export type Baseline = Readonly<z.infer<typeof baselineSchema>>;
-
-/** No feed was read. */
-const emptyBaseline: Baseline = { activities: null, conflictDetails: null };
-
-const followed = ["activities", "conflictDetails"] as const satisfies readonly ListName[];
-/** A dead waiter causes walks for this long: more than two of the longest sleeps of a live one. */
-const waiterForMs = 150_000;
-
-/** The feed of a task's repository. */
-export function feedOf(task: Task, list: ListName): Feed {
-  return { service: task.service, repository: task.repository, list };
-}
-
-/** Registers this task as a waiter of both feeds, and has them read. */
-export async function follow(
-  task: Task,
-  deps: FollowedLists,
-  options: { nowMs: number; hurry: boolean },
-): Promise<void> {
-  for (const list of followed) await waitForFeed(feedOf(task, list), task, deps, options);
-}
-
-/** Registers this task as a waiter of a feed, and has it read. */
-export async function waitForFeed(
-  feed: Feed,
-  task: Task,
-  deps: FollowedLists,
-  { nowMs, hurry }: { nowMs: number; hurry: boolean },
-): Promise<void> {
-  await deps.feeds.waitFor(feed, task.id, { nowMs, untilMs: nowMs + waiterForMs });
-  await deps.requestWalk(feed, { hurry });
-}
-
-/** Removes this task from the waiters. */
-export async function unfollow(task: Task, deps: Pick<FollowedLists, "feeds">): Promise<void> {
-  for (const list of [...followed, "approvals"] as const) await deps.feeds.leave(feedOf(task, list), task.id);
-}
-
-/** The sequence of both feeds, from walks that began after `sinceMs`. */
-export async function baselineSince(
-  task: Task,
-  deps: Pick<FollowedLists, "feeds">,
-  sinceMs: number,
-): Promise<Baseline> {
-  const [activities, conflictDetails] = await Promise.all(
-    followed.map((list) => deps.feeds.status(feedOf(task, list))),
-  );
-  const conflicts = seqSince(conflictDetails, sinceMs);
-  const known = conflicts === null ? { conflictsKnown: conflictDetails?.seq ?? 0 } : {};
-  return { activities: seqSince(activities, sinceMs), conflictDetails: conflicts, ...known };
-}
-
-/** Writes a baseline for the journal. */
-export function writeBaseline(baseline: Baseline): string {
-  return JSON.stringify({ v: 1, ...baseline });
-}
-
-/** Reads a baseline of the journal; unreadable text is empty. @throws NewerVersionError */
-export function parseBaseline(text: string | undefined): Baseline {
-  if (text === undefined || text === "") return emptyBaseline;
-  const value: unknown = JSON.parse(text);
-  refuseNewer("baseline", isJsonObject(value) ? value["v"] : undefined);
-  const parsed = baselineSchema.safeParse(value);
-  return parsed.success ? parsed.data : emptyBaseline;
-}
+/** The most approvals since a start that are checked, the earliest first. */
+const approvalsCheckedMax = 200;
 
 /** What appeared since a baseline. `ours`: the activities of this start. */
 export interface Appeared extends Attribution {
@@ -208,6 +135,63 @@ function isOf(task: Task): (item: SeenItem) => boolean {
   return (item) => item.syncJobId === task.target;
 }
 
-function seqSince(status: FeedStatus | undefined, sinceMs: number): number | null {
-  return status?.readSinceMs !== undefined && status.readSinceMs >= sinceMs ? status.seq : null;
+/** Approvals that appeared since a start and were still listed at the last whole walk. */
+export interface WaitingApprovals {
+  /** In the order of their appearance. */
+  readonly waiting: readonly SeenItem[];
+  /** True when the mapping names an approval's sync job: then all of these are of this one. */
+  readonly ofSyncJob: boolean;
+  /** When the walk that showed them began, milliseconds UTC by Redis. */
+  readonly readAtMs: number;
+}
+
+/** The approvals that wait; undefined for a run that none can block, or not yet. */
+export async function approvalsSince(
+  task: Task,
+  deps: FollowedLists,
+  { entry, follow, nowMs }: { readonly entry: StartEntry; readonly follow: Follow; readonly nowMs: number },
+): Promise<WaitingApprovals | undefined> {
+  const known = parseBaseline(entry.baseline).approvals;
+  if (known === undefined || follow.blockedAfterMs === undefined) return undefined;
+  if (nowMs - (entry.sentAtMs ?? entry.claimedAtMs) < approvalsAfterMs(follow.blockedAfterMs)) return undefined;
+  const feed = feedOf(task, "approvals");
+  await waitForFeed(feed, task, deps, { nowMs, hurry: false });
+  const ofSyncJob = deps.itemMapper(feed)?.knows("syncJobId") === true;
+  const appeared = await deps.feeds.discoveredSince(feed, known);
+  const candidates = appeared
+    .filter(({ syncJobId }) => !ofSyncJob || syncJobId === task.target)
+    .slice(0, approvalsCheckedMax);
+  if (candidates.length === 0) return { waiting: [], ofSyncJob, readAtMs: 0 };
+  const totals = await deps.feeds.totals(
+    feed,
+    candidates.map(({ id }) => totalOfItem(id)),
+  );
+  const waiting = candidates.filter((_, index) => (totals?.counts[index] ?? 0) > 0);
+  return { waiting, ofSyncJob, readAtMs: totals?.atMs ?? 0 };
+}
+
+/** What became of the conflicts from before a run that has just ended; empty if not known. */
+export async function conflictChange(
+  task: Task,
+  deps: FollowedLists,
+  { entry, appeared, ending }: { readonly entry: StartEntry; readonly appeared: Appeared; readonly ending: TaskEnding },
+): Promise<Pick<TaskEnding, "goneConflicts" | "stillConflicts">> {
+  const before = parseBaseline(entry.baseline).conflictsBefore;
+  // Only for a run that is over: settle.ts has waited for a walk after its end.
+  const isOver = ["succeeded", "conflicts", "failed"].includes(ending.status);
+  if (before === undefined || appeared.newConflicts === undefined || !isOver) return {};
+  const after = await countConflicts(task, deps);
+  if (after === undefined || after.seq !== appeared.conflictDetails.seq || after.conflicts.of !== before.of) return {};
+  return compareConflicts(before.count, after.conflicts.count, appeared.newConflicts) ?? {};
+}
+
+/** How many earlier conflicts are gone, and how many remain; undefined for impossible counts. */
+export function compareConflicts(
+  before: number,
+  after: number,
+  appeared: number,
+): { readonly goneConflicts: number; readonly stillConflicts: number } | undefined {
+  const stillConflicts = after - appeared;
+  const goneConflicts = before - stillConflicts;
+  return stillConflicts < 0 || goneConflicts < 0 ? undefined : { goneConflicts, stillConflicts };
 }

@@ -10,7 +10,7 @@ import type { FanOutDependencies } from "./contracts.ts";
 import { stepAfterFailure } from "./defer.ts";
 import { reasonOf } from "./judge.ts";
 import { askAgain } from "./send-start.ts";
-import { type Claim, endRemoved, endUnsent, settled, type TaskStep } from "./step.ts";
+import { type Claim, endRemoved, endUnsent, type StepResult, settled } from "./step.ts";
 
 /** The most sync jobs that a policy with `fromMasks` starts at once. */
 const syncJobsMax = 1_000;
@@ -22,7 +22,7 @@ export async function fanOut(
   task: Task,
   deps: FanOutDependencies,
   { claimant, entry, signal }: Claim & { readonly signal: AbortSignal },
-): Promise<TaskStep> {
+): Promise<StepResult> {
   if (entry.targets !== undefined) return enqueueAll(task, deps, entry.targets);
   const policy = deps.policy(task.policy);
   const service = deps.service(task.service);
@@ -66,7 +66,7 @@ async function readTargets(task: Task, service: SyncService, { masks, signal }: 
   return [...found];
 }
 
-async function enqueueAll(task: Task, deps: FanOutDependencies, targets: readonly string[]): Promise<TaskStep> {
+async function enqueueAll(task: Task, deps: FanOutDependencies, targets: readonly string[]): Promise<StepResult> {
   const tasks = targets.map((target) => ({ ...task, target, id: taskId({ ...task, target }) }));
   await deps.enqueue(tasks);
   await deps.chains.fannedOut(task, targets);
@@ -77,6 +77,6 @@ async function enqueueAll(task: Task, deps: FanOutDependencies, targets: readonl
   return settled;
 }
 
-function noTarget(claimant: string, detail: string): TaskStep {
+function noTarget(claimant: string, detail: string): StepResult {
   return endUnsent(claimant, "not-started", { reason: "no-target", detail });
 }

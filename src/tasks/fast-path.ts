@@ -10,14 +10,14 @@ import type { StartDependencies } from "./contracts.ts";
 import { deferByLimiter } from "./defer.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { acceptedEnds, sendPermitted } from "./send-start.ts";
-import { leaseMs, type TaskStep } from "./step.ts";
+import { leaseMs, type StepResult } from "./step.ts";
 
 /** Starts a run or an activation; undefined, with nothing sent, when this path is not open now. */
 export async function startFastPath(
   task: Task,
   deps: StartDependencies,
   claimant: string,
-): Promise<TaskStep | undefined> {
+): Promise<StepResult | undefined> {
   const policy = deps.policy(task.policy);
   const service = deps.service(task.service);
   if (policy === undefined || service === undefined || !acceptedEnds(task, policy, deps)) return undefined;

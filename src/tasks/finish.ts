@@ -35,7 +35,7 @@ export async function finish(
   const outcome = toOutcome(task, final, { finishedAtMs, attempts, changed: poll?.changed });
   const recorded = await recorder.record(outcome, from, poll?.note);
   const isAwaited = recorded === "recorded-awaited" || recorded === "already-recorded";
-  if (isAwaited) await releaseFollowers(task, deps);
+  if (isAwaited) await advanceChains(task, deps);
   return recorded;
 }
 
@@ -72,11 +72,11 @@ export async function endAbandoned(
 }
 
 /** Lets waiting followers go on. After a failure, the scheduler's sweep repeats it. */
-export async function releaseFollowers(
+export async function advanceChains(
   task: Task,
   { chains, log }: Pick<FinishDependencies, "chains" | "log">,
 ): Promise<void> {
-  await chains.released(task).catch((error: unknown) => {
+  await chains.taskOver(task).catch((error: unknown) => {
     log.warn("chain.delayed", { taskId: task.id, message: errorText(error) });
   });
 }

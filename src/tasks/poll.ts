@@ -11,14 +11,14 @@ import type { ServiceError } from "../service/service-error.ts";
 import type { PollMemory, PollNote, PollObservation, PollState } from "../store/poll-store.ts";
 import type { PollDependencies } from "./contracts.ts";
 import { stepAfterFailure } from "./defer.ts";
-import { feedOf } from "./evidence.ts";
+import { feedOf } from "./followed-lists.ts";
 import { reasonOf } from "./judge.ts";
 import { judgeList, packSeen } from "./judge-list.ts";
 import { type ListAnswer, pollItemsMax, readTogether } from "./read-together.ts";
-import { endRemoved, endTooLate, settled, type TaskEnding, type TaskStep } from "./step.ts";
+import { endRemoved, endTooLate, type StepResult, settled, type TaskEnding } from "./step.ts";
 
 /** Reads and judges the list once. */
-export async function stepPoll(task: Task, deps: PollDependencies, attempt: Attempt): Promise<TaskStep> {
+export async function stepPoll(task: Task, deps: PollDependencies, attempt: Attempt): Promise<StepResult> {
   const policy = deps.policy(task.policy);
   const service = deps.service(task.service);
   if (policy?.action.kind !== "poll" || service === undefined)

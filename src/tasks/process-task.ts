@@ -27,11 +27,11 @@ import type {
 import { stepDelete } from "./delete.ts";
 import { fanOut } from "./fan-out.ts";
 import { startFastPath } from "./fast-path.ts";
-import { finish, releaseFollowers, toOutcome } from "./finish.ts";
+import { advanceChains, finish, toOutcome } from "./finish.ts";
 import { stepPoll } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
 import { releaseRun, stepRun } from "./run.ts";
-import { leaseMs, settled, type TaskEnding, type TaskStep } from "./step.ts";
+import { leaseMs, type StepResult, settled, type TaskEnding } from "./step.ts";
 
 /** What the steps of all kinds of tasks need together; each takes its part. */
 export interface ProcessDependencies
@@ -63,8 +63,8 @@ export function createProcessTask(deps: ProcessDependencies, recorder: Recorder)
   return async (task, attempt) => {
     const work = { deps, recorder, attempt };
     try {
-      const step = await takeStep(task, work).catch((error: unknown) => onBug(task, deps.log, error));
-      return await toVerdict(task, step, work);
+      const result = await takeStep(task, work).catch((error: unknown) => onBug(task, deps.log, error));
+      return await toVerdict(task, result, work);
     } catch (error) {
       if (error instanceof NewerVersionError) throw error;
       if (!isRedisOutage(error)) return await endFaulty(task, error, work);
@@ -75,7 +75,7 @@ export function createProcessTask(deps: ProcessDependencies, recorder: Recorder)
 }
 
 /** Takes the next step: on the fast path if possible, else by the task's kind. */
-async function takeStep(task: Task, { deps, attempt }: Work): Promise<TaskStep> {
+async function takeStep(task: Task, { deps, attempt }: Work): Promise<StepResult> {
   const unknown = await awaitPolicy(task, deps);
   if (unknown !== undefined) return unknown;
   const claimant = randomUUID();
@@ -103,7 +103,7 @@ async function startRun(
   task: Task,
   deps: ProcessDependencies,
   { claimant, signal }: { readonly claimant: string; readonly signal: AbortSignal },
-): Promise<TaskStep> {
+): Promise<StepResult> {
   if (isFromMasks(task)) {
     const entry = await deps.journal.claim(task.id, claimant);
     return entry.state === "settled" ? settled : fanOut(task, deps, { claimant, entry, signal });
@@ -115,37 +115,37 @@ async function startRun(
 }
 
 /** Replicas reload policies at different times: an unknown one may be new instead of removed. */
-async function awaitPolicy(task: Task, deps: ProcessDependencies): Promise<TaskStep | undefined> {
+async function awaitPolicy(task: Task, deps: ProcessDependencies): Promise<StepResult | undefined> {
   const hasPolicy = task.guard !== undefined || deps.policy(task.policy) !== undefined;
   if (hasPolicy && deps.service(task.service) !== undefined) return undefined;
   const nowMs = await deps.nowMs();
   return nowMs < task.slotMs + deps.timing.unknownPolicyForMs ? snooze(nowMs + unknownPolicyPauseMs) : undefined;
 }
 
-async function toVerdict(task: Task, step: TaskStep, work: Work): Promise<Verdict> {
-  switch (step.verdict) {
+async function toVerdict(task: Task, result: StepResult, work: Work): Promise<Verdict> {
+  switch (result.verdict) {
     case "snooze":
-      return step;
+      return result;
     case "retry":
-      return retryOrCancel(task, step, work);
+      return retryOrCancel(task, result, work);
     default:
-      return step.ending === undefined ? endAgain(task, work) : conclude(task, step.ending, work, complete);
+      return result.ending === undefined ? endAgain(task, work) : conclude(task, result.ending, work, complete);
   }
 }
 
 async function retryOrCancel(
   task: Task,
-  step: Extract<TaskStep, { readonly verdict: "retry" }>,
+  result: Extract<StepResult, { readonly verdict: "retry" }>,
   work: Work,
 ): Promise<Verdict> {
   const {
     deps,
     attempt: { attempt, attemptsMax },
   } = work;
-  const afterMs = Math.max(step.afterMs, backoffMs(attemptBackoff, attempt));
+  const afterMs = Math.max(result.afterMs, backoffMs(attemptBackoff, attempt));
   const isLast = attempt >= attemptsMax || (await deps.nowMs()) + afterMs > task.startByMs;
-  if (isLast) return conclude(task, step.ending, work, cancel);
-  const { reason, detail } = step.ending;
+  if (isLast) return conclude(task, result.ending, work, cancel);
+  const { reason, detail } = result.ending;
   deps.log.warn("task.retried", { policy: task.policy, taskId: task.id, attempt, afterMs, reason, detail });
   return retry(afterMs, reason);
 }
@@ -153,7 +153,7 @@ async function retryOrCancel(
 /** A task without an outcome of its own: the worker that settled it may have died on the way. */
 async function endAgain(task: Task, { deps, recorder }: Work): Promise<Verdict> {
   await releaseRun(task, deps);
-  await releaseFollowers(task, deps);
+  await advanceChains(task, deps);
   return oncePublished(task, done, recorder);
 }
 
@@ -185,7 +185,7 @@ async function endFaulty(task: Task, error: unknown, { deps, recorder, attempt }
   return cancel(buggy.reason);
 }
 
-function onBug(task: Task, log: EventLog, error: unknown): TaskStep {
+function onBug(task: Task, log: EventLog, error: unknown): StepResult {
   if (isRedisOutage(error) || error instanceof NewerVersionError) throw error;
   logBug(task, log, error);
   return complete(buggy);

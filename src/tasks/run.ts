@@ -15,11 +15,12 @@ import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { activateFirst, activatesFirst } from "./activate-first.ts";
-import { approvalsSince, conflictChange, takeBaseline } from "./baseline.ts";
+import { takeBaseline, writeBaseline } from "./baseline.ts";
 import type { RunDependencies } from "./contracts.ts";
 import { deferIfLimited } from "./defer.ts";
-import { appearedSince, feedOf, follow, unfollow, writeBaseline } from "./evidence.ts";
+import { appearedSince, approvalsSince, conflictChange } from "./evidence.ts";
 import { nextCheckMs } from "./follow-pace.ts";
+import { feedOf, follow, unfollow } from "./followed-lists.ts";
 import { acceptedEnds, askAgain, sendStart } from "./send-start.ts";
 import { finishedActivities, settleRun } from "./settle.ts";
 import {
@@ -27,15 +28,15 @@ import {
   endRemoved,
   endTooLate,
   endUnsent,
+  type StepResult,
   settled,
   type TaskEnding,
-  type TaskStep,
   takeLease,
 } from "./step.ts";
 import { hasLostAnswer, verifyStart } from "./verify.ts";
 
 /** Does the next step of a run. */
-export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): Promise<TaskStep> {
+export async function stepRun(task: Task, deps: RunDependencies, claim: Claim): Promise<StepResult> {
   const { entry } = claim;
   const policy = deps.policy(task.policy);
   const isKnown = deps.service(task.service) !== undefined;
@@ -68,7 +69,7 @@ async function prepare(
   task: Task,
   policy: Policy,
   { deps, claim }: { readonly deps: RunDependencies; readonly claim: Claim },
-): Promise<TaskStep> {
+): Promise<StepResult> {
   const { claimant } = claim;
   const nowMs = await deps.nowMs();
   if (nowMs > task.startByMs) return endTooLate(claimant);
@@ -100,7 +101,7 @@ async function startFollowed(
   task: Task,
   policy: Policy,
   { deps, claim, nowMs }: { readonly deps: RunDependencies; readonly claim: Claim; readonly nowMs: number },
-): Promise<TaskStep> {
+): Promise<StepResult> {
   const readyAtMs = await deps.journal.ready(task.id);
   const { baseline, isReady, isComplete } = await takeBaseline(task, deps, { readyAtMs, follow: policy.follow });
   if (!isReady && nowMs - readyAtMs < deps.timing.baselineWithinMs) {
@@ -118,7 +119,7 @@ async function followRun(
   task: Task,
   policy: Policy,
   { deps, entry }: { readonly deps: RunDependencies; readonly entry: StartEntry },
-): Promise<TaskStep> {
+): Promise<StepResult> {
   const nowMs = await deps.nowMs();
   const sentAtMs = entry.sentAtMs ?? entry.claimedAtMs;
   const sent = {
@@ -162,7 +163,7 @@ async function tellAccepted(
 }
 
 /** Nothing says any more how to follow a run that was or may have been started. */
-function endForgotten(entry: StartEntry, what: "policy" | "service"): TaskStep {
+function endForgotten(entry: StartEntry, what: "policy" | "service"): StepResult {
   const { state, sentAtMs: startedAtMs, sends } = entry;
   const detail = `the ${what} was removed while the run went on`;
   return complete({

@@ -10,11 +10,12 @@ import { complete, retry, snooze } from "../model/verdict.ts";
 import type { DeleteResult, StartOptions, SyncService } from "../service/client.ts";
 import { inRepository } from "../service/request-url.ts";
 import { ServiceError } from "../service/service-error.ts";
+import type { Permission } from "../store/start-entry.ts";
 import type { StartDependencies } from "./contracts.ts";
 import { acquireAfterGuard, deferAfter, deferByLimiter } from "./defer.ts";
 import { sendWithinMs } from "./follow-pace.ts";
 import { doubtOf, judge, reasonOf } from "./judge.ts";
-import { type Claim, endRemoved, endTooLate, type TaskEnding, type TaskStep } from "./step.ts";
+import { type Claim, endRemoved, endTooLate, type StepResult, type TaskEnding } from "./step.ts";
 
 /** What sending needs. `acceptedEnds`: a 200 ends the task; nothing is followed. */
 interface StartRequest {
@@ -23,13 +24,13 @@ interface StartRequest {
   readonly acceptedEnds: boolean;
 }
 
-/** A request to send once more. */
-interface RepeatedStart extends Omit<StartRequest, "claimant"> {
+/** A request before its permission. */
+interface WantedStart extends Omit<StartRequest, "claimant"> {
   readonly claim: Claim;
 }
 
-/** A request before its permission. `knownSeq`: without a baseline, the feed's sequence. */
-interface WantedStart extends RepeatedStart {
+/** What is known before the first request; `knownSeq`: the feed's sequence, without a baseline. */
+interface KnownBefore {
   readonly baseline: string;
   readonly knownSeq?: number | undefined;
 }
@@ -61,51 +62,61 @@ export function acceptedEnds(
   return kind === "activate" ? activePredicate(service) === undefined : follow.until === "accepted";
 }
 
-/** Asks for permission, sends, and notes the answer. */
-export async function sendStart(task: Task, request: WantedStart): Promise<TaskStep> {
+/** Sends the first request of a task: asks for permission, sends, and notes the answer. */
+export async function sendStart(task: Task, request: WantedStart & KnownBefore): Promise<StepResult> {
   const { deps, claim, baseline, knownSeq } = request;
   const { claimant } = claim;
   const service = deps.service(task.service);
   if (service === undefined) return endRemoved(claimant, `service ${task.service} is not configured`);
+  const ask = () => deps.journal.beginSending(task, claimant, { ...intentOf(task), baseline, knownSeq });
+  const result = await sendIfPermitted(task, request, { service, sends: 1, ask });
+  if (result === "too-late") return endTooLate(claimant);
+  return result === "loss" ? complete({ ...lostWithRedis, from: { state: "claimed", claimant } }) : result;
+}
+
+/** Sends once more; undefined when that is not allowed: too often, too late, or a Redis loss. */
+export async function sendAgain(task: Task, request: WantedStart): Promise<StepResult | undefined> {
+  const { deps, claim } = request;
+  const { sends, claimant: sender } = claim.entry;
+  const service = deps.service(task.service);
+  if (service === undefined || sends >= sendsMax) return undefined;
+  const ask = () => deps.journal.sendAgain(task, claim.claimant, { ...intentOf(task), sends, sender });
+  const result = await sendIfPermitted(task, request, { service, sends: sends + 1, ask });
+  return result === "too-late" || result === "loss" ? undefined : result;
+}
+
+/** The nth request of a task, and how the journal is asked for its permission. */
+interface NthRequest {
+  readonly service: SyncService;
+  readonly sends: number;
+  readonly ask: () => Promise<Permission>;
+}
+
+/** The one way to a request: the limiter for a deletion, the journal's permission, the request. */
+async function sendIfPermitted(
+  task: Task,
+  { deps, claim, acceptedEnds }: WantedStart,
+  { service, sends, ask }: NthRequest,
+): Promise<StepResult | "too-late" | "loss"> {
+  const { claimant, entry } = claim;
   const permit = task.kind === "delete" ? await acquireAfterGuard(task, deps) : undefined;
-  if (permit !== undefined && isDenied(permit))
-    return deferByLimiter(task, permit, { nowMs: await deps.nowMs(), claimant });
+  if (permit !== undefined && isDenied(permit)) {
+    const nowMs = await deps.nowMs();
+    return sends > 1 ? snooze(nowMs + permit.waitMs) : deferByLimiter(task, permit, { nowMs, claimant });
+  }
   try {
     if (deps.stopping.aborted) return snooze(await deps.nowMs());
     const isTooLate = createDeadline(sendWithinMs);
     // Recorded before the request: after a crash the next worker verifies instead of sending.
-    const permission = await deps.journal.beginSending(task, claimant, { ...intentOf(task), baseline, knownSeq });
-    if (permission === "too-late") return endTooLate(claimant);
-    if (permission === "loss") return complete({ ...lostWithRedis, from: { state: "claimed", claimant } });
+    const permission = await ask();
+    if (permission === "too-late" || permission === "loss") return permission;
     const sentAtMs = await deps.nowMs();
     if (permission !== "permitted") return askAgain(sentAtMs);
-    const permitted = { service, permit, isTooLate, sends: 1, sentAtMs, startedAtMs: sentAtMs };
-    return await sendPermitted(task, { ...request, claimant }, permitted);
-  } finally {
-    void permit?.release(noVerdict);
-  }
-}
-
-/** Sends once more; undefined when that is not allowed: too often, too late, or a Redis loss. */
-export async function sendAgain(task: Task, request: RepeatedStart): Promise<TaskStep | undefined> {
-  const { deps, claim } = request;
-  const { claimant } = claim;
-  const { sends, claimant: sender, sentAtMs: firstAtMs } = claim.entry;
-  const service = deps.service(task.service);
-  if (service === undefined || sends >= sendsMax) return undefined;
-  const permit = task.kind === "delete" ? await acquireAfterGuard(task, deps) : undefined;
-  if (permit !== undefined && isDenied(permit)) return snooze((await deps.nowMs()) + permit.waitMs);
-  try {
-    if (deps.stopping.aborted) return snooze(await deps.nowMs());
-    const isTooLate = createDeadline(sendWithinMs);
-    const permission = await deps.journal.sendAgain(task, claimant, { ...intentOf(task), sends, sender });
-    if (permission === "too-late" || permission === "loss") return undefined;
-    const sentAtMs = await deps.nowMs();
-    if (permission !== "permitted") return askAgain(sentAtMs);
-    deps.log.warn("task.sent-again", { policy: task.policy, taskId: task.id, target: task.target, sends: sends + 1 });
-    const startedAtMs = firstAtMs ?? sentAtMs;
-    const permitted = { service, permit, isTooLate, sends: sends + 1, sentAtMs, startedAtMs };
-    return await sendPermitted(task, { ...request, claimant }, permitted);
+    const { id: taskId, policy, target } = task;
+    if (sends > 1) deps.log.warn("task.sent-again", { policy, taskId, target, sends });
+    const startedAtMs = sends > 1 ? (entry.sentAtMs ?? sentAtMs) : sentAtMs;
+    const permitted = { service, permit, isTooLate, sends, sentAtMs, startedAtMs };
+    return await sendPermitted(task, { deps, claimant, acceptedEnds }, permitted);
   } finally {
     void permit?.release(noVerdict);
   }
@@ -125,15 +136,15 @@ function intentOf({ startByMs, slotMs }: Task) {
 }
 
 /** Another worker has the claim, or the fence is undecided: the next step reads it anew. */
-export function askAgain(nowMs: number): TaskStep {
+export function askAgain(nowMs: number): StepResult {
   return snooze(nowMs + 1_000);
 }
 
 /** How a task ends by its answer. */
 type AnsweredEnding = Pick<TaskEnding, "status" | "evidence" | "reason" | "detail">;
 
-/** Sends what the journal has just permitted to this claimant, and turns the answer into a step. */
-export async function sendPermitted(task: Task, request: StartRequest, permitted: Permitted): Promise<TaskStep> {
+/** Sends what the journal has just permitted to this claimant, and answers the step. */
+export async function sendPermitted(task: Task, request: StartRequest, permitted: Permitted): Promise<StepResult> {
   const { deps } = request;
   const { service, isTooLate, sends, sentAtMs, startedAtMs, permit } = permitted;
   let answered: AnsweredEnding;
@@ -215,7 +226,7 @@ interface FailedStart {
 }
 
 /** What a failed request means (judge.ts). Only what surely was not sent may be repeated. */
-async function judgeFailure(task: Task, error: ServiceError, { request, permitted }: FailedStart): Promise<TaskStep> {
+async function judgeFailure(task: Task, error: ServiceError, { request, permitted }: FailedStart): Promise<StepResult> {
   const { deps, claimant } = request;
   const { sentAtMs, sends } = permitted;
   if (task.kind === "delete" && error.kind === "not-found") return endAnswered(goneMeanwhile, permitted);
@@ -245,7 +256,7 @@ async function noteLostAnswer(
   { policy, id: taskId }: Task,
   { kind, status, message: detail }: ServiceError,
   { deps, sentAtMs }: Pick<StartRequest, "deps"> & Pick<Permitted, "sentAtMs">,
-): Promise<TaskStep> {
+): Promise<StepResult> {
   await deps.journal.noteDoubt(taskId, { kind: doubtOf(kind), detail, atMs: await deps.nowMs() });
   deps.log.warn("task.in-doubt", { policy, taskId, kind, status });
   return snooze(sentAtMs + 500);

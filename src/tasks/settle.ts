@@ -5,8 +5,7 @@
 import type { Follow, Policy } from "../config/policy-set.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
-import type { WaitingApprovals } from "./baseline.ts";
-import type { Appeared } from "./evidence.ts";
+import type { Appeared, WaitingApprovals } from "./evidence.ts";
 import type { TaskEnding } from "./step.ts";
 
 /** What the feeds show of one run. */

@@ -52,8 +52,8 @@ export interface Claim {
   readonly entry: StartEntry;
 }
 
-/** The verdict of a step: how the task ends, or when it goes on. */
-export type TaskStep = Verdict<TaskEnding> | typeof settled;
+/** What a step of a task answers: how the task ends, or when it goes on. */
+export type StepResult = Verdict<TaskEnding> | typeof settled;
 
 /** The task needs no outcome any more: it had ended before, or other tasks replace it. */
 export const settled = { verdict: "complete", ending: undefined } as const;
@@ -63,18 +63,18 @@ export function endUnsent(
   claimant: string | undefined,
   status: "skipped" | "missed" | "not-started",
   why: Pick<TaskEnding, "reason" | "detail">,
-): TaskStep {
+): StepResult {
   const from = claimant === undefined ? undefined : ({ state: "claimed", claimant } as const);
   return complete({ status, evidence: "direct", ...why, from });
 }
 
 /** Its turn came too late. */
-export function endTooLate(claimant: string | undefined): TaskStep {
+export function endTooLate(claimant: string | undefined): StepResult {
   return endUnsent(claimant, "missed", { reason: "too-late", detail: "its turn came after its start-by time" });
 }
 
 /** The policy, or what it needs, was removed before the task's turn. */
-export function endRemoved(claimant: string | undefined, what: string): TaskStep {
+export function endRemoved(claimant: string | undefined, what: string): StepResult {
   return endUnsent(claimant, "skipped", { reason: "policy-removed", detail: `${what} any more` });
 }
 

@@ -13,10 +13,11 @@ import { complete, snooze } from "../model/verdict.ts";
 import type { StartDoubt, StartEntry } from "../store/start-entry.ts";
 import type { RunDependencies, StartDependencies } from "./contracts.ts";
 import { noteLimited, verifyLater } from "./defer.ts";
-import { type Appeared, appearedSince, feedOf, follow } from "./evidence.ts";
+import { type Appeared, appearedSince } from "./evidence.ts";
 import { sendWithinMs } from "./follow-pace.ts";
+import { feedOf, follow } from "./followed-lists.ts";
 import { sendAgain } from "./send-start.ts";
-import type { Claim, TaskEnding, TaskStep } from "./step.ts";
+import type { Claim, StepResult, TaskEnding } from "./step.ts";
 
 /** The most requests of a start that is shown to be absent. */
 const absentSendsMax = 2;
@@ -54,7 +55,7 @@ export async function findDoubt(task: Task, deps: Pick<StartDependencies, "journ
 export async function awaitAnswer(
   { doubt, lastSentAtMs, claimedAtMs }: StartEntry,
   { timing, nowMs }: Pick<StartDependencies, "timing" | "nowMs">,
-): Promise<TaskStep | undefined> {
+): Promise<StepResult | undefined> {
   const dueMs = doubt === undefined ? (lastSentAtMs ?? claimedAtMs) + timing.verifyForMs : 0;
   return (await nowMs()) < dueMs ? snooze(dueMs) : undefined;
 }
@@ -64,7 +65,7 @@ export async function verifyStart(
   task: Task,
   policy: Policy,
   { deps, claim }: { readonly deps: RunDependencies; readonly claim: Claim },
-): Promise<TaskStep> {
+): Promise<StepResult> {
   const awaited = policy.onUnknown === "give-up" ? await awaitAnswer(claim.entry, deps) : undefined;
   if (awaited !== undefined) return awaited;
   const doubt = claim.entry.doubt ?? (await findDoubt(task, deps));

@@ -6,7 +6,7 @@ import type { Task } from "../../src/model/task.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
-import { writeBaseline } from "../../src/tasks/evidence.ts";
+import { writeBaseline } from "../../src/tasks/baseline.ts";
 import { often } from "../support/processes.ts";
 import { shortTiming } from "../support/short-timing.ts";
 import { TestLog } from "../support/test-log.ts";

@@ -89,7 +89,7 @@ export class ChainFixture {
   /** Ends a task as a worker does. */
   async end(task: Task, status: OutcomeStatus = "succeeded", chains = this.chains()): Promise<void> {
     await this.record(task, status);
-    await chains.released(task);
+    await chains.taskOver(task);
   }
 
   /** The tasks of a policy that were queued so far. */

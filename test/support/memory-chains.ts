@@ -57,7 +57,7 @@ export class MemoryChains implements SlotLedgerPort {
   }
 
   fannedOut = async () => {};
-  released = async (task: Task) => this.#tallies.get(keyOf(task))?.open === 0;
+  taskOver = async (task: Task) => this.#tallies.get(keyOf(task))?.open === 0;
   find = async (slots: readonly Pick<WaitingSlot, "policy" | "slotMs">[]) =>
     slots.flatMap((slot) => this.#waiting.get(keyOf(slot)) ?? []);
   scan = async () => ({ slots: [...this.#waiting.values()], cursor: "0" });

@@ -5,7 +5,7 @@ import type { Task } from "../../src/model/task.ts";
 import { redisTimeMs, type Store } from "../../src/store/redis.ts";
 import { StartJournal } from "../../src/store/start-journal.ts";
 import type { ProcessDependencies } from "../../src/tasks/process-task.ts";
-import type { Claim, TaskStep } from "../../src/tasks/step.ts";
+import type { Claim, StepResult } from "../../src/tasks/step.ts";
 import { type Answer, answeringService } from "./answering-service.ts";
 import { testDeps } from "./task-deps.ts";
 
@@ -15,7 +15,7 @@ import { testDeps } from "./task-deps.ts";
  */
 interface Stepped {
   readonly task: Pick<Task, "kind"> & Partial<Task>;
-  readonly by: (task: Task, deps: ProcessDependencies, claim: Claim) => Promise<TaskStep>;
+  readonly by: (task: Task, deps: ProcessDependencies, claim: Claim) => Promise<StepResult>;
   readonly deps: Partial<ProcessDependencies>;
   /**
    * What the service does: to each read in turn (the last for all further ones), and to each other
@@ -103,5 +103,5 @@ export async function steppedTask(store: Store, { task: given, by, deps: more, h
 }
 
 /** A step in short: how the task ended, or what it does. */
-export const told = (step: TaskStep) =>
+export const told = (step: StepResult) =>
   "ending" in step ? `${step.ending?.status} ${step.ending?.evidence} ${step.ending?.reason}` : step.verdict;

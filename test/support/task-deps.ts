@@ -24,7 +24,7 @@ export function testDeps(store: Store, given: Partial<ProcessDependencies> = {})
     acquire: async () => ({ release: async () => {} }),
     scriptedAcquire: () => undefined,
     checkFence: async () => undefined,
-    chains: { fannedOut: async () => {}, released: async () => {} },
+    chains: { fannedOut: async () => {}, taskOver: async () => {} },
     declared: { masks: new MaskCache(), memory: new DeclaredMemory(store) },
     itemMapper: () => undefined,
     activePredicate: () => undefined,

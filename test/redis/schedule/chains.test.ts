@@ -63,7 +63,7 @@ describe("a policy that follows another", () => {
     fixture.nowMs += 2_000;
     await Promise.all([fixture.end(one as Task), fixture.record(two as Task)]);
     const replicas = Array.from({ length: 10 }, () => fixture.chains());
-    await Promise.all(replicas.flatMap((chains) => [chains.released(two as Task), chains.sweep()]));
+    await Promise.all(replicas.flatMap((chains) => [chains.taskOver(two as Task), chains.sweep()]));
     expect(fixture.tasksOf("second").map(({ id }) => id)).toEqual([`second__run__42__${(chainStart + 5_000) / 1_000}`]);
     expect(fixture.tasksOf("second")).toMatchObject([
       { slotMs: chainStart + 5_000, startByMs: chainStart + 3_607_000 },
@@ -81,7 +81,7 @@ describe("a policy that follows another", () => {
     await fixture.record(two as Task);
     await fixture.chains().sweep();
     expect(fixture.tasksOf("second")).toEqual([]);
-    await fixture.chains().released(two as Task);
+    await fixture.chains().taskOver(two as Task);
     expect(fixture.tasksOf("second")).toHaveLength(1);
   });
 
@@ -153,7 +153,7 @@ describe("a policy that follows another", () => {
     expect(fixture.tasksOf("second")).toEqual([]);
     const chains = fixture.chains();
     for (const _ of [1, 2]) await chains.fannedOut(masks, ["7", "8"]);
-    await chains.released(masks);
+    await chains.taskOver(masks);
     fixture.nowMs += 6_000;
     await chains.sweep();
     expect(fixture.tasksOf("second")).toEqual([]);

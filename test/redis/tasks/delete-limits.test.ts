@@ -6,7 +6,7 @@ import type { Task } from "../../../src/model/task.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
 import { stepDelete } from "../../../src/tasks/delete.ts";
 import { defaultTiming } from "../../../src/tasks/follow-pace.ts";
-import type { TaskStep } from "../../../src/tasks/step.ts";
+import type { StepResult } from "../../../src/tasks/step.ts";
 import { type Answer, answeringService, status } from "../../support/answering-service.ts";
 import { testPolicy } from "../../support/policies.ts";
 import { redisForTest, storeForTest } from "../../support/redis.ts";
@@ -57,7 +57,7 @@ async function fixture({ deletes, enter, stopping = new AbortController().signal
   return { asked, step, task };
 }
 
-const told = (step: TaskStep) => ("ending" in step ? `${step.ending?.status} ${step.ending?.reason}` : step.verdict);
+const told = (step: StepResult) => ("ending" in step ? `${step.ending?.status} ${step.ending?.reason}` : step.verdict);
 
 it("waits in place for its turn after its guard was read, which is read once", async () => {
   const holds: Denied[] = [

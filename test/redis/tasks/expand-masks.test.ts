@@ -61,7 +61,7 @@ function newWorker(given: Partial<ProcessDependencies> = {}) {
     service: () => service,
     journal,
     enqueue: async (tasks) => void queued.push(...tasks.map(({ id }) => id)),
-    chains: { fannedOut: async (_, targets) => void chained.push(targets), released: async () => {} },
+    chains: { fannedOut: async (_, targets) => void chained.push(targets), taskOver: async () => {} },
     ...given,
   });
   const step = createProcessTask(deps, createRecorder(history, silentLog));
@@ -74,7 +74,7 @@ it("a run over masks frees its followers' wait once its tasks are queued", async
     enqueue: async () => void events.push("queued"),
     chains: {
       fannedOut: async () => void events.push("expanded"),
-      released: async ({ id }) => void events.push(`released ${id}`),
+      taskOver: async ({ id }) => void events.push(`released ${id}`),
     },
   });
   const task = taskOf(90_000);
@@ -163,7 +163,7 @@ describe("a run over masks whose worker is held up", () => {
         if (where === "enqueue") await pause();
         queued.push(...tasks.map(({ id }) => id));
       },
-      chains: { fannedOut: where === "journal" ? pause : async () => {}, released: async () => {} },
+      chains: { fannedOut: where === "journal" ? pause : async () => {}, taskOver: async () => {} },
     });
     const slowStep = slow.step(task);
     await held;

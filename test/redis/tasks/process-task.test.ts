@@ -98,12 +98,12 @@ describe("a task", () => {
   });
 
   it("that stands for others, or is over, lets go of what waits for it", async () => {
-    const released = vi.fn(async () => {});
-    const { task, deps, process } = await fixture({ deps: { chains: { fannedOut: async () => {}, released } } });
+    const taskOver = vi.fn(async () => {});
+    const { task, deps, process } = await fixture({ deps: { chains: { fannedOut: async () => {}, taskOver } } });
     await store.redis.set(leaseKey(store, task), task.id);
     await deps.journal.fannedOut(task.id, ["one"]);
     expect(await process()).toMatchObject({ verdict: "complete" });
-    expect(released).toHaveBeenCalledTimes(1);
+    expect(taskOver).toHaveBeenCalledTimes(1);
     expect(await deps.leases.holder(task)).toBeUndefined();
   });
 });

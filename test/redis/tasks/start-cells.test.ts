@@ -9,7 +9,7 @@ import { SyncService, staticToken } from "../../../src/service/client.ts";
 import { History } from "../../../src/store/history.ts";
 import { redisTimeMs } from "../../../src/store/redis.ts";
 import { StartJournal } from "../../../src/store/start-journal.ts";
-import { feedOf, follow } from "../../../src/tasks/evidence.ts";
+import { feedOf, follow } from "../../../src/tasks/followed-lists.ts";
 import type { ProcessDependencies } from "../../../src/tasks/process-task.ts";
 import { createProcessTask } from "../../../src/tasks/process-task.ts";
 import { createRecorder } from "../../../src/tasks/recorder.ts";

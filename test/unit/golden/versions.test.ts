@@ -12,7 +12,7 @@ import { readSlotRecord } from "../../../src/model/slot-record.ts";
 import { parseTask } from "../../../src/model/task.ts";
 import { parsePolicyState, parseServiceState } from "../../../src/notify/alert-state.ts";
 import { parseWaiting } from "../../../src/notify/mute.ts";
-import { parseBaseline } from "../../../src/tasks/evidence.ts";
+import { parseBaseline } from "../../../src/tasks/baseline.ts";
 
 // What version 1 wrote must be read by every later version. These files never change; a new version
 // gets a folder of its own. The journal entry of version 1 is read in

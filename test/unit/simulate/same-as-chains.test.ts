@@ -169,7 +169,7 @@ async function recorded({ policies, assumptions, outages, pauses }: Fixture): Pr
     for (let due = takeDue(running, fixture.nowAtMs); due.length > 0; due = takeDue(running, fixture.nowAtMs)) {
       for (const { task, status } of due) {
         fixture.end(task, status);
-        await chains.released(task);
+        await chains.taskOver(task);
       }
     }
   };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { SeenItem } from "../../../src/store/feed-mirror.ts";
 import type { FeedStatus } from "../../../src/store/feed-store.ts";
-import { compareConflicts } from "../../../src/tasks/baseline.ts";
+import { compareConflicts } from "../../../src/tasks/evidence.ts";
 import { type BlockingEvidence, judgeBlocked } from "../../../src/tasks/settle.ts";
 import { followWaits } from "../../support/policies.ts";
 

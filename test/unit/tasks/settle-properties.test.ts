@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Follow } from "../../../src/config/policy-set.ts";
 import type { SeenItem } from "../../../src/store/feed-mirror.ts";
 import type { FeedStatus } from "../../../src/store/feed-store.ts";
-import type { WaitingApprovals } from "../../../src/tasks/baseline.ts";
+import type { WaitingApprovals } from "../../../src/tasks/evidence.ts";
 import { type RunEvidence, settleRun } from "../../../src/tasks/settle.ts";
 
 // Everything that the feeds can show of a run that was sent at 1,000,000; instants in milliseconds
