@@ -120,7 +120,9 @@ async function showList({ store, queues }: Connections, options: ListOptions, io
   else io.out(failedTable(shown.slice(0, limit), io));
   if (shown.length > limit) io.err(`and ${shown.length - limit} more: --limit`);
   const read = all.flatMap((item) => (item.type === "task" ? [item.outcome] : []));
-  if (sink === undefined) await reportReach(new History(store), read, failedReadMax, policy, io);
+  const isCut = read.length === failedReadMax;
+  const fromMs = isCut ? Date.parse(read.at(-1)?.finishedAt ?? "") : Number.NEGATIVE_INFINITY;
+  if (sink === undefined) await reportReach(new History(store), { fromMs, isCut }, policy, io);
   for (const { name, dropped } of await new SinkStore(store).all())
     if (dropped > 0) io.err(`${dropped} notices for ${name} were dropped: its queue was full`);
 }

@@ -1,66 +1,118 @@
 // `syncline history`: what happened, newest first.
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
-import { showInstant } from "../core/instant.ts";
-import { nearestWord } from "../core/nearest-word.ts";
+import { showClock, showInstant } from "../core/instant.ts";
+import { didYouMean, nearestWord } from "../core/nearest-word.ts";
 import { counted, cutText } from "../core/plain-text.ts";
-import { type Outcome, type OutcomeStatus, outcomeStatuses } from "../model/outcome.ts";
+import { isGood, type Outcome, type OutcomeStatus, outcomeStatuses } from "../model/outcome.ts";
+import { findOutcomes, type OutcomeFilter, outcomesReadMax } from "../queries/outcomes.ts";
+import { taskWords } from "../queries/task-words.ts";
 import { History } from "../store/history.ts";
-import type { Store } from "../store/redis.ts";
+import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import { withStore } from "./connections.ts";
 import { countArgument, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
 import { showStatus, toTable, wideOption } from "./table.ts";
+import { parsePast, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
 
-/** The most outcomes that one command reads. */
-const historyReadMax = 20_000;
 const detailShownMax = 100;
 
-interface HistoryOptions extends RedisOptions {
+interface HistoryOptions extends RedisOptions, Omit<OutcomeFilter, "statuses"> {
   readonly limit: number;
-  readonly status?: OutcomeStatus;
+  readonly status?: ReadonlySet<OutcomeStatus>;
+  readonly since?: string;
+  readonly until?: string;
+  readonly timezone?: string;
+  readonly ids?: true;
 }
+
+const help = `
+Times: ${timeForms}; 02:30 is the newest one, and 7d is seven days ago.
+
+Examples:
+  $ syncline history
+  $ syncline history contracts-nightly --status bad --since 7d
+  $ syncline history --since yesterday --until 06:00 --status failed,unknown
+  $ syncline history --task 42 --origin manual
+  $ syncline history --json | jq '.[0]'`;
 
 /** The command `history`. */
 export function historyCommand(io: CommandIo): Command {
   return redisCommand("history")
     .argument("[policy]", "only of this policy")
-    .option("-n, --limit <count>", "how many", countArgument(historyReadMax), 20)
-    .addOption(new Option("--status <status>", `only ${outcomeStatuses.join(", ")}`).choices(outcomeStatuses))
+    .option("-n, --limit <count>", "how many", countArgument(outcomesReadMax), 20)
+    .option("--since <time>", "only what ended at this time or later")
+    .option("--until <time>", "only what ended up to this time")
+    .addOption(timezoneOption())
+    .option("--status <status,…>", `only ${outcomeStatuses.join(", ")}; or good, bad`, statusArgument)
+    .addOption(new Option("--origin <origin>", "only tasks by schedule, or by hand").choices(["schedule", "manual"]))
+    .option("--task <name>", "only this sync job, list or object, or the task of this id")
+    .option("--service <name>", "only of this service")
+    .option("--ids", "show the ids of the tasks, too")
     .option("--json", "print a JSON array")
     .addOption(wideOption())
-    .addHelpText(
-      "after",
-      "\nExamples:\n  $ syncline history\n  $ syncline history contracts-nightly --status failed\n  $ syncline history --json | jq '.[0]'",
-    )
+    .addHelpText("after", help)
     .action((policy: string | undefined, options: HistoryOptions) =>
       withStore(redisTarget(options, io), async (store) => {
         const history = new History(store);
-        const limit = options.status === undefined ? options.limit : historyReadMax;
-        const read = await history.newest(limit, policy);
-        if (read.length === 0 && policy !== undefined) await checkKnownPolicy(policy, store);
-        const fitting = read.filter(({ status }) => options.status === undefined || status === options.status);
-        const outcomes = fitting.slice(0, options.limit);
-        show(outcomes, policy, options, io);
-        const isFull = outcomes.length === options.limit;
-        await reportReach(history, isFull ? outcomes : read, isFull ? options.limit : limit, policy, io);
+        const timezone = timezoneFor(options.timezone);
+        const span = parsePast(options, { nowMs: await redisTimeMs(store), timezone });
+        const filter = { ...options, statuses: options.status };
+        const policies = policy === undefined ? undefined : [policy];
+        const found = await findOutcomes(history, { policies, span, filter, limit: options.limit });
+        if (policy !== undefined && found.outcomes.length === 0) await checkKnownPolicy(policy, store);
+        show(found.outcomes, { policy, timezone, options }, io);
+        await reportReach(history, found.reach, policy, io);
       }),
     );
 }
 
-/** Outcomes as a table. Below a poll's detail it names at most `itemsMax` offending items. */
-export function outcomeTable(outcomes: readonly Outcome[], screen: Screen, itemsMax = 3): string {
-  const rows = outcomes.map((outcome) => [
-    showInstant(Date.parse(outcome.finishedAt)),
-    outcome.policy,
-    `${outcome.kind} ${outcome.target}`,
-    showStatus(outcome, screen.colours),
-    outcome.durationMs === null ? "" : tookOf(outcome.durationMs),
-    [cutText(`${coversOf(outcome)}${outcome.detail}`, detailShownMax), ...offendersOf(outcome, itemsMax)].join("\n"),
-  ]);
-  return toTable(["finished", "policy", "task", "status", "took", "detail"], rows, screen);
+/** Parses `failed,unknown`, `good` or `bad`. */
+function statusArgument(text: string): ReadonlySet<OutcomeStatus> {
+  return new Set(
+    text.split(",").flatMap((word) => {
+      if (word === "good" || word === "bad") return outcomeStatuses.filter((one) => isGood[one] === (word === "good"));
+      const status = outcomeStatuses.find((one) => one === word);
+      if (status !== undefined) return [status];
+      throw new InvalidArgumentError(`there is no status ${word}: ${didYouMean(word, outcomeStatuses)}`);
+    }),
+  );
+}
+
+/** What an outcome table shows besides. */
+interface OutcomeColumns {
+  /** The zone of local times; undefined: UTC alone. */
+  readonly timezone?: string | undefined;
+  /** How many offending items of a poll are named. */
+  readonly itemsMax?: number;
+  readonly ids?: boolean | undefined;
+}
+
+/** Outcomes as a table. */
+export function outcomeTable(
+  outcomes: readonly Outcome[],
+  screen: Screen,
+  { timezone, itemsMax = 3, ids = false }: OutcomeColumns = {},
+): string {
+  const zone = timezone === "UTC" ? undefined : timezone;
+  const rows = outcomes.map((outcome) => {
+    const finishedMs = Date.parse(outcome.finishedAt);
+    const local = zone === undefined ? "" : ` ${showClock(finishedMs, zone, finishedMs)}`;
+    const task = taskWords({ ...outcome, slotMs: Date.parse(outcome.slot) }, zone, finishedMs);
+    return [
+      `${showInstant(finishedMs)}${local}`,
+      outcome.policy,
+      task,
+      showStatus(outcome, screen.colours),
+      outcome.durationMs === null ? "" : tookOf(outcome.durationMs),
+      [cutText(`${coversOf(outcome)}${outcome.detail}`, detailShownMax), ...offendersOf(outcome, itemsMax)].join("\n"),
+      ...(ids ? [outcome.taskId] : []),
+    ];
+  });
+  const heading = ["finished", "policy", "task", "status", "took", "detail"];
+  return toTable(ids ? [...heading, "id"] : heading, rows, screen);
 }
 
 function tookOf(durationMs: number): string {
@@ -94,31 +146,31 @@ export async function checkKnownPolicy(policy: string, store: Store): Promise<vo
 
 function show(
   outcomes: readonly Outcome[],
-  policy: string | undefined,
-  { limit, status, json }: HistoryOptions,
+  { policy, timezone, options }: { policy: string | undefined; timezone: string; options: HistoryOptions },
   io: CommandIo,
 ): void {
-  const whose = policy === undefined ? "" : ` of ${policy}`;
+  const { limit, json, ids } = options;
   if (json) io.out(JSON.stringify(outcomes));
-  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io));
-  else io.err(`no outcome${whose}${status === undefined ? " yet" : `: none of those that are kept is ${status}`}`);
+  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { timezone, ids }));
+  else {
+    const isNarrowed = [options.status, options.since, options.until, options.origin, options.task, options.service];
+    const why = isNarrowed.some((one) => one !== undefined) ? ": none of those that are kept fits" : " yet";
+    io.err(`no outcome${policy === undefined ? "" : ` of ${policy}`}${why}`);
+  }
   if (outcomes.length === limit) io.err(`only the newest ${limit}; --limit shows more`);
 }
 
-/** Says which outcomes are not in `read`: those beyond the limit, and those no longer kept. */
+/** Says which outcomes since an instant are no longer kept, and that the reading was cut there. */
 export async function reportReach(
   history: History,
-  read: readonly Outcome[],
-  limit: number,
+  reach: { readonly fromMs: number; readonly isCut: boolean },
   policy: string | undefined,
   io: CommandIo,
 ): Promise<void> {
-  const isCut = read.length === limit;
-  const fromMs = isCut ? Date.parse(read.at(-1)?.finishedAt ?? "") : Number.NEGATIVE_INFINITY;
-  if (isCut && limit === historyReadMax && policy === undefined)
-    io.err(`only the newest ${limit} outcomes were looked at, back to ${showInstant(fromMs)}`);
+  if (reach.isCut)
+    io.err(`only the newest ${outcomesReadMax} outcomes were looked at, back to ${showInstant(reach.fromMs)}`);
   const kept = policy === undefined ? [...(await history.keptSince()).values()] : [await history.keptSinceMs(policy)];
-  const dropped = kept.flatMap((sinceMs = Number.NEGATIVE_INFINITY) => (sinceMs > fromMs ? [sinceMs] : []));
+  const dropped = kept.flatMap((sinceMs) => (sinceMs !== undefined && sinceMs > reach.fromMs ? [sinceMs] : []));
   if (dropped.length === 0) return;
   const whose = policy ?? (dropped.length === 1 ? "one policy" : `${dropped.length} policies`);
   const sinceMs = dropped.reduce((latest, one) => Math.max(latest, one));

@@ -104,7 +104,7 @@ export async function workAndWait({ tasks, workers }: Queued, context: HandConte
 async function waitAndReport(tasks: readonly Task[], { store, options, io }: HandContext): Promise<void> {
   const { outcomes, open } = await waitForOutcomes(tasks, store, options.timeout, io.signal);
   if (options.json) io.out(JSON.stringify(outcomes));
-  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, offendingItemsMax));
+  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { itemsMax: offendingItemsMax }));
   if (open.length > 0) io.err(`still without an outcome: ${open.join(", ")}`);
   const skipped = outcomes.filter(({ status }) => status === "skipped").length;
   if (skipped > 0) io.err(`not started: ${skipped} of ${outcomes.length}, see above`);

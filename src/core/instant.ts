@@ -7,9 +7,40 @@ export function toIso(instantMs: number | undefined): string | null {
 
 /** An instant as people read it: `2026-11-21 05:30:00Z`, or in a zone `2026-11-21 06:30:00 CET`. */
 export function showInstant(instantMs: number, timezone?: string): string {
-  if (timezone === undefined) return `${new Date(instantMs).toISOString().slice(0, 19).replace("T", " ")}Z`;
-  const date = new Date(instantMs);
-  const day = date.toLocaleString("sv-SE", { timeZone: timezone });
-  const zone = date.toLocaleString("en-GB", { timeZone: timezone, timeZoneName: "short" }).split(" ").at(-1) ?? "";
-  return `${day} ${zone}`;
+  const { date, clock, zone } = localTime(instantMs, timezone);
+  return `${date} ${clock}${zone}`;
+}
+
+/**
+ * The time of day, with the date unless it is that of `besideMs`: `06:30 CET`, `05:30:01Z`. Seconds
+ * are shown where there are some.
+ */
+export function showClock(instantMs: number, timezone: string | undefined, besideMs: number): string {
+  const { date, clock, zone } = localTime(instantMs, timezone);
+  const day = localTime(besideMs, timezone).date === date ? "" : `${date} `;
+  return `${day}${clock.replace(/:00$/, "")}${zone}`;
+}
+
+function localTime(instantMs: number, timezone: string | undefined) {
+  if (timezone === undefined) {
+    const text = new Date(instantMs).toISOString();
+    return { date: text.slice(0, 10), clock: text.slice(11, 19), zone: "Z" };
+  }
+  const { day, name } = formatsOf(timezone);
+  const text = day.format(instantMs);
+  return { date: text.slice(0, 10), clock: text.slice(11, 19), zone: ` ${name.format(instantMs).split(" ").at(-1)}` };
+}
+
+const formats = new Map<string, { readonly day: Intl.DateTimeFormat; readonly name: Intl.DateTimeFormat }>();
+
+/** The formats of a zone are kept: to make one takes longer than a hundred uses of it. */
+function formatsOf(timeZone: string) {
+  const known = formats.get(timeZone);
+  if (known !== undefined) return known;
+  const made = {
+    day: new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" }),
+    name: new Intl.DateTimeFormat("en-GB", { timeZone, timeZoneName: "short" }),
+  };
+  formats.set(timeZone, made);
+  return made;
 }

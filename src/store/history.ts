@@ -168,22 +168,26 @@ export class History {
 
   /** Returns at most `count` outcomes of one policy or all, newest first. */
   async newest(count: number, policy?: string): Promise<Outcome[]> {
-    const policies = policy === undefined ? [...(await this.keptSince()).keys()] : [policy];
-    return this.#read(await this.#newestPlaces(count, policies, indexKey));
+    return this.read(await this.newestPlaces(count, policy === undefined ? undefined : [policy]));
+  }
+
+  /** Returns the places of at most `count` outcomes of these policies or all, newest first. */
+  async newestPlaces(count: number, policies?: readonly string[], span: Span = always) {
+    return this.#newestPlaces(count, policies ?? [...(await this.keptSince()).keys()], indexKey, span);
   }
 
   /** Returns at most `count` failed tasks of all policies, newest first. */
   async newestFailed(count: number): Promise<Outcome[]> {
-    return this.#read(await this.#newestPlaces(count, [...(await this.keptSince()).keys()], failedKey));
+    return this.read(await this.#newestPlaces(count, [...(await this.keptSince()).keys()], failedKey, always));
   }
 
   /** Returns the places of `size` outcomes of a policy, newest first, after the `from` newest. */
   places(policy: string, from: number, size: number): Promise<readonly OutcomePlace[]> {
-    return this.#page(indexKey, { policy, from, size });
+    return this.#page(indexKey, { policy, from, size, span: always });
   }
 
   /** Reads outcomes; those dropped since their place was read are left out. */
-  async #read(places: readonly OutcomePlace[]): Promise<Outcome[]> {
+  async read(places: readonly OutcomePlace[]): Promise<Outcome[]> {
     const outcomes = new Map<string, Outcome>();
     const byPolicy = [...Map.groupBy(places, (place) => place.policy)];
     for (const batch of batchesOf(byPolicy)) {
@@ -213,7 +217,12 @@ export class History {
   }
 
   /** Each round reads a longer page of each index that may still hold one of the newest. */
-  async #newestPlaces(count: number, policies: readonly string[], keyOf: KeyOf): Promise<readonly OutcomePlace[]> {
+  async #newestPlaces(
+    count: number,
+    policies: readonly string[],
+    keyOf: KeyOf,
+    span: Span,
+  ): Promise<readonly OutcomePlace[]> {
     // Indexes move during the reading, so an outcome may turn up twice.
     const found = new Map<string, OutcomePlace>();
     let newest: readonly OutcomePlace[] = [];
@@ -223,7 +232,9 @@ export class History {
       const pages: (readonly OutcomePlace[])[] = [];
       for (const batch of batchesOf(open)) {
         pages.push(
-          ...(await Promise.all(batch.map(({ policy, read: from }) => this.#page(keyOf, { policy, from, size })))),
+          ...(await Promise.all(
+            batch.map(({ policy, read: from }) => this.#page(keyOf, { policy, from, size, span })),
+          )),
         );
       }
       for (const place of pages.flat()) found.set(place.id, place);
@@ -241,16 +252,35 @@ export class History {
 
   async #page(
     keyOf: KeyOf,
-    { policy, from, size }: { readonly policy: string; readonly from: number; readonly size: number },
+    { policy, from, size, span }: { policy: string; from: number; size: number; span: Span },
   ): Promise<readonly OutcomePlace[]> {
     const key = keyOf(this.#store, policy);
-    const flat = await this.#store.redis.zrevrange(key, from, from + size - 1, "WITHSCORES");
+    const [max, min] = [span.toMs, span.fromMs].map((atMs) =>
+      Number.isFinite(atMs) ? atMs : atMs > 0 ? "+inf" : "-inf",
+    );
+    const flat = await this.#store.redis.zrevrangebyscore(
+      key,
+      max ?? "+inf",
+      min ?? "-inf",
+      "WITHSCORES",
+      "LIMIT",
+      from,
+      size,
+    );
     const places: OutcomePlace[] = [];
     for (let at = 0; at + 1 < flat.length; at += 2)
       places.push({ policy, id: flat[at] ?? "", atMs: Number(flat[at + 1]) });
     return places;
   }
 }
+
+/** From when to when outcomes ended, both included; either end may be infinitely far. */
+export interface Span {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+const always: Span = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 
 /** The place of an outcome in its index. */
 export interface OutcomePlace {

@@ -51,8 +51,8 @@ describe("what commands tell", () => {
   it("of a run by hand is that its end is inferred, where it is", async () => {
     const prefix = `${fixture.redis.prefix}-inferred`;
     const run = await fixture.command(prefix, "run", "quiet", "--config", fixture.file(), "--wait");
-    expect(run.out).toMatch(/run 2 +succeeded \(inferred\)/);
-    expect((await fixture.here(prefix, "history")).out).toMatch(/run 2 +succeeded \(inferred\)/);
+    expect(run.out).toMatch(/sync job 2, by hand .* succeeded \(inferred\)/);
+    expect((await fixture.here(prefix, "history")).out).toMatch(/sync job 2, by hand .* succeeded \(inferred\)/);
     expect((await fixture.here(prefix, "history", "--status", "failed")).err).toContain("none of those that are kept");
   });
 

@@ -1,0 +1,29 @@
+// Names tasks as people say them: `sync job 4, slot 02:30 CET`. Pure; called by `history`,
+// `explain`, `running` and others, in place of ids.
+import { declaredKinds } from "../core/declared-object.ts";
+import { showClock } from "../core/instant.ts";
+import { isFromMasks, type Task } from "../model/task.ts";
+
+/** The parts of a task that name it. */
+export type NamedTask = Pick<Task, "kind" | "target" | "slotMs" | "origin">;
+
+/**
+ * What a task does, and for which slot or since when by hand. `timezone`: of the policy; undefined:
+ * UTC. The date is left out where it is that of `besideMs`, an instant that is shown beside.
+ */
+export function taskWords(task: NamedTask, timezone: string | undefined, besideMs: number): string {
+  const when = showClock(task.slotMs, timezone, besideMs);
+  return `${targetWords(task)}, ${task.origin === "manual" ? "by hand" : "slot"} ${when}`;
+}
+
+/** What a task does: `sync job 4`, `activate sync job 4`, `poll approvals`. */
+function targetWords(task: Pick<Task, "kind" | "target">): string {
+  const { kind, target } = task;
+  if (isFromMasks(task)) return "sync jobs of masks";
+  if (kind === "run") return `sync job ${target}`;
+  if (kind === "poll") return `poll ${target}`;
+  if (kind !== "apply") return `${kind} sync job ${target}`;
+  const [object = "", id] = target.split("-");
+  const known = Object.entries(declaredKinds).find(([name]) => name === object);
+  return `apply ${known === undefined ? target : `${known[1]} ${id}`}`;
+}
