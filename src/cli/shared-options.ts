@@ -16,6 +16,7 @@ import { compareWithRunning, type FoundSet, findRunningSet, replaceBroken } from
 import { checkCron } from "../schedule/cron-pattern.ts";
 import { defaultPrefix, type RedisTarget, type Store } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
+import { RepeatableOption } from "./repeated-options.ts";
 
 const configVariable = "SYNCLINE_CONFIG";
 
@@ -135,6 +136,48 @@ export function reasonOption(description = "why; stands in the record of changes
 /** The value of `--reason`. */
 export interface ReasonOption {
   readonly reason?: string;
+}
+
+/** A label that policies must have. */
+export interface Label {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** `--label NAME=VALUE`, repeatable: only policies with all of these labels. */
+export function labelOption(): Option {
+  return new RepeatableOption("--label <name=value>", "only policies with this label; all of several must match")
+    .default([], "all")
+    .argParser((text: string, before: readonly Label[]) => {
+      const [, name = "", value = ""] = /^([^=]+)=(.+)$/.exec(text) ?? [];
+      if (name === "") throw new InvalidArgumentError("write a name and a value such as team=hr");
+      return [...before, { name, value }];
+    });
+}
+
+/** The policies that the user means, in the order of the files; all where nothing is named. */
+export interface PolicyChoice {
+  readonly names?: readonly string[];
+  readonly service?: string | undefined;
+  readonly label?: readonly Label[];
+}
+
+/** @throws UsageError for a name, service or label without a policy: a typo must not look well. */
+export function choosePolicies(set: PolicySet, { names = [], service, label = [] }: PolicyChoice): readonly Policy[] {
+  const wanted = new Set(names.map((name) => findPolicy(set, name).name));
+  if (service !== undefined) findService(set, service);
+  const chosen = set.policies.filter(
+    (policy) =>
+      (names.length === 0 || wanted.has(policy.name)) &&
+      (service === undefined || policy.service === service) &&
+      label.every(({ name, value }) => policy.labels?.[name] === value),
+  );
+  const [first] = label;
+  if (chosen.length > 0 || first === undefined) return chosen;
+  const known = set.policies.flatMap(({ labels = {} }) => Object.entries(labels).map((pair) => pair.join("=")));
+  const asked = label.map(({ name, value }) => `${name}=${value}`).join(" and ");
+  const others = othersThan(`${first.name}=${first.value}`, [...new Set(known)], "the policy file");
+  throw new UsageError(`no such policy has the label ${asked}; ${others}`);
 }
 
 /** The values of the options that most commands share. */

@@ -14,7 +14,15 @@ import { type ExpensiveFeed, readStatus, type Status } from "../queries/status.t
 import { foreignOwner } from "../store/owners.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import { withStore } from "./connections.ts";
-import { policySetFor, redisCommand, redisTarget, type SetOptions } from "./shared-options.ts";
+import {
+  choosePolicies,
+  labelOption,
+  type PolicyChoice,
+  policySetFor,
+  redisCommand,
+  redisTarget,
+  type SetOptions,
+} from "./shared-options.ts";
 import { alarming, toTable, wideOption } from "./table.ts";
 
 const feedsShownMax = 20;
@@ -30,14 +38,16 @@ Examples:
 /** The command `status`. */
 export function statusCommand(io: CommandIo): Command {
   return redisCommand("status", "set")
+    .addOption(labelOption())
     .option("--json", "print JSON")
     .addOption(wideOption())
     .addHelpText("after", help)
-    .action(async (options: SetOptions) => {
+    .action(async (options: SetOptions & PolicyChoice) => {
       const target = redisTarget(options, io);
-      const status = await withStore(target, async (store) =>
-        readStatus(await policySetFor(options, store, io), store, target),
-      );
+      const status = await withStore(target, async (store) => {
+        const set = await policySetFor(options, store, io);
+        return readStatus({ ...set, policies: choosePolicies(set, options) }, store, target);
+      });
       if (!isWell(status)) io.exitCode = 1;
       if (options.json) io.out(statusToJson(status));
       else for (const block of statusToText(status, io)) io.out(block);

@@ -139,6 +139,7 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
   return {
     name: input.name,
     service: input.service,
+    ...(input.labels === undefined ? {} : { labels: input.labels }),
     repository: input.repository,
     action,
     schedule,

@@ -196,6 +196,8 @@ export interface NotificationSettings {
 export interface Policy {
   readonly name: string;
   readonly service: string;
+  /** Names and values to choose policies by; undefined: none. */
+  readonly labels?: Readonly<Record<string, string>>;
   readonly repository: string | undefined;
   readonly action: Action;
   readonly schedule: Schedule | undefined;

@@ -28,6 +28,7 @@ export const policyLimits = {
   cronExpressionsMax: 20,
   blackoutsMax: 50,
   holidaysMax: 400,
+  labelsMax: 20,
   textCharactersMax: 4_096,
   /** Slots that `catchUp: all` may start at once. */
   catchUpSlotsMax: 100,

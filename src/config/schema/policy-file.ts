@@ -7,6 +7,7 @@ import { behaviourFields } from "./follow.ts";
 import { heartbeatSchema, notificationsSchema } from "./notify.ts";
 import {
   durationSchema,
+  labelPattern,
   nameSchema,
   optional,
   required,
@@ -52,6 +53,14 @@ const defaultsSchema = z.strictObject({
   ...behaviourFields,
 });
 
+const labelForm = "1 to 63 letters, digits, hyphens, dots and underscores, and begins with a letter or digit";
+const labelSchema = (what: string) =>
+  z.string(unlessMissing(`a label's ${what} is text`)).regex(labelPattern, `a label's ${what} has ${labelForm}`);
+
+const labelsSchema = z
+  .record(labelSchema("name"), labelSchema("value"))
+  .refine((labels) => Object.keys(labels).length <= policyLimits.labelsMax, `at most ${policyLimits.labelsMax} labels`);
+
 const policySchema = z.strictObject({
   name: required(
     nameSchema,
@@ -59,6 +68,11 @@ const policySchema = z.strictObject({
     "contracts-nightly",
   ),
   service: required(nameSchema, "The service, by its name under `services`.", "main"),
+  labels: optional(
+    labelsSchema,
+    `Names and values of your own, to choose policies by (\`--label team=hr\`): ${policyLimits.labelsMax} at most.`,
+    { team: "hr", stage: "prod" },
+  ),
   repository: optional(textSchema, "The key of the destination repository. Default: the service chooses.", "HR"),
   ...actionFields,
   schedule: scheduleSchema.exactOptional(),

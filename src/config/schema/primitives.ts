@@ -10,6 +10,9 @@ const wallTimeForm =
 /** Names of policies, services and sinks: they become parts of task ids, metric labels and URLs. */
 const namePattern = /^(?!\d+$)[a-z0-9][a-z0-9-]{0,62}$/;
 
+/** Names and values of labels: a shell and a metric label take them as they are. */
+export const labelPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+
 /** A required key: what it says, and an example. */
 export function required<Schema extends z.ZodType>(schema: Schema, description: string, example: unknown): Schema {
   return schema.meta({ description, examples: [example] });

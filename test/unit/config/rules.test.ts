@@ -12,6 +12,17 @@ describe("a policy", () => {
   const cases: readonly (readonly [string, string, string])[] = [
     ["without an action", "repository: HR", "needs exactly one of run, activate, poll, apply or delete"],
     ["with two actions", "poll: { list: masks }, activate: { syncJobs: [1] }", "activate and poll exclude each other"],
+    [
+      "with a label that a shell would cut",
+      "labels: { team: h r }, run: { syncJobs: [1] }",
+      "labels.team: a label's value has 1 to 63 letters, digits, hyphens, dots and underscores, and begins with a letter or digit",
+    ],
+    ["with a number as label", "labels: { tier: 1 }, run: { syncJobs: [1] }", "labels.tier: a label's value is text"],
+    [
+      "with too many labels",
+      `labels: { ${Array.from({ length: 21 }, (_, index) => `l${index}: x`).join(", ")} }, run: { syncJobs: [1] }`,
+      "labels: at most 20 labels",
+    ],
     ["with an empty run", "run: {}", "needs exactly one of syncJobs or fromMasks"],
     ["with both kinds of run", "run: { syncJobs: [1], fromMasks: {} }", "syncJobs and fromMasks exclude each other"],
     ["with a sync job twice", "activate: { syncJobs: [7, 8, 7] }", "sync job 7 stands in the list twice"],
