@@ -14,6 +14,8 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
+# Only the types: the image has no Redis for `syncline dev`.
+COPY scripts/redis.d.mts scripts/
 RUN npm run -s build -- --sourceMap false --declaration false
 
 FROM ${NODE_IMAGE} AS dependencies

@@ -9,7 +9,14 @@ const onSignal = () => {
   if (stop.signal.aborted) process.exit(1);
   stop.abort();
 };
-process.on("SIGINT", onSignal);
+const echoWithinS = 0.5;
+let interruptedAtS = Number.NEGATIVE_INFINITY;
+process.on("SIGINT", () => {
+  // Under `npm run` each Ctrl-C comes twice: npm passes on what the terminal has sent already.
+  if (process.uptime() - interruptedAtS < echoWithinS) return;
+  interruptedAtS = process.uptime();
+  onSignal();
+});
 process.on("SIGTERM", onSignal);
 // The parent process is gone: no other signal will come.
 process.on("disconnect", onSignal);

@@ -2,7 +2,7 @@
 // ready before the old one is asked to stop. Watches all the while whether a scheduler is ready.
 // Called by main.ts and by the test of rolling restarts.
 import { systemClock } from "../../src/core/clock.ts";
-import type { DemoEvent } from "../demo/processes.ts";
+import type { LogLine } from "../../src/ops/pretty-log.ts";
 import type { Build } from "./builds.ts";
 import { Pod } from "./pod.ts";
 
@@ -19,7 +19,7 @@ export interface ClusterOptions {
   readonly prefix: string;
   readonly environment: Readonly<Record<string, string>>;
   /** Told each line of each pod's log. */
-  readonly onEvent: (event: DemoEvent, pod: Pod) => void;
+  readonly onEvent: (event: LogLine, pod: Pod) => void;
   /** Told what happens to the pods, in words. */
   readonly say: (what: string) => void;
 }

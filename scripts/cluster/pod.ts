@@ -1,7 +1,8 @@
 // One replica as a pod would run it: a real `syncline serve` with a health port, ready when /readyz
 // says so. Made by cluster.ts.
 import type { ChildProcess } from "node:child_process";
-import { type DemoEvent, firstEvent, start, stop } from "../demo/processes.ts";
+import type { LogLine } from "../../src/ops/pretty-log.ts";
+import { firstEvent, start, stop } from "../demo/processes.ts";
 import type { Build } from "./builds.ts";
 
 /** What a pod is started with. */
@@ -16,7 +17,7 @@ export interface PodOptions {
   readonly roles: string;
   readonly prefix: string;
   readonly environment: Readonly<Record<string, string>>;
-  readonly onEvent: (event: DemoEvent, pod: Pod) => void;
+  readonly onEvent: (event: LogLine, pod: Pod) => void;
   /** It ended without having been asked to. */
   readonly onDeath: (pod: Pod, how: string) => void;
 }

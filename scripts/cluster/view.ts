@@ -2,7 +2,7 @@
 // and one line of figures that is rewritten on a terminal and repeated every five seconds
 // elsewhere. Called by main.ts.
 import { systemClock } from "../../src/core/clock.ts";
-import type { DemoEvent } from "../demo/processes.ts";
+import type { LogLine } from "../../src/ops/pretty-log.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Pod } from "./pod.ts";
 
@@ -23,7 +23,7 @@ export class View {
   }
 
   /** Counts an event of a replica. */
-  tell(event: DemoEvent, pod: Pod): void {
+  tell(event: LogLine, pod: Pod): void {
     if (event.event === "task.started") this.#starts += 1;
     if (event.event === "feed.item")
       add(this.#items, JSON.stringify([event["repository"], event["list"], event["id"]]));

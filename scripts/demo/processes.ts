@@ -4,14 +4,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { type LogLine, parseLogLine } from "../../src/ops/pretty-log.ts";
 
 const mainFile = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const policies = fileURLToPath(new URL("../../config/demo.yaml", import.meta.url));
 const stopWithinMs = 15_000;
 const readyWithinMs = 30_000;
-
-/** One log line of a replica, or what the demo itself noticed. */
-export type DemoEvent = Readonly<Record<string, unknown>> & { readonly event: string };
 
 /**
  * The faults of the demo: a poll fails often enough to be retried, answers get lost, one request is
@@ -53,7 +51,7 @@ export async function startSandbox(): Promise<SandboxProcess> {
 interface ReplicaOptions {
   readonly environment: Readonly<Record<string, string>>;
   readonly prefix: string;
-  readonly onEvent: (event: DemoEvent) => void;
+  readonly onEvent: (event: LogLine) => void;
 }
 
 /** One replica of `syncline serve`, started again when it dies. */
@@ -129,8 +127,8 @@ export async function stop(child: ChildProcess): Promise<void> {
 export function firstEvent(
   child: ChildProcess,
   wanted: string,
-  onEvent: (event: DemoEvent) => void = () => {},
-): Promise<DemoEvent> {
+  onEvent: (event: LogLine) => void = () => {},
+): Promise<LogLine> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no ${wanted} within ${readyWithinMs / 1_000} s`)), readyWithinMs);
     child.once("exit", (code, signal) => {
@@ -139,7 +137,7 @@ export function firstEvent(
     });
     if (child.stdout === null) return;
     createInterface({ input: child.stdout }).on("line", (line) => {
-      const event = parseEvent(line);
+      const event = parseLogLine(line);
       if (event === undefined) return;
       onEvent(event);
       if (event.event !== wanted) return;
@@ -147,13 +145,4 @@ export function firstEvent(
       resolve(event);
     });
   });
-}
-
-function parseEvent(line: string): DemoEvent | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null && "event" in value ? (value as DemoEvent) : undefined;
-  } catch {
-    return undefined;
-  }
 }

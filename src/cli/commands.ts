@@ -20,6 +20,7 @@ async function connecting(io: CommandIo): Promise<ConnectService> {
 
 /** What makes each command with all its options. */
 const loaders = {
+  dev: async (io) => (await import("./dev.ts")).devCommand(io),
   serve: async (io) => (await import("./serve.ts")).serveCommand(io),
   run: async (io) => (await import("./run-policy.ts")).runCommand(io),
   pause: async (io) => (await import("./pause.ts")).pauseCommand(io),
@@ -51,6 +52,7 @@ const loaders = {
 /** What each command does, by the heading under which `--help` lists it. */
 export const commandGroups: Readonly<Record<string, Partial<Record<keyof typeof loaders, string>>>> = {
   "Follow policies:": {
+    dev: "try it: a Redis, a sandbox service and serve on this machine, until Ctrl-C",
     serve: "plan slots and work on tasks until stopped",
     run: "run a policy by hand, now",
     pause: "skip the slots of a policy, a service or all from now on",

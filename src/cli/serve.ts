@@ -8,6 +8,7 @@ import { type Readiness, startHealthServer } from "../ops/health.ts";
 import { createLogger } from "../ops/logger.ts";
 import { createMeteredLog } from "../ops/metered-log.ts";
 import { Metrics } from "../ops/metrics.ts";
+import { toPrettyLine } from "../ops/pretty-log.ts";
 import { type CommandIo, untilStopped } from "./command-io.ts";
 import {
   durationOption,
@@ -28,10 +29,11 @@ interface ServeOptions extends PolicyOptions {
   readonly drain: number;
   readonly healthPort?: number;
   readonly healthHost?: string;
+  readonly log?: "pretty" | "json";
 }
 
 const help = `
-Writes one JSON line per event to standard output; the outcome of every task is one line "task.finished".
+Writes one line per event to standard output, readable on a terminal and as JSON elsewhere (--log); the outcome of every task is one line "task.finished".
 Changed policies are followed without a restart ("config.reloaded"); wrong ones are not ("config.rejected"), the last good ones stay in force.
 SIGTERM or Ctrl-C ends it within --drain: no new starts, steps in work end, the rest stays in the queue. A second one ends it at once.
 
@@ -53,15 +55,24 @@ export function serveCommand(io: CommandIo): Command {
         "SYNCLINE_HEALTH_HOST",
       ),
     )
+    .addOption(
+      new Option("--log <form>", "form of the log: pretty or json; pretty on a terminal unless given").choices([
+        "pretty",
+        "json",
+      ]),
+    )
     .addHelpText("after", help)
     .action((options: ServeOptions) => serve(options, io));
 }
 
-async function serve(options: ServeOptions, io: CommandIo): Promise<void> {
+/** Serves until told to stop. @throws OutOfReachError without Redis; UsageError. */
+export async function serve(options: ServeOptions, io: CommandIo): Promise<void> {
   const { roles, owner, takeOverAfter: takeOverAfterMs, drain: drainMs } = options;
   const redis = redisTarget(options, io);
   const set = await loadPoliciesOrThrow(options.config, io);
-  const plainLog = createLogger(io.settings.logLevel, io.out);
+  const isPretty = (options.log ?? (io.columns === undefined ? "json" : "pretty")) === "pretty";
+  const writeLine = isPretty ? (line: string) => io.out(toPrettyLine(line, io.colours)) : io.out;
+  const plainLog = createLogger(io.settings.logLevel, writeLine);
   const metrics = options.healthPort === undefined ? undefined : new Metrics();
   metrics?.takeInSet(set);
   const log = metrics === undefined ? plainLog : createMeteredLog(plainLog, metrics);

@@ -60,6 +60,11 @@ export class Syncline {
     return this.#lines.flatMap((line) => (line.startsWith("{") ? [JSON.parse(line)] : []));
   }
 
+  /** What it wrote to standard error so far. */
+  get err(): string {
+    return this.#err;
+  }
+
   /** Waits for the first event that fits. Fails when the process ends before. */
   async until(fits: (event: Record<string, unknown>) => boolean): Promise<Record<string, unknown>> {
     for (;;) {
