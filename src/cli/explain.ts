@@ -1,13 +1,15 @@
-// `syncline explain POLICY [TIME]`: why a slot ran, did not run, or ran late.
+// `syncline explain POLICY [TIME]` or `explain TASK`: why it ran, did not run, or ran late.
 import type { Command } from "commander";
-import type { Policy } from "../config/policy-set.ts";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { showSubject } from "../model/pause.ts";
+import { parseTaskId } from "../model/task-id.ts";
 import { taskPlaces } from "../queries/audit-policy.ts";
 import { describeMissingRoles } from "../queries/service-words.ts";
-import { readSlotStory, type SlotStory, type TaskStory } from "../queries/slot-story.ts";
+import { readHandStory, readSlotStory, readStoryOfTask, type SlotStory } from "../queries/slot-story.ts";
+import type { StoryPlaces, TaskStory } from "../queries/task-story.ts";
 import { type AskedTime, slotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
@@ -15,45 +17,75 @@ import { withProducer, withStore } from "./connections.ts";
 import { showUntil } from "./pause.ts";
 import { findPolicy, policySetFor, redisCommand, redisTarget, type SetOptions } from "./shared-options.ts";
 import { alarming } from "./table.ts";
-import { readTime, timeForms } from "./time-argument.ts";
+import { readTime, timeForms, timezoneFor } from "./time-argument.ts";
 
 const tasksShownMax = 50;
 
 const coversShownMax = 5;
 
 const help = `
-TIME is read in the policy's zone: ${timeForms}. Of a day, the first slot is meant; without TIME, the newest slot.
-Tells what became of the slot at that time, of its tasks, and what they wait for; or why there is no slot at that time.
+Of a policy the slot at TIME is told, or without TIME its newest slot or run by hand; of a task the task alone. TIME is read in the
+policy's zone: ${timeForms}. Of a day, the first slot is meant.
+Tells what became of it, of its tasks, and what they wait for; or why there is no slot at that time.
 Exit code 1 when no process with the role scheduler or worker is alive.
 
 Examples:
   $ syncline explain contracts-nightly
   $ syncline explain contracts-nightly yesterday
-  $ syncline explain contracts-nightly 2027-03-28T02:30`;
+  $ syncline explain contracts-nightly 2027-03-28T02:30
+  $ syncline explain contracts-nightly__run__42__1795228200`;
 
 /** The command `explain`. */
 export function explainCommand(io: CommandIo): Command {
   return redisCommand("explain", "set")
-    .argument("<policy>", "its name")
+    .argument("<policy|task>", "the name of a policy, or the id of a task")
     .argument("[time]", "of the slot, in the policy's zone")
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (name: string, time: string | undefined, options: SetOptions) => {
       const target = redisTarget(options, io);
       await withStore(target, async (store) => {
-        const policy = findPolicy(await policySetFor(options, store, io), name);
-        if (policy.schedule === undefined && policy.after === undefined)
-          throw new UsageError(`${name} has no schedule: it runs by hand only; see syncline history ${name}`);
-        const nowMs = await redisTimeMs(store);
-        const around =
-          time === undefined ? slotsUpTo(policy, nowMs) : slotsAround(policy, askedTime(time, policy, nowMs));
+        const set = await policySetFor(options, store, io);
+        const question = { set, time, nowMs: await redisTimeMs(store) };
         const story = await withProducer(target, (producer) =>
-          readSlotStory(policy, { asked: time ?? null, around, nowMs }, { ...taskPlaces(store, producer), store }),
+          findStory(name, question, { ...taskPlaces(store, producer), store }),
         );
-        io.out(options.json ? JSON.stringify(story) : storyText(story, policy.closed.timezone, io.colours));
+        const timezone = timezoneFor(
+          undefined,
+          set.policies.filter((policy) => policy.name === story.policy),
+        );
+        io.out(options.json ? JSON.stringify(story) : storyText(story, timezone, io.colours));
         if (describeMissingRoles(story.processes).length > 0) io.exitCode = 1;
       });
     });
+}
+
+interface Question {
+  readonly set: PolicySet;
+  readonly time: string | undefined;
+  readonly nowMs: number;
+}
+
+/** @throws UsageError when nothing is known of it. */
+async function findStory(name: string, { set, time, nowMs }: Question, places: StoryPlaces): Promise<SlotStory> {
+  if (parseTaskId(name) !== undefined) {
+    if (time !== undefined) throw new UsageError(`${name} is a task, which has its time: leave ${time} out`);
+    const story = await readStoryOfTask(name, { set, nowMs }, places);
+    if (story !== undefined) return story;
+    throw new UsageError(`nothing is known of a task ${name}; \`syncline history --ids\` shows those that have ended`);
+  }
+  const policy = findPolicy(set, name);
+  const isScheduled = policy.schedule !== undefined || policy.after !== undefined;
+  if (time !== undefined && !isScheduled)
+    throw new UsageError(
+      `${name} has no schedule, so no slot at any time: leave ${time} out for its newest run by hand`,
+    );
+  const around = time === undefined ? slotsUpTo(policy, nowMs) : slotsAround(policy, askedTime(time, policy, nowMs));
+  const afterMs = around.previousMs ?? 0;
+  const byHand = time === undefined ? await readHandStory(policy, { afterMs, nowMs }, places) : undefined;
+  if (byHand !== undefined) return byHand;
+  if (isScheduled) return readSlotStory(policy, { asked: time ?? null, around, nowMs }, places);
+  throw new UsageError(`${name} has no schedule, and no run by hand is known: \`syncline run ${name}\` starts it`);
 }
 
 function askedTime(text: string, policy: Policy, nowMs: number): AskedTime {
@@ -70,7 +102,8 @@ export function storyText(story: SlotStory, timezone: string, colours: boolean):
   if (!story.isSlot) lines.push(`${story.policy} has no slot at ${story.asked}`);
   for (const reason of story.reasons) lines.push(`  ${reason}`);
   if (!story.isSlot) lines.push(`  slot before: ${both(story.previous)}`, `  slot after: ${both(story.next)}`, "");
-  lines.push(`${story.policy}, slot ${both(story.slot)}`, `  ${story.verdict}`);
+  const what = story.origin === "manual" ? "by hand" : "slot";
+  lines.push(`${story.policy}, ${what} ${both(story.slot)}`, `  ${story.verdict}`);
   if (story.covers.length > 0) lines.push(`  stands for ${story.covers.length} older: ${someOf(story.covers)}`);
   for (const task of story.tasks.slice(0, tasksShownMax)) lines.push(...taskLines(task));
   if (story.tasks.length > tasksShownMax)
@@ -79,17 +112,30 @@ export function storyText(story: SlotStory, timezone: string, colours: boolean):
   for (const pause of story.pauses)
     lines.push(`  paused now: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`);
   for (const line of describeMissingRoles(story.processes)) lines.push(`  ${alarming(line, colours)}`);
-  if (story.isSlot) lines.push(`  next slot: ${both(story.next)}`);
+  if (story.isSlot && (story.origin === "schedule" || story.next !== null))
+    lines.push(`  next slot: ${both(story.next)}`);
   return lines.join("\n");
 }
 
+const stepWords = [
+  ["queued", "queued"],
+  ["sent", "sent"],
+  ["sentAgain", "sent again"],
+  ["answered", "answered"],
+  ["confirmed", "confirmed"],
+  ["finished", "finished"],
+] as const;
+
 function taskLines(task: TaskStory): string[] {
   const dueMs = Date.parse(task.due);
-  const steps = (["queued", "sent", "answered", "confirmed", "finished"] as const).flatMap((step) => {
+  const steps = stepWords.flatMap(([step, words]) => {
     const instant = task[step];
-    return instant === null ? [] : [`${step} ${sinceDue(Date.parse(instant) - dueMs)}`];
+    return instant === null ? [] : [`${words} ${sinceDue(Date.parse(instant) - dueMs)}`];
   });
-  const lines = [`  task ${task.taskId}`, `    due ${showInstant(dueMs)}${steps.map((step) => `, ${step}`).join("")}`];
+  const lines = [
+    `  ${task.name}, task ${task.taskId}`,
+    `    due ${showInstant(dueMs)}${steps.map((step) => `, ${step}`).join("")}`,
+  ];
   // Its first word is the kind of loss, for machines.
   if (task.lost !== null) lines.push(`    no good answer to its start: ${task.lost.replace(/^[a-z]+: /, "")}`);
   if (task.outcome !== null) {

@@ -1,54 +1,30 @@
-// Collects all that is known of one slot for `syncline explain`: its record, its tasks in journal,
-// queue and history, which task blocks them, and the pauses in force. Reads only.
-import type { Policy } from "../config/policy-set.ts";
+// Collects all that is known of one slot, run by hand or task: its record, who asked for it, its
+// tasks (task-story.ts), and the pauses in force. Reads only. Called by `syncline explain`.
+import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { toIso } from "../core/instant.ts";
+import type { Change } from "../model/change.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
-import { isFromMasks, type Task } from "../model/task.ts";
-import { targetOf, taskId } from "../model/task-id.ts";
-import { describeNoRecord, describeRecord, type SlotsAround } from "../schedule/explain-slot.ts";
+import { parseTaskId, taskId } from "../model/task-id.ts";
+import { describeNoRecord, describeRecord, type SlotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
 import { ChainStore } from "../store/chain-store.ts";
-import { Leases } from "../store/leases.ts";
+import { Changes } from "../store/changes.ts";
+import { History } from "../store/history.ts";
 import { Pauses } from "../store/pauses.ts";
 import { type Presence, readPresence, type Store } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
-import { entryRetentionMs } from "../store/start-journal.ts";
-import type { TaskPlaces } from "./audit-policy.ts";
 import { describeDeniedBy } from "./service-words.ts";
+import { readTaskStories, type StoryPlaces, type TaskStory, type ToldTask } from "./task-story.ts";
 
-/** What is shown of an outcome. */
-type ShownOutcome = Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">;
+/** How far back the newest run by hand is looked for. */
+const changesReadMax = 1_000;
+const outcomesReadMax = 500;
 
-/** The story of one task. Instants are ISO 8601; null: it did not happen, or is not known. */
-export interface TaskStory {
-  readonly taskId: string;
-  readonly target: string;
-  /** The start journal's state; `none` before a worker claimed it. */
-  readonly journal: string;
-  /** The job's state in the queue; null when the queue does not have it. */
-  readonly queue: string | null;
-  readonly due: string;
-  readonly queued: string | null;
-  readonly sent: string | null;
-  readonly answered: string | null;
-  /** When an activity showed that a start without an answer had happened. */
-  readonly confirmed: string | null;
-  readonly finished: string | null;
-  readonly outcome: ShownOutcome | null;
-  /** Whether the queue holds it, a worker has it, or it is on its way into the queue. */
-  readonly isInFlight: boolean;
-  /** Up to when traces may have been dropped, if the task is that old. */
-  readonly droppedUpTo: string | null;
-  /** The task that holds the sync job, when this one waits for it. */
-  readonly waitsFor: string | null;
-  /** Why the answer to its start is missing. */
-  readonly lost: string | null;
-}
-
-/** The story of one slot. */
+/** The story of one slot, or of a run by hand: then `slot` is when it was given. */
 export interface SlotStory {
   readonly policy: string;
+  readonly origin: Outcome["origin"];
   readonly asked: string | null;
   readonly isSlot: boolean;
   readonly reasons: readonly string[];
@@ -68,15 +44,18 @@ export interface SlotStory {
   readonly processes: Presence;
 }
 
-/** Where the parts of a story are read. */
-export type StoryPlaces = TaskPlaces & { readonly store: Store };
-
-const tasksMax = 1_000;
+/** What is asked of a slot. `task`: only this one of its tasks. */
+interface SlotQuestion {
+  readonly asked: string | null;
+  readonly around: SlotsAround;
+  readonly nowMs: number;
+  readonly task?: string;
+}
 
 /** Tells the story of a slot. */
 export async function readSlotStory(
   policy: Policy,
-  { asked, around, nowMs }: { readonly asked: string | null; readonly around: SlotsAround; readonly nowMs: number },
+  { asked, around, nowMs, task }: SlotQuestion,
   places: StoryPlaces,
 ): Promise<SlotStory> {
   const { slotMs } = around;
@@ -84,22 +63,20 @@ export async function readSlotStory(
   const waits = slotMs === undefined ? [] : await new ChainStore(places.store).find([{ policy: policy.name, slotMs }]);
   const holdings = await places.ledger.holdings(policy.name);
   const record = holdings.records.find((one) => one.slotMs === slotMs);
-  const pauses = (await new Pauses(places.store).all()).filter(
-    (pause) => isInForce(pause, nowMs) && isAbout(pause, policy),
-  );
-  const tasks = record === undefined ? [] : await tasksOf(policy, { record, records: holdings.records }, places);
-  const processes = await readPresence(places.store);
+  const ids = task === undefined ? taskIdsOf(policy.name, record, holdings.records) : [task];
+  const told = ids.flatMap((id) => toldTask(id, policy) ?? []);
+  const tasks = await readTaskStories(told, places);
+  const surroundings = await readSurroundings(policy, { tasks, nowMs }, places.store);
   const verdict = () => {
     if (slotMs === undefined) return "its schedule has no slots around this time";
     if (record !== undefined) return describeRecord(policy, record);
     const [wait] = waits;
     if (wait !== undefined) return `waits for the same slot of ${wait.after} to end`;
-    return describeNoRecord({ slotMs, nowMs, isPlanned: processes.schedulers > 0, ...holdings });
+    return describeNoRecord({ slotMs, nowMs, isPlanned: surroundings.processes.schedulers > 0, ...holdings });
   };
-  const isOpen = tasks.some(({ isInFlight }) => isInFlight);
-  const limiter = isOpen ? await readLimiterStatus(places.store, policy.service) : undefined;
   return {
     policy: policy.name,
+    origin: "schedule",
     asked,
     isSlot: around.isSlot,
     reasons: around.reasons,
@@ -112,88 +89,116 @@ export async function readSlotStory(
       .filter(({ state, detail }) => state === "coalesced" && detail === toIso(slotMs))
       .map((one) => new Date(one.slotMs).toISOString()),
     tasks,
-    pauses,
-    held: (limiter && describeDeniedBy(policy.service, limiter, nowMs)) ?? null,
-    processes,
+    ...surroundings,
   };
+}
+
+/** Tells the newest run by hand of a policy after an instant; undefined when none is known. */
+export async function readHandStory(
+  policy: Policy,
+  { afterMs, nowMs }: { readonly afterMs: number; readonly nowMs: number },
+  places: StoryPlaces,
+): Promise<SlotStory | undefined> {
+  const changes = await new Changes(places.store).newest(changesReadMax);
+  const ended = await new History(places.store).newestPlaces(outcomesReadMax, [policy.name]);
+  const byHand = [...changes.flatMap(taskIdsIn), ...ended.map(({ id }) => id)].flatMap((id) => {
+    const name = parseTaskId(id);
+    return name?.origin === "manual" && name.policy === policy.name ? [{ id, slotMs: name.slotMs }] : [];
+  });
+  const newestMs = byHand.reduce((latest, { slotMs }) => Math.max(latest, slotMs), afterMs);
+  const ids = new Set(byHand.filter(({ slotMs }) => slotMs === newestMs && slotMs > afterMs).map(({ id }) => id));
+  const tasks = [...ids].flatMap((id) => toldTask(id, policy) ?? []);
+  return tasks.length === 0 ? undefined : looseStory(tasks, { policy, changes, nowMs }, places);
+}
+
+/** Tells the story of one task by its id; undefined when nothing is known of it. */
+export async function readStoryOfTask(
+  id: string,
+  { set, nowMs }: { readonly set: PolicySet; readonly nowMs: number },
+  places: StoryPlaces,
+): Promise<SlotStory | undefined> {
+  const name = parseTaskId(id);
+  if (name === undefined) return undefined;
+  const policy = set.policies.find((one) => one.name === name.policy);
+  if (policy !== undefined && name.origin === "schedule") {
+    const around = { ...slotsUpTo(policy, name.slotMs), slotMs: name.slotMs };
+    return readSlotStory(policy, { asked: null, around, nowMs, task: id }, places);
+  }
+  const outcome = await places.history.outcome({ policy: name.policy, id });
+  const about = policy ?? outcome;
+  const task = about && toldTask(id, about);
+  if (task === undefined) return undefined;
+  const changes = await new Changes(places.store).newest(changesReadMax);
+  const story = await looseStory([task], { policy, changes, nowMs }, places);
+  const [told] = story.tasks;
+  const isKnown = told !== undefined && (told.outcome !== null || told.queue !== null || told.journal !== "none");
+  return isKnown || changes.some((change) => taskIdsIn(change).includes(id)) ? story : undefined;
+}
+
+/** Tasks apart from a slot: by hand, or of a policy that is gone. */
+async function looseStory(
+  tasks: readonly ToldTask[],
+  { policy, changes, nowMs }: { policy: Policy | undefined; changes: readonly Change[]; nowMs: number },
+  places: StoryPlaces,
+): Promise<SlotStory> {
+  const [first] = tasks;
+  const { origin, slotMs = 0, policy: name = "", service = "" } = first ?? {};
+  const change = changes.find((one) => taskIdsIn(one).some((id) => tasks.some((task) => task.id === id)));
+  const stories = await readTaskStories(tasks, places);
+  const slots = policy === undefined ? undefined : slotsUpTo(policy, nowMs);
+  const by = change === undefined ? "; by whom is not recorded" : ` (${change.what}) by ${change.actor}`;
+  const reason = change?.reason == null ? "" : `: ${change.reason}`;
+  return {
+    policy: name,
+    origin: origin ?? "manual",
+    asked: null,
+    isSlot: true,
+    reasons: [],
+    previous: toIso(slots?.previousMs),
+    next: toIso(slots?.nextMs),
+    slot: toIso(slotMs),
+    verdict: origin === "manual" ? `by hand${by}${reason}` : "started; its policy is not configured any more",
+    record: null,
+    covers: [],
+    tasks: stories,
+    ...(await readSurroundings(policy ?? { name, service }, { tasks: stories, nowMs }, places.store)),
+  };
+}
+
+/** What is in force around tasks: pauses, limits, and who is alive. */
+async function readSurroundings(
+  policy: Pick<Policy, "name" | "service">,
+  { tasks, nowMs }: { readonly tasks: readonly TaskStory[]; readonly nowMs: number },
+  store: Store,
+): Promise<Pick<SlotStory, "pauses" | "held" | "processes">> {
+  const pauses = (await new Pauses(store).all()).filter((pause) => isInForce(pause, nowMs) && isAbout(pause, policy));
+  const isOpen = tasks.some(({ isInFlight }) => isInFlight);
+  const limiter = isOpen ? await readLimiterStatus(store, policy.service) : undefined;
+  const held = (limiter && describeDeniedBy(policy.service, limiter, nowMs)) ?? null;
+  return { pauses, held, processes: await readPresence(store) };
 }
 
 /** The tasks of the slot itself, or of the slot that covers it. */
-async function tasksOf(
-  policy: Policy,
-  { record, records }: { readonly record: SlotRecord; readonly records: readonly SlotRecord[] },
-  places: StoryPlaces,
-): Promise<TaskStory[]> {
-  const started = record.state === "coalesced" ? records.find(({ slotMs }) => toIso(slotMs) === record.detail) : record;
-  const { kind, targets } = started ?? {};
-  if (started === undefined || kind === undefined || targets === undefined) return [];
-  const name = (target: string) => {
-    const identity = { policy: policy.name, kind, target, slotMs: started.slotMs, origin: "schedule" } as const;
-    return { ...identity, id: taskId(identity), service: policy.service, repository: policy.repository ?? null };
-  };
-  // Before the queue: what is queued in between is found there.
-  const planned = new Set(
-    (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((step) => step.tasks.map(({ id }) => id)),
-  );
-  const stories: TaskStory[] = [];
-  for (const task of targets.map(name)) {
-    const into = (await places.journal.fannedOutInto(task.id)) ?? [task.id];
-    for (const id of into.slice(0, tasksMax - stories.length)) {
-      const named = { ...task, id, target: targetOf(id), overlap: policy.overlap, isPlanned: planned.has(id) };
-      stories.push(await taskStory(named, places));
-    }
-  }
-  return stories;
+function taskIdsOf(policy: string, record: SlotRecord | undefined, records: readonly SlotRecord[]): string[] {
+  const started =
+    record?.state === "coalesced" ? records.find(({ slotMs }) => toIso(slotMs) === record.detail) : record;
+  const { kind, targets = [], slotMs = 0 } = started ?? {};
+  return kind === undefined
+    ? []
+    : targets.map((target) => taskId({ policy, kind, target, slotMs, origin: "schedule" }));
 }
 
-type NamedTask = Pick<Task, "policy" | "id" | "kind" | "target" | "slotMs" | "service" | "repository"> &
-  Pick<Policy, "overlap"> & {
-    /** The scheduler has planned it and has not noted yet that the queue has it. */
-    readonly isPlanned: boolean;
-  };
-
-async function taskStory(task: NamedTask, places: StoryPlaces): Promise<TaskStory> {
-  const { history, journal, producer, store } = places;
-  const [entry, queued] = await Promise.all([journal.entry(task.id), producer.find(task)]);
-  // Read after the queue: a task that ends in between has its outcome then.
-  const outcome = await history.outcome(task);
-  const isInFlight = outcome === undefined && (queued?.isInFlight ?? task.isPlanned);
-  const hasBegun = entry !== undefined && entry.state !== "claimed";
-  const mayWait = isInFlight && !hasBegun && (task.kind === "delete" || task.overlap !== "allow");
-  const holder = mayWait ? await new Leases(store).holder(task) : undefined;
-  const droppedUpToMs = outcome === undefined && !isInFlight ? await droppedUpTo(task, places) : undefined;
-  const isConfirmed = entry?.shownBy === "evidence";
-  const shownAt = toIso(entry?.answeredAtMs);
-  return {
-    taskId: task.id,
-    target: outcome?.target ?? task.target,
-    journal: isConfirmed && entry.state === "answered" ? "confirmed" : (entry?.state ?? "none"),
-    queue: queued?.state ?? null,
-    due: new Date(task.slotMs).toISOString(),
-    queued: toIso(queued?.queuedAtMs),
-    sent: toIso(entry?.sentAtMs) ?? outcome?.startedAt ?? null,
-    answered: isConfirmed ? null : shownAt,
-    confirmed: isConfirmed ? shownAt : null,
-    finished: outcome?.finishedAt ?? null,
-    outcome: outcome === undefined ? null : shownOf(outcome),
-    isInFlight,
-    droppedUpTo: toIso(droppedUpToMs),
-    waitsFor: holder === undefined || holder === task.id ? null : holder,
-    lost: entry?.doubt === undefined ? null : `${entry.doubt.kind}: ${entry.doubt.detail}`,
-  };
+/** The tasks that a change by hand has queued: their ids stand in what it left. */
+function taskIdsIn({ after }: Change): string[] {
+  return (JSON.stringify(after ?? null).match(/"[\w.-]+__[^"]+__m\d+"/g) ?? []).map((text) => text.slice(1, -1));
 }
 
-/** Asked after the outcome: one that is dropped in between must not look as if it never was. */
-async function droppedUpTo(task: NamedTask, { history, ledger }: StoryPlaces): Promise<number | undefined> {
-  const keptSinceMs = (await history.keptSinceMs(task.policy)) ?? 0;
-  // For a task over masks others stood, as the journal knows for a while.
-  const masksSinceMs = isFromMasks(task) ? (await ledger.nowMs()) - entryRetentionMs : 0;
-  const sinceMs = Math.max(keptSinceMs, masksSinceMs);
-  return task.slotMs <= sinceMs ? sinceMs : undefined;
-}
-
-function shownOf(outcome: Outcome): ShownOutcome {
-  const { status, evidence, reason, detail, confidence, sends } = outcome;
-  const known = { ...(confidence && { confidence }), ...(sends !== undefined && { sends }) };
-  return { status, evidence, reason, detail, ...known };
+function toldTask(
+  id: string,
+  about: Pick<Policy, "service"> &
+    Partial<Pick<Policy, "overlap">> & { readonly repository?: string | null | undefined },
+): ToldTask | undefined {
+  const name = parseTaskId(id);
+  const { service, overlap, repository = null } = about;
+  return name && { ...name, id, service, overlap, repository };
 }

@@ -17,7 +17,7 @@ export function taskWords(task: NamedTask, timezone: string | undefined, besideM
 }
 
 /** What a task does: `sync job 4`, `activate sync job 4`, `poll approvals`. */
-function targetWords(task: Pick<Task, "kind" | "target">): string {
+export function targetWords(task: Pick<Task, "kind" | "target">): string {
   const { kind, target } = task;
   if (isFromMasks(task)) return "sync jobs of masks";
   if (kind === "run") return `sync job ${target}`;

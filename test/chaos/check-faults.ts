@@ -3,7 +3,8 @@
 // it is counted. The notices are check-notices.ts's.
 
 import type { Outcome } from "../../src/model/outcome.ts";
-import type { SlotStory, TaskStory } from "../../src/queries/slot-story.ts";
+import type { SlotStory } from "../../src/queries/slot-story.ts";
+import type { TaskStory } from "../../src/queries/task-story.ts";
 import { checkNotices } from "./check-notices.ts";
 import { type Facts, type FaultTrialReport, Ledgers, type Sample, type Told } from "./fault-ledgers.ts";
 import type { Deed, Exchange, FaultyService } from "./faulty-service.ts";

@@ -12,7 +12,7 @@ import { silentLog } from "../../src/core/event-log.ts";
 import { isGood, type Outcome, replayable } from "../../src/model/outcome.ts";
 import { isFromMasks, type Task } from "../../src/model/task.ts";
 import { taskId } from "../../src/model/task-id.ts";
-import type { TaskStory } from "../../src/queries/slot-story.ts";
+import type { TaskStory } from "../../src/queries/task-story.ts";
 import { Producer } from "../../src/queue/producer.ts";
 import { tasksOf, toRecords } from "../../src/schedule/slot-tasks.ts";
 import { createSlotSource } from "../../src/schedule/slots.ts";

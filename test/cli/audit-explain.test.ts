@@ -1,10 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { canonicalJson } from "../../src/core/stable-hash.ts";
 import type { SlotRecord } from "../../src/model/slot-record.ts";
+import { History } from "../../src/store/history.ts";
 import { leaseKey } from "../../src/store/leases.ts";
 import { redisTimeMs } from "../../src/store/redis.ts";
 import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import { entryKey } from "../../src/store/start-entry.ts";
 import { commandFixture } from "../support/command-fixture.ts";
+import { testOutcome } from "../support/outcomes.ts";
 import { often } from "../support/processes.ts";
 
 const run = (job: number) => `service: main, run: { syncJobs: [${job}] }, overlap: allow, follow: { until: accepted }`;
@@ -156,6 +159,46 @@ describe("syncline explain", () => {
     expect((await story("nightly", "2026-01-05T03:00:00+01:00")).verdict).toContain("nothing is known");
     expect((await explain("nightly", "tomorrow")).out).toMatch(/, slot .* 02:30:00 CES?T\)\n {2}not due yet/);
     expect((await explain("nightly", "soon")).err).toContain("soon is no time: write now, 02:30, 7d");
-    expect((await explain("by-hand")).err).toContain("runs by hand only");
+    expect((await explain("by-hand")).err).toContain("no run by hand is known: `syncline run by-hand` starts it");
+  });
+
+  it("explains runs by hand, and tasks by their ids: who asked, and how it ended", async () => {
+    const prefix = `${fixture.redis.prefix}-by-hand`;
+    const config = ["--config", fixture.file()];
+    const explain = (...args: string[]) => fixture.here(prefix, "explain", ...args, ...config);
+    const run = async (name: string) => {
+      const { out } = await fixture.command(prefix, "run", name, ...config, "--reason", "trial", "--wait", "--json");
+      return JSON.parse(out)[0].taskId;
+    };
+    const id = await run("by-hand");
+    const told = await explain("by-hand");
+    expect(told.out).toMatch(/^by-hand, by hand .*Z.*\n {2}by hand \(run\) by .+@.+: trial\n/);
+    expect(told.out).toContain(`  sync job 7, task ${id}\n    due `);
+    expect(told.out).toMatch(/sent \+.*answered \+.*finished \+.*\n {4}accepted \(answered, evidence direct\)/);
+    expect(told.out).not.toContain("next slot");
+    expect((await explain(id)).out).toBe(told.out);
+
+    const second = await run("nightly");
+    const newest = await explain("nightly");
+    expect(newest.out).toContain(`sync job 6, task ${second}`);
+    expect(newest.out).toMatch(/next slot: .* 02:30:00 CES?T\)$/);
+    await fixture.inStore(prefix, async (store) => {
+      const sentAtMs = Number(await store.redis.hget(entryKey(store, second), "sentAtMs"));
+      await store.redis.hset(entryKey(store, second), "lastSentAtMs", sentAtMs + 90_000);
+      await new History(store).record(testOutcome({ policy: "gone", taskId: "gone__run__42__1795228200" }));
+    });
+    expect((await explain(second)).out).toMatch(/sent \+\S+, sent again \+9\d+m?s, answered/);
+    expect((await explain("gone__run__42__1795228200")).out).toContain(
+      "started; its policy is not configured any more\n  sync job 42, task gone__run__42__1795228200",
+    );
+
+    const wrong: readonly [readonly string[], string][] = [
+      [["by-hand", "02:30"], "has no schedule, so no slot at any time: leave 02:30 out"],
+      [[id, "02:30"], "is a task, which has its time: leave 02:30 out"],
+      [[`${id}1`], `nothing is known of a task ${id}1`],
+      [["gone__run__42__1"], "nothing is known of a task gone__run__42__1"],
+    ];
+    for (const [args, said] of wrong)
+      expect(await explain(...args)).toMatchObject({ code: 2, err: expect.stringContaining(said) });
   });
 });

@@ -1,17 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { storyText } from "../../../src/cli/explain.ts";
 import { describeDeniedBy } from "../../../src/queries/service-words.ts";
-import type { TaskStory } from "../../../src/queries/slot-story.ts";
+import type { TaskStory } from "../../../src/queries/task-story.ts";
 
 function textOf(changes: Partial<TaskStory>, processes = { schedulers: 1, workers: 1 }, colours = false): string {
   const task: TaskStory = {
     taskId: "nightly__run__42__1795296877",
+    name: "sync job 42",
     target: "42",
     journal: "settled",
     queue: null,
     due: "2026-11-21T08:00:00.000Z",
     queued: null,
     sent: "2026-11-21T08:00:00.100Z",
+    sentAgain: null,
     answered: null,
     confirmed: null,
     finished: "2026-11-21T08:00:31.000Z",
@@ -22,7 +24,15 @@ function textOf(changes: Partial<TaskStory>, processes = { schedulers: 1, worker
     lost: null,
     ...changes,
   };
-  const slot = { policy: "nightly", asked: null, isSlot: true, reasons: [], previous: null, next: null };
+  const slot = {
+    policy: "nightly",
+    origin: "schedule" as const,
+    asked: null,
+    isSlot: true,
+    reasons: [],
+    previous: null,
+    next: null,
+  };
   const story = {
     ...slot,
     slot: task.due,

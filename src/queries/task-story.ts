@@ -1,0 +1,134 @@
+// Collects all that is known of one task for `syncline explain`, from journal, queue and history.
+// Reads only.
+import type { Policy } from "../config/policy-set.ts";
+import { toIso } from "../core/instant.ts";
+import type { Outcome } from "../model/outcome.ts";
+import { isFromMasks, type Task } from "../model/task.ts";
+import { targetOf } from "../model/task-id.ts";
+import { batchesOf } from "../store/batches.ts";
+import { Leases } from "../store/leases.ts";
+import type { Store } from "../store/redis.ts";
+import type { StartEntry } from "../store/start-entry.ts";
+import { entryRetentionMs } from "../store/start-journal.ts";
+import type { TaskPlaces } from "./audit-policy.ts";
+import { targetWords } from "./task-words.ts";
+
+/** Where the parts of a story are read. */
+export type StoryPlaces = TaskPlaces & { readonly store: Store };
+
+const tasksMax = 1_000;
+
+/** What is shown of an outcome. */
+type ShownOutcome = Pick<Outcome, "status" | "evidence" | "reason" | "detail" | "confidence" | "sends">;
+
+/** The story of one task. Instants are ISO 8601; null: it did not happen, or is not known. */
+export interface TaskStory {
+  readonly taskId: string;
+  /** What it does, as people say it: `sync job 4`. */
+  readonly name: string;
+  readonly target: string;
+  /** The start journal's state; `none` before a worker claimed it. */
+  readonly journal: string;
+  /** The job's state in the queue; null when the queue does not have it. */
+  readonly queue: string | null;
+  readonly due: string;
+  readonly queued: string | null;
+  readonly sent: string | null;
+  /** When the newest request of several went out. */
+  readonly sentAgain: string | null;
+  readonly answered: string | null;
+  /** When an activity showed that a start without an answer had happened. */
+  readonly confirmed: string | null;
+  readonly finished: string | null;
+  readonly outcome: ShownOutcome | null;
+  /** Whether the queue holds it, a worker has it, or it is on its way into the queue. */
+  readonly isInFlight: boolean;
+  /** Up to when traces may have been dropped, if the task is that old. */
+  readonly droppedUpTo: string | null;
+  /** The task that holds the sync job, when this one waits for it. */
+  readonly waitsFor: string | null;
+  /** Why the answer to its start is missing. */
+  readonly lost: string | null;
+}
+
+/** A task to tell of. `overlap`: of its policy; undefined when that is gone. */
+export type ToldTask = Pick<
+  Task,
+  "policy" | "id" | "kind" | "target" | "slotMs" | "origin" | "service" | "repository"
+> & {
+  readonly overlap: Policy["overlap"] | undefined;
+};
+
+/** Tells tasks; for one over masks, the tasks that replace it. At most 1,000. */
+export async function readTaskStories(tasks: readonly ToldTask[], places: StoryPlaces): Promise<readonly TaskStory[]> {
+  // Before the queue: what is queued in between is found there.
+  const planned = new Set(
+    (await places.ledger.unqueued(Number.POSITIVE_INFINITY)).flatMap((step) => step.tasks.map(({ id }) => id)),
+  );
+  const stories: TaskStory[] = [];
+  for (const task of tasks) {
+    const into = (await places.journal.fannedOutInto(task.id)) ?? [task.id];
+    const parts = into.map((id) => ({ ...task, id, target: targetOf(id), isPlanned: planned.has(id) }));
+    for (const batch of batchesOf(parts.slice(0, tasksMax - stories.length), 50))
+      stories.push(...(await Promise.all(batch.map((part) => taskStory(part, places)))));
+  }
+  return stories;
+}
+
+/** `isPlanned`: the scheduler has planned it and has not noted yet that the queue has it. */
+type PlannedTask = ToldTask & { readonly isPlanned: boolean };
+
+async function taskStory(task: PlannedTask, places: StoryPlaces): Promise<TaskStory> {
+  const { history, journal, producer, store } = places;
+  const [entry, queued] = await Promise.all([journal.entry(task.id), producer.find(task)]);
+  // Read after the queue: a task that ends in between has its outcome then.
+  const outcome = await history.outcome(task);
+  const isInFlight = outcome === undefined && (queued?.isInFlight ?? task.isPlanned);
+  const hasBegun = entry !== undefined && entry.state !== "claimed";
+  const mayWait = isInFlight && !hasBegun && (task.kind === "delete" || task.overlap !== "allow");
+  const holder = mayWait ? await new Leases(store).holder(task) : undefined;
+  const droppedUpToMs = outcome === undefined && !isInFlight ? await droppedUpTo(task, places) : undefined;
+  return {
+    taskId: task.id,
+    name: targetWords(task),
+    target: outcome?.target ?? task.target,
+    queue: queued?.state ?? null,
+    due: new Date(task.slotMs).toISOString(),
+    queued: toIso(queued?.queuedAtMs),
+    ...stepsOf(entry, outcome),
+    outcome: outcome === undefined ? null : shownOf(outcome),
+    isInFlight,
+    droppedUpTo: toIso(droppedUpToMs),
+    waitsFor: holder === undefined || holder === task.id ? null : holder,
+    lost: entry?.doubt === undefined ? null : `${entry.doubt.kind}: ${entry.doubt.detail}`,
+  };
+}
+
+/** What journal and outcome say of its steps. */
+function stepsOf(entry: StartEntry | undefined, outcome: Outcome | undefined) {
+  const isConfirmed = entry?.shownBy === "evidence";
+  const shownAt = toIso(entry?.answeredAtMs);
+  return {
+    journal: isConfirmed && entry.state === "answered" ? "confirmed" : (entry?.state ?? "none"),
+    sent: toIso(entry?.sentAtMs) ?? outcome?.startedAt ?? null,
+    sentAgain: entry?.lastSentAtMs === entry?.sentAtMs ? null : toIso(entry?.lastSentAtMs),
+    answered: isConfirmed ? null : shownAt,
+    confirmed: isConfirmed ? shownAt : null,
+    finished: outcome?.finishedAt ?? null,
+  };
+}
+
+/** Asked after the outcome: one that is dropped in between must not look as if it never was. */
+async function droppedUpTo(task: ToldTask, { history, ledger }: StoryPlaces): Promise<number | undefined> {
+  const keptSinceMs = (await history.keptSinceMs(task.policy)) ?? 0;
+  // For a task over masks others stood, as the journal knows for a while.
+  const masksSinceMs = isFromMasks(task) ? (await ledger.nowMs()) - entryRetentionMs : 0;
+  const sinceMs = Math.max(keptSinceMs, masksSinceMs);
+  return task.slotMs <= sinceMs ? sinceMs : undefined;
+}
+
+function shownOf(outcome: Outcome): ShownOutcome {
+  const { status, evidence, reason, detail, confidence, sends } = outcome;
+  const known = { ...(confidence && { confidence }), ...(sends !== undefined && { sends }) };
+  return { status, evidence, reason, detail, ...known };
+}
