@@ -1,12 +1,12 @@
 // The request of `syncline api`: its options are checked before anything is sent, and its answer is
 // printed. Called by api.ts.
-import { createReadStream } from "node:fs";
 import { UsageError } from "../core/errors.ts";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import type { Page, SyncService } from "../service/client.ts";
 import { factsOf, type ListOperation, type Operation, type OperationFacts } from "../service/operations.ts";
 import { explainServiceError } from "./api-error.ts";
 import type { CommandIo, ExitCode } from "./command-io.ts";
+import { readInputFile } from "./input-file.ts";
 import { safeJson } from "./table.ts";
 
 /** The options as commander parses them. */
@@ -33,8 +33,6 @@ export interface ApiRequest {
   readonly isCount: boolean;
   readonly isJson: boolean;
 }
-
-const bodyBytesMax = 1024 * 1024;
 
 /** Reads the options. @throws UsageError for the first one that does not fit the operation. */
 export async function readApiRequest(operation: Operation, options: ApiOptions, io: CommandIo): Promise<ApiRequest> {
@@ -112,7 +110,7 @@ function readNames(option: string, text: string | undefined): string[] {
 
 async function readBody(path: string, io: CommandIo): Promise<JsonObject> {
   const whence = path === "-" ? "standard input" : path;
-  const text = path === "-" ? await io.readInput() : await readFileBounded(path);
+  const text = await readInputFile("--body", path, io);
   let body: unknown;
   try {
     body = JSON.parse(text.replace(/^\uFEFF/, ""));
@@ -122,20 +120,6 @@ async function readBody(path: string, io: CommandIo): Promise<JsonObject> {
   if (!isJsonObject(body))
     throw new UsageError(`--body: ${whence} is not a JSON object: write it like {"name":"Contracts"}`);
   return body;
-}
-
-async function readFileBounded(path: string): Promise<string> {
-  try {
-    let bytes = Buffer.alloc(0);
-    // `end` limits what is read, also from a pipe of unknown size.
-    for await (const chunk of createReadStream(path, { end: bodyBytesMax })) bytes = Buffer.concat([bytes, chunk]);
-    if (bytes.length > bodyBytesMax) throw new UsageError(`--body: ${path} is over 1 MiB: no update is that large`);
-    return bytes.toString("utf8");
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
-    throw new UsageError(`--body: ${path} cannot be read (${code}): check the path`);
-  }
 }
 
 type AnyPage = Page<JsonObject>;

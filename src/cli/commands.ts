@@ -44,7 +44,7 @@ const loaders = {
   schema: async (io) => (await import("./schema.ts")).schemaCommand(io),
   sandbox: async (io) => (await import("./sandbox.ts")).sandboxCommand(io),
   apply: async (io) => (await import("./apply.ts")).applyCommand(io),
-  import: async (io) => (await import("./import.ts")).importCommand(io),
+  import: async (io) => (await import("./import/import-command.ts")).importCommand(io),
   delete: async (io) => (await import("./delete.ts")).deleteCommand(io),
   api: async (io) => (await import("./api.ts")).apiCommand(io, await connecting(io)),
 } satisfies Record<string, (io: CommandIo) => Promise<Command>>;
@@ -79,7 +79,7 @@ export const commandGroups: Readonly<Record<string, Partial<Record<keyof typeof 
   },
   "Change a service:": {
     apply: "bring sync jobs, masks and targets to what apply policies declare, now",
-    import: "write what exists at a service as a declaration (apply) to start from",
+    import: "write policies to start from: of what exists at a service, of CronJobs or a crontab",
     delete: "delete a sync job by hand, with its exact name as guard",
     api: "call one operation of the service and print what it answers",
   },

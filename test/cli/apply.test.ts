@@ -10,7 +10,7 @@ import { createService } from "../../src/app/create-service.ts";
 import { applyCommand } from "../../src/cli/apply.ts";
 import type { CommandIo } from "../../src/cli/command-io.ts";
 import type { CreateService } from "../../src/cli/doctor/doctor-command.ts";
-import { importCommand } from "../../src/cli/import.ts";
+import { importCommand } from "../../src/cli/import/import-command.ts";
 import { planCommand } from "../../src/cli/plan.ts";
 import { policyChecks } from "../../src/cli/shared-options.ts";
 import { validateCommand } from "../../src/cli/validate.ts";
@@ -258,5 +258,18 @@ describe("import", () => {
     expect(await readFile(join(folder, "imported.yaml"), "utf8")).not.toContain("baseUrl");
     expect((await run(["validate", folder])).code).toBe(0);
     expect((await run(["import", "nobody", "-c", folder])).code).toBe(2);
+  });
+
+  it("writes policies that start the sync jobs that masks name, with --runs", async () => {
+    const file = await policies("{ syncJobs: { 1: { name: X } } }");
+    const { code, out } = await run(["import", "main", "-c", file, "--repository", "HR", "--runs"]);
+    expect(code).toBe(0);
+    const imported = join(folder, "imported.yaml");
+    await writeFile(imported, out);
+    expect(await run(["validate", imported])).toMatchObject({ code: 0 });
+    expect(out).toMatch(/ - name: main-hr-runs\n {4}service: main\n {4}repository: "HR"\n/);
+    // 20 sync jobs, each with its name beside it; masks are no part of it.
+    expect(out.match(/^ {8}- \d+ # \w.*$/gm)).toHaveLength(20);
+    expect(out).not.toContain("docMask");
   });
 });

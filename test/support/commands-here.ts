@@ -6,6 +6,7 @@ import type { CommandIo } from "../../src/cli/command-io.ts";
 import { explainCommand } from "../../src/cli/explain.ts";
 import { failedCommand } from "../../src/cli/failed.ts";
 import { historyCommand } from "../../src/cli/history.ts";
+import { importCommand } from "../../src/cli/import/import-command.ts";
 import { pauseCommand } from "../../src/cli/pause.ts";
 import { resumeCommand } from "../../src/cli/resume.ts";
 import { sinksCommand } from "../../src/cli/sinks.ts";
@@ -19,6 +20,7 @@ const commands = {
   explain: explainCommand,
   failed: failedCommand,
   history: historyCommand,
+  import: importCommand,
   pause: pauseCommand,
   resume: resumeCommand,
   sinks: sinksCommand,

@@ -1,0 +1,159 @@
+// Reads the CronJobs of Kubernetes manifests: schedule, zone, command, and what says when a slot is
+// skipped or late. Pure; called by import-command.ts.
+import * as z from "zod";
+import { formatDuration, parseDuration } from "../../core/duration.ts";
+import type { ReadJobs, ScheduledJob } from "./job-policies.ts";
+
+const keyRef = z.looseObject({ name: z.string(), key: z.string() });
+const container = z.looseObject({
+  name: z.string().default(""),
+  image: z.string().default(""),
+  command: z.array(z.string()).default([]),
+  args: z.array(z.string()).default([]),
+  env: z
+    .array(
+      z.looseObject({
+        name: z.string(),
+        value: z.coerce.string().optional(),
+        valueFrom: z.looseObject({ secretKeyRef: keyRef.optional(), configMapKeyRef: keyRef.optional() }).optional(),
+      }),
+    )
+    .default([]),
+  envFrom: z.array(z.unknown()).default([]),
+});
+const podSpec = z.looseObject({
+  containers: z.array(container).min(1),
+  initContainers: z.array(container).default([]),
+});
+const cronJob = z.looseObject({
+  metadata: z.looseObject({ name: z.string(), namespace: z.string().optional() }),
+  spec: z.looseObject({
+    schedule: z.string(),
+    timeZone: z.string().optional(),
+    concurrencyPolicy: z.enum(["Allow", "Forbid", "Replace"]).optional(),
+    startingDeadlineSeconds: z.int().nonnegative().nullish(),
+    suspend: z.boolean().nullish(),
+    jobTemplate: z.looseObject({
+      spec: z.looseObject({
+        backoffLimit: z.int().nullish(),
+        activeDeadlineSeconds: z.int().nullish(),
+        template: z.looseObject({ spec: podSpec }),
+      }),
+    }),
+  }),
+});
+const manifest = z.looseObject({ kind: z.string(), items: z.array(z.unknown()).optional() });
+
+const windowMsMax = parseDuration("31d");
+const shell = /(^|\/)(ba|da|z|k)?sh$/;
+
+/** The jobs of these manifests, and which of them are no CronJob, or none that can be read. */
+export function readCronJobs(documents: readonly unknown[], name: string): ReadJobs {
+  const jobs: ScheduledJob[] = [];
+  const notes: string[] = [];
+  let leftOut = 0;
+  const others = new Map<string, number>();
+  const read = (document: unknown, where: string): void => {
+    const { data: head } = manifest.safeParse(document);
+    if (head === undefined) notes.push(`${where}: no Kubernetes object (it has no kind): left out`);
+    else if (/List$/.test(head.kind))
+      for (const [index, item] of (head.items ?? []).entries()) read(item, `${where}, item ${index + 1}`);
+    else if (head.kind !== "CronJob") others.set(head.kind, (others.get(head.kind) ?? 0) + 1);
+    else {
+      const { data, error } = cronJob.safeParse(document);
+      if (data !== undefined) jobs.push(toJob(data));
+      else {
+        const [issue] = error.issues;
+        leftOut += 1;
+        notes.push(`${where}: this CronJob cannot be read (${issue?.path.join(".")}: ${issue?.message}): left out`);
+      }
+    }
+  };
+  for (const [index, document] of documents.entries()) read(document, `${name}, document ${index + 1}`);
+  for (const [kind, count] of others) notes.push(`${name}: ${count} of kind ${kind}: no CronJob, left out`);
+  return { jobs, notes, leftOut };
+}
+
+type CronJob = z.infer<typeof cronJob>;
+type Container = z.infer<typeof container>;
+
+function toJob({ metadata, spec }: CronJob): ScheduledJob {
+  const { name, namespace } = metadata;
+  const { spec: pod } = spec.jobTemplate.spec.template;
+  const containers = [...pod.initContainers, ...pod.containers];
+  const env = containers.flatMap((one) => one.env);
+  const catchUpWindow = windowOf(spec.startingDeadlineSeconds ?? undefined);
+  return {
+    where: `CronJob ${namespace === undefined ? "" : `${namespace}/`}${name}`,
+    name,
+    schedule: spec.schedule,
+    timezone: spec.timeZone,
+    command: containers.map(commandOf).join("\n"),
+    variables: new Map(env.flatMap(({ name: one, value }) => (value === undefined ? [] : [[one, value] as const]))),
+    settings: {
+      ...(spec.concurrencyPolicy === undefined ? {} : { overlap: overlaps[spec.concurrencyPolicy] }),
+      ...(catchUpWindow === undefined ? {} : { catchUpWindow }),
+    },
+    isSuspended: spec.suspend === true,
+    notes: [...notesOf(spec), ...containers.flatMap(containerNotes)],
+  };
+}
+
+const overlaps = { Allow: "allow", Forbid: "skip", Replace: "skip" } as const;
+
+/** The tool that an image runs when its container names no command. */
+const imageTools: Readonly<Record<string, string>> = { curl: "curl", wget: "wget", httpie: "http" };
+
+function toolOf({ image, command }: Container): string | undefined {
+  return command.length > 0 ? undefined : imageTools[image.replace(/^.*\//, "").replace(/[:@].*$/, "")];
+}
+
+function commandOf(one: Container): string {
+  const tool = toolOf(one);
+  const words = [...(tool === undefined ? one.command : [tool]), ...one.args];
+  const [program = "", option = "", script] = words;
+  if (shell.test(program) && /^-\w*c$/.test(option) && script !== undefined) return script;
+  return words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+}
+
+/** `startingDeadlineSeconds` within what `catchUpWindow` takes. */
+function windowOf(seconds: number | undefined): string | undefined {
+  if (seconds === undefined) return undefined;
+  return formatDuration(Math.min(Math.max(seconds * 1_000, 1_000), windowMsMax));
+}
+
+function notesOf(spec: CronJob["spec"]): string[] {
+  const { concurrencyPolicy, startingDeadlineSeconds: deadline } = spec;
+  const { backoffLimit, activeDeadlineSeconds: activeSeconds } = spec.jobTemplate.spec;
+  const isCut = typeof deadline === "number" && (deadline < 1 || deadline * 1_000 > windowMsMax);
+  return [
+    ...(concurrencyPolicy === "Replace"
+      ? ["concurrencyPolicy Replace: a run cannot be stopped here, so a slot is skipped while the one before goes on"]
+      : []),
+    ...(concurrencyPolicy === undefined
+      ? ["no concurrencyPolicy (Allow): a slot is skipped here while a run goes on; `overlap: allow` starts both"]
+      : []),
+    ...(isCut ? [`startingDeadlineSeconds ${deadline} is not within 1 s and 31 d: the nearest is taken`] : []),
+    ...((backoffLimit ?? 0) > 0
+      ? [`backoffLimit ${backoffLimit}: a start whose answer is lost is never repeated blindly here`]
+      : []),
+    ...(typeof activeSeconds === "number"
+      ? [`activeDeadlineSeconds ${activeSeconds} ended the request; follow.deadline ends the following of a run`]
+      : []),
+  ];
+}
+
+function containerNotes(one: Container): string[] {
+  const { name, image, env, envFrom } = one;
+  const tool = toolOf(one);
+  const refs = env.flatMap(({ name: variable, valueFrom }) => {
+    const { secretKeyRef: secret, configMapKeyRef: map } = valueFrom ?? {};
+    if (secret !== undefined) return [`${variable} is the key ${secret.key} of the secret ${secret.name}`];
+    return map === undefined ? [] : [`${variable} is the key ${map.key} of the ConfigMap ${map.name}`];
+  });
+  return [
+    ...(tool === undefined ? [] : [`its image ${image} is taken to run ${tool}`]),
+    ...refs,
+    ...(envFrom.length === 0 ? [] : [`the variables of envFrom of the container ${name} are not known`]),
+  ];
+}

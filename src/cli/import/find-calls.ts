@@ -1,0 +1,164 @@
+// Finds in a shell command the requests that start or activate a sync job, by curl, wget or httpie,
+// and names what else the command does. Pure; called by job-policies.ts.
+import { fillIn, readScript, type Variables, wordsOf } from "./shell-text.ts";
+
+/** Where a command takes its access token from; `literal`: it stands there in plain text. */
+export type TokenSource =
+  | { readonly kind: "env"; readonly variable: string }
+  | { readonly kind: "file"; readonly path: string }
+  | { readonly kind: "literal" };
+
+/** One request. `baseUrl` may hold variables whose values are not known. */
+export interface Call {
+  readonly kind: "run" | "activate";
+  readonly syncJob: number;
+  readonly baseUrl: string;
+  readonly repository: string | undefined;
+  readonly pathForm: "parentheses" | "segment";
+  readonly token: TokenSource | undefined;
+}
+
+/** What a command does. `lost`: parts that a policy does not keep; `refused`: calls left out. */
+export interface FoundCalls {
+  readonly calls: readonly Call[];
+  readonly lost: readonly string[];
+  readonly refused: readonly string[];
+}
+
+const callUrl =
+  /^([^\s?]*)\/api\/syncjobs\/(run|activate)(?:(?:\(|%28)([^\s)%/?]+)(?:\)|%29)|\/([^\s/?]+))\/?(?:\?(.*))?$/i;
+const tools = new Set(["curl", "wget", "http", "https"]);
+/** Words before a command that change nothing about it. */
+const prefix = /^(do|then|else|if|exec|command|time|nice|\{|\()$/;
+/** Commands without which the result is the same. */
+const idle = /^(set|echo|date|logger|exit|true|:|cd|printf|done|fi|\}|\)|\d*[<>].*)$/;
+
+/** Finds the calls of a command. `given`: the variables that its surroundings set. */
+export function findCalls(command: string, given: Variables): FoundCalls {
+  const { commands, variables } = readScript(command, given);
+  const found = { calls: [] as Call[], lost: new Set<string>(), refused: [] as string[] };
+  for (const text of commands) {
+    const raw = wordsOf(text).map((word) => word.replace(/^[({]+(?=\w)/, ""));
+    const words = raw.map((word) => fillIn(word, variables));
+    const at = words.findIndex((word) => callUrl.test(word));
+    if (at === -1) {
+      const first = words.find((word) => !prefix.test(word));
+      if (first !== undefined && !idle.test(first)) found.lost.add(describeOther(baseName(first)));
+      continue;
+    }
+    const call = toCall(words, raw, at);
+    if (typeof call === "string") found.refused.push(call);
+    else {
+      found.calls.push(call);
+      for (const what of lostOf(words, at)) found.lost.add(what);
+    }
+  }
+  return { calls: found.calls, lost: [...found.lost], refused: found.refused };
+}
+
+/** The request of one simple command, or why there is none. */
+function toCall(words: readonly string[], raw: readonly string[], at: number): Call | string {
+  const [, base = "", action = "", inParentheses, segment, query = ""] = callUrl.exec(words[at] ?? "") ?? [];
+  const kind = action.toLowerCase() === "run" ? "run" : "activate";
+  const id = inParentheses ?? segment ?? "";
+  const tool = toolOf(words);
+  if (tool === undefined) return `${kind}(${id}) is called by none of curl, wget and httpie`;
+  if (!/^\d{1,15}$/.test(id)) return `${kind}(${id}): the id of the sync job is not known here`;
+  const method = methodOf(tool, words);
+  if (method !== "POST") return `${kind}(${id}) is sent as ${method}, and a ${kind} is a POST: it starts nothing`;
+  const form = inParentheses === undefined ? "segment" : "parentheses";
+  const repository = new URLSearchParams(query).get("repository") ?? undefined;
+  return { kind, syncJob: Number(id), baseUrl: toBaseUrl(base, tool), repository, pathForm: form, token: tokenOf(raw) };
+}
+
+function toolOf(words: readonly string[]): string | undefined {
+  return words.map(baseName).find((word) => tools.has(word));
+}
+
+function baseName(word: string): string {
+  return word.slice(word.lastIndexOf("/") + 1);
+}
+
+/** Without a user and a password: lostOf names them. */
+function toBaseUrl(base: string, tool: string): string {
+  const whole = /^(https?:\/\/|\$)/i.test(base) ? base : `${tool === "https" ? "https" : "http"}://${base}`;
+  return whole.replace(/^(https?:\/\/)[^/@]*@/i, "$1");
+}
+
+function methodOf(tool: string, words: readonly string[]): string {
+  const text = words.join(" ");
+  if (tool === "curl") {
+    const [, named] = /(?:^| )(?:-[a-zA-Z]*X ?|--request[ =])(\w+)/.exec(text) ?? [];
+    if (named !== undefined) return named.toUpperCase();
+    if (/(?:^| )(-[a-zA-Z]*I|--head)( |$)/.test(text)) return "HEAD";
+    return /(?:^| )(-[a-zA-Z]*[dF]|--(data[\w-]*|json|form))( |=|$)/.test(text) ? "POST" : "GET";
+  }
+  if (tool === "wget") {
+    const [, named] = /(?:^| )--method[ =](\w+)/.exec(text) ?? [];
+    return named?.toUpperCase() ?? (/(?:^| )--post-(data|file)\b/.test(text) ? "POST" : "GET");
+  }
+  return words.find((word) => /^(GET|POST|PUT|DELETE|PATCH|HEAD)$/i.test(word))?.toUpperCase() ?? "GET";
+}
+
+/** Where the token comes from. Variables are not filled in: their values are secrets. */
+function tokenOf(raw: readonly string[]): TokenSource | undefined {
+  const text = raw.join(" ");
+  const header = /\bAuthorization:\s*Bearer\s+(\$\(cat\s+[^)]+\)|`cat\s+[^`]+`|\S+)/i.exec(text)?.[1];
+  const option = /--oauth2-bearer[ =](\S+)/.exec(text)?.[1];
+  const ofHttpie = /(?:-A|--auth-type)[ =]bearer\b/.test(text) ? /(?:-a|--auth)[ =](\S+)/.exec(text)?.[1] : undefined;
+  const value = header ?? option ?? ofHttpie;
+  if (value === undefined) return undefined;
+  const [, variable] = /^\$[({]?([A-Za-z_]\w*)[)}]?$/.exec(value) ?? [];
+  if (variable !== undefined) return { kind: "env", variable };
+  const [, path] = /^(?:\$\(|`)cat\s+([^\s)`]+)/.exec(value) ?? [];
+  return path === undefined ? { kind: "literal" } : { kind: "file", path };
+}
+
+const hints: readonly (readonly [RegExp, string])[] = [
+  [/^--?(retry|tries)|^-t$/, "a start is never repeated blindly here: onUnknown"],
+  [/^(-k|--insecure|--no-check-certificate|--verify)/, "certificates are always checked: services.*.tls.caFile"],
+  [/^(-m|--max-time|--connect-timeout|--timeout|-T)/, "services.*.timeouts.request"],
+  [/^(-E|--cert|--key|--cacert|--ca-certificate|--private-key)/, "services.*.tls"],
+  [/^(-u|--user|--password|a user)/, "a bearer token signs in here: services.*.token"],
+  [/^flock$/, "overlap: skip does this"],
+  [/^sleep/, "schedule.spread keeps starts apart"],
+  [/^(mail|mailx|sendmail)$/, "notify tells people, sinks say where"],
+  [/^(\.|source)$/, "what it sets is not known"],
+  [/^another request/, "heartbeat requests a URL after each success"],
+];
+const idleOption =
+  /^-[sSfgviqNnj#]*([XHodOwaA].*)?$|^--(silent|show-error|fail|fail-with-body|request|header|output|method|post-data|body-data|data[\w-]*|json|form|verbose|include|globoff|quiet|output-document|ignore-stdin|check-status|no-verbose|oauth2-bearer|auth|auth-type|write-out|no-progress-meter|compressed|location|body|print|pretty)(=.*)?$/;
+const keptHeader = /^(authorization|content-type|content-length|accept|user-agent|host)$/i;
+
+/** What a call has beside it that a policy does not keep. `at`: its URL. Never a value. */
+function lostOf(words: readonly string[], at: number): string[] {
+  const url = words[at] ?? "";
+  const rest = words.filter((_, index) => index !== at);
+  const tool = rest.findIndex((word) => tools.has(baseName(word)));
+  const before = rest.slice(0, tool).find((word) => !prefix.test(word));
+  const options = rest.slice(tool + 1).filter((word) => /^-{1,2}[A-Za-z]/.test(word) && !idleOption.test(word));
+  const isHttpie = /^https?$/.test(baseName(rest[tool] ?? ""));
+  const headers = rest.flatMap((word, index) => {
+    const [, option = "", name = ""] = /^(-H|--header=)?([A-Za-z][\w-]*):/.exec(word) ?? [];
+    return name !== "" && (isHttpie || option !== "" || /^(-\w*H|--header)$/.test(rest[index - 1] ?? "")) ? [name] : [];
+  });
+  const query = [...new URLSearchParams(url.split("?")[1] ?? "").keys()];
+  return [
+    ...(before === undefined ? [] : [withHint(baseName(before))]),
+    ...options.map((option) => withHint(option.replace(/=.*$/s, ""))),
+    ...headers.filter((name) => !keptHeader.test(name)).map((name) => `the header ${name}`),
+    ...query.filter((name) => name !== "repository").map((name) => `the query parameter ${name}`),
+    ...(/^https?:\/\/[^/]*@/i.test(url) ? [withHint("a user in the address")] : []),
+  ];
+}
+
+/** Another command, by its name; its arguments may be secrets. */
+function describeOther(name: string): string {
+  if (tools.has(name)) return withHint(`another request by ${name}`);
+  return withHint(/^[\w.[-]{1,40}$/.test(name) ? name : "a command");
+}
+
+function withHint(what: string): string {
+  const hint = hints.find(([pattern]) => pattern.test(what))?.[1];
+  return hint === undefined ? what : `${what} (${hint})`;
+}

@@ -1,0 +1,132 @@
+// `syncline import`: writes policies to start from: of what exists at a service, or of the CronJobs
+// and crontabs that start its sync jobs today. Changes nothing.
+import { basename } from "node:path";
+import { Command, InvalidArgumentError } from "commander";
+import { createService } from "../../app/create-service.ts";
+import { parseDocuments } from "../../config/yaml/parse-documents.ts";
+import { UsageError } from "../../core/errors.ts";
+import { silentLog } from "../../core/event-log.ts";
+import { counted } from "../../core/plain-text.ts";
+import { checkCron } from "../../schedule/cron-pattern.ts";
+import { escapeControls } from "../../service/error-body.ts";
+import type { CommandIo } from "../command-io.ts";
+import { withService } from "../connections.ts";
+import { readInputFile } from "../input-file.ts";
+import { findService, loadPoliciesOrThrow, optionalConfigOption, refuseIdle } from "../shared-options.ts";
+import { readCronJobs } from "./cron-jobs.ts";
+import { readCrontab } from "./crontab.ts";
+import { readExisting, toPolicyFile } from "./existing.ts";
+import { type ReadJobs, toPolicies } from "./job-policies.ts";
+import { comment } from "./policy-text.ts";
+
+interface ImportOptions {
+  readonly config?: string;
+  readonly repository?: string;
+  readonly policiesOnly?: true;
+  readonly runs?: true;
+  readonly cronJobs?: string;
+  readonly crontab?: string;
+  readonly timezone?: string;
+}
+
+const help = `
+The output is a policy file of its own, with the service in it. In the folder that describes the service already, use --policies-only; with
+--cron-jobs and --crontab give --config, and the services are found there by their addresses.
+CronJobs and crontabs: what calls run or activate by curl, wget or httpie becomes a policy. What a policy does not keep, and what is left
+out, is said line by line, and stands in the file as comments. Tokens are never written.
+Exit codes: 0 everything was read, 1 something could not be, or a call was left out, 2 wrong use or configuration, 3 the service is out of reach.
+
+Examples:
+  $ syncline import main --config policies/ --repository HR > declared.yaml && syncline validate declared.yaml
+  $ syncline import main --config policies/ --runs --policies-only > policies/runs.yaml
+  $ kubectl get cronjobs -o yaml | syncline import --cron-jobs - > policies.yaml
+  $ syncline import --crontab /etc/crontab --timezone Europe/Vienna > policies.yaml`;
+
+/** The command `import`. */
+export function importCommand(io: CommandIo): Command {
+  return new Command("import")
+    .argument("[service]", "name of the service in the policies")
+    .addOption(optionalConfigOption())
+    .option("--repository <key>", "destination repository (default: the service chooses)")
+    .option("--runs", "policies that start the sync jobs, in place of declarations of what exists")
+    .option("--policies-only", "leave the service out, for a folder that describes it already")
+    .option("--cron-jobs <file>", "manifests of Kubernetes CronJobs in place of a service; - reads standard input")
+    .option("--crontab <file>", "a crontab in place of a service; - reads standard input")
+    .option("--timezone <zone>", "the zone of CronJobs and crontab lines that name none (default: UTC)", zoneArgument)
+    .addHelpText("after", help)
+    .action(async (service: string | undefined, options: ImportOptions, command: Command) => {
+      if (options.cronJobs === undefined && options.crontab === undefined) {
+        refuseIdle(command, ["timezone"], "without --cron-jobs or --crontab");
+        return importService(service, options, io);
+      }
+      refuseIdle(command, ["repository", "runs", "policiesOnly"], "with --cron-jobs or --crontab");
+      return importJobs(service, options, io);
+    });
+}
+
+async function importService(name: string | undefined, options: ImportOptions, io: CommandIo): Promise<void> {
+  const { config, repository, policiesOnly, runs } = options;
+  if (name === undefined)
+    throw new UsageError(
+      "say what to import: a service (import main --config PATH), --cron-jobs FILE or --crontab FILE",
+    );
+  if (config === undefined)
+    throw new UsageError("--config PATH is missing: the policy file or folder that describes the service");
+  const settings = findService(await loadPoliciesOrThrow(config, io), name);
+  const client = createService(settings, { variables: io.settings.variables, log: silentLog });
+  await withService(client, io, async (service) => {
+    const found = await readExisting(service, repository, io).finally(() => io.progress?.(""));
+    const form = { as: runs === true ? "run" : "apply", withSettings: policiesOnly !== true } as const;
+    for (const line of toPolicyFile({ settings, repository, ...found, ...form })) io.out(line);
+    if (found.problems.length > 0) io.exitCode = 1;
+  });
+}
+
+async function importJobs(service: string | undefined, options: ImportOptions, io: CommandIo): Promise<void> {
+  const { config, timezone } = options;
+  const set = config === undefined ? undefined : await loadPoliciesOrThrow(config, io);
+  if (set !== undefined && service !== undefined) findService(set, service);
+  const read = await readJobs(options, io);
+  const jobs = read.flatMap((file) => file.jobs);
+  const unread = read.flatMap((file) => file.notes);
+  const made = toPolicies(jobs, { services: set?.services, service, timezone });
+  for (const line of [
+    ...[...unread, ...made.general].map(comment),
+    "apiVersion: syncline/v1",
+    ...(made.services.length === 0 ? [] : ["services:", ...made.services]),
+    ...(made.count === 0 ? ["policies: []"] : ["policies:", ...made.policies]),
+  ])
+    io.out(line);
+  for (const note of [...unread, ...made.notes]) io.err(escapeControls(note));
+  const leftOut = read.reduce((sum, file) => sum + file.leftOut, made.leftOut);
+  const rest = leftOut === 0 ? "" : `; ${leftOut} left out, as said above`;
+  io.err(`${counted(made.count, "policy", "policies")} of ${counted(jobs.length, "job")}${rest}`);
+  if (made.count === 0 || leftOut > 0) io.exitCode = 1;
+}
+
+async function readJobs({ cronJobs, crontab }: ImportOptions, io: CommandIo): Promise<ReadJobs[]> {
+  if (cronJobs === "-" && crontab === "-")
+    throw new UsageError("--cron-jobs and --crontab cannot both read standard input");
+  const read: ReadJobs[] = [];
+  if (cronJobs !== undefined) {
+    const documents = parseDocuments(await readInputFile("--cron-jobs", cronJobs, io));
+    if ("problem" in documents)
+      throw new UsageError(
+        `--cron-jobs: ${cronJobs} is no YAML (${documents.problem}); render a chart first: helm template`,
+      );
+    read.push(readCronJobs(documents.values, nameOf(cronJobs, "manifests")));
+  }
+  if (crontab !== undefined)
+    read.push(readCrontab(await readInputFile("--crontab", crontab, io), nameOf(crontab, "crontab")));
+  return read;
+}
+
+function nameOf(path: string, otherwise: string): string {
+  return path === "-" ? otherwise : basename(path);
+}
+
+function zoneArgument(zone: string): string {
+  const problem = checkCron("0 0 * * *", zone);
+  if (problem !== undefined) throw new InvalidArgumentError(problem);
+  return zone;
+}

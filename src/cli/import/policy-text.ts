@@ -1,0 +1,39 @@
+// The pieces of YAML from which import writes policies. Pure.
+import { escapeControls } from "../../service/error-body.ts";
+import { safeJson } from "../table.ts";
+
+const nameCharactersMax = 60;
+
+/** JSON is YAML; a text with `${` would be read as a variable. */
+export function flow(value: object): string {
+  return JSON.stringify(value, (_, item: unknown) => (typeof item === "string" ? withoutVariables(item) : item));
+}
+
+/** A text in quotes. */
+export function quoted(text: string): string {
+  return safeJson(withoutVariables(text));
+}
+
+/** A comment of one line. */
+export function comment(text: string): string {
+  return `# ${escapeControls(text)}`;
+}
+
+/** A name that a policy may have; `taken` grows by it. */
+export function policyName(wanted: string, taken: Set<string>): string {
+  const words = wanted
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replace(/^-/, "")
+    .slice(0, nameCharactersMax - 6);
+  const plain = words.replace(/-+$/, "") || "job";
+  const name = /^\d+$/.test(plain) ? `job-${plain}` : plain;
+  const names = [name, ...Array.from({ length: taken.size }, (_, index) => `${name}-${index + 2}`)];
+  const free = names.find((one) => !taken.has(one)) ?? `${name}-${taken.size + 2}`;
+  taken.add(free);
+  return free;
+}
+
+function withoutVariables(text: string): string {
+  return text.replaceAll("${", () => "$${");
+}
