@@ -104,7 +104,7 @@ async function catchUp(
     const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);
     if (skipped === undefined) continue;
     const tasks = tasksOf(policy, { slotMs: skipped.slotMs, origin: "schedule", covers: [] });
-    const step = { policy: policy.name, newWatermarkMs: nowMs, tasks };
+    const step = { policy: policy.name, newWatermarkMs: nowMs, tasks, timezone: policy.closed.timezone };
     const record = toCaughtUp(policy, skipped, `${skipped.note ?? ""}; resumed by ${by.actor}`);
     if (!(await ledger.startSkipped(policy.name, record, step))) continue;
     await producer.enqueue(tasks);

@@ -80,10 +80,9 @@ export function createConsumers(options: ConsumerOptions): (settings: ServiceSet
     await noteDeletion(outcome);
   };
   const isNotifiedPolicy = (name: string) => isNotified(deps.policy(name));
-  const history = new RecentOutcomes(new History(store, { isNotified: isNotifiedPolicy, limits }), {
-    clock: systemClock,
-    log,
-  });
+  const timezoneOf = (name: string) => deps.policy(name)?.closed.timezone;
+  const written = new History(store, { isNotified: isNotifiedPolicy, timezoneOf, limits });
+  const history = new RecentOutcomes(written, { clock: systemClock, log });
   guard.whenAnother((lastSeenMs) => history.restore(lastSeenMs));
   const recorder = createRecorder(history, log, alsoTell);
   const processTask = createProcessTask(deps, recorder);

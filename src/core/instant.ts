@@ -44,3 +44,14 @@ function formatsOf(timeZone: string) {
   formats.set(timeZone, made);
   return made;
 }
+
+const dateFormats = new Map<string, Intl.DateTimeFormat>();
+
+/** The local day, `2026-12-25`. */
+export function localDate(instantMs: number, timezone: string): string {
+  const known = dateFormats.get(timezone);
+  // sv-SE writes dates as ISO 8601 does. There are about 600 zones, so the map stays small.
+  const format = known ?? new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" });
+  if (known === undefined) dateFormats.set(timezone, format);
+  return format.format(instantMs);
+}

@@ -37,6 +37,8 @@ export interface SlotStep {
   readonly followers?: readonly Follower[];
   /** Whether the policy's sinks hear of a missed slot. */
   readonly isNotified?: true;
+  /** The zone of the policy's days; default UTC. */
+  readonly timezone?: string | undefined;
   /** When the scheduler planned it, by Redis. */
   readonly plannedAtMs?: number;
 }

@@ -45,4 +45,6 @@ export interface FollowStep {
   readonly tasks: readonly Task[];
   /** Whether the policy's sinks hear of it when it was missed. */
   readonly isNotified?: true;
+  /** The zone of the policy's days; default UTC. */
+  readonly timezone?: string | undefined;
 }

@@ -98,7 +98,7 @@ export class Chains implements FollowChains {
     const tasks = plan.state === "started" && policy !== undefined ? tasksOf(policy, due) : [];
     const notified = isNotified(policy) ? ({ isNotified: true } as const) : {};
     const newWatermarkMs = await chainStore.follow(
-      { slot, record: toFollowedRecord(slot, plan, policy), tasks, ...notified },
+      { slot, record: toFollowedRecord(slot, plan, policy), tasks, timezone: policy?.closed.timezone, ...notified },
       nowMs,
     );
     if (newWatermarkMs === undefined) return false;

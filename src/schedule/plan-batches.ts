@@ -53,6 +53,7 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
       newWatermarkMs,
       records: toRecords(policy, plans),
       tasks: toTasks(policy, plans),
+      timezone: policy.closed.timezone,
       ...(isNotified(policy) ? { isNotified: true } : {}),
       ...(followers.length === 0 ? {} : { followers, plannedAtMs: moment.nowMs }),
     },

@@ -3,6 +3,7 @@
 import type { Policy } from "../config/policy-set.ts";
 import { policyLimits } from "../config/rules/policy-limits.ts";
 import { formatDuration } from "../core/duration.ts";
+import { localDate } from "../core/instant.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { createCalendar } from "./calendar.ts";
@@ -163,15 +164,4 @@ function blackoutWindow(
     }
     return opensMs <= instantMs;
   };
-}
-
-const dateFormats = new Map<string, Intl.DateTimeFormat>();
-
-/** `2026-12-25` in the zone. */
-function localDate(instantMs: number, timezone: string): string {
-  const known = dateFormats.get(timezone);
-  // sv-SE writes dates as ISO 8601 does. There are about 600 zones, so the map stays small.
-  const format = known ?? new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" });
-  if (known === undefined) dateFormats.set(timezone, format);
-  return format.format(instantMs);
 }

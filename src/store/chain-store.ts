@@ -7,6 +7,7 @@ import type { Task } from "../model/task.ts";
 import { taskKinds } from "../model/task.ts";
 import { type FollowStep, type PredecessorState, readWaitingSlot, type WaitingSlot } from "../model/waiting-slot.ts";
 import { pairsOf } from "./batches.ts";
+import { slotDay } from "./day-summaries.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import type { Store } from "./redis.ts";
 import { asFlag, asList, asNothing, asNumber, asOptional, asText, asTexts, asWord, createScript } from "./script.ts";
@@ -87,10 +88,11 @@ export class ChainStore {
   /**
    * Ends the waiting of a slot; answers the watermark of its tasks, or undefined: it waits no more.
    */
-  async follow({ slot, record, tasks, isNotified }: FollowStep, nowMs: number): Promise<number | undefined> {
+  async follow({ slot, record, tasks, isNotified, timezone }: FollowStep, nowMs: number): Promise<number | undefined> {
     const { key } = this.#store;
     const { policy, slotMs, after, followers } = slot;
     const { slotMs: _, ...fields } = record;
+    const day = slotDay(this.#store, { policy, timezone, slotMs, state: record.state });
     const counters = [joinCounterKey(this.#store, policy, slotMs), joinCounterKey(this.#store, after, slotMs)];
     const keys = [
       key("outbox"),
@@ -100,10 +102,11 @@ export class ChainStore {
       ...counters,
       notifyStreamKey(this.#store),
       troublesKey(this.#store),
+      ...(day === undefined ? [] : [day.key]),
     ];
     const kept = [slotRecordsMax, slotMs - slotRecordsForMs];
     const written = [JSON.stringify(fields), nowMs, JSON.stringify(tasks), followers, isNotified === true ? 1 : 0];
-    const args = [...kept, policy, fieldOf(slot), slotMs, ...written];
+    const args = [...kept, policy, fieldOf(slot), slotMs, ...written, day?.change ?? ""];
     return followScript(this.#store, [this.#waiting, ...keys], args);
   }
 

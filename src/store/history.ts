@@ -4,6 +4,7 @@ import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts"
 import { type Outcome, parseOutcome, replayable, weightOf } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
 import { batchesOf } from "./batches.ts";
+import { outcomeDay } from "./day-summaries.ts";
 import { feedWaitersKey } from "./feed-store.ts";
 import { lastSuccessKey, successKeptMs } from "./last-successes.ts";
 import { leaseKey } from "./leases.ts";
@@ -47,6 +48,8 @@ export type OutcomeName = Pick<Task, "policy" | "id">;
 export interface HistoryOptions {
   /** Whether sinks want a policy's outcomes: the same step publishes them to the notifier. */
   readonly isNotified?: (policy: string) => boolean;
+  /** The zone of a policy's days; UTC without one. */
+  readonly timezoneOf?: (policy: string) => string | undefined;
   readonly limits?: OutcomeLimits;
 }
 
@@ -71,11 +74,14 @@ export type RecordResult = "recorded" | "recorded-awaited" | "already-recorded" 
 export class History {
   readonly #store: Store;
   readonly #isNotified: (policy: string) => boolean;
+  readonly #timezoneOf: (policy: string) => string | undefined;
   readonly #limits: OutcomeLimits;
 
-  constructor(store: Store, { isNotified = () => false, limits = outcomeLimitsDefault }: HistoryOptions = {}) {
+  constructor(store: Store, options: HistoryOptions = {}) {
+    const { isNotified = () => false, timezoneOf = () => undefined, limits = outcomeLimitsDefault } = options;
     this.#store = store;
     this.#isNotified = isNotified;
+    this.#timezoneOf = timezoneOf;
     this.#limits = limits;
   }
 
@@ -88,11 +94,12 @@ export class History {
     const store = this.#store;
     const placeMs = outcomePlaceMs(outcome);
     const { count, forMs } = this.#limits;
+    const day = outcomeDay(store, outcome, this.#timezoneOf(policy));
     const keys = [
       ...[outcomesKey(store, policy), indexKey(store, policy), failedKey(store, policy), store.key("outcomes-kept")],
       ...[store.key("unpublished"), entryKey(store, taskId), inFlightKey(store, outcome), leaseKey(store, outcome)],
       ...[lastSuccessKey(store, policy), troublesKey(store), joinCounterKey(store, policy, Date.parse(outcome.slot))],
-      ...[notifyStreamKey(store), pollMemoryKey(store, policy), policyStatesKey(store)],
+      ...[notifyStreamKey(store), pollMemoryKey(store, policy), policyStatesKey(store), day.key],
       ...waitedFor.map((list) => feedWaitersKey(store, { ...outcome, list })),
     ];
     const args = [
@@ -103,7 +110,7 @@ export class History {
       ...[count, placeMs - forMs, troubleChanges(outcome)],
       // No chain follows a run by hand, even at the instant of a slot.
       ...[origin === "schedule" ? 1 : 0, this.#isNotified(policy) ? 1 : 0],
-      ...stateArguments(outcome),
+      ...[...stateArguments(outcome), day.change],
       ...(poll === undefined ? [] : pollNoteArgs(poll)),
     ];
     return recordScript(store, keys, args);
@@ -116,8 +123,10 @@ export class History {
     const indexes = [outcomesKey(store, policy), indexKey(store, policy), failedKey(store, policy)];
     const isReplayable = replayable[status] === undefined ? 0 : 1;
     const written = [taskId, JSON.stringify(outcome), outcomePlaceMs(outcome), policy, isReplayable];
-    const args = [...written, Date.parse(outcome.finishedAt), ...stateArguments(outcome)];
-    return recordAloneScript(store, [...indexes, store.key("outcomes-kept"), policyStatesKey(store)], args);
+    const day = outcomeDay(store, outcome, this.#timezoneOf(policy));
+    const keys = [...indexes, store.key("outcomes-kept"), policyStatesKey(store), day.key];
+    const args = [...written, Date.parse(outcome.finishedAt), ...stateArguments(outcome), day.change];
+    return recordAloneScript(store, keys, args);
   }
 
   /** Notes that these outcomes are published. */

@@ -3,14 +3,15 @@
 // `status` and `report` read it. One hash with a field a policy: lua/include/policy-state.lua.
 import * as z from "zod";
 import { isGood, type Outcome, outcomeSchema, weightOf } from "../model/outcome.ts";
+import { taskId } from "../model/task-id.ts";
 import { batchesOf } from "./batches.ts";
 import type { Store } from "./redis.ts";
 
-const { taskId, status, evidence, confidence, reason, origin } = outcomeSchema.shape;
-const lastSchema = z.tuple([taskId, status, evidence, confidence.unwrap().nullable(), reason, origin, z.int()]);
+const { kind, status, evidence, confidence, reason, origin } = outcomeSchema.shape;
+const lastSchema = z.tuple([kind, status, evidence, confidence.unwrap().nullable(), reason, origin, z.int()]);
 
 /** How a target's last task ended. */
-interface LastOutcome extends Pick<Outcome, "taskId" | "status" | "evidence" | "reason" | "origin"> {
+interface LastOutcome extends Pick<Outcome, "taskId" | "kind" | "status" | "evidence" | "reason" | "origin"> {
   readonly confidence: Outcome["confidence"];
   readonly slotMs: number;
   readonly finishedMs: number;
@@ -90,33 +91,41 @@ export function policyStatesKey({ key }: Pick<Store, "key">): string {
 
 /** What lua/include/policy-state.lua needs of an outcome. */
 export function stateArguments(outcome: Outcome): (string | number)[] {
-  const { taskId, target, status, evidence, confidence = null, reason, origin, slot } = outcome;
+  const { kind, target, status, evidence, confidence = null, reason, origin, slot } = outcome;
   const sign = { good: "+", bad: "-", nothing: "" }[weightOf(outcome)];
-  const last: z.infer<typeof lastSchema> = [taskId, status, evidence, confidence, reason, origin, Date.parse(slot)];
-  const durationMs = outcome.durationMs === null ? "" : Math.round(outcome.durationMs);
-  return [JSON.stringify(target), sign, durationMs, JSON.stringify(last)];
+  const last: z.infer<typeof lastSchema> = [kind, status, evidence, confidence, reason, origin, Date.parse(slot)];
+  const durationMs = sign === "+" ? outcome.durationMs : null;
+  return [JSON.stringify(target), sign, durationMs === null ? "" : toDigits(durationMs), JSON.stringify(last)];
 }
 
 function parseState(policy: string, text: string): PolicyState {
   const [head = "", ...lines] = text.split("\n");
-  const [first = "", cut = "", durations = ""] = head.split("\t");
+  const cutMs = Number(head.slice(13, 26));
   return {
     policy,
-    firstMs: Number(first),
-    targets: lines.map(parseTarget),
-    cutMs: toNumber(cut),
-    durationsMs: durations === "" ? [] : durations.split(",").map(Number),
+    firstMs: Number(head.slice(0, 13)),
+    targets: lines.map((line) => parseTarget(policy, line)),
+    cutMs: cutMs === 0 ? undefined : cutMs,
+    durationsMs: (head.slice(26).match(/.{7}/g) ?? []).map((digits) => Number.parseInt(digits, 36)),
   };
 }
 
-function parseTarget(line: string): TargetState {
+/** Seven digits to the base of 36: up to two years. */
+function toDigits(durationMs: number): string {
+  return Math.min(Math.round(durationMs), 36 ** 7 - 1)
+    .toString(36)
+    .padStart(7, "0");
+}
+
+function parseTarget(policy: string, line: string): TargetState {
   const [target = "", finished = "", sign = "", since = "", inARow = "", good = "", bad = "", last = ""] =
     line.split("\t");
-  const [taskId, status, evidence, confidence, reason, origin, slotMs] = lastSchema.parse(JSON.parse(last));
+  const [kind, status, evidence, confidence, reason, origin, slotMs] = lastSchema.parse(JSON.parse(last));
+  const identity = { policy, kind, target: String(JSON.parse(target)), slotMs, origin };
   return {
-    target: String(JSON.parse(target)),
+    target: identity.target,
     last: {
-      ...{ taskId, status, evidence, confidence: confidence ?? undefined, reason, origin },
+      ...{ taskId: taskId(identity), kind, status, evidence, confidence: confidence ?? undefined, reason, origin },
       ...{ slotMs, finishedMs: Number(finished) },
     },
     weight: sign === "" ? undefined : sign === "+" ? "good" : "bad",

@@ -6,6 +6,7 @@ import { isOutageReply } from "../core/redis-outage.ts";
 import { readSlotRecord, type ScheduledPolicy, type SlotRecord, type SlotStep } from "../model/slot-record.ts";
 import { parseTask, type Task } from "../model/task.ts";
 import { batchesOf, pairsOf } from "./batches.ts";
+import { slotDay, unskippedDay } from "./day-summaries.ts";
 import { notifyStreamKey } from "./notify-store.ts";
 import { redisTimeMs, type Store } from "./redis.ts";
 import { asFlag, asList, asNothing, asTexts, asWord, createScript } from "./script.ts";
@@ -69,7 +70,7 @@ export class SlotLedger {
       const shared = [key("watermarks"), key("outbox"), key("kept-since"), key("waiting")];
       const noted = [notifyStreamKey(this.#store), troublesKey(this.#store)];
       const keys = [...shared, ...noted, ...batch.flatMap(this.#stepKeys)];
-      const args = [slotRecordsMax, slotRecordsForMs, ...batch.flatMap(stepArguments)];
+      const args = [slotRecordsMax, slotRecordsForMs, ...batch.flatMap(this.#stepArguments)];
       answers.push(...(await recordScript(this.#store, keys, args)));
     }
     return answers;
@@ -158,13 +159,14 @@ export class SlotLedger {
   async startSkipped(
     policy: string,
     record: SlotRecord,
-    step: Pick<SlotStep, "newWatermarkMs" | "tasks">,
+    { newWatermarkMs, tasks, timezone }: Pick<SlotStep, "newWatermarkMs" | "tasks" | "timezone">,
   ): Promise<boolean> {
     const { key } = this.#store;
     const { slotMs, ...rest } = record;
-    const field = outboxField({ policy, newWatermarkMs: step.newWatermarkMs });
-    const args = [slotMs, JSON.stringify({ v: 1, ...rest }), field, JSON.stringify(step.tasks)];
-    return startSkippedScript(this.#store, [key("slots", policy), key("outbox")], args);
+    const day = unskippedDay(this.#store, { policy, slotMs, timezone });
+    const field = outboxField({ policy, newWatermarkMs });
+    const args = [slotMs, JSON.stringify({ v: 1, ...rest }), field, JSON.stringify(tasks), day.change];
+    return startSkippedScript(this.#store, [key("slots", policy), key("outbox"), day.key], args);
   }
 
   async #forget(policies: readonly string[], oldBeforeMs: number | "+inf"): Promise<void> {
@@ -181,11 +183,32 @@ export class SlotLedger {
     return policies.flatMap(({ policy }) => [key("slots", policy), key("slot-index", policy)]);
   }
 
-  readonly #stepKeys = ({ policy, records, followers = [] }: SlotStep): string[] => {
+  readonly #stepKeys = (step: SlotStep): string[] => {
+    const { policy, records, followers = [] } = step;
     const counters =
       followers.length === 0 ? [] : records.map(({ slotMs }) => joinCounterKey(this.#store, policy, slotMs));
-    return [...this.#recordKeys([{ policy }]), ...counters];
+    return [...this.#recordKeys([{ policy }]), ...counters, ...this.#days(step).flatMap((day) => day?.key ?? [])];
   };
+
+  readonly #stepArguments = (step: SlotStep): (string | number)[] => {
+    const { policy, expectedWatermarkMs, newWatermarkMs, tasks, records, followers = [] } = step;
+    const days = this.#days(step);
+    const slots = records.flatMap(({ slotMs, ...record }, index) => [
+      ...[slotMs, JSON.stringify({ v: 1, ...record }), days[index]?.change ?? ""],
+    ]);
+    const openedMs = step.plannedAtMs ?? newWatermarkMs;
+    const waiting = followers.flatMap(({ policy: name, ...rest }) => [
+      name,
+      JSON.stringify({ v: 1, ...rest, openedMs }),
+    ]);
+    const counts = [records.length, followers.length, step.isNotified === true ? 1 : 0];
+    return [policy, expectedWatermarkMs, newWatermarkMs, JSON.stringify(tasks), ...counts, ...slots, ...waiting];
+  };
+
+  /** How the day summaries count each record. */
+  #days({ policy, timezone, records }: SlotStep) {
+    return records.map(({ slotMs, state }) => slotDay(this.#store, { policy, timezone, slotMs, state }));
+  }
 }
 
 function toRecord(slot: string, text: string | null): SlotRecord[] {
@@ -199,25 +222,6 @@ interface RecordAnswer {
   readonly watermarkMs: number | undefined;
   /** Why this step failed for good, where the cause is a mistake and not another replica. */
   readonly fault?: string;
-}
-
-function stepArguments(step: SlotStep): (string | number)[] {
-  const {
-    policy,
-    expectedWatermarkMs,
-    newWatermarkMs,
-    tasks,
-    records,
-    followers = [],
-    plannedAtMs = newWatermarkMs,
-  } = step;
-  const slots = records.flatMap(({ slotMs, ...record }) => [slotMs, JSON.stringify({ v: 1, ...record })]);
-  const waiting = followers.flatMap(({ policy: name, ...rest }) => [
-    name,
-    JSON.stringify({ v: 1, ...rest, openedMs: plannedAtMs }),
-  ]);
-  const counts = [records.length, followers.length, step.isNotified === true ? 1 : 0];
-  return [policy, expectedWatermarkMs, newWatermarkMs, JSON.stringify(tasks), ...counts, ...slots, ...waiting];
 }
 
 /** Key of the join counter of one slot: its tasks, while another policy waits for them. */

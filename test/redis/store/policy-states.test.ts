@@ -39,7 +39,13 @@ describe("the state of a policy", () => {
     expect(state).toEqual({ policy: "nightly", firstMs: atMs(1), cutMs: undefined, durationsMs: [1_000] });
     expect(targets).toMatchObject([{ ...bad, lastGoodMs: atMs(1), lastBadMs: atMs(3), last: { status: "skipped" } }]);
     await end("nightly", 5, { confidence: "likely", evidence: "inferred", origin: "manual" });
-    const last = { taskId: "nightly__run__42__5", status: "succeeded", evidence: "inferred", confidence: "likely" };
+    const last = {
+      taskId: `nightly__run__42__m${atMs(5)}`,
+      kind: "run",
+      status: "succeeded",
+      evidence: "inferred",
+      confidence: "likely",
+    };
     const when = { reason: "completed", origin: "manual", slotMs: atMs(5), finishedMs: atMs(5) };
     expect((await stateOf("nightly")).targets).toEqual([
       {

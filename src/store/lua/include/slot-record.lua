@@ -2,11 +2,12 @@
 --- @include "troubles"
 local function isMissed(record) return string.find(record, '"state":"missed"', 1, true) ~= nil end
 
--- Writes one record, unless the slot has one, and notes a missed slot.
+-- Writes one record, unless the slot has one, and notes a missed slot. Answers whether it is new.
 local function writeRecord(slotsKey, indexKey, troublesKey, policy, at, slot, record)
-  redis.call('HSETNX', slotsKey, slot, record)
+  local isNew = redis.call('HSETNX', slotsKey, slot, record) == 1
   redis.call('ZADD', indexKey, slot, slot)
   if isMissed(record) then noteTroubles(troublesKey, tonumber(at), '+missed/' .. policy .. '/') end
+  return isNew
 end
 
 -- Publishes a missed slot.

@@ -2,26 +2,27 @@
 -- it for metrics, chains, the notifier and the next poll.
 -- KEYS: outcomes of the policy, their index, failed tasks of the policy, outcomes-kept,
 -- unpublished, entry, in flight, lease, last success, troubles, join counter, event stream, poll
--- memory, policy states, then the waiters of the feeds
+-- memory, policy states, month of the day summary, then the waiters of the feeds
 -- ARGV: task, outcome, finishedMs, target, status, policy, placeMs, '1' when a new try may help;
 -- the state and claimant that the journal must show ('' for any), '1' when the outcome brings the
 -- answer; retention of the entry, time to publish, retention of a last success ('' when this is
 -- none); outcomes to keep, place before which one is too old; changes of the troubles; '1' for a
 -- task of the schedule; '1' to publish to sinks; for the policy's state: target (JSON), weight,
--- duration, last outcome (JSON); for a poll: revision, feed, state, count, atMs, '1' when it saw
--- items, their digests
+-- duration, last outcome (JSON); the change of the day's summary; for a poll: revision, feed,
+-- state, count, atMs, '1' when it saw items, their digests
 -- Answers 'superseded', 'already-recorded', 'recorded', or 'recorded-awaited' when a chain waits.
 local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFlightKey, leaseKey = unpack(KEYS, 1, 8)
-local successKey, troublesKey, counterKey, streamKey, pollKey, statesKey = unpack(KEYS, 9, 14)
+local successKey, troublesKey, counterKey, streamKey, pollKey, statesKey, daysKey = unpack(KEYS, 9, 15)
 local task, outcome, finishedMs, target, status, policy, placeMs, isReplayable = unpack(ARGV, 1, 8)
 local fromState, fromOwner, isAnswer, entryKeptMs, publishWithinMs, successKeptMs = unpack(ARGV, 9, 14)
 local most, oldest, troubles, isScheduled, isPublished = unpack(ARGV, 15, 19)
-local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 24, 30)
+local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 25, 31)
 --- @include "now"
 --- @include "lease"
 --- @include "events"
 --- @include "troubles"
 --- @include "policy-state"
+--- @include "day-summary"
 local pollKeptMs = 400 * 86400000
 -- A trim at each outcome would cost each start. So Redis keeps up to 15 outcomes more.
 local trimEvery = 16
@@ -31,7 +32,7 @@ local endedKeptMs, endedKeptMsMax = 60000, 600000
 
 local function releaseTask()
   releaseLease(leaseKey, task)
-  for feedIndex = 15, #KEYS do redis.call('ZREM', KEYS[feedIndex], task) end
+  for feedIndex = 16, #KEYS do redis.call('ZREM', KEYS[feedIndex], task) end
 end
 
 -- A start that ends before its activity was seen stays among those in flight, marked "e": else
@@ -136,6 +137,7 @@ redis.call('ZADD', unpublishedKey, now + publishWithinMs, task)
 if successKeptMs ~= '' then noteSuccess() end
 noteTroubles(troublesKey, tonumber(finishedMs), troubles)
 notePolicyState(statesKey, policy, finishedMs, unpack(ARGV, 20, 23))
+addToDay(daysKey, ARGV[24])
 local isAwaited = countForChain()
 -- The notifier reports a broken stream. It must not change how a task ends.
 if isPublished == '1' then pcall(addEvent, streamKey, 'o', outcome) end

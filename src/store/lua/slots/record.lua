@@ -1,16 +1,19 @@
 -- Records steps, each on its own: only if the policy's watermark is where the step expects it. A
 -- follower's slot waits only from its own watermark on, which moves along.
 -- KEYS: watermarks, outbox, kept-since, waiting, event stream, troubles; then for each step slots,
--- slot-index and, when it has followers, the join counter of each slot
+-- slot-index, the join counter of each slot when it has followers, and the month of each slot that
+-- the day summaries count
 -- ARGV: most records of a policy, their retention (ms); then for each step policy, expected
 -- watermark, new watermark, tasks (JSON), number of records, number of followers, '1' to publish
--- missed slots, pairs of slot and record (JSON), pairs of follower and waiting slot (JSON)
+-- missed slots; slot, record (JSON) and change of the day's summary ('' for none) of each record;
+-- pairs of follower and waiting slot (JSON)
 -- Answers for each step 'recorded', 'moved' or 'fault', the watermark that stands ('' for none) and
 -- Redis's refusal. The other steps are recorded all the same.
 local watermarksKey, outboxKey, keptSinceKey, waitingKey, streamKey, troublesKey = unpack(KEYS, 1, 6)
 local most, retentionMs = unpack(ARGV, 1, 2)
 --- @include "slot-record"
 --- @include "join-counter"
+--- @include "day-summary"
 -- Opens the waiting slots of one follower; `waits` counts the direct followers of each record.
 local function openWaiting(step, follower, waitingSlot, waits)
   local begun = redis.call('HGET', watermarksKey, follower)
@@ -33,7 +36,8 @@ end
 
 local function record(step)
   for i, slot in ipairs(step.slots) do
-    writeRecord(step.slotsKey, step.indexKey, troublesKey, step.policy, step.new, slot, step.records[i])
+    local isNew = writeRecord(step.slotsKey, step.indexKey, troublesKey, step.policy, step.new, slot, step.records[i])
+    if isNew and step.daysKeys[i] then addToDay(step.daysKeys[i], step.changes[i]) end
   end
   local waits = {}
   for i, follower in ipairs(step.followers) do openWaiting(step, follower, step.waitingSlots[i], waits) end
@@ -61,25 +65,30 @@ local function run(step)
 end
 
 local atArg, atKey = 3, 7
-local function readPairs(count)
-  local names, texts = {}, {}
-  for i = 1, count do
-    names[i], texts[i] = ARGV[atArg], ARGV[atArg + 1]
-    atArg = atArg + 2
-  end
-  return names, texts
+local function nextArg()
+  atArg = atArg + 1
+  return ARGV[atArg - 1]
+end
+local function nextKey()
+  atKey = atKey + 1
+  return KEYS[atKey - 1]
 end
 local function readStep()
   local policy, expected, new, tasks, recordCount, followerCount, isPublished = unpack(ARGV, atArg, atArg + 6)
   local step = { policy = policy, expected = expected, new = new, tasks = tasks, isPublished = isPublished == '1' }
   atArg = atArg + 7
-  step.slots, step.records = readPairs(tonumber(recordCount))
-  step.followers, step.waitingSlots = readPairs(tonumber(followerCount))
-  step.slotsKey, step.indexKey, step.counterKeys = KEYS[atKey], KEYS[atKey + 1], {}
-  atKey = atKey + 2
+  step.slots, step.records, step.changes = {}, {}, {}
+  for i = 1, tonumber(recordCount) do
+    step.slots[i], step.records[i], step.changes[i] = nextArg(), nextArg(), nextArg()
+  end
+  step.followers, step.waitingSlots = {}, {}
+  for i = 1, tonumber(followerCount) do step.followers[i], step.waitingSlots[i] = nextArg(), nextArg() end
+  step.slotsKey, step.indexKey, step.counterKeys, step.daysKeys = nextKey(), nextKey(), {}, {}
   if #step.followers > 0 then
-    for i = 1, #step.slots do step.counterKeys[i] = KEYS[atKey + i - 1] end
-    atKey = atKey + #step.slots
+    for i = 1, #step.slots do step.counterKeys[i] = nextKey() end
+  end
+  for i = 1, #step.slots do
+    if step.changes[i] ~= '' then step.daysKeys[i] = nextKey() end
   end
   return step
 end

@@ -1,13 +1,15 @@
 -- Starts a slot that a pause had skipped.
--- KEYS: slots, outbox
--- ARGV: slot, record, outbox field, tasks
+-- KEYS: slots, outbox, month of the day summary
+-- ARGV: slot, record, outbox field, tasks, change of the day's summary
 -- Answers 1 when done.
-local slotsKey, outboxKey = unpack(KEYS)
-local slot, record, field, tasks = unpack(ARGV)
+local slotsKey, outboxKey, daysKey = unpack(KEYS)
+local slot, record, field, tasks, change = unpack(ARGV)
+--- @include "day-summary"
 local text = redis.call('HGET', slotsKey, slot)
 if not text then return 0 end
 local known = cjson.decode(text)
 if known.state ~= 'skipped' or known.detail ~= 'paused' then return 0 end
 redis.call('HSET', slotsKey, slot, record)
 redis.call('HSET', outboxKey, field, tasks)
+addToDay(daysKey, change)
 return 1

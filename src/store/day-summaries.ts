@@ -1,0 +1,176 @@
+// What each policy did on each local day, kept for 400 days: one field a day in a hash a month.
+// history.ts counts outcomes, slot-ledger.ts and chain-store.ts the slots that never started, each
+// in the step that records them. `report` sums the days.
+import { localDate } from "../core/instant.ts";
+import { type Outcome, type OutcomeStatus, outcomeStatuses, weightOf } from "../model/outcome.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
+import { batchesOf } from "./batches.ts";
+import type { Store } from "./redis.ts";
+
+/** A slot, and the zone of its policy; default UTC. */
+interface ZonedSlot {
+  readonly policy: string;
+  readonly slotMs: number;
+  readonly timezone?: string | undefined;
+}
+
+const statusNames: Readonly<Record<OutcomeStatus, string>> = {
+  succeeded: "S",
+  conflicts: "C",
+  accepted: "A",
+  failed: "F",
+  blocked: "B",
+  "timed-out": "T",
+  unknown: "U",
+  "not-started": "N",
+  skipped: "K",
+  missed: "M",
+};
+const slotNames = { skipped: "P", missed: "Q", started: undefined, coalesced: undefined } as const;
+const [conflictsName, longestName] = ["X", "L"];
+
+/** Each bucket of durations ends a tenth after its beginning: its middle is at most 5 % off. */
+const bucketRatio = 1.1;
+const dayMs = 86_400_000;
+
+/** The sums of some days of a policy. Durations are those of runs that ended well. */
+export interface DaySums {
+  readonly statuses: ReadonlyMap<OutcomeStatus, number>;
+  /** Slots that a rule, a pause or the catch-up kept from becoming a task. */
+  readonly skippedSlots: number;
+  readonly missedSlots: number;
+  readonly newConflicts: number;
+  readonly longestMs: number | undefined;
+  readonly medianMs: number | undefined;
+  readonly p95Ms: number | undefined;
+}
+
+/** The first and the last of some days, such as 2026-11-22. */
+export interface DateSpan {
+  readonly first: string;
+  readonly last: string;
+}
+
+/** Numbers by name, as Redis keeps them of a day; those of several days can be added. */
+export type DayCounts = Map<string, number>;
+
+/** What a script adds to a day: `22S1kf1`, the day and what `addToDay` takes. */
+interface DayChange {
+  readonly key: string;
+  readonly change: string;
+}
+
+interface MonthPart {
+  readonly month: string;
+  readonly days: readonly string[];
+}
+
+/** Adds counts to others. */
+export function addCounts(sum: DayCounts, other: ReadonlyMap<string, number>): void {
+  for (const [name, count] of other) addCount(sum, name, count);
+}
+
+/** Reads the counts of policies, each summed over each of these spans, a hundred at a time. */
+export async function* readSpans(
+  store: Store,
+  policies: readonly string[],
+  spans: readonly DateSpan[],
+): AsyncGenerator<{ readonly policy: string; readonly counts: readonly DayCounts[] }, void, void> {
+  const months = spans.map(monthsOf);
+  const readSpan = async (policy: string, parts: readonly MonthPart[]) => {
+    const read = parts.map(({ month, days }) => store.redis.hmget(daysKey(store, policy, month), ...days));
+    const sum: DayCounts = new Map();
+    for (const texts of await Promise.all(read)) for (const text of texts) addText(sum, text ?? "");
+    return sum;
+  };
+  for (const batch of batchesOf(policies, 100)) {
+    const read = batch.map((policy) => Promise.all(months.map((parts) => readSpan(policy, parts))));
+    for (const [index, counts] of (await Promise.all(read)).entries()) yield { policy: batch[index] ?? "", counts };
+  }
+}
+
+/** What counts mean. */
+export function toSums(counts: ReadonlyMap<string, number>): DaySums {
+  const of = (name: string) => counts.get(name) ?? 0;
+  const buckets = [...counts].flatMap(([name, count]) => (name.length === 2 ? [{ ms: middleOf(name), count }] : []));
+  const durations = buckets.toSorted((a, b) => a.ms - b.ms);
+  const longestMs = counts.get(longestName);
+  const total = durations.reduce((sum, { count }) => sum + count, 0);
+  const quantile = (share: number) => {
+    let left = Math.ceil(share * total);
+    for (const { ms, count } of durations) {
+      left -= count;
+      if (left <= 0) return Math.min(Math.round(ms), longestMs ?? ms);
+    }
+    return undefined;
+  };
+  const statuses = outcomeStatuses.map((status) => [status, of(statusNames[status])] as const);
+  return {
+    statuses: new Map(statuses),
+    skippedSlots: of(slotNames.skipped),
+    missedSlots: of(slotNames.missed),
+    newConflicts: of(conflictsName),
+    longestMs,
+    medianMs: quantile(0.5),
+    p95Ms: quantile(0.95),
+  };
+}
+
+/** The month's key of an outcome, and how a script counts it there. */
+export function outcomeDay(store: Store, outcome: Outcome, timezone: string | undefined): DayChange {
+  const { policy, slot, status, newConflicts, durationMs } = outcome;
+  const changes = [`${statusNames[status]}1`];
+  if (weightOf(outcome) === "good" && durationMs !== null) {
+    const tookMs = Math.round(durationMs);
+    changes.push(`${bucketOf(tookMs)}1`, `${longestName}${tookMs}`);
+  }
+  if (newConflicts !== null && newConflicts > 0) changes.push(`${conflictsName}${newConflicts}`);
+  return toChange(store, { policy, timezone, slotMs: Date.parse(slot) }, changes.join(""));
+}
+
+/** The same of a slot that starts nothing; undefined: it starts, or another covers it. */
+export function slotDay(store: Store, slot: ZonedSlot & Pick<SlotRecord, "state">): DayChange | undefined {
+  const name = slotNames[slot.state];
+  return name === undefined ? undefined : toChange(store, slot, `${name}1`);
+}
+
+/** The same of a skipped slot that starts after all. */
+export function unskippedDay(store: Store, slot: ZonedSlot): DayChange {
+  return toChange(store, slot, `${slotNames.skipped}-1`);
+}
+
+function toChange(store: Store, { policy, timezone = "UTC", slotMs }: ZonedSlot, changes: string): DayChange {
+  const date = localDate(slotMs, timezone);
+  return { key: daysKey(store, policy, date.slice(0, 7)), change: `${date.slice(8)}${changes}` };
+}
+
+function daysKey({ key }: Pick<Store, "key">, policy: string, month: string): string {
+  return key("days", policy, month);
+}
+
+/** The months of a span, each with its days. */
+function monthsOf({ first, last }: DateSpan): readonly MonthPart[] {
+  const dates: string[] = [];
+  for (let ms = Date.parse(first); ms <= Date.parse(last); ms += dayMs) dates.push(new Date(ms).toISOString());
+  const byMonth = Map.groupBy(dates, (date) => date.slice(0, 7));
+  return [...byMonth].map(([month, some]) => ({ month, days: some.map((date) => date.slice(8, 10)) }));
+}
+
+function addText(sum: DayCounts, text: string): void {
+  for (const [, name = "", count] of text.matchAll(/([A-Za-z]+)(\d+)/g)) addCount(sum, name, Number(count));
+}
+
+function addCount(sum: DayCounts, name: string, count: number): void {
+  const known = sum.get(name) ?? 0;
+  sum.set(name, name === longestName ? Math.max(known, count) : known + count);
+}
+
+/** Two small letters. */
+function bucketOf(durationMs: number): string {
+  const index = Math.min(Math.floor(Math.log(Math.max(durationMs, 1)) / Math.log(bucketRatio)), 26 * 26 - 1);
+  return String.fromCharCode(97 + Math.floor(index / 26), 97 + (index % 26));
+}
+
+function middleOf(bucket: string): number {
+  return bucketRatio ** ((bucket.charCodeAt(0) - 97) * 26 + bucket.charCodeAt(1) - 97 + 0.5);
+}
