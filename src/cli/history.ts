@@ -1,5 +1,7 @@
 // `syncline history`: what happened, newest first.
+
 import { type Command, InvalidArgumentError, Option } from "commander";
+import type { PolicySet } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showClock, showInstant } from "../core/instant.ts";
@@ -7,13 +9,23 @@ import { didYouMean, nearestWord } from "../core/nearest-word.ts";
 import { counted, cutText } from "../core/plain-text.ts";
 import { isGood, type Outcome, type OutcomeStatus, outcomeStatuses } from "../model/outcome.ts";
 import { findOutcomes, type OutcomeFilter, outcomesReadMax } from "../queries/outcomes.ts";
+import { findRunningSet } from "../queries/policy-set.ts";
 import { taskWords } from "../queries/task-words.ts";
 import { History } from "../store/history.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import { withStore } from "./connections.ts";
-import { countArgument, type RedisOptions, redisCommand, redisTarget } from "./shared-options.ts";
+import {
+  choosePolicies,
+  countArgument,
+  findService,
+  type Label,
+  labelOption,
+  type RedisOptions,
+  redisCommand,
+  redisTarget,
+} from "./shared-options.ts";
 import { showStatus, toTable, wideOption } from "./table.ts";
 import { parsePast, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
 
@@ -26,6 +38,7 @@ interface HistoryOptions extends RedisOptions, Omit<OutcomeFilter, "statuses"> {
   readonly until?: string;
   readonly timezone?: string;
   readonly ids?: true;
+  readonly label: readonly Label[];
 }
 
 const help = `
@@ -50,6 +63,7 @@ export function historyCommand(io: CommandIo): Command {
     .addOption(new Option("--origin <origin>", "only tasks by schedule, or by hand").choices(["schedule", "manual"]))
     .option("--task <name>", "only this sync job, list or object, or the task of this id")
     .option("--service <name>", "only of this service")
+    .addOption(labelOption())
     .option("--ids", "show the ids of the tasks, too")
     .option("--json", "print a JSON array")
     .addOption(wideOption())
@@ -57,16 +71,34 @@ export function historyCommand(io: CommandIo): Command {
     .action((policy: string | undefined, options: HistoryOptions) =>
       withStore(redisTarget(options, io), async (store) => {
         const history = new History(store);
-        const timezone = timezoneFor(options.timezone);
-        const span = parsePast(options, { nowMs: await redisTimeMs(store), timezone });
+        const set = (await findRunningSet(store))?.set;
+        const policies = namedPolicies(policy, options, set);
+        const zones = zonesOf(options.timezone, policy, set);
+        const span = parsePast(options, { nowMs: await redisTimeMs(store), timezone: zones.timezone });
         const filter = { ...options, statuses: options.status };
-        const policies = policy === undefined ? undefined : [policy];
         const found = await findOutcomes(history, { policies, span, filter, limit: options.limit });
-        if (policy !== undefined && found.outcomes.length === 0) await checkKnownPolicy(policy, store);
-        show(found.outcomes, { policy, timezone, options }, io);
+        if (found.outcomes.length === 0) await checkKnown(policy, options, { store, set });
+        show(found.outcomes, { policy, zoneOf: zones.of, options }, io);
         await reportReach(history, found.reach, policy, io);
       }),
     );
+}
+
+/** The policies to read; undefined: all of which outcomes are kept. */
+function namedPolicies(policy: string | undefined, { label }: HistoryOptions, set: PolicySet | undefined) {
+  if (label.length === 0) return policy === undefined ? undefined : [policy];
+  if (set === undefined) throw new UsageError("no `syncline serve` has run here, so no policy with a label is known");
+  const names = policy === undefined ? [] : [policy];
+  return choosePolicies(set, { names, label }).map(({ name }) => name);
+}
+
+/** The zone in which times are read, and that of each policy: the option, or its own. */
+function zonesOf(option: string | undefined, policy: string | undefined, set: PolicySet | undefined) {
+  const policies = set?.policies ?? [];
+  const meant = policies.filter(({ name }) => policy === undefined || name === policy);
+  const timezone = timezoneFor(option, meant);
+  const zones = option === undefined ? new Map(policies.map(({ name, closed }) => [name, closed.timezone])) : new Map();
+  return { timezone, of: (name: string): string => zones.get(name) ?? timezone };
 }
 
 /** Parses `failed,unknown`, `good` or `bad`. */
@@ -83,8 +115,8 @@ function statusArgument(text: string): ReadonlySet<OutcomeStatus> {
 
 /** What an outcome table shows besides. */
 interface OutcomeColumns {
-  /** The zone of local times; undefined: UTC alone. */
-  readonly timezone?: string | undefined;
+  /** The zone of a policy's local times; undefined: UTC alone. */
+  readonly zoneOf?: (policy: string) => string;
   /** How many offending items of a poll are named. */
   readonly itemsMax?: number;
   readonly ids?: boolean | undefined;
@@ -94,10 +126,11 @@ interface OutcomeColumns {
 export function outcomeTable(
   outcomes: readonly Outcome[],
   screen: Screen,
-  { timezone, itemsMax = 3, ids = false }: OutcomeColumns = {},
+  { zoneOf = () => "UTC", itemsMax = 3, ids = false }: OutcomeColumns = {},
 ): string {
-  const zone = timezone === "UTC" ? undefined : timezone;
   const rows = outcomes.map((outcome) => {
+    const timezone = zoneOf(outcome.policy);
+    const zone = timezone === "UTC" ? undefined : timezone;
     const finishedMs = Date.parse(outcome.finishedAt);
     const local = zone === undefined ? "" : ` ${showClock(finishedMs, zone, finishedMs)}`;
     const task = taskWords({ ...outcome, slotMs: Date.parse(outcome.slot) }, zone, finishedMs);
@@ -133,6 +166,16 @@ function coversOf({ covers, coveredSlots = [] }: Outcome): string {
   return `for ${counted(covers, "older slot")}${since} as well; `;
 }
 
+/** @throws UsageError about a policy or service of which nothing is known. */
+async function checkKnown(
+  policy: string | undefined,
+  { service }: HistoryOptions,
+  { store, set }: { readonly store: Store; readonly set: PolicySet | undefined },
+): Promise<void> {
+  if (policy !== undefined) await checkKnownPolicy(policy, store);
+  if (service !== undefined && set !== undefined) findService(set, service);
+}
+
 /** @throws UsageError about an unknown policy: a typo must not look like an empty history. */
 export async function checkKnownPolicy(policy: string, store: Store): Promise<void> {
   const planned = await new SlotLedger(store).policies();
@@ -146,15 +189,20 @@ export async function checkKnownPolicy(policy: string, store: Store): Promise<vo
 
 function show(
   outcomes: readonly Outcome[],
-  { policy, timezone, options }: { policy: string | undefined; timezone: string; options: HistoryOptions },
+  {
+    policy,
+    zoneOf,
+    options,
+  }: { policy: string | undefined; zoneOf: (policy: string) => string; options: HistoryOptions },
   io: CommandIo,
 ): void {
   const { limit, json, ids } = options;
   if (json) io.out(JSON.stringify(outcomes));
-  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { timezone, ids }));
+  else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { zoneOf, ids }));
   else {
-    const isNarrowed = [options.status, options.since, options.until, options.origin, options.task, options.service];
-    const why = isNarrowed.some((one) => one !== undefined) ? ": none of those that are kept fits" : " yet";
+    const { status, since, until, origin, task, service, label } = options;
+    const filters = [status, since, until, origin, task, service, label[0]];
+    const why = filters.some((one) => one !== undefined) ? ": none of those that are kept fits" : " yet";
     io.err(`no outcome${policy === undefined ? "" : ` of ${policy}`}${why}`);
   }
   if (outcomes.length === limit) io.err(`only the newest ${limit}; --limit shows more`);

@@ -2,11 +2,13 @@ import { expect, it } from "vitest";
 import type { Outcome } from "../../src/model/outcome.ts";
 import { History } from "../../src/store/history.ts";
 import { runHere } from "../support/commands-here.ts";
+import { keepPolicies } from "../support/kept-set.ts";
 import { testOutcome } from "../support/outcomes.ts";
 import { redisForTest, storeForTest } from "../support/redis.ts";
 
 const target = redisForTest();
-const record = new History(await storeForTest(target));
+const store = await storeForTest(target);
+const record = new History(store);
 
 /** Of the last minutes: sync job, how it ended, and how long ago. */
 async function ended(policy: string, target: string, agoMs: number, changes: Partial<Outcome> = {}): Promise<void> {
@@ -54,6 +56,23 @@ it("names tasks as people say them, in local time beside UTC, and ids on demand"
     "2026-11-20 01:31:00Z  n       sync job 42, slot 01:30Z  ",
   );
   expect((await history("n", "--ids")).out).toMatch(/n__run__42__1795138200$/);
+});
+
+it("reads and shows times in the zone of policies that run, and knows labels", async () => {
+  await keepPolicies(
+    store,
+    `  - { name: tokyo, service: main, run: { syncJobs: [42] }, labels: { team: hr }, schedule: { cron: "30 10 * * *", timezone: Asia/Tokyo } }
+  - { name: a, service: main, run: { syncJobs: [1] } }`,
+  );
+  const slot = "2026-11-20T01:30:00.000Z";
+  const finishedAt = "2026-11-20T23:31:00.000Z";
+  await record.record(testOutcome({ taskId: "tokyo__run__42__1", policy: "tokyo", slot, finishedAt }));
+  const told = await history("--label", "team=hr");
+  expect(told.out).toContain("2026-11-20 23:31:00Z 08:31 GMT+9  tokyo   sync job 42, slot 2026-11-20 10:30 GMT+9");
+  expect(await targets("tokyo", "--since", "2026-11-21 08:31", "--until", "2026-11-21 08:31:01")).toEqual(["42"]);
+  expect(await targets("tokyo", "--since", "2026-11-21 08:31:01")).toEqual([]);
+  expect((await history("--label", "team=it")).err).toContain("no such policy has the label team=it");
+  expect((await history("--service", "mian")).err).toContain("there is no service mian; did you mean main?");
 });
 
 it("says what it cannot understand, and what to write", async () => {
