@@ -48,6 +48,7 @@ export type OutcomeReason =
   | "overlap"
   | "too-late"
   | "policy-removed"
+  | "cancelled"
   | "no-target"
   | "refused"
   | "server-error"
@@ -154,8 +155,12 @@ const weights: Readonly<Record<OutcomeStatus, "good" | "bad" | "nothing">> = {
   missed: "nothing",
 };
 
-/** Weighs an outcome. A poll whose expectation is not met did its work: no failure. */
+/**
+ * Weighs an outcome. A poll whose expectation is not met did its work: no failure. What a person
+ * cancelled says nothing.
+ */
 export function weightOf({ status, reason }: Pick<Outcome, "status" | "reason">): "good" | "bad" | "nothing" {
+  if (reason === "cancelled") return "nothing";
   return reason === "expectation-not-met" ? "good" : weights[status];
 }
 

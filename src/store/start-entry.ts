@@ -49,6 +49,8 @@ export interface StartEntry {
   readonly limitedUntilMs: number | undefined;
   /** The sync jobs of a run over masks, from the plan until their tasks replace this one. */
   readonly targets: readonly string[] | undefined;
+  /** `cancelled by user@host: why`: no request is permitted any more. */
+  readonly cancelled: string | undefined;
 }
 
 /**
@@ -93,6 +95,7 @@ export function toEntry(fields: readonly string[]): StartEntry {
     finishSeenAtMs: instant("finishSeenAtMs"),
     limitedUntilMs: instant("limitedUntilMs"),
     targets: toTexts(entry.get("targets")),
+    cancelled: entry.get("cancelled"),
   };
 }
 

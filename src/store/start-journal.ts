@@ -31,6 +31,7 @@ import {
   type Permission,
   type StartDoubt,
   type StartEntry,
+  type StartState,
   toDoubt,
   toEntry,
   toTexts,
@@ -55,6 +56,7 @@ const sendAgainScript = createScript("start/send-again", asPermission);
 const tryAcquireAndSendScript = createScript("start/try-acquire-and-send", asFastPath);
 const notSentScript = createScript("start/not-sent", asNothing);
 const answeredScript = createScript("start/answered", asNothing);
+const cancelScript = createScript("start/cancel", asWord("claimed", "sending", "answered", "settled", "fanned-out"));
 const closeScript = createScript("start/close", asNothing);
 const planFanOutScript = createScript("start/plan-fan-out", asFlag);
 const fannedOutScript = createScript("start/fanned-out", asNothing);
@@ -202,6 +204,19 @@ export class StartJournal {
   /** Takes the permission back: this claimant's request surely did not reach the service. */
   async notSent(task: JournalTask, claimant: string): Promise<void> {
     await notSentScript(this.#store, this.#keys(task), [claimant, task.id]);
+  }
+
+  /**
+   * Notes that a person cancels the task: from now on no request of it is permitted, and its next
+   * step ends it. Answers what it meets; `claimed`: nothing was sent.
+   */
+  async cancel(taskId: string, cancelled: string): Promise<StartState | "fanned-out"> {
+    return cancelScript(this.#store, [this.#key(taskId)], [cancelled, entryRetentionMs]);
+  }
+
+  /** Returns who cancelled the task, and why; undefined: no person has. */
+  async cancelled(taskId: string): Promise<string | undefined> {
+    return (await this.#store.redis.hget(this.#key(taskId), "cancelled")) ?? undefined;
   }
 
   /** Takes a start without an outcome of its own out of flight; `isOver` settles it. */

@@ -11,6 +11,7 @@ import type { Attempt } from "../model/contracts.ts";
 import type { Task } from "../model/task.ts";
 import { complete, snooze } from "../model/verdict.ts";
 import type { SyncService } from "../service/client.ts";
+import { endCancelled } from "./cancelled.ts";
 import type { ApplyTaskDependencies } from "./contracts.ts";
 import { deferIfLimited, stepAfterFailure } from "./defer.ts";
 import { reasonOf } from "./judge.ts";
@@ -24,10 +25,10 @@ export async function stepApply(task: Task, deps: ApplyTaskDependencies, attempt
   const object = objects.find((one) => objectName(one) === task.target);
   if (policy === undefined || object === undefined || service === undefined)
     return endRemoved(undefined, `policy ${task.policy} does not declare ${task.target}`);
-  const result = await stepObject(task, object, { deps, policy, service, attempt });
-  return result.verdict === "complete" && result.ending?.status === "missed"
-    ? complete(await correctMissed(task, object, { deps, missed: result.ending }))
-    : result;
+  const step = (await endCancelled(task, deps)) ?? (await stepObject(task, object, { deps, policy, service, attempt }));
+  return step.verdict === "complete" && (step.ending?.status === "missed" || step.ending?.status === "skipped")
+    ? complete(await correctUnsent(task, object, { deps, unsent: step.ending }))
+    : step;
 }
 
 interface Work {
@@ -107,18 +108,18 @@ function toResult(task: Task, object: DeclaredObject, { applied, nowMs, againMs 
   }
 }
 
-/** A late task is not `missed` when an earlier step changed something, or may have. */
-async function correctMissed(
+/** A late or cancelled task is not unsent when an earlier step changed something, or may have. */
+async function correctUnsent(
   task: Task,
   object: DeclaredObject,
-  { deps, missed }: { readonly deps: Pick<ApplyTaskDependencies, "declared">; readonly missed: TaskEnding },
+  { deps, unsent }: { readonly deps: Pick<ApplyTaskDependencies, "declared">; readonly unsent: TaskEnding },
 ): Promise<TaskEnding> {
   const { by, sent, changed } = await deps.declared.memory.record(task, object);
-  if (by !== task.id || sent.length + changed.length === 0) return missed;
-  const detail = changed.length === 0 ? missed.detail : `${missed.detail}; but ${describeChanges(changed)}`;
-  if (sent.length === 0) return { ...missed, status: "failed", detail };
+  if (by !== task.id || sent.length + changed.length === 0) return unsent;
+  const detail = changed.length === 0 ? unsent.detail : `${unsent.detail}; but ${describeChanges(changed)}`;
+  if (sent.length === 0) return { ...unsent, status: "failed", detail };
   const open = { status: "unknown", evidence: "none", answerLost: true } as const;
-  return { ...missed, ...open, detail: `${detail}; an update of it went out and was not answered` };
+  return { ...unsent, ...open, detail: `${detail}; an update of it went out and was not answered` };
 }
 
 function goodEnding({ changes }: Applied, changed: string, unchanged: string): TaskEnding {

@@ -80,6 +80,7 @@ export interface PollDependencies extends ReadDependencies, Configured {
 
 /** What an apply task needs. */
 export interface ApplyTaskDependencies extends Runtime, Configured, Pick<Limits, "deniedBy"> {
+  readonly journal: Pick<StartJournal, "cancelled">;
   readonly leases: Pick<Leases, "holder">;
   /** For declared objects: cached masks, and the record of what was applied. */
   readonly declared: { readonly masks: MaskCache; readonly memory: DeclaredMemoryPort };

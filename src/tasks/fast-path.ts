@@ -4,7 +4,7 @@
 // (a lease, a redelivery, an undecided fence).
 import { createDeadline } from "../core/clock.ts";
 import { resourceKey } from "../core/limiter.ts";
-import type { Task } from "../model/task.ts";
+import { isFromMasks, type Task } from "../model/task.ts";
 import { activatesFirst } from "./activate-first.ts";
 import type { StartDependencies } from "./contracts.ts";
 import { deferByLimiter } from "./defer.ts";
@@ -12,12 +12,17 @@ import { sendWithinMs } from "./follow-pace.ts";
 import { acceptedEnds, sendPermitted } from "./send-start.ts";
 import { leaseMs, type StepResult } from "./step.ts";
 
-/** Starts a run or an activation; undefined, with nothing sent, when this path is not open now. */
+/**
+ * Starts a run or an activation; undefined, with nothing sent, when this path is not open now, or
+ * not for such a task.
+ */
 export async function startFastPath(
   task: Task,
   deps: StartDependencies,
   claimant: string,
 ): Promise<StepResult | undefined> {
+  // A deletion reads its guard first, and masks name no sync job yet.
+  if (task.kind === "delete" || isFromMasks(task)) return undefined;
   const policy = deps.policy(task.policy);
   const service = deps.service(task.service);
   if (policy === undefined || service === undefined || !acceptedEnds(task, policy, deps)) return undefined;

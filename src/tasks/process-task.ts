@@ -17,6 +17,7 @@ import { isFromMasks, type Task } from "../model/task.ts";
 import { cancel, complete, done, retry, snooze, type Verdict } from "../model/verdict.ts";
 import { stepActivate } from "./activate.ts";
 import { stepApply } from "./apply.ts";
+import { endCancelled, endCancelledStart } from "./cancelled.ts";
 import type {
   ApplyTaskDependencies,
   FanOutDependencies,
@@ -31,7 +32,7 @@ import { advanceChains, finish, toOutcome } from "./finish.ts";
 import { stepPoll } from "./poll.ts";
 import type { Recorder } from "./recorder.ts";
 import { releaseRun, stepRun } from "./run.ts";
-import { leaseMs, type StepResult, settled, type TaskEnding } from "./step.ts";
+import { type Claim, leaseMs, type StepResult, settled, type TaskEnding } from "./step.ts";
 
 /** What the steps of all kinds of tasks need together; each takes its part. */
 export interface ProcessDependencies
@@ -81,37 +82,36 @@ async function takeStep(task: Task, { deps, attempt }: Work): Promise<StepResult
   const claimant = randomUUID();
   switch (task.kind) {
     case "run":
-      return startRun(task, deps, { claimant, signal: attempt.signal });
     case "activate":
+    case "delete":
       return (
         (await startFastPath(task, deps, claimant)) ??
-        stepActivate(task, deps, { claimant, entry: await deps.journal.claim(task.id, claimant) })
+        stepStart(task, deps, { claim: await claimStart(task, deps, claimant), signal: attempt.signal })
       );
-    case "delete":
-      return stepDelete(task, deps, {
-        claimant,
-        entry: await deps.journal.claim(task.id, claimant, { ...task, leaseMs }),
-      });
     case "poll":
-      return stepPoll(task, deps, attempt);
+      return (await endCancelled(task, deps)) ?? stepPoll(task, deps, attempt);
     case "apply":
       return stepApply(task, deps, attempt);
   }
 }
 
-async function startRun(
+/** One script claims and renews the lease: a run that ended meanwhile must not take it again. */
+async function claimStart(task: Task, deps: ProcessDependencies, claimant: string): Promise<Claim> {
+  const hasLease = task.kind !== "activate" && !isFromMasks(task);
+  return { claimant, entry: await deps.journal.claim(task.id, claimant, hasLease ? { ...task, leaseMs } : undefined) };
+}
+
+async function stepStart(
   task: Task,
   deps: ProcessDependencies,
-  { claimant, signal }: { readonly claimant: string; readonly signal: AbortSignal },
+  { claim, signal }: { readonly claim: Claim; readonly signal: AbortSignal },
 ): Promise<StepResult> {
-  if (isFromMasks(task)) {
-    const entry = await deps.journal.claim(task.id, claimant);
-    return entry.state === "settled" ? settled : fanOut(task, deps, { claimant, entry, signal });
-  }
-  const started = await startFastPath(task, deps, claimant);
-  if (started !== undefined) return started;
-  // One script claims and renews the lease: a run that ended meanwhile must not take it again.
-  return stepRun(task, deps, { claimant, entry: await deps.journal.claim(task.id, claimant, { ...task, leaseMs }) });
+  const cancelled = endCancelledStart(task, claim);
+  if (cancelled !== undefined) return cancelled;
+  if (task.kind === "activate") return stepActivate(task, deps, claim);
+  if (task.kind === "delete") return stepDelete(task, deps, claim);
+  if (!isFromMasks(task)) return stepRun(task, deps, claim);
+  return claim.entry.state === "settled" ? settled : fanOut(task, deps, { ...claim, signal });
 }
 
 /** Replicas reload policies at different times: an unknown one may be new instead of removed. */

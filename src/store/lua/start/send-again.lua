@@ -6,9 +6,9 @@
 local entryKey, _, watchKey, lossesKey = unpack(KEYS)
 local claimant, startBy, term, slot, asking, sends, sender = unpack(ARGV)
 --- @include "fence"
-local entry = redis.call('HMGET', entryKey, 'state', 'sends', 'claimant', 'asking')
+local entry = redis.call('HMGET', entryKey, 'state', 'sends', 'claimant', 'asking', 'cancelled')
 if entry[1] == 'sending' and entry[4] == asking then return { 'permitted', countIntent(watchKey, term) } end
-if entry[1] ~= 'sending' or entry[2] ~= sends or entry[3] ~= sender then
+if entry[1] ~= 'sending' or entry[2] ~= sends or entry[3] ~= sender or entry[5] then
   return { 'lost-claim' }
 end
 if now > tonumber(startBy) then return { 'too-late' } end

@@ -8,9 +8,9 @@
 local entryKey, inFlightKey, watchKey, lossesKey = unpack(KEYS)
 local claimant, startBy, term, slot, asking, task, baseline, knownSeq, inFlightMs = unpack(ARGV)
 --- @include "fence"
-local entry = redis.call('HMGET', entryKey, 'state', 'claimant', 'asking')
+local entry = redis.call('HMGET', entryKey, 'state', 'claimant', 'asking', 'cancelled')
 if entry[1] == 'sending' and entry[3] == asking then return { 'permitted', countIntent(watchKey, term) } end
-if entry[1] ~= 'claimed' or entry[2] ~= claimant then return { 'lost-claim' } end
+if entry[1] ~= 'claimed' or entry[2] ~= claimant or entry[4] then return { 'lost-claim' } end
 if now > tonumber(startBy) then return { 'too-late' } end
 local obstacle = checkFence(watchKey, lossesKey, term, slot, startBy)
 if obstacle then return { obstacle } end

@@ -11,13 +11,13 @@ local claimant, startBy, term, slot, asking, task, retentionMs, inFlightMs, leas
 --- @include "lease"
 --- @include "fence"
 --- @include "limiter-acquire"
-local entry = redis.call('HMGET', entryKey, 'state', 'v', 'claimedAtMs', 'asking')
+local entry = redis.call('HMGET', entryKey, 'state', 'v', 'claimedAtMs', 'asking', 'cancelled')
 if entry[1] == 'sending' and entry[4] == asking then
   -- The same asking again, after a lost answer. No request has gone out, so it begins anew.
   entry[1] = 'claimed'
   takeBack(entryKey, inFlightKey, task)
 end
-if (entry[1] and entry[1] ~= 'claimed') or (tonumber(entry[2]) or 1) > 1 then return { 'obstacle' } end
+if (entry[1] and entry[1] ~= 'claimed') or (tonumber(entry[2]) or 1) > 1 or entry[5] then return { 'obstacle' } end
 local function refuse(...)
   claim(entryKey, claimant, retentionMs)
   return { ... }
