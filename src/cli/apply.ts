@@ -8,7 +8,6 @@ import { type Applied, applyObject } from "../apply/apply-object.ts";
 import { describeBlock, describeChanges, describePrecondition } from "../apply/describe.ts";
 import { systemClock } from "../core/clock.ts";
 import { objectName, showObject } from "../core/declared-object.ts";
-import { UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { counted, cutText } from "../core/plain-text.ts";
 import type { FieldChange } from "../model/applied-record.ts";
@@ -18,7 +17,7 @@ import { Leases } from "../store/leases.ts";
 import type { Store } from "../store/redis.ts";
 import { explainServiceError } from "./api-error.ts";
 import { byHand } from "./changes.ts";
-import type { CommandIo, ExitCode } from "./command-io.ts";
+import { type CommandIo, type ExitCode, isConfirmed } from "./command-io.ts";
 import { type ObjectState, stateOf, stateToText } from "./declared/plan-state.ts";
 import { type InspectedItem, inspectAll, withDeclared } from "./declared/session.ts";
 import {
@@ -67,7 +66,7 @@ export function applyCommand(io: CommandIo): Command {
         const inspected = await inspectAll(items, io);
         const todo = inspected.filter((item) => stateOf(item) === "differs");
         if (options.json !== true) io.out(stateToText(inspected, io.colours));
-        if (todo.length > 0 && !(await isWanted(todo.length, options, io))) {
+        if (todo.length > 0 && !(await isConfirmed(`Change ${counted(todo.length, "object")}?`, options, io))) {
           io.err("nothing was changed");
           io.exitCode = 1;
           return;
@@ -82,14 +81,6 @@ export function applyCommand(io: CommandIo): Command {
         io.exitCode = exitCodeOf(reports);
       });
     });
-}
-
-async function isWanted(count: number, { yes }: ApplyOptions, io: CommandIo): Promise<boolean> {
-  if (yes === true) return true;
-  if (io.ask === undefined)
-    throw new UsageError("there is no terminal to ask on: add --yes to apply without a question");
-  const answer = await io.ask(`Change ${counted(count, "object")}? (yes/no) `);
-  return /^y(es)?$/i.test(answer.trim());
 }
 
 /** Where it is written who changed what. */

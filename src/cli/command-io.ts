@@ -1,6 +1,7 @@
 // What a command gets from program.ts: streams, settings, the stop signal; and its exit code.
 // Commands never touch `process`, so tests run them in their own process.
 import type { Settings } from "../config/settings.ts";
+import { UsageError } from "../core/errors.ts";
 
 /** 0 fine; 1 not good; 2 wrong use or configuration; 3 Redis or the service is unreachable. */
 export type ExitCode = 0 | 1 | 2 | 3;
@@ -34,6 +35,17 @@ export interface CommandIo extends Screen {
   readonly signal: AbortSignal;
   /** The exit code of main.ts. A command sets it; default 0. */
   exitCode: ExitCode;
+}
+
+/** Asks, unless --yes is given. @throws UsageError without a terminal to ask on. */
+export async function isConfirmed(
+  question: string,
+  { yes }: { readonly yes?: true },
+  { ask }: Pick<CommandIo, "ask">,
+): Promise<boolean> {
+  if (yes === true) return true;
+  if (ask === undefined) throw new UsageError("there is no terminal to ask on: add --yes to do it without a question");
+  return /^y(es)?$/i.test((await ask(`${question} (yes/no) `)).trim());
 }
 
 /** Resolves when the command is told to stop. */

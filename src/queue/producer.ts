@@ -116,6 +116,16 @@ export class Producer {
     }
   }
 
+  /** Lets the next free worker take a step of this task, before all others. */
+  async expedite({ service, kind, id }: Pick<Task, "service" | "kind" | "id">): Promise<void> {
+    await this.#queues.call(queueName(service, queueKindOf(kind)), async (queue) => {
+      const job = await queue.getJob(id);
+      // BullMQ rejects both for a task that a worker has: that one steps again by itself.
+      await job?.promote().catch(() => {});
+      await job?.changePriority({ priority: 0, lifo: true }).catch(() => {});
+    });
+  }
+
   /** Counts the workers of this queue, over all processes. */
   workers(service: string, kind: QueueKind): Promise<number> {
     return this.#queues.call(queueName(service, kind), (queue) => queue.getWorkersCount());

@@ -43,6 +43,8 @@ export interface StartEntry {
   readonly knownSeq: number | undefined;
   /** Why the start is in doubt, as the first worker noted it; undefined when it is not. */
   readonly doubt: StartDoubt | undefined;
+  /** Since when nothing but its baseline stands before the request. */
+  readonly readyAtMs: number | undefined;
   /** When the run was first seen finished in its feed. */
   readonly finishSeenAtMs: number | undefined;
   /** Until when limits block the verification of the start. */
@@ -92,6 +94,7 @@ export function toEntry(fields: readonly string[]): StartEntry {
     baseline: entry.get("baseline"),
     knownSeq: instant("knownSeq"),
     doubt: entry.has("doubt") ? toDoubt(entry.get("doubt")) : undefined,
+    readyAtMs: instant("readyAtMs"),
     finishSeenAtMs: instant("finishSeenAtMs"),
     limitedUntilMs: instant("limitedUntilMs"),
     targets: toTexts(entry.get("targets")),

@@ -82,7 +82,9 @@ describe("syncline pause and resume", () => {
     expect((await command("pause", "--reason", "x")).err).toContain("name one of POLICY, --service NAME and --all");
     expect((await command("pause", "often", "--all", "--reason", "x")).code).toBe(2);
     expect((await command("pause", "--all")).err).toContain("--reason");
-    expect((await command("pause", "--all", "--reason", "x", "--until", "2026-01-01T00:00:00Z")).err).toContain("passed");
+    expect((await command("pause", "--all", "--reason", "x", "--until", "2026-01-01T00:00:00Z")).err).toContain(
+      "passed",
+    );
     expect((await command("resume", "--all", "--catch-up")).err).toContain("--config");
     expect((await command("pause", "--list", "--json")).out).toBe("[]");
   });

@@ -1,6 +1,7 @@
 // Commands that tests run in their own process: what they do and print is the same, without the
 // start of a process.
 import { auditCommand } from "../../src/cli/audit.ts";
+import { cancelCommand } from "../../src/cli/cancel.ts";
 import { changesCommand } from "../../src/cli/changes.ts";
 import type { CommandIo } from "../../src/cli/command-io.ts";
 import { explainCommand } from "../../src/cli/explain.ts";
@@ -9,6 +10,8 @@ import { historyCommand } from "../../src/cli/history.ts";
 import { importCommand } from "../../src/cli/import/import-command.ts";
 import { pauseCommand } from "../../src/cli/pause.ts";
 import { resumeCommand } from "../../src/cli/resume.ts";
+import { runCommand } from "../../src/cli/run-policy.ts";
+import { runningCommand } from "../../src/cli/running.ts";
 import { sinksCommand } from "../../src/cli/sinks.ts";
 import { statusCommand } from "../../src/cli/status.ts";
 import { readSettings } from "../../src/config/settings.ts";
@@ -16,6 +19,7 @@ import { UsageError } from "../../src/core/errors.ts";
 
 const commands = {
   audit: auditCommand,
+  cancel: cancelCommand,
   changes: changesCommand,
   explain: explainCommand,
   failed: failedCommand,
@@ -23,6 +27,8 @@ const commands = {
   import: importCommand,
   pause: pauseCommand,
   resume: resumeCommand,
+  run: runCommand,
+  running: runningCommand,
   sinks: sinksCommand,
   status: statusCommand,
 };

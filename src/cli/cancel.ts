@@ -1,0 +1,140 @@
+// `syncline cancel TASK`: what is not sent never goes out, and Syncline stops to follow what is.
+import type { Command } from "commander";
+import { cancel } from "../actions/cancel.ts";
+import type { PolicySet } from "../config/policy-set.ts";
+import { systemClock } from "../core/clock.ts";
+import { UsageError } from "../core/errors.ts";
+import { showInstant } from "../core/instant.ts";
+import { someNames } from "../core/plain-text.ts";
+import type { Outcome } from "../model/outcome.ts";
+import type { Task } from "../model/task.ts";
+import { parseTaskId } from "../model/task-id.ts";
+import { findTaskInFlight, readTasksInFlight } from "../queue/tasks-in-flight.ts";
+import { History } from "../store/history.ts";
+import { readPresence, type Store } from "../store/redis.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
+import { StartJournal } from "../store/start-journal.ts";
+import { byHand } from "./changes.ts";
+import { type CommandIo, isConfirmed } from "./command-io.ts";
+import { withProducer, withStore } from "./connections.ts";
+import {
+  policySetFor,
+  type ReasonOption,
+  reasonOption,
+  redisCommand,
+  redisTarget,
+  type SetOptions,
+} from "./shared-options.ts";
+
+interface CancelOptions extends SetOptions, ReasonOption {
+  readonly yes?: true;
+}
+
+/** A free worker takes the cancelled task at once; a busy one after the step that it is in. */
+const outcomeWithinMs = 10_000;
+const readEveryMs = 100;
+
+const help = `
+TASK is an id, as \`syncline running --ids\` shows it, or the name of a policy with one task in flight. Before its request, nothing is sent any more:
+the task ends as skipped (cancelled). After its request, Syncline stops to follow the run and releases its sync job: the task ends as
+unknown (cancelled). The service has no way to stop a run: it goes on there, and the next slot may start another one beside it.
+Exit codes: 0 cancelled, 1 it had ended before or the answer was no, 2 wrong use or configuration, 3 Redis is out of reach.
+
+Examples:
+  $ syncline cancel contracts-nightly --reason "wrong repository"
+  $ syncline cancel contracts-nightly__run__42__1795228200 --reason "wrong repository" --yes`;
+
+/** The command `cancel`. */
+export function cancelCommand(io: CommandIo): Command {
+  return redisCommand("cancel", "set")
+    .argument("<task>", "its id, or its policy")
+    .addOption(reasonOption("why; stands in the outcome and in the record of changes"))
+    .option("-y, --yes", "do not ask")
+    .option("--json", "print JSON: the outcome, or null where no worker has recorded it yet")
+    .addHelpText("after", help)
+    .action(async (name: string, options: CancelOptions) => {
+      const target = redisTarget(options, io);
+      await withStore(target, async (store) => {
+        const task = await findTask(name, await policySetFor(options, store, io), store);
+        const ended = await new History(store).outcome(task);
+        if (ended !== undefined || !("service" in task)) return showEnded(ended, task.id, options, io);
+        if (!(await isConfirmed(await questionOf(task, store), options, io))) {
+          io.err("nothing was cancelled");
+          io.exitCode = 1;
+          return;
+        }
+        const by = byHand(io, options);
+        const met = await withProducer(target, (producer) => cancel(task, { store, producer, by }));
+        if (met === "fanned-out") throw new UsageError(`${task.id} stands for other tasks by now: cancel those`);
+        const outcome = await waitForOutcome(task, store, io.signal);
+        if (met === "settled" || (outcome !== undefined && outcome.reason !== "cancelled"))
+          return showEnded(outcome, task.id, options, io);
+        if (options.json) io.out(JSON.stringify(outcome ?? null));
+        else
+          io.out(
+            outcome?.detail ??
+              `${task.id} is cancelled: ${met === "claimed" ? "nothing is sent" : "it goes on at the service"}`,
+          );
+        if (outcome === undefined) io.err(await describeWait(store));
+      });
+    });
+}
+
+/** @throws UsageError unless exactly one task is meant. */
+async function findTask(
+  name: string,
+  { services }: PolicySet,
+  store: Store,
+): Promise<Task | Pick<Task, "id" | "policy">> {
+  const names = [...services.keys()];
+  if (!name.includes("__")) {
+    const { tasks } = await readTasksInFlight(store, names, name);
+    const [first] = tasks;
+    if (first === undefined) throw new UsageError(`no task of a policy ${name} is in flight: see \`syncline running\``);
+    if (tasks.length === 1) return first.task;
+    const ids = tasks.map(({ task }) => task.id);
+    throw new UsageError(
+      `${ids.length} tasks of ${name} are in flight, name one: ${someNames(ids, "`syncline running`")}`,
+    );
+  }
+  const found = await findTaskInFlight(store, names, name);
+  if (found !== undefined) return found;
+  const planned = (await new SlotLedger(store).unqueued(Number.POSITIVE_INFINITY)).flatMap((step) => step.tasks);
+  return planned.find(({ id }) => id === name) ?? { id: name, policy: parseTaskId(name)?.policy ?? "" };
+}
+
+async function questionOf(task: Task, store: Store): Promise<string> {
+  const { state, sentAtMs } = (await new StartJournal(store).entry(task.id)) ?? {};
+  const isSent = state === "sending" || state === "answered";
+  const now = isSent
+    ? `It was sent ${sentAtMs === undefined ? "" : `at ${showInstant(sentAtMs)} `}and goes on at the service; Syncline stops to follow it.`
+    : "Nothing was sent yet.";
+  return `${now} Cancel ${task.id}?`;
+}
+
+function showEnded(outcome: Outcome | undefined, id: string, { json }: CancelOptions, io: CommandIo): void {
+  if (outcome === undefined)
+    throw new UsageError(`there is no task ${id} in flight, and no outcome of it is kept: see \`syncline running\``);
+  io.exitCode = 1;
+  const { status, reason, finishedAt, detail } = outcome;
+  if (json) io.out(JSON.stringify(outcome));
+  else io.err(`${id} has ended before: ${status} (${reason}) at ${showInstant(Date.parse(finishedAt))}: ${detail}`);
+}
+
+async function waitForOutcome(task: Task, store: Store, signal: AbortSignal): Promise<Outcome | undefined> {
+  const history = new History(store);
+  const untilMs = systemClock.monotonicMs() + outcomeWithinMs;
+  for (;;) {
+    const outcome = await history.outcome(task);
+    if (outcome !== undefined || signal.aborted || systemClock.monotonicMs() >= untilMs) return outcome;
+    if ((await readPresence(store)).workers === 0) return undefined;
+    await systemClock.sleep(readEveryMs, signal);
+  }
+}
+
+async function describeWait(store: Store): Promise<string> {
+  const { workers } = await readPresence(store);
+  return workers === 0
+    ? "no worker is alive: its outcome is recorded when one starts"
+    : "its outcome is recorded when the worker that has it ends its step: see `syncline history`";
+}

@@ -1,0 +1,82 @@
+// `syncline running`: what is in flight now, in which step, since when, and what it waits for.
+import type { Command } from "commander";
+import { formatRoughly } from "../core/duration.ts";
+import { showInstant } from "../core/instant.ts";
+import { counted } from "../core/plain-text.ts";
+import { type RunningTask, readRunning } from "../queries/running.ts";
+import { describeMissingRoles } from "../queries/service-words.ts";
+import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
+import { readPresence, redisTimeMs } from "../store/redis.ts";
+import type { CommandIo } from "./command-io.ts";
+import { withStore } from "./connections.ts";
+import {
+  countArgument,
+  findPolicy,
+  findService,
+  policySetFor,
+  redisCommand,
+  redisTarget,
+  type SetOptions,
+} from "./shared-options.ts";
+import { toTable, wideOption } from "./table.ts";
+
+interface RunningOptions extends SetOptions {
+  readonly service?: string;
+  readonly limit: number;
+  readonly ids?: true;
+}
+
+const help = `
+Steps: queued; waits for sync job (another task holds it); held back (breaker, or the service asked for patience); preparing (reads lists before
+the start); sending; verifying (no good answer, looks for proof); following; working (polls and declared objects); cancelling.
+
+Examples:
+  $ syncline running
+  $ syncline running contracts-nightly --ids
+  $ syncline running --service main --json`;
+
+/** The command `running`. */
+export function runningCommand(io: CommandIo): Command {
+  return redisCommand("running", "set")
+    .argument("[policy]", "only its tasks")
+    .option("--service <name>", "only tasks of this service")
+    .option("-n, --limit <count>", "how many", countArgument(10_000), 50)
+    .option("--ids", "show the id of each task, as cancel and explain take it")
+    .option("--json", "print JSON")
+    .addOption(wideOption())
+    .addHelpText("after", help)
+    .action(async (policy: string | undefined, options: RunningOptions) => {
+      await withStore(redisTarget(options, io), async (store) => {
+        const set = await policySetFor(options, store, io);
+        if (options.service !== undefined) findService(set, options.service);
+        if (policy !== undefined) findPolicy(set, policy);
+        const services = options.service === undefined ? [...set.services.keys()] : [options.service];
+        const found = await readTasksInFlight(store, services, policy);
+        const running = await readRunning(found.tasks, set, store);
+        const shown = running.slice(0, options.limit);
+        if (options.json) io.out(JSON.stringify({ v: 1, total: found.total, tasks: shown }));
+        else if (shown.length === 0) io.err("nothing is in flight");
+        else io.out(runningTable(shown, options, await redisTimeMs(store), io));
+        if (found.total > shown.length) io.err(`and ${counted(found.total - shown.length, "more task")}: --limit`);
+        for (const line of describeMissingRoles(await readPresence(store))) io.err(line);
+      });
+    });
+}
+
+function runningTable(tasks: readonly RunningTask[], { ids }: RunningOptions, nowMs: number, io: CommandIo): string {
+  const rows = tasks.map((task) => [
+    ...(ids ? [task.id] : [task.policy, showTask(task)]),
+    task.step,
+    task.since === null ? "" : formatRoughly(Math.max(nowMs - Date.parse(task.since), 0)),
+    task.deadline === null ? "" : showInstant(Date.parse(task.deadline)),
+    task.waitsFor ?? "",
+  ]);
+  return toTable([...(ids ? ["id"] : ["policy", "task"]), "step", "for", "until", "waits for"], rows, io);
+}
+
+/** A task as people name it: `sync job 42, slot 2026-11-21 02:00:00Z`. */
+export function showTask({ target, slot, origin }: Pick<RunningTask, "target" | "slot" | "origin">): string {
+  const what = /^\d+$/.test(target) ? `sync job ${target}` : target;
+  const when = slot === null ? "" : ` ${showInstant(Date.parse(slot))}`;
+  return `${what}, ${origin === "manual" ? "by hand" : "slot"}${when}`;
+}
