@@ -62,7 +62,7 @@ export const commandGroups: Readonly<Record<string, Partial<Record<keyof typeof 
     resume: "end a pause, or the quarantine of a policy",
   },
   "Did it run, did it end well, and why not:": {
-    status: "which services are down or asked for patience, which policies are in quarantine, what waits for sinks",
+    status: "every policy in one line, worst first; then services, processes, sinks: what needs a person?",
     running: "tasks in flight: the step of each, since when, and what it waits for",
     history: "the outcomes of tasks, newest first",
     explain: "why a policy ran at a time, why it did not, or why later",

@@ -1,117 +1,108 @@
-// `syncline status`: breakers and throttles of the services, policies in quarantine, lists that are
-// read whole again and again, what waits for sinks, and which processes are alive.
+// `syncline status`: did everything run, did it end well, and if not, what needs a person?
 import type { Command } from "commander";
+import type { PolicySet } from "../config/policy-set.ts";
+import { systemClock } from "../core/clock.ts";
+import { errorText, UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
-import {
-  describeBreaker,
-  describeMissingRoles,
-  describeThrottle,
-  showFeed,
-  showPresence,
-} from "../queries/service-words.ts";
-import { isStuck, type SinkState } from "../queries/sinks.ts";
-import { type ExpensiveFeed, readStatus, type Status } from "../queries/status.ts";
-import { foreignOwner } from "../store/owners.ts";
-import type { CommandIo, Screen } from "./command-io.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
+import { needsPerson, readPolicyLines, withSlots } from "../queries/policy-lines.ts";
+import { isInstallationWell, readStatus } from "../queries/status.ts";
+import type { RedisTarget, Store } from "../store/redis.ts";
+import type { CommandIo } from "./command-io.ts";
 import { withStore } from "./connections.ts";
 import {
   choosePolicies,
+  countArgument,
   labelOption,
   type PolicyChoice,
   policySetFor,
   redisCommand,
   redisTarget,
+  refuseIdle,
   type SetOptions,
 } from "./shared-options.ts";
-import { alarming, toTable, wideOption } from "./table.ts";
+import { type FullStatus, statusToJson, statusToText } from "./status-report.ts";
+import { wideOption } from "./table.ts";
 
-const feedsShownMax = 20;
+interface StatusOptions extends SetOptions, PolicyChoice {
+  readonly limit: number;
+  readonly watch?: true;
+}
+
+const watchEveryMs = 2_000;
+const clearScreen = "\u001b[H\u001b[2J";
 
 const help = `
-Exit code 1 when no process with the role scheduler or worker is alive, a breaker is open, a service asked for patience, a policy is in quarantine, two owners run under this prefix, or a sink has taken nothing for 15 minutes.
-A sink shows once a worker has had it; a list when it was read whole three times in a row though a page should do, or cannot be read.
+One line a policy, the worst first: quarantined, failing, unknown (a start that may have happened), missed (a slot was), unplanned (due,
+and no scheduler has planned it), blocked, conflicts; then paused, new (nothing ended yet), ok. "failed ×3": three in a row.
+Then services, processes and the policies that they run, lists that cost too much, sinks.
+Exit code 1 when something needs a person: a policy in one of the states up to conflicts, a role without a process, an open breaker, a
+service that asked for patience, newer files rejected, processes with different policies for 5 minutes, a second owner, a sink stuck for 15 minutes.
 
 Examples:
   $ syncline status
-  $ syncline status --json | jq '.services[] | select(.breaker == "open")'`;
+  $ syncline status --label team=hr --watch
+  $ syncline status --json | jq '.policies[] | select(.needsPerson)'`;
 
 /** The command `status`. */
 export function statusCommand(io: CommandIo): Command {
   return redisCommand("status", "set")
+    .argument("[policies...]", "only these policies")
+    .option("--service <name>", "only this service and its policies")
     .addOption(labelOption())
-    .option("--json", "print JSON")
+    .option("-n, --limit <count>", "how many policies to show", countArgument(10_000), 50)
+    .option("--watch", "show it again every 2 seconds, until Ctrl-C")
+    .option("--json", "print JSON, with all policies")
     .addOption(wideOption())
     .addHelpText("after", help)
-    .action(async (options: SetOptions & PolicyChoice) => {
+    .action(async (names: string[], options: StatusOptions, command: Command) => {
+      if (options.json) refuseIdle(command, ["limit", "watch", "wide"], "with --json");
+      if (options.watch && io.progress === undefined)
+        throw new UsageError(
+          "--watch draws on a terminal, and this is none: leave it out, or use `watch syncline status`",
+        );
       const target = redisTarget(options, io);
-      const status = await withStore(target, async (store) => {
-        const set = await policySetFor(options, store, io);
-        return readStatus({ ...set, policies: choosePolicies(set, options) }, store, target);
+      await withStore(target, (store) => {
+        const show = () => showStatus({ ...options, names }, { store, target, io });
+        return options.watch ? repeat(show, io) : show();
       });
-      if (!isWell(status)) io.exitCode = 1;
-      if (options.json) io.out(statusToJson(status));
-      else for (const block of statusToText(status, io)) io.out(block);
     });
 }
 
-function quarantinedOf({ pauses }: Status) {
-  return pauses.filter(({ cause }) => cause === "quarantine");
+interface Parts {
+  readonly store: Store;
+  readonly target: RedisTarget;
+  readonly io: CommandIo;
 }
 
-function isWell(status: Status): boolean {
-  const { nowMs, services, sinks, processes, owners } = status;
-  return (
-    services.every(({ breaker, throttledUntilMs }) => breaker !== "open" && throttledUntilMs === undefined) &&
-    !sinks.some((sink) => isStuck(sink, nowMs)) &&
-    describeMissingRoles(processes).length + quarantinedOf(status).length + owners.others.length === 0
-  );
+async function showStatus(options: StatusOptions, { store, target, io }: Parts): Promise<void> {
+  const set = chosenSet(await policySetFor(options, store, io), options);
+  const status = await readStatus(set, store, target);
+  const lines = await readPolicyLines(set.policies, store, status);
+  const shown = await withSlots(options.json ? lines : lines.slice(0, options.limit), store, status.nowMs);
+  const isWell = isInstallationWell(status) && !lines.some(({ health }) => needsPerson[health]);
+  const full: FullStatus = { status, lines, shown, isWell };
+  io.exitCode = isWell ? 0 : 1;
+  if (options.json) return io.out(statusToJson(full));
+  const now = options.watch ? [`${clearScreen}${showInstant(status.nowMs)}, every 2 s; Ctrl-C ends it\n`] : [];
+  io.out([...now, ...statusToText(full, io)].join("\n"));
 }
 
-function statusToJson(status: Status): string {
-  const { services, sinks, feeds, processes, owners } = status;
-  return JSON.stringify({ services, quarantined: quarantinedOf(status), sinks, feeds, processes, owners });
+/** The chosen policies, and of the services only those that they need. */
+function chosenSet(set: PolicySet, choice: PolicyChoice): PolicySet {
+  const policies = choosePolicies(set, choice);
+  if (policies.length === set.policies.length) return set;
+  const needed = new Set(policies.map(({ service }) => service));
+  return { ...set, policies, services: new Map([...set.services].filter(([name]) => needed.has(name))) };
 }
 
-function statusToText(status: Status, screen: Screen): string[] {
-  const { nowMs, services, sinks, feeds, processes, owners } = status;
-  const lines = services.map((one) => [
-    one.service,
-    describeBreaker(one, nowMs),
-    describeThrottle(one, nowMs),
-    `${one.inFlight}`,
-  ]);
-  const blocks = [
-    toTable(["service", "breaker", "asked for patience", "in flight"], lines, screen),
-    `\nalive: ${showPresence(processes)}`,
-    ...describeMissingRoles(processes).map((line) => alarming(line, screen.colours)),
-  ];
-  if (owners.others.length > 0)
-    blocks.push(alarming(foreignOwner([owners.holder ?? "", ...owners.others]), screen.colours));
-  if (feeds.length > 0) blocks.push(`\n${feedsTable(feeds, screen)}`);
-  if (sinks.length > 0) blocks.push(`\n${sinksTable(sinks, screen)}`);
-  const rows = quarantinedOf(status).map(({ name, sinceMs, untilMs, note }) => [
-    name,
-    showInstant(sinceMs),
-    untilMs === null ? "" : showInstant(untilMs),
-    note,
-  ]);
-  if (rows.length > 0) blocks.push(`\n${toTable(["in quarantine", "since", "until", "because"], rows, screen)}`);
-  return blocks;
-}
-
-function feedsTable(feeds: readonly ExpensiveFeed[], screen: Screen): string {
-  const rows = feeds.slice(0, feedsShownMax).map(({ feed, what }) => [showFeed(feed), what]);
-  const more = feeds.length > feedsShownMax ? `\nand ${feeds.length - feedsShownMax} more; --json has all of them` : "";
-  return `${toTable(["list", "costs more than it needs, or is not read"], rows, screen)}${more}`;
-}
-
-function sinksTable(sinks: readonly SinkState[], screen: Screen): string {
-  const rows = sinks.map(({ sink, waiting, oldestMs, failed, dropped }) => [
-    sink,
-    `${waiting}`,
-    oldestMs === undefined ? "" : showInstant(oldestMs),
-    `${failed}`,
-    `${dropped}`,
-  ]);
-  return toTable(["sink", "waiting", "the first since", "failed", "dropped"], rows, screen);
+/** Until the user stops it; a Redis that does not answer for a while does not end it. */
+async function repeat(show: () => Promise<void>, io: CommandIo): Promise<void> {
+  while (!io.signal.aborted) {
+    await show().catch((error: unknown) => {
+      if (!isRedisOutage(error)) throw error;
+      io.out(`${clearScreen}Redis does not answer (${errorText(error)}); trying again`);
+    });
+    await systemClock.sleep(watchEveryMs, io.signal);
+  }
 }

@@ -115,7 +115,11 @@ const statusColour = {
 
 /** A status in its colour, and why it is not certain: `succeeded (inferred, ambiguous)`. */
 export function showStatus(
-  { status, evidence, confidence }: Pick<Outcome, "status" | "evidence" | "confidence">,
+  {
+    status,
+    evidence,
+    confidence,
+  }: Pick<Outcome, "status" | "evidence"> & { readonly confidence?: Outcome["confidence"] | undefined },
   colours: boolean,
 ): string {
   const isInferred = evidence === "inferred";

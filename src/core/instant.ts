@@ -21,6 +21,15 @@ export function showClock(instantMs: number, timezone: string | undefined, besid
   return `${day}${clock.replace(/:00$/, "")}${zone}`;
 }
 
+const weekMs = 6 * 86_400_000;
+
+/** The same, with the day of the week within six days: `Tue 06:30 CET`. */
+export function showNear(instantMs: number, timezone: string, besideMs: number): string {
+  const text = showClock(instantMs, timezone, besideMs);
+  if (!text.includes("-") || Math.abs(instantMs - besideMs) > weekMs) return text;
+  return text.replace(/^\S+/, formatsOf(timezone).weekday.format(instantMs));
+}
+
 function localTime(instantMs: number, timezone: string | undefined) {
   if (timezone === undefined) {
     const text = new Date(instantMs).toISOString();
@@ -31,7 +40,7 @@ function localTime(instantMs: number, timezone: string | undefined) {
   return { date: text.slice(0, 10), clock: text.slice(11, 19), zone: ` ${name.format(instantMs).split(" ").at(-1)}` };
 }
 
-const formats = new Map<string, { readonly day: Intl.DateTimeFormat; readonly name: Intl.DateTimeFormat }>();
+const formats = new Map<string, Readonly<Record<"day" | "name" | "weekday", Intl.DateTimeFormat>>>();
 
 /** The formats of a zone are kept: to make one takes longer than a hundred uses of it. */
 function formatsOf(timeZone: string) {
@@ -40,6 +49,7 @@ function formatsOf(timeZone: string) {
   const made = {
     day: new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" }),
     name: new Intl.DateTimeFormat("en-GB", { timeZone, timeZoneName: "short" }),
+    weekday: new Intl.DateTimeFormat("en-GB", { timeZone, weekday: "short" }),
   };
   formats.set(timeZone, made);
   return made;

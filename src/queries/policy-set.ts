@@ -37,6 +37,6 @@ function showKept({ hash, atMs, by }: KeptNote): string {
 }
 
 /** A hash as people compare it. */
-function shortHash(hash: string): string {
+export function shortHash(hash: string): string {
   return hash.slice(0, 8);
 }

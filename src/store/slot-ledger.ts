@@ -138,14 +138,36 @@ export class SlotLedger {
   }
 
   /** Returns `keptSinceMs` of each of these policies, as in `holdings`. */
-  async keptSince(policies: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  keptSince(policies: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return this.#instantsOf("kept-since", policies);
+  }
+
+  /** Returns up to where slots of these policies are recorded; changes nothing. */
+  plannedUpTo(policies: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return this.#instantsOf("watermarks", policies);
+  }
+
+  /** Returns the newest record of each of these policies, of slots up to an instant. */
+  async newestRecords(policies: readonly string[], untilMs: number): Promise<ReadonlyMap<string, SlotRecord>> {
     const { redis, key } = this.#store;
-    const since = new Map<string, number>();
-    for (const batch of batchesOf(policies, batchMax)) {
-      const found = await redis.hmget(key("kept-since"), ...batch);
-      for (const [index, policy] of batch.entries()) if (found[index]) since.set(policy, Number(found[index]));
+    const records = new Map<string, SlotRecord>();
+    const read = async (policy: string) => {
+      const [slot] = await redis.zrevrangebyscore(key("slot-index", policy), untilMs, "-inf", "LIMIT", 0, 1);
+      if (slot === undefined) return;
+      for (const record of toRecord(slot, await redis.hget(key("slots", policy), slot))) records.set(policy, record);
+    };
+    for (const batch of batchesOf(policies)) await Promise.all(batch.map(read));
+    return records;
+  }
+
+  async #instantsOf(hash: "kept-since" | "watermarks", policies: readonly string[]) {
+    const { redis, key } = this.#store;
+    const instants = new Map<string, number>();
+    for (const batch of batchesOf(policies)) {
+      const found = await redis.hmget(key(hash), ...batch);
+      for (const [index, policy] of batch.entries()) if (found[index]) instants.set(policy, Number(found[index]));
     }
-    return since;
+    return instants;
   }
 
   /** Returns the names of all policies that schedulers plan. */

@@ -40,6 +40,10 @@ describe("commands without --config", () => {
     await expect.poll(running).toEqual([1, 2].map(() => ({ hash: expect.any(String), rejected: expect.any(Object) })));
     expect((await running()).map(({ rejected }) => rejected)).toMatchObject([wrong, wrong]);
     expect((await command("explain", "second")).code).toBe(0);
+    const status = await command("status");
+    expect(status.code).toBe(1);
+    expect(status.out).toMatch(/config: \w{8} of \S+, in force on 2 processes since/);
+    expect(status.out).toMatch(/newer files are rejected since \S+ \S+ by 2 of 2 processes: \S+policies\.yaml:3: /);
 
     const file = join(folderForTest(), "other.yaml");
     writeFileSync(file, "apiVersion: syncline/v1\npolicies: [{ name: third }]\n");

@@ -19,10 +19,11 @@ describe("syncline status", () => {
     const prefix = `${fixture.redis.prefix}-status`;
     const command = (...args: string[]) => fixture.command(prefix, ...args, "--config", fixture.file());
     const well = await command("status");
-    expect([well.code, well.out]).toEqual([
-      1,
-      "service  breaker  asked for patience  in flight\nmain     closed   no                  0\n\nalive: 0 with the role scheduler, 0 with the role worker\nno scheduler is alive: no slot is planned until one starts\nno worker is alive: nothing that is queued or in flight goes on until one starts",
-    ]);
+    expect(well.code).toBe(1);
+    expect(well.out).toMatch(/^1 policy: 1 new\n.*\nnew +often +.* UTC +every 1h\n/);
+    expect(well.out).toContain(
+      "service  breaker  asked for patience  in flight\nmain     closed   no                  0\n\nalive: 0 with the role scheduler, 0 with the role worker\nno scheduler is alive: no slot is planned until one starts\nno worker is alive: nothing that is queued or in flight goes on until one starts\nconfig: no process has run policies here",
+    );
     await fixture.inStore(prefix, async (store) => {
       const limits = { concurrencyMax: 4, requestsPerSecond: undefined, failuresMax: 1, probeEveryMs: 3_600_000 };
       const parts = { store, clock: systemClock, log: silentLog };
@@ -44,7 +45,7 @@ describe("syncline status", () => {
     expect(ill.out).toMatch(
       /main +open since \S+ \S+ \(unreachable\), next probe in (60m|1h|\d+s) +until \S+ \S+, for \S+ +1\n/,
     );
-    expect(ill.out).toMatch(/often +\S+ \S+ +\S+ \S+ +1 slot failed; the last ended failed/);
+    expect(ill.out).toMatch(/quarantined +often .* quarantined until .*: 1 slot failed; the last ended failed/);
     const { services, quarantined } = JSON.parse((await command("status", "--json")).out);
     expect(services).toMatchObject([{ service: "main", breaker: "open", failures: 1, inFlight: 1 }]);
     expect(quarantined).toMatchObject([{ name: "often", cause: "quarantine" }]);

@@ -1,11 +1,16 @@
-// Keeps policies in Redis, as `syncline serve` does, for commands that look with those that run.
+// A policy set as a running `serve` leaves it in Redis, and live processes that run it: for tests
+// of commands that look without a policy file.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { policyChecks } from "../../src/cli/shared-options.ts";
 import { loadPolicies } from "../../src/config/load-policies.ts";
-import { keepPolicySet } from "../../src/store/kept-policies.ts";
+import type { Policy, PolicySet, ServiceSettings } from "../../src/config/policy-set.ts";
+import { keepPolicySet, noteReplica, type Replica } from "../../src/store/kept-policies.ts";
 import type { Store } from "../../src/store/redis.ts";
+import { RedisWatch } from "../../src/store/redis-watch.ts";
 import { folderForTest } from "./folder.ts";
+
+const hash = "1a2b3c4d".padEnd(64, "0");
 
 /** Keeps the set of one service `main` and these items of `policies:`, indented by two. */
 export async function keepPolicies(store: Store, policies: string): Promise<void> {
@@ -15,4 +20,31 @@ export async function keepPolicies(store: Store, policies: string): Promise<void
   const loaded = await loadPolicies(file, { variables: { TEST_TOKEN: "x" }, checks: policyChecks });
   if (!loaded.ok) throw new Error(loaded.problems.map(({ message }) => message).join("\n"));
   await keepPolicySet(store, loaded.set, "here/1");
+}
+
+/** The same for policies as values, without a file: thousands of them take no time. */
+export async function keepSet(store: Store, policies: readonly Policy[]): Promise<void> {
+  const main: ServiceSettings = {
+    ...{ name: "main", baseUrl: "https://sync.example.com", tls: undefined, pathForm: "parentheses" },
+    ...{ concurrency: 8, requestTimeoutMs: 30_000, mapping: new Map() },
+    token: { kind: "env", variable: "T" },
+    limits: { concurrencyMax: undefined, requestsPerSecond: undefined },
+    breaker: { after: 5, probeMs: 30_000 },
+  };
+  const set: PolicySet = {
+    ...{ services: new Map([["main", main]]), sinks: new Map(), policies, contentHash: hash, files: ["/p/a.yaml"] },
+    notifications: { groupWaitMs: 0, muteTiming: undefined },
+  };
+  await keepPolicySet(store, set, "host/1");
+}
+
+/** A process with both roles that has just ticked, and what it runs. */
+export async function liveProcess(store: Store, changes: Partial<Replica> = {}): Promise<void> {
+  const watch = new RedisWatch(store, { roles: ["scheduler", "worker"] });
+  await watch.check();
+  await noteReplica(store, watch.process, {
+    ...{ v: 1, where: "host/1", roles: ["scheduler", "worker"], version: "0.1.0", hash, path: "/p" },
+    ...{ sinceMs: 1_000, rejected: null },
+    ...changes,
+  });
 }

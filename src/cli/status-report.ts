@@ -1,0 +1,190 @@
+// What `syncline status` prints: a line a policy, then services, processes and their policies,
+// lists and sinks; or all of it as JSON. Pure.
+import { formatRoughly } from "../core/duration.ts";
+import { showInstant, showNear, toIso } from "../core/instant.ts";
+import { counted } from "../core/plain-text.ts";
+import type { PolicyLine } from "../queries/policy-lines.ts";
+import { countHealths, type DetailedLine, needsPerson, noteOf, shortSchedule } from "../queries/policy-lines.ts";
+import { shortHash } from "../queries/policy-set.ts";
+import {
+  describeBreaker,
+  describeMissingRoles,
+  describeThrottle,
+  showFeed,
+  showPresence,
+} from "../queries/service-words.ts";
+import type { SinkState } from "../queries/sinks.ts";
+import type { ExpensiveFeed, RejectedFile, RunningConfig, Status } from "../queries/status.ts";
+import { foreignOwner } from "../store/owners.ts";
+import type { Screen } from "./command-io.ts";
+import { alarming, paint, showStatus, toTable } from "./table.ts";
+
+const feedsShownMax = 20;
+
+/** What is known: the installation, all lines, and those to show with the slot of each. */
+export interface FullStatus {
+  readonly status: Status;
+  readonly lines: readonly PolicyLine[];
+  readonly shown: readonly DetailedLine[];
+  readonly isWell: boolean;
+}
+
+/** The report for machines: everything. */
+export function statusToJson({ status, lines, shown, isWell }: FullStatus): string {
+  const { nowMs, services, sinks, feeds, processes, owners, config, pauses } = status;
+  const { kept, ...running } = config;
+  return JSON.stringify({
+    v: 1,
+    at: toIso(nowMs),
+    ok: isWell,
+    counts: Object.fromEntries([...Map.groupBy(lines, ({ health }) => health)].map(([key, all]) => [key, all.length])),
+    policies: shown.map((line) => lineToJson(line, nowMs)),
+    services,
+    processes,
+    config: { kept: kept ?? null, ...running },
+    quarantined: pauses.filter(({ cause }) => cause === "quarantine"),
+    sinks,
+    feeds,
+    owners,
+  });
+}
+
+function lineToJson(line: DetailedLine, nowMs: number): object {
+  const { policy, health, worst, usualMs, nextMs, pauses, slot } = line;
+  const { name, service, labels = {}, closed } = policy;
+  return {
+    policy: name,
+    service,
+    labels,
+    state: health,
+    needsPerson: needsPerson[health],
+    schedule: shortSchedule(policy),
+    timezone: closed.timezone,
+    last: worst === undefined ? null : lastToJson(worst),
+    usualMs: usualMs ?? null,
+    next: toIso(nextMs),
+    pauses,
+    slot: slot === undefined ? null : { ...slot, slotMs: undefined, slot: toIso(slot.slotMs) },
+    note: noteOf(line, nowMs),
+  };
+}
+
+function lastToJson({ target, last, weight, inARow, sinceMs, lastGoodMs }: NonNullable<PolicyLine["worst"]>): object {
+  const { slotMs, finishedMs, ...rest } = last;
+  return {
+    target,
+    ...rest,
+    slot: toIso(slotMs),
+    finished: toIso(finishedMs),
+    weight: weight ?? null,
+    inARow,
+    since: toIso(sinceMs),
+    lastGood: toIso(lastGoodMs),
+  };
+}
+
+/** The report for people, in blocks. */
+export function statusToText({ status, lines, shown }: FullStatus, screen: Screen): string[] {
+  const { nowMs, services, sinks, feeds, processes, owners, config } = status;
+  const blocks = [policiesToText(lines, shown, nowMs, screen), `\n${servicesTable(status, screen)}`];
+  if (services.length === 0) blocks.pop();
+  blocks.push(`\nalive: ${showPresence(processes)}`);
+  blocks.push(...describeMissingRoles(processes).map((line) => alarming(line, screen.colours)));
+  if (owners.others.length > 0)
+    blocks.push(alarming(foreignOwner([owners.holder ?? "", ...owners.others]), screen.colours));
+  blocks.push(configToText(config, screen));
+  blocks.push(...config.rejected.map((one) => alarming(showRejected(one, config), screen.colours)));
+  if (feeds.length > 0) blocks.push(`\n${feedsTable(feeds, screen)}`);
+  if (sinks.length > 0) blocks.push(`\n${sinksTable(sinks, screen)}`);
+  return blocks;
+}
+
+function policiesToText(
+  lines: readonly PolicyLine[],
+  shown: readonly DetailedLine[],
+  nowMs: number,
+  screen: Screen,
+): string {
+  const rows = shown.map((line) => toRow(line, nowMs, screen.colours));
+  const heading = ["state", "policy", "last", "ended", "next", "usual", "schedule", "note"];
+  const more = lines.length - shown.length;
+  return [
+    `${counted(lines.length, "policy", "policies")}: ${countHealths(lines) || "none"}`,
+    ...(rows.length === 0 ? [] : [toTable(heading, rows, screen)]),
+    ...(more > 0 ? [`and ${more} more, none of them worse: --limit shows more, --json all`] : []),
+  ].join("\n");
+}
+
+function toRow(line: DetailedLine, nowMs: number, colours: boolean): string[] {
+  const { policy, health, worst, usualMs, nextMs } = line;
+  const state = paint(needsPerson[health] ? "red" : health === "ok" ? "green" : "gray", health, colours);
+  const isRow = worst?.weight !== undefined && worst.inARow > 1 && worst.last.status !== "skipped";
+  const last = worst === undefined ? "" : `${showStatus(worst.last, colours)}${isRow ? ` ×${worst.inARow}` : ""}`;
+  return [
+    state,
+    policy.name,
+    last,
+    worst === undefined ? "" : `${formatRoughly(Math.max(0, nowMs - worst.last.finishedMs), Math.floor)} ago`,
+    nextMs === undefined ? "" : showNear(nextMs, policy.closed.timezone, nowMs),
+    usualMs === undefined ? "" : formatRoughly(usualMs, Math.round),
+    shortSchedule(policy),
+    noteOf(line, nowMs),
+  ];
+}
+
+function servicesTable({ services, nowMs }: Status, screen: Screen): string {
+  const rows = services.map((one) => [
+    one.service,
+    describeBreaker(one, nowMs),
+    describeThrottle(one, nowMs),
+    `${one.inFlight}`,
+  ]);
+  return toTable(["service", "breaker", "asked for patience", "in flight"], rows, screen);
+}
+
+/** Which policies the processes run: one line while it is the same, else a table. */
+function configToText({ kept, replicas, differs }: RunningConfig, screen: Screen): string {
+  const [first] = replicas;
+  if (first === undefined)
+    return kept === undefined
+      ? "config: no process has run policies here"
+      : `config: ${shortHash(kept.hash)}, taken ${showInstant(kept.atMs)} by ${kept.by}; no process runs it now`;
+  const newestMs = Math.max(...replicas.map(({ sinceMs }) => sinceMs));
+  const path = first.path === null ? "" : ` of ${first.path}`;
+  if (replicas.every(({ hash }) => hash === first.hash))
+    return `config: ${shortHash(first.hash)}${path}, in force on ${counted(replicas.length, "process", "processes")} since ${showInstant(newestMs)}`;
+  const rows = replicas.map((one) => [
+    one.where,
+    one.roles.join(", "),
+    shortHash(one.hash),
+    showInstant(one.sinceMs),
+    one.rejected === null ? "" : "rejects newer files",
+  ]);
+  const line = "the processes run different policies";
+  return [
+    differs ? alarming(`${line} for more than 5 minutes: restart those that run old ones`, screen.colours) : line,
+    toTable(["process", "roles", "config", "since", ""], rows, screen),
+  ].join("\n");
+}
+
+function showRejected({ where, message, problems, sinceMs, by }: RejectedFile, { replicas }: RunningConfig): string {
+  const more = problems > 1 ? ` (and ${counted(problems - 1, "more problem")})` : "";
+  return `newer files are rejected since ${showInstant(sinceMs)} by ${by} of ${counted(replicas.length, "process", "processes")}: ${where}: ${message}${more}; the policies before stay in force`;
+}
+
+function feedsTable(feeds: readonly ExpensiveFeed[], screen: Screen): string {
+  const rows = feeds.slice(0, feedsShownMax).map(({ feed, what }) => [showFeed(feed), what]);
+  const more = feeds.length > feedsShownMax ? `\nand ${feeds.length - feedsShownMax} more; --json has all of them` : "";
+  return `${toTable(["list", "costs more than it needs, or is not read"], rows, screen)}${more}`;
+}
+
+function sinksTable(sinks: readonly SinkState[], screen: Screen): string {
+  const rows = sinks.map(({ sink, waiting, oldestMs, failed, dropped }) => [
+    sink,
+    `${waiting}`,
+    oldestMs === undefined ? "" : showInstant(oldestMs),
+    `${failed}`,
+    `${dropped}`,
+  ]);
+  return toTable(["sink", "waiting", "the first since", "failed", "dropped"], rows, screen);
+}

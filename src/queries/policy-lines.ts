@@ -1,0 +1,193 @@
+// One line a policy: is it well, how did it end last, when does it come next? Worst first. It reads
+// what is kept of each policy, never its outcomes. Called by `syncline status`.
+import { type Policy, targetsOf } from "../config/policy-set.ts";
+import { formatDuration, formatRoughly } from "../core/duration.ts";
+import { showClock } from "../core/instant.ts";
+import type { OutcomeStatus } from "../model/outcome.ts";
+import { isAbout, isInForce, type Pause } from "../model/pause.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
+import { onTimeMs } from "../schedule/plan-slots.ts";
+import { createChainSource } from "../schedule/slots.ts";
+import {
+  type PolicyState,
+  readPolicyStates,
+  type TargetState,
+  usualDurationMs,
+  worstTarget,
+} from "../store/policy-states.ts";
+import type { Store } from "../store/redis.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
+import { readTroubles } from "../store/troubles.ts";
+import { targetWords } from "./task-words.ts";
+
+/** The health of a policy, worst first. `unplanned`: a slot is due and not planned. */
+const policyHealths = [
+  "quarantined",
+  "failing",
+  "unknown",
+  "missed",
+  "unplanned",
+  "blocked",
+  "conflicts",
+  "paused",
+  "new",
+  "ok",
+] as const;
+
+/** One of the ten. */
+export type PolicyHealth = (typeof policyHealths)[number];
+
+/** Whether a person must look at a policy in this health. */
+export const needsPerson: Readonly<Record<PolicyHealth, boolean>> = {
+  quarantined: true,
+  failing: true,
+  unknown: true,
+  missed: true,
+  unplanned: true,
+  blocked: true,
+  conflicts: true,
+  paused: false,
+  new: false,
+  ok: false,
+};
+
+/** One policy. `worst`: the sync job, list or object that speaks for it; undefined: none ended. */
+export interface PolicyLine {
+  readonly policy: Policy;
+  readonly health: PolicyHealth;
+  readonly worst: TargetState | undefined;
+  /** Whether it has other sync jobs, lists or objects than that. */
+  readonly isOfSeveral: boolean;
+  readonly usualMs: number | undefined;
+  readonly nextMs: number | undefined;
+  readonly pauses: readonly Pause[];
+  /** When a slot was last missed, if that was after the last outcome. */
+  readonly missedMs: number | undefined;
+  /** The slot that is due and not planned. */
+  readonly unplannedMs: number | undefined;
+}
+
+/** A line with the newest slot that a scheduler planned; undefined: none. */
+export interface DetailedLine extends PolicyLine {
+  readonly slot: SlotRecord | undefined;
+}
+
+/** What is known besides the policies themselves. */
+interface Known {
+  readonly nowMs: number;
+  readonly pauses: readonly Pause[];
+}
+
+/** The lines of these policies, worst first; those in the same health as in their files. */
+export async function readPolicyLines(
+  policies: readonly Policy[],
+  store: Store,
+  { nowMs, pauses }: Known,
+): Promise<readonly PolicyLine[]> {
+  const names = policies.map(({ name }) => name);
+  const [states, plannedUpTo, troubles] = await Promise.all([
+    readPolicyStates(store, names),
+    new SlotLedger(store).plannedUpTo(names),
+    readTroubles(store),
+  ]);
+  const missed = new Map(
+    troubles.flatMap(({ trouble, policy, atMs }) => (trouble === "missed" ? [[policy, atMs]] : [])),
+  );
+  const inForce = pauses.filter((pause) => isInForce(pause, nowMs));
+  const lines = policies.map((policy) => {
+    const own = inForce.filter((pause) => isAbout(pause, policy));
+    const { name } = policy;
+    const facts = { state: states.get(name), plannedMs: plannedUpTo.get(name), missedMs: missed.get(name) };
+    return toLine(policy, { ...facts, nowMs, pauses: own });
+  });
+  const rank = ({ health }: PolicyLine) => policyHealths.indexOf(health);
+  return lines.toSorted((a, b) => rank(a) - rank(b));
+}
+
+/** Adds the newest slot of each line. */
+export async function withSlots(lines: readonly PolicyLine[], store: Store, nowMs: number) {
+  const names = lines.map(({ policy }) => policy.name);
+  const slots = await new SlotLedger(store).newestRecords(names, nowMs);
+  return lines.map((line): DetailedLine => ({ ...line, slot: slots.get(line.policy.name) }));
+}
+
+interface Facts extends Known {
+  readonly state: PolicyState | undefined;
+  readonly plannedMs: number | undefined;
+  readonly missedMs: number | undefined;
+}
+
+function toLine(policy: Policy, { state, plannedMs, missedMs = 0, nowMs, pauses }: Facts): PolicyLine {
+  const targets = targetsOf(policy.action);
+  const isCurrent = targets === undefined ? undefined : (target: string) => targets.includes(target);
+  const worst = state === undefined ? undefined : worstTarget(state, isCurrent);
+  const source = createChainSource(policy);
+  const dueMs = policy.schedule === undefined || plannedMs === undefined ? undefined : source?.next(plannedMs);
+  const line = {
+    policy,
+    worst,
+    isOfSeveral: (state?.targets.length ?? 0) > 1,
+    usualMs: state === undefined ? undefined : usualDurationMs(state),
+    nextMs: dueMs !== undefined && dueMs > nowMs ? dueMs : source?.next(nowMs),
+    pauses,
+    missedMs: missedMs > (worst?.last.finishedMs ?? 0) ? missedMs : undefined,
+    unplannedMs: dueMs !== undefined && dueMs < nowMs - onTimeMs ? dueMs : undefined,
+  };
+  return { ...line, health: healthOf(line) };
+}
+
+const healthOfLast: Readonly<Partial<Record<OutcomeStatus, PolicyHealth>>> = {
+  unknown: "unknown",
+  missed: "missed",
+  blocked: "blocked",
+  conflicts: "conflicts",
+  // A poll whose expectation is not met did its work, and what it found needs a person.
+  failed: "failing",
+};
+
+function healthOf({ pauses, worst, missedMs, unplannedMs }: Omit<PolicyLine, "health">): PolicyHealth {
+  if (pauses.some(({ cause }) => cause === "quarantine")) return "quarantined";
+  if (pauses.length > 0) return "paused";
+  const status = worst?.last.status;
+  if (worst?.weight === "bad") return status === "unknown" ? "unknown" : "failing";
+  if (missedMs !== undefined) return "missed";
+  if (unplannedMs !== undefined) return "unplanned";
+  if (worst === undefined) return "new";
+  return healthOfLast[worst.last.status] ?? (worst.weight === undefined ? "new" : "ok");
+}
+
+/** How many lines there are in each health, worst first: `2 failing, 40 ok`. */
+export function countHealths(lines: readonly PolicyLine[]): string {
+  const groups = Map.groupBy(lines, ({ health }) => health);
+  return policyHealths
+    .flatMap((health) => (groups.has(health) ? [`${groups.get(health)?.length} ${health}`] : []))
+    .join(", ");
+}
+
+/** When a policy is due, in a few characters. */
+export function shortSchedule({ schedule, after }: Policy): string {
+  if (after !== undefined) return `after ${after.policy}`;
+  if (schedule === undefined) return "by hand";
+  if (schedule.kind === "every") return `every ${formatDuration(schedule.everyMs)}`;
+  if (schedule.kind === "once") return `once ${schedule.at.replace("T", " ").replace(/:00$/, "")}`;
+  return schedule.expressions.join(" | ");
+}
+
+/** What a person must know of a policy beside its last outcome; empty: nothing. */
+export function noteOf(line: DetailedLine, nowMs: number): string {
+  const { policy, pauses, unplannedMs, slot, worst } = line;
+  const clock = (instantMs: number) => showClock(instantMs, policy.closed.timezone, nowMs);
+  const [pause] = pauses;
+  if (pause !== undefined) {
+    const until = pause.untilMs === null ? "" : ` until ${clock(pause.untilMs)}`;
+    return `${pause.cause === undefined ? `paused by ${pause.actor}` : "quarantined"}${until}: ${pause.note}`;
+  }
+  if (unplannedMs !== undefined)
+    return `slot ${clock(unplannedMs)} is due for ${formatRoughly(nowMs - unplannedMs)} and not planned`;
+  const isNews = slot !== undefined && slot.slotMs > (worst?.last.slotMs ?? 0);
+  if (!isNews || (slot.state !== "missed" && slot.state !== "skipped"))
+    return worst !== undefined && line.isOfSeveral && needsPerson[line.health]
+      ? targetWords({ kind: policy.action.kind, target: worst.target })
+      : "";
+  return `slot ${clock(slot.slotMs)} ${slot.state} (${slot.detail})${slot.note === undefined ? "" : `: ${slot.note}`}`;
+}
