@@ -38,6 +38,7 @@ RUN set -eu; root=/runtime; node=$(readlink -f "$(command -v node)"); \
     done; \
     mkdir -p "$root/tmp" "$root/etc" "$root/usr/bin"; chmod 1777 "$root/tmp"; \
     ln -s "$node" "$root/usr/bin/node"; \
+    printf '#!/usr/bin/node\nimport("/app/dist/main.js");\n' > "$root/usr/bin/syncline"; chmod 755 "$root/usr/bin/syncline"; \
     echo 'syncline:x:10001:10001:syncline:/tmp:/nonexistent' > "$root/etc/passwd"; \
     echo 'syncline:x:10001:' > "$root/etc/group"
 
@@ -61,7 +62,7 @@ COPY config /app/config
 COPY LICENSE policies.schema.json /app/
 WORKDIR /app
 # A small young generation: half the memory over idle while a long list is read (docs/dev/benchmarks.md).
-ENV NODE_ENV=production NODE_OPTIONS=--max-semi-space-size=4
+ENV PATH=/usr/bin NODE_ENV=production NODE_OPTIONS=--max-semi-space-size=4
 USER 10001:10001
 # Exec form: node is PID 1 and gets SIGTERM itself.
 ENTRYPOINT ["/usr/bin/node", "/app/dist/main.js"]

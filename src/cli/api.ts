@@ -22,7 +22,8 @@ const recordedCharactersMax = 500;
 /** Opens the client of a service in a policy file. @throws UsageError when there is none. */
 export type ConnectService = (target: {
   readonly config: string;
-  readonly service: string;
+  /** Not needed where there is only one. */
+  readonly service: string | undefined;
   /** Logs retries; default: no log. */
   readonly log?: EventLog;
 }) => Promise<SyncService>;

@@ -1,4 +1,4 @@
-// `syncline delete SERVICE`: deletes one sync job by hand, guarded by its exact name. Without --yes
+// `syncline delete`: deletes one sync job by hand, guarded by its exact name. Without --yes
 // it only shows what it would delete. With --yes its task goes the way of a policy's: queue, guard,
 // journal, one DELETE, one outcome.
 import { type Command, InvalidArgumentError } from "commander";
@@ -27,10 +27,12 @@ import {
   redisCommand,
   redisTarget,
   refuseIdle,
+  serviceOption,
 } from "./shared-options.ts";
 import { showPlace } from "./table.ts";
 
 interface DeleteOptions extends PolicyOptions, ReasonOption {
+  readonly service?: string;
   readonly syncJob: number;
   readonly name: string;
   readonly repository?: string;
@@ -46,13 +48,13 @@ With --yes the name is read again right before the DELETE, which goes out once; 
 Exit codes: 0 deleted (without --yes: could be), 1 not, 2 wrong use or configuration, 3 Redis or the service is out of reach.
 
 Examples:
-  $ syncline delete main --config policies/ --sync-job 42 --name "Contracts" --repository HR
-  $ syncline delete main --config policies/ --sync-job 42 --name "Contracts" --repository HR --yes`;
+  $ syncline delete --config policies/ --sync-job 42 --name "Contracts" --repository HR
+  $ syncline delete --config policies/ --sync-job 42 --name "Contracts" --repository HR --yes`;
 
 /** The command `delete`. */
 export function deleteCommand(io: CommandIo): Command {
   return redisCommand("delete", "config")
-    .argument("<service>", "the service, by its name in the policies")
+    .addOption(serviceOption())
     .requiredOption("--sync-job <id>", "the id of the sync job", syncJobArgument)
     .requiredOption("--name <text>", "its exact name: nothing is deleted when it has another one")
     .option("--repository <key>", "the repository (default: the service chooses)")
@@ -61,10 +63,11 @@ export function deleteCommand(io: CommandIo): Command {
     .addOption(durationOption("--timeout <duration>", "how long --yes waits for the outcome", "10m"))
     .option("--json", "print JSON")
     .addHelpText("after", help)
-    .action(async (service: string, options: DeleteOptions, chosen: Command) => {
+    .action(async (options: DeleteOptions, chosen: Command) => {
       if (options.yes !== true) refuseIdle(chosen, ["timeout"], "without --yes");
       const set = await loadPoliciesOrThrow(options.config, io);
-      const settings = findService(set, service);
+      const settings = findService(set, options.service);
+      const { name: service } = settings;
       if (options.name === "") throw new UsageError("--name must not be empty");
       if (options.yes) return deleteNow(service, set, options, io);
       const client = createService(settings, { variables: io.settings.variables, log: silentLog });

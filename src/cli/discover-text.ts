@@ -34,7 +34,7 @@ const fieldsShown = 60;
  */
 export function discoveryYaml(discovery: Discovery): string[] {
   const { service, repository, found, unreadable, syncJobIds, requests, retries } = discovery;
-  const asked = `syncline discover ${service}${repository === undefined ? "" : ` --repository ${repository}`}`;
+  const asked = `syncline discover --service ${service}${repository === undefined ? "" : ` --repository ${repository}`}`;
   const isAny = found.some(({ proposal }) => proposal.lines.some(isProposed));
   return [
     comment(`${asked}: a proposal from a sample, not a promise of the service`),

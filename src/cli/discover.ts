@@ -1,4 +1,4 @@
-// `syncline discover SERVICE`: reads samples of a service's lists and proposes what their fields
+// `syncline discover`: reads samples of a service's lists and proposes what their fields
 // mean. Reads only, bounded.
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { PolicySet } from "../config/policy-set.ts";
@@ -10,9 +10,10 @@ import type { ConnectService } from "./api.ts";
 import { explainServiceError } from "./api-error.ts";
 import type { CommandIo } from "./command-io.ts";
 import { type Discovery, discoveryJson, discoveryYaml } from "./discover-text.ts";
-import { configOption, countArgument, loadPoliciesOrThrow } from "./shared-options.ts";
+import { configOption, countArgument, findService, loadPoliciesOrThrow, serviceOption } from "./shared-options.ts";
 
 interface DiscoverFlags {
+  readonly service?: string;
   readonly config: string;
   readonly repository?: string;
   readonly list: readonly ListName[];
@@ -22,9 +23,9 @@ interface DiscoverFlags {
 
 const examples = `
 Examples:
-  $ syncline discover main --config policies.yaml --repository HR
-  $ syncline discover main -c policies.yaml --list activities --pages 5
-  $ syncline discover main -c policies.yaml --list activities,conflictDetails,approvals --json
+  $ syncline discover --config policies.yaml --repository HR
+  $ syncline discover --service main -c policies.yaml --list activities --pages 5
+  $ syncline discover --service main -c policies.yaml --list activities,conflictDetails,approvals --json
 
 The output is YAML: read the comments, then put \`mapping\` under the service in the policy file. All requests are GET; --pages bounds
 how many pages of each list are read from each end, and up to 30 more where only walking leads to the end.`;
@@ -35,8 +36,8 @@ how many pages of each list are read from each end, and up to 30 more where only
 export function discoverCommand(io: CommandIo, connect: ConnectService): Command {
   return new Command("discover")
     .summary("look at a service's lists and propose a mapping")
-    .argument("<service>", "name of the service in the policies")
     .addOption(configOption())
+    .addOption(serviceOption())
     .option("--repository <key>", "destination repository (default: the service chooses)")
     .addOption(
       new Option("--list <names>", `lists to look at, separated by commas: ${listNames.join(", ")}`)
@@ -46,16 +47,16 @@ export function discoverCommand(io: CommandIo, connect: ConnectService): Command
     .option("--pages <count>", "pages from each end of a list", countArgument(20), 3)
     .option("--json", "print one JSON object")
     .addHelpText("after", examples)
-    .action((service: string, flags: DiscoverFlags) => discover(service, flags, { io, connect }));
+    .action((flags: DiscoverFlags) => discover(flags, { io, connect }));
 }
 
 async function discover(
-  name: string,
   flags: DiscoverFlags,
   { io, connect }: { readonly io: CommandIo; readonly connect: ConnectService },
 ): Promise<void> {
   const { config, repository } = flags;
   const set = await loadPoliciesOrThrow(config, io);
+  const { name } = findService(set, flags.service);
   let retries = 0;
   const warn: EventLog["warn"] = (event) => {
     if (event === "request.retried") retries += 1;

@@ -8,6 +8,7 @@ import { isJsonObject } from "../core/json.ts";
 import { type ListName, listNames } from "../core/list-name.ts";
 import { operationOf } from "../feeds/service-list.ts";
 import type { Feed } from "../model/feed.ts";
+import { findRunningSet } from "../queries/policy-set.ts";
 import { ServiceError, type SyncService } from "../service/client.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import { FeedStore } from "../store/feed-store.ts";
@@ -16,11 +17,13 @@ import type { CommandIo } from "./command-io.ts";
 import { withService, withStore } from "./connections.ts";
 import {
   countArgument,
+  findService,
   optionalConfigOption,
   type RedisOptions,
   redisCommand,
   redisTarget,
   refuseIdle,
+  serviceOption,
 } from "./shared-options.ts";
 import { oneLine, safeJson } from "./table.ts";
 
@@ -33,6 +36,7 @@ const readEveryMs = 1_000;
 const itemsMax = 10_000_000;
 
 interface FeedFlags extends RedisOptions {
+  readonly service?: string;
   readonly repository?: string;
   readonly limit: number;
 }
@@ -49,16 +53,16 @@ interface ExportFlags extends FeedFlags {
 
 const tailExamples = `
 Examples:
-  $ syncline feed tail main activities --repository HR
-  $ syncline feed tail main conflictDetails --repository HR --follow --json | jq .label
+  $ syncline feed tail activities --repository HR
+  $ syncline feed tail conflictDetails --service main --repository HR --follow --json | jq .label
 
 Items stand in the order of their discovery. A list is read while a run or a poll waits for it, and not because of this command.
 The latest 100,000 items of a feed are kept, as facts that the mapping gave.`;
 
 const exportExamples = `
 Examples:
-  $ syncline feed export main activities --repository HR --format csv > activities.csv
-  $ syncline feed export main conflictDetails --repository HR --live --config policies.yaml > conflicts.jsonl
+  $ syncline feed export activities --repository HR --format csv > activities.csv
+  $ syncline feed export conflictDetails --repository HR --live --config policies.yaml > conflicts.jsonl
 
 Without --live: the facts in Redis, at most the latest 100,000. With --live: every field of every item, read from the service now.`;
 
@@ -70,8 +74,8 @@ export function feedCommand(io: CommandIo, connect: ConnectService): Command {
     .option("-f, --follow", "continue with newly discovered items, until stopped")
     .option("--json", "print one JSON object a line")
     .addHelpText("after", tailExamples)
-    .action((service: string, list: ListName, flags: TailFlags) =>
-      withFeeds(flags, io, (feeds) => tailFeed(feeds, { feed: feedOf(service, list, flags), flags, io })),
+    .action((list: ListName, flags: TailFlags) =>
+      withFeeds(list, flags, io, (feeds, feed) => tailFeed(feeds, { feed, flags, io })),
     );
   const exporting = redisCommand("export")
     .description("print all items of a list")
@@ -84,16 +88,16 @@ export function feedCommand(io: CommandIo, connect: ConnectService): Command {
     .option("--live", "read the service's list now instead of what Redis holds")
     .addOption(optionalConfigOption("with --live: policy file or folder that names the service"))
     .addHelpText("after", exportExamples)
-    .action((service: string, list: ListName, flags: ExportFlags, chosen: Command) => {
-      if (!flags.live) refuseIdle(chosen, ["config"], "without --live");
-      const job = { feed: feedOf(service, list, flags), flags, io };
-      return flags.live ? exportLive(connect, job) : withFeeds(flags, io, (feeds) => exportFacts(feeds, job));
+    .action((list: ListName, flags: ExportFlags, chosen: Command) => {
+      if (flags.live) return exportLive(connect, list, flags, io);
+      refuseIdle(chosen, ["config"], "without --live");
+      return withFeeds(list, flags, io, (feeds, feed) => exportFacts(feeds, { feed, flags, io }));
     });
   const command = new Command("feed");
   for (const one of [tail, exporting]) {
     one
-      .addArgument(new Argument("<service>", "name of the service"))
       .addArgument(new Argument("<list>", listNames.join(", ")).argParser(listArgument))
+      .addOption(serviceOption())
       .option("--repository <key>", "destination repository (default: the service chooses)");
     command.addCommand(one);
   }
@@ -143,13 +147,13 @@ async function exportFacts(feeds: FeedStore, { feed, flags, io }: Job<ExportFlag
 }
 
 /** Writes the items as the service sends them. What was read before a failure has been written. */
-async function exportLive(connect: ConnectService, { feed, flags, io }: Job<ExportFlags>): Promise<void> {
+async function exportLive(connect: ConnectService, list: ListName, flags: ExportFlags, io: CommandIo): Promise<void> {
   if (flags.config === undefined)
     throw new UsageError("--live needs --config PATH: the policy file that names the service");
-  const client = await connect({ config: flags.config, service: feed.service });
+  const client = await connect({ config: flags.config, service: flags.service });
   await withService(client, io, async (service) => {
     try {
-      await writePages(service, { feed, flags, io });
+      await writePages(service, list, flags, io);
     } catch (error) {
       if (error instanceof ServiceError && error.kind === "cancelled" && io.signal.aborted) return;
       throw error;
@@ -157,8 +161,22 @@ async function exportLive(connect: ConnectService, { feed, flags, io }: Job<Expo
   });
 }
 
-async function withFeeds(flags: RedisOptions, io: CommandIo, use: (feeds: FeedStore) => Promise<void>): Promise<void> {
-  await withStore(redisTarget(flags, io), (store) => use(new FeedStore(store)));
+/** Runs `use` with the feed that the user means. One that was never read must be of a known service. */
+async function withFeeds(
+  list: ListName,
+  flags: FeedFlags,
+  io: CommandIo,
+  use: (feeds: FeedStore, feed: Feed) => Promise<void>,
+): Promise<void> {
+  await withStore(redisTarget(flags, io), async (store) => {
+    const feeds = new FeedStore(store);
+    const feedOf = (service: string) => ({ service, repository: flags.repository ?? null, list });
+    const isRead = flags.service !== undefined && (await feeds.status(feedOf(flags.service))).walks > 0;
+    const running = isRead ? undefined : await findRunningSet(store);
+    const service = running === undefined ? flags.service : findService(running.set, flags.service).name;
+    if (service === undefined) throw new UsageError("say which service: --service NAME");
+    await use(feeds, feedOf(service));
+  });
 }
 
 async function explainNothing(feeds: FeedStore, feed: Feed, io: CommandIo): Promise<void> {
@@ -172,10 +190,6 @@ async function explainNothing(feeds: FeedStore, feed: Feed, io: CommandIo): Prom
     );
 }
 
-function feedOf(service: string, list: ListName, { repository }: { readonly repository?: string }): Feed {
-  return { service, repository: repository ?? null, list };
-}
-
 function listArgument(text: string): ListName {
   const list = listNames.find((known) => known.toLowerCase() === text.toLowerCase());
   if (list === undefined) throw new InvalidArgumentError(`the lists are ${listNames.join(", ")}`);
@@ -183,13 +197,13 @@ function listArgument(text: string): ListName {
 }
 
 /** The columns of a CSV are the fields of the first page. */
-async function writePages(service: SyncService, { feed, flags, io }: Job<ExportFlags>): Promise<void> {
-  const { format, limit } = flags;
+async function writePages(service: SyncService, list: ListName, flags: ExportFlags, io: CommandIo): Promise<void> {
+  const { format, limit, repository } = flags;
   let columns: readonly string[] | undefined;
   let written = 0;
   let left = 0;
-  const query = feed.repository === null ? {} : { repository: feed.repository };
-  for await (const page of service.pages(operationOf[feed.list], query, { signal: io.signal, pagesMax: 100_000 })) {
+  const query = repository === undefined ? {} : { repository };
+  for await (const page of service.pages(operationOf[list], query, { signal: io.signal, pagesMax: 100_000 })) {
     if (format === "csv" && columns === undefined) {
       columns = columnsOf(page.items);
       if (columns.length > 0) io.out(csvLine(columns));

@@ -273,11 +273,18 @@ export function findPolicy(set: PolicySet, name: string): Policy {
   throw new UsageError(`there is no policy ${name}; ${othersThan(name, names, "`syncline plan`")}`);
 }
 
-/** The service of this name. @throws UsageError that names the known ones. */
-export function findService(set: PolicySet, name: string): ServiceSettings {
-  const settings = set.services.get(name);
+/** `--service NAME` of a command about one service. */
+export function serviceOption(): Option {
+  return new Option("--service <name>", "name of the service; not needed when there is only one");
+}
+
+/** The service of this name, or the only one. @throws UsageError that names the known ones. */
+export function findService({ services }: PolicySet, name: string | undefined): ServiceSettings {
+  const [first, second] = services.values();
+  const settings = name === undefined && second === undefined ? first : services.get(name ?? "");
   if (settings !== undefined) return settings;
-  throw new UsageError(`there is no service ${name}; ${othersThan(name, [...set.services.keys()], "the policy file")}`);
+  const problem = name === undefined ? "say which service: --service NAME" : `there is no service ${name}`;
+  throw new UsageError(`${problem}; ${othersThan(name ?? "", [...services.keys()], "the policy file")}`);
 }
 
 /** Suggests names for an unknown one. `all`: the command that shows the rest. */

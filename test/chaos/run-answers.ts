@@ -214,7 +214,7 @@ async function askByCommands({ parts: { config, redis, variables } }: ChaosFixtu
   const asked = [
     ["api", "GetSyncJobById", "--service", "odd", "--key", "1"],
     ["api", "GetActivities", "--service", "odd", "--all"],
-    ["discover", "odd", "--list", "activities", "--pages", "1"],
+    ["discover", "--service", "odd", "--list", "activities", "--pages", "1"],
     ["doctor", "--service", "odd", "--prefix", redis.prefix, "--within", "20s"],
   ];
   const environment = { ...variables, REDIS_URL: redis.url };

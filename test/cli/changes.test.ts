@@ -29,10 +29,9 @@ it("records each change by hand with who, what, before and after; no-ops are not
   await command("run", "nightly", ...config, "--reason", "a second try");
   await command("apply", "names", ...config, "--yes", "--reason", "ticket 7");
   await command("apply", "names", ...config, "--yes");
-  await command("delete", "main", ...config, "--repository", "HR", "--sync-job", "3", "--name", "Board 3");
+  await command("delete", ...config, "--repository", "HR", "--sync-job", "3", "--name", "Board 3");
   await command(
     "delete",
-    "main",
     ...config,
     "--repository",
     "HR",

@@ -15,7 +15,7 @@ describe("syncline delete", () => {
     const run = (name: string, ...more: string[]) =>
       fixture.command(
         prefix,
-        ...["delete", "main", "--config", fixture.file(), "--repository", "HR"],
+        ...["delete", "--service", "main", "--config", fixture.file(), "--repository", "HR"],
         ...["--sync-job", "3", "--name", name, ...more],
       );
     const look = await run("Board 3");
@@ -59,13 +59,11 @@ describe("syncline delete", () => {
   it("says what is wrong with its arguments, and sends nothing", async () => {
     const prefix = `${fixture.redis.prefix}-wrong`;
     const args = ["--config", fixture.file(), "--name", "Board 3"];
-    const none = await fixture.command(prefix, "delete", "elsewhere", ...args, "--sync-job", "3");
+    const none = await fixture.command(prefix, "delete", "--service", "elsewhere", ...args, "--sync-job", "3");
     expect([none.code, none.err]).toEqual([2, expect.stringContaining("there is no service elsewhere")]);
-    const id = await fixture.command(prefix, "delete", "main", ...args, "--sync-job", "three", "--yes");
+    const id = await fixture.command(prefix, "delete", ...args, "--sync-job", "three", "--yes");
     expect([id.code, id.err]).toEqual([2, expect.stringContaining("digits only")]);
-    expect((await fixture.command(prefix, "delete", "main", "--config", fixture.file(), "--sync-job", "3")).code).toBe(
-      2,
-    );
+    expect((await fixture.command(prefix, "delete", "--config", fixture.file(), "--sync-job", "3")).code).toBe(2);
   });
 });
 

@@ -40,6 +40,7 @@ describe("syncline feed tail", () => {
       prefix,
       "feed",
       "tail",
+      "--service",
       "main",
       "activities",
       "--repository",
@@ -61,14 +62,35 @@ describe("syncline feed tail", () => {
       { id: "a3", succeeded: true },
     ]);
     expect(Date.parse(rows[0].firstSeen)).toBeGreaterThan(1_700_000_000_000);
-    const people = await fixture.command(prefix, "feed", "tail", "main", "activities", "--repository", "HR");
+    const people = await fixture.command(
+      prefix,
+      "feed",
+      "tail",
+      "activities",
+      "--service",
+      "main",
+      "--repository",
+      "HR",
+    );
     expect(people.out).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}a1 {2}sync job 3 {2}succeeded$/m);
   });
 
   it("goes on with what is discovered until it is stopped", async () => {
     const prefix = `${fixture.redis.prefix}-follow`;
     await takeIn(prefix, [facts("b1")]);
-    const args = ["feed", "tail", "main", "activities", "--repository", "HR", "--follow", "--json", "--prefix", prefix];
+    const args = [
+      "feed",
+      "tail",
+      "activities",
+      "--service",
+      "main",
+      "--repository",
+      "HR",
+      "--follow",
+      "--json",
+      "--prefix",
+      prefix,
+    ];
     const tail = new Syncline(args, { REDIS_URL: fixture.redis.url });
     await tail.until(({ id }) => id === "b1");
     await takeIn(prefix, [facts("b1"), facts("b2")]);
@@ -81,12 +103,12 @@ describe("syncline feed tail", () => {
 
   it("says why there is nothing, and which lists there are", async () => {
     const prefix = `${fixture.redis.prefix}-none`;
-    expect(await fixture.command(prefix, "feed", "tail", "main", "activities")).toMatchObject({
+    expect(await fixture.command(prefix, "feed", "tail", "activities", "--service", "main")).toMatchObject({
       code: 0,
       out: "",
       err: expect.stringContaining("not read yet"),
     });
-    const wrong = await fixture.command(prefix, "feed", "tail", "main", "activity");
+    const wrong = await fixture.command(prefix, "feed", "tail", "activity");
     expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining("the lists are activities, conflictDetails") });
   });
 });
@@ -99,6 +121,7 @@ describe("syncline feed export", () => {
       prefix,
       "feed",
       "export",
+      "--service",
       "main",
       "activities",
       "--repository",
@@ -117,7 +140,18 @@ describe("syncline feed export", () => {
   it("reads the service's own list with --live, page by page, as far as asked", async () => {
     const prefix = `${fixture.redis.prefix}-live`;
     const live = (...more: string[]) =>
-      fixture.command(prefix, "feed", "export", "main", "activities", "--repository", "HR", "--live", ...more);
+      fixture.command(
+        prefix,
+        "feed",
+        "export",
+        "activities",
+        "--service",
+        "main",
+        "--repository",
+        "HR",
+        "--live",
+        ...more,
+      );
     const all = await live("--config", fixture.file());
     expect(all.out.split("\n").map((line) => JSON.parse(line).activityId)).toEqual(
       Array.from({ length: 20 }, (_, index) => index + 1),
@@ -135,7 +169,7 @@ describe("syncline feed export", () => {
       Array.from({ length: 5_000 }, (_, index) => facts(`d${index}`, "x".repeat(100))),
     );
     const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
-    const args = ["feed", "export", "main", "activities", "--repository", "HR", "--prefix", prefix];
+    const args = ["feed", "export", "activities", "--service", "main", "--repository", "HR", "--prefix", prefix];
     const child = spawn(process.execPath, [main, ...args], { env: { ...process.env, REDIS_URL: fixture.redis.url } });
     let err = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => {

@@ -19,7 +19,7 @@ const commands = {
   api: ["api", "GetSyncJobById", "--service", "odd", "--key", "1"],
   "api of a list": ["api", "GetActivities", "--service", "odd", "--all"],
   "api of a start": ["api", "RunSyncJob", "--service", "odd", "--key", "1"],
-  discover: ["discover", "odd"],
+  discover: ["discover", "--service", "odd"],
   doctor: ["doctor", "--prefix", "odd-answers"],
 };
 

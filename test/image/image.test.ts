@@ -115,8 +115,7 @@ describe.skipIf(why !== undefined)("the image", () => {
     const { value } = (await answer.json()) as { value: readonly LedgerEntry[] };
     return value;
   };
-  const syncline = (id: string, ...words: string[]) =>
-    docker(["exec", id, "/usr/bin/node", "/app/dist/main.js", ...words]);
+  const syncline = (id: string, ...words: string[]) => docker(["exec", id, "syncline", ...words]);
 
   it("is small, has no shell, runs node as a numeric user and shows its version", async () => {
     const [inspected] = JSON.parse(await dockerOrThrow(["image", "inspect", image]));
