@@ -161,7 +161,7 @@ async function exportLive(connect: ConnectService, list: ListName, flags: Export
   });
 }
 
-/** Runs `use` with the feed that the user means. One that was never read must be of a known service. */
+/** Runs `use` with the feed that the user means; one never read must be of a known service. */
 async function withFeeds(
   list: ListName,
   flags: FeedFlags,

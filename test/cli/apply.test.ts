@@ -234,7 +234,6 @@ describe("import", () => {
     service.close();
     const { code, out } = await run([
       "import",
-      "main",
       "-c",
       await policies("{ syncJobs: { 1: { name: X } } }"),
       "--repository",
@@ -253,16 +252,16 @@ describe("import", () => {
 
   it("leaves the service out on request, for the folder that has it", async () => {
     await policies("{ syncJobs: { 1: { name: X } } }");
-    const { out } = await run(["import", "main", "-c", folder, "--policies-only"]);
+    const { out } = await run(["import", "--service", "main", "-c", folder, "--policies-only"]);
     await writeFile(join(folder, "imported.yaml"), out);
     expect(await readFile(join(folder, "imported.yaml"), "utf8")).not.toContain("baseUrl");
     expect((await run(["validate", folder])).code).toBe(0);
-    expect((await run(["import", "nobody", "-c", folder])).code).toBe(2);
+    expect((await run(["import", "--service", "nobody", "-c", folder])).code).toBe(2);
   });
 
   it("writes policies that start the sync jobs that masks name, with --runs", async () => {
     const file = await policies("{ syncJobs: { 1: { name: X } } }");
-    const { code, out } = await run(["import", "main", "-c", file, "--repository", "HR", "--runs"]);
+    const { code, out } = await run(["import", "--service", "main", "-c", file, "--repository", "HR", "--runs"]);
     expect(code).toBe(0);
     const imported = join(folder, "imported.yaml");
     await writeFile(imported, out);

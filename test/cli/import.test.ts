@@ -198,7 +198,7 @@ describe("import of CronJobs and crontabs", () => {
     expect(two.out.match(/service: \w+/g)).toEqual(["service: hr", "service: hr", "service: hr"]);
     expect(two.out).not.toContain("baseUrl");
     // An address that stands in a variable is the service that the user names.
-    const odd = await run("hr", "--crontab", join(samples, "odd.crontab"));
+    const odd = await run("--service", "hr", "--crontab", join(samples, "odd.crontab"));
     expect(odd.err).toContain("odd.crontab:4: the address $SYNC_URL is not known here: taken as hr");
     expect(odd.out.match(/service: \w+/g)).toEqual([
       "service: other",
@@ -212,7 +212,6 @@ describe("import of CronJobs and crontabs", () => {
     [["--cron-jobs", join(samples, "chart.yaml")], "render a chart first: helm template"],
     [["--crontab", "/no/such/crontab"], "--crontab: /no/such/crontab cannot be read (ENOENT)"],
     [["--crontab", join(samples, "odd.crontab"), "--runs"], "--runs does nothing with --cron-jobs or --crontab"],
-    [["main"], "--config PATH is missing"],
     [[], "say what to import"],
   ])("refuses %j and says what to do", async (args, message) => {
     const { code, err, out } = await runHere(["import", ...args], variables);

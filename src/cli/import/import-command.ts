@@ -12,7 +12,13 @@ import { escapeControls } from "../../service/error-body.ts";
 import type { CommandIo } from "../command-io.ts";
 import { withService } from "../connections.ts";
 import { readInputFile } from "../input-file.ts";
-import { findService, loadPoliciesOrThrow, optionalConfigOption, refuseIdle } from "../shared-options.ts";
+import {
+  findService,
+  loadPoliciesOrThrow,
+  optionalConfigOption,
+  refuseIdle,
+  serviceOption,
+} from "../shared-options.ts";
 import { readCronJobs } from "./cron-jobs.ts";
 import { readCrontab } from "./crontab.ts";
 import { readExisting, toPolicyFile } from "./existing.ts";
@@ -20,6 +26,7 @@ import { type ReadJobs, toPolicies } from "./job-policies.ts";
 import { comment } from "./policy-text.ts";
 
 interface ImportOptions {
+  readonly service?: string;
   readonly config?: string;
   readonly repository?: string;
   readonly policiesOnly?: true;
@@ -37,16 +44,16 @@ out, is said line by line, and stands in the file as comments. Tokens are never 
 Exit codes: 0 everything was read, 1 something could not be, or a call was left out, 2 wrong use or configuration, 3 the service is out of reach.
 
 Examples:
-  $ syncline import main --config policies/ --repository HR > declared.yaml && syncline validate declared.yaml
-  $ syncline import main --config policies/ --runs --policies-only > policies/runs.yaml
+  $ syncline import --config policies/ --repository HR > declared.yaml && syncline validate declared.yaml
+  $ syncline import --service main --config policies/ --runs --policies-only > policies/runs.yaml
   $ kubectl get cronjobs -o yaml | syncline import --cron-jobs - > policies.yaml
   $ syncline import --crontab /etc/crontab --timezone Europe/Vienna > policies.yaml`;
 
 /** The command `import`. */
 export function importCommand(io: CommandIo): Command {
   return new Command("import")
-    .argument("[service]", "name of the service in the policies")
     .addOption(optionalConfigOption())
+    .addOption(serviceOption())
     .option("--repository <key>", "destination repository (default: the service chooses)")
     .option("--runs", "policies that start the sync jobs, in place of declarations of what exists")
     .option("--policies-only", "leave the service out, for a folder that describes it already")
@@ -54,25 +61,21 @@ export function importCommand(io: CommandIo): Command {
     .option("--crontab <file>", "a crontab in place of a service; - reads standard input")
     .option("--timezone <zone>", "the zone of CronJobs and crontab lines that name none (default: UTC)", zoneArgument)
     .addHelpText("after", help)
-    .action(async (service: string | undefined, options: ImportOptions, command: Command) => {
+    .action(async (options: ImportOptions, command: Command) => {
       if (options.cronJobs === undefined && options.crontab === undefined) {
         refuseIdle(command, ["timezone"], "without --cron-jobs or --crontab");
-        return importService(service, options, io);
+        return importService(options, io);
       }
       refuseIdle(command, ["repository", "runs", "policiesOnly"], "with --cron-jobs or --crontab");
-      return importJobs(service, options, io);
+      return importJobs(options, io);
     });
 }
 
-async function importService(name: string | undefined, options: ImportOptions, io: CommandIo): Promise<void> {
+async function importService(options: ImportOptions, io: CommandIo): Promise<void> {
   const { config, repository, policiesOnly, runs } = options;
-  if (name === undefined)
-    throw new UsageError(
-      "say what to import: a service (import main --config PATH), --cron-jobs FILE or --crontab FILE",
-    );
   if (config === undefined)
-    throw new UsageError("--config PATH is missing: the policy file or folder that describes the service");
-  const settings = findService(await loadPoliciesOrThrow(config, io), name);
+    throw new UsageError("say what to import: --config PATH of a service, --cron-jobs FILE or --crontab FILE");
+  const settings = findService(await loadPoliciesOrThrow(config, io), options.service);
   const client = createService(settings, { variables: io.settings.variables, log: silentLog });
   await withService(client, io, async (service) => {
     const found = await readExisting(service, repository, io).finally(() => io.progress?.(""));
@@ -82,8 +85,8 @@ async function importService(name: string | undefined, options: ImportOptions, i
   });
 }
 
-async function importJobs(service: string | undefined, options: ImportOptions, io: CommandIo): Promise<void> {
-  const { config, timezone } = options;
+async function importJobs(options: ImportOptions, io: CommandIo): Promise<void> {
+  const { config, service, timezone } = options;
   const set = config === undefined ? undefined : await loadPoliciesOrThrow(config, io);
   if (set !== undefined && service !== undefined) findService(set, service);
   const read = await readJobs(options, io);

@@ -188,7 +188,7 @@ function serviceOf(call: Call, { given, found }: Making): ServiceOf {
   if (address === undefined) {
     const what = `the address ${call.baseUrl} is not known here`;
     if (services !== undefined && service !== undefined) return { name: service, note: `${what}: taken as ${service}` };
-    return { refusal: `${what} (with --config, \`syncline import SERVICE\` says which service it is)` };
+    return { refusal: `${what} (with --config, \`syncline import --service NAME\` says which service it is)` };
   }
   if (services !== undefined) {
     const known = [...services].find(([, { baseUrl }]) => addressOf(baseUrl) === address);
