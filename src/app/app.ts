@@ -122,7 +122,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const sinks = new RunningSinks({ ...options, store });
   const { deliver = sinks.deliver } = options;
   if (options.roles.includes("worker")) {
-    const create = createConsumers({ ...shared, ...options, limits, deps, deliver, sinks: () => current.set.sinks });
+    const create = createConsumers({ ...shared, ...options, limits, deps, deliver, set: () => current.set });
     services.consume({ createConsumers: create, pending: (service) => producer.pending(service) });
   }
   // The sinks stop after the services, which still hand over notices while they end.

@@ -18,6 +18,7 @@ import { isNotified } from "../model/notify-event.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { parseTask } from "../model/task.ts";
 import type { Verdict } from "../model/verdict.ts";
+import { withContext } from "../notify/context.ts";
 import { itemNotices } from "../notify/item-notices.ts";
 import { otherValue } from "../ops/metric-labels.ts";
 import type { Metrics } from "../ops/metrics.ts";
@@ -53,8 +54,8 @@ export interface ConsumerOptions {
   readonly store: Store;
   readonly producer: Producer;
   readonly guard: Pick<RedisGuard, "whenAnother">;
-  /** The sinks in force now, and how they get notices of new items. */
-  readonly sinks: () => PolicySet["sinks"];
+  /** The policies in force now, and how their sinks get notices of new items. */
+  readonly set: () => PolicySet;
   readonly deliver: DeliverNotices;
 }
 
@@ -116,12 +117,13 @@ export function createConsumers(options: ConsumerOptions): (settings: ServiceSet
   };
 }
 
-function createItemAnnouncer({ sinks, deliver, log }: ConsumerOptions): ItemAnnouncer {
-  const wanting = ({ list }: Feed) => [...sinks().values()].filter(({ items }) => items?.includes(list) === true);
+function createItemAnnouncer({ set, deliver, log }: ConsumerOptions): ItemAnnouncer {
+  const wanting = ({ list }: Feed) => [...set().sinks.values()].filter(({ items }) => items?.includes(list) === true);
   return {
     wants: (feed) => wanting(feed).length > 0,
     announce: async (feed, group) => {
-      const notices = itemNotices(feed, group, systemClock.nowMs());
+      const found = itemNotices(feed, group, systemClock.nowMs());
+      const notices = found.map((notice) => withContext(notice, set()));
       const receivers = wanting(feed);
       const deliveries = notices.flatMap((notice) => receivers.map(({ name: sink }) => ({ sink, notice })));
       for (let from = 0; from < deliveries.length; from += noticesAtOnce)

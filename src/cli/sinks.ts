@@ -101,7 +101,11 @@ async function testSink(name: string, options: Pick<PolicyOptions, "config" | "j
     for (const { what, cure } of problems) io.out(`${alarming(oneLine(what), io.colours)}\n→ ${oneLine(cure ?? "")}`);
     return;
   }
-  const { notice, receipt, durationMs, cure } = await sendTrial(sink, { actor: currentActor(), signal: io.signal });
+  const { notice, receipt, durationMs, cure } = await sendTrial(sink, {
+    set,
+    actor: currentActor(),
+    signal: io.signal,
+  });
   const isTaken = receipt.type === "taken";
   if (!isTaken) io.exitCode = 1;
   const status = "status" in receipt ? receipt.status : undefined;

@@ -262,7 +262,7 @@ function toRule(item: NotifyItem): NotifyRule {
 
 /** The notification settings, from the one file that has them. */
 function toNotifications(files: readonly CheckedFile[], defaults: DefaultsInput): NotificationSettings {
-  const { groupWait, muteTiming } = files.find(({ input }) => input?.notifications)?.input?.notifications ?? {};
+  const { groupWait, muteTiming, link } = files.find(({ input }) => input?.notifications)?.input?.notifications ?? {};
   return {
     groupWaitMs: toMs(groupWait) ?? policyDefaults.groupWaitMs,
     muteTiming: muteTiming && {
@@ -271,6 +271,7 @@ function toNotifications(files: readonly CheckedFile[], defaults: DefaultsInput)
       timezone: muteTiming.timezone ?? defaults.timezone ?? policyDefaults.timezone,
       except: muteTiming.except ?? [],
     },
+    ...(link === undefined ? {} : { link }),
   };
 }
 

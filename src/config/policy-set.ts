@@ -190,6 +190,8 @@ interface MuteTiming {
 export interface NotificationSettings {
   readonly groupWaitMs: number;
   readonly muteTiming: MuteTiming | undefined;
+  /** Where notices lead, with places to fill in (notice-link.ts). */
+  readonly link?: string;
 }
 
 /** One policy. Without a schedule and without `after` it runs by hand only; it never has both. */

@@ -26,12 +26,15 @@ const noticeSchema = z.object({
   service: z.string().nullable(),
   title: z.string().max(300),
   data: z.record(z.string(), z.json()),
+  timezone: z.string().exactOptional(),
+  link: z.string().exactOptional(),
 });
 
 /**
  * `id`: the same for the same message, so a receiver can drop repetitions. `at`: when it happened.
  * `kind`: also `trial`, which `syncline sinks test` sends and no policy causes.
- * `orderKey`: notices of one key reach a sink in order. `data`: at most 16 KiB.
+ * `orderKey`: notices of one key reach a sink in order. `data`: at most 16 KiB. `timezone`: in
+ * which people read its times. `link`: where to look.
  */
 export type Notice = Readonly<z.infer<typeof noticeSchema>>;
 

@@ -1,7 +1,8 @@
-// Renders a notice: a CloudEvents 1.0 event, a line for Slack, a card for Teams. Pure: the same
-// notice gives the same text on every retry and replica. Documented in docs/notifications.md.
+// Renders a notice: a CloudEvents 1.0 event, or by chat.ts a message for Slack or Teams. Pure: the
+// same notice gives the same text on every retry and replica. Documented in docs/notifications.md.
 import type { WebhookSettings } from "../config/policy-set.ts";
 import type { Notice } from "../model/notice.ts";
+import { slackText, teamsMessage } from "./chat.ts";
 
 /** A body and its media type. */
 export interface Body {
@@ -22,7 +23,7 @@ export function toBody(notice: Notice, format: WebhookSettings["format"]): Body 
 }
 
 /** A notice as a CloudEvents 1.0 event, one line of JSON. The event has the notice's id. */
-export function toCloudEvent({ id, kind, at, orderKey, policy, service, title, data }: Notice): string {
+export function toCloudEvent({ id, kind, at, orderKey, policy, service, title, data, link }: Notice): string {
   return JSON.stringify({
     specversion: "1.0",
     id,
@@ -32,37 +33,6 @@ export function toCloudEvent({ id, kind, at, orderKey, policy, service, title, d
     time: at,
     partitionkey: orderKey,
     datacontenttype: "application/json",
-    data: { ...data, title, policy, service },
+    data: { ...data, title, policy, service, ...(link === undefined ? {} : { link }) },
   });
-}
-
-/** Slack reads `&`, `<` and `>` as markup. */
-function slackText({ title, policy, service, at }: Notice): string {
-  const about = [policy, service, at].filter((part) => part !== null).join(" · ");
-  return `${title}\n${about}`.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-}
-
-/** The message that a Teams workflow ("when a webhook request is received") posts as a card. */
-function teamsMessage({ title, kind, policy, service, at }: Notice) {
-  const facts = Object.entries({ kind, policy, service, at }).flatMap(([name, value]) =>
-    value === null ? [] : [{ title: name, value }],
-  );
-  return {
-    type: "message",
-    attachments: [
-      {
-        contentType: "application/vnd.microsoft.card.adaptive",
-        contentUrl: null,
-        content: {
-          $schema: "http://adaptivecards.io/schemas/adaptive-card.json",
-          type: "AdaptiveCard",
-          version: "1.4",
-          body: [
-            { type: "TextBlock", text: title, wrap: true, weight: "Bolder" },
-            { type: "FactSet", facts },
-          ],
-        },
-      },
-    ],
-  };
 }

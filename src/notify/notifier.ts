@@ -11,6 +11,7 @@ import { isRedisOutage } from "../core/redis-outage.ts";
 import type { DeliverNotices } from "../model/notice.ts";
 import type { NotifyBatch, NotifyChanges, NotifyEvent, NotifyPart, NotifyTexts } from "../model/notify-event.ts";
 import { parsePolicyState, parseServiceState, policyText } from "./alert-state.ts";
+import { withContext } from "./context.ts";
 import { type Breaker, Evaluation, notifiedServices, policyOf } from "./evaluate.ts";
 import { isMuted, parseWaiting, releaseWaiting, sortNotices, waitingField, waitingText } from "./mute.ts";
 import type { AddressedNotice } from "./notices.ts";
@@ -182,7 +183,10 @@ export class Notifier implements Component {
       services: changed(names, (name) => JSON.stringify(services.get(name)), serviceTexts),
       heartbeats: new Map(evaluation.heartbeats.map((name) => [name, String(nowMs)])),
     };
-    return { notices: evaluation.notices, changes };
+    const notices = evaluation.notices.map(({ sink, notice }) => {
+      return { sink, notice: withContext(notice, set, policy(notice.policy ?? "")) };
+    });
+    return { notices, changes };
   }
 
   async #silences({ world: { set, services } }: Evaluation): Promise<ReadonlyMap<string, number>> {

@@ -1,9 +1,10 @@
 // One trial notice to one sink, by the code that delivers real ones, without a queue. Called by
 // `syncline sinks test`.
 import { randomUUID } from "node:crypto";
-import type { SinkSettings } from "../config/policy-set.ts";
+import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Notice } from "../model/notice.ts";
+import { withContext } from "./context.ts";
 import { createSink } from "./create-sink.ts";
 import type { Receipt } from "./sink.ts";
 
@@ -15,12 +16,20 @@ interface Trial {
   readonly cure?: string;
 }
 
-/** Sends one trial notice, once. `actor`: who sends it; the message names them. */
+/** What a trial needs. `actor`: who sends it; the message names them. */
+interface TrialOptions {
+  readonly set: PolicySet;
+  readonly actor: string;
+  readonly signal: AbortSignal;
+  readonly clock?: Clock;
+}
+
+/** Sends one trial notice, once. */
 export async function sendTrial(
   settings: SinkSettings,
-  { actor, signal, clock = systemClock }: { actor: string; signal: AbortSignal; clock?: Clock },
+  { set, actor, signal, clock = systemClock }: TrialOptions,
 ): Promise<Trial> {
-  const notice = trialNotice(settings.name, actor, clock.nowMs());
+  const notice = withContext(trialNotice(settings.name, actor, clock.nowMs()), set);
   const sink = createSink(settings);
   const startedMs = clock.monotonicMs();
   try {

@@ -75,6 +75,17 @@ describe("syncline sinks test", () => {
     expect(`${out}${err}`).not.toMatch(/canary|BwcHBw/);
   });
 
+  it("shows in a chat the link of the policy file", async () => {
+    const file = policies({ ops: webhook("format: slack") });
+    const more = 'notifications: { link: "https://look.example.com/{kind}?at={atMs}" }\n';
+    writeFileSync(file, `${readFileSync(file, "utf8")}${more}`);
+    expect((await trial("ops", file)).code).toBe(0);
+    const { text } = JSON.parse(receiver.received[0]?.body ?? "");
+    expect(text).toMatch(
+      /^trial notice for the sink ops.*\n.*\n\S+ \S+Z\n<https:\/\/look\.example\.com\/trial\?at=\d+\|look>$/,
+    );
+  });
+
   it("sends nothing where doctor finds a fault, and says the same", async () => {
     const closed = `http://127.0.0.1:${await freePort()}/hook`;
     const sinks = {

@@ -2,6 +2,7 @@
 // docs/notifications.md has the table of rules and notices.
 import { z } from "zod";
 import { noticeKinds } from "../../model/notice.ts";
+import { problemOfLink } from "../notice-link.ts";
 import {
   durationSchema,
   nameSchema,
@@ -85,7 +86,12 @@ const muteTimingSchema = z.strictObject({
   ]),
 });
 
-/** Grouping and mute timing of notices, for all policies. */
+const linkSchema = textSchema.superRefine((text, context) => {
+  const message = problemOfLink(text);
+  if (message !== undefined) context.addIssue({ code: "custom", message });
+});
+
+/** Grouping, mute timing and link of notices, for all policies. */
 export const notificationsSchema = z.strictObject({
   muteTiming: optional(
     muteTimingSchema,
@@ -97,5 +103,10 @@ export const notificationsSchema = z.strictObject({
     "How long failures that may be the service's wait, so that an outage is one notice; also how long a service must be healthy before its outage is over.",
     "1m",
     "30s",
+  ),
+  link: optional(
+    linkSchema,
+    "Where a notice leads: a URL in which {policy}, {service}, {kind} and {atMs} (milliseconds since 1970) are filled in. A notice without a policy has no link when it stands for {policy}.",
+    "https://grafana.example.com/d/syncline?var-policy={policy}&from={atMs}",
   ),
 });

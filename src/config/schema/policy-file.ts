@@ -113,7 +113,7 @@ export const policyFileSchema = z
     ),
     notifications: optional(
       notificationsSchema,
-      "Grouping and muting of notices (docs/notifications.md); in one file of a folder.",
+      "Grouping, muting and link of notices (docs/notifications.md); in one file of a folder.",
       { muteTiming: { from: "22:00", to: "06:00" }, groupWait: "30s" },
     ),
   })

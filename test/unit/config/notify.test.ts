@@ -124,6 +124,18 @@ describe("notifications", () => {
       "notifications: { muteTiming: { from: 2200, to: '06:00' } }",
       'notifications.muteTiming.from: a time of day is text, such as "22:00"',
     ],
+    [
+      'notifications: { link: "https://x.example/{policies}" }',
+      "notifications.link: {policies} is no place of a link: there are {policy}, {service}, {kind}, {atMs}",
+    ],
+    [
+      'notifications: { link: "https://x.example/{policy" }',
+      "notifications.link: a link has its places in pairs of braces, and no blanks",
+    ],
+    [
+      'notifications: { link: "{service}.example.com/" }',
+      "notifications.link: a link is a URL that begins with https:// or http://",
+    ],
   ])("%s is refused", async (text, problem) => {
     const problems = await problemsOf(file("", `${text}\n`));
     expect(problems.map((one) => one.replace(/^\S+ /, ""))).toEqual([problem]);

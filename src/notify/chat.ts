@@ -1,0 +1,119 @@
+// Renders a notice for people in a chat: a text for Slack, a card for Teams. Both show the title,
+// the detail, what it is about, when in the policy's zone and UTC, and the link. Pure; called by
+// bodies.ts.
+import { showInstant } from "../core/instant.ts";
+import { counted, cutText } from "../core/plain-text.ts";
+import type { Notice } from "../model/notice.ts";
+
+const detailCharactersMax = 1_000;
+const linesMax = 10;
+
+/** What both chats show. */
+interface ChatMessage {
+  readonly title: string;
+  readonly detail: string | undefined;
+  /** What the notice is about, one by one: items, sync jobs or policies. */
+  readonly lines: readonly string[];
+  readonly facts: Readonly<Record<string, string>>;
+  readonly link: string | undefined;
+}
+
+function toMessage({ title, data, policy, service, at, timezone, link }: Notice): ChatMessage {
+  const { detail, slot, repository, leftOut } = data;
+  const facts = {
+    ...(policy === null ? {} : { policy }),
+    ...(service === null ? {} : { service }),
+    ...(typeof repository === "string" ? { repository } : {}),
+    ...(typeof slot === "string" ? { slot: showTime(slot, timezone) } : {}),
+    time: showTime(at, timezone),
+  };
+  const all = linesOf(data);
+  const more = all.length > linesMax ? [`and ${all.length - linesMax} more`] : [];
+  const earlier =
+    typeof leftOut === "number" ? [`and ${counted(leftOut, "earlier notice")} that this one stands for`] : [];
+  return {
+    title,
+    detail: typeof detail === "string" && detail !== "" ? cutText(detail, detailCharactersMax) : undefined,
+    lines: [...all.slice(0, linesMax), ...more, ...earlier],
+    facts,
+    link,
+  };
+}
+
+/** `2026-11-21 03:30:00 CET (02:30:00Z)`; with another day in UTC its date, too. */
+function showTime(at: string, timezone: string | undefined): string {
+  const atMs = Date.parse(at);
+  const utc = showInstant(atMs);
+  if (timezone === undefined || timezone === "UTC") return utc;
+  const local = showInstant(atMs, timezone);
+  return `${local} (${local.slice(0, 10) === utc.slice(0, 10) ? utc.slice(11) : utc})`;
+}
+
+function linesOf({ items, offendingItems, targets, policies }: Notice["data"]): string[] {
+  if (Array.isArray(items)) return items.map(describeItem);
+  if (Array.isArray(offendingItems)) return offendingItems.map(String);
+  // One target stands in the title.
+  if (Array.isArray(targets) && targets.length > 1)
+    return targets.map((target) => (/^\d+$/.test(String(target)) ? `sync job ${target}` : String(target)));
+  return Array.isArray(policies) ? policies.map(String) : [];
+}
+
+function describeItem(item: unknown): string {
+  if (typeof item !== "object" || item === null) return String(item);
+  const { id, label, syncJobId, finished, succeeded }: Readonly<Record<string, unknown>> = { ...item };
+  const name = label === undefined ? `${id}` : `${label} (${id})`;
+  const end = typeof succeeded === "boolean" ? [succeeded ? "succeeded" : "failed"] : finished ? ["finished"] : [];
+  return [name, ...(syncJobId === undefined ? [] : [`sync job ${syncJobId}`]), ...end].join(", ");
+}
+
+/** The text for Slack, which reads `&`, `<` and `>` as markup. */
+export function slackText(notice: Notice): string {
+  const { title, detail, lines, facts, link } = toMessage(notice);
+  const { policy, service, repository, slot, time } = facts;
+  const about = [policy, service, repository, ...(slot === undefined ? [] : [`slot ${slot}`]), time];
+  const text = [
+    title,
+    ...(detail === undefined ? [] : [detail]),
+    ...lines.map((line) => `• ${line}`),
+    about.filter((part) => part !== undefined).join(" · "),
+  ];
+  return [
+    ...text.map(escapeSlack),
+    ...(link === undefined ? [] : [`<${escapeSlack(link).replaceAll("|", "%7C")}|look>`]),
+  ].join("\n");
+}
+
+function escapeSlack(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+/** The message that a Teams workflow ("when a webhook request is received") posts as a card. */
+export function teamsMessage(notice: Notice): object {
+  const { title, detail, lines, facts, link } = toMessage(notice);
+  return {
+    type: "message",
+    attachments: [
+      {
+        contentType: "application/vnd.microsoft.card.adaptive",
+        contentUrl: null,
+        content: {
+          $schema: "http://adaptivecards.io/schemas/adaptive-card.json",
+          type: "AdaptiveCard",
+          version: "1.4",
+          body: [
+            plainBlock(title, { weight: "Bolder" }),
+            ...(detail === undefined ? [] : [plainBlock(detail)]),
+            ...lines.map((line) => plainBlock(`• ${line}`)),
+            { type: "FactSet", facts: Object.entries(facts).map(([name, value]) => ({ title: name, value })) },
+          ],
+          ...(link === undefined ? {} : { actions: [{ type: "Action.OpenUrl", title: "Look", url: link }] }),
+        },
+      },
+    ],
+  };
+}
+
+/** A text block would read markdown: an item's label could show a link. */
+function plainBlock(text: string, style: object = {}): object {
+  return { type: "RichTextBlock", inlines: [{ type: "TextRun", text, ...style }] };
+}

@@ -1,0 +1,26 @@
+// Adds to a notice what people need beside it: the zone of their clock, and where to look. Both
+// come from the policy set. Pure; called by notifier.ts, trial.ts, and for new items by
+// app/create-consumers.ts.
+import { fillLink } from "../config/notice-link.ts";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
+import type { Notice } from "../model/notice.ts";
+
+type Settings = Pick<PolicySet, "policies" | "notifications">;
+
+/** The notice with the zone of its policy and the link of `notifications.link`. */
+export function withContext(notice: Notice, set: Settings, policy?: Policy): Notice {
+  const timezone = policy?.closed.timezone ?? zoneOfService(set, notice.service);
+  const { link: template } = set.notifications;
+  const link = template === undefined ? undefined : fillLink(template, notice);
+  return {
+    ...notice,
+    ...(timezone === undefined ? {} : { timezone }),
+    ...(link === undefined ? {} : { link }),
+  };
+}
+
+/** The zone that all policies of a service have; undefined when they differ. */
+function zoneOfService({ policies }: Settings, service: string | null): string | undefined {
+  const zones = new Set(policies.flatMap((one) => (one.service === service ? [one.closed.timezone] : [])));
+  return zones.size === 1 ? [...zones][0] : undefined;
+}
