@@ -45,6 +45,7 @@ const loaders = {
   discover: async (io) => (await import("./discover.ts")).discoverCommand(io, await connecting(io)),
   schema: async (io) => (await import("./schema.ts")).schemaCommand(io),
   sandbox: async (io) => (await import("./sandbox.ts")).sandboxCommand(io),
+  completion: async (io) => (await import("./completion.ts")).completionCommand(io, () => loadAll(io)),
   apply: async (io) => (await import("./apply.ts")).applyCommand(io),
   import: async (io) => (await import("./import/import-command.ts")).importCommand(io),
   delete: async (io) => (await import("./delete.ts")).deleteCommand(io),
@@ -80,6 +81,7 @@ export const commandGroups: Readonly<Record<string, Partial<Record<keyof typeof 
     discover: "sample the lists of a service, say what their fields look like, and propose a mapping",
     schema: "print the JSON Schema of policy files, for editors",
     sandbox: "run a small, faithful service on this machine, with faults on demand",
+    completion: "print a script for bash, zsh or fish that completes commands, options and policies",
   },
   "Change a service:": {
     apply: "bring sync jobs, masks and targets to what apply policies declare, now",
@@ -88,6 +90,13 @@ export const commandGroups: Readonly<Record<string, Partial<Record<keyof typeof 
     api: "call one operation of the service and print what it answers",
   },
 };
+
+/** Every command, described. */
+async function loadAll(io: CommandIo): Promise<readonly Command[]> {
+  const described = Object.values(commandGroups).flatMap((group) => Object.entries(group));
+  const loaded = described.map(async ([name, description]) => (await loadCommand(name, io))?.description(description));
+  return (await Promise.all(loaded)).filter((command) => command !== undefined);
+}
 
 /** Makes a command with all its options; undefined for a name that is none. */
 export async function loadCommand(name: string | undefined, io: CommandIo): Promise<Command | undefined> {
