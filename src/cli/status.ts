@@ -21,12 +21,14 @@ import {
   refuseIdle,
   type SetOptions,
 } from "./shared-options.ts";
+import { showStatusAt } from "./status-at.ts";
 import { type FullStatus, statusToJson, statusToText } from "./status-report.ts";
 import { wideOption } from "./table.ts";
 
 interface StatusOptions extends SetOptions, PolicyChoice {
   readonly limit: number;
   readonly watch?: true;
+  readonly at?: string;
 }
 
 const watchEveryMs = 2_000;
@@ -38,9 +40,11 @@ and no scheduler has planned it), blocked, conflicts; then paused, new (nothing 
 Then services, processes and the policies that they run, lists that cost too much, sinks.
 Exit code 1 when something needs a person: a policy in one of the states up to conflicts, a role without a process, an open breaker, a
 service that asked for patience, newer files rejected, processes with different policies for 5 minutes, a second owner, a sink stuck for 15 minutes.
+With --at (06:00, yesterday 06:00, 2026-12-01T06:00) exit code 1 when a policy that was due from the midnight before had not succeeded by then.
 
 Examples:
   $ syncline status
+  $ syncline status --at 06:00
   $ syncline status --label team=hr --watch
   $ syncline status --json | jq '.policies[] | select(.needsPerson)'`;
 
@@ -51,6 +55,7 @@ export function statusCommand(io: CommandIo): Command {
     .option("--service <name>", "only this service and its policies")
     .addOption(labelOption())
     .option("-n, --limit <count>", "how many policies to show", countArgument(10_000), 50)
+    .option("--at <time>", "had everything succeeded by then that was due since midnight? In each policy's zone")
     .option("--watch", "show it again every 2 seconds, until Ctrl-C")
     .option("--json", "print JSON, with all policies")
     .addOption(wideOption())
@@ -61,6 +66,7 @@ export function statusCommand(io: CommandIo): Command {
         throw new UsageError(
           "--watch draws on a terminal, and this is none: leave it out, or use `watch syncline status`",
         );
+      if (options.at !== undefined) refuseIdle(command, ["watch"], "with --at");
       const target = redisTarget(options, io);
       await withStore(target, (store) => {
         const show = () => showStatus({ ...options, names }, { store, target, io });
@@ -77,6 +83,8 @@ interface Parts {
 
 async function showStatus(options: StatusOptions, { store, target, io }: Parts): Promise<void> {
   const set = chosenSet(await policySetFor(options, store, io), options);
+  const { at } = options;
+  if (at !== undefined) return showStatusAt(set.policies, { ...options, at }, { store, io });
   const status = await readStatus(set, store, target);
   const lines = await readPolicyLines(set.policies, store, status);
   const shown = await withSlots(options.json ? lines : lines.slice(0, options.limit), store, status.nowMs);

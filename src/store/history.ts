@@ -191,8 +191,8 @@ export class History {
   }
 
   /** Returns the places of `size` outcomes of a policy, newest first, after the `from` newest. */
-  places(policy: string, from: number, size: number): Promise<readonly OutcomePlace[]> {
-    return this.#page(indexKey, { policy, from, size, span: always });
+  places(policy: string, from: number, size: number, span: Span = always): Promise<readonly OutcomePlace[]> {
+    return this.#page(indexKey, { policy, from, size, span });
   }
 
   /** Reads outcomes; those dropped since their place was read are left out. */

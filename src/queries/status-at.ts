@@ -1,0 +1,154 @@
+// Which policies had succeeded by a time, of those that were due since the midnight before? Read
+// from outcomes and the slot ledger, a few rounds for all. Called by `syncline status --at`.
+import { type Policy, targetsOf } from "../config/policy-set.ts";
+import { showClock } from "../core/instant.ts";
+import { isGood, type Outcome } from "../model/outcome.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
+import { targetOf } from "../model/task-id.ts";
+import { createChainSource } from "../schedule/slots.ts";
+import { batchesOf } from "../store/batches.ts";
+import { History, type OutcomePlace, type Span } from "../store/history.ts";
+import { readPolicyStates, type TargetState } from "../store/policy-states.ts";
+import type { Store } from "../store/redis.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
+import { targetWords } from "./task-words.ts";
+
+/** What was known of a policy at the end of a span. `why`: empty where all is said. */
+export interface PolicyAt {
+  readonly policy: Policy;
+  readonly span: Span;
+  readonly verdict: "succeeded" | "not" | "nothing-due";
+  readonly why: string;
+}
+
+/** Outcomes of a policy that are looked at, and of one sync job, list or object. */
+const placesMax = 1_000;
+const perTargetMax = 3;
+
+/** Judges these policies, each by its own span; the spans of one zone are the same object. */
+export async function readStatusAt(
+  policies: readonly Policy[],
+  spanOf: (policy: Policy) => Span,
+  store: Store,
+): Promise<readonly PolicyAt[]> {
+  const history = new History(store);
+  const ledger = new SlotLedger(store);
+  const names = policies.map(({ name }) => name);
+  const [keptSince, ledgerSince] = [await history.keptSince(), await ledger.keptSince(names)];
+  const found = new Map<string, PolicyAt>();
+  for (const [span, group] of Map.groupBy(policies, spanOf)) {
+    const groupNames = group.map(({ name }) => name);
+    const slots = await ledger.newestRecords(groupNames, span.toMs);
+    const states = await readPolicyStates(store, groupNames);
+    const outcomes = Map.groupBy(await readNewest(history, groupNames, span), ({ policy }) => policy);
+    for (const policy of group) {
+      const { name } = policy;
+      const slot = slots.get(name);
+      const lastEnds = states.get(name)?.targets ?? [];
+      const since = { outcomesSinceMs: keptSince.get(name), slotsSinceMs: ledgerSince.get(name) };
+      const facts = {
+        span,
+        slot: slot === undefined || slot.slotMs < span.fromMs ? undefined : slot,
+        lastEnds,
+        ...since,
+      };
+      found.set(name, { policy, span, ...judge(policy, outcomes.get(name) ?? [], facts) });
+    }
+  }
+  return policies.flatMap(({ name }) => found.get(name) ?? []);
+}
+
+/** The newest outcomes of each target that ended in the span, of slots that began in it. */
+async function readNewest(history: History, policies: readonly string[], span: Span): Promise<readonly Outcome[]> {
+  const places: OutcomePlace[] = [];
+  for (const batch of batchesOf(policies))
+    for (const found of await Promise.all(batch.map((policy) => history.places(policy, 0, placesMax, span))))
+      for (const group of Map.groupBy(found, ({ id }) => targetOf(id)).values())
+        places.push(...group.slice(0, perTargetMax));
+  return (await history.read(places)).filter(({ slot }) => Date.parse(slot) >= span.fromMs);
+}
+
+interface Facts {
+  readonly span: Span;
+  /** The newest slot of the span that a scheduler recorded. */
+  readonly slot: SlotRecord | undefined;
+  /** How each target ended last, also after the span. */
+  readonly lastEnds: readonly TargetState[];
+  readonly outcomesSinceMs: number | undefined;
+  readonly slotsSinceMs: number | undefined;
+}
+
+type Judged = Pick<PolicyAt, "verdict" | "why">;
+
+function judge(policy: Policy, outcomes: readonly Outcome[], facts: Facts): Judged {
+  const { span, slot } = facts;
+  const clock = (instantMs: number) => showClock(instantMs, policy.closed.timezone, span.toMs);
+  const ends = newestEnds(outcomes);
+  const targets = targetsOf(policy.action) ?? slot?.targets ?? [...ends.keys()];
+  const words = (target: string) => targetWords({ kind: policy.action.kind, target });
+  const bad = targets.flatMap((target) => {
+    const end = ends.get(target);
+    return end === undefined || isWanted(end) ? [] : [`${words(target)} ${end.status} (${end.reason})`];
+  });
+  if (bad.length > 0) return not(some(bad));
+  const newestMs = Math.max(...[...ends.values()].map((end) => Date.parse(end.slot)));
+  if (slot?.state === "missed" && slot.slotMs > newestMs) return not(toldSlot(slot, clock));
+  const open = targets.filter((target) => !ends.has(target));
+  if (open.length === 0 && ends.size > 0) return { verdict: "succeeded", why: "" };
+  if (ends.size === 0 && slot === undefined) return judgeUnplanned(policy, facts, clock);
+  if (ends.size === 0 && slot !== undefined && slot.state !== "started")
+    return isClosed(slot) ? { verdict: "nothing-due", why: slot.detail } : not(toldSlot(slot, clock));
+  const whose = ends.size === 0 && slot !== undefined ? `slot ${clock(slot.slotMs)}` : some(open.map(words));
+  return not(`${whose} had not ended${sinceThen(open, facts, clock)}`);
+}
+
+/** What became later of what had not ended. */
+function sinceThen(
+  open: readonly string[],
+  { span, lastEnds, outcomesSinceMs = Number.NEGATIVE_INFINITY }: Facts,
+  clock: (instantMs: number) => string,
+): string {
+  const later = lastEnds.find(({ target, last }) => open.includes(target) && last.finishedMs > span.toMs);
+  if (later !== undefined) return `; its last end is ${later.last.status}, ${clock(later.last.finishedMs)}`;
+  return outcomesSinceMs > span.fromMs ? `, or its end is no longer kept: all are since ${clock(outcomesSinceMs)}` : "";
+}
+
+/** A slot that no scheduler recorded, though the policy was planned at that time. */
+function judgeUnplanned(policy: Policy, { span, slotsSinceMs }: Facts, clock: (instantMs: number) => string): Judged {
+  const dueMs =
+    slotsSinceMs === undefined ? undefined : createChainSource(policy)?.next(Math.max(span.fromMs - 1, slotsSinceMs));
+  if (dueMs === undefined || dueMs > span.toMs) return { verdict: "nothing-due", why: "" };
+  const slot = `slot ${clock(dueMs)}`;
+  return not(policy.after === undefined ? `${slot} was not planned` : `${slot} waits for ${policy.after.policy}`);
+}
+
+/** The last end of each target; one that was skipped only where there is no other. */
+function newestEnds(outcomes: readonly Outcome[]): ReadonlyMap<string, Outcome> {
+  const ends = new Map<string, Outcome>();
+  for (const outcome of outcomes) {
+    const known = ends.get(outcome.target);
+    if (known === undefined || (known.status === "skipped" && outcome.status !== "skipped"))
+      ends.set(outcome.target, outcome);
+  }
+  return ends;
+}
+
+function isWanted({ status }: Outcome): boolean {
+  return isGood[status] && status !== "skipped";
+}
+
+function isClosed({ state, detail }: SlotRecord): boolean {
+  return state === "skipped" && (detail === "blackout" || detail === "holiday");
+}
+
+function toldSlot({ slotMs, state, detail, note }: SlotRecord, clock: (instantMs: number) => string): string {
+  return `slot ${clock(slotMs)} ${state} (${detail})${note === undefined ? "" : `: ${note}`}`;
+}
+
+function some([first = "", ...more]: readonly string[]): string {
+  return more.length === 0 ? first : `${first}, and ${more.length} more`;
+}
+
+function not(why: string): Judged {
+  return { verdict: "not", why };
+}

@@ -1,0 +1,148 @@
+// `syncline status --at 06:00`: had everything succeeded by then? From outcomes and slots in Redis.
+import { describe, expect, it } from "vitest";
+import type { Policy } from "../../src/config/policy-set.ts";
+import type { Outcome } from "../../src/model/outcome.ts";
+import type { SlotRecord } from "../../src/model/slot-record.ts";
+import { History } from "../../src/store/history.ts";
+import { redisTimeMs } from "../../src/store/redis.ts";
+import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import { runHere } from "../support/commands-here.ts";
+import { keepSet } from "../support/kept-set.ts";
+import { testOutcome } from "../support/outcomes.ts";
+import { testPolicy } from "../support/policies.ts";
+import { redisForTest, storeForTest } from "../support/redis.ts";
+
+const redis = redisForTest();
+const store = await storeForTest(redis);
+const status = (...args: string[]) =>
+  runHere(["status", ...args, "--prefix", redis.prefix, "--redis-url", redis.url], {});
+
+const hourMs = 3_600_000;
+const midnightMs = Math.floor((await redisTimeMs(store)) / (24 * hourMs) - 1) * 24 * hourMs;
+const ledger = new SlotLedger(store);
+
+/** A policy at 02:00 UTC, with its slots of that day and how its tasks ended, at hours. */
+interface Story {
+  readonly policy: Policy;
+  readonly slots: readonly (Partial<SlotRecord> & { readonly hour: number })[];
+  readonly ends: readonly (Partial<Outcome> & { readonly slotHour: number; readonly hour: number })[];
+}
+
+const nightly = (name: string, changes: Partial<Policy> = {}) =>
+  testPolicy({
+    name,
+    schedule: {
+      ...{ kind: "cron", expressions: ["0 2 * * *"], timezone: "UTC", spreadMs: 0 },
+      dst: { gap: "next", overlap: "first" },
+    },
+    ...changes,
+  });
+
+async function tell({ policy, slots, ends }: Story): Promise<void> {
+  const { name } = policy;
+  const startMs = midnightMs - 24 * hourMs;
+  await ledger.watermarks([{ policy: name, schedule: "x" }], startMs);
+  const records = slots.map(({ hour, ...record }): SlotRecord => {
+    return {
+      state: "started",
+      detail: "on-time",
+      kind: "run",
+      targets: ["42"],
+      ...record,
+      slotMs: midnightMs + hour * hourMs,
+    };
+  });
+  const newWatermarkMs = midnightMs + 23 * hourMs;
+  if (slots.length > 0)
+    await ledger.record([{ policy: name, expectedWatermarkMs: startMs, newWatermarkMs, records, tasks: [] }]);
+  for (const { slotHour, hour, ...end } of ends) {
+    const [slot, finishedAt] = [slotHour, hour].map((at) => new Date(midnightMs + at * hourMs).toISOString());
+    const named = { taskId: `${name}__run__${end.target ?? "42"}__${slotHour}`, policy: name };
+    await new History(store).record(testOutcome({ ...named, slot: slot ?? "", finishedAt: finishedAt ?? "", ...end }));
+  }
+}
+
+const twoAt = [{ hour: 2 }];
+const endedAt = (hour: number, end: Partial<Outcome> = {}) => [{ slotHour: 2, hour, ...end }];
+const failed = { status: "failed", reason: "run-failed" } as const;
+const jobs = { kind: "run", syncJobs: [42, 43] } as const;
+
+describe("syncline status --at", () => {
+  it("says which policies had not succeeded by then, and why, of those that were due", async () => {
+    const stories: readonly Story[] = [
+      { policy: nightly("well"), slots: twoAt, ends: endedAt(3) },
+      {
+        policy: nightly("later-good"),
+        slots: [{ hour: 1 }, ...twoAt],
+        ends: [{ slotHour: 1, hour: 1.5, ...failed }, ...endedAt(3)],
+      },
+      { policy: nightly("failed"), slots: twoAt, ends: endedAt(3, failed) },
+      { policy: nightly("late"), slots: twoAt, ends: endedAt(7) },
+      { policy: nightly("open"), slots: twoAt, ends: [] },
+      { policy: nightly("half", { action: jobs }), slots: twoAt, ends: endedAt(3) },
+      {
+        policy: nightly("conflicts"),
+        slots: twoAt,
+        ends: endedAt(3, { status: "conflicts", reason: "new-conflicts" }),
+      },
+      { policy: nightly("overlapped"), slots: twoAt, ends: endedAt(3, { status: "skipped", reason: "overlap" }) },
+      {
+        policy: nightly("missed"),
+        slots: [{ hour: 1 }, { hour: 2, state: "missed", detail: "outside-window" }],
+        ends: [{ slotHour: 1, hour: 1.5 }],
+      },
+      {
+        policy: nightly("paused"),
+        slots: [{ hour: 2, state: "skipped", detail: "paused", note: "migration" }],
+        ends: [],
+      },
+      { policy: nightly("closed"), slots: [{ hour: 2, state: "skipped", detail: "holiday" }], ends: [] },
+      { policy: nightly("unplanned"), slots: [], ends: [] },
+      { policy: nightly("evening"), slots: [{ hour: 20 }], ends: [{ slotHour: 20, hour: 21 }] },
+      { policy: testPolicy({ name: "by-hand", schedule: undefined }), slots: [], ends: [] },
+    ];
+    const evening = {
+      ...nightly("evening"),
+      schedule: { ...nightly("evening").schedule, expressions: ["0 20 * * *"] },
+    };
+    await keepSet(
+      store,
+      stories.map(({ policy }) => (policy.name === "evening" ? (evening as Policy) : policy)),
+    );
+    for (const story of stories) await tell(story);
+
+    const six = await status("--at", "yesterday 06:00");
+    expect([six.code, six.err]).toEqual([1, ""]);
+    expect(six.out).toMatch(
+      /^at \S+ 06:00:00 UTC, since the midnight before: 2 of 11 policies due had succeeded; 3 policies had nothing due\n/,
+    );
+    const rows = six.out
+      .split("\n")
+      .slice(2)
+      .map((line) => line.split(/ {2,}/));
+    expect(Object.fromEntries(rows)).toEqual({
+      failed: "sync job 42 failed (run-failed)",
+      late: "slot 02:00 UTC had not ended; its last end is succeeded, 07:00 UTC",
+      open: "slot 02:00 UTC had not ended",
+      half: "sync job 43 had not ended",
+      conflicts: "sync job 42 conflicts (new-conflicts)",
+      overlapped: "sync job 42 skipped (overlap)",
+      missed: "slot 02:00 UTC missed (outside-window)",
+      paused: "slot 02:00 UTC skipped (paused): migration",
+      unplanned: "slot 02:00 UTC was not planned",
+    });
+    const all = JSON.parse((await status("--at", "yesterday 08:00", "--json", "late", "evening", "closed")).out);
+    expect(all).toMatchObject({ v: 1, ok: true });
+    expect(all.policies.map(({ verdict }: { verdict: string }) => verdict)).toEqual([
+      "succeeded",
+      "nothing-due",
+      "nothing-due",
+    ]);
+    expect((await status("--at", "yesterday 06:00", "well", "later-good")).code).toBe(0);
+    expect((await status("--at", "yesterday 00:30", "well")).out).toContain(
+      "0 of 0 policies due had succeeded; 1 policy had",
+    );
+    expect(await status("--at", "+1h")).toMatchObject({ code: 2, err: expect.stringMatching(/still to come/) });
+    expect(await status("--at", "six")).toMatchObject({ code: 2, err: expect.stringMatching(/is no time: write/) });
+  });
+});
