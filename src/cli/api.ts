@@ -1,49 +1,65 @@
-// `syncline api OPERATION`: calls any of the service's fifteen operations by hand, and records what
-// it changed.
+// `syncline api OPERATION`: calls any of the service's fifteen operations by hand. It asks before
+// it changes something, and records it.
 import { Argument, Command, Option } from "commander";
-import { type By, recordChange } from "../actions/record-change.ts";
-import { errorText, UsageError } from "../core/errors.ts";
+import { recordChange } from "../actions/record-change.ts";
+import { OutOfReachError, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { nearestWord } from "../core/nearest-word.ts";
-import { cutText } from "../core/plain-text.ts";
+import { cutText, showName } from "../core/plain-text.ts";
 import { type Operation, operationNames, type PathForm, SyncService, staticToken } from "../service/client.ts";
 import { factsOf } from "../service/operations.ts";
-import type { RedisTarget } from "../store/redis.ts";
+import { openStore, type Store } from "../store/redis.ts";
 import { type ApiOptions, type ApiRequest, callOperation, readApiRequest } from "./api-request.ts";
 import { byHand } from "./changes.ts";
-import type { CommandIo } from "./command-io.ts";
-import { withService, withStore } from "./connections.ts";
-import { prefixOption, type ReasonOption, reasonOption, redisTarget } from "./shared-options.ts";
+import { type CommandIo, isConfirmed } from "./command-io.ts";
+import { connectTo, withService } from "./connections.ts";
+import {
+  optionalConfigOption,
+  prefixOption,
+  type ReasonOption,
+  reasonOption,
+  redisOption,
+  redisTarget,
+  refuseIdle,
+  serviceOption,
+} from "./shared-options.ts";
 import { showPlace } from "./table.ts";
 
 /** How much of each value of a body the record keeps. */
 const recordedCharactersMax = 500;
 
-/** Opens the client of a service in a policy file. @throws UsageError when there is none. */
-export type ConnectService = (target: {
-  readonly config: string;
-  /** Not needed where there is only one. */
-  readonly service: string | undefined;
-  /** Logs retries; default: no log. */
-  readonly log?: EventLog;
-}) => Promise<SyncService>;
-
-interface Target extends ReasonOption {
+interface ApiCommandOptions extends ApiOptions, ReasonOption {
   readonly config?: string;
   readonly service?: string;
   readonly baseUrl?: string;
   readonly pathForm?: PathForm;
-  readonly redisUrl?: string;
+  readonly name?: string;
+  readonly yes?: true;
+  /** False with --no-record. */
+  readonly record: boolean;
+  readonly redisUrl: string;
   readonly prefix: string;
 }
 
+const help = `
+What changes something is asked about first, or takes --yes; it stands in \`syncline changes\` afterwards. A deletion takes the exact name of
+the sync job as guard. Nothing is followed or judged here: \`syncline run\` and \`syncline delete\` do that, too.
+
+Examples:
+  $ syncline api GetActivities --config policies/ --all
+  $ syncline api RunSyncJob --config policies/ --key 42 --repository HR --reason "after the repair" --yes
+  $ syncline api DeleteSyncJobById --config policies/ --key 42 --name "Contracts (old)" --yes
+
+Operations:
+`;
+
 /** The command `api`. */
-export function apiCommand(io: CommandIo, connect: ConnectService): Command {
+export function apiCommand(io: CommandIo): Command {
   return new Command("api")
     .summary("call one operation of the service by hand")
     .addArgument(new Argument("<operation>", "name of the operation, in any case"))
-    .option("--config <path>", "policy file or folder that names the service")
-    .option("--service <name>", "name of the service in it")
+    .addOption(optionalConfigOption("policy file or folder that names the service"))
+    .addOption(serviceOption())
     .option("--base-url <url>", "address of the service instead; the token comes from SYNCLINE_TOKEN")
     .addOption(
       new Option("--path-form <form>", "with --base-url: how keys are written").choices(["parentheses", "segment"]),
@@ -55,24 +71,96 @@ export function apiCommand(io: CommandIo, connect: ConnectService): Command {
     .option("--body <file>", "JSON object with the properties to change; - reads standard input")
     .option("--all", "print every item of a list, one JSON line each")
     .option("--count", "print the number of items of a list")
-    .option("--json", "print compact JSON for machines")
-    .addOption(
-      new Option("--redis-url <url>", "where a change is recorded (`syncline changes`); nowhere unless given").env(
-        "REDIS_URL",
-      ),
-    )
-    .addOption(prefixOption())
+    .option("--name <text>", "of a deletion: the exact name; nothing is deleted when it has another one")
+    .option("-y, --yes", "send what changes something without a question")
     .addOption(reasonOption())
-    .addHelpText("after", () => `\nOperations:\n${operationLines().join("\n")}\n`)
-    .action(async (name: string, options: ApiOptions & Target) => {
-      const request = await readApiRequest(parseOperation(name), options, io);
-      const { redisUrl, prefix, service = "the service at --base-url" } = options;
-      const redis = redisUrl === undefined ? undefined : redisTarget({ redisUrl, prefix }, io);
-      await withService(await open(io, connect, options), io, async (client) => {
-        io.exitCode = await callOperation(client, request, io);
-      });
-      if (redis !== undefined) await recordApiCall(request, { service, io, redis, by: byHand(io, options) });
+    .option("--no-record", "send it although no Redis is there to record it")
+    .option("--json", "print compact JSON for machines")
+    .addOption(redisOption())
+    .addOption(prefixOption())
+    .addHelpText("after", () => `${help}${operationLines().join("\n")}\n`)
+    .action(async (name: string, options: ApiCommandOptions, command: Command) => {
+      const operation = parseOperation(name);
+      const isRead = factsOf(operation).method === "GET";
+      if (isRead) refuseIdle(command, ["yes", "reason", "record"], `with ${operation}, which only reads`);
+      if (operation !== deletion) refuseIdle(command, ["name"], `with ${operation}: it guards a deletion`);
+      else if (!options.name) throw new UsageError(`${deletion} needs --name: the sync job's exact name, as a guard`);
+      const request = await readApiRequest(operation, options, io);
+      const target = await open(io, options, command);
+      if (isRead) return withService(target.client, io, (client) => send(client, request, io));
+      return write(request, target, options, io);
     });
+}
+
+const deletion = "DeleteSyncJobById" satisfies Operation;
+
+async function send(client: SyncService, request: ApiRequest, io: CommandIo): Promise<void> {
+  io.exitCode = await callOperation(client, request, io);
+}
+
+/** What a call goes to. */
+interface Target {
+  readonly client: SyncService;
+  readonly name: string;
+}
+
+/** Asks, sends, and records what was sent with the exit code. */
+async function write(
+  request: ApiRequest,
+  { client, name }: Target,
+  options: ApiCommandOptions,
+  io: CommandIo,
+): Promise<void> {
+  const subject = `${request.operation} ${request.key} of ${showPlace(name, request.repository)}`;
+  let isSent = false;
+  const guarded = () =>
+    withService(client, io, async () => {
+      if (!(await isGuardRight(client, request, options.name, io))) return;
+      if (!(await isConfirmed(`${subject}: send it?`, options, io))) {
+        io.err("nothing was sent");
+        io.exitCode = 1;
+        return;
+      }
+      isSent = true;
+      await send(client, request, io);
+    });
+  if (!options.record) return guarded();
+  const store = await openRecord(options, io).catch((error: unknown) => {
+    client.close();
+    throw error;
+  });
+  try {
+    await guarded();
+    const after = { ...recordedBody(request), exitCode: io.exitCode };
+    if (isSent) await recordChange(store, byHand(io, options), { what: "api", subject, after });
+  } finally {
+    await store.close();
+  }
+}
+
+/** Where the change is recorded; opened first, so that nothing is sent without it. */
+async function openRecord({ redisUrl, prefix }: ApiCommandOptions, io: CommandIo): Promise<Store> {
+  try {
+    return await openStore(redisTarget({ redisUrl, prefix }, io));
+  } catch (error) {
+    if (!(error instanceof OutOfReachError)) throw error;
+    throw new OutOfReachError(`${error.message}; nothing was sent: --no-record sends it without a record`);
+  }
+}
+
+/** Whether the sync job has the name that guards it. No other operation has a guard. */
+async function isGuardRight(
+  client: SyncService,
+  { operation, key, repository }: ApiRequest,
+  guard: string | undefined,
+  io: CommandIo,
+): Promise<boolean> {
+  if (operation !== deletion) return true;
+  const { name } = await client.getSyncJobById(key, repository === undefined ? {} : { repository });
+  if (name === guard) return true;
+  io.err(`sync job ${key} has ${showName(name)}, not ${showName(guard)}: nothing was sent`);
+  io.exitCode = 1;
+  return false;
 }
 
 /** Finds an operation by its name in any case. @throws UsageError with the nearest names. */
@@ -87,27 +175,25 @@ function parseOperation(name: string): Operation {
   );
 }
 
-async function open(io: CommandIo, connect: ConnectService, target: Target): Promise<SyncService> {
-  const { config, service, baseUrl, pathForm } = target;
+async function open(
+  io: CommandIo,
+  { config, service, baseUrl, pathForm }: ApiCommandOptions,
+  command: Command,
+): Promise<Target> {
   if (baseUrl === undefined) {
-    if (config === undefined || service === undefined) {
-      throw new UsageError(
-        "say which service: --config PATH with --service NAME, or --base-url URL with SYNCLINE_TOKEN set",
-      );
-    }
-    if (pathForm !== undefined)
-      throw new UsageError("--path-form goes with --base-url only: the policy file says it for its services");
-    return connect({ config, service });
+    if (config === undefined)
+      throw new UsageError("say which service: --config PATH, or --base-url URL with SYNCLINE_TOKEN set");
+    refuseIdle(command, ["pathForm"], "without --base-url: the policy file says it for its services");
+    return connectTo(config, service, io);
   }
-  if (config !== undefined || service !== undefined) {
-    throw new UsageError("--base-url excludes --config and --service: take one or the other");
-  }
+  refuseIdle(command, ["config", "service"], "beside --base-url: take one or the other");
   const { token } = io.settings;
   if (token === undefined) {
     throw new UsageError("--base-url needs an access token: set the environment variable SYNCLINE_TOKEN");
   }
   try {
-    return new SyncService({ baseUrl, token: staticToken(token), pathForm, log: retryNotes(io) });
+    const client = new SyncService({ baseUrl, token: staticToken(token), pathForm, log: retryNotes(io) });
+    return { client, name: "the service at --base-url" };
   } catch (error) {
     throw new UsageError(`--base-url or SYNCLINE_TOKEN: ${error instanceof Error ? error.message : "cannot be used"}`);
   }
@@ -133,26 +219,11 @@ function operationLines(): string[] {
   });
 }
 
-/** Records what was sent and the exit code, unless the operation only reads. */
-async function recordApiCall(
-  request: ApiRequest,
-  {
-    service,
-    io,
-    redis,
-    by,
-  }: { readonly service: string; readonly io: CommandIo; readonly redis: RedisTarget; readonly by: By },
-): Promise<void> {
-  const { operation, key, repository } = request;
-  if (factsOf(operation).method === "GET") return;
-  const fields = Object.entries(request.body).map(([name, value]) => {
+/** The body as the record keeps it. */
+function recordedBody({ body }: ApiRequest): object {
+  const fields = Object.entries(body).map(([name, value]) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);
     return [name, cutText(text, recordedCharactersMax)];
   });
-  const subject = `${operation} ${key} of ${showPlace(service, repository)}`;
-  const body = fields.length === 0 ? {} : { body: Object.fromEntries(fields) };
-  const change = { what: "api", subject, after: { ...body, exitCode: io.exitCode } };
-  await withStore(redis, (store) => recordChange(store, by, change)).catch((error: unknown) => {
-    io.err(`done, but not in the record of changes: ${errorText(error)}`);
-  });
+  return fields.length === 0 ? {} : { body: Object.fromEntries(fields) };
 }

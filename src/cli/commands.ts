@@ -1,22 +1,9 @@
 // The commands: names, descriptions, groups, and how each is loaded. A process loads only the
 // command that it runs. Called by program.ts.
 import type { Command } from "commander";
-import { silentLog } from "../core/event-log.ts";
-import type { ConnectService } from "./api.ts";
 import type { CommandIo } from "./command-io.ts";
 
 const createService = async () => (await import("../app/create-service.ts")).createService;
-
-/** How `api`, `discover` and `feed` reach a service of a policy file. */
-async function connecting(io: CommandIo): Promise<ConnectService> {
-  const { findService, loadPoliciesOrThrow } = await import("./shared-options.ts");
-  const create = await createService();
-  return async (target) => {
-    const set = await loadPoliciesOrThrow(target.config, io);
-    const settings = findService(set, target.service);
-    return create(settings, { variables: io.settings.variables, log: target.log ?? silentLog });
-  };
-}
 
 /** What makes each command with all its options. */
 const loaders = {
@@ -34,7 +21,7 @@ const loaders = {
   sinks: async (io) => (await import("./sinks.ts")).sinksCommand(io),
   audit: async (io) => (await import("./audit.ts")).auditCommand(io),
   changes: async (io) => (await import("./changes.ts")).changesCommand(io),
-  feed: async (io) => (await import("./feed.ts")).feedCommand(io, await connecting(io)),
+  feed: async (io) => (await import("./feed.ts")).feedCommand(io),
   validate: async (io) => {
     const { validateCommand } = await import("./validate.ts");
     return validateCommand(io, (await import("./shared-options.ts")).policyChecks);
@@ -42,14 +29,14 @@ const loaders = {
   doctor: async (io) => (await import("./doctor/doctor-command.ts")).doctorCommand(io),
   plan: async (io) => (await import("./plan.ts")).planCommand(io, await createService()),
   simulate: async (io) => (await import("./simulate.ts")).simulateCommand(io),
-  discover: async (io) => (await import("./discover.ts")).discoverCommand(io, await connecting(io)),
+  discover: async (io) => (await import("./discover.ts")).discoverCommand(io),
   schema: async (io) => (await import("./schema.ts")).schemaCommand(io),
   sandbox: async (io) => (await import("./sandbox.ts")).sandboxCommand(io),
   completion: async (io) => (await import("./completion.ts")).completionCommand(io, () => loadAll(io)),
   apply: async (io) => (await import("./apply.ts")).applyCommand(io),
   import: async (io) => (await import("./import/import-command.ts")).importCommand(io),
   delete: async (io) => (await import("./delete.ts")).deleteCommand(io),
-  api: async (io) => (await import("./api.ts")).apiCommand(io, await connecting(io)),
+  api: async (io) => (await import("./api.ts")).apiCommand(io),
 } satisfies Record<string, (io: CommandIo) => Promise<Command>>;
 
 /** What each command does, by the heading under which `--help` lists it. */

@@ -1,10 +1,12 @@
 // Connects commands to Redis and to services, and closes what it opened.
+import { createService } from "../app/create-service.ts";
 import { silentLog } from "../core/event-log.ts";
 import { Producer } from "../queue/producer.ts";
 import { ServiceError, type SyncService } from "../service/client.ts";
 import { openStore, type RedisTarget, type Store } from "../store/redis.ts";
 import { explainServiceError } from "./api-error.ts";
 import type { CommandIo } from "./command-io.ts";
+import { findService, loadPoliciesOrThrow } from "./shared-options.ts";
 
 /** Runs `use` with a connected Redis. @throws OutOfReachError without one. */
 export async function withStore<T>(target: RedisTarget, use: (store: Store) => Promise<T>): Promise<T> {
@@ -24,6 +26,17 @@ export async function withProducer<T>(target: RedisTarget, use: (producer: Produ
   } finally {
     await producer.close();
   }
+}
+
+/** The client of a service in a policy file, and its name. @throws UsageError without one. */
+export async function connectTo(
+  config: string,
+  service: string | undefined,
+  io: CommandIo,
+): Promise<{ readonly client: SyncService; readonly name: string }> {
+  const settings = findService(await loadPoliciesOrThrow(config, io), service);
+  const client = createService(settings, { variables: io.settings.variables, log: silentLog });
+  return { client, name: settings.name };
 }
 
 /** Runs `use` with a client; a failure of its service is printed and sets the exit code. */

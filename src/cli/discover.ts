@@ -1,12 +1,13 @@
 // `syncline discover`: reads samples of a service's lists and proposes what their fields
 // mean. Reads only, bounded.
+
 import { Command, InvalidArgumentError, Option } from "commander";
+import { createService } from "../app/create-service.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
 import { type ListName, listNames } from "../core/list-name.ts";
 import { discoverService } from "../feeds/discover/discover-service.ts";
 import { ServiceError } from "../service/client.ts";
-import type { ConnectService } from "./api.ts";
 import { explainServiceError } from "./api-error.ts";
 import type { CommandIo } from "./command-io.ts";
 import { type Discovery, discoveryJson, discoveryYaml } from "./discover-text.ts";
@@ -33,7 +34,7 @@ how many pages of each list are read from each end, and up to 30 more where only
 /**
  * The command `discover`. Exit code 1: a list could not be read; 3: the service was unreachable.
  */
-export function discoverCommand(io: CommandIo, connect: ConnectService): Command {
+export function discoverCommand(io: CommandIo): Command {
   return new Command("discover")
     .summary("look at a service's lists and propose a mapping")
     .addOption(configOption())
@@ -47,21 +48,20 @@ export function discoverCommand(io: CommandIo, connect: ConnectService): Command
     .option("--pages <count>", "pages from each end of a list", countArgument(20), 3)
     .option("--json", "print one JSON object")
     .addHelpText("after", examples)
-    .action((flags: DiscoverFlags) => discover(flags, { io, connect }));
+    .action((flags: DiscoverFlags) => discover(flags, io));
 }
 
-async function discover(
-  flags: DiscoverFlags,
-  { io, connect }: { readonly io: CommandIo; readonly connect: ConnectService },
-): Promise<void> {
+async function discover(flags: DiscoverFlags, io: CommandIo): Promise<void> {
   const { config, repository } = flags;
   const set = await loadPoliciesOrThrow(config, io);
-  const { name } = findService(set, flags.service);
+  const settings = findService(set, flags.service);
+  const { name } = settings;
   let retries = 0;
   const warn: EventLog["warn"] = (event) => {
     if (event === "request.retried") retries += 1;
   };
-  const service = await connect({ config, service: name, log: { ...silentLog, warn } });
+  const { variables } = io.settings;
+  const service = createService(settings, { variables, log: { ...silentLog, warn } });
   const requests: Discovery["requests"][number][] = [];
   try {
     const discovered = await discoverService({

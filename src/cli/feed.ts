@@ -12,9 +12,8 @@ import { findRunningSet } from "../queries/policy-set.ts";
 import { ServiceError, type SyncService } from "../service/client.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import { FeedStore } from "../store/feed-store.ts";
-import type { ConnectService } from "./api.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withService, withStore } from "./connections.ts";
+import { connectTo, withService, withStore } from "./connections.ts";
 import {
   countArgument,
   findService,
@@ -67,7 +66,7 @@ Examples:
 Without --live: the facts in Redis, at most the latest 100,000. With --live: every field of every item, read from the service now.`;
 
 /** The command with its two subcommands. */
-export function feedCommand(io: CommandIo, connect: ConnectService): Command {
+export function feedCommand(io: CommandIo): Command {
   const tail = redisCommand("tail")
     .description("print the items that were discovered last")
     .option("-n, --limit <count>", "how many", countArgument(100_000), 20)
@@ -89,7 +88,7 @@ export function feedCommand(io: CommandIo, connect: ConnectService): Command {
     .addOption(optionalConfigOption("with --live: policy file or folder that names the service"))
     .addHelpText("after", exportExamples)
     .action((list: ListName, flags: ExportFlags, chosen: Command) => {
-      if (flags.live) return exportLive(connect, list, flags, io);
+      if (flags.live) return exportLive(list, flags, io);
       refuseIdle(chosen, ["config"], "without --live");
       return withFeeds(list, flags, io, (feeds, feed) => exportFacts(feeds, { feed, flags, io }));
     });
@@ -147,10 +146,10 @@ async function exportFacts(feeds: FeedStore, { feed, flags, io }: Job<ExportFlag
 }
 
 /** Writes the items as the service sends them. What was read before a failure has been written. */
-async function exportLive(connect: ConnectService, list: ListName, flags: ExportFlags, io: CommandIo): Promise<void> {
+async function exportLive(list: ListName, flags: ExportFlags, io: CommandIo): Promise<void> {
   if (flags.config === undefined)
     throw new UsageError("--live needs --config PATH: the policy file that names the service");
-  const client = await connect({ config: flags.config, service: flags.service });
+  const { client } = await connectTo(flags.config, flags.service, io);
   await withService(client, io, async (service) => {
     try {
       await writePages(service, list, flags, io);

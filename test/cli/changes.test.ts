@@ -43,8 +43,8 @@ it("records each change by hand with who, what, before and after; no-ops are not
     "--reason",
     "retired",
   );
-  await command("api", "EnableSyncJobById", "--reason", "by phone", ...config, "--service", "main", "--key", "5");
-  await command("api", "GetSyncJobById", ...config, "--service", "main", "--key", "5");
+  await command("api", "EnableSyncJobById", "--reason", "by phone", ...config, "--key", "5", "--yes");
+  await command("api", "GetSyncJobById", ...config, "--key", "5");
 
   const changes = JSON.parse((await fixture.here(prefix, "changes", "--json")).out);
   const actor = `${userInfo().username}@${hostname()}`;

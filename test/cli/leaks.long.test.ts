@@ -204,7 +204,7 @@ describe("secrets", () => {
     const calls = [
       ...services.map((service) => ["GetApprovals", "--service", service]),
       ...["filed", "mutual"].map((service) => ["GetApprovals", "--service", service, "--all"]),
-      ...["echo", "refused"].map((service) => ["RunSyncJob", "--service", service, "--key", "1", "--json"]),
+      ...["echo", "refused"].map((service) => ["RunSyncJob", "--service", service, "--key", "1", "--yes", "--json"]),
     ];
     for (const [operation = "", ...options] of calls) commands.push(["api", operation, ...config, ...options]);
     for (let first = 0; first < commands.length; first += atOnce) {

@@ -18,7 +18,7 @@ const answers = {
 const commands = {
   api: ["api", "GetSyncJobById", "--service", "odd", "--key", "1"],
   "api of a list": ["api", "GetActivities", "--service", "odd", "--all"],
-  "api of a start": ["api", "RunSyncJob", "--service", "odd", "--key", "1"],
+  "api of a start": ["api", "RunSyncJob", "--service", "odd", "--key", "1", "--yes", "--prefix", "odd-answers"],
   discover: ["discover", "--service", "odd"],
   doctor: ["doctor", "--prefix", "odd-answers"],
 };

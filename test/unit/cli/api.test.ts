@@ -2,14 +2,15 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { apiCommand, type ConnectService } from "../../../src/cli/api.ts";
+import { apiCommand } from "../../../src/cli/api.ts";
 import type { CommandIo } from "../../../src/cli/command-io.ts";
-import { UsageError } from "../../../src/core/errors.ts";
+import { OutOfReachError, UsageError } from "../../../src/core/errors.ts";
 import { operationNames } from "../../../src/service/client.ts";
 import { folderForTest } from "../../support/folder.ts";
-import { canary, connect as connectTo, errorOf, json, startServer } from "../service/test-server.ts";
+import { canary, errorOf, json, startServer } from "../service/test-server.ts";
 
-const noConfig: ConnectService = async () => Promise.reject(new UsageError("no config here"));
+/** Goes with what changes something: no question, and no Redis. */
+const unasked = ["--yes", "--no-record"];
 
 interface Run {
   readonly out: string[];
@@ -19,7 +20,7 @@ interface Run {
 
 async function run(
   args: readonly string[],
-  given: { token?: string; input?: string; connect?: ConnectService; signal?: AbortSignal } = {},
+  given: { token?: string; input?: string; ask?: CommandIo["ask"]; signal?: AbortSignal } = {},
 ): Promise<Run> {
   const out: string[] = [];
   const err: string[] = [];
@@ -32,14 +33,15 @@ async function run(
       token: "token" in given ? given.token : canary,
       logLevel: "info",
       noColor: true,
-      variables: {},
+      variables: { TEST_TOKEN: canary },
     },
     readInput: async () => given.input ?? "",
+    ...(given.ask === undefined ? {} : { ask: given.ask }),
     signal: given.signal ?? new AbortController().signal,
     exitCode: 0,
   };
   const program = new Command("syncline").exitOverride();
-  const api = apiCommand(io, given.connect ?? noConfig).exitOverride();
+  const api = apiCommand(io).exitOverride();
   api.configureOutput({ writeOut: (text) => out.push(text), writeErr: (text) => err.push(text) });
   program.addCommand(api);
   await program.parseAsync(["api", ...args], { from: "user" });
@@ -113,18 +115,20 @@ describe("syncline api", () => {
     ["", 204, ["true"], 0],
     ["false", 200, ["false"], 1],
   ] as const)("prints a deletion answered with %j (%i)", async (body, status, out, exitCode) => {
-    const server = await startServer((_, response) => {
+    const server = await startServer((request, response) => {
+      if (request.method === "GET") return json(response, { syncJobId: 1, name: "Old" });
       response.writeHead(status);
       response.end(body);
     });
-    const result = await run(["DeleteSyncJobById", "--key", "1", "--base-url", server.url]);
+    const at = ["--key", "1", "--name", "Old", "--base-url", server.url];
+    const result = await run(["DeleteSyncJobById", ...at, ...unasked]);
     expect([result.out, result.exitCode]).toEqual([out, exitCode]);
     expect(result.err.length).toBe(exitCode);
   });
 
   it("prints a line for a start, or an object with --json", async () => {
     const server = await startServer((_, response) => response.end());
-    const at = ["--key", "42", "--base-url", server.url];
+    const at = ["--key", "42", "--base-url", server.url, ...unasked];
     expect((await run(["RunSyncJob", ...at])).out).toEqual(["sync job 42: the service accepted the start of a run"]);
     expect((await run(["EnableSyncJobById", ...at])).out).toEqual(["sync job 42: activated"]);
     expect((await run(["RunSyncJob", ...at, "--json"])).out).toEqual([
@@ -142,7 +146,7 @@ describe("syncline api", () => {
       "UpdateDriveSyncTargetById",
       "UpdateSiteSyncTargetById",
     ]) {
-      const at = [name, "--key", "1", "--json", "--base-url", server.url, "--body"];
+      const at = [name, "--key", "1", "--json", "--base-url", server.url, ...unasked, "--body"];
       expect((await run([...at, join(folder, "body.json")])).out).toEqual(['{"name":"F"}']);
       expect((await run([...at, "-"], { input: '{"name":"I"}' })).out).toEqual(['{"name":"I"}']);
     }
@@ -158,24 +162,57 @@ describe("syncline api", () => {
     }
   });
 
-  it("connects through the policy file, and closes what it opened", async () => {
+  it("finds the only service of a policy file by itself, and asks which of two", async () => {
     const server = await startServer((_, response) => json(response, { value: [] }));
-    const service = connectTo(server.url);
-    const targets: unknown[] = [];
-    const connect: ConnectService = async (target) => {
-      targets.push(target);
-      return service;
+    const file = join(folderForTest(), "policies.yaml");
+    const service = `{ baseUrl: "${server.url}", token: { env: TEST_TOKEN } }`;
+    await writeFile(file, `apiVersion: syncline/v1\nservices: { main: ${service} }\n`);
+    expect((await run(["GetTriggers", "--config", file, "--json"])).out).toEqual(['{"value":[]}']);
+    await writeFile(file, `apiVersion: syncline/v1\nservices: { main: ${service}, other: ${service} }\n`);
+    expect(await usage(["GetTriggers", "--config", file])).toContain("say which service: --service NAME");
+    expect((await run(["GetTriggers", "--config", file, "--service", "other", "--json"])).exitCode).toBe(0);
+  });
+
+  it("asks before it changes something, and sends nothing without a yes", async () => {
+    const server = await startServer((_, response) => response.end());
+    const at = ["RunSyncJob", "--key", "42", "--repository", "HR", "--base-url", server.url, "--no-record"];
+    const asked: string[] = [];
+    const answer = (text: string) => async (question: string) => {
+      asked.push(question);
+      return text;
     };
-    await run(["GetTriggers", "--config", "policies.yaml", "--service", "main"], { connect });
-    expect(targets).toEqual([{ config: "policies.yaml", service: "main" }]);
-    expect(await errorOf(service.getTriggers())).toMatchObject({ kind: "cancelled" });
+    const no = await run(at, { ask: answer("") });
+    expect([no.exitCode, no.out, no.err]).toEqual([1, [], ["nothing was sent"]]);
+    expect(server.seen).toEqual([]);
+    expect((await run(at, { ask: answer("yes") })).exitCode).toBe(0);
+    expect(server.seen).toHaveLength(1);
+    expect(asked[0]).toBe("RunSyncJob 42 of the service at --base-url, HR: send it? (yes/no) ");
+  });
+
+  it("deletes nothing that has another name than the guard", async () => {
+    const server = await startServer((_, response) => json(response, { syncJobId: 42, name: "Contracts" }));
+    const at = ["--key", "42", "--name", "contracts", "--base-url", server.url, ...unasked];
+    const { exitCode, out, err } = await run(["DeleteSyncJobById", ...at]);
+    expect([exitCode, out]).toEqual([1, []]);
+    expect(err).toEqual(['sync job 42 has "Contracts", not "contracts": nothing was sent']);
+    expect(server.seen.map(({ method }) => method)).toEqual(["GET"]);
+  });
+
+  it("sends nothing that it cannot record, unless told so", async () => {
+    const server = await startServer((_, response) => response.end());
+    const at = ["RunSyncJob", "--key", "1", "--base-url", server.url, "--redis-url", "redis://127.0.0.1:1", "--yes"];
+    const error = await errorOf(run(at));
+    expect(error).toBeInstanceOf(OutOfReachError);
+    expect((error as Error).message).toMatch(/nothing was sent: --no-record sends it without a record$/);
+    expect(server.seen).toEqual([]);
+    expect((await run([...at, "--no-record"])).exitCode).toBe(0);
   });
 
   it("lists all fifteen operations with method and path in its help", async () => {
     const out: string[] = [];
     const program = new Command("syncline");
     const io = { settings: {} } as unknown as CommandIo;
-    const api = apiCommand(io, noConfig)
+    const api = apiCommand(io)
       .exitOverride()
       .configureOutput({ writeOut: (text) => out.push(text) });
     program.exitOverride().addCommand(api);
@@ -211,13 +248,17 @@ describe("syncline api, used wrongly", () => {
     [["UpdateSyncJobById", ...url, "--key", "1", "--body", "-"], "is not JSON"],
     [["GetIdentityById", ...url, "--key", "a"], "needs --repository"],
     [["GetTriggers"], "say which service"],
-    [["GetTriggers", "--config", "x"], "say which service"],
-    [["GetTriggers", ...url, "--config", "x", "--service", "y"], "excludes --config"],
+    [["GetTriggers", ...url, "--config", "x", "--service", "y"], "--config does nothing beside --base-url"],
     [
       ["GetTriggers", "--config", "x", "--service", "y", "--path-form", "segment"],
-      "--path-form goes with --base-url only",
+      "--path-form does nothing without --base-url",
     ],
-    [["GetTriggers", "--config", "x", "--service", "y"], "no config here"],
+    [["GetTriggers", "--config", "/nowhere.yaml"], "/nowhere.yaml cannot be used"],
+    [["GetTriggers", ...url, "--yes"], "--yes does nothing with GetTriggers, which only reads"],
+    [["GetTriggers", ...url, "--reason", "x"], "--reason does nothing with GetTriggers"],
+    [["RunSyncJob", ...url, "--key", "1", "--name", "x"], "--name does nothing with RunSyncJob"],
+    [["RunSyncJob", ...url, "--key", "1", "--no-record"], "there is no terminal to ask on: add --yes"],
+    [["DeleteSyncJobById", ...url, "--key", "1", "--yes"], "DeleteSyncJobById needs --name"],
     [["GetTriggers", "--base-url", "http://u:p@h"], "--base-url"],
   ])("%j says what to do", async (args, message) => {
     expect(await usage(args)).toContain(message);
@@ -250,7 +291,7 @@ describe("syncline api, when the service fails", () => {
     [504, "unknown", 3],
   ])("status %i gives kind %s and exit code %i", async (status, kind, exitCode) => {
     const server = await failing(status);
-    const result = await run(["EnableSyncJobById", "--key", "1", "--base-url", server.url]);
+    const result = await run(["EnableSyncJobById", "--key", "1", "--base-url", server.url, ...unasked]);
     expect(result.exitCode).toBe(exitCode);
     expect(result.out).toEqual([]);
     expect(result.err.every((line) => line.startsWith("error: "))).toBe(true);
@@ -261,22 +302,23 @@ describe("syncline api, when the service fails", () => {
 
   it("says what the interface and the service say", async () => {
     const server = await failing(404);
-    const { err } = await run(["DeleteSyncJobById", "--key", "1", "--base-url", server.url]);
+    const at = ["--key", "1", "--body", "-", "--base-url", server.url, ...unasked];
+    const { err } = await run(["UpdateSyncJobById", ...at], { input: '{"name":"N"}' });
     expect(err[0]).toBe(
-      "error: DeleteSyncJobById (DELETE /odata/syncjobs(1)): the service answered with status 404; the interface says: no sync job with the id (service-interface §7); the service says: E: why",
+      "error: UpdateSyncJobById (PUT /odata/syncjobs(1)): the service answered with status 404; the interface says: no sync job with the id (service-interface §7); the service says: E: why",
     );
   });
 
   it("says of a lost answer to a start that it may or may not have happened", async () => {
     const server = await startServer((_, __, raw) => raw.socket.resetAndDestroy());
-    const result = await run(["RunSyncJob", "--key", "1", "--base-url", server.url]);
+    const result = await run(["RunSyncJob", "--key", "1", "--base-url", server.url, ...unasked]);
     expect(result.exitCode).toBe(3);
     expect(result.err.join("\n")).toContain("RunSyncJob may or may not have happened");
     expect(server.seen).toHaveLength(1);
   });
 
   it("says of a service out of reach that nothing was done", async () => {
-    const result = await run(["RunSyncJob", "--key", "1", "--base-url", "http://127.0.0.1:1"]);
+    const result = await run(["RunSyncJob", "--key", "1", "--base-url", "http://127.0.0.1:1", ...unasked]);
     expect(result.exitCode).toBe(3);
     expect(result.err.join("\n")).toContain("nothing was done");
   });
