@@ -205,7 +205,7 @@ export class ChaosFixture {
       for (const untilMs = performance.now() + drainWithinMs; performance.now() < untilMs; ) {
         // On a machine that is too busy to answer, it is asked again.
         if ((await producer.pending("main").catch(() => undefined)) === 0) return;
-        await delay(100);
+        await delay(250);
       }
       throw new Error(`the queues did not get empty in time: ${await this.#leftInQueues()}`);
     } finally {

@@ -34,7 +34,7 @@ const program = new Command("npm run chaos --")
   .option("--schedules <count>", "how many seeds of each kind", wholeNumber, 200)
   .option("--first <seed>", "the first of them", wholeNumber, 1)
   .option("--seed <seed>", "only this one, with its story whatever comes out", wholeNumber)
-  .option("--side-by-side <count>", "how many run at a time, since each mostly waits", wholeNumber, 8)
+  .option("--side-by-side <count>", "how many storms at a time", wholeNumber, 4)
   .addHelpText("after", "\nExits with 1 when anything was found, with 2 on wrong use. Progress goes to standard error.")
   // 1 says that something was found.
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))

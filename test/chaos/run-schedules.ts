@@ -12,7 +12,7 @@ const auditedEvery = 20;
 const toldEventsMax = 200;
 
 /** Runs the chaos of schedules of this seed. */
-export const runScheduleChaos: RunSeed = async (seed, redisUrl) => {
+export const runScheduleChaos: RunSeed = async (seed, redisUrl, stormIsOver) => {
   const { policies, script, endsWith, hasWorkers } = planScheduleChaos(seed);
   const fixture = await openFixture({ redisUrl, name: `schedules-${seed}`, policies, sandbox: { seed } });
   try {
@@ -21,6 +21,7 @@ export const runScheduleChaos: RunSeed = async (seed, redisUrl) => {
     const beganMs = await fixture.untilBegun();
     await fleet.storm();
     const report = await fleet.end(endsWith);
+    stormIsOver();
     const endMs = await fixture.lookUntilQuiet();
     if (hasWorkers) await fixture.workOff();
     const verdict = await checkSchedules(fixture, { beganMs, endMs, hasWorkers });

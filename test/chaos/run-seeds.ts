@@ -1,5 +1,5 @@
-// Runs many seeds side by side, since each mostly waits, and says what came out. Knows nothing of
-// what a seed does.
+// Runs many seeds side by side, and says what came out. Knows nothing of what a seed does, but when
+// its storm is over: from then on it mostly waits, and another one may begin.
 
 /** What one seed came to. `story`: what happened, for people. `counts` add up over seeds. */
 export interface ChaosResult {
@@ -9,10 +9,13 @@ export interface ChaosResult {
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** Runs one seed against this Redis. */
-export type RunSeed = (seed: number, redisUrl: string) => Promise<ChaosResult>;
+/** Runs one seed against this Redis. `stormIsOver`: it needs hardly any processor from now on. */
+export type RunSeed = (seed: number, redisUrl: string, stormIsOver: () => void) => Promise<ChaosResult>;
 
-/** What to run. `onResult` hears of each seed at once. */
+/** The most seeds at a time, for each that may be in its storm. */
+const seedsPerStorm = 4;
+
+/** What to run. `sideBySide`: storms at a time. `onResult` hears of each seed at once. */
 export interface SeedsOptions {
   readonly seeds: readonly number[];
   readonly redisUrl: string;
@@ -29,16 +32,26 @@ export async function runSeeds(options: SeedsOptions): Promise<{ failed: number[
   const waiting = [...options.seeds];
   const failed: number[] = [];
   const counts: Record<string, number> = {};
+  const runOne = async (seed: number, stormIsOver: () => void) => {
+    const beganAtMs = performance.now();
+    const ran = options.runSeed(seed, options.redisUrl, stormIsOver);
+    const result = await ran.catch((error: unknown) => crashed(seed, error));
+    for (const [name, count] of Object.entries(result.counts)) counts[name] = (counts[name] ?? 0) + count;
+    if (result.findings.length > 0) failed.push(seed);
+    options.onResult(result, performance.now() - beganAtMs);
+  };
+  const running = new Set<Promise<void>>();
   const work = async () => {
     for (let seed = waiting.shift(); seed !== undefined; seed = waiting.shift()) {
-      const beganAtMs = performance.now();
-      const result = await options.runSeed(seed, options.redisUrl).catch((error: unknown) => crashed(seed, error));
-      for (const [name, count] of Object.entries(result.counts)) counts[name] = (counts[name] ?? 0) + count;
-      if (result.findings.length > 0) failed.push(seed);
-      options.onResult(result, performance.now() - beganAtMs);
+      const { promise: calm, resolve: stormIsOver } = Promise.withResolvers<void>();
+      const over = runOne(seed, stormIsOver).finally(() => running.delete(over));
+      running.add(over);
+      await Promise.race([calm, over]);
+      while (running.size > options.sideBySide * (seedsPerStorm - 1)) await Promise.race(running);
     }
   };
   await Promise.all(Array.from({ length: options.sideBySide }, work));
+  await Promise.all(running);
   return { failed: failed.sort((a, b) => a - b), counts };
 }
 

@@ -36,12 +36,12 @@ const timing = { baselineWithinMs: 3_000, verifyForMs: 3_500, unreadableForMs: 8
 const takeOverAfterMs = 1_500;
 
 /** Runs the chaos of starts of this seed. */
-export const runStartChaos: RunSeed = (seed, redisUrl) => runPlan(planStartChaos(seed), seed, redisUrl);
+export const runStartChaos: RunSeed = (seed, ...rest) => runPlan(planStartChaos(seed), seed, ...rest);
 
 /** Runs the chaos in which the workers die at the step of this seed. */
-export const runStepChaos: RunSeed = (seed, redisUrl) => runPlan(planStepChaos(seed), seed, redisUrl);
+export const runStepChaos: RunSeed = (seed, ...rest) => runPlan(planStepChaos(seed), seed, ...rest);
 
-async function runPlan(plan: StartChaos, seed: number, redisUrl: string): Promise<ChaosResult> {
+async function runPlan(plan: StartChaos, ...[seed, redisUrl, stormIsOver]: Parameters<RunSeed>): Promise<ChaosResult> {
   const redis = plan.kind === "redis" ? await ChaosRedis.start(plan.redisTrouble) : undefined;
   try {
     const fixture = await openFixture({
@@ -54,7 +54,7 @@ async function runPlan(plan: StartChaos, seed: number, redisUrl: string): Promis
       takeOverAfterMs,
     });
     try {
-      return await passThrough(seed, { plan, fixture, redis });
+      return await passThrough(seed, { plan, fixture, redis, stormIsOver });
     } finally {
       await fixture.close();
     }
@@ -67,9 +67,10 @@ interface Scene {
   readonly plan: StartChaos;
   readonly fixture: ChaosFixture;
   readonly redis: ChaosRedis | undefined;
+  readonly stormIsOver: () => void;
 }
 
-async function passThrough(seed: number, { plan, fixture, redis }: Scene): Promise<ChaosResult> {
+async function passThrough(seed: number, { plan, fixture, redis, stormIsOver }: Scene): Promise<ChaosResult> {
   const producer = new Producer(fixture.parts.redis, silentLog);
   const tasks: Task[] = [];
   const story: string[] = [];
@@ -86,6 +87,7 @@ async function passThrough(seed: number, { plan, fixture, redis }: Scene): Promi
     const { awaitsTrap } = plan;
     const isSprung = awaitsTrap === undefined || (await fixture.untilSprung(awaitsTrap));
     const report = await fleet.end(plan.endsWith);
+    stormIsOver();
     story.push(...report.story);
     await Promise.all([...queued, ...troubled]);
     // As a sweep does, or an operator: what is known already is dropped, what Redis lost comes
