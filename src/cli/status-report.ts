@@ -6,6 +6,7 @@ import { counted } from "../core/plain-text.ts";
 import type { PolicyLine } from "../queries/policy-lines.ts";
 import { countHealths, type DetailedLine, needsPerson, noteOf, shortSchedule } from "../queries/policy-lines.ts";
 import { shortHash } from "../queries/policy-set.ts";
+import { describeRejected, type RunningConfig } from "../queries/running-config.ts";
 import {
   describeBreaker,
   describeMissingRoles,
@@ -14,7 +15,7 @@ import {
   showPresence,
 } from "../queries/service-words.ts";
 import type { SinkState } from "../queries/sinks.ts";
-import type { ExpensiveFeed, RejectedFile, RunningConfig, Status } from "../queries/status.ts";
+import type { ExpensiveFeed, Status } from "../queries/status.ts";
 import { foreignOwner } from "../store/owners.ts";
 import type { Screen } from "./command-io.ts";
 import { alarming, paint, showStatus, toTable } from "./table.ts";
@@ -93,7 +94,7 @@ export function statusToText({ status, lines, shown }: FullStatus, screen: Scree
   if (owners.others.length > 0)
     blocks.push(alarming(foreignOwner([owners.holder ?? "", ...owners.others]), screen.colours));
   blocks.push(configToText(config, screen));
-  blocks.push(...config.rejected.map((one) => alarming(showRejected(one, config), screen.colours)));
+  blocks.push(...config.rejected.map((one) => alarming(describeRejected(one, config), screen.colours)));
   if (feeds.length > 0) blocks.push(`\n${feedsTable(feeds, screen)}`);
   if (sinks.length > 0) blocks.push(`\n${sinksTable(sinks, screen)}`);
   return blocks;
@@ -165,11 +166,6 @@ function configToText({ kept, replicas, differs }: RunningConfig, screen: Screen
     differs ? alarming(`${line} for more than 5 minutes: restart those that run old ones`, screen.colours) : line,
     toTable(["process", "roles", "config", "since", ""], rows, screen),
   ].join("\n");
-}
-
-function showRejected({ where, message, problems, sinceMs, by }: RejectedFile, { replicas }: RunningConfig): string {
-  const more = problems > 1 ? ` (and ${counted(problems - 1, "more problem")})` : "";
-  return `newer files are rejected since ${showInstant(sinceMs)} by ${by} of ${counted(replicas.length, "process", "processes")}: ${where}: ${message}${more}; the policies before stay in force`;
 }
 
 function feedsTable(feeds: readonly ExpensiveFeed[], screen: Screen): string {

@@ -7,12 +7,12 @@ import { readKnowledge } from "../feeds/strategy/knowledge.ts";
 import { costlyReasons, type Feed, type WholeReason } from "../model/feed.ts";
 import { isInForce, type Pause } from "../model/pause.ts";
 import { costlyWalksMin, type FeedNote, readFeedNotes } from "../store/feed-store.ts";
-import { type KeptNote, type Replica, readKeptNote, readReplicas } from "../store/kept-policies.ts";
 import { type Owners, readOwners } from "../store/owners.ts";
 import { Pauses } from "../store/pauses.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { type Presence, type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { type LimiterStatus, readLimiterStatus } from "../store/service-limiter.ts";
+import { type RunningConfig, readRunningConfig } from "./running-config.ts";
 import { describeMissingRoles } from "./service-words.ts";
 import { isStuck, readSinks, type SinkState } from "./sinks.ts";
 
@@ -28,24 +28,6 @@ export interface Status {
   readonly owners: Owners;
   readonly config: RunningConfig;
 }
-
-/** Which policies the processes run: is a new file in force on all of them? */
-export interface RunningConfig {
-  readonly kept: KeptNote | undefined;
-  readonly replicas: readonly Replica[];
-  /** True when processes have run different policies for longer than a change takes. */
-  readonly differs: boolean;
-  /** The newer files that are not in force, each with the processes that rejected it. */
-  readonly rejected: readonly RejectedFile[];
-}
-
-/** A problem of a newer file. `by`: how many processes rejected it. */
-export interface RejectedFile extends NonNullable<Replica["rejected"]> {
-  readonly by: number;
-}
-
-/** A ConfigMap reaches a pod within about two minutes. */
-const changeTakesMs = 300_000;
 
 /** A list that is read whole again and again, or cannot be read: why, and what to do. */
 export interface ExpensiveFeed {
@@ -86,19 +68,6 @@ export async function readStatus(set: PolicySet, store: Store, target: RedisTarg
     owners: await readOwners(store),
     config: await readRunningConfig(store, nowMs),
   };
-}
-
-async function readRunningConfig(store: Store, nowMs: number): Promise<RunningConfig> {
-  const [kept, replicas] = await Promise.all([readKeptNote(store), readReplicas(store)]);
-  const newestMs = Math.max(0, ...replicas.map(({ sinceMs }) => sinceMs));
-  const isSplit = new Set(replicas.map(({ hash }) => hash)).size > 1;
-  const problems = replicas.flatMap(({ rejected }) => rejected ?? []);
-  const groups = [...Map.groupBy(problems, ({ where, message }) => JSON.stringify([where, message])).values()];
-  const rejected = groups.flatMap((group) => {
-    const [first] = group.toSorted((a, b) => a.sinceMs - b.sinceMs);
-    return first === undefined ? [] : [{ ...first, by: group.length }];
-  });
-  return { kept, replicas, differs: isSplit && nowMs - newestMs > changeTakesMs, rejected };
 }
 
 /** Whether a person must look: at services, processes, owners, sinks or files. */

@@ -23,7 +23,7 @@ describe("commands without --config", () => {
     await world.run("first");
     const explained = await command("explain", "first");
     expect([explained.code, explained.err]).toEqual([0, ""]);
-    expect(explained.out).toContain("first, slot ");
+    expect(explained.out).toContain("first, by hand ");
     const audited = await command("audit", "--policy", "first");
     expect(audited.out).toContain("first ");
     expect(JSON.parse((await command("status", "--json")).out).services).toMatchObject([{ service: "main" }]);
@@ -45,6 +45,19 @@ describe("commands without --config", () => {
     expect(status.out).toMatch(/config: \w{8} of \S+, in force on 2 processes since/);
     expect(status.out).toMatch(/newer files are rejected since \S+ \S+ by 2 of 2 processes: \S+policies\.yaml:3: /);
 
+    variables = { TEST_TOKEN: world.sandbox.token };
+    const examined = await command("doctor", "--json");
+    expect(examined.code).toBe(1);
+    const { checks } = JSON.parse(examined.out);
+    expect(checks.filter(({ level }: { level: string }) => level === "problem")).toEqual([
+      {
+        ...{ check: "replicas", subject: "config", level: "problem" },
+        what: expect.stringMatching(/rejected since .* by 2 of 2 processes: \S+policies\.yaml:3: /),
+        cure: expect.stringMatching(/^correct the files; `syncline validate \S+policies\.yaml` shows/),
+      },
+    ]);
+    expect(checks).toContainEqual(expect.objectContaining({ check: "sync jobs", level: "ok" }));
+
     const file = join(folderForTest(), "other.yaml");
     writeFileSync(file, "apiVersion: syncline/v1\npolicies: [{ name: third }]\n");
     const meant = await command("status", "--config", file);
@@ -64,9 +77,12 @@ describe("commands without --config", () => {
     await store.close();
   });
 
-  it("say what to do where no policies are known", async () => {
+  it("say what to do where no policies are known, or no Redis answers", async () => {
     const none = await runHere(["status", "--prefix", "test-none", "--redis-url", inject("redis").url], {});
     expect([none.code, none.out]).toEqual([2, ""]);
+    const closed = await runHere(["doctor", "--redis-url", "redis://127.0.0.1:1"], {});
+    expect(closed.code).toBe(1);
+    expect(closed.out).toMatch(/problem +redis +Redis at \S+ does not answer.*→ check REDIS_URL or --redis-url/s);
     expect(none.err).toMatch(/no policies are known under the prefix test-none.*--config, or check --prefix/);
   });
 });

@@ -4,6 +4,7 @@ import { auditCommand } from "../../src/cli/audit.ts";
 import { cancelCommand } from "../../src/cli/cancel.ts";
 import { changesCommand } from "../../src/cli/changes.ts";
 import type { CommandIo } from "../../src/cli/command-io.ts";
+import { doctorCommand } from "../../src/cli/doctor/doctor-command.ts";
 import { explainCommand } from "../../src/cli/explain.ts";
 import { failedCommand } from "../../src/cli/failed.ts";
 import { historyCommand } from "../../src/cli/history.ts";
@@ -21,6 +22,7 @@ const commands = {
   audit: auditCommand,
   cancel: cancelCommand,
   changes: changesCommand,
+  doctor: doctorCommand,
   explain: explainCommand,
   failed: failedCommand,
   history: historyCommand,

@@ -22,9 +22,10 @@ import {
   durationOption,
   findService,
   loadPoliciesOrThrow,
-  type PolicyOptions,
+  policySetFor,
   redisCommand,
   redisTarget,
+  type SetOptions,
 } from "../shared-options.ts";
 import { oneLine, paint, toTable } from "../table.ts";
 import { checkNames, type Finding, findingsOf, type Level } from "./finding.ts";
@@ -43,7 +44,7 @@ const skewMsMax = 1_000;
 /** Makes the client of a service. */
 export type CreateService = typeof createService;
 
-interface DoctorOptions extends PolicyOptions {
+interface DoctorOptions extends SetOptions {
   readonly service?: string;
   readonly within: number;
 }
@@ -54,33 +55,51 @@ const help = `
 Looks at Redis (version, eviction, append-only file, clock, replicas), at every service (DNS, TCP, TLS, token, identity), at every sync
 job and mask that a policy names, at triggers, mappings, zones, next slots, pauses, breakers, at sinks and heartbeats (host, secret, file,
 what waits; nothing is sent), and at who is alive. It only reads.
+Without --config it checks the policies that run; of addresses that may be secret, such as a token URL's query, Redis keeps the host only.
 Each line is ok, a warning (it works, but) or a problem (it will not), with what to do about it.
 Exit codes: 0 no problem (there may be warnings), 1 a problem, 2 wrong use or configuration.
 
 Examples:
   $ syncline doctor --config policies/
-  $ syncline doctor --config policies/ --service main --json | jq '.checks[] | select(.level != "ok")'`;
+  $ syncline doctor --service main --json | jq '.checks[] | select(.level != "ok")'`;
 
 /** The command `doctor`. */
 export function doctorCommand(io: CommandIo): Command {
-  return redisCommand("doctor", "config")
+  return redisCommand("doctor", "set")
     .option("--service <name>", "only this service and its policies")
     .addOption(durationOption("--within <duration>", "how long all of it may take", "60s"))
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (options: DoctorOptions) => {
-      const redis = redisTarget(options, io);
-      const set = narrow(await loadPoliciesOrThrow(options.config, io), options.service);
-      const slots = nextSlots(set, systemClock.nowMs());
-      const findings = [...checkPolicies(set, slots), ...(await ask(set, redis, options.within, io))];
+      const target = redisTarget(options, io);
+      const redis = await checkRedis(target);
+      const { findings, slots } = await examine({ ...redis, target }, options, io).finally(() => redis.store?.close());
       io.progress?.("");
       io.out(options.json ? reportToJson(findings, slots) : reportToText(findings, io.colours));
       if (findings.some(({ level }) => level === "problem")) io.exitCode = 1;
     });
 }
 
+/** Redis as it was found. `store`: undefined when it cannot be used. */
+interface CheckedRedis {
+  readonly findings: readonly Finding[];
+  readonly store: Store | undefined;
+  readonly target: RedisTarget;
+}
+
+/** Checks the policies and all that they need; without Redis and a file only Redis is judged. */
+async function examine(redis: CheckedRedis, options: DoctorOptions, io: CommandIo) {
+  const { store } = redis;
+  const { config, service, within } = options;
+  if (store === undefined && config === undefined) return { findings: redis.findings, slots: [] };
+  const whole = store === undefined ? loadPoliciesOrThrow(config ?? "", io) : policySetFor(options, store, io);
+  const set = narrow(await whole, service);
+  const slots = nextSlots(set, systemClock.nowMs());
+  return { findings: [...checkPolicies(set, slots), ...(await ask(set, redis, within, io))], slots };
+}
+
 /** Asks Redis and the services in parallel, until all have answered or the time is up. */
-async function ask(set: PolicySet, redis: RedisTarget, withinMs: number, io: CommandIo): Promise<readonly Finding[]> {
+async function ask(set: PolicySet, redis: CheckedRedis, withinMs: number, io: CommandIo): Promise<readonly Finding[]> {
   const timeUp = new AbortController();
   const done = new AbortController();
   const findings: Finding[] = [];
@@ -91,7 +110,7 @@ async function ask(set: PolicySet, redis: RedisTarget, withinMs: number, io: Com
       findings.push(...(await askService(settings, set, signal, io)));
   };
   const all = Promise.all([
-    askRedis(set, redis),
+    askStatus(set, redis),
     checkSinks(set, signal),
     ...Array.from({ length: servicesAtOnce }, workOff),
   ]);
@@ -105,8 +124,7 @@ async function ask(set: PolicySet, redis: RedisTarget, withinMs: number, io: Com
   return findings;
 }
 
-async function askRedis(set: PolicySet, target: RedisTarget): Promise<readonly Finding[]> {
-  const { findings, store } = await checkRedis(target);
+async function askStatus(set: PolicySet, { findings, store, target }: CheckedRedis): Promise<readonly Finding[]> {
   if (store === undefined) return findings;
   try {
     const status = await readStatus(set, store, target);
@@ -116,8 +134,6 @@ async function askRedis(set: PolicySet, target: RedisTarget): Promise<readonly F
     const what = `what goes on cannot be read: ${errorText(error)}`;
     const cure = "look at the lines about Redis; a newer version of Syncline needs a newer doctor";
     return [...findings, findingsOf("replicas").problem(what, cure)];
-  } finally {
-    await store.close();
   }
 }
 
@@ -168,9 +184,7 @@ function narrow(set: PolicySet, service: string | undefined): PolicySet {
 }
 
 /** Checks Redis; close the store afterwards. Without a store nothing else can be checked. */
-async function checkRedis(
-  target: RedisTarget,
-): Promise<{ readonly findings: readonly Finding[]; readonly store: Store | undefined }> {
+async function checkRedis(target: RedisTarget): Promise<Omit<CheckedRedis, "target">> {
   let store: Store | undefined;
   try {
     store = await openStore(target);

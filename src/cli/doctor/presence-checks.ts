@@ -4,6 +4,7 @@ import type { PolicySet } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { showInstant } from "../../core/instant.ts";
 import { isAbout, type Pause, showSubject } from "../../model/pause.ts";
+import { describeRejected, type RunningConfig } from "../../queries/running-config.ts";
 import { showFeed, showPresence } from "../../queries/service-words.ts";
 import { isStuck } from "../../queries/sinks.ts";
 import type { Status } from "../../queries/status.ts";
@@ -23,6 +24,7 @@ export function judgeStatus(
   return [
     ...judgePresence(status.processes),
     ...judgeOwners(status.owners),
+    ...judgeConfig(status.config),
     ...judgePauses(status.pauses.filter((pause) => policies.some((policy) => isAbout(pause, policy)))),
     ...judgeBreakers(status),
     ...withinLines(feeds),
@@ -57,6 +59,17 @@ function judgeOwners({ holder, others }: Owners): readonly Finding[] {
   if (holder === undefined || others.length === 0) return [];
   const [what = "", cure = ""] = foreignOwner([holder, ...others]).split("; ");
   return [findingsOf("replicas", "owner").problem(what, cure)];
+}
+
+/** Whether all processes run the same policies, and take newer files. */
+function judgeConfig(config: RunningConfig): readonly Finding[] {
+  const { problem } = findingsOf("replicas", "config");
+  const paths = [...new Set(config.replicas.flatMap(({ path }) => path ?? []))].join(" ");
+  const cure = `correct the files; \`syncline validate ${paths}\` shows all problems`;
+  const rejected = config.rejected.map((one) => problem(describeRejected(one, config), cure));
+  if (!config.differs) return rejected;
+  const what = "processes run different policies for more than 5 minutes; `syncline status` shows which";
+  return [...rejected, problem(what, "let all read the same files, and restart those that run old ones")];
 }
 
 function judgePauses(pauses: readonly Pause[]): readonly Finding[] {
