@@ -16,16 +16,18 @@ import {
   loadPoliciesOrThrow,
   othersThan,
   type PolicyOptions,
+  policySetFor,
   redisCommand,
   redisTarget,
+  type SetOptions,
 } from "./shared-options.ts";
-import { alarming, oneLine, safeJson, toTable } from "./table.ts";
+import { alarming, oneLine, safeJson, toTable, wideOption } from "./table.ts";
 
 const help = `
 Exit codes: 0 fine, 1 a sink has taken nothing for 15 minutes, or did not take the trial, 2 wrong use or configuration, 3 Redis is out of reach.
 
 Examples:
-  $ syncline sinks --config policies/
+  $ syncline sinks
   $ syncline sinks test ops --config policies/`;
 
 const testHelp = `
@@ -38,10 +40,11 @@ Examples:
 
 /** The command `sinks`. */
 export function sinksCommand(io: CommandIo): Command {
-  const list = redisCommand("list", "config")
+  const list = redisCommand("list", "set")
     .description("each sink, where it leads, and what waits for it (the default)")
     .option("--json", "print JSON")
-    .action((options: PolicyOptions) => showSinks(options, io));
+    .addOption(wideOption())
+    .action((options: SetOptions) => showSinks(options, io));
   const test = new Command("test")
     .description("send a trial notice to a sink, and say what came back")
     .argument("<name>", "the sink, by its name under `sinks`")
@@ -52,13 +55,17 @@ export function sinksCommand(io: CommandIo): Command {
   return new Command("sinks").addCommand(list, { isDefault: true }).addCommand(test).addHelpText("after", help);
 }
 
-async function showSinks(options: PolicyOptions, io: CommandIo): Promise<void> {
+async function showSinks(options: SetOptions, io: CommandIo): Promise<void> {
   const target = redisTarget(options, io);
-  const set = await loadPoliciesOrThrow(options.config, io);
-  const { nowMs, states } = await withStore(target, async (store) => ({
-    nowMs: await redisTimeMs(store),
-    states: new Map((await readSinks(set, store, target)).map((state) => [state.sink, state])),
-  }));
+  const { set, nowMs, states } = await withStore(target, async (store) => {
+    const found = await policySetFor(options, store, io);
+    const backlogs = await readSinks(found, store, target);
+    return {
+      set: found,
+      nowMs: await redisTimeMs(store),
+      states: new Map(backlogs.map((state) => [state.sink, state])),
+    };
+  });
   const stuck = [...states.values()].filter((state) => isStuck(state, nowMs));
   if (stuck.length > 0) io.exitCode = 1;
   const sinks = [...set.sinks.values()];
@@ -68,7 +75,7 @@ async function showSinks(options: PolicyOptions, io: CommandIo): Promise<void> {
   }
   if (sinks.length === 0) return io.err("no sink is configured: `sinks` of a policy file (docs/notifications.md)");
   const rows = sinks.map((sink) => [sink.name, showReceiver(sink), ...showBacklog(states.get(sink.name))]);
-  io.out(toTable(["sink", "to", "waiting", "the first since", "failed", "dropped"], rows, { colours: io.colours }));
+  io.out(toTable(["sink", "to", "waiting", "the first since", "failed", "dropped"], rows, io));
   for (const { sink } of stuck) {
     const what = `${sink} has taken nothing for 15 minutes: \`syncline sinks test ${sink}\` says why`;
     io.out(alarming(what, io.colours));
@@ -96,7 +103,7 @@ async function testSink(name: string, options: Pick<PolicyOptions, "config" | "j
   if (problem !== undefined) {
     io.exitCode = 1;
     if (options.json)
-      return io.out(safeJson({ sink: name, to, taken: false, reason: problem.what, cure: problem.cure }));
+      return io.out(safeJson({ v: 1, sink: name, to, taken: false, reason: problem.what, cure: problem.cure }));
     io.out(`nothing was sent to ${name}, ${to}`);
     for (const { what, cure } of problems) io.out(`${alarming(oneLine(what), io.colours)}\n→ ${oneLine(cure ?? "")}`);
     return;
@@ -111,7 +118,7 @@ async function testSink(name: string, options: Pick<PolicyOptions, "config" | "j
   const status = "status" in receipt ? receipt.status : undefined;
   const reason = "reason" in receipt ? receipt.reason : undefined;
   if (options.json)
-    return io.out(safeJson({ sink: name, to, taken: isTaken, status, durationMs, reason, cure, sent: notice }));
+    return io.out(safeJson({ v: 1, sink: name, to, taken: isTaken, status, durationMs, reason, cure, sent: notice }));
   io.out(`sent to ${name}, ${to}: ${notice.title}`);
   const answer = status === undefined ? "written" : `answered with status ${status}`;
   if (isTaken) return io.out(`taken: ${answer} after ${durationMs} ms`);

@@ -190,13 +190,16 @@ describe("import of CronJobs and crontabs", () => {
     const config = join(folderForTest(), "services.yaml");
     const service = (url: string) => `{ baseUrl: "${url}", token: { env: TOKEN } }`;
     const services = `{ hr: ${service("https://b.example.com/")}, other: ${service("https://sync.example.com")} }`;
-    writeFileSync(config, `apiVersion: syncline/v1\nservices: ${services}\n`);
+    const policy = "{ name: run-2, service: hr, run: { syncJobs: [9] } }";
+    writeFileSync(config, `apiVersion: syncline/v1\nservices: ${services}\npolicies: [${policy}]\n`);
     const run = (...args: string[]) => runHere(["import", "--config", config, ...args], variables);
     const two = await run("--crontab", join(samples, "two-services.crontab"));
     expect(two.code).toBe(1);
     expect(two.err).toContain("two-services.crontab:2: run(1): no service of --config has the address https://a.ex");
     expect(two.out.match(/service: \w+/g)).toEqual(["service: hr", "service: hr", "service: hr"]);
     expect(two.out).not.toContain("baseUrl");
+    // The name of a policy of these files is not given twice.
+    expect(two.out.match(/name: \S+/g)).toEqual(["name: run-1-2", "name: run-2-2", "name: activate-1"]);
     // An address that stands in a variable is the service that the user names.
     const odd = await run("--service", "hr", "--crontab", join(samples, "odd.crontab"));
     expect(odd.err).toContain("odd.crontab:4: the address $SYNC_URL is not known here: taken as hr");

@@ -2,8 +2,11 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { policyChecks } from "../../src/cli/shared-options.ts";
+import { loadPolicies } from "../../src/config/load-policies.ts";
 import { silentLog } from "../../src/core/event-log.ts";
 import { NoticeQueues } from "../../src/queue/notice-queues.ts";
+import { keepPolicySet } from "../../src/store/kept-policies.ts";
 import { openStore } from "../../src/store/redis.ts";
 import { SinkStore } from "../../src/store/sink-store.ts";
 import { runHere } from "../support/commands-here.ts";
@@ -13,6 +16,7 @@ import { redisForTest } from "../support/redis.ts";
 import { freePort } from "../support/redis-servers.ts";
 
 const redis = redisForTest();
+const variables = { T: "token-of-the-test" };
 let folder: string;
 let receiver: Receiver;
 
@@ -39,7 +43,7 @@ function policies(sinks: Readonly<Record<string, string>>, notify = "[ops]"): st
 
 /** No Redis is named: the trial needs none. */
 const trial = (name: string, file: string, ...more: string[]) =>
-  runHere(["sinks", "test", name, "--config", file, ...more], { T: "token-of-the-test" });
+  runHere(["sinks", "test", name, "--config", file, ...more], variables);
 
 describe("syncline sinks test", () => {
   it("sends one signed event of its own kind, and says what came back", async () => {
@@ -126,10 +130,10 @@ describe("syncline sinks", () => {
     const target = { url: redis.url, prefix };
     const file = policies({ ops: webhook("format: slack"), log: "file: { path: notices.jsonl }" });
     const list = (...more: string[]) =>
-      runHere(["sinks", "--config", file, "--redis-url", redis.url, "--prefix", prefix, ...more], {
-        T: "token-of-the-test",
-      });
+      runHere(["sinks", "--redis-url", redis.url, "--prefix", prefix, ...more], variables);
     const store = await openStore(target);
+    const loaded = await loadPolicies(file, { variables, checks: policyChecks });
+    if (loaded.ok) await keepPolicySet(store, loaded.set, "test");
     const queues = new NoticeQueues(target, silentLog);
     try {
       await new SinkStore(store).seen(["ops"]);

@@ -23,7 +23,7 @@ import { readCronJobs } from "./cron-jobs.ts";
 import { readCrontab } from "./crontab.ts";
 import { readExisting, toPolicyFile } from "./existing.ts";
 import { type ReadJobs, toPolicies } from "./job-policies.ts";
-import { comment } from "./policy-text.ts";
+import { comment, policyName } from "./policy-text.ts";
 
 interface ImportOptions {
   readonly service?: string;
@@ -89,10 +89,12 @@ async function importJobs(options: ImportOptions, io: CommandIo): Promise<void> 
   const { config, service, timezone } = options;
   const set = config === undefined ? undefined : await loadPoliciesOrThrow(config, io);
   if (set !== undefined && service !== undefined) findService(set, service);
+  if (set === undefined && service !== undefined && policyName(service, new Set()) !== service)
+    throw new UsageError(`--service ${service}: a name has small letters, digits and single hyphens`);
   const read = await readJobs(options, io);
   const jobs = read.flatMap((file) => file.jobs);
   const unread = read.flatMap((file) => file.notes);
-  const made = toPolicies(jobs, { services: set?.services, service, timezone });
+  const made = toPolicies(jobs, { set, service, timezone });
   for (const line of [
     ...[...unread, ...made.general].map(comment),
     "apiVersion: syncline/v1",

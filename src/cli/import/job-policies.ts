@@ -1,5 +1,6 @@
 // Makes policies of scheduled commands that start or activate sync jobs, and says of each command
 // what a policy does not keep. Pure; called by import-command.ts.
+import type { PolicySet } from "../../config/policy-set.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { checkCron } from "../../schedule/cron-pattern.ts";
 import { type Call, findCalls, type TokenSource } from "./find-calls.ts";
@@ -29,8 +30,8 @@ export interface ReadJobs {
 
 /** What is known beside the jobs. */
 export interface JobSurroundings {
-  /** The services of the policy files; undefined: the result describes what the commands call. */
-  readonly services: ReadonlyMap<string, { readonly baseUrl: string }> | undefined;
+  /** The policy files of --config; undefined: the result describes the services, too. */
+  readonly set: Pick<PolicySet, "services" | "policies"> | undefined;
   /** The service that the user named. */
   readonly service: string | undefined;
   /** The zone of jobs that name none. */
@@ -68,7 +69,15 @@ interface Making {
 
 /** Makes the policies of these jobs. */
 export function toPolicies(jobs: readonly ScheduledJob[], given: JobSurroundings): JobPolicies {
-  const making: Making = { given, found: new Map(), names: new Set(), notes: [], general: [], count: 0, leftOut: 0 };
+  const making: Making = {
+    given,
+    found: new Map(),
+    names: new Set(given.set?.policies.map(({ name }) => name)),
+    notes: [],
+    general: [],
+    count: 0,
+    leftOut: 0,
+  };
   const policies = jobs.flatMap((job) => policiesOf(job, making));
   const services = [...making.found].map(([baseUrl, service]) => serviceLine(baseUrl, service, making));
   const { notes, general, count, leftOut } = making;
@@ -183,7 +192,8 @@ type ServiceOf = { readonly name: string; readonly note?: string } | { readonly 
 
 /** The service of a call, by its address. */
 function serviceOf(call: Call, { given, found }: Making): ServiceOf {
-  const { services, service } = given;
+  const { service } = given;
+  const services = given.set?.services;
   const address = addressOf(call.baseUrl);
   if (address === undefined) {
     const what = `the address ${call.baseUrl} is not known here`;
