@@ -92,7 +92,7 @@ function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): vo
     return;
   }
   const heading = ["policy", "from", "to", "slots", ...states, "in flight", "off", ""];
-  io.out(toTable(heading, reports.map(toRow), io));
+  io.out(toTable(heading, reports.map(toRow), io, ["to", "from"]));
   for (const { policy, slotMs, problem, taskId } of findings.slice(0, linesMax))
     io.out(`${policy} ${showInstant(slotMs)} ${meaning[problem]}${taskId === null ? "" : `: ${taskId}`}`);
   if (findings.length > linesMax) io.out(`and ${findings.length - linesMax} more; --json lists all`);

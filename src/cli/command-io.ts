@@ -12,8 +12,8 @@ export interface Screen {
   readonly colours: boolean;
   /** The width of the terminal; unset: no limit, as in a pipe and with `--wide`. */
   readonly columns?: number | undefined;
-  /** Hears that a cell was cut, to say so once. */
-  readonly onCut?: () => void;
+  /** Hears that cells were cut, and which columns were left out, to say so once. */
+  readonly onCut?: (leftOut: readonly string[]) => void;
 }
 
 /** The world of one command. */

@@ -128,14 +128,16 @@ export function outcomeTable(
   screen: Screen,
   { zoneOf = () => "UTC", itemsMax = 3, ids = false }: OutcomeColumns = {},
 ): string {
+  const isLocal = outcomes.some(({ policy }) => zoneOf(policy) !== "UTC");
   const rows = outcomes.map((outcome) => {
     const timezone = zoneOf(outcome.policy);
     const zone = timezone === "UTC" ? undefined : timezone;
     const finishedMs = Date.parse(outcome.finishedAt);
-    const local = zone === undefined ? "" : ` ${showClock(finishedMs, zone, finishedMs)}`;
+    const local = zone === undefined ? "" : showClock(finishedMs, zone, finishedMs);
     const task = taskWords({ ...outcome, slotMs: Date.parse(outcome.slot) }, zone, finishedMs);
     return [
-      `${showInstant(finishedMs)}${local}`,
+      showInstant(finishedMs),
+      ...(isLocal ? [local] : []),
       outcome.policy,
       task,
       showStatus(outcome, screen.colours),
@@ -144,8 +146,8 @@ export function outcomeTable(
       ...(ids ? [outcome.taskId] : []),
     ];
   });
-  const heading = ["finished", "policy", "task", "status", "took", "detail"];
-  return toTable(ids ? [...heading, "id"] : heading, rows, screen);
+  const heading = ["finished", ...(isLocal ? ["local"] : []), "policy", "task", "status", "took", "detail"];
+  return toTable(ids ? [...heading, "id"] : heading, rows, screen, ["local", "took"]);
 }
 
 function tookOf(durationMs: number): string {

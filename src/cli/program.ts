@@ -27,9 +27,9 @@ export async function main(args: string[], stop: AbortController): Promise<numbe
     });
   }
   netUnder(process.stderr);
-  let isCut = false;
-  const io = createIo(args, stop.signal, () => {
-    isCut = true;
+  let leftOut: readonly string[] | undefined;
+  const io = createIo(args, stop.signal, (columns) => {
+    leftOut = [...new Set([...(leftOut ?? []), ...columns])];
   });
   const exitCode = await createProgram(args, io)
     .then((program) => program.parseAsync(args, { from: "user" }))
@@ -37,7 +37,10 @@ export async function main(args: string[], stop: AbortController): Promise<numbe
       () => io.exitCode,
       (error: unknown) => explain(error, io),
     );
-  if (isCut) io.err("… stands for what the terminal has no room for: --wide shows all");
+  if (leftOut !== undefined) {
+    const without = leftOut.length === 0 ? "" : `, without ${leftOut.join(", ")}`;
+    io.err(`cut to the width of the terminal${without}: --wide shows all`);
+  }
   await Promise.all([process.stdout, process.stderr].map((stream) => takenBy(stream, stop.signal)));
   return hasReader ? exitCode : 0;
 }
@@ -68,7 +71,7 @@ async function createProgram(args: readonly string[], io: CommandIo): Promise<Co
     .commandsGroup("More:")
     .addHelpText(
       "after",
-      "\nExit codes: 0 fine, 1 the outcome is not good, 2 wrong use or configuration, 3 Redis or the service is out of reach.",
+      "\nExit codes: 0 fine, 1 the outcome is not good, 2 wrong use or configuration, 3 Redis or the service is out of reach. A command that has more to say about them does so in its --help.",
     );
   const [first, second] = args.filter((arg) => !arg.startsWith("-"));
   const named = first === "help" ? second : first;
@@ -84,11 +87,20 @@ async function createProgram(args: readonly string[], io: CommandIo): Promise<Co
       .exitOverride()
       .showHelpAfterError("(--help shows what is possible)")
       .configureOutput({
-        writeOut: (text) => io.out(text.trimEnd()),
+        writeOut: (text) => io.out(wrapLines(text.trimEnd(), io.columns)),
         writeErr: (text) => io.err(text.trimEnd()),
       });
   }
   return program;
+}
+
+/** Breaks the long lines of a help text at blanks; examples stay whole. */
+function wrapLines(text: string, columns = Number.POSITIVE_INFINITY): string {
+  const lines = text.split("\n").map((line) => {
+    if (line.length <= columns || line.startsWith("  $ ")) return line;
+    return line.replaceAll(new RegExp(`(.{1,${columns}})(?: +|$)`, "g"), "$1\n").trimEnd();
+  });
+  return lines.join("\n");
 }
 
 function explain(error: unknown, io: CommandIo): number {
@@ -107,7 +119,7 @@ export function describeBug(error: unknown): string {
   return withoutSecrets(`bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
 }
 
-function createIo(args: readonly string[], signal: AbortSignal, onCut: () => void): CommandIo {
+function createIo(args: readonly string[], signal: AbortSignal, onCut: NonNullable<CommandIo["onCut"]>): CommandIo {
   const settings = readSettings();
   const isTerminal = process.stdout.isTTY === true;
   return {

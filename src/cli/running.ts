@@ -71,7 +71,7 @@ function runningTable(tasks: readonly RunningTask[], { ids }: RunningOptions, no
     task.deadline === null ? "" : showInstant(Date.parse(task.deadline)),
     task.waitsFor ?? "",
   ]);
-  return toTable([...(ids ? ["id"] : ["policy", "task"]), "step", "for", "until", "waits for"], rows, io);
+  return toTable([...(ids ? ["id"] : ["policy", "task"]), "step", "for", "until", "waits for"], rows, io, ["until"]);
 }
 
 /** A task as people name it: `sync job 42, slot 2026-11-21 02:00:00Z`. */

@@ -7,10 +7,12 @@ import { isGood, type Outcome, type OutcomeStatus } from "../model/outcome.ts";
 import type { Screen } from "./command-io.ts";
 
 const gap = "  ";
+/** The last text of a row is prose: it gives way first, down to this width. */
+const proseMin = 16;
 /** Cells of times, numbers and durations: cut last, as a cut number says something else. */
 const figure = /^$|^\p{Nd}[\d:.TZ+-]*( ?[\d:.+-]+Z?| ?[A-Z]{2,5})*$/u;
 
-const narrow = /^[\x20-\x7e…]*$/;
+const plainText = /^[\x20-\x7e…]*$/;
 const segmenter = new Intl.Segmenter();
 
 /** A text in a colour, if `colours` is set. */
@@ -23,55 +25,72 @@ export function wideOption(): Option {
   return new Option("--wide", "show whole cells on a terminal, also beyond its width");
 }
 
-/** Formats rows under a heading, without borders, no wider than the screen. */
-export function toTable(heading: readonly string[], rows: readonly (readonly string[])[], screen: Screen): string {
+/**
+ * Formats rows under a heading, without borders, no wider than the screen. `leaveOut`: columns that
+ * go before a name is cut, the first of these first.
+ */
+export function toTable(
+  heading: readonly string[],
+  rows: readonly (readonly string[])[],
+  screen: Screen,
+  leaveOut: readonly string[] = [],
+): string {
   const cells = [heading.map((title) => paint("bold", title, screen.colours)), ...rows].map((row) =>
     row.map((cell) => cell.split("\n")),
   );
-  const natural = heading.map((_, column) =>
-    cells.reduce((widest, row) => (row[column] ?? []).reduce((most, text) => Math.max(most, widthOf(text)), widest), 0),
-  );
-  const widths = fitted(
-    natural,
-    heading.map((_, column) => isText(rows, column)),
-    screen.columns,
-  );
-  if (widths.some((width, column) => width < (natural[column] ?? 0))) screen.onCut?.();
+  const columns = heading.map((title, column) => ({
+    title,
+    natural: cells.reduce((widest, row) => Math.max(widest, ...(row[column] ?? []).map(widthOf)), 0),
+    isText: rows.some((row) => !figure.test(row[column] ?? "")),
+  }));
+  const widths = widthsFor(columns, screen.columns ?? Number.POSITIVE_INFINITY, leaveOut);
+  const left = heading.filter((_, column) => widths[column] === undefined);
+  if (widths.some((width, column) => width !== columns[column]?.natural)) screen.onCut?.(left);
   return cells.flatMap((row) => toLines(row, widths)).join("\n");
 }
 
 /** The lines of one row: a cell may have several. */
-function toLines(row: readonly (readonly string[])[], widths: readonly number[]): string[] {
+function toLines(row: readonly (readonly string[])[], widths: readonly (number | undefined)[]): string[] {
   const height = Math.max(1, ...row.map((cell) => cell.length));
   return Array.from({ length: height }, (_, index) =>
     widths
-      .map((width, column) => pad(row[column]?.[index] ?? "", width))
+      .flatMap((width, column) => (width === undefined ? [] : [pad(row[column]?.[index] ?? "", width)]))
       .join(gap)
       .trimEnd(),
   );
 }
 
-function isText(rows: readonly (readonly string[])[], column: number): boolean {
-  return rows.some((row) => !figure.test(row[column] ?? ""));
+interface Column {
+  readonly title: string;
+  readonly natural: number;
+  readonly isText: boolean;
 }
 
-/** Narrows the last text first, then all texts, then all columns, the widest first. */
-function fitted(natural: readonly number[], texts: readonly boolean[], columns = Number.POSITIVE_INFINITY): number[] {
-  const room = columns - gap.length * (natural.length - 1);
-  const last = texts.lastIndexOf(true);
-  const widths = shrink([...natural], (column) => column === last, 12, room);
-  shrink(widths, (column) => texts[column] === true, 8, room);
-  return shrink(widths, () => true, 1, room);
-}
-
-function shrink(widths: number[], may: (column: number) => boolean, floor: number, room: number): number[] {
-  for (let excess = widths.reduce((sum, width) => sum + width, 0) - room; excess > 0; excess -= 1) {
-    const widest = Math.max(...widths.filter((_, column) => may(column)));
-    if (!(widest > floor)) break;
-    const column = widths.findIndex((width, index) => may(index) && width === widest);
-    widths[column] = widest - 1;
+/** The width of each column; undefined: left out. Leaves out as few as make room for the texts. */
+function widthsFor(columns: readonly Column[], most: number, leaveOut: readonly string[]): (number | undefined)[] {
+  for (let count = 0; ; count += 1) {
+    const gone = leaveOut.slice(0, count);
+    const kept = columns.filter(({ title }) => !gone.includes(title));
+    const last = kept.findLastIndex(({ isText }) => isText);
+    const room = most - gap.length * (kept.length - 1);
+    const widths = kept.map(({ natural }) => natural);
+    const isFit = narrow(widths, [last], proseMin, room);
+    if (!isFit && count < leaveOut.length) continue;
+    const texts = kept.flatMap(({ isText }, index) => (isText ? [index] : [])).reverse();
+    for (const floor of [12, 8]) narrow(widths, texts, floor, room);
+    narrow(widths, widths.map((_, index) => index).reverse(), 1, room);
+    return columns.map((column) => widths[kept.indexOf(column)]);
   }
-  return widths;
+}
+
+/** Narrows these columns, one after the other, until all fit into the room; false: they do not. */
+function narrow(widths: number[], which: readonly number[], floor: number, room: number): boolean {
+  for (const column of which) {
+    const width = widths[column] ?? 0;
+    const excess = widths.reduce((sum, one) => sum + one, 0) - room;
+    if (excess > 0) widths[column] = Math.max(Math.min(width, floor), width - excess);
+  }
+  return widths.reduce((sum, one) => sum + one, 0) <= room;
 }
 
 function pad(cell: string, width: number): string {
@@ -87,7 +106,7 @@ function cutCell(cell: string, width: number): string {
 }
 
 function cutPlain(text: string, width: number): string {
-  if (narrow.test(text)) return text.slice(0, width);
+  if (plainText.test(text)) return text.slice(0, width);
   let kept = "";
   for (const { segment } of segmenter.segment(text)) {
     if (stringWidth(kept + segment) > width) break;
@@ -97,7 +116,7 @@ function cutPlain(text: string, width: number): string {
 }
 
 function widthOf(text: string): number {
-  return narrow.test(text) ? text.length : stringWidth(text);
+  return plainText.test(text) ? text.length : stringWidth(text);
 }
 
 const statusColour = {

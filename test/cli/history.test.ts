@@ -50,7 +50,7 @@ it("names tasks as people say them, in local time beside UTC, and ids on demand"
   const finishedAt = "2026-11-20T01:31:00.000Z";
   await record.record(testOutcome({ taskId: "n__run__42__1795138200", policy: "n", slot, finishedAt }));
   const { out } = await history("n", "--timezone", "Europe/Vienna");
-  expect(out).toContain("2026-11-20 01:31:00Z 02:31 CET  n       sync job 42, slot 02:30 CET  succeeded");
+  expect(out).toContain("2026-11-20 01:31:00Z  02:31 CET  n       sync job 42, slot 02:30 CET  succeeded");
   expect(out).not.toContain("n__run__42");
   expect((await history("n", "--timezone", "UTC")).out).toContain(
     "2026-11-20 01:31:00Z  n       sync job 42, slot 01:30Z  ",
@@ -68,7 +68,7 @@ it("reads and shows times in the zone of policies that run, and knows labels", a
   const finishedAt = "2026-11-20T23:31:00.000Z";
   await record.record(testOutcome({ taskId: "tokyo__run__42__1", policy: "tokyo", slot, finishedAt }));
   const told = await history("--label", "team=hr");
-  expect(told.out).toContain("2026-11-20 23:31:00Z 08:31 GMT+9  tokyo   sync job 42, slot 2026-11-20 10:30 GMT+9");
+  expect(told.out).toContain("2026-11-20 23:31:00Z  08:31 GMT+9  tokyo   sync job 42, slot 2026-11-20 10:30 GMT+9");
   expect(await targets("tokyo", "--since", "2026-11-21 08:31", "--until", "2026-11-21 08:31:01")).toEqual(["42"]);
   expect(await targets("tokyo", "--since", "2026-11-21 08:31:01")).toEqual([]);
   expect((await history("--label", "team=it")).err).toContain("no such policy has the label team=it");

@@ -34,6 +34,15 @@ describe("a table", () => {
     expect(cuts).toBe(1);
   });
 
+  it("leaves columns out before it cuts a name, and says which", () => {
+    const told: (readonly string[])[] = [];
+    const screen = { colours: false, columns: 52, onCut: (columns: readonly string[]) => told.push(columns) };
+    const lines = toTable(heading, rows.slice(0, 1), screen, ["finished", "status"]).split("\n");
+    expect(lines[0]).toBe("policy             status     detail");
+    expect(lines[1]).toMatch(/^contracts-nightly {2}succeeded {2}the service said so,…$/);
+    expect(told).toEqual([["finished"]]);
+  });
+
   it("keeps a colour whole when it cuts the text, and figures longer than texts", () => {
     const lines = toTable(["at", "what"], [[at, paint("red", "a b c d e f g h i", true)]], {
       colours: true,
