@@ -44,7 +44,11 @@ export function sinksCommand(io: CommandIo): Command {
     .description("each sink, where it leads, and what waits for it (the default)")
     .option("--json", "print JSON")
     .addOption(wideOption())
-    .action((options: SetOptions) => showSinks(options, io));
+    .allowExcessArguments()
+    .action((options: SetOptions, { args: [word] }: Command) => {
+      if (word !== undefined) throw new UsageError(`sinks has no ${word}; ${othersThan(word, ["list", "test"], "")}`);
+      return showSinks(options, io);
+    });
   const test = new Command("test")
     .description("send a trial notice to a sink, and say what came back")
     .argument("<name>", "the sink, by its name under `sinks`")

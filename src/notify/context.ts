@@ -21,6 +21,6 @@ export function withContext(notice: Notice, set: Settings, policy?: Policy): Not
 
 /** The zone that all policies of a service have; undefined when they differ. */
 function zoneOfService({ policies }: Settings, service: string | null): string | undefined {
-  const zones = new Set(policies.flatMap((one) => (one.service === service ? [one.closed.timezone] : [])));
-  return zones.size === 1 ? [...zones][0] : undefined;
+  const zone = policies.find((one) => one.service === service)?.closed.timezone;
+  return policies.every((one) => one.service !== service || one.closed.timezone === zone) ? zone : undefined;
 }

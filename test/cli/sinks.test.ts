@@ -156,5 +156,9 @@ describe("syncline sinks", () => {
       await store.close();
     }
     expect(existsSync(join(folder, "notices.jsonl"))).toBe(false);
+    expect(await runHere(["sinks", "tset", "ops"], variables)).toMatchObject({
+      code: 2,
+      err: "error: sinks has no tset; did you mean test? there are: list, test",
+    });
   });
 });
