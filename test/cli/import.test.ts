@@ -130,10 +130,14 @@ const expected: Readonly<Record<string, Expected>> = {
     ],
   },
   "wget.crontab": {
-    code: 0,
+    code: 1,
     services: ["main https://sync.example.com SYNC_TOKEN parentheses"],
     policies: ["run-8: main run 8, 0 4 1 * * UTC, skip 3600s", "run-9: main run 9, 6 4 1 * * UTC, skip 3600s"],
-    said: ["wget.crontab:2: an unescaped % ends the command", "an access token stands in a command in plain text"],
+    said: [
+      "2: an unescaped % ends the command",
+      "wget.crontab:2: a call in wget is not understood: left out",
+      "an access token stands in a command in plain text",
+    ],
   },
   "odd.crontab": {
     code: 1,
@@ -150,6 +154,18 @@ const expected: Readonly<Record<string, Expected>> = {
       "odd.crontab:4: run(4): the address $SYNC_URL is not known here",
       ". (what it sets is not known), another request by curl (heartbeat",
       "3 policies of 4 jobs; 4 left out",
+    ],
+  },
+  "tricky.crontab": {
+    code: 1,
+    services: ["main https://sync.example.com SYNC_TOKEN segment"],
+    policies: ["run-1-2: main run 1,2, 0 1 * * * UTC, skip 3600s", "run-5: main run 5, 0 4 * * * UTC, skip 3600s"],
+    said: [
+      "tricky.crontab:2: not kept of the command: the variable TOKEN, -u (a bearer token signs in here: services.*.token), -L (a",
+      "tricky.crontab:3: run(3): the repository $REPOSITORY is not known here: left out",
+      "tricky.crontab:4: a call in python3 is not understood: left out",
+      "tricky.crontab:6: run(@): the id of the sync job is not known here: left out",
+      "2 policies of 5 jobs; 3 left out",
     ],
   },
   "two-services.crontab": {

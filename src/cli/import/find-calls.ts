@@ -27,6 +27,7 @@ export interface FoundCalls {
 
 const callUrl =
   /^([^\s?]*)\/api\/syncjobs\/(run|activate)(?:(?:\(|%28)([^\s)%/?]+)(?:\)|%29)|\/([^\s/?]+))\/?(?:\?(.*))?$/i;
+const mention = /\/api\/syncjobs\/(run|activate)\b/i;
 const tools = new Set(["curl", "wget", "http", "https"]);
 /** Words before a command that change nothing about it. */
 const prefix = /^(do|then|else|if|exec|command|time|nice|\{|\()$/;
@@ -38,27 +39,27 @@ export function findCalls(command: string, given: Variables): FoundCalls {
   const { commands, variables } = readScript(command, given);
   const found = { calls: [] as Call[], lost: new Set<string>(), refused: [] as string[] };
   for (const text of commands) {
-    const raw = wordsOf(text).map((word) => word.replace(/^[({]+(?=\w)/, ""));
+    const raw = wordsOf(text).map((word) => word.replace(/^(?:[({]+(?=\w)|--url=)/, ""));
     const words = raw.map((word) => fillIn(word, variables));
-    const at = words.findIndex((word) => callUrl.test(word));
-    if (at === -1) {
-      const first = words.find((word) => !prefix.test(word));
-      if (first !== undefined && !idle.test(first)) found.lost.add(describeOther(baseName(first)));
-      continue;
+    const urls = words.filter((word) => callUrl.test(word));
+    for (const url of urls) {
+      const call = toCall(url, words, raw);
+      if (typeof call === "string") found.refused.push(call);
+      else found.calls.push(call);
+      for (const what of lostOf(url, words)) found.lost.add(what);
     }
-    const call = toCall(words, raw, at);
-    if (typeof call === "string") found.refused.push(call);
-    else {
-      found.calls.push(call);
-      for (const what of lostOf(words, at)) found.lost.add(what);
-    }
+    if (urls.length > 0) continue;
+    const first = words.find((word) => !prefix.test(word));
+    if (words.some((word) => mention.test(word)))
+      found.refused.push(`a call in ${nameOf(first ?? "")} is not understood`);
+    else if (first !== undefined && !idle.test(first)) found.lost.add(describeOther(first));
   }
   return { calls: found.calls, lost: [...found.lost], refused: found.refused };
 }
 
-/** The request of one simple command, or why there is none. */
-function toCall(words: readonly string[], raw: readonly string[], at: number): Call | string {
-  const [, base = "", action = "", inParentheses, segment, query = ""] = callUrl.exec(words[at] ?? "") ?? [];
+/** A request of one simple command, or why there is none. `raw`: before variables are filled in. */
+function toCall(url: string, words: readonly string[], raw: readonly string[]): Call | string {
+  const [, base = "", action = "", inParentheses, segment, query = ""] = callUrl.exec(url) ?? [];
   const kind = action.toLowerCase() === "run" ? "run" : "activate";
   const id = inParentheses ?? segment ?? "";
   const tool = toolOf(words);
@@ -68,6 +69,8 @@ function toCall(words: readonly string[], raw: readonly string[], at: number): C
   if (method !== "POST") return `${kind}(${id}) is sent as ${method}, and a ${kind} is a POST: it starts nothing`;
   const form = inParentheses === undefined ? "segment" : "parentheses";
   const repository = new URLSearchParams(query).get("repository") ?? undefined;
+  if (repository !== undefined && /[$`]/.test(repository))
+    return `${kind}(${id}): the repository ${repository} is not known here`;
   return { kind, syncJob: Number(id), baseUrl: toBaseUrl(base, tool), repository, pathForm: form, token: tokenOf(raw) };
 }
 
@@ -120,6 +123,7 @@ const hints: readonly (readonly [RegExp, string])[] = [
   [/^(-m|--max-time|--connect-timeout|--timeout|-T)/, "services.*.timeouts.request"],
   [/^(-E|--cert|--key|--cacert|--ca-certificate|--private-key)/, "services.*.tls"],
   [/^(-u|--user|--password|a user)/, "a bearer token signs in here: services.*.token"],
+  [/^(-L|--location)/, "a redirect of a start is never followed"],
   [/^flock$/, "overlap: skip does this"],
   [/^sleep/, "schedule.spread keeps starts apart"],
   [/^(mail|mailx|sendmail)$/, "notify tells people, sinks say where"],
@@ -127,15 +131,14 @@ const hints: readonly (readonly [RegExp, string])[] = [
   [/^another request/, "heartbeat requests a URL after each success"],
 ];
 const idleOption =
-  /^-[sSfgviqNnj#]*([XHodOwaA].*)?$|^--(silent|show-error|fail|fail-with-body|request|header|output|method|post-data|body-data|data[\w-]*|json|form|verbose|include|globoff|quiet|output-document|ignore-stdin|check-status|no-verbose|oauth2-bearer|auth|auth-type|write-out|no-progress-meter|compressed|location|body|print|pretty)(=.*)?$/;
+  /^-[sSfgviqNnj#]*([XHodOwaA].*)?$|^--(silent|show-error|fail|fail-with-body|request|header|output|method|post-data|body-data|data[\w-]*|json|form|verbose|include|globoff|quiet|output-document|ignore-stdin|check-status|no-verbose|oauth2-bearer|auth|auth-type|write-out|no-progress-meter|compressed|body|print|pretty)(=.*)?$/;
 const keptHeader = /^(authorization|content-type|content-length|accept|user-agent|host)$/i;
 
-/** What a call has beside it that a policy does not keep. `at`: its URL. Never a value. */
-function lostOf(words: readonly string[], at: number): string[] {
-  const url = words[at] ?? "";
-  const rest = words.filter((_, index) => index !== at);
+/** What a call has beside it that a policy does not keep. Names only: values may be secrets. */
+function lostOf(url: string, words: readonly string[]): string[] {
+  const rest = words.filter((word) => !callUrl.test(word));
   const tool = rest.findIndex((word) => tools.has(baseName(word)));
-  const before = rest.slice(0, tool).find((word) => !prefix.test(word));
+  const before = rest.slice(0, Math.max(tool, 0)).find((word) => !prefix.test(word));
   const options = rest.slice(tool + 1).filter((word) => /^-{1,2}[A-Za-z]/.test(word) && !idleOption.test(word));
   const isHttpie = /^https?$/.test(baseName(rest[tool] ?? ""));
   const headers = rest.flatMap((word, index) => {
@@ -144,18 +147,32 @@ function lostOf(words: readonly string[], at: number): string[] {
   });
   const query = [...new URLSearchParams(url.split("?")[1] ?? "").keys()];
   return [
-    ...(before === undefined ? [] : [withHint(baseName(before))]),
-    ...options.map((option) => withHint(option.replace(/=.*$/s, ""))),
+    ...(before === undefined ? [] : [describeOther(before)]),
+    ...options.map((option) => withHint(optionName(option))),
     ...headers.filter((name) => !keptHeader.test(name)).map((name) => `the header ${name}`),
     ...query.filter((name) => name !== "repository").map((name) => `the query parameter ${name}`),
     ...(/^https?:\/\/[^/]*@/i.test(url) ? [withHint("a user in the address")] : []),
   ];
 }
 
-/** Another command, by its name; its arguments may be secrets. */
-function describeOther(name: string): string {
-  if (tools.has(name)) return withHint(`another request by ${name}`);
-  return withHint(/^[\w.[-]{1,40}$/.test(name) ? name : "a command");
+/** `-sku` and `-k5` are -k; `--max-time=5` is --max-time. */
+function optionName(option: string): string {
+  if (option.startsWith("--")) return option.replace(/=.*$/s, "");
+  return `-${option.replace(/^-[sSfgviqNnj#]*/, "").slice(0, 1)}`;
+}
+
+/** Another command, by its name. */
+function describeOther(word: string): string {
+  const name = nameOf(word);
+  return withHint(tools.has(name) ? `another request by ${name}` : name);
+}
+
+/** The name of a command, unless it may hold a value. */
+function nameOf(word: string): string {
+  const [, variable] = /^(\w+)=/.exec(word) ?? [];
+  if (variable !== undefined) return `the variable ${variable}`;
+  const name = baseName(word);
+  return /^[\w.[-]{1,40}$/.test(name) ? name : "a command";
 }
 
 function withHint(what: string): string {

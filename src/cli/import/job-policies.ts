@@ -111,7 +111,7 @@ function policiesOf(job: ScheduledJob, making: Making): string[] {
   const remarks = [
     ...job.notes,
     ...(lost.length === 0 ? [] : [`not kept of the command: ${lost.join(", ")}`]),
-    ...(calls.filter(({ kind }) => kind === "run").length > 1
+    ...(new Set(calls.flatMap(({ kind, syncJob }) => (kind === "run" ? [syncJob] : []))).size > 1
       ? ["the command starts one sync job after the other, a policy all at once: `after` keeps an order"]
       : []),
     ...("problem" in schedule ? [schedule.problem] : schedule.remarks),
