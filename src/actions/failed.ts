@@ -1,7 +1,7 @@
 // Replays and discards entries of the failed list. Called by `syncline failed`.
 import type { PolicySet } from "../config/policy-set.ts";
 import { replayable } from "../model/outcome.ts";
-import { isFromMasks, type Task } from "../model/task.ts";
+import { isFromMasks, runByHand, type Task } from "../model/task.ts";
 import { taskId } from "../model/task-id.ts";
 import { describeFailed, type FailedItem } from "../queries/failed.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
@@ -10,6 +10,7 @@ import { tasksOf } from "../schedule/slot-tasks.ts";
 import { FailedTasks } from "../store/failed-tasks.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { type By, recordChange } from "./record-change.ts";
+import { policyOfSyncJob } from "./run.ts";
 
 const recordedMax = 100;
 
@@ -99,9 +100,13 @@ async function replayTask(
 
 /** The new task, or why there is none. */
 function toTask({ outcome }: TaskItem, set: PolicySet | undefined, slotMs: number): Task | string {
-  const policy = set?.policies.find(({ name }) => name === outcome.policy);
-  if (policy === undefined)
-    return set === undefined ? "tasks need their policy: --config PATH" : "its policy is not configured any more";
+  const { service, repository, target } = outcome;
+  const place = { service, syncJob: Number(target), repository: repository ?? undefined };
+  const policy =
+    outcome.policy === runByHand
+      ? set && policyOfSyncJob(place, set)
+      : set?.policies.find(({ name }) => name === outcome.policy);
+  if (policy === undefined) return "its policy is not configured any more";
   const tasks = tasksOf(policy, { slotMs, origin: "manual", covers: [] });
   const same = tasks.find(({ kind, target }) => kind === outcome.kind && target === outcome.target);
   if (same !== undefined) return same;

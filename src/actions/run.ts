@@ -1,6 +1,6 @@
 // Starts tasks by hand, now: they go the same way as scheduled ones. Called by `syncline run` and
 // `syncline delete`.
-import type { Policy } from "../config/policy-set.ts";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
 import type { Task } from "../model/task.ts";
 import type { Producer } from "../queue/producer.ts";
 import { queueKindOf } from "../queue/queues.ts";
@@ -28,6 +28,31 @@ export async function runNow(policy: Policy, parts: RunParts): Promise<Queued> {
   const tasks = tasksOf(policy, { slotMs: await redisTimeMs(parts.store), origin: "manual", covers: [] });
   const ids = tasks.slice(0, recordedTasksMax).map(({ id }) => id);
   return queueByHand(tasks, parts, { what: "run", subject: `policy ${policy.name}`, after: { tasks: ids } });
+}
+
+/** One sync job, without a policy. */
+interface SyncJobPlace {
+  readonly service: string;
+  readonly syncJob: number;
+  readonly repository: string | undefined;
+}
+
+/** What stands in place of a policy for one sync job. */
+export function policyOfSyncJob({ service, syncJob, repository }: SyncJobPlace, set: PolicySet): Policy {
+  return { ...set.byHand, service, repository, action: { kind: "run", syncJobs: [syncJob] } };
+}
+
+/** Runs one sync job now, as the `defaults` of the policy files say. */
+export async function runSyncJob(place: SyncJobPlace, set: PolicySet, parts: RunParts): Promise<Queued> {
+  const { service, syncJob, repository } = place;
+  const tasks = tasksOf(policyOfSyncJob(place, set), {
+    slotMs: await redisTimeMs(parts.store),
+    origin: "manual",
+    covers: [],
+  });
+  const where = repository === undefined ? service : `${service}, ${repository}`;
+  const done = { what: "run", subject: `sync job ${syncJob} of ${where}`, after: { tasks: tasks.map(({ id }) => id) } };
+  return queueByHand(tasks, parts, done);
 }
 
 /** Queues tasks of one kind and records why. */

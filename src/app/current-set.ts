@@ -3,6 +3,7 @@
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { type ActivePredicate, createActivePredicate, createItemMapper, type ItemMapper } from "../feeds/mapping.ts";
 import { type Feed, feedId } from "../model/feed.ts";
+import { runByHand } from "../model/task.ts";
 import { createFollowerMap, type FollowerMap } from "../schedule/chains.ts";
 
 /** The policy set in force. */
@@ -34,7 +35,7 @@ export class CurrentSet {
 
   /** A policy as it is now; undefined when there is none of this name any more. */
   policy(name: string): Policy | undefined {
-    return this.#policies.get(name);
+    return name === runByHand ? this.#set.byHand : this.#policies.get(name);
   }
 
   /** Reads items by the current mapping; undefined when the service is not configured any more. */

@@ -1,7 +1,7 @@
 // `syncline delete`: deletes one sync job by hand, guarded by its exact name. Without --yes
 // it only shows what it would delete. With --yes its task goes the way of a policy's: queue, guard,
 // journal, one DELETE, one outcome.
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { queueByHand } from "../actions/run.ts";
 import { createService } from "../app/create-service.ts";
 import type { PolicySet } from "../config/policy-set.ts";
@@ -28,6 +28,7 @@ import {
   redisTarget,
   refuseIdle,
   serviceOption,
+  syncJobArgument,
 } from "./shared-options.ts";
 import { showPlace } from "./table.ts";
 
@@ -134,9 +135,4 @@ function toTask(service: string, { syncJob, name, repository }: DeleteOptions, s
     startByMs: slotMs + startWithinMs,
     guard: name,
   };
-}
-
-function syncJobArgument(text: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError("write an id: digits only");
-  return Number(text);
 }

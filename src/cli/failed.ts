@@ -17,8 +17,8 @@ import type { CommandIo, Screen } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { checkKnownPolicy, reportReach } from "./history.ts";
 import {
+  actingSetFor,
   countArgument,
-  loadPoliciesOrThrow,
   optionalConfigOption,
   type ReasonOption,
   type RedisOptions,
@@ -53,7 +53,7 @@ that were tried for too long. Both stay until they are replayed or discarded, or
 
 Examples:
   $ syncline failed list
-  $ syncline failed replay contracts-nightly__run__42__1795228200 --config policies/ --reason "disk was full"
+  $ syncline failed replay contracts-nightly__run__42__1795228200 --reason "disk was full"
   $ syncline failed replay --sink ops --reason "receiver is back" --yes
   $ syncline failed discard --policy old-policy --reason "retired" --yes`;
 
@@ -70,7 +70,7 @@ export function failedCommand(io: CommandIo): Command {
   const actions = [
     actionCommand("replay", io)
       .description("do it over: tasks by new tasks by hand, notices as they are")
-      .addOption(optionalConfigOption("policy file or folder; needed for tasks"))
+      .addOption(optionalConfigOption("policy file or folder, in place of the policies that run"))
       .option("--force", "also tasks that may be at work still (unknown, timed-out): they may start twice"),
     actionCommand("discard", io).description("take it off the list; outcomes stay in the history"),
   ];
@@ -168,8 +168,9 @@ async function act(
     throw new UsageError(
       `this would ${name} ${meant.length} of the failed list: look with \`failed list\`, then add --yes`,
     );
-  const needsSet = name === "replay" && options.config !== undefined && meant.some(({ type }) => type === "task");
-  const set = needsSet ? await loadPoliciesOrThrow(options.config ?? "", io) : undefined;
+  const { store } = connections;
+  const needsSet = name === "replay" && meant.some(({ type }) => type === "task");
+  const set = needsSet ? await actingSetFor(options, store, io) : undefined;
   const parts = { ...connections, set, force: options.force === true, by: byHand(io, options) };
   const results = name === "replay" ? await replay(meant, parts) : await discard(meant, parts);
   const done = results.filter(({ why }) => why === undefined);

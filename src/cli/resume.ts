@@ -2,7 +2,6 @@
 // now.
 import type { Command } from "commander";
 import { type Resumed, resume } from "../actions/pause.ts";
-import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { type PauseSubject, showSubject } from "../model/pause.ts";
 import { describeMissingRoles } from "../queries/service-words.ts";
@@ -11,7 +10,7 @@ import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer } from "./connections.ts";
 import { type SubjectOptions, showUntil, subjectCommand, subjectOf, withSubject } from "./pause.ts";
-import { reasonOption, redisTarget } from "./shared-options.ts";
+import { policySetFor, reasonOption, redisTarget } from "./shared-options.ts";
 
 interface ResumeOptions extends SubjectOptions {
   readonly catchUp?: true;
@@ -23,24 +22,23 @@ policy is queued once now, for the newest slot that the pause skipped, if that l
 
 Examples:
   $ syncline resume contracts-nightly
-  $ syncline resume --service main --catch-up --config policies/`;
+  $ syncline resume --service main --catch-up`;
 
 /** The command `resume`. */
 export function resumeCommand(io: CommandIo): Command {
   return subjectCommand("resume")
     .description("end a pause, or the quarantine of a policy")
-    .option("--catch-up", "queue what the pause skipped last; needs --config")
+    .option("--catch-up", "queue what the pause skipped last")
     .addOption(reasonOption())
     .option("--json", "print JSON")
     .addHelpText("after", help)
     .action(async (policy: string | undefined, options: ResumeOptions) => {
       const subject = subjectOf(policy, options);
-      if (options.catchUp && options.config === undefined)
-        throw new UsageError("--catch-up starts policies, so it needs them: --config PATH");
       await withSubject(options, io, async (store, set) => {
         const parts = { store, set, by: byHand(io, options) };
+        const policies = options.catchUp ? (set ?? (await policySetFor(options, store, io))).policies : [];
         const resumed = await withProducer(redisTarget(options, io), (producer) => {
-          const wish = options.catchUp ? { policies: set?.policies ?? [], producer, signal: io.signal } : undefined;
+          const wish = options.catchUp ? { policies, producer, signal: io.signal } : undefined;
           return resume(subject, wish, parts);
         });
         if (options.json) {

@@ -1,13 +1,16 @@
-// `syncline run POLICY`: runs a policy by hand, now. Its tasks go the same way as scheduled ones.
+// `syncline run`: runs a policy, or one sync job without a policy, by hand and now. Its tasks go
+// the same way as scheduled ones.
 import type { Command } from "commander";
-import { type Queued, runNow } from "../actions/run.ts";
+import { type Queued, type RunParts, runNow, runSyncJob } from "../actions/run.ts";
 import { startApp } from "../app/app.ts";
-import type { Policy, PolicySet } from "../config/policy-set.ts";
+import type { PolicySet } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
+import { UsageError } from "../core/errors.ts";
 import { silentLog } from "../core/event-log.ts";
-import { counted } from "../core/plain-text.ts";
+import { counted, someNames } from "../core/plain-text.ts";
 import { isGood, type Outcome, offendingItemsMax } from "../model/outcome.ts";
 import { isFromMasks, type Task } from "../model/task.ts";
+import { targetOf } from "../model/task-id.ts";
 import { History } from "../store/history.ts";
 import type { RedisTarget, Store } from "../store/redis.ts";
 import { StartJournal } from "../store/start-journal.ts";
@@ -15,73 +18,115 @@ import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
 import { outcomeTable } from "./history.ts";
+import { createProgress, type ShowProgress } from "./run-progress.ts";
 import {
+  actingSetFor,
   durationOption,
   findPolicy,
-  loadPoliciesOrThrow,
-  type PolicyOptions,
+  findService,
   type ReasonOption,
   reasonOption,
   redisCommand,
   redisTarget,
   refuseIdle,
+  type SetOptions,
+  serviceOption,
+  syncJobArgument,
 } from "./shared-options.ts";
 import { wideOption } from "./table.ts";
 
-interface RunOptions extends PolicyOptions, ReasonOption {
+interface RunOptions extends SetOptions, ReasonOption {
+  readonly service?: string;
+  readonly syncJob?: number;
+  readonly repository?: string;
   readonly wait?: true;
   readonly timeout: number;
 }
 
 const readEveryMs = 250;
+const reasonsShownMax = 20;
+
+const help = `
+A running \`syncline serve\` does the work. With --wait every change is told, and why nothing goes on. Without a worker alive and with --config, this
+process works itself meanwhile. Ctrl-C ends the wait, not the run: it says what goes on and how to look again.
+A sync job without a policy is run by the \`defaults\` of the policy files; its outcome is in \`syncline history by-hand.run\`.
+Exit codes: 0 all ended well, 1 one did not, was skipped, or had no outcome when the wait ended, 2 wrong use, 3 Redis is out of reach.
+
+Examples:
+  $ syncline run contracts-nightly --wait && echo good
+  $ syncline run contracts-nightly --config policies/ --wait --timeout 20m
+  $ syncline run --service main --sync-job 42 --repository HR --reason "ticket 7" --wait`;
 
 /** The command `run`. */
 export function runCommand(io: CommandIo): Command {
-  return redisCommand("run", "config")
-    .argument("<policy>", "its name")
-    .option("-w, --wait", "wait for the outcomes; exit 1 unless all are good")
+  return redisCommand("run", "set")
+    .argument("[policy]", "its name")
+    .option("--sync-job <id>", "run this sync job, without a policy", syncJobArgument)
+    .addOption(serviceOption())
+    .option("--repository <key>", "of the sync job (default: the service chooses)")
+    .option("-w, --wait", "show each change and wait for the outcomes; exit 1 unless all are good")
     .addOption(durationOption("--timeout <duration>", "how long --wait waits", "1h"))
-    .addOption(reasonOption())
+    .addOption(reasonOption("why; stands in the record of changes, and is required without a policy"))
     .option("--json", "print JSON: task ids, or with --wait the outcomes")
     .addOption(wideOption())
-    .addHelpText(
-      "after",
-      "\nA running `syncline serve` does the work. With --wait and no worker about, this process does it itself.\n\nExamples:\n  $ syncline run contracts-nightly --config policies/\n  $ syncline run contracts-nightly --config policies/ --wait && echo good",
-    )
-    .action(async (name: string, options: RunOptions, chosen: Command) => {
+    .addHelpText("after", help)
+    .action(async (name: string | undefined, options: RunOptions, chosen: Command) => {
       if (options.wait !== true) refuseIdle(chosen, ["timeout"], "without --wait");
+      if (options.syncJob === undefined) refuseIdle(chosen, ["service", "repository"], "without --sync-job");
       const redis = redisTarget(options, io);
-      const set = await loadPoliciesOrThrow(options.config, io);
-      const policy = findPolicy(set, name);
-      await withStore(redis, (store) => run(policy, { set, redis, store, options, io }));
+      await withStore(redis, async (store) => {
+        const set = await actingSetFor(options, store, io);
+        const queue = chooseRun(name, options, set);
+        const by = byHand(io, options);
+        const queued = await withProducer(redis, (producer) => queue({ store, producer, by }));
+        const context = { set, redis, store, options, io };
+        const ids = queued.tasks.map(({ id }) => id);
+        const what = `${counted(ids.length, "task")} of ${queued.tasks[0]?.policy} queued: ${someNames(ids, "--json")}`;
+        if (options.wait) {
+          io.err(what);
+          return workAndWait(queued, context);
+        }
+        io.out(options.json ? JSON.stringify({ policy: queued.tasks[0]?.policy ?? null, tasks: ids }) : what);
+        if (queued.workers === 0) io.err("no worker is running: start `syncline serve`");
+      });
     });
 }
 
-/** What a command needs to start tasks by hand and to wait for their outcomes. */
+/** What is meant: a policy, or one sync job. @throws UsageError for neither, or for both. */
+function chooseRun(
+  name: string | undefined,
+  { service, syncJob, repository, reason }: RunOptions,
+  set: PolicySet,
+): (parts: RunParts) => Promise<Queued> {
+  if (name !== undefined && syncJob === undefined) {
+    const policy = findPolicy(set, name);
+    return (parts) => runNow(policy, parts);
+  }
+  if (name !== undefined || syncJob === undefined)
+    throw new UsageError("name a policy, or a sync job: --service NAME --sync-job ID --reason TEXT");
+  if (reason === undefined)
+    throw new UsageError("--reason is required without a policy: say why, for the people who find the run");
+  const settings = findService(set, service);
+  return (parts) => runSyncJob({ service: settings.name, syncJob, repository }, set, parts);
+}
+
+/** What a command needs to wait for the outcomes of tasks by hand. */
 export interface HandContext {
   readonly set: PolicySet;
   readonly redis: RedisTarget;
   readonly store: Store;
-  readonly options: Pick<RunOptions, "timeout" | "json">;
+  readonly options: Pick<RunOptions, "timeout" | "json" | "config">;
   readonly io: CommandIo;
-}
-
-async function run(policy: Policy, context: HandContext & { readonly options: RunOptions }): Promise<void> {
-  const { redis, store, options, io } = context;
-  const by = byHand(io, options);
-  const queued = await withProducer(redis, (producer) => runNow(policy, { store, producer, by }));
-  const { tasks, workers } = queued;
-  if (options.wait) return workAndWait(queued, context);
-  const all = tasks.map(({ id }) => id);
-  if (options.json) io.out(JSON.stringify({ policy: policy.name, tasks: all }));
-  else io.out(`${counted(all.length, "task")} of ${policy.name} queued: ${all.join(", ")}`);
-  if (workers === 0) io.err("no worker is running: start `syncline serve`");
 }
 
 /** Waits for the outcomes of these tasks. Without a worker alive, this process works meanwhile. */
 export async function workAndWait({ tasks, workers }: Queued, context: HandContext): Promise<void> {
+  const { set, redis, options, io } = context;
   if (workers > 0) return waitAndReport(tasks, context);
-  const { set, redis, io } = context;
+  if (options.config === undefined) {
+    io.err("no worker is alive for this service: start `syncline serve`, or give --config, and this process works");
+    return waitAndReport(tasks, context);
+  }
   io.err("no worker is running: this process works until the outcome is there");
   const worker = await startApp({
     set,
@@ -101,36 +146,55 @@ export async function workAndWait({ tasks, workers }: Queued, context: HandConte
 }
 
 /** Shows the outcomes and sets the exit code: 0 when all are good and none was skipped. */
-async function waitAndReport(tasks: readonly Task[], { store, options, io }: HandContext): Promise<void> {
-  const { outcomes, open } = await waitForOutcomes(tasks, store, options.timeout, io.signal);
+async function waitAndReport(tasks: readonly Task[], { set, store, options, io }: HandContext): Promise<void> {
+  const show = createProgress(set, store, io);
+  const { outcomes, open } = await waitForOutcomes(tasks, store, { timeoutMs: options.timeout, io, show });
+  io.progress?.("");
   if (options.json) io.out(JSON.stringify(outcomes));
   else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { itemsMax: offendingItemsMax }));
-  if (open.length > 0) io.err(`still without an outcome: ${open.join(", ")}`);
-  const skipped = outcomes.filter(({ status }) => status === "skipped").length;
-  if (skipped > 0) io.err(`not started: ${skipped} of ${outcomes.length}, see above`);
-  io.exitCode = open.length === 0 && skipped === 0 && outcomes.every(({ status }) => isGood[status]) ? 0 : 1;
+  const bad = outcomes.filter(({ status }) => !isGood[status] || status === "skipped");
+  for (const { taskId, status, reason, detail } of bad.slice(0, reasonsShownMax))
+    io.err(`${taskId}: ${status} (${reason}): ${detail}`);
+  if (bad.length > reasonsShownMax) io.err(`and ${bad.length - reasonsShownMax} more: syncline history`);
+  if (open.length > 0) io.err(describeOpen(open, io.signal.aborted));
+  io.exitCode = open.length === 0 && bad.length === 0 ? 0 : 1;
 }
 
-/** The outcomes of tasks of one policy, and the ids of those that have none in time. */
-async function waitForOutcomes(tasks: readonly Task[], store: Store, timeoutMs: number, signal: AbortSignal) {
+/** What goes on after the wait, and how to look again. */
+function describeOpen(open: readonly Task[], isStopped: boolean): string {
+  const ids = open.map(({ id }) => id);
+  const [first = ""] = ids;
+  const what = `still without an outcome, and not stopped: ${someNames(ids, "`syncline running --ids`")}`;
+  const why = isStopped ? "the wait ends here" : "--timeout has passed";
+  return `${why}; ${what}\nlook again: syncline explain ${first}\nstop it: syncline cancel ${first}`;
+}
+
+interface Wait {
+  readonly timeoutMs: number;
+  readonly io: Pick<CommandIo, "signal">;
+  readonly show: ShowProgress;
+}
+
+/** The outcomes of tasks of one policy, and the tasks that have none in time. */
+async function waitForOutcomes(tasks: readonly Task[], store: Store, { timeoutMs, io, show }: Wait) {
   const history = new History(store);
   const journal = new StartJournal(store);
   const deadlineMs = systemClock.monotonicMs() + timeoutMs;
   const outcomes: Outcome[] = [];
-  const open = new Set(tasks.map(({ id }) => id));
-  const masks = new Set(tasks.filter(isFromMasks).map(({ id }) => id));
-  while (open.size > 0 && systemClock.monotonicMs() < deadlineMs && !signal.aborted) {
+  const open = new Map(tasks.map((task) => [task.id, task]));
+  while (open.size > 0 && systemClock.monotonicMs() < deadlineMs && !io.signal.aborted) {
     // Read together: where few outcomes are kept, later ones would drop those of a thousand tasks
     // read one by one.
-    const found = await history.outcomes(tasks[0]?.policy ?? "", [...open]);
+    const found = await history.outcomes(tasks[0]?.policy ?? "", [...open.keys()]);
     outcomes.push(...found.values());
     for (const id of found.keys()) open.delete(id);
-    for (const id of [...open].filter((one) => masks.has(one))) {
-      const expanded = await journal.fannedOutInto(id);
-      for (const into of expanded ?? []) open.add(into);
-      if (expanded !== undefined) open.delete(id);
+    for (const task of [...open.values()].filter(isFromMasks)) {
+      const expanded = await journal.fannedOutInto(task.id);
+      for (const id of expanded ?? []) open.set(id, { ...task, id, target: targetOf(id) });
+      if (expanded !== undefined) open.delete(task.id);
     }
-    if (open.size > 0) await systemClock.sleep(readEveryMs, signal);
+    await show([...open.values()], outcomes);
+    if (open.size > 0) await systemClock.sleep(readEveryMs, io.signal);
   }
-  return { outcomes, open: [...open] };
+  return { outcomes, open: [...open.values()] };
 }

@@ -65,18 +65,11 @@ export function runningCommand(io: CommandIo): Command {
 
 function runningTable(tasks: readonly RunningTask[], { ids }: RunningOptions, nowMs: number, io: CommandIo): string {
   const rows = tasks.map((task) => [
-    ...(ids ? [task.id] : [task.policy, showTask(task)]),
+    ...(ids ? [task.id] : [task.policy, task.name]),
     task.step,
     task.since === null ? "" : formatRoughly(Math.max(nowMs - Date.parse(task.since), 0)),
     task.deadline === null ? "" : showInstant(Date.parse(task.deadline)),
     task.waitsFor ?? "",
   ]);
   return toTable([...(ids ? ["id"] : ["policy", "task"]), "step", "for", "until", "waits for"], rows, io, ["until"]);
-}
-
-/** A task as people name it: `sync job 42, slot 2026-11-21 02:00:00Z`. */
-export function showTask({ target, slot, origin }: Pick<RunningTask, "target" | "slot" | "origin">): string {
-  const what = /^\d+$/.test(target) ? `sync job ${target}` : target;
-  const when = slot === null ? "" : ` ${showInstant(Date.parse(slot))}`;
-  return `${what}, ${origin === "manual" ? "by hand" : "slot"}${when}`;
 }

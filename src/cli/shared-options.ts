@@ -120,6 +120,12 @@ export function countArgument(max: number): (text: string) => number {
   };
 }
 
+/** Parses the id of a sync job. */
+export function syncJobArgument(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError("write an id: digits only");
+  return Number(text);
+}
+
 /** Parses a text of 1 to `max` characters. */
 export function textArgument(max: number): (text: string) => string {
   return (text) => {
@@ -235,6 +241,11 @@ async function setOfFile(path: string, store: Store, io: CommandIo): Promise<Fou
   const isMeant = path !== io.settings.variables[configVariable];
   const instead = isMeant ? undefined : await replaceBroken(path, counted(loaded.problems.length, "problem"), store);
   return instead ?? refuseProblems(path, loaded.problems, io);
+}
+
+/** The set to act with: that of --config, or the one that runs. @throws UsageError */
+export async function actingSetFor(options: SetOptions, store: Store, io: CommandIo): Promise<PolicySet> {
+  return options.config === undefined ? policySetFor(options, store, io) : loadPoliciesOrThrow(options.config, io);
 }
 
 /** Loads policies. @throws UsageError that shows every problem. */

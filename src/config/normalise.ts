@@ -5,6 +5,7 @@ import type { DeclaredKind, DeclaredObject } from "../core/declared-object.ts";
 import { parseDuration, parseWallText } from "../core/duration.ts";
 import type { ListName } from "../core/list-name.ts";
 import { canonicalJson, hashText } from "../core/stable-hash.ts";
+import { runByHand } from "../model/task.ts";
 import { policyDefaults } from "./defaults.ts";
 import type {
   Action,
@@ -42,8 +43,9 @@ export function normalisePolicies(files: readonly CheckedFile[], defaults: Defau
   }
   const policies = withChainRoots(written);
   const notifications = toNotifications(files, defaults);
-  const contentHash = hashContent({ services, sinks, policies, notifications });
-  return { services, sinks, policies, notifications, contentHash, files: files.map(({ yaml }) => yaml.file) };
+  const byHand = toByHand(defaults);
+  const contentHash = hashContent({ services, sinks, policies, byHand, notifications });
+  return { services, sinks, policies, byHand, notifications, contentHash, files: files.map(({ yaml }) => yaml.file) };
 }
 
 function impossible(what: string): never {
@@ -167,6 +169,15 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
     where,
   };
 }
+
+/** A run by hand tells no sink and ends in no quarantine: a person looks at it. */
+function toByHand(defaults: DefaultsInput): Policy {
+  const input = { name: runByHand, service: "", run: { syncJobs: [] } };
+  const { after: _none, ...policy } = toPolicy(input, { ...defaults, notify: [], quarantine: "off" }, nowhere);
+  return policy;
+}
+
+const nowhere: Policy["where"] = { file: "", line: 0 };
 
 function toAction({ run, poll, delete: deletion, activate, apply }: PolicyInput): Action {
   if (poll !== undefined) return { kind: "poll", notifyOn: policyDefaults.pollNotifyOn, expect: undefined, ...poll };
@@ -301,13 +312,20 @@ function withChainRoots(policies: readonly UnrootedPolicy[]): Policy[] {
   });
 }
 
-function hashContent({ services, sinks, policies, notifications }: Omit<PolicySet, "contentHash" | "files">): string {
+function hashContent({
+  services,
+  sinks,
+  policies,
+  byHand,
+  notifications,
+}: Omit<PolicySet, "contentHash" | "files">): string {
   const byName = <Item extends { readonly name: string }>(items: readonly Item[]) =>
     items.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const content = {
     services: byName([...services.values()]).map(plainService),
     policies: byName(policies).map(({ where: _, ...policy }) => policy),
     sinks: byName([...sinks.values()]),
+    byHand,
     notifications,
   };
   return hashText(canonicalJson(content), 64);

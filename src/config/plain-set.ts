@@ -5,17 +5,26 @@ import { type PlainService, plainService } from "./normalise.ts";
 import type { Action, Policy, PolicySet, ServiceSettings, SinkSettings, TokenSettings } from "./policy-set.ts";
 
 /** A policy set in which every value is plain JSON. */
-export interface PlainSet extends Pick<PolicySet, "policies" | "notifications" | "contentHash" | "files"> {
+export interface PlainSet extends Pick<PolicySet, "policies" | "byHand" | "notifications" | "contentHash" | "files"> {
   readonly services: readonly PlainService[];
   readonly sinks: readonly SinkSettings[];
 }
 
 /** Makes plain data of a set, without what may be secret. */
-export function toPlainSet({ services, sinks, policies, notifications, contentHash, files }: PolicySet): PlainSet {
+export function toPlainSet({
+  services,
+  sinks,
+  policies,
+  byHand,
+  notifications,
+  contentHash,
+  files,
+}: PolicySet): PlainSet {
   return {
     services: [...services.values()].map((service) => plainService({ ...service, token: publicToken(service.token) })),
     sinks: [...sinks.values()].map(publicSink),
     policies: policies.map(publicPolicy),
+    byHand,
     notifications,
     contentHash,
     files,

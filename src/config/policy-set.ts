@@ -255,6 +255,8 @@ export interface PolicySet {
   readonly services: ReadonlyMap<string, ServiceSettings>;
   readonly sinks: ReadonlyMap<string, SinkSettings>;
   readonly policies: readonly Policy[];
+  /** How a sync job without a policy is run by hand; its service and sync job are the task's. */
+  readonly byHand: Policy;
   readonly notifications: NotificationSettings;
   /** 64 hex digits: changes only with a meaning, not with comments, order or places. */
   readonly contentHash: string;

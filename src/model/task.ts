@@ -12,6 +12,9 @@ export type TaskKind = (typeof taskKinds)[number];
 /** Stands in place of a policy in a deletion by hand. No policy can have this name. */
 export const deletionByHand = "by-hand.delete";
 
+/** Stands in place of a policy in a run of a sync job without one. No policy can have this name. */
+export const runByHand = "by-hand.run";
+
 /** The target of a run over masks: the worker reads its sync jobs when the slot is due. */
 export const targetFromMasks = "masks";
 

@@ -2,8 +2,8 @@
 // by `syncline running` and `run --wait`. Reads only, in batches.
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { showInstant, toIso } from "../core/instant.ts";
-import type { Task } from "../model/task.ts";
-import type { QueueState, TaskInFlight } from "../queue/tasks-in-flight.ts";
+import { runByHand, type Task } from "../model/task.ts";
+import type { TaskInFlight } from "../queue/tasks-in-flight.ts";
 import { batchesOf } from "../store/batches.ts";
 import { FeedStore } from "../store/feed-store.ts";
 import { Leases } from "../store/leases.ts";
@@ -12,6 +12,7 @@ import { readLimiterStatus } from "../store/service-limiter.ts";
 import type { StartEntry } from "../store/start-entry.ts";
 import { StartJournal } from "../store/start-journal.ts";
 import { describeDeniedBy } from "./service-words.ts";
+import { taskWords } from "./task-words.ts";
 
 /** The steps of a task in flight, as people say them; those of a sent request first. */
 const taskSteps = [
@@ -32,7 +33,11 @@ type TaskStepName = (typeof taskSteps)[number];
 /** A task in flight. Instants are ISO 8601. */
 export interface RunningTask
   extends Pick<Task, "id" | "policy" | "kind" | "target" | "service" | "repository" | "origin"> {
+  /** As people say it: `sync job 4, slot 02:30 CET`. */
+  readonly name: string;
   readonly slot: string | null;
+  /** When its request was permitted. */
+  readonly sent: string | null;
   readonly step: TaskStepName;
   /** Since when it is in this step. */
   readonly since: string | null;
@@ -50,120 +55,105 @@ export async function readRunning(
 ): Promise<readonly RunningTask[]> {
   const nowMs = await redisTimeMs(store);
   const policies = new Map(set.policies.map((policy) => [policy.name, policy]));
-  const denied = await readDenied(tasks, store, nowMs);
+  const facts = readFacts(store);
   const journal = new StartJournal(store);
   const running: RunningTask[] = [];
   for (const batch of batchesOf(tasks)) {
-    const places = batch.map(async (one): Promise<RunningTask> => {
-      const entry = await journal.entry(one.task.id);
-      const policy = policies.get(one.task.policy);
-      const waitsFor = await readObstacle(one, { entry, policy, denied, store });
-      return toRunning(one, { entry, policy, waitsFor });
+    const places = batch.map(async ({ task, state, queuedAtMs }): Promise<RunningTask> => {
+      const policy = task.policy === runByHand ? set.byHand : policies.get(task.policy);
+      const where = { task, state, queuedAtMs, policy, entry: await journal.entry(task.id) };
+      return toRunning(where, await readStep(where, facts, nowMs), nowMs);
     });
     running.push(...(await Promise.all(places)));
   }
-  const rank = ({ step, since }: RunningTask) => `${taskSteps.indexOf(step)} ${since ?? ""}`;
-  return running.toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1));
+  const rank = ({ step, since }: RunningTask) => taskSteps.indexOf(step) * 1e15 + Date.parse(since ?? "0");
+  return running.toSorted((a, b) => rank(a) - rank(b));
 }
 
-/** Why nothing may be sent to each of these services now. */
-async function readDenied(
-  tasks: readonly TaskInFlight[],
-  store: Store,
-  nowMs: number,
-): Promise<ReadonlyMap<string, string>> {
-  const services = [...new Set(tasks.map(({ task }) => task.service))];
-  const denied = services.map(async (service): Promise<[string, string][]> => {
-    const why = describeDeniedBy(service, await readLimiterStatus(store, service), nowMs);
-    return why === undefined ? [] : [[service, why]];
+/** What many tasks share, read once: what services let through, and why lists cannot be read. */
+function readFacts(store: Store) {
+  const once = <Fact>(read: (key: string) => Promise<Fact>) => {
+    const known = new Map<string, Promise<Fact>>();
+    return (key: string): Promise<Fact> => {
+      const fact = known.get(key) ?? read(key);
+      known.set(key, fact);
+      return fact;
+    };
+  };
+  const limiter = once((service) => readLimiterStatus(store, service));
+  const failure = once(async (place) => {
+    const [service, repository] = JSON.parse(place);
+    return (await new FeedStore(store).status({ service, repository, list: "activities" })).failure;
   });
-  return new Map((await Promise.all(denied)).flat());
+  const leases = new Leases(store);
+  return {
+    limiter,
+    listFailure: ({ service, repository }: Task) => failure(JSON.stringify([service, repository])),
+    holder: (task: Task) => leases.holder(task),
+  };
 }
 
-type Obstacle = readonly ["held back" | "waits for sync job" | "preparing", string];
+type Facts = ReturnType<typeof readFacts>;
+
+interface Where extends TaskInFlight {
+  readonly policy: Policy | undefined;
+  readonly entry: StartEntry | undefined;
+}
+
+type Step = Pick<RunningTask, "step" | "since" | "waitsFor">;
+
+async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step> {
+  const { task, entry, queuedAtMs } = where;
+  const queued = toIso(queuedAtMs);
+  if (entry?.cancelled !== undefined) return { step: "cancelling", since: queued, waitsFor: entry.cancelled };
+  if (entry === undefined || entry.state === "claimed")
+    return { since: queued, ...(await readObstacle(where, facts, nowMs)) };
+  const failure = await facts.listFailure(task);
+  const unread = failure === undefined ? "" : `; but the activities cannot be read: ${failure}`;
+  if (entry.state !== "sending") {
+    const seen = entry.finishSeenAtMs;
+    const end = seen === undefined ? "the end of its run" : `its last conflicts; finished ${showInstant(seen)}`;
+    return { step: "following", since: toIso(entry.answeredAtMs), waitsFor: `${end}${unread}` };
+  }
+  const { doubt } = entry;
+  const sent = toIso(entry.sentAtMs);
+  if (doubt === undefined) return { step: "sending", since: sent, waitsFor: "the service's answer" };
+  return { step: "verifying", since: sent, waitsFor: `an activity that proves its start: ${doubt.detail}${unread}` };
+}
 
 /** What stands in the way of a request that is not sent. */
 async function readObstacle(
-  { task }: TaskInFlight,
-  {
-    entry,
-    policy,
-    denied,
-    store,
-  }: {
-    readonly entry: StartEntry | undefined;
-    readonly policy: Policy | undefined;
-    readonly denied: ReadonlyMap<string, string>;
-    readonly store: Store;
-  },
-): Promise<Obstacle | undefined> {
-  if (entry !== undefined && entry.state !== "claimed") return undefined;
-  const heldBack = denied.get(task.service);
-  if (heldBack !== undefined) return ["held back", heldBack];
+  { task, state, policy, entry }: Where,
+  facts: Facts,
+  nowMs: number,
+): Promise<Pick<Step, "step" | "waitsFor">> {
+  const limiter = await facts.limiter(task.service);
+  const denied = describeDeniedBy(task.service, limiter, nowMs);
+  if (denied !== undefined) return { step: "held back", waitsFor: denied };
   const takesLease = task.kind === "delete" || (task.kind === "run" && policy?.overlap !== "allow");
-  const holder = takesLease ? await new Leases(store).holder(task) : undefined;
-  if (holder !== undefined && holder !== task.id) return ["waits for sync job", `${holder} holds it`];
-  if (entry?.readyAtMs === undefined) return undefined;
-  const { failure } = await new FeedStore(store).status({ ...task, list: "activities" });
-  const list = "the activities are read before the start";
-  return ["preparing", failure === undefined ? list : `${list}, and that fails: ${failure}`];
+  const holder = takesLease ? await facts.holder(task) : undefined;
+  if (holder !== undefined && holder !== task.id) return { step: "waits for sync job", waitsFor: `${holder} holds it` };
+  const hasStart = task.kind !== "poll" && task.kind !== "apply";
+  const step = entry === undefined && state !== "active" ? "queued" : hasStart ? "preparing" : "working";
+  if (entry?.readyAtMs !== undefined) {
+    const failure = await facts.listFailure(task);
+    const list = "the activities, which are read before the start";
+    return { step, waitsFor: failure === undefined ? list : `${list}; that fails: ${failure}` };
+  }
+  if (limiter.failures === 0) return { step, waitsFor: null };
+  const { failures, lastFailure } = limiter;
+  return { step, waitsFor: `service ${task.service}: ${failures} failed in a row, the last one: ${lastFailure}` };
 }
 
-function toRunning(
-  { task, state, queuedAtMs }: TaskInFlight,
-  {
-    entry,
-    policy,
-    waitsFor,
-  }: {
-    readonly entry: StartEntry | undefined;
-    readonly policy: Policy | undefined;
-    readonly waitsFor: Obstacle | undefined;
-  },
-): RunningTask {
+function toRunning({ task, entry, policy }: Where, step: Step, nowMs: number): RunningTask {
   const { id, kind, target, service, repository, origin } = task;
   const sentAtMs = entry?.sentAtMs;
   const deadlineMs = policy === undefined || sentAtMs === undefined ? undefined : sentAtMs + policy.follow.deadlineMs;
   return {
     ...{ id, policy: task.policy, kind, target, service, repository, origin, slot: toIso(task.slotMs) },
-    ...stepOf(task, { state, queuedAtMs, entry, waitsFor }),
+    ...step,
+    name: taskWords(task, policy?.closed.timezone, nowMs),
+    sent: toIso(sentAtMs),
     deadline: toIso(sentAtMs === undefined ? task.startByMs : deadlineMs),
   };
-}
-
-function stepOf(
-  task: Task,
-  {
-    state,
-    queuedAtMs,
-    entry,
-    waitsFor,
-  }: {
-    readonly state: QueueState;
-    readonly queuedAtMs: number;
-    readonly entry: StartEntry | undefined;
-    readonly waitsFor: Obstacle | undefined;
-  },
-): Pick<RunningTask, "step" | "since" | "waitsFor"> {
-  const queued = toIso(queuedAtMs);
-  if (entry?.cancelled !== undefined) return { step: "cancelling", since: queued, waitsFor: entry.cancelled };
-  switch (entry?.state) {
-    case "answered":
-    case "settled": {
-      const seen = entry.finishSeenAtMs;
-      const waits = seen === undefined ? "the end of its run" : `its last conflicts; finished ${showInstant(seen)}`;
-      return { step: "following", since: toIso(entry.answeredAtMs), waitsFor: waits };
-    }
-    case "sending":
-      return entry.doubt === undefined
-        ? { step: "sending", since: toIso(entry.sentAtMs), waitsFor: "the service's answer" }
-        : { step: "verifying", since: toIso(entry.sentAtMs), waitsFor: `proof of its start: ${entry.doubt.detail}` };
-    case "claimed":
-    case undefined: {
-      if (waitsFor !== undefined) return { step: waitsFor[0], since: queued, waitsFor: waitsFor[1] };
-      const hasStart = task.kind !== "poll" && task.kind !== "apply";
-      const step = state === "waiting" ? "queued" : hasStart ? "preparing" : "working";
-      return { step, since: queued, waitsFor: null };
-    }
-  }
 }

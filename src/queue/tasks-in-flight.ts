@@ -7,7 +7,7 @@ import type { Store } from "../store/redis.ts";
 import { queueName } from "./queues.ts";
 
 /** `active`: a worker takes a step. `delayed`: it sleeps until its next step. */
-export type QueueState = "active" | "waiting" | "delayed";
+type QueueState = "active" | "waiting" | "delayed";
 
 /** A task that a worker works on, or will. */
 export interface TaskInFlight {

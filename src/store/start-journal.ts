@@ -246,6 +246,12 @@ export class StartJournal {
     };
   }
 
+  /** Whether an activity is attributed to the task. */
+  async hasActivity({ id, service, repository, target }: JournalTask): Promise<boolean> {
+    const key = this.#store.key("attributions", service, repository ?? "", target);
+    return (await this.#store.redis.hvals(key)).includes(id);
+  }
+
   /** Notes why the start is in doubt. The first note stays; answers the one that stands. */
   async noteDoubt(taskId: string, doubt: StartDoubt): Promise<StartDoubt> {
     return toDoubt(await noteOnceScript(this.#store, [this.#key(taskId)], ["doubt", JSON.stringify(doubt)]));

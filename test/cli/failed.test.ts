@@ -145,8 +145,8 @@ describe("syncline failed, tasks", () => {
     expect(await code("replay")).toBe(2);
     expect(await code("replay", failed, "--all")).toBe(2);
     expect(await code("discard", "--all", "--policy", "nightly", "--yes")).toBe(2);
-    const without = await json(prefix, "failed", "replay", failed, "--reason", "r");
-    expect(without.value.left).toEqual([{ id: failed, why: "tasks need their policy: --config PATH" }]);
+    const without = await fixture.here(prefix, "failed", "replay", failed);
+    expect(without).toMatchObject({ code: 2, err: expect.stringContaining("no policies are known under the prefix") });
     expect(await code("discard", "--policy", "nightly", "--yes")).toBe(0);
     expect(await listed(prefix)).toEqual([]);
   });

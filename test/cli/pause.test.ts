@@ -85,7 +85,7 @@ describe("syncline pause and resume", () => {
     expect((await command("pause", "--all", "--reason", "x", "--until", "2026-01-01T00:00:00Z")).err).toContain(
       "passed",
     );
-    expect((await command("resume", "--all", "--catch-up")).err).toContain("--config");
+    expect((await command("resume", "--all", "--catch-up")).err).toContain("no policies are known under the prefix");
     expect((await command("pause", "--list", "--json")).out).toBe("[]");
   });
 });

@@ -35,19 +35,32 @@ const commands = {
   status: statusCommand,
 };
 
+/** `signal`: Ctrl-C. `onErr`: sees each line on standard error as it comes. */
+interface Watched {
+  readonly signal?: AbortSignal;
+  readonly onErr?: (line: string) => void;
+}
+
 /** Runs a command in this process; the arguments say which Redis. */
-export async function runHere([name = "", ...args]: readonly string[], variables: Readonly<Record<string, string>>) {
+export async function runHere(
+  [name = "", ...args]: readonly string[],
+  variables: Readonly<Record<string, string>>,
+  { signal = new AbortController().signal, onErr }: Watched = {},
+) {
   const make = Object.entries(commands).find(([known]) => known === name)?.[1];
   if (make === undefined) throw new Error(`${name} does not run here`);
   const out: string[] = [];
   const err: string[] = [];
   const io: CommandIo = {
     out: (line) => out.push(line),
-    err: (line) => err.push(line),
+    err: (line) => {
+      err.push(line);
+      onErr?.(line);
+    },
     colours: false,
     settings: readSettings(variables),
     readInput: async () => "",
-    signal: new AbortController().signal,
+    signal,
     exitCode: 0,
   };
   try {

@@ -9,6 +9,7 @@ import { keepPolicySet, noteReplica, type Replica } from "../../src/store/kept-p
 import type { Store } from "../../src/store/redis.ts";
 import { RedisWatch } from "../../src/store/redis-watch.ts";
 import { folderForTest } from "./folder.ts";
+import { testPolicy } from "./policies.ts";
 
 const hash = "1a2b3c4d".padEnd(64, "0");
 
@@ -32,7 +33,14 @@ export async function keepSet(store: Store, policies: readonly Policy[]): Promis
     breaker: { after: 5, probeMs: 30_000 },
   };
   const set: PolicySet = {
-    ...{ services: new Map([["main", main]]), sinks: new Map(), policies, contentHash: hash, files: ["/p/a.yaml"] },
+    ...{
+      services: new Map([["main", main]]),
+      sinks: new Map(),
+      policies,
+      byHand: testPolicy(),
+      contentHash: hash,
+      files: ["/p/a.yaml"],
+    },
     notifications: { groupWaitMs: 0, muteTiming: undefined },
   };
   await keepPolicySet(store, set, "host/1");

@@ -184,6 +184,7 @@ export class NotifyFixture {
       services: new Map(),
       sinks: new Map(),
       policies,
+      byHand: testPolicy(),
       notifications,
       contentHash: JSON.stringify(policies),
       files: [],

@@ -13,6 +13,7 @@ import type { Store } from "../../../src/store/redis.ts";
 import { SlotLedger } from "../../../src/store/slot-ledger.ts";
 import { changeRule, notifiedPolicy, silentRule } from "../../support/notify-fixture.ts";
 import { testOutcome } from "../../support/outcomes.ts";
+import { testPolicy } from "../../support/policies.ts";
 import { storeForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
 
@@ -41,6 +42,7 @@ const set: PolicySet = {
   services: new Map(),
   sinks: new Map(),
   policies,
+  byHand: testPolicy(),
   notifications: { groupWaitMs: 30_000, muteTiming: undefined },
   contentHash: "",
   files: [],

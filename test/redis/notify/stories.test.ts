@@ -12,6 +12,7 @@ import { NotifyStore } from "../../../src/store/notify-store.ts";
 import type { Store } from "../../../src/store/redis.ts";
 import { checkStory, planStory, type StoryFixture, storyText } from "../../support/notice-stories.ts";
 import { testOutcome } from "../../support/outcomes.ts";
+import { testPolicy } from "../../support/policies.ts";
 import { storeForTest } from "../../support/redis.ts";
 import { TestLog } from "../../support/test-log.ts";
 
@@ -115,7 +116,15 @@ class RedisFixture implements StoryFixture {
   #set(): PolicySet {
     const { policies, notifications } = this;
     const contentHash = JSON.stringify(policies);
-    return { services: new Map(), sinks: new Map(), policies, notifications, contentHash, files: [] };
+    return {
+      services: new Map(),
+      sinks: new Map(),
+      policies,
+      byHand: testPolicy(),
+      notifications,
+      contentHash,
+      files: [],
+    };
   }
 }
 

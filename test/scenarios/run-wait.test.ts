@@ -1,0 +1,101 @@
+// `run --wait` tells every change, and within seconds why nothing goes on. Also the run of a sync
+// job without a policy.
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { startSandbox } from "../../src/sandbox/sandbox.ts";
+import { runHere } from "../support/commands-here.ts";
+import { folderForTest } from "../support/folder.ts";
+import { often } from "../support/processes.ts";
+import { redisForTest } from "../support/redis.ts";
+import { worldForTest } from "../support/world.ts";
+
+const policies = `
+  - { name: nightly, service: main, repository: HR, run: { syncJobs: [3] } }
+  - { name: fast, service: main, repository: HR, run: { syncJobs: [4] }, follow: { until: accepted } }`;
+
+/** Runs a command until a line on standard error says this, then stops it as Ctrl-C does. */
+async function runUntil(said: RegExp, args: readonly string[], variables: Readonly<Record<string, string>> = {}) {
+  const stop = new AbortController();
+  const beganMs = performance.now();
+  let afterMs = Number.POSITIVE_INFINITY;
+  const ended = await runHere(args, variables, {
+    signal: stop.signal,
+    onErr: (line) => {
+      if (!said.test(line)) return;
+      afterMs = performance.now() - beganMs;
+      stop.abort();
+    },
+  });
+  return { ...ended, afterMs };
+}
+
+describe("run --wait", () => {
+  it("tells each change, and ends well without a policy file", async () => {
+    const { target } = await worldForTest({ policies, sandbox: { runMs: [1_500, 1_500] } });
+    const at = ["--prefix", target.prefix, "--redis-url", target.url];
+    const { code, out, err } = await runHere(["run", "nightly", "--wait", ...at], {});
+    expect({ code, err }).toMatchObject({ code: 0 });
+    expect(out).toContain("succeeded");
+    expect(err).toMatch(/^1 task of nightly queued: nightly__run__3__m\d+\n/);
+    expect(err).toMatch(/\nsent .+\nanswered: [\s\S]*its first activity is seen[\s\S]*\nsucceeded \(completed\)$/);
+  });
+
+  it("runs a sync job without a policy, for a reason, and journals it like any other", async () => {
+    const world = await worldForTest({ policies });
+    const { target } = world;
+    const at = ["--prefix", target.prefix, "--redis-url", target.url];
+    const args = ["run", "--sync-job", "7", "--repository", "HR", ...at];
+    expect(await runHere(args, {})).toMatchObject({ code: 2, err: expect.stringContaining("--reason is required") });
+    expect(await runHere(["run", "nightly", "--service", "main", ...at], {})).toMatchObject({ code: 2 });
+    const { code, out } = await runHere([...args, "--reason", "ticket 7", "--wait", "--json"], {});
+    expect(code).toBe(0);
+    const [outcome] = JSON.parse(out);
+    expect(outcome).toMatchObject({ policy: "by-hand.run", target: "7", status: "succeeded", origin: "manual" });
+    expect(world.starts(7)).toBe(1);
+    const [change] = JSON.parse((await runHere(["changes", "--json", ...at], {})).out);
+    expect(change).toMatchObject({ what: "run", subject: "sync job 7 of main, HR", reason: "ticket 7" });
+    expect((await runHere(["explain", outcome.taskId, ...at], {})).out).toContain("succeeded");
+    expect((await runHere(["history", "by-hand.run", ...at], {})).out).toContain("succeeded");
+  });
+
+  it("says what goes on when it is stopped, and how to look again", async () => {
+    const { target } = await worldForTest({ policies, sandbox: { runMs: [60_000, 60_000] } });
+    const at = ["--prefix", target.prefix, "--redis-url", target.url];
+    const { code, err } = await runUntil(/^answered/, ["run", "nightly", "--wait", ...at]);
+    expect(code).toBe(1);
+    expect(err).toMatch(
+      /the wait ends here; still without an outcome, and not stopped: (nightly__run__3__m\d+)\nlook again: syncline explain \1\nstop it: syncline cancel \1$/,
+    );
+    await expect.poll(async () => (await runHere(["running", ...at], {})).out, often).toContain("following");
+  });
+
+  it("says within 5 s that the token is wrong, the port closed, or no worker alive", async () => {
+    const sandbox = await startSandbox({});
+    onTestFinished(() => sandbox.stop());
+    const file = join(folderForTest(), "policies.yaml");
+    const setUp = async (baseUrl: string) => {
+      const service = `main: { baseUrl: "${baseUrl}", token: { env: TEST_TOKEN } }`;
+      await writeFile(file, `apiVersion: syncline/v1\nservices: { ${service} }\npolicies:${policies}\n`);
+    };
+    const run = (policy: string, said: RegExp, config = ["--config", file]) => {
+      const { url, prefix } = redisForTest(onTestFinished);
+      const at = ["--prefix", prefix, "--redis-url", url];
+      return runUntil(said, ["run", policy, "--wait", ...config, ...at], { TEST_TOKEN: "wrong" });
+    };
+    await setUp(sandbox.baseUrl);
+    const answers = [
+      await run("fast", /not-started \(refused\): .*401/),
+      await run("nightly", /that fails: unauthorized: .*401/),
+    ];
+    await setUp("http://127.0.0.1:9");
+    answers.push(await run("fast", /1 failed in a row, the last one: unreachable/));
+    answers.push(await run("nightly", /held back: service main counts as down: .*unreachable/));
+    const { app, target } = await worldForTest({ policies });
+    await app.stop();
+    const at = ["--prefix", target.prefix, "--redis-url", target.url];
+    answers.push(await runUntil(/no worker is alive for this service/, ["run", "nightly", "--wait", ...at]));
+    for (const { code, err, afterMs } of answers)
+      expect({ code, err, isSoon: afterMs < 5_000 }).toMatchObject({ code: 1, isSoon: true });
+  });
+});
