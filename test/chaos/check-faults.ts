@@ -281,7 +281,7 @@ function untrueLost(lost: string, { facts: { requests }, ledgers }: Looked): str
 }
 
 function untrueText({ taskId, outcome, answered, confirmed, sent }: TaskStory, text: string): string[] {
-  const says = text.slice(text.indexOf(`task ${taskId}\n`)).split("\n  task")[0] ?? "";
+  const says = text.slice(text.indexOf(`task ${taskId}\n`)).split(/\n {2}(?=\S)/)[0] ?? "";
   const findings: string[] = [];
   if (outcome !== null && !says.includes(`${outcome.status} (${outcome.reason}`))
     findings.push("no outcome in the text");

@@ -323,7 +323,7 @@ class Trial {
     truth: Truth,
     { kept, text }: { kept: ReadonlySet<string>; text: string },
   ): string | undefined {
-    const says = text.slice(text.indexOf(`task ${task.taskId}\n`)).split("\n  task")[0] ?? "";
+    const says = text.slice(text.indexOf(`task ${task.taskId}\n`)).split(/\n {2}(?=\S)/)[0] ?? "";
     const isDropped = typeof truth === "object" && !kept.has(truth.taskId);
     this.#count(truth === "running" || truth === "lost" ? truth : isDropped ? "dropped" : "kept");
     if (truth === "running")
