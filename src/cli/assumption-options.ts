@@ -45,11 +45,26 @@ export function withAssumptionOptions(command: Command): Command {
     .option("--seed <text>", "seed of all random choices", "1");
 }
 
-/** Applies the options. @throws UsageError when one names a policy that does not exist. */
-export function toAssumptions(options: AssumptionOptions, set: PolicySet): Assumptions {
-  const byDefault = { leastMs: runMsByDefault, mostMs: runMsByDefault };
+/** Whether --duration says how long runs take that it does not name. */
+export function isDurationGiven({ duration }: AssumptionOptions): boolean {
+  return duration.some(({ policy }) => policy === undefined);
+}
+
+/**
+ * Applies the options. `usualMs`: how long runs took, where --duration says nothing; `otherwiseMs`:
+ * how long others take. @throws UsageError when an option names a policy that does not exist.
+ */
+export function toAssumptions(
+  options: AssumptionOptions,
+  set: PolicySet,
+  usualMs: ReadonlyMap<string, number> = new Map(),
+  otherwiseMs = runMsByDefault,
+): Assumptions {
+  const exactly = (durationMs: number) => ({ leastMs: durationMs, mostMs: durationMs });
+  const { otherwise, byPolicy } = perPolicy(options.duration, exactly(otherwiseMs), set);
+  const usual = isDurationGiven(options) ? [] : [...usualMs].map(([name, ms]) => [name, exactly(ms)] as const);
   return {
-    durations: perPolicy(options.duration, byDefault, set),
+    durations: { otherwise, byPolicy: new Map([...usual, ...byPolicy]) },
     maskJobs: perPolicy(options.maskJobs, 1, set),
     failures: perPolicy(options.failure, 0, set),
     requestMs: options.requestTime,

@@ -1,7 +1,7 @@
 // `syncline history`: what happened, newest first.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { PolicySet } from "../config/policy-set.ts";
+import { type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showClock, showInstant } from "../core/instant.ts";
@@ -97,7 +97,7 @@ function zonesOf(option: string | undefined, policy: string | undefined, set: Po
   const policies = set?.policies ?? [];
   const meant = policies.filter(({ name }) => policy === undefined || name === policy);
   const timezone = timezoneFor(option, meant);
-  const zones = option === undefined ? new Map(policies.map(({ name, closed }) => [name, closed.timezone])) : new Map();
+  const zones = option === undefined ? new Map(policies.map((policy) => [policy.name, timezoneOf(policy)])) : new Map();
   return { timezone, of: (name: string): string => zones.get(name) ?? timezone };
 }
 

@@ -1,42 +1,45 @@
-// `syncline plan`: when each policy is due next, in its own zone and in UTC. --dst shows on which
-// of the next 12 months' dates a clock change affects it, --peaks when most is due at once,
-// --requests what a service gets a day. Needs no service, and Redis for --deleted only (policies
-// that name a deleted sync job).
-import { Command } from "commander";
-import type { Policy } from "../config/policy-set.ts";
+// `syncline plan`: when each policy is due next, in its own zone and in UTC; with --to, all slots
+// up to then as one time line (plan-time-line.ts). --dst shows what clock changes do
+// (plan-dst.ts), --peaks and --requests the load (plan-load.ts), --state declared objects.
+import type { Command } from "commander";
+import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
-import { type DstDay, dstDays } from "../schedule/dst-days.ts";
+import { readTimeLine } from "../queries/time-line.ts";
+import type { DstDay } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource, dueSlots } from "../schedule/slots.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
-import type { Interval } from "../simulate/virtual-ticks.ts";
-import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
+import { type AssumptionOptions, isDurationGiven, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import { showState } from "./declared/plan-state.ts";
 import { cureOf, type DeletedTarget, readDeleted, tellDeleted } from "./deleted-targets.ts";
 import type { CreateService } from "./doctor/doctor-command.ts";
+import { comingDstDays, dstDaysToJson, dstDaysToText } from "./plan-dst.ts";
 import { findLoad, type LoadQuestion, loadToJson, peaksToText, requestsToText } from "./plan-load.ts";
+import { timeLineToJson, timeLineToText } from "./plan-time-line.ts";
+import { type PoliciesAhead, readPoliciesAhead } from "./policies-ahead.ts";
 import {
+  choosePolicies,
   countArgument,
-  findPolicy,
+  type Label,
+  labelOption,
   loadPoliciesOrThrow,
-  optionalConfigOption,
   policiesAbout,
-  prefixOption,
-  type RedisOptions,
-  redisOption,
+  redisCommand,
   redisTarget,
   refuseIdle,
+  type SetOptions,
 } from "./shared-options.ts";
 import { toTable, wideOption } from "./table.ts";
 import { parseRange, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
 
-interface PlanOptions extends AssumptionOptions, RedisOptions {
-  readonly config?: string;
+interface PlanOptions extends AssumptionOptions, SetOptions {
   readonly state?: string | true;
   readonly count?: number;
   readonly policy?: string;
+  readonly service?: string;
+  readonly label: readonly Label[];
   readonly from: string;
   readonly to?: string;
   readonly timezone?: string;
@@ -45,32 +48,35 @@ interface PlanOptions extends AssumptionOptions, RedisOptions {
   readonly peaks?: number | true;
   readonly requests?: true;
   readonly pages: number;
-  readonly json?: true;
 }
 
 const slotsByDefault = 3;
-const slotsShownMax = 1_000;
+const rowsByDefault = 200;
+const slotsShownMax = 10_000;
 const peaksByDefault = 5;
 
 /** Options that --state does not use. */
 const lookingAhead = [
-  ...["count", "from", "to", "timezone", "dst", "deleted", "peaks", "requests", "pages"],
+  ...["count", "service", "label", "from", "to", "timezone", "dst", "deleted", "peaks", "requests", "pages"],
   ...["duration", "maskJobs", "failure", "requestTime", "seed"],
 ];
 
 const help = `
---to lists the slots up to then, as many as --count says or else up to ${slotsShownMax} a policy; what is left out is said.
+Without --to: the next slots of each policy. With --to: one time line over all policies, with what each slot starts, when it ends, and
+which runs of one sync job meet, and what overlap does then. It takes durations and pauses from Redis: the median of the last 20 good
+runs of a policy, or what --duration says.
 --peaks and --requests look at what is due between --from and --to. Requests are an estimate: what it assumes is printed with it, and set
 with --duration, --mask-jobs, --request-time and --pages.
 "about" is when a policy that follows another would begin for the next slot, if all goes well: as long after it as --duration says.
-Times: ${timeForms}. With --json: an array of policies; with --peaks or --requests an object that has it as "policies".
+Times: ${timeForms}. With --json: an array of policies; with --to, --peaks or --requests an object.
 
 --state reads the service and what Redis remembers, and changes nothing. Exit codes then: 0 nothing to do, 2 something differs (or wrong use,
 said on standard error), 1 an object is not there or cannot be read, 3 Redis or the service is out of reach.
 
 Examples:
-  $ syncline plan --config policies/
-  $ syncline plan --config policies/ --policy contracts-nightly --count 20
+  $ syncline plan
+  $ syncline plan --from 20:00 --to 06:00
+  $ syncline plan --policy contracts-nightly --count 20
   $ syncline plan --config policies/ --dst
   $ syncline plan --config policies/ --deleted
   $ syncline plan --config policies/ --peaks 10 --from 2026-12-01 --to +7d
@@ -79,21 +85,20 @@ Examples:
 
 /** The command `plan`. */
 export function planCommand(io: CommandIo, createService: CreateService): Command {
-  const command = new Command("plan")
-    .addOption(optionalConfigOption())
+  const command = redisCommand("plan", "set")
     .option(
       "-n, --count <count>",
-      "how many slots per policy (default: 3, with --to all)",
+      `how many slots per policy (default: ${slotsByDefault}), or with --to in all (default: ${rowsByDefault})`,
       countArgument(slotsShownMax),
     )
     .option("--policy <name>", "only this policy")
+    .option("--service <name>", "only policies of this service")
+    .addOption(labelOption())
     .option("--from <time>", "plan as of this time", "now")
-    .option("--to <time>", "slots, --peaks and --requests up to this time (--peaks, --requests: +24h unless given)")
+    .option("--to <time>", "all slots up to this time as one time line; with --peaks and --requests their end (+24h)")
     .addOption(timezoneOption())
     .option("--dst", "also every date of the next 12 months on which a clock change affects a slot")
     .option("--deleted", "also the policies that name a sync job which Syncline has deleted; asks Redis")
-    .addOption(redisOption())
-    .addOption(prefixOption())
     .option("--peaks [count]", "also the minutes with most starts due, and of which policies", countArgument(1_000))
     .option("--requests", "also how many requests each service gets a day")
     .option("--state [path]", "instead: what apply policies declare, what is live, and what was applied last")
@@ -104,49 +109,76 @@ export function planCommand(io: CommandIo, createService: CreateService): Comman
     .addHelpText("after", help)
     .action(async (options: PlanOptions, chosen: Command) => {
       refuseIdleOf(chosen, options);
-      const set = await loadPoliciesOrThrow(pathOf(options), io);
       if (options.state !== undefined) {
+        const set = await loadPoliciesOrThrow(pathOf(options), io);
         const names = options.policy === undefined ? [] : [options.policy];
         const session = { set, names, redis: redisTarget(options, io), io, createService };
         return showState(session, { isJson: options.json === true });
       }
-      const policies = options.policy === undefined ? set.policies : [findPolicy(set, options.policy)];
-      const timezone = timezoneFor(options.timezone, policies);
-      const range = parseRange({ ...options, to: options.to ?? "+24h" }, { daysMax: 366, most: "a year", timezone });
-      const wanted = { peaks: options.peaks !== undefined, requests: options.requests === true };
-      const assumptions = toAssumptions(options, set);
-      const question = {
-        set,
-        policies: policiesAbout(set, options.policy),
-        range,
-        timezone,
-        assumptions,
-        pages: options.pages,
-        peaks: typeof options.peaks === "number" ? options.peaks : peaksByDefault,
-      };
-      const deleted = options.deleted ? await readDeleted(policies, redisTarget(options, io)) : undefined;
-      const plans = policies.map((policy) => ({
-        policy,
-        ...nextSlots(policy, range, options),
-        ...(policy.after === undefined ? {} : { expectedMs: expectedMs(policy, question) }),
-        ...(deleted === undefined ? {} : { deleted: deleted.filter((target) => target.policy === policy) }),
-        ...(options.dst ? { dstDays: comingDstDays(policy, range.fromMs) } : {}),
-      }));
-      const load = wanted.peaks || wanted.requests ? findLoad(question) : undefined;
-      if (options.json) {
-        const slots = plans.map(toJson);
-        io.out(JSON.stringify(load === undefined ? slots : { policies: slots, ...loadToJson(load, wanted) }));
-        return;
-      }
-      io.out(toText(plans, io));
-      for (const { policy, deleted: targets = [] } of plans)
-        for (const target of targets) io.out(`${policy.name} ${tellDeleted(target)}: ${cureOf(target)}`);
-      if (load !== undefined && wanted.peaks) io.out(`\n${peaksToText(load, io.colours)}`);
-      if (load !== undefined && wanted.requests) io.out(`\n${requestsToText(load, io.colours)}`);
+      const ahead = await readPoliciesAhead(options, isTimeLine(options), io);
+      if (isTimeLine(options)) showTimeLine(options, ahead, io);
+      else await showNext(options, ahead.set, io);
     });
 }
 
-function refuseIdleOf(chosen: Command, { state, requests }: PlanOptions): void {
+function isTimeLine({ to, peaks, requests }: PlanOptions): boolean {
+  return to !== undefined && peaks === undefined && requests === undefined;
+}
+
+/** The policies that the options choose, and the times. */
+function chooseAhead(options: PlanOptions, set: PolicySet) {
+  const { policy, service, label } = options;
+  const policies = choosePolicies(set, { names: policy === undefined ? [] : [policy], service, label });
+  const timezone = timezoneFor(options.timezone, policies);
+  const range = parseRange({ ...options, to: options.to ?? "+24h" }, { daysMax: 366, most: "a year", timezone });
+  return { policies, timezone, range };
+}
+
+function showTimeLine(options: PlanOptions, { set, known }: PoliciesAhead, io: CommandIo): void {
+  const { policies: shown, timezone, range } = chooseAhead(options, set);
+  // A run of unknown length ends at once, so that it meets no other: what is not known is said.
+  const assumptions = toAssumptions(options, set, known?.usualMs, 0);
+  const line = readTimeLine({
+    ...{ set, shown, range, assumptions, pauses: known?.pauses ?? [] },
+    isDurationAssumed: isDurationGiven(options),
+    rowsMax: options.count ?? rowsByDefault,
+  });
+  const told = { line, range, timezone };
+  io.out(options.json ? JSON.stringify(timeLineToJson(told)) : timeLineToText(told, io));
+}
+
+async function showNext(options: PlanOptions, set: PolicySet, io: CommandIo): Promise<void> {
+  const { policies, timezone, range } = chooseAhead(options, set);
+  const wanted = { peaks: options.peaks !== undefined, requests: options.requests === true };
+  const question = {
+    ...{ set, range, timezone, assumptions: toAssumptions(options, set), pages: options.pages },
+    policies: options.policy === undefined ? policies : policiesAbout(set, options.policy),
+    peaks: typeof options.peaks === "number" ? options.peaks : peaksByDefault,
+  };
+  const deleted = options.deleted ? await readDeleted(policies, redisTarget(options, io)) : undefined;
+  const plans = policies.map((policy) => ({
+    policy,
+    slots: nextSlots(policy, range.fromMs, options.count ?? slotsByDefault),
+    ...(policy.after === undefined ? {} : { expectedMs: expectedMs(policy, question) }),
+    ...(deleted === undefined ? {} : { deleted: deleted.filter((target) => target.policy === policy) }),
+    ...(options.dst ? { dstDays: comingDstDays(policy, range.fromMs) } : {}),
+  }));
+  const load = wanted.peaks || wanted.requests ? findLoad(question) : undefined;
+  if (options.json) {
+    const slots = plans.map(toJson);
+    io.out(JSON.stringify(load === undefined ? slots : { policies: slots, ...loadToJson(load, wanted) }));
+    return;
+  }
+  io.out(toText(plans, io));
+  for (const { policy, deleted: targets = [] } of plans)
+    for (const target of targets) io.out(`${policy.name} ${tellDeleted(target)}: ${cureOf(target)}`);
+  if (load !== undefined && wanted.peaks) io.out(`\n${peaksToText(load, io.colours)}`);
+  if (load !== undefined && wanted.requests) io.out(`\n${requestsToText(load, io.colours)}`);
+}
+
+function refuseIdleOf(chosen: Command, options: PlanOptions): void {
+  const { state, requests } = options;
+  if (state === undefined && isTimeLine(options)) refuseIdle(chosen, ["dst", "deleted"], "with --to");
   if (state !== undefined) refuseIdle(chosen, lookingAhead, "with --state");
   if (typeof state === "string") refuseIdle(chosen, ["config"], "with a path after --state");
   if (requests !== true) refuseIdle(chosen, ["pages"], "without --requests");
@@ -176,29 +208,17 @@ interface PolicyPlan {
   readonly expectedMs?: number | undefined;
   readonly policy: Policy;
   readonly slots: readonly number[];
-  /** Up to when slots were asked for, and whether there are more; undefined without an end. */
-  readonly untilMs: number | undefined;
-  readonly isCut: boolean;
   readonly dstDays?: readonly DstDay[];
   /** With --deleted: the deleted sync jobs that it names. */
   readonly deleted?: readonly DeletedTarget[];
 }
 
-/** With peaks or requests, --to is their end: slots are limited by --count alone. */
-function nextSlots(
-  policy: Policy,
-  { fromMs, toMs }: Interval,
-  { count, to, peaks, requests }: PlanOptions,
-): Pick<PolicyPlan, "slots" | "untilMs" | "isCut"> {
+function nextSlots(policy: Policy, fromMs: number, most: number): readonly number[] {
   const source = createSlotSource(policy);
-  const isRange = to !== undefined && peaks === undefined && requests !== true;
-  const most = count ?? (isRange ? slotsShownMax : slotsByDefault);
-  const untilMs = to === undefined ? undefined : toMs;
-  const found = source === undefined ? [] : dueSlots(source, fromMs, untilMs ?? Number.POSITIVE_INFINITY, most + 1);
-  return { slots: found.slice(0, most), untilMs, isCut: untilMs !== undefined && found.length > most };
+  return source === undefined ? [] : dueSlots(source, fromMs, Number.POSITIVE_INFINITY, most);
 }
 
-function toJson({ policy, slots, untilMs, isCut, dstDays, expectedMs, deleted }: PolicyPlan): object {
+function toJson({ policy, slots, dstDays, expectedMs, deleted }: PolicyPlan): object {
   return {
     policy: policy.name,
     kind: policy.action.kind,
@@ -212,26 +232,21 @@ function toJson({ policy, slots, untilMs, isCut, dstDays, expectedMs, deleted }:
           expected: toIso(expectedMs),
         }),
     slots: slots.map(toIso),
-    ...(untilMs === undefined ? {} : { until: toIso(untilMs), isCut }),
     dstDays: dstDays === undefined ? undefined : dstDaysToJson(dstDays),
     deleted: deleted?.map(({ syncJob, atMs, by }) => ({ syncJob, at: toIso(atMs), by })),
   };
 }
 
 function toText(plans: readonly PolicyPlan[], screen: Screen): string {
-  const rows = plans.flatMap(({ policy, slots, expectedMs, untilMs, isCut }) => {
+  const rows = plans.flatMap(({ policy, slots, expectedMs }) => {
     const about = expectedMs === undefined ? "" : `about ${showInstant(expectedMs)}`;
-    const until = untilMs === undefined ? "" : showInstant(untilMs);
-    const isPlanned = policy.schedule !== undefined && untilMs !== undefined;
-    if (slots.length === 0)
-      return [[policy.name, policy.action.kind, isPlanned ? `none until ${until}` : whenElse(policy), about]];
-    const shown = slots.map((slotMs, index) => [
+    if (slots.length === 0) return [[policy.name, policy.action.kind, whenElse(policy), about]];
+    return slots.map((slotMs, index) => [
       index === 0 ? policy.name : "",
       index === 0 ? policy.action.kind : "",
       showInstant(slotMs, zoneOf(policy)),
       showInstant(slotMs),
     ]);
-    return isCut ? [...shown, ["", "", "and more: --count", `until ${until}`]] : shown;
   });
   const slots = toTable(["policy", "kind", "local", "utc"], rows, screen);
   const affected = plans.flatMap(({ policy, dstDays }) => (dstDays === undefined ? [] : [{ policy, dstDays }]));
@@ -247,59 +262,4 @@ function whenElse({ after, schedule }: Policy): string {
 
 function zoneOf({ schedule }: Policy): string {
   return schedule === undefined || schedule.kind === "every" ? "UTC" : schedule.timezone;
-}
-
-/** The dates of the 12 months after an instant on which a clock change affects a policy's slots. */
-function comingDstDays(policy: Policy, fromMs: number): DstDay[] {
-  const until = new Date(fromMs);
-  until.setUTCFullYear(until.getUTCFullYear() + 1);
-  return dstDays(policy, fromMs, until.getTime());
-}
-
-/** Affected dates for machines. Local times carry no zone; slots are UTC. */
-function dstDaysToJson(days: readonly DstDay[]): object[] {
-  return days.map(({ date, expression, kind, shift, walls, slots }) => ({
-    date,
-    expression,
-    kind,
-    shiftAt: toIso(shift.atMs),
-    wouldBe: { count: walls.length, first: localText(walls[0]), last: localText(walls.at(-1)) },
-    is: { count: slots.length, first: toIso(slots[0]), last: toIso(slots.at(-1)) },
-  }));
-}
-
-/** Affected dates for people: the expected and the actual time, local and UTC. */
-function dstDaysToText(
-  plans: readonly { readonly policy: Policy; readonly dstDays: readonly DstDay[] }[],
-  screen: Screen,
-): string {
-  const rows = plans.flatMap(({ policy, dstDays }) => {
-    const zone = zoneOf(policy);
-    return dstDays.map(({ date, shift, kind, walls, slots }) => [
-      policy.name,
-      date,
-      `${clock(shift.atMs + shift.beforeMs)} → ${clock(shift.atMs + shift.afterMs)}`,
-      `${several(walls, clock)}${kind === "overlap" ? " twice" : ""}`,
-      slots.length === 0 ? "dropped" : several(slots, (slotMs) => showInstant(slotMs, zone)),
-      several(slots, (slotMs) => showInstant(slotMs)),
-    ]);
-  });
-  if (rows.length === 0) return "No clock change of the next 12 months affects a slot.";
-  return toTable(["policy", "date", "clocks", "would be", "is (local)", "is (utc)"], rows, screen);
-}
-
-/** One, two, or the first and the last of many. */
-function several(instants: readonly number[], show: (instantMs: number) => string): string {
-  if (instants.length <= 2) return instants.map(show).join(", ");
-  return `${show(instants[0] ?? 0)} … ${show(instants.at(-1) ?? 0)} (${instants.length})`;
-}
-
-/** `02:30`, with seconds only where there are some. */
-function clock(wallMs: number): string {
-  const text = new Date(wallMs).toISOString().slice(11, 19);
-  return text.endsWith(":00") ? text.slice(0, 5) : text;
-}
-
-function localText(wallMs: number | undefined): string | null {
-  return toIso(wallMs)?.slice(0, 19) ?? null;
 }

@@ -240,8 +240,8 @@ function loadToJson({ starts, busiest, runsAtOnce }: Load): object {
   return { starts, runsAtOnce: atOnce, busiestMinutes: busiest.map(minuteToJson) };
 }
 
-function slotToJson({ policy, slotMs, plannedMs, ...row }: SlotRow): object {
-  return { policy: policy.name, slot: toIso(slotMs), planned: toIso(plannedMs), ...row };
+function slotToJson({ policy, slotMs, plannedMs, endsMs, ...row }: SlotRow): object {
+  return { policy: policy.name, slot: toIso(slotMs), planned: toIso(plannedMs), ends: toIso(endsMs), ...row };
 }
 
 function several(count: number, one: string, many: string): string {

@@ -1,7 +1,7 @@
 // Parses the times that people give to commands: instants, local times, days in words, and times of
 // day or durations, which mean the past or the future as the option needs. Called by most commands.
 import { Option } from "commander";
-import type { Policy } from "../config/policy-set.ts";
+import { type Policy, scheduleOf, timezoneOf } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import { durationPattern, parseDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
@@ -45,7 +45,9 @@ export function timezoneOption(): Option {
  */
 export function timezoneFor(option: string | undefined, policies: readonly Policy[] = []): string {
   if (option !== undefined) return checkTimezone(option);
-  const zones = new Set(policies.map(({ closed }) => closed.timezone));
+  // A policy without a calendar has the zone of the defaults, which says less.
+  const dated = policies.filter((policy) => ["cron", "once"].includes(scheduleOf(policy)?.kind ?? ""));
+  const zones = new Set((dated.length > 0 ? dated : policies).map(timezoneOf));
   const [zone] = zones;
   return zone !== undefined && zones.size === 1 ? zone : new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }

@@ -100,6 +100,17 @@ export function targetsOf(action: Action): string[] | undefined {
   return "fromMasks" in action ? undefined : action.syncJobs.map(String);
 }
 
+/** The schedule that makes a policy's slots: its own, or that at the start of its chain. */
+export function scheduleOf({ schedule, after }: Pick<Policy, "schedule" | "after">): Schedule | undefined {
+  return after?.root.schedule ?? schedule;
+}
+
+/** The zone in which people read a policy's times: that of its schedule, or of the defaults. */
+export function timezoneOf(policy: Policy): string {
+  const schedule = scheduleOf(policy);
+  return schedule === undefined || schedule.kind === "every" ? policy.closed.timezone : schedule.timezone;
+}
+
 /** What a clock change does to a slot: in the skipped hour, and in the repeated one. */
 export interface DstRule {
   readonly gap: "next" | "skip";

@@ -15,9 +15,10 @@ export function showInstant(instantMs: number, timezone?: string): string {
  * The time of day, with the date unless it is that of `besideMs`: `06:30 CET`, `05:30:01Z`. Seconds
  * are shown where there are some.
  */
-export function showClock(instantMs: number, timezone: string | undefined, besideMs: number): string {
+export function showClock(instantMs: number, timezone: string | undefined, besideMs?: number): string {
   const { date, clock, zone } = localTime(instantMs, timezone);
-  const day = localTime(besideMs, timezone).date === date ? "" : `${date} `;
+  const isSaid = besideMs !== undefined && localTime(besideMs, timezone).date === date;
+  const day = isSaid ? "" : `${date} `;
   return `${day}${clock.replace(/:00$/, "")}${zone}`;
 }
 

@@ -1,8 +1,9 @@
 // Names tasks as people say them: `sync job 4, slot 02:30 CET`. Pure; called by `history`,
 // `explain`, `running` and others, in place of ids.
+import { type Action, targetsOf } from "../config/policy-set.ts";
 import { declaredKinds } from "../core/declared-object.ts";
 import { showClock } from "../core/instant.ts";
-import { isFromMasks, type Task } from "../model/task.ts";
+import { isFromMasks, type Task, targetFromMasks } from "../model/task.ts";
 
 /** The parts of a task that name it. */
 export type NamedTask = Pick<Task, "kind" | "target" | "slotMs" | "origin">;
@@ -26,4 +27,14 @@ export function targetWords(task: Pick<Task, "kind" | "target">): string {
   const [object = "", id] = target.split("-");
   const known = Object.entries(declaredKinds).find(([name]) => name === object);
   return `apply ${known === undefined ? target : `${known[1]} ${id}`}`;
+}
+
+/** What a policy starts: `sync jobs 42, 43`, `12 sync jobs`, `poll approvals`. */
+export function actionWords(action: Action): string {
+  const { kind } = action;
+  const targets = targetsOf(action) ?? [targetFromMasks];
+  if (targets.length === 1) return targetWords({ kind, target: targets[0] ?? "" });
+  if (kind === "apply") return `apply ${targets.length} objects`;
+  const jobs = targets.length <= 3 ? `sync jobs ${targets.join(", ")}` : `${targets.length} sync jobs`;
+  return kind === "run" ? jobs : `${kind} ${jobs}`;
 }

@@ -1,4 +1,5 @@
-// The slots of a simulation and what became of each, a row a slot, for `simulate --list`.
+// The slots of a simulation and what became of each, a row a slot: for `simulate --list` and for
+// the time line of `plan`.
 import type { Policy } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import type { SimulatedPlan, SimulationEvent } from "./events.ts";
@@ -16,7 +17,21 @@ export interface SlotRow {
   tooLate: number;
   atOnce: number;
   longestWaitMs: number;
+  /** When the last of its tasks is over, as far as durations are known. */
+  endsMs: number | undefined;
+  /** What the runs of its sync jobs do to each other; the first 20. */
+  readonly clashes: Clash[];
 }
+
+/** A task that meets a run of its sync job, or comes too late. `by`: the task of that run. */
+export interface Clash {
+  readonly target: string;
+  readonly what: "skipped" | "waits" | "at-once" | "too-late";
+  readonly by: string | undefined;
+  readonly waitMs: number;
+}
+
+const clashesMax = 20;
 
 /** The list of all slots, in the order of planning. */
 export class SlotList {
@@ -44,17 +59,31 @@ export class SlotList {
       row.runs += 1;
       if (event.atOnceWith !== undefined) row.atOnce += 1;
       row.longestWaitMs = Math.max(row.longestWaitMs, event.turnMs + event.behindMs);
+      row.endsMs = Math.max(row.endsMs ?? 0, event.endsAtMs);
     } else if (event.reason === "overlap") row.overlap += 1;
     else row.tooLate += 1;
+    const clash = clashOf(event);
+    if (clash !== undefined && row.clashes.length < clashesMax) row.clashes.push(clash);
   }
 
   #plan(policy: Policy, plan: SimulatedPlan, plannedMs: number): void {
     const { slotMs, state } = plan;
-    const counts = { runs: 0, overlap: 0, tooLate: 0, atOnce: 0, longestWaitMs: 0 };
+    const counts = { runs: 0, overlap: 0, tooLate: 0, atOnce: 0, longestWaitMs: 0, endsMs: undefined, clashes: [] };
     const row = { policy, slotMs, plannedMs, state, detail: detailOf(plan, policy, plannedMs), ...counts };
     this.rows.push(row);
     if (state === "started") this.#started.set(`${policy.name} ${slotMs}`, row);
   }
+}
+
+function clashOf(event: Extract<SimulationEvent, { readonly event: "started" | "not-started" }>): Clash | undefined {
+  const { target } = event.task;
+  if (event.event === "not-started") {
+    const what = event.reason === "overlap" ? "skipped" : "too-late";
+    return { target, what, by: event.holder, waitMs: 0 };
+  }
+  const { atOnceWith: by, behindMs: waitMs } = event;
+  if (by !== undefined) return { target, what: "at-once", by, waitMs };
+  return waitMs > 0 ? { target, what: "waits", by: undefined, waitMs } : undefined;
 }
 
 function detailOf(plan: SimulatedPlan, { after }: Policy, plannedMs: number): string {

@@ -115,25 +115,4 @@ describe("wrong use", () => {
     for (const [index, [args, said]] of cases.entries())
       expect([args[0], answers[index]?.code, answers[index]?.err]).toEqual([args[0], 2, expect.stringContaining(said)]);
   });
-
-  it("of --to is none: the slots up to then, and what is left out", async () => {
-    const folder = folderForTest();
-    const file = join(folder, "two.yaml");
-    const policy = (name: string, every: string) =>
-      `  - { name: ${name}, service: main, poll: { list: masks }, schedule: { every: ${every} } }`;
-    const service = `services: { main: { baseUrl: "https://sync.example.com", token: { file: /run/token } } }`;
-    await writeFile(
-      file,
-      `apiVersion: syncline/v1\n${service}\npolicies:\n${policy("hourly", "1h")}\n${policy("daily", "24h")}\n`,
-    );
-    const plan = (...more: string[]) =>
-      syncline(["plan", "--config", file, "--from", "2026-12-01T00:30:00Z", "--to", "+6h", ...more]);
-    const [hourly, daily] = JSON.parse((await plan("--json")).out);
-    expect(hourly).toMatchObject({ isCut: false, until: "2026-12-01T06:30:00.000Z" });
-    expect(hourly.slots).toHaveLength(6);
-    expect(daily.slots).toEqual([]);
-    const { out } = await plan("--count", "2");
-    expect(out).toMatch(/and more: --count +until 2026-12-01 06:30:00Z/);
-    expect(out).toMatch(/daily +poll +none until 2026-12-01 06:30:00Z/);
-  });
 });

@@ -1,0 +1,120 @@
+// What is planned between two times, over all policies: each slot, when its runs end, and which
+// runs of one sync job meet. By the real planner on a virtual clock. Called by `syncline plan`.
+import { type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
+import type { Pause } from "../model/pause.ts";
+import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
+import { concurrencyIn, simulate } from "../simulate/simulation.ts";
+import { SlotList, type SlotRow } from "../simulate/slot-list.ts";
+import type { Interval } from "../simulate/virtual-ticks.ts";
+import { Pauses } from "../store/pauses.ts";
+import { readPolicyStates, usualDurationMs } from "../store/policy-states.ts";
+import { Quarantines } from "../store/quarantines.ts";
+import type { Store } from "../store/redis.ts";
+
+/** What Redis knows of the time ahead. */
+export interface KnownAhead {
+  /** Pauses and quarantines, also those that are over. */
+  readonly pauses: readonly Pause[];
+  /** How long a run of a policy usually takes: the median of its last 20 good ones. */
+  readonly usualMs: ReadonlyMap<string, number>;
+}
+
+/** Reads what is in force, and how long the policies' runs take. */
+export async function readKnownAhead(store: Store, { policies }: PolicySet): Promise<KnownAhead> {
+  // A run that is not followed ends for Syncline when the service has taken its start.
+  const followed = policies.filter(({ action, follow }) => action.kind === "run" && follow.until !== "accepted");
+  const names = followed.map(({ name }) => name);
+  const [pauses, quarantines, states] = await Promise.all([
+    new Pauses(store).all(),
+    new Quarantines(store).all(),
+    readPolicyStates(store, names),
+  ]);
+  const usual = [...states].flatMap(([name, state]): [string, number][] => {
+    const usualMs = usualDurationMs(state);
+    return usualMs === undefined ? [] : [[name, rounded(usualMs)]];
+  });
+  return { pauses: [...pauses, ...quarantines], usualMs: new Map(usual) };
+}
+
+/** To seconds, and to minutes from ten on: more says nothing about the next run. */
+function rounded(durationMs: number): number {
+  const unitMs = durationMs < 600_000 ? 1_000 : 60_000;
+  return Math.max(1, Math.round(durationMs / unitMs)) * unitMs;
+}
+
+/** What is asked. `shown`: the policies whose slots are listed. */
+export interface TimeLineQuestion {
+  readonly set: PolicySet;
+  readonly shown: readonly Policy[];
+  /** Both ends are part of it. */
+  readonly range: Interval;
+  readonly pauses: readonly Pause[];
+  readonly assumptions: Assumptions;
+  /** Whether durations without a policy's name hold for those that have none. */
+  readonly isDurationAssumed: boolean;
+  readonly rowsMax: number;
+}
+
+/** The slots in the order in which they begin. */
+export interface TimeLine {
+  readonly rows: readonly SlotRow[];
+  /** From when on slots are left out, as there are more than asked for; undefined: none is. */
+  readonly cutMs: number | undefined;
+  /** The listed policies whose ends are not known, nor when their followers begin. */
+  readonly untimed: ReadonlySet<string>;
+}
+
+const slotsMax = 1_000_000;
+/** Runs that began so long before the time asked for are seen, too. */
+const warmUpMax = 86_400_000;
+/** How long tasks of the last slot may wait before they start. */
+const settledWithinMs = 3_600_000;
+
+/** @throws UsageError when there are too many slots. */
+export function readTimeLine(question: TimeLineQuestion): TimeLine {
+  const { set, range, pauses, assumptions, rowsMax } = question;
+  const byName = new Map(set.policies.map((policy) => [policy.name, policy]));
+  const policies = concerned(question, byName);
+  const names = new Set(question.shown.map(({ name }) => name));
+  const warmUpMs = policies.reduce((most, policy) => Math.max(most, valueFor(assumptions.durations, policy).mostMs), 0);
+  // The planner leaves the very instant of its beginning out.
+  const fromMs = range.fromMs - 1 - Math.min(warmUpMs, warmUpMax);
+  const time = { fromMs, toMs: range.toMs, outages: [], pauses };
+  const list = new SlotList(rowsMax);
+  let cutMs: number | undefined;
+  for (const event of simulate(policies, { time, assumptions, concurrencyOf: concurrencyIn(set), slotsMax })) {
+    const atMs = event.event === "planned" ? event.nowMs : event.atMs;
+    if (cutMs !== undefined && atMs > cutMs + settledWithinMs) break;
+    if (event.event !== "planned") list.add(event);
+    else if (names.has(event.policy.name) && cutMs === undefined) {
+      const plans = event.plans.filter(({ slotMs }) => slotMs >= range.fromMs);
+      if (list.rows.length + plans.length > rowsMax) cutMs = atMs;
+      else list.add({ ...event, plans });
+    }
+  }
+  const isTimed = ({ action, name }: Policy) =>
+    question.isDurationAssumed || action.kind !== "run" || assumptions.durations.byPolicy.has(name);
+  const untimed = new Set(
+    question.shown.filter((policy) => !chainOf(policy, byName).every(isTimed)).map(({ name }) => name),
+  );
+  return { rows: list.rows, cutMs, untimed };
+}
+
+/** The policies to simulate: those shown, those that start the same sync jobs, and their chains. */
+function concerned({ set, shown }: TimeLineQuestion, byName: ReadonlyMap<string, Policy>): readonly Policy[] {
+  const jobs = new Set(shown.flatMap(syncJobsOf));
+  const meant = [...shown, ...set.policies.filter((policy) => syncJobsOf(policy).some((job) => jobs.has(job)))];
+  const names = new Set(meant.flatMap((policy) => chainOf(policy, byName).map(({ name }) => name)));
+  return set.policies.filter(({ name }) => names.has(name));
+}
+
+function syncJobsOf({ action, service, repository }: Policy): string[] {
+  if (action.kind !== "run") return [];
+  return (targetsOf(action) ?? []).map((target) => JSON.stringify([service, repository ?? null, target]));
+}
+
+/** A policy and those that it follows, directly or not. */
+function chainOf(policy: Policy, byName: ReadonlyMap<string, Policy>): Policy[] {
+  const before = policy.after && byName.get(policy.after.policy);
+  return before === undefined ? [policy] : [policy, ...chainOf(before, byName)];
+}

@@ -1,0 +1,110 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { History } from "../../src/store/history.ts";
+import { Pauses } from "../../src/store/pauses.ts";
+import { keepPolicies } from "../support/kept-set.ts";
+import { testOutcome } from "../support/outcomes.ts";
+import { redisForTest, storeForTest } from "../support/redis.ts";
+import { commandHere } from "../support/simulate-command.ts";
+
+const target = redisForTest();
+const store = await storeForTest(target);
+const where = ["--prefix", target.prefix, "--redis-url", target.url];
+
+const at = (cron: string) => `schedule: { cron: "${cron}", timezone: Europe/Vienna }`;
+const policies = `
+  - { name: slow, service: main, run: { syncJobs: [42, 43] }, labels: { team: hr }, ${at("0 20 * * *")} }
+  - { name: same, service: main, run: { syncJobs: [42] }, ${at("30 20 * * *")} }
+  - { name: late, service: main, run: { syncJobs: [43] }, overlap: queue, ${at("0 21 * * *")} }
+  - { name: letters, service: main, run: { syncJobs: [51] }, after: { policy: slow, within: 4h } }
+  - { name: closed, service: main, run: { syncJobs: [6] }, ${at("0 22 * * *")}, blackout: [{ cron: "0 22 * * *", for: 1h }] }
+  - { name: held, service: main, run: { syncJobs: [7] }, ${at("0 3 * * *")} }
+  - { name: fresh, service: main, run: { syncJobs: [8] }, ${at("0 4 * * *")} }
+  - { name: reads, service: main, poll: { list: approvals }, labels: { team: hr }, ${at("0 6 * * *")} }`;
+
+const minuteMs = 60_000;
+
+/** Good runs of a policy that took so many minutes. */
+async function took(policy: string, ...minutes: number[]): Promise<void> {
+  for (const [index, minute] of minutes.entries()) {
+    const taskId = `${policy}__run__42__${index}`;
+    await new History(store).record(testOutcome({ policy, taskId, durationMs: minute * minuteMs }));
+  }
+}
+
+const plan = async (...args: string[]) => (await commandHere(["plan", ...args, ...where])).text;
+const night = ["--from", "2026-12-01 20:00", "--to", "06:00"];
+
+describe("the plan of a night", () => {
+  it("is one time line, with ends and collisions by how long runs really took", async () => {
+    await keepPolicies(store, policies);
+    await took("slow", 80, 300, 90, 70, 100);
+    for (const policy of ["same", "late", "letters", "closed", "held"]) await took(policy, 10);
+    await new Pauses(store).set({
+      scope: "policy",
+      name: "held",
+      note: "move of HR",
+      actor: "ada@desk",
+      untilMs: null,
+    });
+
+    const text = await plan(...night);
+    const lines = text.split("\n").map((line) => line.replaceAll(/ {2,}/g, " | "));
+    expect(lines).toEqual([
+      "Planned 2026-12-01 20:00:00 CET to 2026-12-02 06:00:00 CET: 8 slots of 8 policies.",
+      "slot | policy | starts | ends about | expected",
+      "2026-12-01 20:00 CET 19:00Z | slow | sync jobs 42, 43 | 21:30 CET",
+      "2026-12-01 20:30 CET 19:30Z | same | sync job 42 | sync job 42 is skipped, as slow of 20:00 CET goes on (overlap: skip)",
+      "2026-12-01 21:00 CET 20:00Z | late | sync job 43 | 21:40 CET | sync job 43 waits 30m for another run (overlap: queue)",
+      "2026-12-01 20:00 CET 19:00Z | letters | sync job 51 | 21:40 CET | about 21:30 CET, after slow",
+      "2026-12-01 22:00 CET 21:00Z | closed | skipped | blackout: 0 22 * * * for 1h",
+      "2026-12-02 03:00 CET 02:00Z | held | skipped | paused: move of HR (ada@desk)",
+      "2026-12-02 04:00 CET 03:00Z | fresh | sync job 8",
+      "2026-12-02 06:00 CET 05:00Z | reads | poll approvals",
+      "2 slots meet a run of the same sync job.",
+      "But it is not known how long these take: fresh. --duration POLICY=20m assumes it.",
+    ]);
+  });
+
+  it("narrows to some policies, and still sees what others do to their sync jobs", async () => {
+    await keepPolicies(store, policies);
+    await took("slow", 90);
+    const { slots, durationsUnknown } = JSON.parse(await plan(...night, "--policy", "same", "--json"));
+    expect(slots).toMatchObject([
+      { policy: "same", slot: "2026-12-01T19:30:00.000Z", clashes: [{ target: "42", what: "skipped" }] },
+    ]);
+    expect(durationsUnknown).toEqual([]);
+    const labelled = JSON.parse(await plan(...night, "--label", "team=hr", "--json"));
+    expect(labelled.slots.map(({ policy }: { policy: string }) => policy)).toEqual(["slow", "reads"]);
+    // What began before --from goes on in it.
+    const after = JSON.parse(await plan("--from", "2026-12-01 20:15", "--to", "+1h", "--policy", "same", "--json"));
+    expect(after.slots[0].clashes[0].by).toMatch(/^slow__run__42__/);
+    // A duration by hand is what it says.
+    expect(await plan(...night, "--policy", "same", "--duration", "5m")).toContain("No runs of one sync job meet.");
+  });
+
+  it("says what it leaves out, and what Redis could tell", async () => {
+    await keepPolicies(store, policies);
+    const cut = await plan(...night, "--count", "2");
+    expect(cut).toContain("From 21:00 CET on slots are left out: --count shows more.");
+    expect(await plan(...night, "--dst")).toContain("--dst does nothing with --to");
+    expect(await plan("--from", "2026-12-02", "--to", "2026-12-01")).toContain(
+      "--to is not after --from: 2026-12-02 00:00:00 CET to 2026-12-01 00:00:00 CET",
+    );
+    const away = [
+      "--config",
+      "config/chain.yaml",
+      "--from",
+      "2026-12-01",
+      "--to",
+      "+1d",
+      "--redis-url",
+      "redis://127.0.0.1:1",
+    ];
+    const { text } = await commandHere(["plan", ...away]);
+    expect(text).toContain("Neither pauses nor usual durations are known.");
+    expect(text).toContain("But it is not known how long these take: contracts, letters.");
+    await store.redis.del(store.key("policy-set"));
+    onTestFinished(() => keepPolicies(store, policies));
+    expect(await plan(...night)).toContain("no policies are known under the prefix");
+  });
+});
