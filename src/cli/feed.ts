@@ -2,6 +2,7 @@
 // Reads Redis, and the service only with --live; changes no walk of a feed.
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
 import { systemClock } from "../core/clock.ts";
+import { csvLine } from "../core/csv.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { isJsonObject } from "../core/json.ts";
@@ -234,21 +235,6 @@ function cellsOf(item: unknown, columns: readonly string[]): unknown[] {
 
 function fieldsBeside(item: unknown, columns: readonly string[]): number {
   return isJsonObject(item) ? Object.keys(item).filter((name) => !columns.includes(name)).length : 0;
-}
-
-/** One CSV line. A missing cell is empty; lists and objects are written as JSON. */
-export function csvLine(cells: readonly unknown[]): string {
-  return cells.map(csvCell).join(",");
-}
-
-function csvCell(value: unknown): string {
-  if (value === undefined || value === null) return "";
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
-  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
-  // Spreadsheets run cells that begin like this, also after white space; an apostrophe makes them
-  // text. Source: OWASP, CSV Injection
-  const safe = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/.test(text) ? `'${text}` : text;
-  return /[",;\r\n\t]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 /** An item's facts by column; null where not known. Instants as ISO 8601 in UTC. */

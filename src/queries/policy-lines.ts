@@ -21,7 +21,7 @@ import { readTroubles } from "../store/troubles.ts";
 import { targetWords } from "./task-words.ts";
 
 /** The health of a policy, worst first. `unplanned`: a slot is due and not planned. */
-const policyHealths = [
+export const policyHealths = [
   "quarantined",
   "failing",
   "unknown",

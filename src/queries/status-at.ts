@@ -58,19 +58,14 @@ export async function readStatusAt(
   return policies.flatMap(({ name }) => found.get(name) ?? []);
 }
 
-/**
- * The newest outcome of each target that ended in the span, of slots that began in it; and two
- * more where it was skipped.
- */
+/** The newest outcomes of each target that ended in the span, of slots that began in it. */
 async function readNewest(history: History, policies: readonly string[], span: Span): Promise<readonly Outcome[]> {
-  const groups: OutcomePlace[][] = [];
+  const places: OutcomePlace[] = [];
   for (const batch of batchesOf(policies))
     for (const found of await Promise.all(batch.map((policy) => history.places(policy, 0, placesMax, span))))
-      groups.push(...Map.groupBy(found, ({ id }) => targetOf(id)).values());
-  const newest = await history.read(groups.flatMap((group) => group.slice(0, 1)));
-  const skipped = new Set(newest.flatMap(({ taskId, status }) => (status === "skipped" ? [taskId] : [])));
-  const before = groups.flatMap((group) => (skipped.has(group[0]?.id ?? "") ? group.slice(1, perTargetMax) : []));
-  return [...newest, ...(await history.read(before))].filter(({ slot }) => Date.parse(slot) >= span.fromMs);
+      for (const group of Map.groupBy(found, ({ id }) => targetOf(id)).values())
+        places.push(...group.slice(0, perTargetMax));
+  return (await history.read(places)).filter(({ slot }) => Date.parse(slot) >= span.fromMs);
 }
 
 interface Facts {

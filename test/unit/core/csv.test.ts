@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { csvLine } from "../../../src/cli/feed.ts";
+import { csvLine } from "../../../src/core/csv.ts";
 
 describe("a line of CSV", () => {
   it("quotes what needs it, and writes anything else as it is", () => {

@@ -1,0 +1,178 @@
+// What needs a person now, the worst first, each with since when and one next step. Called by the
+// pages and the API.
+import { formatRoughly } from "../core/duration.ts";
+import { counted } from "../core/plain-text.ts";
+import type { OutcomeReason } from "../model/outcome.ts";
+import { foreignOwner } from "../store/owners.ts";
+import { needsPerson, type PolicyHealth, type PolicyLine, readPolicyLines } from "./policy-lines.ts";
+import type { QueryContext } from "./query-context.ts";
+import { describeBreaker, describeMissingRoles, describeThrottle, showFeed } from "./service-words.ts";
+import { isStuck } from "./sinks.ts";
+import { type ExpensiveFeed, readStatus, type Status } from "./status.ts";
+
+/** What an item is about. */
+type AttentionSubject = "installation" | "service" | "sink" | "list" | "policy";
+
+/** One thing that needs a person. */
+export interface AttentionItem {
+  readonly about: AttentionSubject;
+  /** The policy, service, sink or list; empty for the installation. */
+  readonly name: string;
+  /** What is wrong, in a word or two: a policy's condition, `breaker open`, … */
+  readonly state: string;
+  readonly what: string;
+  readonly sinceMs: number | undefined;
+  /** When it last went well, of a policy. */
+  readonly lastGoodMs: number | undefined;
+  /** The slot that shows it, of a policy. */
+  readonly slotMs: number | undefined;
+  readonly nextStep: string;
+}
+
+/** What needs a person, and what that was found in. `counts`: of all policies by health. */
+export interface Attention {
+  readonly nowMs: number;
+  readonly items: readonly AttentionItem[];
+  readonly counts: ReadonlyMap<PolicyHealth, number>;
+  readonly lines: readonly PolicyLine[];
+  readonly status: Status;
+}
+
+const none = { sinceMs: undefined, lastGoodMs: undefined, slotMs: undefined };
+
+/** Reads what needs a person. */
+export async function readAttention({ set, store, target }: QueryContext): Promise<Attention> {
+  const status = await readStatus(set, store, target);
+  const { nowMs } = status;
+  const lines = await readPolicyLines(set.policies, store, status);
+  const counts = new Map<PolicyHealth, number>();
+  for (const { health } of lines) counts.set(health, (counts.get(health) ?? 0) + 1);
+  const items = [
+    ...processItems(status),
+    ...serviceItems(status),
+    ...lines.flatMap((line) => (needsPerson[line.health] ? [policyItem(line)] : [])),
+    ...sinkItems(status),
+    ...status.feeds.map(listItem),
+  ];
+  return { nowMs, items, counts, lines, status };
+}
+
+function listItem({ feed, what, cure, sinceMs, reason }: ExpensiveFeed): AttentionItem {
+  const state = reason === "unreadable" ? "unreadable" : "costly";
+  return { ...none, about: "list", name: showFeed(feed), state, what, sinceMs, nextStep: cure };
+}
+
+function processItems({ processes, owners, config }: Status): AttentionItem[] {
+  const item = { ...none, about: "installation" as const, name: "" };
+  const missing = describeMissingRoles(processes).map((what) => ({
+    ...{ ...item, state: "role missing", what },
+    nextStep: "Start `syncline serve`, or look why it ended: `syncline doctor`",
+  }));
+  const foreign = owners.others.map((other) => ({
+    ...{ ...item, state: "two owners", what: foreignOwner([owners.holder ?? "", other]) },
+    nextStep: "Give one of the two another --prefix",
+  }));
+  const rejected = config.rejected.map(({ by, problems, where, message, sinceMs }) => ({
+    ...{ ...item, state: "file rejected", sinceMs },
+    what: `${counted(by, "process does", "processes do")} not take the newer policies (${counted(problems, "problem")}): ${where} ${message}`,
+    nextStep: "Mend the file: `syncline validate` shows every problem. The last good policies stay in force",
+  }));
+  const split = config.differs
+    ? [{ ...item, state: "split", what: "processes run different policies", nextStep: "`syncline status` shows which" }]
+    : [];
+  return [...missing, ...foreign, ...rejected, ...split];
+}
+
+function serviceItems({ services, nowMs }: Status): AttentionItem[] {
+  return services.flatMap((status) => {
+    const { service: name, breaker, throttledUntilMs, openSinceMs } = status;
+    const about = "service" as const;
+    if (breaker === "open")
+      return [
+        {
+          ...{ ...none, about, name, state: "breaker open", sinceMs: openSinceMs },
+          what: `nothing is sent to it: ${describeBreaker(status, nowMs)}`,
+          nextStep: "Is the service up, and is the token good? `syncline doctor` says",
+        },
+      ];
+    if (throttledUntilMs === undefined) return [];
+    return [
+      {
+        ...{ ...none, about, name, state: "throttled" },
+        what: `the service asked for patience ${describeThrottle(status, nowMs)}`,
+        nextStep: "Nothing is lost; set `limits` of the service if this happens often",
+      },
+    ];
+  });
+}
+
+function sinkItems({ sinks, nowMs }: Status): AttentionItem[] {
+  return sinks
+    .filter((sink) => isStuck(sink, nowMs))
+    .map(({ sink, waiting, oldestMs }) => ({
+      ...{ ...none, about: "sink" as const, name: sink, state: "stuck", sinceMs: oldestMs },
+      what: `${counted(waiting, "notice waits", "notices wait")}, the first for ${formatRoughly(nowMs - (oldestMs ?? nowMs))}`,
+      nextStep: `Try it: \`syncline sinks test ${sink}\``,
+    }));
+}
+
+function policyItem(line: PolicyLine): AttentionItem {
+  const { policy, health, worst } = line;
+  return {
+    about: "policy",
+    name: policy.name,
+    state: health,
+    what: describePolicy(line),
+    sinceMs: sinceOf(line),
+    lastGoodMs: worst?.lastGoodMs,
+    slotMs: worst?.last.origin === "schedule" ? worst.last.slotMs : undefined,
+    nextStep: nextStepOf(line),
+  };
+}
+
+/** Since when a policy is as it is, where that is known. */
+export function sinceOf({ health, pauses, worst, missedMs, unplannedMs }: PolicyLine): number | undefined {
+  if (health === "quarantined" || health === "paused") return pauses[0]?.sinceMs;
+  if (health === "unplanned") return unplannedMs;
+  if (health === "missed") return missedMs ?? worst?.last.slotMs;
+  // Since when it is bad or well; conflicts and what waits count from the last outcome.
+  return health === "blocked" || health === "conflicts" ? worst?.last.finishedMs : worst?.sinceMs;
+}
+
+/** What a policy's health means, in one sentence without its name. */
+export function describePolicy({ health, worst, pauses, policy }: PolicyLine): string {
+  const target = policy.action.kind === "run" || policy.action.kind === "activate" ? `sync job ${worst?.target}: ` : "";
+  const ended = worst === undefined ? "" : `${target}${worst.last.status} (${worst.last.reason})`;
+  const [pause] = pauses;
+  switch (health) {
+    case "quarantined":
+      return `its slots are skipped: ${pause?.note ?? ""}`;
+    case "paused":
+      return `paused by ${pause?.actor ?? ""}: ${pause?.note ?? ""}`;
+    case "unplanned":
+      return "a slot is due, and no scheduler has planned it";
+    case "missed":
+      return worst?.last.status === "missed" ? ended : "a slot was missed";
+    case "new":
+      return "no outcome yet";
+    default:
+      return `${ended}${worst?.weight === "bad" && worst.inARow > 1 ? `, ${worst.inARow} in a row` : ""}`;
+  }
+}
+
+const stepOfReason: Readonly<Partial<Record<OutcomeReason, string>>> = {
+  refused: "The service refuses it: check the token's rights and the sync job with `syncline doctor`",
+  unreachable: "The service did not answer: is it up? `syncline doctor` says",
+  "server-error": "The service failed: look into its log at the time of the run",
+  "approval-waiting": "Decide the waiting approval at the service",
+};
+
+function nextStepOf({ health, worst, policy }: PolicyLine): string {
+  const reason = Object.entries(stepOfReason).find(([known]) => known === worst?.last.reason)?.[1];
+  if (health === "quarantined") return `Mend the cause, then \`syncline resume ${policy.name}\``;
+  if (health === "unknown") return "Look at the service whether it ran before you do it over: `syncline failed`";
+  if (health === "conflicts") return "Settle the new conflicts at the service; the run tells how many";
+  if (health === "missed") return `See why: \`syncline explain ${policy.name}\``;
+  if (health === "unplanned") return "Is a scheduler alive, and does it have this policy? `syncline status` says";
+  return reason ?? "Open the run: it tells what was sent, answered and seen";
+}

@@ -1,0 +1,94 @@
+// Records as they stand, for an asker who may see some services only: outcomes, failed tasks,
+// changes, pauses, and the story of a slot. Called by the pages and the API.
+import type { Policy } from "../config/policy-set.ts";
+import type { Change } from "../model/change.ts";
+import type { Outcome } from "../model/outcome.ts";
+import { isAbout, isInForce, type Pause } from "../model/pause.ts";
+import { slotsAround } from "../schedule/explain-slot.ts";
+import { Changes } from "../store/changes.ts";
+import { type FailedTask, FailedTasks } from "../store/failed-tasks.ts";
+import { History, outcomePlaceMs } from "../store/history.ts";
+import { Pauses } from "../store/pauses.ts";
+import { Quarantines } from "../store/quarantines.ts";
+import { redisTimeMs } from "../store/redis.ts";
+import { taskPlaces } from "./audit-policy.ts";
+import { findOutcomes, type OutcomeQuestion } from "./outcomes.ts";
+import { type PolicyLine, readPolicyLines } from "./policy-lines.ts";
+import type { QueryContext } from "./query-context.ts";
+import { readSlotStory, type SlotStory } from "./slot-story.ts";
+
+/** Which outcomes are asked for. `from`: go on after this one, the last of the page before. */
+export interface OutcomePage extends Pick<OutcomeQuestion, "filter" | "limit" | "span"> {
+  readonly policy: string | undefined;
+  readonly from?: { readonly atMs: number; readonly taskId: string } | undefined;
+}
+
+/** Reads outcomes, newest first. `next`: where a page of older ones that fit goes on. */
+export async function readOutcomes(
+  { store, set, isNarrowed }: QueryContext,
+  { policy, filter, limit, span, from }: OutcomePage,
+): Promise<{ readonly outcomes: readonly Outcome[]; readonly next: OutcomePage["from"] }> {
+  const names = isNarrowed ? set.policies.map(({ name }) => name) : undefined;
+  const policies = policy === undefined ? names : [policy];
+  const toMs = from === undefined ? span.toMs : Math.min(span.toMs, from.atMs);
+  const question = {
+    policies,
+    filter,
+    span: { ...span, toMs },
+    limit: limit + 1 + (from === undefined ? 0 : sameInstantMax),
+  };
+  const { outcomes } = await findOutcomes(new History(store), question);
+  const at = from === undefined ? -1 : outcomes.findIndex(({ taskId }) => taskId === from.taskId);
+  const rest = outcomes.slice(at + 1);
+  const page = rest.slice(0, limit);
+  const last = rest.length > limit ? page.at(-1) : undefined;
+  return { outcomes: page, next: last && { atMs: outcomePlaceMs(last), taskId: last.taskId } };
+}
+
+/** Outcomes of one millisecond that a cursor can stand in the midst of. */
+const sameInstantMax = 200;
+
+/** The time of Redis. */
+export function readNowMs({ store }: QueryContext): Promise<number> {
+  return redisTimeMs(store);
+}
+
+/** Reads how one policy is now. */
+export async function readLine({ store }: QueryContext, policy: Policy): Promise<PolicyLine> {
+  const nowMs = await redisTimeMs(store);
+  const pauses = [...(await new Pauses(store).all()), ...(await new Quarantines(store).all())];
+  const [line] = await readPolicyLines([policy], store, { nowMs, pauses });
+  if (line === undefined) throw new Error(`no line for ${policy.name}`);
+  return line;
+}
+
+/** Reads the failed tasks, newest first. */
+export async function readFailedTasks({ store, set, isNarrowed }: QueryContext): Promise<readonly FailedTask[]> {
+  const failed = await new FailedTasks(store).all();
+  return isNarrowed ? failed.filter(({ outcome }) => set.services.has(outcome.service)) : failed;
+}
+
+/** Reads the newest changes by hand; none for an asker who may not see all services. */
+export async function readChanges({ store, isNarrowed }: QueryContext, count: number): Promise<readonly Change[]> {
+  return isNarrowed ? [] : new Changes(store).newest(count);
+}
+
+/** Reads the pauses and quarantines in force, the newest first. */
+export async function readPausesInForce({ store, set, isNarrowed }: QueryContext): Promise<readonly Pause[]> {
+  const nowMs = await redisTimeMs(store);
+  const all = [...(await new Pauses(store).all()), ...(await new Quarantines(store).all())];
+  const isSeen = (pause: Pause) => !isNarrowed || set.policies.some((policy) => isAbout(pause, policy));
+  return all.filter((pause) => isInForce(pause, nowMs) && isSeen(pause)).toSorted((a, b) => b.sinceMs - a.sinceMs);
+}
+
+/** Tells the story of the slot at an instant, or of the nearest one. */
+export async function readStoryAt(
+  { store, producer }: QueryContext,
+  policy: Policy,
+  instantMs: number,
+): Promise<SlotStory> {
+  const asked = new Date(instantMs).toISOString();
+  const around = slotsAround(policy, { text: asked, instants: [instantMs], nearMs: instantMs, widthMs: 1_000 });
+  const nowMs = await redisTimeMs(store);
+  return readSlotStory(policy, { asked, around, nowMs }, { ...taskPlaces(store, producer), store });
+}

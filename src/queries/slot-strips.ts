@@ -1,0 +1,87 @@
+// The newest slots of policies, each with what became of it: for strips and lists. Of a slot with
+// several tasks the worst ending counts. Called by the pages and the API.
+import type { OutcomeStatus } from "../model/outcome.ts";
+import type { SlotRecord } from "../model/slot-record.ts";
+import { isFromMasks } from "../model/task.ts";
+import { taskId } from "../model/task-id.ts";
+import { History } from "../store/history.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
+import type { QueryContext } from "./query-context.ts";
+
+/** What became of a slot. `started`: at least one of its tasks has no outcome here. */
+export type SlotEnding = OutcomeStatus | "coalesced" | "started";
+
+/** One slot. `durationMs`: of its longest task. `note`: why it was skipped or missed. */
+export interface EndedSlot {
+  readonly slotMs: number;
+  readonly ending: SlotEnding;
+  readonly durationMs: number | undefined;
+  readonly note: string;
+}
+
+/** The worst first: the ending of a slot is the first of these among its tasks. */
+const worstFirst: readonly SlotEnding[] = [
+  "failed",
+  "unknown",
+  "timed-out",
+  "not-started",
+  "blocked",
+  "conflicts",
+  "missed",
+  "started",
+  "coalesced",
+  "skipped",
+  "accepted",
+  "succeeded",
+];
+
+/** Outcomes read for one policy: slots beyond are left out. */
+const outcomesMax = 400;
+
+/** Reads the newest `count` slots of each policy, oldest first. */
+export async function readSlotStrips(
+  { store }: QueryContext,
+  policies: readonly string[],
+  count: number,
+): Promise<ReadonlyMap<string, readonly EndedSlot[]>> {
+  const [ledger, history] = [new SlotLedger(store), new History(store)];
+  const strips = policies.map(async (policy): Promise<[string, readonly EndedSlot[]]> => {
+    const records = await ledger.slots(policy, count);
+    const read: { readonly record: SlotRecord; readonly ids: readonly string[] }[] = [];
+    let total = 0;
+    for (const record of records) {
+      const ids = tasksOf(policy, record);
+      total += ids.length;
+      if (total > outcomesMax && read.length > 0) break;
+      read.push({ record, ids });
+    }
+    const outcomes = await history.outcomes(
+      policy,
+      read.flatMap(({ ids }) => ids),
+    );
+    return [policy, read.map((slot) => toSlot(slot, outcomes)).toReversed()];
+  });
+  return new Map(await Promise.all(strips));
+}
+
+function tasksOf(policy: string, { slotMs, state, kind, targets = [] }: SlotRecord): string[] {
+  if (state !== "started" || kind === undefined) return [];
+  return targets.flatMap((target) =>
+    isFromMasks({ kind, target }) ? [] : [taskId({ policy, kind, target, slotMs, origin: "schedule" })],
+  );
+}
+
+function toSlot(
+  { record, ids }: { readonly record: SlotRecord; readonly ids: readonly string[] },
+  outcomes: Awaited<ReturnType<History["outcomes"]>>,
+): EndedSlot {
+  const { slotMs, state, detail, note } = record;
+  if (state !== "started") return { slotMs, ending: state, durationMs: undefined, note: note ?? detail };
+  const ended = ids.flatMap((id) => outcomes.get(id) ?? []);
+  const endings = new Set<SlotEnding>(ended.map(({ status }) => status));
+  if (ended.length < ids.length || ids.length === 0) endings.add("started");
+  const ending = worstFirst.find((one) => endings.has(one)) ?? "started";
+  const durations = ended.flatMap(({ durationMs }) => durationMs ?? []);
+  const { detail: said = "" } = ended.find(({ status }) => status === ending) ?? {};
+  return { slotMs, ending, durationMs: durations.length === 0 ? undefined : Math.max(...durations), note: said };
+}
