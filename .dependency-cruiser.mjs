@@ -16,10 +16,11 @@ const layers = [
   ["ops", ["core", "service", "model"]],
   ["queries", ["core", "config", "model", "schedule", "store", "feeds", "queue", "simulate"]],
   ["actions", ["core", "config", "model", "schedule", "store", "queue", "queries"]],
+  ["web", ["core", "config", "model", "queries"]],
 ];
 const libraries = layers.map(([name]) => name);
 layers.push(
-  ["app", libraries.filter((name) => !["sandbox", "simulate", "queries", "actions"].includes(name))],
+  ["app", libraries.filter((name) => !["sandbox", "simulate", "actions"].includes(name))],
   ["cli", [...libraries, "app"]],
 );
 
@@ -72,6 +73,14 @@ export default {
         dynamic: false,
         dependencyTypesNot: ["type-only"],
       },
+    },
+    door("hono", "node_modules/(hono|@hono|idiomorph)", ["^src/web/"]),
+    {
+      name: "web-loaded-by-its-role",
+      comment: "a process without the role web loads nothing of it",
+      severity: "error",
+      from: { path: "^src/", pathNot: "^src/web/" },
+      to: { path: "^src/web/", dynamic: false, dependencyTypesNot: ["type-only"] },
     },
     door("bullmq", "node_modules/bullmq", ["^src/queue/"]),
     door("ioredis", "node_modules/ioredis", ["^src/store/"]),

@@ -37,6 +37,7 @@ import type { ProcessDependencies } from "../tasks/process-task.ts";
 import { createConsumers, MeteredFeedStore } from "./create-consumers.ts";
 import { createNotifier } from "./create-notifier.ts";
 import { createService } from "./create-service.ts";
+import { createWeb, type WebOptions } from "./create-web.ts";
 import { CurrentSet } from "./current-set.ts";
 import { createGaugeSource } from "./metric-gauges.ts";
 import { liftDroppedQuarantines, readPauses } from "./read-pauses.ts";
@@ -46,8 +47,8 @@ import { RunningSinks } from "./running-sinks.ts";
 import { ServiceLimiters } from "./service-limiters.ts";
 import { SetKeeper } from "./set-keeper.ts";
 
-/** What a process does: plan slots, or work on tasks. */
-type Role = "scheduler" | "worker";
+/** What a process does: plan slots, work on tasks, or show what is known. */
+export type Role = "scheduler" | "worker" | "web";
 
 /** What `startApp` needs. */
 export interface AppOptions {
@@ -69,6 +70,8 @@ export interface AppOptions {
   readonly toldToStop?: AbortSignal;
   /** Where `set` came from, to follow its changes. Without it the set stays as it is. */
   readonly watch?: { readonly path: string; readonly checks: PolicyChecks };
+  /** Where the role `web` listens; without it the role does nothing. */
+  readonly web?: WebOptions | undefined;
   /** How long queues of a removed service stay empty before its consumers stop; default 5 min. */
   readonly retireAfterMs?: number;
   /** How long steps of tasks wait; `defaultTiming` unless set. */
@@ -131,6 +134,10 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   components.push(...createNotifier({ ...shared, options, deliver, pauses: () => readPauses(store) }));
   const scheduler = options.roles.includes("scheduler") ? createScheduler(shared, { ...deps, ledger }) : undefined;
   if (scheduler !== undefined) components.push(scheduler);
+  if (options.web !== undefined) {
+    const context = () => ({ store, target: redis, producer, set: current.set, isNarrowed: false });
+    components.push(createWeb(options.web, context, log));
+  }
   const adopt = (next: PolicySet) => {
     // The services first: only they can refuse. All three change synchronously, so no reader sees
     // half.

@@ -83,20 +83,24 @@ async function readLive(object: DeclaredObject, deps: InspectDependencies, isFre
   }
 }
 
-const updateOf = {
-  syncJob: "UpdateSyncJobById",
-  docMask: "UpdateEcmDocumentMaskById",
-  driveTarget: "UpdateDriveSyncTargetById",
-  siteTarget: "UpdateSiteSyncTargetById",
-} as const;
-
 /** Changes fields. Returns the entity of the answer, `{}` for none. @throws ServiceError */
 export function putFields(
   { kind, id }: DeclaredObject,
   body: Readonly<Record<string, string>>,
   { service, owner, signal, ifMatch }: InspectDependencies & Pick<UpdateOptions, "ifMatch">,
 ): Promise<Readonly<Record<string, unknown>>> {
-  return service.update(updateOf[kind], id, body, inRepository(owner), { signal, ifMatch });
+  const query = inRepository(owner);
+  const options = { signal, ifMatch };
+  switch (kind) {
+    case "syncJob":
+      return service.updateSyncJobById(id, body, query, options);
+    case "docMask":
+      return service.updateEcmDocumentMaskById(id, body, query, options);
+    case "driveTarget":
+      return service.updateDriveSyncTargetById(id, body, query, options);
+    case "siteTarget":
+      return service.updateSiteSyncTargetById(id, body, query, options);
+  }
 }
 
 /** The entity's ETag, where it has one that can be sent back. */

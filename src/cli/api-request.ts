@@ -3,13 +3,7 @@
 import { UsageError } from "../core/errors.ts";
 import { isJsonObject, type JsonObject } from "../core/json.ts";
 import type { Page, SyncService } from "../service/client.ts";
-import {
-  factsOf,
-  type ListOperation,
-  type Operation,
-  type OperationFacts,
-  type UpdateOperation,
-} from "../service/operations.ts";
+import { factsOf, type ListOperation, type Operation, type OperationFacts } from "../service/operations.ts";
 import { explainServiceError } from "./api-error.ts";
 import type { CommandIo, ExitCode } from "./command-io.ts";
 import { readInputFile } from "./input-file.ts";
@@ -143,18 +137,9 @@ const json = (value: unknown): Result => ({ type: "json", value });
 const ofPage = (page: AnyPage): Result => ({ type: "page", page });
 
 /** A total table: an operation without an entry does not compile. */
-const firstPage =
-  (operation: ListOperation): Caller =>
-  async (service, r, signal) =>
-    ofPage(await service.firstPage(operation, r, { signal }));
-const update =
-  (operation: UpdateOperation): Caller =>
-  async (service, r, signal) =>
-    json(await service.update(operation, r.key, r.body, r, { signal }));
-
 const callers: Readonly<Record<Operation, Caller>> = {
   GetSyncJobById: async (service, r, signal) => json(await service.getSyncJobById(r.key, r, { signal })),
-  UpdateSyncJobById: update("UpdateSyncJobById"),
+  UpdateSyncJobById: async (service, r, signal) => json(await service.updateSyncJobById(r.key, r.body, r, { signal })),
   DeleteSyncJobById: async (service, r, signal) => {
     const result = await service.deleteSyncJobById(r.key, r, { signal });
     return { type: "deletion", isDeleted: result !== "not-deleted" };
@@ -167,19 +152,22 @@ const callers: Readonly<Record<Operation, Caller>> = {
     await service.enableSyncJobById(r.key, r, { signal });
     return { type: "done", what: `sync job ${r.key}: activated` };
   },
-  UpdateEcmDocumentMaskById: update("UpdateEcmDocumentMaskById"),
-  GetJobMasks: firstPage("GetJobMasks"),
-  UpdateDriveSyncTargetById: update("UpdateDriveSyncTargetById"),
-  UpdateSiteSyncTargetById: update("UpdateSiteSyncTargetById"),
-  GetApprovals: firstPage("GetApprovals"),
+  UpdateEcmDocumentMaskById: async (service, r, signal) =>
+    json(await service.updateEcmDocumentMaskById(r.key, r.body, r, { signal })),
+  GetJobMasks: async (service, r, signal) => ofPage(await service.getJobMasks(r, { signal })),
+  UpdateDriveSyncTargetById: async (service, r, signal) =>
+    json(await service.updateDriveSyncTargetById(r.key, r.body, r, { signal })),
+  UpdateSiteSyncTargetById: async (service, r, signal) =>
+    json(await service.updateSiteSyncTargetById(r.key, r.body, r, { signal })),
+  GetApprovals: async (service, r, signal) => ofPage(await service.getApprovals(r, { signal })),
   GetIdentityById: async (service, r, signal) => {
     const query = { repository: r.repository ?? "", select: r.select, expand: r.expand };
     return json({ value: await service.getIdentityById(r.key, query, { signal }) });
   },
-  GetTriggers: firstPage("GetTriggers"),
-  GetAuthActivities: firstPage("GetAuthActivities"),
-  GetActivities: firstPage("GetActivities"),
-  GetConflictDetails: firstPage("GetConflictDetails"),
+  GetTriggers: async (service, r, signal) => ofPage(await service.getTriggers(r, { signal })),
+  GetAuthActivities: async (service, r, signal) => ofPage(await service.getAuthActivities(r, { signal })),
+  GetActivities: async (service, r, signal) => ofPage(await service.getActivities(r, { signal })),
+  GetConflictDetails: async (service, r, signal) => ofPage(await service.getConflictDetails(r, { signal })),
 };
 
 /** Makes the request and prints its answer. @throws ServiceError */

@@ -21,6 +21,7 @@ const loaders = {
   sinks: async (io) => (await import("./sinks.ts")).sinksCommand(io),
   audit: async (io) => (await import("./audit.ts")).auditCommand(io),
   changes: async (io) => (await import("./changes.ts")).changesCommand(io),
+  token: async (io) => (await import("./token.ts")).tokenCommand(io),
   feed: async (io) => (await import("./feed.ts")).feedCommand(io),
   validate: async (io) => {
     const { validateCommand } = await import("./validate.ts");
@@ -58,6 +59,7 @@ export const commandGroups: Readonly<Record<string, Partial<Record<keyof typeof 
     sinks: "what waits for the receivers of notices; send one a trial notice",
     audit: "check that planned = recorded: no slot lost, none without an outcome",
     changes: "what was changed by hand: who, when, what and why, newest first",
+    token: "make a token for the dashboard and the API (`serve --roles web`)",
     feed: "what was seen in a list of a service: tail, export",
   },
   "Before it runs:": {

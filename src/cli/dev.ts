@@ -58,7 +58,8 @@ async function dev({ config, keep }: DevOptions, io: CommandIo): Promise<void> {
   try {
     const set = await loadPoliciesOrThrow(path, inside);
     for (const line of welcome(set, environment, inside)) io.err(line);
-    const process = { roles: ["scheduler", "worker"], takeOverAfter: 10_000, drain: 10_000 } as const;
+    const roles = ["scheduler", "worker", "web"] as const;
+    const process = { roles, takeOverAfter: 10_000, drain: 10_000, webHost: "127.0.0.1", webPort: 0 };
     await serve({ config: path, redisUrl: redis.url, prefix: defaultPrefix, ...process }, inside);
     if (keep) {
       io.err(`stopped; Redis (${redis.url})${sandbox === undefined ? "" : " and the sandbox"} stay until Ctrl-C again`);

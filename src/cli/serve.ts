@@ -1,8 +1,9 @@
 // `syncline serve`: plans slots and works on tasks until it is stopped.
+import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { startApp } from "../app/app.ts";
+import { type AppOptions, type Role, startApp } from "../app/app.ts";
 import { withDeadline } from "../core/clock.ts";
-import { OutOfReachError } from "../core/errors.ts";
+import { OutOfReachError, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { type Readiness, startHealthServer } from "../ops/health.ts";
 import { createLogger } from "../ops/logger.ts";
@@ -23,11 +24,14 @@ import {
 const stopMarginMs = 4_000;
 
 interface ServeOptions extends PolicyOptions {
-  readonly roles: readonly ("scheduler" | "worker")[];
+  readonly roles: readonly Role[];
   readonly owner?: string;
   readonly takeOverAfter: number;
   readonly drain: number;
   readonly healthPort?: number;
+  readonly webPort: number;
+  readonly webHost: string;
+  readonly webTokens?: string;
   readonly healthHost?: string;
   readonly log?: "pretty" | "json";
 }
@@ -40,12 +44,13 @@ SIGTERM or Ctrl-C ends it within --drain: no new starts, steps in work end, the 
 Examples:
   $ syncline serve --config policies/
   $ syncline serve --config policies/ --roles worker
+  $ syncline serve --config policies/ --roles scheduler,worker,web  # and the dashboard at http://127.0.0.1:4780
   $ REDIS_URL=redis://redis:6379 syncline serve --config policies/ --prefix '{team-a}'`;
 
 /** The command `serve`. */
 export function serveCommand(io: CommandIo): Command {
   return redisCommand("serve", "config")
-    .option("--roles <list>", "scheduler, worker or both", rolesArgument, ["scheduler", "worker"])
+    .option("--roles <list>", "scheduler, worker, web, or several of them", rolesArgument, ["scheduler", "worker"])
     .addOption(ownerOption())
     .addOption(durationOption("--take-over-after <duration>", "a worker silent for so long has died", "60s"))
     .addOption(durationOption("--drain <duration>", "how long stopping may take", "25s"))
@@ -60,6 +65,22 @@ export function serveCommand(io: CommandIo): Command {
         "pretty",
         "json",
       ]),
+    )
+    .addOption(
+      new Option("--web-port <port>", "where the role web listens (0: any free port)")
+        .default(4_780)
+        .env("SYNCLINE_WEB_PORT")
+        .argParser(portArgument),
+    )
+    .addOption(
+      new Option("--web-host <address>", "its address; another than this machine's needs --web-tokens")
+        .default("127.0.0.1")
+        .env("SYNCLINE_WEB_HOST"),
+    )
+    .addOption(
+      new Option("--web-tokens <file>", "who may look: the lines that `syncline token` prints").env(
+        "SYNCLINE_WEB_TOKENS",
+      ),
     )
     .addHelpText("after", help)
     .action((options: ServeOptions) => serve(options, io));
@@ -88,6 +109,7 @@ export async function serve(options: ServeOptions, io: CommandIo): Promise<void>
       metrics,
       takeOverAfterMs,
       drainMs,
+      web: webOptions(options),
       toldToStop: io.signal,
       watch: { path: options.config, checks: policyChecks },
     });
@@ -117,12 +139,22 @@ function ownerOption(): Option {
     });
 }
 
-function rolesArgument(text: string): ("scheduler" | "worker")[] {
+function rolesArgument(text: string): Role[] {
   const roles = text.split(",").map((role) => role.trim());
-  const known = roles.filter((role) => role === "scheduler" || role === "worker");
+  const known = roles.filter((role) => role === "scheduler" || role === "worker" || role === "web");
   if (known.length !== roles.length)
-    throw new InvalidArgumentError("the roles are scheduler and worker, separated by a comma");
+    throw new InvalidArgumentError("the roles are scheduler, worker and web, separated by commas");
   return known;
+}
+
+/** @throws UsageError when others could reach a server that knows no tokens. */
+function webOptions({ roles, webPort: port, webHost: host, webTokens: tokens }: ServeOptions): AppOptions["web"] {
+  if (!roles.includes("web")) return undefined;
+  if (tokens === undefined && !/^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host))
+    throw new UsageError(
+      `--web-host ${host} can be reached from elsewhere: say with --web-tokens who may look, or leave --web-host out`,
+    );
+  return { host, port, tokens: tokens === undefined ? undefined : resolve(tokens) };
 }
 
 /** The health of one `serve`, from before its start until after its stop. */
@@ -138,11 +170,13 @@ function healthPortOption(): Option {
     "answer /livez, /readyz and /metrics there; not at all unless set (0: any free port)",
   )
     .env("SYNCLINE_HEALTH_PORT")
-    .argParser((text) => {
-      const port = Number(text);
-      if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new InvalidArgumentError("write a port from 1 to 65535");
-      return port;
-    });
+    .argParser(portArgument);
+}
+
+function portArgument(text: string): number {
+  const port = Number(text);
+  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new InvalidArgumentError("write a port from 1 to 65535");
+  return port;
 }
 
 /** Starts the health server, if a port is set. @throws UsageError when it cannot listen there. */

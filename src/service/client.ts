@@ -1,6 +1,7 @@
-// The typed client of the service, and the library's entry `syncline/client`. It checks arguments
-// and builds URLs; call.ts makes the call, transport.ts the exchange. Built by create-service.ts,
-// one instance per service.
+// The typed client of the service, and the library's entry `syncline/client`: one method per
+// operation, plus pages and counts. It checks arguments and builds URLs; call.ts makes the call,
+// transport.ts the exchange. Built by create-service.ts, one instance per service.
+import type { z } from "zod";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type EventLog, silentLog } from "../core/event-log.ts";
 import { resourceKey } from "../core/limiter.ts";
@@ -108,14 +109,14 @@ export class SyncService {
     return this.#call(target, options, (answer) => readEntity(answer, entities.syncJobSchema));
   }
 
-  /** Changes an object: of a sync job, `name` is known to be updatable. Source: §4.1, §4.3. */
-  update<Update extends UpdateOperation>(
-    operation: Update,
-    ...[key, body, query = {}, options = {}]: readonly [Key, Changes, RepositoryQuery?, UpdateOptions?]
-  ): Promise<entities.Updated<Update>> {
-    return this.#call({ operation, key, query }, { ...options, body }, (answer) =>
-      readUpdated(answer, entities.updatedSchemas[operation]),
-    );
+  /** Changes a sync job: `name` is known to be updatable. Source: service-interface §4.3. */
+  updateSyncJobById(
+    key: Key,
+    body: Changes,
+    query: RepositoryQuery = {},
+    options: UpdateOptions = {},
+  ): Promise<entities.SyncJob> {
+    return this.#update("UpdateSyncJobById", { key, query, body, ...options }, entities.syncJobSchema);
   }
 
   /** Deletes a sync job. Source: service-interface §4.4. */
@@ -133,6 +134,36 @@ export class SyncService {
     return this.#call({ operation: "EnableSyncJobById", key: syncJobId, query }, options, readNothing);
   }
 
+  /** Changes a document mask. Source: service-interface §4.1. */
+  updateEcmDocumentMaskById(
+    key: Key,
+    body: Changes,
+    query: RepositoryQuery = {},
+    options: UpdateOptions = {},
+  ): Promise<entities.Mask> {
+    return this.#update("UpdateEcmDocumentMaskById", { key, query, body, ...options }, entities.maskSchema);
+  }
+
+  /** Changes a drive-type sync target. Source: service-interface §4.3. */
+  updateDriveSyncTargetById(
+    key: Key,
+    body: Changes,
+    query: RepositoryQuery = {},
+    options: UpdateOptions = {},
+  ): Promise<entities.SyncTarget> {
+    return this.#update("UpdateDriveSyncTargetById", { key, query, body, ...options }, entities.syncTargetSchema);
+  }
+
+  /** Changes a site-type sync target. Source: service-interface §4.3. */
+  updateSiteSyncTargetById(
+    key: Key,
+    body: Changes,
+    query: RepositoryQuery = {},
+    options: UpdateOptions = {},
+  ): Promise<entities.SyncTarget> {
+    return this.#update("UpdateSiteSyncTargetById", { key, query, body, ...options }, entities.syncTargetSchema);
+  }
+
   /** Loads an identity; the service answers a list. Source: service-interface §4.4. */
   getIdentityById(
     id: string,
@@ -142,15 +173,34 @@ export class SyncService {
     return this.#call({ operation: "GetIdentityById", key: id, query }, options, readIdentities);
   }
 
-  /** Reads the first page of a list. */
-  async firstPage<List extends ListOperation>(
-    operation: List,
-    query: ReadQuery = {},
-    options: CallOptions = {},
-  ): Promise<Page<entities.ItemOf<List>>> {
-    const walk = this.#walk(operation, query, options);
-    const raw = await walk.fetch(walk.firstUrl, options.signal);
-    return toPage(walk, raw, { url: walk.firstUrl, pageNumber: 1 });
+  /** Reads the first page of masks. */
+  getJobMasks(query: ReadQuery = {}, options: CallOptions = {}): Promise<Page<entities.Mask>> {
+    return this.#firstPage("GetJobMasks", query, options);
+  }
+
+  /** Reads the first page of approvals. */
+  getApprovals(query: ReadQuery = {}, options: CallOptions = {}): Promise<Page<entities.Approval>> {
+    return this.#firstPage("GetApprovals", query, options);
+  }
+
+  /** Reads the first page of triggers. */
+  getTriggers(query: ReadQuery = {}, options: CallOptions = {}): Promise<Page<entities.Trigger>> {
+    return this.#firstPage("GetTriggers", query, options);
+  }
+
+  /** Reads the first page of authentication activities. */
+  getAuthActivities(query: ReadQuery = {}, options: CallOptions = {}): Promise<Page<entities.AuthActivity>> {
+    return this.#firstPage("GetAuthActivities", query, options);
+  }
+
+  /** Reads the first page of activities. */
+  getActivities(query: ReadQuery = {}, options: CallOptions = {}): Promise<Page<entities.UnknownEntity>> {
+    return this.#firstPage("GetActivities", query, options);
+  }
+
+  /** Reads the first page of conflict details. */
+  getConflictDetails(query: ReadQuery = {}, options: CallOptions = {}): Promise<Page<entities.UnknownEntity>> {
+    return this.#firstPage("GetConflictDetails", query, options);
   }
 
   /** Walks a list page by page, lazily, within limits. Source: service-interface §8. */
@@ -198,6 +248,24 @@ export class SyncService {
     const resource = resourceKey({ ...target.query, operation, key });
     const isFollowUp = extras.isFollowUp === true || factsOf(operation).method === "PUT";
     return await this.#caller.call({ ...extras, operation, url, resource, isCount, isFollowUp }, read);
+  }
+
+  #update<Schema extends z.ZodType>(
+    operation: UpdateOperation,
+    { key, query, ...extras }: UpdateOptions & { key: Key; query: RepositoryQuery; body: Changes },
+    schema: Schema,
+  ): Promise<z.infer<Schema>> {
+    return this.#call({ operation, key, query }, extras, (answer) => readUpdated(answer, schema));
+  }
+
+  async #firstPage<List extends ListOperation>(
+    operation: List,
+    query: ReadQuery,
+    options: CallOptions,
+  ): Promise<Page<entities.ItemOf<List>>> {
+    const walk = this.#walk(operation, query, options);
+    const raw = await walk.fetch(walk.firstUrl, options.signal);
+    return toPage(walk, raw, { url: walk.firstUrl, pageNumber: 1 });
   }
 
   /** Prepares a walk over a list; sends nothing yet. */

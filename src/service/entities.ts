@@ -86,16 +86,3 @@ export type ItemOf<List extends keyof typeof schemas> = z.infer<(typeof schemas)
 
 /** The schema of one item of each list. */
 export const itemSchemas: { readonly [List in keyof typeof schemas]: z.ZodType<ItemOf<List>> } = schemas;
-
-const updated = {
-  UpdateSyncJobById: syncJobSchema,
-  UpdateEcmDocumentMaskById: maskSchema,
-  UpdateDriveSyncTargetById: syncTargetSchema,
-  UpdateSiteSyncTargetById: syncTargetSchema,
-};
-
-/** What an update answers with. */
-export type Updated<Update extends keyof typeof updated> = z.infer<(typeof updated)[Update]>;
-
-/** The schema of what each update answers with. */
-export const updatedSchemas: { readonly [Update in keyof typeof updated]: z.ZodType<Updated<Update>> } = updated;

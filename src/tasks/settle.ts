@@ -158,8 +158,7 @@ function overdue(follow: Policy["follow"], evidence: RunEvidence): TaskEnding | 
   const walkMs = Math.max(...lists.map(({ walkTookMs = 0 }) => walkTookMs));
   if (nowMs < deadlineMs + follow.unreadableForMs + walkMs * walksUntilRead) return undefined;
   const since = readUntilMs > 0 ? `not been read since ${new Date(readUntilMs).toISOString()}` : "never been read";
-  const why = readUntilMs >= freshFromMs && mayYetBegin(evidence) ? whatWasSeen(evidence) : `the feeds have ${since}`;
-  const detail = `not settled within its deadline, and ${why}`;
+  const detail = `not settled within its deadline, and the feeds have ${since}`;
   return { status: "unknown", evidence: "none", reason: "no-evidence", detail, newConflicts };
 }
 

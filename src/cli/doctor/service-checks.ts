@@ -35,7 +35,7 @@ export async function checkService(check: ServiceCheck): Promise<readonly Findin
   const beganMs = systemClock.monotonicMs();
   try {
     check.progress(`${subject}: reaching it`);
-    await client.firstPage("GetTriggers", queryOf(repositories[0]), { signal: check.signal });
+    await client.getTriggers(queryOf(repositories[0]), { signal: check.signal });
   } catch (error) {
     if (error instanceof ServiceError) return [describeFailure(subject, error)];
     throw error;

@@ -1,0 +1,60 @@
+// The web server as a part of the process (role `web`). Its code is loaded when it starts, so that
+// a process without the role pays nothing for it. Built by app.ts.
+import { systemClock } from "../core/clock.ts";
+import type { Component } from "../core/component.ts";
+import { UsageError } from "../core/errors.ts";
+import type { EventLog } from "../core/event-log.ts";
+import type { QueryContext } from "../queries/query-context.ts";
+import { readBounded } from "../service/secret-file.ts";
+import { Changes } from "../store/changes.ts";
+import { readLiveVersion } from "../store/live-version.ts";
+import { WebSessions } from "../store/web-sessions.ts";
+import type { Refusal } from "../web/web-app.ts";
+import type { WebServer } from "../web/web-server.ts";
+
+/** Where the web server listens, and who may ask. */
+export interface WebOptions {
+  readonly host: string;
+  readonly port: number;
+  /** The file of tokens; undefined: only this machine may ask. */
+  readonly tokens: string | undefined;
+}
+
+const tokensBytesMax = 256 * 1024;
+
+/** Makes the part. @throws UsageError, at its start, for a taken port or a wrong file of tokens. */
+export function createWeb(
+  { host, port, tokens: path }: WebOptions,
+  context: () => QueryContext,
+  log: EventLog,
+): Component {
+  const { store } = context();
+  let server: WebServer | undefined;
+  const recordRefusal = async ({ actor, what, address, requestId }: Refusal) => {
+    const change = { actor, what: "refused", subject: what, reason: null, before: null, after: { address, requestId } };
+    await new Changes(store).add(change);
+  };
+  return {
+    name: "web",
+    start: async () => {
+      const { startWebServer } = await import("../web/web-server.ts");
+      const { Access } = await import("../web/access.ts");
+      const { LiveHub } = await import("../web/live.ts");
+      const clock = systemClock;
+      const file = path === undefined ? undefined : { path, read: () => readTokens(path) };
+      const access = file && (await Access.open(file, new WebSessions(store), { clock, log }));
+      const live = new LiveHub(() => readLiveVersion(store), clock);
+      server = await startWebServer({ host, port }, { context, access, recordRefusal, live, clock, log });
+      const shown = host.includes(":") ? `[${host}]` : host;
+      log.info("web.listening", { url: `http://${shown}:${server.port}/`, tokens: path !== undefined });
+    },
+    stop: async () => server?.stop(),
+  };
+}
+
+async function readTokens(path: string): Promise<string> {
+  const read = await readBounded(path, tokensBytesMax + 1);
+  if ("code" in read) throw new UsageError(`the tokens in ${path} cannot be read (${read.code}): see --web-tokens`);
+  if (read.text.length > tokensBytesMax) throw new UsageError(`${path} is over 256 KiB: that is no file of tokens`);
+  return read.text;
+}

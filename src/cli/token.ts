@@ -1,0 +1,55 @@
+// `syncline token NAME`: makes a token for the dashboard and the API, and the line of the file that
+// lets it in.
+import { Command, InvalidArgumentError, Option } from "commander";
+import type { CommandIo } from "./command-io.ts";
+
+interface TokenOptions {
+  readonly scope: "read";
+  readonly services: readonly string[];
+  readonly until?: string;
+  readonly json?: true;
+}
+
+const help = `
+Prints the line for the file of \`syncline serve --web-tokens FILE\` to standard output, and the token, this once, to standard error. The file holds its hash only.
+A running server reads the file again within 30 seconds: remove a line to lock its token out.
+
+Examples:
+  $ syncline token ana >> web-tokens
+  $ syncline token reports --services main,archive --until 2027-06-30 >> web-tokens
+  $ syncline token ci --json | jq -r .token`;
+
+/** The command `token`. */
+export function tokenCommand(io: CommandIo): Command {
+  return new Command("token")
+    .argument("<name>", "whose token it is, as records show it", nameArgument)
+    .addOption(new Option("--scope <scope>", "what it allows").choices(["read"]).default("read"))
+    .option("--services <names>", "only what belongs to these services, separated by commas", namesArgument, [])
+    .option("--until <day>", "its last day, UTC, such as 2027-06-30", dayArgument)
+    .option("--json", "print both as JSON to standard output")
+    .addHelpText("after", help)
+    .action(async (name: string, { scope, services, until: lastDay, json }: TokenOptions) => {
+      const { createToken } = await import("../web/tokens.ts");
+      const { token, line } = createToken({ name, scope, services, lastDay });
+      if (json) return io.out(JSON.stringify({ token, line }));
+      io.out(line);
+      io.err(`the token, shown this once: ${token}`);
+    });
+}
+
+function nameArgument(text: string): string {
+  if (/^[\w.@-]{1,64}$/.test(text)) return text;
+  throw new InvalidArgumentError("write letters, digits, _ . @ or -, at most 64");
+}
+
+function namesArgument(text: string): readonly string[] {
+  const names = text.split(",").map((name) => name.trim());
+  if (names.every((name) => /^[\w.-]+$/.test(name))) return names;
+  throw new InvalidArgumentError("write names of services, separated by commas");
+}
+
+function dayArgument(text: string): string {
+  const dayMs = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+  if (!Number.isNaN(dayMs) && new Date(dayMs).toISOString().startsWith(text)) return text;
+  throw new InvalidArgumentError("write a day such as 2027-06-30");
+}

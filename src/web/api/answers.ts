@@ -1,0 +1,54 @@
+// Turns what queries find into what the API answers (schemas.ts). Pure.
+import { targetsOf } from "../../config/policy-set.ts";
+import { toIso } from "../../core/instant.ts";
+import { withoutSecretShapes } from "../../core/secrets.ts";
+import type { Pause } from "../../model/pause.ts";
+import { type AttentionItem, sinceOf } from "../../queries/attention.ts";
+import { needsPerson, type PolicyLine } from "../../queries/policy-lines.ts";
+import type { EndedSlot } from "../../queries/slot-strips.ts";
+
+/** A pause as the API has it. */
+export function toPauseAnswer({ scope, name, note, actor, sinceMs, untilMs, cause }: Pause) {
+  const until = toIso(untilMs ?? undefined);
+  return { scope, name, note, actor, since: toIso(sinceMs) ?? "", until, isQuarantine: cause === "quarantine" };
+}
+
+/** A policy as the API has it. */
+export function toPolicyAnswer(line: PolicyLine) {
+  const { policy, health, worst, pauses } = line;
+  const { name, service, repository = null, action, labels = {}, where } = policy;
+  const [pause] = pauses;
+  return {
+    ...{ name, service, repository, kind: action.kind, targets: targetsOf(action) ?? null, labels, health },
+    needsPerson: needsPerson[health],
+    since: toIso(sinceOf(line)),
+    inARow: worst?.inARow ?? 0,
+    last: worst === undefined ? null : toLastAnswer(worst),
+    lastGood: toIso(worst?.lastGoodMs),
+    usualDurationMs: line.usualMs ?? null,
+    next: toIso(line.nextMs),
+    pause: pause === undefined ? null : toPauseAnswer(pause),
+    ...where,
+  };
+}
+
+function toLastAnswer({ target, last }: NonNullable<PolicyLine["worst"]>) {
+  const { taskId, status, evidence, confidence = null, reason, slotMs, finishedMs } = last;
+  const [slot, finished] = [toIso(slotMs) ?? "", toIso(finishedMs) ?? ""];
+  return { taskId, target, status, evidence, confidence, reason, slot, finished };
+}
+
+/** A slot as the API has it. */
+export function toSlotAnswer({ slotMs, ending, durationMs, note }: EndedSlot) {
+  return { slot: toIso(slotMs) ?? "", ending, durationMs: durationMs ?? null, note };
+}
+
+/** What needs a person, as the API has it. */
+export function toAttentionAnswer({ sinceMs, lastGoodMs, slotMs, ...item }: AttentionItem) {
+  return { ...item, since: toIso(sinceMs), lastGood: toIso(lastGoodMs), slot: toIso(slotMs) };
+}
+
+/** An address without user, password and query. */
+export function showAddress(url: string): string {
+  return withoutSecretShapes(url);
+}

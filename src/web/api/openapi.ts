@@ -1,0 +1,92 @@
+// Describes the API as OpenAPI 3.1, from the operations and their schemas. Served by routes.ts;
+// scripts/openapi.ts writes docs/reference/openapi.json from it.
+import * as z from "zod";
+import { version } from "../../core/version.ts";
+import { type Operation, operations } from "./operations.ts";
+import * as schemas from "./schemas.ts";
+
+type JsonObject = Record<string, unknown>;
+
+const problems = {
+  400: "the request is wrong",
+  401: "a token is missing, unknown or has expired",
+  404: "there is nothing of this name",
+  429: "too many requests",
+  503: "Redis is out of reach",
+};
+
+/** The description, as an object that JSON can hold. */
+export function describeApi(): JsonObject {
+  const paths = operations.map((operation) => [`/api/v1${operation.path}`, { get: describe(operation) }]);
+  return {
+    openapi: "3.1.0",
+    info: { title: "Syncline", version, description: "What is known of policies, slots and outcomes. Read-only." },
+    servers: [{ url: "/" }],
+    security: [{ bearer: [] }],
+    paths: Object.fromEntries(paths),
+    components: {
+      securitySchemes: { bearer: { type: "http", scheme: "bearer" } },
+      schemas: namedSchemas(),
+    },
+  };
+}
+
+function describe({ name, summary, inPath, query, answer, isList }: Operation): JsonObject {
+  const json = { "application/json": { schema: withoutDefinitions(answer, "output") } };
+  const lines = { schema: { type: "string" } };
+  return {
+    operationId: name,
+    summary,
+    parameters: [...parametersOf(inPath, "path"), ...parametersOf(query, "query")],
+    responses: {
+      200: {
+        description: "as asked",
+        content: isList ? { ...json, "application/x-ndjson": lines, "text/csv": lines } : json,
+      },
+      ...Object.fromEntries(
+        Object.entries(problems).map(([status, description]) => [
+          status,
+          { description, content: { "application/problem+json": { schema: { $ref: refTo("Problem") } } } },
+        ]),
+      ),
+    },
+  };
+}
+
+function parametersOf(schema: z.ZodObject, where: "path" | "query"): JsonObject[] {
+  const { properties = {} } = z.toJSONSchema(schema, { io: "input" });
+  return Object.entries(properties).map(([name, one]) => ({
+    name,
+    in: where,
+    required: where === "path",
+    schema: one,
+  }));
+}
+
+const refTo = (name: string) => `#/components/schemas/${name}`;
+
+/** The schemas that have a name, each once, referring to each other. */
+function namedSchemas(): JsonObject {
+  const named: JsonObject = {};
+  for (const schema of Object.values(schemas)) {
+    const { id = "" } = schema.meta() ?? {};
+    named[id] = toReferences(z.toJSONSchema(schema), id);
+  }
+  return named;
+}
+
+function withoutDefinitions(schema: z.ZodType, io: "input" | "output"): unknown {
+  return toReferences(z.toJSONSchema(schema, { io }), undefined);
+}
+
+/** Schemas with a name stand in `$defs` of each other: they are components here. */
+function toReferences(schema: unknown, own: string | undefined): unknown {
+  if (Array.isArray(schema)) return schema.map((part) => toReferences(part, undefined));
+  if (typeof schema !== "object" || schema === null) return schema;
+  const parts = Object.entries(schema).flatMap(([name, value]): [string, unknown][] => {
+    if (["$defs", "$schema"].includes(name) || (name === "id" && value === own)) return [];
+    if (name === "$ref" && typeof value === "string") return [[name, value.replace("#/$defs/", refTo(""))]];
+    return [[name, toReferences(value, undefined)]];
+  });
+  return Object.fromEntries(parts);
+}

@@ -1,0 +1,198 @@
+// What the API answers: every answer goes through one of these, and openapi.ts describes them.
+// Instants are ISO 8601 in UTC; null: there is none, or it is not known.
+import * as z from "zod";
+import { outcomeSchema } from "../../model/outcome.ts";
+import { policyHealths } from "../../queries/policy-lines.ts";
+
+const instant = z.iso.datetime();
+
+/** A pause or quarantine. */
+export const pauseSchema = z
+  .object({
+    scope: z.enum(["policy", "service", "all"]),
+    name: z.string(),
+    note: z.string(),
+    actor: z.string(),
+    since: instant,
+    until: instant.nullable(),
+    isQuarantine: z.boolean(),
+  })
+  .meta({ id: "Pause" });
+
+const lastSchema = z
+  .object({
+    taskId: z.string(),
+    target: z.string(),
+    status: outcomeSchema.shape.status,
+    evidence: outcomeSchema.shape.evidence,
+    confidence: z.string().nullable(),
+    reason: z.string(),
+    slot: instant,
+    finished: instant,
+  })
+  .meta({ id: "LastOutcome" });
+
+/** A policy as it is now. */
+export const policySchema = z
+  .object({
+    name: z.string(),
+    service: z.string(),
+    repository: z.string().nullable(),
+    kind: z.string(),
+    targets: z.array(z.string()).nullable(),
+    labels: z.record(z.string(), z.string()),
+    health: z.enum(policyHealths),
+    needsPerson: z.boolean(),
+    since: instant.nullable(),
+    inARow: z.int(),
+    last: lastSchema.nullable(),
+    lastGood: instant.nullable(),
+    usualDurationMs: z.number().nullable(),
+    next: instant.nullable(),
+    pause: pauseSchema.nullable(),
+    file: z.string(),
+    line: z.int(),
+  })
+  .meta({ id: "Policy" });
+
+/** A slot and what became of it. */
+export const slotSchema = z
+  .object({ slot: instant, ending: z.string(), durationMs: z.number().nullable(), note: z.string() })
+  .meta({ id: "Slot" });
+
+/** A policy with its newest slots. */
+export const policyDetailSchema = z
+  .object({ policy: policySchema, slots: z.array(slotSchema) })
+  .meta({ id: "PolicyDetail" });
+
+const taskStorySchema = z
+  .object({
+    taskId: z.string(),
+    name: z.string(),
+    target: z.string(),
+    journal: z.string(),
+    queue: z.string().nullable(),
+    due: instant,
+    queued: instant.nullable(),
+    sent: instant.nullable(),
+    sentAgain: instant.nullable(),
+    answered: instant.nullable(),
+    confirmed: instant.nullable(),
+    finished: instant.nullable(),
+    outcome: z
+      .object({
+        status: outcomeSchema.shape.status,
+        evidence: outcomeSchema.shape.evidence,
+        reason: z.string(),
+        detail: z.string(),
+        confidence: z.string().optional(),
+        sends: z.int().optional(),
+      })
+      .nullable(),
+    isInFlight: z.boolean(),
+    droppedUpTo: instant.nullable(),
+    waitsFor: z.string().nullable(),
+    lost: z.string().nullable(),
+  })
+  .meta({ id: "TaskStory" });
+
+/** What became of a slot and its tasks. */
+export const storySchema = z
+  .object({
+    policy: z.string(),
+    isSlot: z.boolean(),
+    reasons: z.array(z.string()),
+    previous: instant.nullable(),
+    next: instant.nullable(),
+    slot: instant.nullable(),
+    verdict: z.string(),
+    covers: z.array(instant),
+    tasks: z.array(taskStorySchema),
+    held: z.string().nullable(),
+  })
+  .meta({ id: "SlotStory" });
+
+/** How a task ended. */
+export const outcomeAnswerSchema = outcomeSchema.meta({ id: "Outcome" });
+
+/** What needs a person. */
+export const attentionSchema = z
+  .object({
+    about: z.enum(["installation", "service", "sink", "list", "policy"]),
+    name: z.string(),
+    state: z.string(),
+    what: z.string(),
+    since: instant.nullable(),
+    lastGood: instant.nullable(),
+    slot: instant.nullable(),
+    nextStep: z.string(),
+  })
+  .meta({ id: "Attention" });
+
+/** A service as the limiter knows it. */
+export const serviceSchema = z
+  .object({
+    name: z.string(),
+    baseUrl: z.string(),
+    breaker: z.enum(["closed", "open"]),
+    openSince: instant.nullable(),
+    nextProbe: instant.nullable(),
+    failures: z.int(),
+    lastFailure: z.string().nullable(),
+    throttledUntil: instant.nullable(),
+    inFlight: z.int(),
+    policies: z.int(),
+  })
+  .meta({ id: "Service" });
+
+/** An entry of the failed list that is a task. */
+export const failedSchema = z
+  .object({ id: z.string(), isCorrected: z.boolean(), outcome: outcomeAnswerSchema })
+  .meta({ id: "FailedTask" });
+
+/** A change by hand. */
+export const changeSchema = z
+  .object({
+    at: instant,
+    actor: z.string(),
+    what: z.string(),
+    subject: z.string(),
+    reason: z.string().nullable(),
+    before: z.unknown(),
+    after: z.unknown(),
+  })
+  .meta({ id: "Change" });
+
+/** Which policies are in force, and what each process runs. */
+export const configSchema = z
+  .object({
+    version: z.string(),
+    hash: z.string(),
+    files: z.array(z.string()),
+    policies: z.int(),
+    services: z.array(z.string()),
+    processes: z.array(
+      z.object({
+        where: z.string(),
+        roles: z.array(z.string()),
+        version: z.string(),
+        hash: z.string(),
+        since: instant,
+        rejected: z.object({ since: instant, where: z.string(), message: z.string() }).nullable(),
+      }),
+    ),
+  })
+  .meta({ id: "Config" });
+
+/** A problem, as RFC 9457 has it. */
+export const problemSchema = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    hint: z.string().optional(),
+    instance: z.string(),
+    errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
+  })
+  .meta({ id: "Problem" });

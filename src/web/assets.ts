@@ -1,0 +1,36 @@
+// The files that pages load: style, script, icon. Read once, named with their hash. Used by
+// web-app.ts, which serves them, and by pages/layout.ts, which names them.
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+
+/** A file as it is served. */
+interface Asset {
+  readonly path: string;
+  readonly type: string;
+  readonly body: string;
+}
+
+const folder = new URL("./assets/", import.meta.url);
+
+function load(name: string, type: string, from: URL = new URL(name, folder)): [string, Asset] {
+  const body = readFileSync(from, "utf8");
+  const hash = createHash("sha256").update(body).digest("hex").slice(0, 12);
+  return [name, { path: `/assets/${hash}/${name}`, type, body }];
+}
+
+/** The files by name. */
+export const assets: ReadonlyMap<string, Asset> = new Map([
+  load("style.css", "text/css; charset=utf-8"),
+  load("live.js", "text/javascript; charset=utf-8"),
+  load("icon.svg", "image/svg+xml"),
+  load(
+    "idiomorph.js",
+    "text/javascript; charset=utf-8",
+    new URL(import.meta.resolve("idiomorph/dist/idiomorph.min.js")),
+  ),
+]);
+
+/** The address of a file. */
+export function assetPath(name: string): string {
+  return assets.get(name)?.path ?? "";
+}

@@ -1,0 +1,108 @@
+// Tells open pages that something changed, by server-sent events. One poll of Redis every two
+// seconds for all of them, and none while no page listens. Used by web-app.ts.
+import type { Context } from "hono";
+import type { Clock } from "../core/clock.ts";
+import { WebError } from "./problem.ts";
+
+const pollEveryMs = 2_000;
+/** Proxies end a silent stream. */
+const aliveEveryMs = 15_000;
+const streamsMax = 64;
+const streamsOfCallerMax = 8;
+
+type Send = (text: string) => void;
+
+/** The listeners of one process. */
+export class LiveHub {
+  readonly #readVersion: () => Promise<string>;
+  readonly #clock: Clock;
+  /** Each open stream, with its caller and what ends it. */
+  readonly #streams = new Map<Send, { readonly caller: string; readonly end: () => void }>();
+  #timers: (() => void)[] = [];
+  #version: string | undefined;
+  #isReading = false;
+
+  /** `readVersion`: a text that differs whenever something to show has changed. */
+  constructor(readVersion: () => Promise<string>, clock: Clock) {
+    this.#readVersion = readVersion;
+    this.#clock = clock;
+  }
+
+  /** How many streams are open. */
+  get size(): number {
+    return this.#streams.size;
+  }
+
+  /** Adds a listener. @throws WebError when there are too many; answers what takes it out again. */
+  join(caller: string, send: Send, end: () => void): () => void {
+    const own = [...this.#streams.values()].filter((one) => one.caller === caller).length;
+    if (this.#streams.size >= streamsMax || own >= streamsOfCallerMax) throw tooMany;
+    this.#streams.set(send, { caller, end });
+    if (this.#timers.length === 0) this.#begin();
+    return () => {
+      this.#streams.delete(send);
+      if (this.#streams.size === 0) this.#rest();
+    };
+  }
+
+  /** Ends all streams; the pages come back to another process. */
+  stop(): void {
+    for (const { end } of this.#streams.values()) end();
+    this.#streams.clear();
+    this.#rest();
+  }
+
+  #begin(): void {
+    this.#version = undefined;
+    this.#timers = [
+      this.#clock.every(pollEveryMs, () => void this.#poll()),
+      this.#clock.every(aliveEveryMs, () => this.#sendAll(":\n\n")),
+    ];
+  }
+
+  #rest(): void {
+    for (const stop of this.#timers) stop();
+    this.#timers = [];
+  }
+
+  async #poll(): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    try {
+      const version = await this.#readVersion();
+      const hasChanged = this.#version !== undefined && version !== this.#version;
+      this.#version = version;
+      if (hasChanged) this.#sendAll("event: changed\ndata:\n\n");
+    } catch {
+      // Redis is out of reach: the next poll asks again, and the page says so when it is asked.
+    } finally {
+      this.#isReading = false;
+    }
+  }
+
+  #sendAll(text: string): void {
+    for (const send of this.#streams.keys()) send(text);
+  }
+}
+
+const tooMany = new WebError({
+  status: 429,
+  name: "too-many-streams",
+  title: "Too many live pages",
+  detail: `${streamsMax} pages of a process and ${streamsOfCallerMax} of a caller are live; the others show what was when they were opened`,
+});
+
+/** Answers with a stream of events that lives until the page is closed. */
+export function streamChanges(c: Context, live: LiveHub, caller: string): Response {
+  const encoder = new TextEncoder();
+  let leave = () => {};
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      const send = (text: string) => controller.enqueue(encoder.encode(text));
+      leave = live.join(caller, send, () => controller.close());
+      send("retry: 5000\n\n");
+    },
+    cancel: () => leave(),
+  });
+  return c.body(body, 200, { "content-type": "text/event-stream", "x-accel-buffering": "no" });
+}

@@ -1,0 +1,32 @@
+// What was changed or tried by hand, newest first.
+import { html } from "hono/html";
+import type { Change } from "../../model/change.ts";
+import { type Html, tag } from "./marks.ts";
+import { nothing, table, when } from "./parts.ts";
+
+/** How many changes the page shows. */
+export const changesShown = 200;
+
+/** Shows the record of changes. */
+export function changesPage(changes: readonly Change[], isNarrowed: boolean, nowMs: number): Html {
+  const rows = changes.map(({ at, actor, what, subject, reason }) => [
+    when(Date.parse(at), nowMs),
+    html`<span class="name">${actor}</span>`,
+    what === "refused" ? tag("warn", "bar", "refused") : what,
+    subject,
+    reason ?? nothing,
+  ]);
+  const columns = [
+    { label: "when" },
+    { label: "who" },
+    { label: "what" },
+    { label: "subject", isWide: true as const },
+    { label: "why", isWide: true as const },
+  ];
+  const none = isNarrowed
+    ? "Changes of all services stand together: your token does not show them."
+    : "Nothing was changed by hand yet.";
+  const more =
+    changes.length === changesShown ? html`<p class="quiet">The newest ${changesShown}; the API has all.</p>` : "";
+  return html`<h1>Changes</h1>${changes.length === 0 ? html`<p class="none">${none}</p>` : table("Changes by hand, newest first", columns, rows)}${more}`;
+}

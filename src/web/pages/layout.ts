@@ -1,0 +1,62 @@
+// The frame of every page: head, navigation, foot. Only text that templates escape comes in here.
+import { html } from "hono/html";
+import { version } from "../../core/version.ts";
+import { assetPath } from "../assets.ts";
+import type { Html } from "./marks.ts";
+
+/** What a page says of itself. */
+export interface Frame {
+  readonly title: string;
+  /** The entry of the navigation that leads here. */
+  readonly here?: keyof typeof places;
+  /** Who looks; undefined: before a sign-in. */
+  readonly caller?: string | undefined;
+  readonly canSignOut?: boolean;
+  /** What was asked cannot change: the page is not kept up to date. */
+  readonly isStatic?: true;
+}
+
+const places = {
+  now: ["/", "Now"],
+  policies: ["/policies", "Policies"],
+  services: ["/services", "Services"],
+  changes: ["/changes", "Changes"],
+} as const;
+
+/** A whole page. */
+export function page(frame: Frame, content: Html): Html {
+  const { title, here, caller, canSignOut = false, isStatic } = frame;
+  const links = Object.entries(places).map(
+    ([name, [path, label]]) =>
+      html`<li><a href="${path}"${name === here ? html` aria-current="page"` : ""}>${label}</a></li>`,
+  );
+  const signOut = canSignOut
+    ? html`<form method="post" action="/sign-out"><button class="plain">Sign out</button></form>`
+    : "";
+  const bar =
+    caller === undefined
+      ? ""
+      : html`<nav aria-label="Views"><ul>${links}</ul></nav><div class="who"><span class="live" data-live role="status"></span><span>${caller}, read-only</span>${signOut}</div>`;
+  const script =
+    caller === undefined || isStatic
+      ? ""
+      : html`<script src="${assetPath("idiomorph.js")}" defer></script><script src="${assetPath("live.js")}" defer></script>`;
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} · Syncline</title>
+<link rel="icon" href="${assetPath("icon.svg")}" type="image/svg+xml">
+<link rel="stylesheet" href="${assetPath("style.css")}">
+${script}
+</head>
+<body>
+<a class="skip" href="#main">To the content</a>
+<header class="top"><a class="home" href="/"><img src="${assetPath("icon.svg")}" alt="" width="22" height="22">Syncline</a>${bar}</header>
+<main id="main" tabindex="-1"${isStatic ? html` data-static` : ""}>${content}</main>
+<footer>Syncline ${version}. Times are of Redis; a policy's are in its own zone.</footer>
+</body>
+</html>`;
+}

@@ -1,0 +1,186 @@
+// One policy: how it is, its last slots, its next ones, its settings.
+import { html } from "hono/html";
+import { formatDuration } from "../../core/duration.ts";
+import { counted } from "../../core/plain-text.ts";
+import type { OutcomeStatus } from "../../model/outcome.ts";
+import { describePolicy, sinceOf } from "../../queries/attention.ts";
+import type { ComingSlot } from "../../queries/coming-slots.ts";
+import type { PolicyDay } from "../../queries/policy-days.ts";
+import type { PolicyLine } from "../../queries/policy-lines.ts";
+import type { EndedSlot } from "../../queries/slot-strips.ts";
+import { type Html, mark, wordOf } from "./marks.ts";
+import { actionText, fullTime, nothing, policyLink, scheduleText, slotPath, table, tookText, when } from "./parts.ts";
+import { type CalendarDay, calendar, countsOf, legend, linkedStrip } from "./pictures.ts";
+
+/** How many slots the page shows, back and ahead, and how many days. */
+export const policySlots = { past: 60, coming: 10, days: 365 } as const;
+
+/** What the page is made of. */
+export interface PolicyView {
+  readonly line: PolicyLine;
+  readonly slots: readonly EndedSlot[];
+  readonly coming: readonly ComingSlot[];
+  readonly days: readonly PolicyDay[];
+  readonly nowMs: number;
+}
+
+/** Shows a policy. */
+export function policyPage({ line, slots, coming, days, nowMs }: PolicyView): Html {
+  const { policy, health, worst, pauses } = line;
+  const sinceMs = sinceOf(line);
+  const since = sinceMs === undefined ? "" : html` <span class="quiet">since ${when(sinceMs, nowMs)}</span>`;
+  const paused = pauses.map(
+    ({ actor, note, sinceMs: fromMs, untilMs, cause }) =>
+      html`<p class="notice">${mark(cause === undefined ? "paused" : "quarantined")} by ${actor} since ${when(fromMs, nowMs)}, ${untilMs === null ? "until it is resumed" : html`until ${fullTime(untilMs, policy.closed.timezone)}`}: ${note}</p>`,
+  );
+  return html`<p class="crumbs"><a href="/policies">Policies</a></p>
+<h1>${policy.name}</h1>
+<p class="state">${mark(health)} ${describePolicy(line)}${since}</p>
+${paused}
+<section aria-labelledby="slots"><h2 id="slots">Last slots</h2>
+${linkedStrip(slots, ({ slotMs }) => slotPath(policy.name, slotMs))}
+<p class="quiet">${countsOf(slots)}</p>
+${legend()}
+${slotTable(line, slots, nowMs)}</section>
+${yearSection(days)}
+<div class="columns">
+<section aria-labelledby="coming"><h2 id="coming">Next slots</h2>${comingTable(line, coming, nowMs)}</section>
+<section aria-labelledby="settings"><h2 id="settings">Settings in force</h2>${settings(line)}</section>
+</div>
+${worst === undefined ? "" : targetFacts(line, nowMs)}`;
+}
+
+function slotTable({ policy, usualMs }: PolicyLine, slots: readonly EndedSlot[], nowMs: number): Html | "" {
+  if (slots.length === 0) return "";
+  const rows = slots
+    .toReversed()
+    .map(({ slotMs, ending, durationMs, note }) => [
+      html`<a href="${slotPath(policy.name, slotMs)}">${fullTime(slotMs, policy.closed.timezone)}</a>`,
+      mark(ending),
+      durationText(durationMs, usualMs),
+      note,
+      when(slotMs, nowMs),
+    ]);
+  const columns = [
+    { label: "slot", isWide: true as const },
+    { label: "ended" },
+    { label: "took", isNumber: true as const },
+    { label: "said", isWide: true as const },
+    { label: "when" },
+  ];
+  return html`<details${slots.length <= 10 ? html` open` : ""}><summary>The same as a table</summary>${table("Last slots, newest first", columns, rows)}</details>`;
+}
+
+const badEndings = ["failed", "timed-out", "not-started"] as const;
+const waitingEndings = ["conflicts", "blocked", "missed"] as const;
+
+/** The worst of a day, and all of it in words. */
+function toCalendarDay({ date, statuses, skippedSlots, missedSlots, newConflicts }: PolicyDay): CalendarDay {
+  const of = (ending: OutcomeStatus) => statuses.get(ending) ?? 0;
+  const ended = [...statuses].flatMap(([ending, count]) => (count === 0 ? [] : [`${count} ${wordOf(ending)}`]));
+  const slots = [
+    ...(skippedSlots > 0 ? [`${counted(skippedSlots, "slot")} skipped`] : []),
+    ...(missedSlots > 0 ? [`${counted(missedSlots, "slot")} missed`] : []),
+    ...(newConflicts > 0 ? [counted(newConflicts, "new conflict")] : []),
+  ];
+  const words = [...ended, ...slots].join(", ") || "nothing";
+  if (badEndings.some((ending) => of(ending) > 0)) return { date, tone: "bad", words };
+  if (of("unknown") > 0) return { date, tone: "doubt", words };
+  if (missedSlots > 0 || waitingEndings.some((ending) => of(ending) > 0)) return { date, tone: "warn", words };
+  if (of("succeeded") + of("accepted") > 0) return { date, tone: "good", words };
+  return { date, tone: words === "nothing" ? "none" : "calm", words };
+}
+
+function yearSection(days: readonly PolicyDay[]): Html {
+  const all = days.map(toCalendarDay);
+  const known = all.filter(({ tone }) => tone !== "none").toReversed();
+  const tones: readonly [CalendarDay["tone"], string][] = [
+    ["bad", "with failures"],
+    ["doubt", "with unknown ends"],
+    ["warn", "with conflicts, blocks or misses"],
+    ["good", "well"],
+    ["calm", "with skips only"],
+  ];
+  const counts = tones.flatMap(([tone, words]) => {
+    const count = all.filter((day) => day.tone === tone).length;
+    return count === 0 ? [] : [`${count} ${words}`];
+  });
+  const summary =
+    counts.length === 0 ? "no day with an outcome yet" : `${counted(known.length, "day")}: ${counts.join(", ")}`;
+  const rows = known.map(({ date, words }) => [date, words]);
+  const columns = [{ label: "day" }, { label: "what happened", isWide: true as const }];
+  const more = html`<details><summary>The same as a table</summary>${table("Days, newest first", columns, rows)}</details>`;
+  return html`<section aria-labelledby="year"><h2 id="year">A year</h2>${calendar(all, `Calendar of the last ${days.length} days, ${summary}`)}<p class="quiet">${summary}</p>${rows.length === 0 ? "" : more}</section>`;
+}
+
+/** A run three times as long as usual is marked. */
+function durationText(durationMs: number | undefined, usualMs: number | undefined): Html | string {
+  if (durationMs === undefined) return "";
+  const text = tookText(durationMs);
+  if (usualMs === undefined || durationMs < 3 * usualMs || durationMs - usualMs < 60_000) return text;
+  return html`${text} <span class="mark warn">long</span>`;
+}
+
+function comingTable({ policy, pauses }: PolicyLine, coming: readonly ComingSlot[], nowMs: number): Html {
+  if (coming.length === 0)
+    return html`<p class="none">${policy.after === undefined ? "None: it runs by hand only." : "None is ahead."}</p>`;
+  const rows = coming.map(({ slotMs, closed, dst }) => [
+    fullTime(slotMs, policy.closed.timezone),
+    when(slotMs, nowMs),
+    closed !== undefined
+      ? mark("skipped", closed)
+      : pauses.some(({ untilMs }) => untilMs === null || slotMs < untilMs)
+        ? mark("paused", "pause: will be skipped")
+        : (dst ?? ""),
+  ]);
+  return table("Next slots", [{ label: "due", isWide: true }, { label: "when" }, { label: "note" }], rows);
+}
+
+function settings({ policy, usualMs }: PolicyLine): Html {
+  const { action, closed, follow, where, labels = {}, after } = policy;
+  const facts: [string, Html | string][] = [
+    ["does", actionText(policy)],
+    [
+      "service",
+      policy.repository === undefined ? policy.service : `${policy.service}, repository ${policy.repository}`,
+    ],
+    ["due", after === undefined ? scheduleText(policy) : html`after ${policyLink(after.policy)}`],
+    ["zone", closed.timezone],
+    ["catch-up", `${policy.catchUp}, within ${formatDuration(policy.catchUpWindowMs)}`],
+    ["overlap", policy.overlap],
+    [
+      "followed",
+      action.kind === "run" ? `until ${follow.until}, at most ${formatDuration(follow.deadlineMs)}` : "until answered",
+    ],
+    ["usually takes", usualMs === undefined ? nothing : tookText(usualMs)],
+    ["stands in", html`<code>${where.file}:${where.line}</code>`],
+  ];
+  const named = Object.entries(labels).map(([name, value]) => html`<span class="label">${name}=${value}</span> `);
+  if (named.length > 0) facts.push(["labels", html`${named}`]);
+  return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+/** Which sync job, list or object speaks for the policy, and since when. */
+function targetFacts({ policy, worst }: PolicyLine, nowMs: number): Html {
+  if (worst === undefined) return html``;
+  const { target, last, inARow, lastGoodMs, lastBadMs } = worst;
+  const rows = [
+    [
+      mark(last.status),
+      target,
+      `${last.reason}, evidence ${last.evidence}${last.confidence === undefined ? "" : `, ${last.confidence}`}`,
+      `${inARow}`,
+      when(lastGoodMs, nowMs),
+      when(lastBadMs, nowMs),
+    ],
+  ];
+  const columns = [
+    { label: "ended last" },
+    { label: policy.action.kind === "poll" ? "list" : "sync job" },
+    { label: "why", isWide: true as const },
+    { label: "in a row", isNumber: true as const },
+    { label: "last good" },
+    { label: "last bad" },
+  ];
+  return html`<section aria-labelledby="speaks"><h2 id="speaks">What speaks for it</h2>${table("The target that speaks for this policy", columns, rows)}</section>`;
+}

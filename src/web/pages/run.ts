@@ -1,0 +1,145 @@
+// The story of one slot: what became of it, and of each of its tasks step by step, with evidence.
+import { html } from "hono/html";
+import type { Policy } from "../../config/policy-set.ts";
+import { showInstant } from "../../core/instant.ts";
+import type { SlotStory } from "../../queries/slot-story.ts";
+import type { TaskStory } from "../../queries/task-story.ts";
+import { type Html, mark, tag, toneOf } from "./marks.ts";
+import { fullTime, policyLink, slotPath, tookText } from "./parts.ts";
+import { timeLine } from "./pictures.ts";
+
+const tasksMax = 100;
+
+/** What the page is made of. */
+export interface RunView {
+  readonly policy: Policy;
+  readonly story: SlotStory;
+  readonly usualMs: number | undefined;
+  readonly nowMs: number;
+}
+
+/** Shows the story. */
+export function runPage({ policy, story, usualMs, nowMs }: RunView): Html {
+  const { slot, verdict, covers, tasks, held, pauses, previous, next, isSlot, reasons } = story;
+  const zone = policy.closed.timezone;
+  const slotMs = slot === null ? undefined : Date.parse(slot);
+  const notASlot = isSlot
+    ? ""
+    : html`<p class="notice">${tag("warn", "triangle", "no slot then")} There is no slot at ${story.asked ?? "that time"}; the nearest is shown. ${reasons.join("; ")}</p>`;
+  const more =
+    tasks.length > tasksMax
+      ? html`<p class="quiet">and ${tasks.length - tasksMax} more tasks; the API has all</p>`
+      : "";
+  return html`<p class="crumbs"><a href="/policies">Policies</a> / ${policyLink(policy.name)}</p>
+<h1>Slot ${slotMs === undefined ? "" : showInstant(slotMs, zone)}</h1>
+${notASlot}
+<p class="state">${stateOf(story)} ${verdict}</p>
+${held === null ? "" : html`<p class="notice">${tag("warn", "bar", "blocked now")} ${held}</p>`}
+${pauses.map(({ actor, note }) => html`<p class="notice">${mark("paused", "paused now")} by ${actor}: ${note}</p>`)}
+${covers.length === 0 ? "" : html`<p>It stands for ${covers.length} older: ${covers.slice(-5).map((one) => html`${fullTime(Date.parse(one), zone)} `)}${covers.length > 5 ? "and more" : ""}</p>`}
+${tasks.slice(0, tasksMax).map((task) => taskSection(task, { policy, usualMs, nowMs }))}
+${more}
+<nav class="pages" aria-label="Slots around">${slotLink(policy, previous, "Slot before")} ${slotLink(policy, next, "Slot after")}</nav>`;
+}
+
+function slotLink({ name }: Policy, slot: string | null, words: string): Html {
+  return slot === null
+    ? html`<span class="quiet">${words}: none</span>`
+    : html`<a href="${slotPath(name, Date.parse(slot))}">${words}</a>`;
+}
+
+function stateOf({ record, tasks }: SlotStory): Html {
+  if (record === null) return mark("new", "no record");
+  if (record.state !== "started") return mark(record.state);
+  const [only] = tasks;
+  return tasks.length === 1 && only?.outcome != null ? mark(only.outcome.status) : mark("started", "started");
+}
+
+function taskSection(task: TaskStory, view: Omit<RunView, "story">): Html {
+  const { policy, usualMs, nowMs } = view;
+  const dueMs = Date.parse(task.due);
+  const sentMs = task.sent === null ? undefined : Date.parse(task.sent);
+  const endMs = task.finished === null ? nowMs : Date.parse(task.finished);
+  const tone = task.outcome === null ? "calm" : toneOf(task.outcome.status);
+  const ended =
+    task.outcome === null ? mark("started", task.isInFlight ? "under way" : "no outcome") : mark(task.outcome.status);
+  return html`<section class="task"><h2>${task.name} ${ended}</h2>
+${timeLine({ dueMs, sentMs, endMs, usualMs, tone })}
+${compare(task, usualMs)}
+<ol class="steps">${steps(task, policy.closed.timezone)}</ol>
+${outcomeFacts(task)}
+<p class="quiet"><code>${task.taskId}</code></p></section>`;
+}
+
+/** This run beside the usual one. */
+function compare({ sent, finished, outcome }: TaskStory, usualMs: number | undefined): Html | "" {
+  if (sent === null || finished === null || outcome === null || usualMs === undefined || usualMs === 0) return "";
+  const ranMs = Date.parse(finished) - Date.parse(sent);
+  const ratio = ranMs / usualMs;
+  const often =
+    ratio >= 1.5 ? `${ratio.toFixed(1)} times as long as usual` : ratio <= 0.5 ? "much shorter than usual" : "as usual";
+  return html`<p class="quiet">It took ${tookText(ranMs)}: ${often} (median of the last good runs: ${tookText(usualMs)}, the tick in the picture).</p>`;
+}
+
+const stepWords = {
+  due: "came due",
+  queued: "was queued",
+  sent: "the start was sent",
+  sentAgain: "the start was sent again",
+  answered: "the service answered",
+  confirmed: "an activity showed that it had started",
+  finished: "ended",
+} as const;
+
+function steps(task: TaskStory, timezone: string): Html[] {
+  const dueMs = Date.parse(task.due);
+  const names = ["due", "queued", "sent", "sentAgain", "answered", "confirmed", "finished"] as const;
+  const happened = names.flatMap((name) => {
+    const at = task[name];
+    return at === null ? [] : [{ name, atMs: Date.parse(at) }];
+  });
+  const list = happened
+    .toSorted((a, b) => a.atMs - b.atMs)
+    .map(
+      ({ name, atMs }) =>
+        html`<li><span class="offset">${atMs === dueMs ? "" : `${atMs < dueMs ? "−" : "+"}${tookText(Math.abs(atMs - dueMs))}`}</span> ${stepWords[name]} <span class="quiet">${fullTime(atMs, timezone)}</span></li>`,
+    );
+  const open = openSteps(task).map((words) => html`<li class="open"><span class="offset">now</span> ${words}</li>`);
+  return [...list, ...open];
+}
+
+/** Why it has not ended. */
+function openSteps({ outcome, isInFlight, waitsFor, lost, queue, droppedUpTo }: TaskStory): string[] {
+  const words = lost === null ? [] : [`no good answer to its start: ${lost.replace(/^[a-z]+: /, "")}`];
+  if (outcome !== null) return words;
+  if (waitsFor !== null) words.push(`waits for ${waitsFor}, which holds the sync job`);
+  if (isInFlight) words.push(queue === null ? "on its way into the queue" : `${queue} in the queue`);
+  else if (droppedUpTo !== null) words.push("what became of it is no longer kept");
+  else words.push("no outcome, and no worker has it: see syncline audit");
+  return words;
+}
+
+const evidenceWords = {
+  direct: "the service said so",
+  inferred: "inferred from what was seen",
+  none: "nothing proves it",
+} as const;
+
+const confidenceWords: Readonly<Record<string, string>> = {
+  certain: "certain: the start was answered, and one activity began right then",
+  likely: "likely: nothing speaks for another origin",
+  ambiguous: "ambiguous: another start or a trigger may be behind the activities",
+};
+
+function outcomeFacts({ outcome }: TaskStory): Html | "" {
+  if (outcome === null) return "";
+  const { status, reason, detail, evidence, confidence, sends = 1 } = outcome;
+  const facts: [string, Html | string][] = [
+    ["outcome", html`${mark(status)} <code>${reason}</code>`],
+    ["said", detail],
+    ["evidence", `${evidence}: ${evidenceWords[evidence]}`],
+  ];
+  if (confidence !== undefined) facts.push(["whose activities", confidenceWords[confidence] ?? confidence]);
+  if (sends > 1) facts.push(["start requests", `${sends}`]);
+  return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+}

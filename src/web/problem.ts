@@ -1,0 +1,57 @@
+// Problems as RFC 9457 has them. The API answers them as JSON, the pages as a page (pages/).
+import type { Context } from "hono";
+import type { ContentfulStatusCode } from "hono/utils/http-status";
+
+/** What is wrong with a part of a request. `pointer`: where, such as `/limit`. */
+export interface PartProblem {
+  readonly pointer: string;
+  readonly detail: string;
+}
+
+/** What a problem says. docs/dashboard.md lists the names. */
+export interface Problem {
+  readonly status: ContentfulStatusCode;
+  readonly name: string;
+  readonly title: string;
+  readonly detail: string;
+  readonly hint?: string;
+  readonly errors?: readonly PartProblem[];
+}
+
+/** An error that becomes an answer. */
+export class WebError extends Error {
+  override readonly name = "WebError";
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.detail);
+    this.problem = problem;
+  }
+}
+
+/** There is nothing of this name. */
+export function notFound(detail: string, hint?: string): WebError {
+  return new WebError({
+    status: 404,
+    name: "not-found",
+    title: "Not found",
+    detail,
+    ...(hint === undefined ? {} : { hint }),
+  });
+}
+
+/** The request is wrong in these parts. */
+export function badRequest(errors: readonly PartProblem[]): WebError {
+  const detail = errors.map(({ pointer, detail: what }) => `${pointer}: ${what}`).join("; ");
+  return new WebError({ status: 400, name: "bad-request", title: "This request is wrong", detail, errors });
+}
+
+/** Answers a problem as JSON. */
+export function answerProblem(c: Context, { name, ...problem }: Problem, instance: string): Response {
+  const body = JSON.stringify({
+    type: `urn:syncline:problem:${name}`,
+    ...problem,
+    instance: `urn:request:${instance}`,
+  });
+  return c.body(body, problem.status, { "content-type": "application/problem+json" });
+}

@@ -1,0 +1,78 @@
+// Static tokens: the lines of the file behind --web-tokens, and a new token with its line. A file
+// holds hashes only. Used by access.ts and by `syncline token`.
+import { createHash, randomBytes } from "node:crypto";
+import { UsageError } from "../core/errors.ts";
+
+/** What a token allows. */
+const scopes = ["read"] as const;
+
+/** One of them. */
+export type Scope = (typeof scopes)[number];
+
+/** One token. `services` undefined: all. `expiresMs`: the end of its last day, UTC. */
+export interface TokenEntry {
+  readonly name: string;
+  readonly scope: Scope;
+  readonly services: ReadonlySet<string> | undefined;
+  readonly hash: string;
+  readonly expiresMs: number | undefined;
+}
+
+/** The most lines of a file. */
+const tokensMax = 1_000;
+const dayMs = 86_400_000;
+const linePattern = /^([\w.@-]{1,64}):(read)(?::([\w.,-]+))?:([0-9a-f]{64})(?::(\d{4}-\d{2}-\d{2}))?$/;
+
+/** Reads the lines of a file, by hash. @throws UsageError for a line that is none. */
+export function parseTokens(text: string, file: string): ReadonlyMap<string, TokenEntry> {
+  const tokens = new Map<string, TokenEntry>();
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    if (line.trim() === "" || line.startsWith("#")) continue;
+    const where = `${file}:${index + 1}`;
+    const entry = parseLine(line.trim(), where);
+    if (tokens.has(entry.hash)) throw new UsageError(`${where}: this token stands there twice: remove one line`);
+    tokens.set(entry.hash, entry);
+  }
+  if (tokens.size > tokensMax) throw new UsageError(`${file} has ${tokens.size} tokens: at most ${tokensMax} are read`);
+  return tokens;
+}
+
+function parseLine(line: string, where: string): TokenEntry {
+  const [, name, scope, services, hash, day] = linePattern.exec(line) ?? [];
+  const known = scopes.find((one) => one === scope);
+  if (name === undefined || known === undefined || hash === undefined)
+    throw new UsageError(
+      `${where} is no token: write name:read:sha256, with services and an expiry if wanted, as \`syncline token\` prints it`,
+    );
+  const lastDayMs = day === undefined ? undefined : Date.parse(`${day}T00:00:00Z`);
+  if (Number.isNaN(lastDayMs)) throw new UsageError(`${where}: ${day} is no day: write one such as 2027-01-31`);
+  return {
+    name,
+    scope: known,
+    services: services === undefined ? undefined : new Set(services.split(",")),
+    hash,
+    expiresMs: lastDayMs === undefined ? undefined : lastDayMs + dayMs,
+  };
+}
+
+/** A new token: what its user gets, and the line of the file. */
+export function createToken({
+  name,
+  scope,
+  services,
+  lastDay,
+}: {
+  readonly name: string;
+  readonly scope: Scope;
+  readonly services: readonly string[];
+  readonly lastDay?: string | undefined;
+}): { readonly token: string; readonly line: string } {
+  const token = `syncline_${randomBytes(32).toString("base64url")}`;
+  const parts = [name, scope, services.join(","), hashOfToken(token), lastDay ?? ""];
+  return { token, line: parts.filter((part) => part !== "").join(":") };
+}
+
+/** The hash of a token, as a file has it: 64 hex digits. */
+export function hashOfToken(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
+}

@@ -1,0 +1,247 @@
+// The web application: what every request passes before its route, and the routes. Everything is
+// read-only by a rule here: no method that may change something gets further than `guardMethod`,
+// but for signing in and out. Built by web-server.ts; tests ask it without a port.
+import { randomBytes } from "node:crypto";
+import { type Context, Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { deleteCookie, getCookie, setCookie } from "hono/cookie";
+import { etag } from "hono/etag";
+import { HTTPException } from "hono/http-exception";
+import { secureHeaders } from "hono/secure-headers";
+import type { Clock } from "../core/clock.ts";
+import { stackOf } from "../core/errors.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
+import { narrowTo, type QueryContext } from "../queries/query-context.ts";
+import { type Access, type Caller, localCaller, sessionMs } from "./access.ts";
+import { addApi } from "./api/routes.ts";
+import { assets } from "./assets.ts";
+import { type LiveHub, streamChanges } from "./live.ts";
+import { Looks } from "./looks.ts";
+import { problemPage } from "./pages/problem-page.ts";
+import { addPages } from "./pages/routes.ts";
+import { signInPage } from "./pages/sign-in.ts";
+import { answerProblem, type Problem, WebError } from "./problem.ts";
+import { RateLimit } from "./rate-limit.ts";
+import type { WebEnv } from "./web-env.ts";
+
+/** An attempt to change something, which the server did not allow. */
+export interface Refusal {
+  readonly actor: string;
+  readonly what: string;
+  readonly address: string;
+  readonly requestId: string;
+}
+
+/** What the application needs. */
+export interface WebParts {
+  /** Where to look now: with the policies in force. */
+  readonly context: () => QueryContext;
+  /** undefined: there are no tokens, and only this machine may ask. */
+  readonly access: Access | undefined;
+  /** Writes an attempted change into the record of changes. */
+  readonly recordRefusal: (refusal: Refusal) => Promise<void>;
+  readonly live: LiveHub;
+  readonly clock: Clock;
+  readonly log: EventLog;
+}
+
+const cookieName = "syncline";
+const signInBytesMax = 4_096;
+const requests = { burst: 100, perSecond: 20 };
+/** Refusals kept in the record of changes: a flood of them must not push real changes out. */
+const refusals = { burst: 20, perSecond: 1 / 60 };
+
+/** Builds the application. */
+export function createWebApp(parts: WebParts): Hono<WebEnv> {
+  const app = new Hono<WebEnv>();
+  const looks = new Looks(parts.clock);
+  app.onError((error, c) => answerError(c, error, parts.log));
+  app.notFound((c) => answerAs(c, unknownPath));
+  app.use(async (c, next) => {
+    c.set("requestId", randomBytes(9).toString("base64url"));
+    c.header("x-request-id", c.get("requestId"));
+    c.header("cache-control", "no-cache");
+    await next();
+  });
+  app.use(secureHeaders(headers));
+  if (parts.access === undefined) app.use(guardHost);
+  addAssets(app);
+  guardCallers(app, parts);
+  addSigning(app, parts.access);
+  app.use(async (c, next) => {
+    const caller = c.get("caller");
+    if (caller === undefined) return askToSignIn(c);
+    c.set("query", narrowTo(parts.context(), caller.services));
+    return next();
+  });
+  app.get("/events", (c) => streamChanges(c, parts.live, nameOf(c)));
+  app.use(etag({ weak: true }));
+  addApi(app, looks);
+  addPages(app, looks, parts.access !== undefined);
+  return app;
+}
+
+const headers = {
+  contentSecurityPolicy: {
+    defaultSrc: ["'none'"],
+    scriptSrc: ["'self'"],
+    styleSrc: ["'self'"],
+    imgSrc: ["'self'"],
+    connectSrc: ["'self'"],
+    formAction: ["'self'"],
+    frameAncestors: ["'none'"],
+    baseUri: ["'none'"],
+  },
+  xFrameOptions: "DENY",
+  // TLS ends before this server: what stands there decides.
+  strictTransportSecurity: false,
+};
+
+const unknownPath: Problem = {
+  status: 404,
+  name: "not-found",
+  title: "Not found",
+  detail: "there is nothing at this address",
+  hint: "/ is the dashboard, /api/v1/openapi.json lists the API",
+};
+
+function isApi(c: Context<WebEnv>): boolean {
+  return c.req.path.startsWith("/api/");
+}
+
+function answerAs(c: Context<WebEnv>, problem: Problem): Response | Promise<Response> {
+  const requestId = c.get("requestId") ?? "";
+  if (isApi(c)) return answerProblem(c, problem, requestId);
+  return c.html(problemPage(problem, requestId), problem.status);
+}
+
+function answerError(c: Context<WebEnv>, error: Error, log: EventLog): Response | Promise<Response> {
+  if (error instanceof WebError) return answerAs(c, error.problem);
+  if (error instanceof HTTPException && error.status < 500)
+    return answerAs(c, { status: 400, name: "bad-request", title: "This request is wrong", detail: error.message });
+  const requestId = c.get("requestId") ?? "";
+  if (isRedisOutage(error)) {
+    const detail = "Redis is out of reach: nothing can be shown until it answers";
+    return answerAs(c, { status: 503, name: "redis-out-of-reach", title: "Redis is out of reach", detail });
+  }
+  log.error("web.failed", { requestId, stack: stackOf(error) });
+  const detail = `this is a mistake in Syncline; its log has the cause under the request id ${requestId}`;
+  return answerAs(c, { status: 500, name: "bug", title: "This failed", detail });
+}
+
+/** Without tokens a foreign name that leads to 127.0.0.1 (DNS rebinding) gets nothing. */
+async function guardHost(c: Context<WebEnv>, next: () => Promise<void>): Promise<Response | undefined> {
+  if (/^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/i.test(c.req.header("host") ?? new URL(c.req.url).host)) {
+    await next();
+    return undefined;
+  }
+  const detail = "without --web-tokens this server answers to localhost and 127.0.0.1 only";
+  return answerAs(c, { status: 421, name: "wrong-host", title: "Not this name", detail });
+}
+
+function addAssets(app: Hono<WebEnv>): void {
+  for (const { path, type, body } of assets.values()) {
+    app.get(path, (c) => {
+      // The page names an asset with its hash: another content has another address.
+      c.header("cache-control", "public, max-age=31536000, immutable");
+      return c.body(body, 200, { "content-type": type });
+    });
+  }
+}
+
+/** Finds the caller, counts the request, and stops all methods that may change something. */
+function guardCallers(app: Hono<WebEnv>, { access, clock, recordRefusal, log }: WebParts): void {
+  const [limit, recorded] = [new RateLimit(requests, clock), new RateLimit(refusals, clock)];
+  app.use(async (c, next) => {
+    c.set("caller", access === undefined ? localCaller : await callerOf(c, access));
+    const seconds = limit.take(nameOf(c));
+    if (seconds > 0) {
+      c.header("retry-after", `${seconds}`);
+      const detail = `more than ${requests.perSecond} requests a second; ask again in ${seconds} s`;
+      return answerAs(c, { status: 429, name: "too-many-requests", title: "Too many requests", detail });
+    }
+    const { method, path } = c.req;
+    if (method === "GET" || method === "HEAD") return next();
+    if (method === "POST" && isSigning(path) && isSameSite(c)) return next();
+    const refusal = {
+      actor: nameOf(c),
+      what: `${method} ${path}`,
+      address: addressOf(c),
+      requestId: c.get("requestId"),
+    };
+    if (recorded.take("all") === 0) await recordRefusal(refusal);
+    log.warn("web.refused", { ...refusal });
+    c.header("allow", "GET, HEAD");
+    const detail = isSigning(path)
+      ? "sign in and out on the page itself: this request came from elsewhere"
+      : "this server is read-only: it answers GET and HEAD; the attempt is recorded";
+    return answerAs(c, { status: isSigning(path) ? 403 : 405, name: "refused", title: "Read-only", detail });
+  });
+}
+
+function isSigning(path: string): boolean {
+  return path === "/sign-in" || path === "/sign-out";
+}
+
+/** Browsers say so themselves, and no page can forge it. */
+function isSameSite(c: Context<WebEnv>): boolean {
+  return ["same-origin", "none"].includes(c.req.header("sec-fetch-site") ?? "");
+}
+
+async function callerOf(c: Context<WebEnv>, access: Access): Promise<Caller | undefined> {
+  const [, token] = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(c.req.header("authorization") ?? "") ?? [];
+  if (token !== undefined) return access.ofToken(token);
+  const session = getCookie(c, cookieName, "host");
+  return session === undefined ? undefined : access.ofSession(session);
+}
+
+function nameOf(c: Context<WebEnv>): string {
+  return c.get("caller")?.name ?? `unknown@${addressOf(c)}`;
+}
+
+function addressOf(c: Context<WebEnv>): string {
+  return c.env?.incoming?.socket.remoteAddress ?? "unknown";
+}
+
+function addSigning(app: Hono<WebEnv>, access: Access | undefined): void {
+  if (access === undefined) return;
+  app.get("/sign-in", (c) => c.html(signInPage({ next: pathFrom(c.req.query("next")), isWrong: false })));
+  app.post("/sign-in", bodyLimit({ maxSize: signInBytesMax }), async (c) => {
+    const { token, next } = await c.req.parseBody();
+    const to = pathFrom(next);
+    const session = typeof token === "string" ? await access.signIn(token.trim()) : undefined;
+    if (session === undefined) return c.html(signInPage({ next: to, isWrong: true }), 403);
+    setCookie(c, cookieName, session, {
+      prefix: "host",
+      httpOnly: true,
+      secure: true,
+      path: "/",
+      sameSite: "Strict",
+      maxAge: sessionMs / 1_000,
+    });
+    return c.redirect(to, 303);
+  });
+  app.post("/sign-out", async (c) => {
+    const session = getCookie(c, cookieName, "host");
+    if (session !== undefined) await access.signOut(session);
+    deleteCookie(c, cookieName, { prefix: "host", secure: true, path: "/" });
+    return c.redirect("/sign-in", 303);
+  });
+}
+
+/** A path of this server; any other text leads to the first page. */
+function pathFrom(text: unknown): string {
+  return typeof text === "string" && /^\/(?![/\\])[\x21-\x7e]{0,500}$/.test(text) ? text : "/";
+}
+
+function askToSignIn(c: Context<WebEnv>): Response | Promise<Response> {
+  if (!isApi(c) && c.req.path !== "/events") {
+    const { pathname, search } = new URL(c.req.url);
+    return c.redirect(`/sign-in?next=${encodeURIComponent(pathname + search)}`, 303);
+  }
+  c.header("www-authenticate", 'Bearer realm="syncline"');
+  const detail = "this needs a token that is known and has not expired";
+  const hint = "send Authorization: Bearer TOKEN; `syncline token` makes one";
+  return answerAs(c, { status: 401, name: "unauthenticated", title: "Who are you?", detail, hint });
+}
