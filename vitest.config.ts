@@ -40,6 +40,7 @@ const folders: Readonly<Record<string, object>> = {
   cli: { ...limits, ...redis },
   chaos: { ...limits, ...redis },
   chart: { testTimeout: 60_000, globalSetup: ["./test/chart/global-helm.ts"], env },
+  browser: { ...limits, ...redis, globalSetup: [...redis.globalSetup, "./test/browser/global-chromium.ts"] },
   image: { testTimeout: 120_000, hookTimeout: 600_000 },
 };
 

@@ -1,7 +1,7 @@
-// Makes a bare clone ready to work: Node 24 or newer, the dependencies, and with --redis a Redis
-// server. Run by the pre-scripts of package.json on any Node from 18 on, so it imports nothing but
-// Node's own modules. Never writes to standard output, never needs root and never touches anything
-// outside this folder but npm's cache.
+// Makes a bare clone ready to work: Node 24 or newer, the dependencies, with --redis a Redis
+// server, and with --chromium a browser for the tests. Run by the pre-scripts of package.json on
+// any Node from 18 on, so it imports nothing but Node's own modules. Never writes to standard
+// output, never needs root and never touches anything outside this folder but npm's cache.
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,6 +9,7 @@ import { dependenciesState, installDependencies } from "./bootstrap/dependencies
 import { withLock } from "./bootstrap/lock.mjs";
 import { fetchPrivateNode, findModernNode, linkNode, nodeLinkIsMissing } from "./bootstrap/private-node.mjs";
 import { Problem, say } from "./bootstrap/run.mjs";
+import { findChromium } from "./chromium.mjs";
 import { findRedis } from "./redis.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -22,6 +23,7 @@ async function bootstrap() {
     });
   }
   if (process.argv.includes("--redis")) await findRedis({ onProgress: say });
+  if (process.argv.includes("--chromium")) await findChromium({ onProgress: say });
 }
 
 async function isReady() {

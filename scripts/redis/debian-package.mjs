@@ -125,7 +125,8 @@ export function privateLists(lists) {
   return Object.entries(settings).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
 }
 
-function libraryFolders(root) {
+/** The folders of libraries below an unpacked root. */
+export function libraryFolders(root) {
   return ["usr/lib", "lib"]
     .map((parent) => join(root, parent))
     .filter((parent) => existsSync(parent))

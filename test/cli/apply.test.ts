@@ -153,7 +153,7 @@ describe("plan --state", () => {
     const file = await policies("{ syncJobs: { 4: { name: Contracts } } }");
     await run(["apply", "-c", file, "-y"]);
     const service = new SyncService({ baseUrl: sandbox.baseUrl, token: staticToken(sandbox.token) });
-    await service.update("UpdateSyncJobById", 4, { name: "By hand" });
+    await service.updateSyncJobById(4, { name: "By hand" });
     service.close();
     const drifted = await run(["plan", "--state", file], { colours: true });
     expect(drifted.code).toBe(2);
@@ -230,7 +230,7 @@ describe("apply", () => {
 describe("import", () => {
   it("writes a file that is right and declares what exists, so that nothing differs", async () => {
     const service = new SyncService({ baseUrl: sandbox.baseUrl, token: staticToken(sandbox.token) });
-    await service.update("UpdateSyncJobById", 4, { name: `Odd: "name" \${HOME} # no\n\ttwo` });
+    await service.updateSyncJobById(4, { name: `Odd: "name" \${HOME} # no\n\ttwo` });
     service.close();
     const { code, out } = await run([
       "import",

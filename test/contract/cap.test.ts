@@ -42,7 +42,7 @@ describe("the client against SAP CAP", () => {
   });
 
   it("resumes at a checkpoint", async () => {
-    const first = await connect().firstPage("GetActivities", { select: ["state"] });
+    const first = await connect().getActivities({ select: ["state"] });
     const rest: number[] = [];
     for await (const page of connect().pages("GetActivities", {}, { from: first.nextLink }))
       rest.push(page.items.length);
@@ -59,17 +59,14 @@ describe("the client against SAP CAP", () => {
       const service = connect({ pathForm });
       const key = pathForm === "segment" ? 1 : 2;
       expect(await service.getSyncJobById(key, { select: ["name"] })).toMatchObject({ name: `Job ${key}` });
-      expect(await service.update("UpdateSyncJobById", key, { name: "New" })).toMatchObject({
-        syncJobId: key,
-        name: "New",
-      });
+      expect(await service.updateSyncJobById(key, { name: "New" })).toMatchObject({ syncJobId: key, name: "New" });
       expect(await service.deleteSyncJobById(key)).toBe("deleted-no-content");
       await expect(service.getSyncJobById(key)).rejects.toMatchObject({ kind: "not-found", status: 404 });
     },
   );
 
   it("says what CAP says to a request that it refuses", async () => {
-    await expect(connect().firstPage("GetActivities", { select: ["nothing"] })).rejects.toMatchObject({
+    await expect(connect().getActivities({ select: ["nothing"] })).rejects.toMatchObject({
       kind: "bad-request",
       answer: expect.stringContaining("nothing"),
       correlationId: expect.any(String),

@@ -50,23 +50,21 @@ const repository = "HR";
 // One good call of each of the fifteen operations; sync job `key` is not running.
 const calls: Readonly<Record<Operation, (client: SyncService, key: number) => Promise<unknown>>> = {
   GetSyncJobById: (client, key) => client.getSyncJobById(key, { repository }),
-  UpdateSyncJobById: (client, key) => client.update("UpdateSyncJobById", key, { name: "New name" }, { repository }),
+  UpdateSyncJobById: (client, key) => client.updateSyncJobById(key, { name: "New name" }, { repository }),
   DeleteSyncJobById: (client, key) => client.deleteSyncJobById(key, { repository }),
   RunSyncJob: (client, key) => client.runSyncJob(key, { repository }),
   EnableSyncJobById: (client, key) => client.enableSyncJobById(key, { repository }),
   UpdateEcmDocumentMaskById: (client, key) =>
-    client.update("UpdateEcmDocumentMaskById", key * 3 - 2, { name: "Contract" }, { repository }),
-  GetJobMasks: (client) => client.firstPage("GetJobMasks", { repository }),
-  UpdateDriveSyncTargetById: (client, key) =>
-    client.update("UpdateDriveSyncTargetById", key, { siteName: "HR" }, { repository }),
-  UpdateSiteSyncTargetById: (client, key) =>
-    client.update("UpdateSiteSyncTargetById", key, { siteName: "HR" }, { repository }),
-  GetApprovals: (client) => client.firstPage("GetApprovals", { repository }),
+    client.updateEcmDocumentMaskById(key * 3 - 2, { name: "Contract" }, { repository }),
+  GetJobMasks: (client) => client.getJobMasks({ repository }),
+  UpdateDriveSyncTargetById: (client, key) => client.updateDriveSyncTargetById(key, { siteName: "HR" }, { repository }),
+  UpdateSiteSyncTargetById: (client, key) => client.updateSiteSyncTargetById(key, { siteName: "HR" }, { repository }),
+  GetApprovals: (client) => client.getApprovals({ repository }),
   GetIdentityById: (client) => client.getIdentityById(uuid, { repository }),
-  GetTriggers: (client) => client.firstPage("GetTriggers", { repository }),
-  GetAuthActivities: (client) => client.firstPage("GetAuthActivities", { repository }),
-  GetActivities: (client) => client.firstPage("GetActivities", { repository }),
-  GetConflictDetails: (client) => client.firstPage("GetConflictDetails", { repository }),
+  GetTriggers: (client) => client.getTriggers({ repository }),
+  GetAuthActivities: (client) => client.getAuthActivities({ repository }),
+  GetActivities: (client) => client.getActivities({ repository }),
+  GetConflictDetails: (client) => client.getConflictDetails({ repository }),
 };
 
 async function failureOf(call: Promise<unknown>): Promise<ServiceError> {
@@ -100,25 +98,25 @@ describe("what is answered (§2, §4.3, §4.4)", () => {
   it("gives entities with their documented fields", async () => {
     const client = connect();
     expect(await client.getSyncJobById(60)).toEqual({ syncJobId: 60, name: expect.any(String) });
-    expect(await client.update("UpdateSyncJobById", 60, { name: "Contracts" })).toMatchObject({
+    expect(await client.updateSyncJobById(60, { name: "Contracts" })).toMatchObject({
       syncJobId: 60,
       name: "Contracts",
     });
-    expect((await client.firstPage("GetJobMasks")).items[0]).toMatchObject({
+    expect((await client.getJobMasks()).items[0]).toMatchObject({
       maskId: expect.any(Number),
       name: expect.any(String),
       ecmMaskId: expect.any(String),
       type: expect.stringMatching(/^(Doc|Folder)Mask$/),
     });
-    expect(await client.update("UpdateDriveSyncTargetById", 60, { folderName: "In" })).toMatchObject({
+    expect(await client.updateDriveSyncTargetById(60, { folderName: "In" })).toMatchObject({
       thirdSystemSyncTargetId: 60,
       folderName: "In",
     });
-    expect((await client.firstPage("GetTriggers")).items[0]).toMatchObject({
+    expect((await client.getTriggers()).items[0]).toMatchObject({
       triggerId: expect.any(Number),
       isActive: expect.any(Boolean),
     });
-    expect((await client.firstPage("GetAuthActivities")).items[0]).toMatchObject({
+    expect((await client.getAuthActivities()).items[0]).toMatchObject({
       authAccountActivityEntityId: expect.any(Number),
       accountIdentifier: expect.any(Boolean),
     });
@@ -150,8 +148,8 @@ describe("what is answered (§2, §4.3, §4.4)", () => {
   it("selects properties and accepts $expand on reads", async () => {
     const client = connect();
     expect(Object.keys(await client.getSyncJobById(63, { select: ["name"] }))).toContain("name");
-    expect((await client.firstPage("GetTriggers", { select: ["isActive"] })).items[0]).not.toHaveProperty("maskId");
-    await client.firstPage("GetApprovals", { expand: ["anything"] });
+    expect((await client.getTriggers({ select: ["isActive"] })).items[0]).not.toHaveProperty("maskId");
+    await client.getApprovals({ expand: ["anything"] });
   });
 });
 
@@ -214,17 +212,17 @@ describe("statuses (§5, §7)", () => {
   it("400 for read-only properties, on every update (§7 rule 1)", async () => {
     const client = connect();
     const bodies = [
-      () => client.update("UpdateSyncJobById", 65, { syncJobId: 1 }),
-      () => client.update("UpdateEcmDocumentMaskById", 193, { maskId: 1 }),
-      () => client.update("UpdateDriveSyncTargetById", 65, { thirdSystemSyncTargetId: 1 }),
-      () => client.update("UpdateSiteSyncTargetById", 65, { thirdSystemSyncTargetId: 1 }),
+      () => client.updateSyncJobById(65, { syncJobId: 1 }),
+      () => client.updateEcmDocumentMaskById(193, { maskId: 1 }),
+      () => client.updateDriveSyncTargetById(65, { thirdSystemSyncTargetId: 1 }),
+      () => client.updateSiteSyncTargetById(65, { thirdSystemSyncTargetId: 1 }),
     ];
     for (const body of bodies) expect(await failureOf(body())).toMatchObject({ kind: "bad-request", status: 400 });
   });
 
   it("404 for a sync job that is not there, on update and delete (§7 rule 2)", async () => {
     const client = connect();
-    expect(await failureOf(client.update("UpdateSyncJobById", 9_999, { name: "x" }))).toMatchObject({
+    expect(await failureOf(client.updateSyncJobById(9_999, { name: "x" }))).toMatchObject({
       kind: "not-found",
       status: 404,
     });
@@ -237,6 +235,6 @@ describe("statuses (§5, §7)", () => {
       kind: "unauthorized",
       status: 401,
     });
-    await client.firstPage("GetTriggers");
+    await client.getTriggers();
   });
 });

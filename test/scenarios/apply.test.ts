@@ -7,7 +7,7 @@ const apply = (text: string) => `  - { name: story, service: main, repository: H
 /** Changes the name of a sync job as a person would. */
 async function renameByHand({ sandbox }: World, id: number, name: string): Promise<void> {
   const service = new SyncService({ baseUrl: sandbox.baseUrl, token: staticToken(sandbox.token) });
-  await service.update("UpdateSyncJobById", id, { name });
+  await service.updateSyncJobById(id, { name });
   service.close();
 }
 

@@ -32,7 +32,7 @@ sinks:
   const reasons = (target: string) => of(target).map(({ reason }) => reason);
   await log.until(() => reasons("syncJob-4").includes("nothing-to-do"));
   const service = new SyncService({ baseUrl: sandbox.baseUrl, token: staticToken(sandbox.token) });
-  await service.update("UpdateSyncJobById", 4, { name: "Old contracts" });
+  await service.updateSyncJobById(4, { name: "Old contracts" });
   const changedAt = new Date().toISOString();
   service.close();
   await log.until(() => reasons("syncJob-4").includes("drift-corrected"));

@@ -25,6 +25,11 @@ export async function keepPolicies(store: Store, policies: string): Promise<void
 
 /** The same for policies as values, without a file: thousands of them take no time. */
 export async function keepSet(store: Store, policies: readonly Policy[]): Promise<void> {
+  await keepPolicySet(store, setOf(policies), "host/1");
+}
+
+/** A set of one service `main` with these policies. */
+export function setOf(policies: readonly Policy[]): PolicySet {
   const main: ServiceSettings = {
     ...{ name: "main", baseUrl: "https://sync.example.com", tls: undefined, pathForm: "parentheses" },
     ...{ concurrency: 8, requestTimeoutMs: 30_000, mapping: new Map() },
@@ -32,7 +37,7 @@ export async function keepSet(store: Store, policies: readonly Policy[]): Promis
     limits: { concurrencyMax: undefined, requestsPerSecond: undefined },
     breaker: { after: 5, probeMs: 30_000 },
   };
-  const set: PolicySet = {
+  return {
     ...{
       services: new Map([["main", main]]),
       sinks: new Map(),
@@ -43,7 +48,6 @@ export async function keepSet(store: Store, policies: readonly Policy[]): Promis
     },
     notifications: { groupWaitMs: 0, muteTiming: undefined },
   };
-  await keepPolicySet(store, set, "host/1");
 }
 
 /** A process with both roles that has just ticked, and what it runs. */

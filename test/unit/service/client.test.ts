@@ -30,7 +30,7 @@ const cases: Case[] = [
   },
   {
     name: "UpdateSyncJobById",
-    call: (s) => s.update("UpdateSyncJobById", 42, { name: "B" }, q),
+    call: (s) => s.updateSyncJobById(42, { name: "B" }, q),
     answer: { syncJobId: 42, name: "B" },
     method: "PUT",
     parentheses: "/odata/syncjobs(42)?repository=R%201",
@@ -67,7 +67,7 @@ const cases: Case[] = [
   },
   {
     name: "UpdateEcmDocumentMaskById",
-    call: (s) => s.update("UpdateEcmDocumentMaskById", 7, { name: "M" }, q),
+    call: (s) => s.updateEcmDocumentMaskById(7, { name: "M" }, q),
     answer: { maskId: 7, name: "M" },
     method: "PUT",
     parentheses: "/odata/syncjobsdocmasks(7)?repository=R%201",
@@ -77,7 +77,7 @@ const cases: Case[] = [
   },
   {
     name: "GetJobMasks",
-    call: (s) => s.firstPage("GetJobMasks", q),
+    call: (s) => s.getJobMasks(q),
     answer: { value: [{ maskId: 1, type: "DocMask" }] },
     method: "GET",
     parentheses: "/odata/syncjobsmasks?repository=R%201",
@@ -86,7 +86,7 @@ const cases: Case[] = [
   },
   {
     name: "UpdateDriveSyncTargetById",
-    call: (s) => s.update("UpdateDriveSyncTargetById", 9, { siteName: "HR" }, q),
+    call: (s) => s.updateDriveSyncTargetById(9, { siteName: "HR" }, q),
     answer: target,
     method: "PUT",
     parentheses: "/odata/drivesynctargets(9)?repository=R%201",
@@ -96,7 +96,7 @@ const cases: Case[] = [
   },
   {
     name: "UpdateSiteSyncTargetById",
-    call: (s) => s.update("UpdateSiteSyncTargetById", 9, { siteName: "HR" }, q),
+    call: (s) => s.updateSiteSyncTargetById(9, { siteName: "HR" }, q),
     answer: target,
     method: "PUT",
     parentheses: "/odata/sitesynctargets(9)?repository=R%201",
@@ -106,7 +106,7 @@ const cases: Case[] = [
   },
   {
     name: "GetApprovals",
-    call: (s) => s.firstPage("GetApprovals", q),
+    call: (s) => s.getApprovals(q),
     answer: [{ approvalId: 1 }],
     method: "GET",
     parentheses: "/odata/approvals?repository=R%201",
@@ -124,7 +124,7 @@ const cases: Case[] = [
   },
   {
     name: "GetTriggers",
-    call: (s) => s.firstPage("GetTriggers", q),
+    call: (s) => s.getTriggers(q),
     answer: { value: [{ triggerId: 3, isActive: true }] },
     method: "GET",
     parentheses: "/odata/trigger?repository=R%201",
@@ -133,7 +133,7 @@ const cases: Case[] = [
   },
   {
     name: "GetAuthActivities",
-    call: (s) => s.firstPage("GetAuthActivities", q),
+    call: (s) => s.getAuthActivities(q),
     answer: { value: [{ accountIdentifier: true, more: 1 }] },
     method: "GET",
     parentheses: "/odata/authactivities?repository=R%201",
@@ -142,7 +142,7 @@ const cases: Case[] = [
   },
   {
     name: "GetActivities",
-    call: (s) => s.firstPage("GetActivities", q),
+    call: (s) => s.getActivities(q),
     answer: { value: [{ anything: "x" }] },
     method: "GET",
     parentheses: "/odata/synchronizationactivities?repository=R%201",
@@ -151,7 +151,7 @@ const cases: Case[] = [
   },
   {
     name: "GetConflictDetails",
-    call: (s) => s.firstPage("GetConflictDetails", q),
+    call: (s) => s.getConflictDetails(q),
     answer: { value: [{ c: null }] },
     method: "GET",
     parentheses: "/odata/syncconflictdetails?repository=R%201",
@@ -187,7 +187,7 @@ describe("SyncService", () => {
 
   it("keeps a base path and joins it without a double slash", async () => {
     const server = await startServer((_, response) => json(response, { value: [] }));
-    for (const base of ["/sync", "/sync/", "/a/b%20c//"]) await connect(server.url + base).firstPage("GetTriggers");
+    for (const base of ["/sync", "/sync/", "/a/b%20c//"]) await connect(server.url + base).getTriggers();
     expect(server.seen.map((one) => one.url)).toEqual([
       "/sync/odata/trigger",
       "/sync/odata/trigger",
@@ -236,8 +236,8 @@ describe("SyncService", () => {
   it("keeps reading over kept connections and gives writes their own", async () => {
     const server = await startServer((_, response) => json(response, { value: [] }));
     const service = connect(server.url);
-    await service.firstPage("GetTriggers");
-    await service.update("UpdateSyncJobById", 1, { name: "x" }).catch(() => undefined);
+    await service.getTriggers();
+    await service.updateSyncJobById(1, { name: "x" }).catch(() => undefined);
     await service.deleteSyncJobById(1).catch(() => undefined);
     expect(server.seen.map((one) => one.headers.connection)).toEqual(["keep-alive", "close", "close"]);
   });
@@ -248,7 +248,7 @@ describe("SyncService", () => {
         '{"value":[{"maskId":9007199254740993,"syncJobId":"42"},{"maskId":"9223372036854775807","deep":{"n":12345678901234567890}}]}',
       ),
     );
-    expect((await connect(server.url).firstPage("GetJobMasks")).items).toEqual([
+    expect((await connect(server.url).getJobMasks()).items).toEqual([
       { maskId: "9007199254740993", syncJobId: 42 },
       { maskId: "9223372036854775807", deep: { n: "12345678901234567890" } },
     ]);
@@ -286,17 +286,14 @@ describe("SyncService", () => {
       response.end(status === 201 ? '{"syncJobId":1}' : undefined);
     });
     const service = connect(server.url);
-    expect(await service.update("UpdateSyncJobById", 1, { name: "x" })).toEqual({});
+    expect(await service.updateSyncJobById(1, { name: "x" })).toEqual({});
     status = 201;
-    expect(await errorOf(service.update("UpdateSyncJobById", 1, { name: "x" }))).toMatchObject({
-      kind: "contract",
-      status: 201,
-    });
+    expect(await errorOf(service.updateSyncJobById(1, { name: "x" }))).toMatchObject({ kind: "contract", status: 201 });
   });
 
   it("does not let a body pollute prototypes", async () => {
     const server = await startServer((_, response) => response.end('{"value":[{"__proto__":{"polluted":1},"a":1}]}'));
-    const [item] = (await connect(server.url).firstPage("GetActivities")).items;
+    const [item] = (await connect(server.url).getActivities()).items;
     expect(Object.getPrototypeOf(item)).toBe(Object.prototype);
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
     expect(item?.["polluted"]).toBeUndefined();
@@ -306,7 +303,7 @@ describe("SyncService", () => {
     ["a key that is no number", (s: SyncService) => s.getSyncJobById("4/../2")],
     ["a negative key", (s: SyncService) => s.runSyncJob(-1)],
     ["a key with a fraction", (s: SyncService) => s.runSyncJob(1.5)],
-    ["a repository that is half a character", (s: SyncService) => s.firstPage("GetTriggers", { repository: "\ud800" })],
+    ["a repository that is half a character", (s: SyncService) => s.getTriggers({ repository: "\ud800" })],
     ["an identity without repository", (s: SyncService) => s.getIdentityById("x", { repository: "" })],
     ["an idempotency key with a line break", (s: SyncService) => s.runSyncJob(1, {}, { idempotencyKey: "a\r\nb" })],
   ])("refuses %s before anything is sent", async (_, call) => {

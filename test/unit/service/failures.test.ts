@@ -184,7 +184,7 @@ describe("redirects", () => {
           get,
           post,
           (s: SyncService) => s.deleteSyncJobById(1),
-          (s: SyncService) => s.update("UpdateSyncJobById", 1, {}),
+          (s: SyncService) => s.updateSyncJobById(1, {}),
         ]) {
           expect(await errorOf(call(service))).toMatchObject({ kind: "contract", status });
         }
@@ -250,7 +250,7 @@ describe("retries inside a call", () => {
     await errorOf(service.runSyncJob(1));
     await errorOf(service.enableSyncJobById(1));
     await errorOf(service.deleteSyncJobById(1));
-    await errorOf(service.update("UpdateSyncJobById", 1, { name: "x" }));
+    await errorOf(service.updateSyncJobById(1, { name: "x" }));
     expect(server.seen.map((one) => one.method)).toEqual(["POST", "POST", "DELETE", "PUT"]);
   });
 
@@ -365,7 +365,7 @@ describe("what an error shows", () => {
     });
     for (const error of [
       await errorOf(get(connect(server.url))),
-      await errorOf(connect(server.url).update("UpdateSyncJobById", 1, { a: 1 })),
+      await errorOf(connect(server.url).updateSyncJobById(1, { a: 1 })),
     ]) {
       expect((error as ServiceError).name).toBe("ServiceError");
       expect(shown(error)).not.toContain(canary);
@@ -386,11 +386,11 @@ describe("what an error shows", () => {
     let message = "line\n\u001b[31mred\u202e";
     const server = await startServer((_, response) => json(response, { error: { code: "E1", message } }, 400));
     const service = connect(server.url);
-    const error = await errorOf(service.firstPage("GetTriggers", { repository: "SECRET-REPO" }));
+    const error = await errorOf(service.getTriggers({ repository: "SECRET-REPO" }));
     expect(error).toMatchObject({ answer: "E1: line\\u000a\\u001b[31mred\\u202e", path: "/odata/trigger" });
     expect(shown(error)).not.toContain("SECRET-REPO");
     message = "x".repeat(5_000);
-    expect(((await errorOf(service.firstPage("GetTriggers"))) as ServiceError).answer).toHaveLength(200);
+    expect(((await errorOf(service.getTriggers())) as ServiceError).answer).toHaveLength(200);
   });
 
   it.each(["<html>Bad gateway</html>", "", "null", "[]", '"text"', '{"error":', '{"error":"x"}', "\u0000"])(

@@ -55,11 +55,9 @@ describe("a client with a limiter", () => {
     };
     const rate = (waitMs: number): Denied => ({ deniedBy: "rate", waitMs });
     const behind = (...holds: Denied[]) => connect(server.url, { limiter: scriptedLimiter(...holds).limiter, clock });
-    await behind(rate(1_500), rate(500)).firstPage("GetActivities");
+    await behind(rate(1_500), rate(500)).getActivities();
     expect(slept).toEqual([1_500, 500]);
-    expect(await errorOf(behind(rate(1_500), rate(501)).firstPage("GetActivities"))).toMatchObject({
-      deniedBy: "rate",
-    });
+    expect(await errorOf(behind(rate(1_500), rate(501)).getActivities())).toMatchObject({ deniedBy: "rate" });
     expect(slept).toEqual([1_500, 500, 1_500]);
     expect(server.seen).toHaveLength(1);
   });
@@ -89,14 +87,12 @@ describe("a client with a limiter", () => {
     expect(await errorOf(pages(behind("in", { deniedBy: "breaker", waitMs: 2_001 })))).toMatchObject({
       deniedBy: "breaker",
     });
-    await behind(turn(15_000)).update("UpdateSyncJobById", 1, { name: "New" });
-    expect(await errorOf(behind(turn(15_001)).update("UpdateSyncJobById", 1, { name: "New" }))).toMatchObject({
+    await behind(turn(15_000)).updateSyncJobById(1, { name: "New" });
+    expect(await errorOf(behind(turn(15_001)).updateSyncJobById(1, { name: "New" }))).toMatchObject({
       deniedBy: "rate",
     });
     const down: Denied = { deniedBy: "breaker", waitMs: 1 };
-    expect(await errorOf(behind(down).update("UpdateSyncJobById", 1, { name: "New" }))).toMatchObject({
-      deniedBy: "breaker",
-    });
+    expect(await errorOf(behind(down).updateSyncJobById(1, { name: "New" }))).toMatchObject({ deniedBy: "breaker" });
   });
 
   it("goes on after a probe only when the limiter has been told of its answer", async () => {
@@ -161,7 +157,7 @@ describe("a client with a limiter", () => {
     if (isDenied(given)) throw new Error("held");
     await errorOf(connect("http://127.0.0.1:1", { limiter, token: down }).runSyncJob(1, {}, { permit: given }));
     expect(told).toEqual(["unreachable"]);
-    await errorOf(connect("http://127.0.0.1:1", { limiter, token: refused }).firstPage("GetApprovals"));
+    await errorOf(connect("http://127.0.0.1:1", { limiter, token: refused }).getApprovals());
     expect(told).toEqual(["unreachable", "unauthorized"]);
     expect(inside()).toBe(0);
   });

@@ -22,7 +22,7 @@ describe("limits of an answer", () => {
       write();
     });
     const before = process.memoryUsage.rss();
-    const error = await errorOf(connect(server.url, { bodyBytesMax: 2 * mebibyte.length }).firstPage("GetActivities"));
+    const error = await errorOf(connect(server.url, { bodyBytesMax: 2 * mebibyte.length }).getActivities());
     expect(error).toMatchObject({ kind: "contract", code: "BODY_TOO_LARGE", status: 200 });
     expect(sentBytes).toBeLessThan(60 * mebibyte.length);
     expect(process.memoryUsage.rss() - before).toBeLessThan(150 * 1024 * 1024);
@@ -35,7 +35,7 @@ describe("limits of an answer", () => {
       response.end(bomb);
     });
     const before = process.memoryUsage.rss();
-    const error = await errorOf(connect(server.url).firstPage("GetActivities"));
+    const error = await errorOf(connect(server.url).getActivities());
     expect(error).toMatchObject({ kind: "contract", code: "BODY_TOO_LARGE" });
     expect(process.memoryUsage.rss() - before).toBeLessThan(120 * 1024 * 1024);
   });
@@ -44,9 +44,9 @@ describe("limits of an answer", () => {
     let length = 1_000;
     const server = await startServer((_, response) => response.end(`{"value":[]}${" ".repeat(length - 12)}`));
     const service = connect(server.url, { bodyBytesMax: 1_000 });
-    expect((await service.firstPage("GetActivities")).items).toEqual([]);
+    expect((await service.getActivities()).items).toEqual([]);
     length = 1_001;
-    expect(await errorOf(service.firstPage("GetActivities"))).toMatchObject({ kind: "contract" });
+    expect(await errorOf(service.getActivities())).toMatchObject({ kind: "contract" });
   });
 
   it("ends an answer that drips by the time-out of the whole request", async () => {
@@ -56,18 +56,13 @@ describe("limits of an answer", () => {
       response.on("close", () => clearInterval(drip));
     });
     const service = connect(server.url, { timeouts: { requestMs: 250 } });
-    expect(await errorOf(service.firstPage("GetActivities"))).toMatchObject({
-      kind: "unknown",
-      code: "ETIMEDOUT (request)",
-    });
-    expect(await errorOf(service.firstPage("GetActivities", {}, { timeoutMs: 150 }))).toMatchObject({
-      kind: "unknown",
-    });
+    expect(await errorOf(service.getActivities())).toMatchObject({ kind: "unknown", code: "ETIMEDOUT (request)" });
+    expect(await errorOf(service.getActivities({}, { timeoutMs: 150 }))).toMatchObject({ kind: "unknown" });
   });
 
   it("ends an answer that never starts by the time-out of the answer", async () => {
     const server = await startServer(() => {});
-    const error = await errorOf(connect(server.url, { timeouts: { responseMs: 100 } }).firstPage("GetActivities"));
+    const error = await errorOf(connect(server.url, { timeouts: { responseMs: 100 } }).getActivities());
     expect(error).toMatchObject({ kind: "unknown", code: "ETIMEDOUT (response)" });
   });
 
@@ -88,14 +83,10 @@ describe("limits of an answer", () => {
     const service = connect(server.url);
     for (cut = 1; cut < bytes.length; cut += 1) {
       how = "short";
-      expect(await errorOf(service.firstPage("GetActivities"))).toMatchObject({ kind: "contract", status: 200 });
+      expect(await errorOf(service.getActivities())).toMatchObject({ kind: "contract", status: 200 });
       if (cut % 9 !== 0) continue;
       for (how of ["chunked", "length"] as const) {
-        expect(await errorOf(service.firstPage("GetActivities"))).toMatchObject({
-          kind: "unknown",
-          sent: "maybe",
-          status: 200,
-        });
+        expect(await errorOf(service.getActivities())).toMatchObject({ kind: "unknown", sent: "maybe", status: 200 });
       }
     }
   });
@@ -104,8 +95,8 @@ describe("limits of an answer", () => {
     let count = 10_000;
     const server = await startServer((_, response) => response.end(JSON.stringify({ value: Array(count).fill({}) })));
     const service = connect(server.url);
-    expect((await service.firstPage("GetActivities")).items).toHaveLength(10_000);
+    expect((await service.getActivities()).items).toHaveLength(10_000);
     count = 10_001;
-    expect(await errorOf(service.firstPage("GetActivities"))).toMatchObject({ kind: "contract" });
+    expect(await errorOf(service.getActivities())).toMatchObject({ kind: "contract" });
   });
 });

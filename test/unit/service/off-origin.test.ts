@@ -264,11 +264,7 @@ describe("redirects", () => {
         response.writeHead(status, { location, link: `<${location}>` }).end(),
       );
       const client = connect(`${service.url}/sync`);
-      const calls = [
-        () => client.firstPage("GetApprovals"),
-        () => client.runSyncJob(1),
-        () => client.deleteSyncJobById(1),
-      ];
+      const calls = [() => client.getApprovals(), () => client.runSyncJob(1), () => client.deleteSyncJobById(1)];
       let made = 0;
       for (location of locationsOf(evil, service)) {
         for (const call of calls) {

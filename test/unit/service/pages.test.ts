@@ -95,7 +95,7 @@ describe("a walk over pages", () => {
     expect(pages).toHaveLength(1);
     expect(pages[0]).toMatchObject({ items: [{ n: 1 }], nextLink: undefined, linkProblem: { reason: "empty-link" } });
     expect(error).toMatchObject({ kind: "paging", reason: "empty-link", operation: "GetActivities", path: list });
-    expect((await connect(server.url).firstPage("GetActivities")).linkProblem).toMatchObject({ reason: "empty-link" });
+    expect((await connect(server.url).getActivities()).linkProblem).toMatchObject({ reason: "empty-link" });
   });
 
   it("refuses a link that is not a text as contract", async () => {

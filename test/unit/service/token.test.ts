@@ -65,8 +65,8 @@ describe("a token as short as a word", () => {
     const log = new TestLog();
     for (const text of ["demo-token", "demo"]) {
       const client = connect(url, { token: staticToken(text), log });
-      await client.firstPage("GetTriggers");
-      await client.firstPage("GetTriggers");
+      await client.getTriggers();
+      await client.getTriggers();
     }
     expect(log.named("token.too-short")).toMatchObject([{ level: "warn", characters: 4, charactersMin: 8 }]);
   });

@@ -1,0 +1,135 @@
+import { describe, expect, it } from "vitest";
+import { History } from "../../src/store/history.ts";
+import { browserForTest, overflowOf, violationsOf } from "../support/browser.ts";
+import { testOutcome } from "../support/outcomes.ts";
+import { webForTest } from "../support/web-fixture.ts";
+
+const web = await webForTest();
+const base = await web.serve();
+const browser = await browserForTest(base);
+const empty = await browserForTest(await (await webForTest({ story: false })).serve());
+
+const { slots } = await (await web.ask("/api/v1/policies/contracts-nightly"))
+  .json()
+  .then((body) => body as { slots: { slot: string }[] });
+const newest = (policy: string) => `/policies/${policy}/slots/${slots.at(-1)?.slot}`;
+const views = [
+  "/",
+  "/policies",
+  "/policies/contracts-nightly",
+  "/policies/invoices",
+  newest("invoices"),
+  newest("deliveries"),
+  "/policies/suspended",
+  "/services",
+  "/changes",
+];
+
+describe("in light and dark, wide and narrow", () => {
+  it.each(views)("%s has nothing that axe finds, and fits 320 px", async (path) => {
+    const page = await browser.open(path);
+    expect(await violationsOf(page)).toEqual([]);
+    await page.emulateMedia({ colorScheme: "dark" });
+    expect(await violationsOf(page, "color-contrast")).toEqual([]);
+    await page.setViewportSize({ width: 320, height: 700 });
+    expect(await overflowOf(page)).toBe(0);
+  });
+
+  it("a narrow list of policies has nothing that axe finds, either", async () => {
+    const page = await browser.open("/policies", { viewport: { width: 320, height: 700 } });
+    expect(await violationsOf(page)).toEqual([]);
+  });
+
+  it.each(["/", "/policies", "/services", "/changes"])("an empty %s is as good", async (path) => {
+    const page = await empty.open(path);
+    expect(await violationsOf(page)).toEqual([]);
+    expect(await page.locator("main").innerText()).toMatch(/no policies|No policies|Nothing|0 policies/);
+  });
+});
+
+describe("the first page", () => {
+  it("says what needs a person, since when, and leads to the run", async () => {
+    const page = await browser.open("/");
+    expect(await page.locator("h1").innerText()).toBe("4 things need a person");
+    const first = page.locator(".attention li").first();
+    expect(await first.innerText()).toMatch(/failing\s+invoices\s+since .* ago\s+last good .* ago/);
+    await first.getByRole("link", { name: "Open the run" }).click();
+    expect(await page.locator("h1").innerText()).toContain("Slot ");
+    expect(await page.locator("main").innerText()).toContain("the service said so");
+  });
+
+  it("changes in place when something ends, and keeps focus and what is open", async () => {
+    const page = await browser.open("/policies/deliveries");
+    await page.getByText("What the bars mean").click();
+    await page.getByRole("link", { name: "Services" }).focus();
+    await expect.poll(() => page.locator("[data-live]").innerText()).toBe("live");
+    const [open] = await web.store.redis.zrevrange(web.store.key("slot-index", "deliveries"), 0, 0);
+    const slotMs = Number(open);
+    const at = new Date(slotMs).toISOString();
+    await expect
+      .poll(async () => {
+        await new History(web.store).record(
+          testOutcome({
+            policy: "deliveries",
+            taskId: `deliveries__run__42__${slotMs / 1_000}`,
+            slot: at,
+            startedAt: at,
+            finishedAt: new Date(slotMs + 61_000).toISOString(),
+            status: "failed",
+            reason: "run-failed",
+          }),
+        );
+        return page.locator(".state").innerText();
+      })
+      .toContain("failing");
+    expect(await page.evaluate("document.activeElement?.textContent")).toBe("Services");
+    expect(await page.locator(".legend").first().getAttribute("open")).not.toBeNull();
+  });
+});
+
+describe("the list of policies", () => {
+  it("filters while one types, and keeps the filter in the address", async () => {
+    const page = await browser.open("/policies");
+    expect(await page.locator("tbody tr").count()).toBe(8);
+    await page.getByLabel("Search").pressSequentially("contr");
+    await expect.poll(() => page.locator("tbody tr").count()).toBe(1);
+    expect(page.url()).toContain("?q=contr");
+    expect(await page.evaluate("document.activeElement?.name")).toBe("q");
+    await page.reload();
+    expect(await page.locator("tbody tr").count()).toBe(1);
+  });
+
+  it("works by keyboard alone, and without a script", async () => {
+    const page = await browser.open("/policies", { javaScriptEnabled: false });
+    await page.keyboard.press("Tab");
+    expect(await page.locator(":focus").innerText()).toBe("To the content");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("invoices");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/q=invoices/);
+    expect(await page.locator("tbody tr").count()).toBe(1);
+    await page.getByRole("link", { name: "invoices", exact: true }).press("Enter");
+    await page.waitForURL(/policies\/invoices$/);
+    await page.getByText("The same as a table").first().press("Enter");
+    await page.getByRole("row").nth(1).getByRole("link").press("Enter");
+    await page.waitForURL(/slots/);
+    expect(await page.locator("h1").innerText()).toContain("Slot");
+  });
+});
+
+it("shows markup of notes, errors and changes as text", async () => {
+  for (const path of ["/changes", "/policies/suspended", newest("invoices")]) {
+    const page = await browser.open(path);
+    expect(await page.locator("main").innerText()).toContain('<img src=x onerror="alert(1)">');
+    expect(await page.locator('img[src="x"], main script').count()).toBe(0);
+  }
+});
+
+it("prints without navigation, in dark ink on white", async () => {
+  const page = await browser.open("/policies", { colorScheme: "dark" });
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  expect(await page.locator(".filters").isVisible()).toBe(false);
+  const ink = await page.evaluate("getComputedStyle(document.querySelector('h1')).color");
+  expect(ink).toBe("rgb(29, 35, 38)");
+});

@@ -1,0 +1,264 @@
+import { request } from "node:http";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import type { Store } from "../../../src/store/redis.ts";
+import { createToken } from "../../../src/web/tokens.ts";
+import { setOf } from "../../support/kept-set.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { webForTest } from "../../support/web-fixture.ts";
+
+const ana = createToken({ name: "ana", scope: "read", services: [] });
+const limited = createToken({ name: "limited", scope: "read", services: ["other"] });
+const expired = createToken({ name: "old", scope: "read", services: [], lastDay: "2020-01-01" });
+
+const open = await webForTest();
+const guarded = await webForTest({ tokens: () => `# who may look\n${ana.line}\n${limited.line}\n${expired.line}\n` });
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+
+describe("without tokens", () => {
+  it("answers to this machine's own names only", async () => {
+    expect((await open.ask("/", { headers: { host: "localhost:4780" } })).status).toBe(200);
+    expect((await open.ask("/", { headers: { host: "rebound.example.com" } })).status).toBe(421);
+  });
+});
+
+describe("with tokens", () => {
+  it("lets in a known token, and no unknown, expired or missing one", async () => {
+    expect((await guarded.ask("/api/v1/me", bearer(ana.token))).status).toBe(404);
+    expect((await guarded.ask("/api/v1/policies", bearer(ana.token))).status).toBe(200);
+    for (const token of [expired.token, `${ana.token}x`, ana.line, "x"])
+      expect((await guarded.ask("/api/v1/policies", bearer(token))).status).toBe(401);
+    const none = await guarded.ask("/api/v1/policies");
+    expect([none.status, none.headers.get("www-authenticate")]).toEqual([401, 'Bearer realm="syncline"']);
+  });
+
+  it("shows a token of one service nothing of the others", async () => {
+    for (const path of ["/policies", "/outcomes", "/failed", "/changes", "/pauses", "/services"]) {
+      const answer = await guarded.ask(`/api/v1${path}`, bearer(limited.token));
+      expect([path, JSON.parse(await answer.text()).items]).toEqual([path, []]);
+    }
+    expect((await guarded.ask("/api/v1/policies/invoices", bearer(limited.token))).status).toBe(404);
+    expect((await guarded.ask("/api/v1/outcomes?policy=invoices", bearer(limited.token))).status).toBe(404);
+    const pages = await Promise.all(
+      ["/", "/policies", "/services", "/changes"].map((path) => guarded.ask(path, bearer(limited.token))),
+    );
+    for (const page of pages) expect(await page.text()).not.toMatch(/invoices|suspended/);
+  });
+
+  it("leads a person to sign in, and back to the page, by a cookie that holds no token", async () => {
+    const away = await guarded.ask("/policies?health=failing");
+    expect([away.status, away.headers.get("location")]).toEqual([303, "/sign-in?next=%2Fpolicies%3Fhealth%3Dfailing"]);
+    const signIn = (token: string, site: string, next = "/policies") =>
+      guarded.ask("/sign-in", {
+        method: "POST",
+        body: new URLSearchParams({ token, next }),
+        headers: { "sec-fetch-site": site },
+      });
+    expect((await signIn("wrong", "same-origin")).status).toBe(403);
+    expect((await signIn(ana.token, "cross-site")).status).toBe(403);
+    expect((await signIn(ana.token, "same-origin", "//evil.example.com")).headers.get("location")).toBe("/");
+    const answer = await signIn(ana.token, "same-origin");
+    const cookie = answer.headers.get("set-cookie") ?? "";
+    expect(cookie).toMatch(/^__Host-syncline=[\w-]{43}; Max-Age=28800; Path=\/; HttpOnly; Secure; SameSite=Strict$/);
+    expect(cookie).not.toContain(ana.token);
+    const session = { headers: { cookie: cookie.split(";")[0] ?? "" } };
+    expect(await (await guarded.ask("/policies", session)).text()).toContain("ana, read-only");
+    await guarded.ask("/sign-out", {
+      method: "POST",
+      headers: { ...session.headers, "sec-fetch-site": "same-origin" },
+    });
+    expect((await guarded.ask("/policies", session)).status).toBe(303);
+  });
+
+  it("locks a token out, with its sessions, once its line is gone", async () => {
+    let lines = ana.line;
+    let nowMs = 0;
+    const { Access } = await import("../../../src/web/access.ts");
+    const sessions = new Map<string, string>();
+    const access = await Access.open(
+      { path: "f", read: async () => lines },
+      {
+        begin: async (hash) => {
+          sessions.set("s", hash);
+          return "s";
+        },
+        tokenHash: async (id) => sessions.get(id),
+        end: async () => {},
+      },
+      { clock: { ...guarded.parts.clock, monotonicMs: () => nowMs }, log: guarded.parts.log },
+    );
+    expect(await access.signIn(ana.token)).toBe("s");
+    lines = "";
+    expect((await access.ofSession("s"))?.name).toBe("ana");
+    nowMs = 31_000;
+    expect([await access.ofSession("s"), await access.ofToken(ana.token)]).toEqual([undefined, undefined]);
+    lines = ana.line;
+    nowMs = 62_000;
+    expect((await access.ofToken(ana.token))?.name).toBe("ana");
+    lines = "not a token";
+    nowMs = 93_000;
+    expect((await access.ofToken(ana.token))?.name).toBe("ana");
+  });
+});
+
+describe("every method that may change something", () => {
+  it("is refused and recorded, also for the owner of a token", async () => {
+    for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
+      const answer = await open.ask("/api/v1/policies/invoices", {
+        method,
+        ...(method === "OPTIONS" ? {} : { body: "{}" }),
+      });
+      expect([method, answer.status, answer.headers.get("allow")]).toEqual([method, 405, "GET, HEAD"]);
+    }
+    expect(open.refusals.map(({ what }) => what)).toContain("DELETE /api/v1/policies/invoices");
+    expect((await guarded.ask("/api/v1/pauses", { method: "POST", ...bearer(ana.token) })).status).toBe(405);
+    expect(guarded.refusals.at(-1)?.actor).toBe("ana");
+  });
+
+  it("is recorded at most a few times a minute, also in a flood", async () => {
+    const before = open.refusals.length;
+    for (let index = 0; index < 60; index += 1) await open.ask("/x", { method: "DELETE" });
+    expect(open.refusals.length - before).toBeLessThan(21);
+  });
+});
+
+it("asks a caller that is too fast to wait", async () => {
+  const fast = await webForTest({ story: false, set: setOf([testPolicy()]) });
+  const answers = await Promise.all(Array.from({ length: 130 }, () => fast.ask("/api/v1/nothing")));
+  const refused = answers.filter(({ status }) => status === 429);
+  expect(refused.length).toBeGreaterThan(20);
+  expect(refused[0]?.headers.get("retry-after")).toBe("1");
+});
+
+it("survives hostile requests: no error of its own, no change, no leak", async () => {
+  // Time flies, so that no request is refused for being too fast.
+  let flownMs = 0;
+  const clock = { ...systemClock, monotonicMs: () => (flownMs += 60_000) };
+  const flying = await webForTest({ tokens: () => ana.line, clock });
+  const address = await flying.serve();
+  const { port } = new URL(address);
+  const piece = fc.oneof(
+    fc.constantFrom(
+      "..",
+      "%2e%2e",
+      "%00",
+      "%ff",
+      "api",
+      "v1",
+      "policies",
+      "slots",
+      "assets",
+      "sign-in",
+      "events",
+      "{name}",
+      "__proto__",
+      "constructor",
+      "%2F",
+      "*",
+    ),
+    fc.webPath(),
+    fc.string({ maxLength: 30 }),
+  );
+  const real = fc.constantFrom(
+    ["api", "v1", "policies"],
+    ["api", "v1", "outcomes"],
+    ["policies"],
+    ["policies", "invoices"],
+    [],
+  );
+  const header = fc.record({
+    authorization: fc.option(
+      fc.constantFrom(
+        ...Array<string>(4).fill(`Bearer ${ana.token}`),
+        `Bearer ${expired.token}`,
+        "Bearer",
+        "Basic eDp5",
+      ),
+      { nil: undefined },
+    ),
+    cookie: fc.option(fc.constantFrom("__Host-syncline=x", "__Host-syncline=%ff", "a=;;b", "__proto__=1"), {
+      nil: undefined,
+    }),
+    accept: fc.option(fc.constantFrom("text/csv", "application/x-ndjson", "*/*", "%"), { nil: undefined }),
+    "if-none-match": fc.option(fc.constantFrom("*", 'W/"x"', ","), { nil: undefined }),
+    "content-type": fc.option(
+      fc.constantFrom("application/json", "multipart/form-data", "application/x-www-form-urlencoded"),
+      { nil: undefined },
+    ),
+    "sec-fetch-site": fc.option(fc.constantFrom("same-origin", "cross-site", "x"), { nil: undefined }),
+    "x-forwarded-host": fc.constantFrom("evil.example.com"),
+  });
+  const hostile = fc.record({
+    method: fc.constantFrom(
+      "GET",
+      "GET",
+      "GET",
+      "GET",
+      "HEAD",
+      "POST",
+      "PUT",
+      "DELETE",
+      "OPTIONS",
+      "TRACE",
+      "PROPFIND",
+    ),
+    path: fc.tuple(
+      fc.oneof(fc.array(piece, { maxLength: 5 }), real),
+      fc.option(fc.oneof(fc.webQueryParameters(), fc.constantFrom("limit=1", "after=x", "q=%ff", "page=-1")), {
+        nil: "",
+      }),
+    ),
+    headers: header,
+    body: fc.oneof(fc.constant(""), fc.string({ maxLength: 200 }), fc.constant("x".repeat(20_000))),
+  });
+  const send = ({
+    method,
+    path: [parts, query],
+    headers,
+    body,
+  }: typeof hostile extends fc.Arbitrary<infer T> ? T : never) =>
+    new Promise<{ status: number; text: string }>((resolve) => {
+      // What Node's client refuses to send is made fit: the rest of it stays as it is.
+      const path = `/${parts.join("/")}${query ? `?${query}` : ""}`.replaceAll(/[^\x21-\x7e]/g, "%E2");
+      const given = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
+      const asked = request(
+        { host: "127.0.0.1", port, method, path, headers: given as Record<string, string> },
+        (answer) => {
+          let text = "";
+          answer.setEncoding("utf8").on("data", (chunk) => {
+            text += chunk;
+            // A stream of events never ends by itself.
+            if (answer.headers["content-type"] === "text/event-stream") answer.destroy();
+          });
+          answer.on("close", () => resolve({ status: answer.statusCode ?? 0, text }));
+        },
+      );
+      asked.on("error", () => resolve({ status: 0, text: "" }));
+      asked.end(method === "GET" || method === "HEAD" ? undefined : body);
+    });
+  const statuses = new Map<number, number>();
+  let changing = 0;
+  const keysBefore = await keysOf(flying.store);
+  await fc.assert(
+    fc.asyncProperty(hostile, async (asked) => {
+      const { status, text } = await send(asked);
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      if (status === 405) changing += 1;
+      expect(status).toBeLessThan(500);
+      expect(text).not.toContain(ana.token);
+      expect(text).not.toContain("at file:");
+    }),
+    { numRuns: 400 },
+  );
+  expect(await keysOf(flying.store)).toEqual(keysBefore);
+  // Each refusal was recorded, also where the connection broke before its answer came.
+  expect(flying.refusals.length).toBeGreaterThanOrEqual(changing);
+  expect(changing).toBeGreaterThan(50);
+  expect(statuses.get(200)).toBeGreaterThan(5);
+  expect(statuses.get(429)).toBeUndefined();
+}, 60_000);
+
+async function keysOf({ redis, key }: Store): Promise<string[]> {
+  return (await redis.keys(key("*"))).toSorted();
+}

@@ -1,0 +1,106 @@
+import { expect, it } from "vitest";
+import { operations } from "../../../src/web/api/operations.ts";
+import { webForTest } from "../../support/web-fixture.ts";
+
+const web = await webForTest();
+const get = async (path: string, headers: Record<string, string> = {}) => {
+  const answer = await web.ask(`/api/v1${path}`, { headers });
+  return { status: answer.status, headers: answer.headers, body: JSON.parse(await answer.text()) };
+};
+
+it("says how each policy is, by name and by health", async () => {
+  const { body } = await get("/policies");
+  expect(Object.fromEntries(body.items.map(({ name, health }: Record<string, string>) => [name, health]))).toEqual({
+    approvals: "blocked",
+    archive: "unknown",
+    "contracts-nightly": "ok",
+    deliveries: "ok",
+    invoices: "failing",
+    "just-added": "new",
+    personnel: "conflicts",
+    suspended: "paused",
+  });
+  const failing = (await get("/policies?health=failing&label=team%3Dfinance")).body.items;
+  expect(failing).toMatchObject([{ name: "invoices", inARow: 4, needsPerson: true, last: { reason: "server-error" } }]);
+});
+
+it("goes through pages without a gap, and links the next one", async () => {
+  const seen: string[] = [];
+  let path: string | undefined = "/outcomes?policy=contracts-nightly&limit=7";
+  for (let page = 0; path !== undefined && page < 20; page += 1) {
+    const { body, headers } = await get(path);
+    seen.push(...body.items.map(({ taskId }: Record<string, string>) => taskId));
+    path = /<\/api\/v1(.*)>; rel="next"/.exec(headers.get("link") ?? "")?.[1];
+    expect(path === undefined).toBe(body.next === null);
+  }
+  expect(seen).toHaveLength(63);
+  expect(new Set(seen).size).toBe(63);
+  const names = (await get("/policies?limit=3")).body;
+  expect((await get(`/policies?limit=3&after=${names.next}`)).body.items[0].name).toBe("deliveries");
+});
+
+it("tells the story of a slot, and says when there is none", async () => {
+  const { slots } = (await get("/policies/invoices?slots=1")).body;
+  const story = (await get(`/slots/invoices/${slots[0].slot}`)).body;
+  expect(story).toMatchObject({ isSlot: true, tasks: [{ outcome: { status: "failed", evidence: "direct" } }] });
+  const between = new Date(Date.parse(slots[0].slot) + 60_000).toISOString();
+  expect((await get(`/slots/invoices/${between}`)).body).toMatchObject({ isSlot: false, slot: slots[0].slot });
+});
+
+it("says what needs a person, the worst first, each with a next step", async () => {
+  const { items } = (await get("/attention")).body;
+  expect(items.map(({ name, state }: Record<string, string>) => [name, state])).toEqual([
+    ["invoices", "failing"],
+    ["archive", "unknown"],
+    ["approvals", "blocked"],
+    ["personnel", "conflicts"],
+  ]);
+  expect(items.every(({ nextStep }: Record<string, string>) => nextStep !== "")).toBe(true);
+});
+
+it("gives lists as lines of JSON and as CSV that no spreadsheet runs", async () => {
+  const lines = await web.ask("/api/v1/outcomes?limit=3", { headers: { accept: "application/x-ndjson" } });
+  const items = (await lines.text()).trim().split("\n");
+  expect(items.map((line) => JSON.parse(line).v)).toEqual([1, 1, 1]);
+  const csv = await web.ask("/api/v1/failed?limit=3", { headers: { accept: "text/csv" } });
+  expect(csv.headers.get("content-type")).toContain("text/csv");
+  expect((await csv.text()).split("\r\n")[0]).toBe("id,isCorrected,outcome");
+});
+
+it("says what is wrong with a request, where, and what to do", async () => {
+  expect(await get("/outcomes?limit=0&status=fine&colour=red")).toMatchObject({
+    status: 400,
+    body: {
+      type: "urn:syncline:problem:bad-request",
+      errors: [{ pointer: "/limit" }, { pointer: "/status" }, { pointer: "/colour" }],
+    },
+  });
+  expect((await get("/outcomes?limit=1&limit=2")).body.errors).toEqual([
+    { pointer: "/limit", detail: "is given twice" },
+  ]);
+  expect(await get("/policies/invoice")).toMatchObject({
+    status: 404,
+    body: { hint: expect.stringContaining("policies") },
+  });
+  expect((await get("/policies?after=gone")).status).toBe(400);
+  expect((await get("/nothing")).headers.get("content-type")).toBe("application/problem+json");
+});
+
+it("answers nothing anew to a caller that has it already", async () => {
+  const first = await web.ask("/api/v1/pauses");
+  const again = await web.ask("/api/v1/pauses", { headers: { "if-none-match": first.headers.get("etag") ?? "" } });
+  expect([again.status, await again.text()]).toEqual([304, ""]);
+});
+
+it("answers every operation, and describes it", async () => {
+  const description = (await get("/openapi.json")).body;
+  for (const { path } of operations) {
+    const { slots } = (await get("/policies/invoices?slots=1")).body;
+    const asked = path
+      .replace("{name}", "invoices")
+      .replace("{policy}", "invoices")
+      .replace("{instant}", slots[0].slot);
+    expect([path, (await get(asked)).status]).toEqual([path, 200]);
+    expect(description.paths[`/api/v1${path}`].get.responses[200]).toBeDefined();
+  }
+});

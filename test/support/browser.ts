@@ -1,0 +1,67 @@
+// A Chromium for the tests of a file. Each of its pages fails its test on an error in the console,
+// a violation of the content security policy, or a request to another origin.
+import { AxeBuilder } from "@axe-core/playwright";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { afterAll, expect, inject, onTestFinished } from "vitest";
+
+const flags = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+
+/** Opens pages of one server. */
+export interface TestBrowser {
+  /** Opens a page that goes with its test. */
+  open(path: string, options?: BrowserContextOptions): Promise<Page>;
+}
+
+/** Starts a browser for a test file. */
+export async function browserForTest(base: string): Promise<TestBrowser> {
+  const { command, env } = inject("chromium");
+  const browser: Browser = await chromium.launch({
+    executablePath: command,
+    args: flags,
+    env: { ...process.env, ...env },
+  });
+  afterAll(() => browser.close());
+  return {
+    open: async (path, options = {}) => {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+      const wrong: string[] = [];
+      context.on("console", (message) => {
+        if (message.type() === "error" || message.type() === "warning") wrong.push(message.text());
+      });
+      context.on("weberror", (error) => wrong.push(String(error.error())));
+      context.on("request", (request) => {
+        if (new URL(request.url()).origin !== new URL(base).origin) wrong.push(`asked ${request.url()}`);
+      });
+      onTestFinished(async () => {
+        await context.close();
+        expect(wrong).toEqual([]);
+      });
+      const page = await context.newPage();
+      await page.goto(base + path);
+      return page;
+    },
+  };
+}
+
+/** What axe finds on a page, by rule and place; empty: nothing. `only`: one rule. */
+export async function violationsOf(page: Page, only?: string): Promise<string[]> {
+  const axe = new AxeBuilder({ page });
+  const { violations } = await (only === undefined ? axe.withTags(rules) : axe.withRules(only)).analyze();
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id} ${target}: ${failureSummary}`),
+  );
+}
+
+/** How far a page reaches beyond the right edge, in pixels. */
+export function overflowOf(page: Page): Promise<number> {
+  return page.evaluate("Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)");
+}

@@ -1,0 +1,76 @@
+// A web application, and a whole web server, over a story in the test Redis. Used by the tests of
+// the API and by those with a browser.
+import { afterAll } from "vitest";
+import type { PolicySet } from "../../src/config/policy-set.ts";
+import { type Clock, systemClock } from "../../src/core/clock.ts";
+import { silentLog } from "../../src/core/event-log.ts";
+import { Producer } from "../../src/queue/producer.ts";
+import { readLiveVersion } from "../../src/store/live-version.ts";
+import type { Store } from "../../src/store/redis.ts";
+import { WebSessions } from "../../src/store/web-sessions.ts";
+import { Access } from "../../src/web/access.ts";
+import { LiveHub } from "../../src/web/live.ts";
+import { createWebApp, type Refusal, type WebParts } from "../../src/web/web-app.ts";
+import { startWebServer } from "../../src/web/web-server.ts";
+import { liveProcess, setOf } from "./kept-set.ts";
+import { redisForTest, storeForTest } from "./redis.ts";
+import { storySet, writeStory } from "./web-story.ts";
+
+/** A web application for a test file. */
+export interface WebFixture {
+  readonly store: Store;
+  readonly refusals: readonly Refusal[];
+  readonly parts: WebParts;
+  /** Asks without a port, as a browser at this machine would. */
+  ask(path: string, init?: RequestInit): Promise<Response>;
+  /** The address of a server over a real port. */
+  serve(): Promise<string>;
+}
+
+/** Sets it up. `story`: the installation in every health, else an empty one. */
+export async function webForTest({
+  story = true,
+  tokens,
+  set = story ? storySet() : setOf([]),
+  clock = systemClock,
+}: {
+  readonly story?: boolean;
+  /** The lines of a file of tokens. */
+  readonly tokens?: () => string;
+  readonly set?: PolicySet;
+  readonly clock?: Clock;
+} = {}): Promise<WebFixture> {
+  const target = redisForTest();
+  const store = await storeForTest(target);
+  const producer = new Producer(target, silentLog);
+  afterAll(() => producer.close());
+  if (story) await writeStory(store);
+  await liveProcess(store);
+  await keepAlive(store);
+  const refusals: Refusal[] = [];
+  const file = { path: "web-tokens", read: async () => tokens?.() ?? "" };
+  const parts: WebParts = {
+    context: () => ({ store, target, producer, set, isNarrowed: false }),
+    access: tokens && (await Access.open(file, new WebSessions(store), { clock, log: silentLog })),
+    recordRefusal: async (refusal) => void refusals.push(refusal),
+    live: new LiveHub(() => readLiveVersion(store), clock),
+    clock,
+    log: silentLog,
+  };
+  const app = createWebApp(parts);
+  return {
+    ...{ store, refusals, parts },
+    ask: async (path, init) => app.request(`http://127.0.0.1${path}`, init),
+    serve: async () => {
+      const server = await startWebServer({ host: "127.0.0.1", port: 0 }, parts);
+      afterAll(() => server.stop());
+      return `http://127.0.0.1:${server.port}`;
+    },
+  };
+}
+
+/** The process of the story ticks as long as the tests run. */
+async function keepAlive({ redis, key }: Store): Promise<void> {
+  const [process = ""] = await redis.zrange(key("processes"), "0", "0");
+  await redis.zadd(key("processes"), Date.now() + 3_600_000, process);
+}

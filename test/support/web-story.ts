@@ -1,0 +1,152 @@
+// A small installation for tests of the web: policies in every health, with slots and outcomes in a
+// real Redis, written as scheduler and workers write them. Names and notes try to be markup.
+import type { Policy, PolicySet } from "../../src/config/policy-set.ts";
+import type { Outcome } from "../../src/model/outcome.ts";
+import type { SlotRecord } from "../../src/model/slot-record.ts";
+import { taskId } from "../../src/model/task-id.ts";
+import { Changes } from "../../src/store/changes.ts";
+import { History } from "../../src/store/history.ts";
+import { Pauses } from "../../src/store/pauses.ts";
+import { redisTimeMs, type Store } from "../../src/store/redis.ts";
+import { SlotLedger } from "../../src/store/slot-ledger.ts";
+import { setOf } from "./kept-set.ts";
+import { testOutcome } from "./outcomes.ts";
+import { testPolicy } from "./policies.ts";
+
+/** Markup that must stay text wherever it comes from. */
+const hostile = `<img src=x onerror="alert(1)"><script>alert(2)</script>'"&`;
+
+const hourMs = 3_600_000;
+const every = { kind: "every", everyMs: hourMs, spreadMs: 0 } as const;
+
+type Ending = "ok" | "failed" | "unknown" | "conflicts" | "blocked" | "skipped" | "missed" | "coalesced" | "open";
+
+/** What became of a policy's newest slots, oldest first. */
+const stories: Readonly<Record<string, { readonly endings: readonly Ending[]; readonly more?: Partial<Policy> }>> = {
+  "contracts-nightly": {
+    endings: [
+      ...times(40, "ok"),
+      "failed",
+      "ok",
+      "missed",
+      ...times(9, "ok"),
+      "skipped",
+      "coalesced",
+      ...times(12, "ok"),
+    ],
+    more: {
+      schedule: {
+        kind: "cron",
+        expressions: ["30 2 * * 1-5"],
+        timezone: "Europe/Vienna",
+        dst: { gap: "next", overlap: "first" },
+        spreadMs: 0,
+      },
+      closed: { timezone: "Europe/Vienna", blackouts: [], holidays: [] },
+      labels: { team: "legal" },
+    },
+  },
+  invoices: { endings: [...times(20, "ok"), ...times(4, "failed")], more: { labels: { team: "finance" } } },
+  archive: { endings: [...times(25, "ok"), "unknown"] },
+  personnel: { endings: [...times(12, "ok"), "conflicts"] },
+  approvals: { endings: [...times(5, "ok"), "blocked"] },
+  deliveries: { endings: [...times(18, "ok"), "open"] },
+  suspended: { endings: [...times(8, "ok"), "skipped", "skipped"] },
+  "just-added": { endings: [] },
+};
+
+function times(count: number, ending: Ending): Ending[] {
+  return Array.from({ length: count }, () => ending);
+}
+
+/** The policies of the story. */
+export function storySet(): PolicySet {
+  const policies = Object.entries(stories).map(([name, { more }]) =>
+    testPolicy({ name, schedule: every, ...more, where: { file: "/etc/syncline/policies.yaml", line: 7 } }),
+  );
+  return setOf(policies);
+}
+
+/** Writes the story; its newest slot is that of the present hour. */
+export async function writeStory(store: Store): Promise<void> {
+  const nowMs = await redisTimeMs(store);
+  const newestMs = Math.floor(nowMs / hourMs) * hourMs;
+  for (const [policy, { endings }] of Object.entries(stories)) {
+    const slots = endings.map((ending, index) => ({
+      ending,
+      slotMs: newestMs - (endings.length - 1 - index) * hourMs,
+    }));
+    await writeSlots(store, policy, slots);
+    const history = new History(store);
+    for (const slot of slots) {
+      const outcome = outcomeOf(policy, slot);
+      if (outcome !== undefined) await history.record(outcome);
+    }
+  }
+  const pause = { scope: "policy", name: "suspended", note: hostile, actor: "ana@desk", untilMs: null } as const;
+  await new Pauses(store).set(pause);
+  const change = {
+    actor: "ana@desk",
+    what: "pause",
+    subject: `policy suspended ${hostile}`,
+    before: null,
+    after: null,
+  };
+  await new Changes(store).add({ ...change, reason: hostile });
+}
+
+interface Slot {
+  readonly ending: Ending;
+  readonly slotMs: number;
+}
+
+async function writeSlots(store: Store, policy: string, slots: readonly Slot[]): Promise<void> {
+  const [first] = slots;
+  if (first === undefined) return;
+  const ledger = new SlotLedger(store);
+  const fromMs = first.slotMs - 1;
+  await ledger.watermarks([{ policy, schedule: "every hour" }], fromMs);
+  const newWatermarkMs = slots.at(-1)?.slotMs ?? fromMs;
+  const records = slots.map(toRecord);
+  await ledger.record([{ policy, expectedWatermarkMs: fromMs, newWatermarkMs, records, tasks: [] }]);
+}
+
+function toRecord({ ending, slotMs }: Slot): SlotRecord {
+  if (ending === "skipped") return { slotMs, state: "skipped", detail: "paused", note: hostile };
+  if (ending === "missed") return { slotMs, state: "missed", detail: "window" };
+  if (ending === "coalesced") return { slotMs, state: "coalesced", detail: new Date(slotMs + hourMs).toISOString() };
+  return { slotMs, state: "started", detail: "", kind: "run", targets: ["42"] };
+}
+
+const endings: Readonly<Partial<Record<Ending, Partial<Outcome>>>> = {
+  ok: {},
+  failed: { status: "failed", reason: "server-error", evidence: "direct", detail: `HTTP 500: ${hostile}` },
+  unknown: {
+    status: "unknown",
+    reason: "answer-lost",
+    evidence: "none",
+    detail: "the answer was lost",
+    answerLost: true,
+  },
+  conflicts: {
+    status: "conflicts",
+    reason: "new-conflicts",
+    detail: "3 new conflicts",
+    newConflicts: 3,
+    confidence: "likely",
+  },
+  blocked: { status: "blocked", reason: "approval-waiting", detail: "an approval waits" },
+};
+
+function outcomeOf(policy: string, { ending, slotMs }: Slot): Outcome | undefined {
+  const changes = endings[ending];
+  if (changes === undefined) return undefined;
+  const durationMs = 60_000 + ((slotMs / hourMs) % 7) * 9_000;
+  const at = (ms: number) => new Date(slotMs + ms).toISOString();
+  return testOutcome({
+    taskId: taskId({ policy, kind: "run", target: "42", slotMs, origin: "schedule" }),
+    ...{ policy, slot: at(0), startedAt: at(400), finishedAt: at(400 + durationMs), durationMs },
+    confidence: "certain",
+    ...changes,
+  });
+}
