@@ -119,11 +119,14 @@ async function testSink(name: string, options: Pick<PolicyOptions, "config" | "j
   });
   const isTaken = receipt.type === "taken";
   if (!isTaken) io.exitCode = 1;
-  const status = "status" in receipt ? receipt.status : undefined;
+  const { status, said } = receipt.type === "cancelled" ? {} : receipt;
   const reason = "reason" in receipt ? receipt.reason : undefined;
   if (options.json)
-    return io.out(safeJson({ v: 1, sink: name, to, taken: isTaken, status, durationMs, reason, cure, sent: notice }));
+    return io.out(
+      safeJson({ v: 1, sink: name, to, taken: isTaken, status, durationMs, said, reason, cure, sent: notice }),
+    );
   io.out(`sent to ${name}, ${to}: ${notice.title}`);
+  if (said !== undefined) io.out(`the receiver says: ${said}`);
   const answer = status === undefined ? "written" : `answered with status ${status}`;
   if (isTaken) return io.out(`taken: ${answer} after ${durationMs} ms`);
   io.out(`${alarming(`not taken: ${oneLine(reason ?? "stopped")} after ${durationMs} ms`, io.colours)}\n→ ${cure}`);

@@ -1,20 +1,20 @@
 // The interface of a sink: it takes one notice a call. Used by process-delivery.ts.
 import type { Notice } from "../model/notice.ts";
 
+/** What an HTTP receiver answered: its status, and the beginning of what it said. */
+interface Answer {
+  readonly status?: number;
+  readonly said?: string;
+}
+
 /**
  * The result of one try. `refused`: this notice will never be taken, others may be. `later`: no
  * notice would be taken now; `afterMs`: the receiver's own wait. `cancelled`: by this process.
- * `status`: that of an HTTP answer.
  */
 export type Receipt =
-  | { readonly type: "taken"; readonly status?: number }
-  | { readonly type: "refused"; readonly reason: string; readonly status?: number }
-  | {
-      readonly type: "later";
-      readonly reason: string;
-      readonly status?: number;
-      readonly afterMs?: number | undefined;
-    }
+  | (Answer & { readonly type: "taken" })
+  | (Answer & { readonly type: "refused"; readonly reason: string })
+  | (Answer & { readonly type: "later"; readonly reason: string; readonly afterMs?: number | undefined })
   | { readonly type: "cancelled" };
 
 /** One sink. Its reasons contain no secret and no path or query of a URL. */

@@ -4,6 +4,7 @@
 import { createHmac } from "node:crypto";
 import type { WebhookSettings } from "../config/policy-set.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { toPlainText } from "../core/plain-text.ts";
 import { noteSecret } from "../core/secrets.ts";
 import type { Notice } from "../model/notice.ts";
 import { parseRetryAfter } from "../service/call-failure.ts";
@@ -16,6 +17,7 @@ import type { Receipt, Sink } from "./sink.ts";
 
 const answerBytesMax = 64 * 1024;
 const secretFileBytesMax = 1_024;
+const saidCharactersMax = 200;
 const secretPattern = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
 const [keyBytesMin, keyBytesMax] = [24, 64];
 
@@ -116,7 +118,10 @@ export function sign(
 function toReceipt(result: ExchangeResult, nowMs: number): Receipt {
   const { status, headers } = result;
   // The status decides, even when the body fails.
-  if (result.type === "answer" || status !== undefined) return judgeStatus(Number(status), headers, nowMs);
+  if (result.type === "answer" || status !== undefined) {
+    const said = result.type === "answer" ? toPlainText(result.text, saidCharactersMax).trim() : "";
+    return { ...judgeStatus(Number(status), headers, nowMs), ...(said === "" ? {} : { said }) };
+  }
   if (result.failure === "aborted") return { type: "cancelled" };
   const hint = tlsHint(result.code);
   return { type: "later", reason: `no answer (${result.code})${hint === undefined ? "" : `: ${hint}`}` };

@@ -71,10 +71,11 @@ describe("syncline sinks test", () => {
     [400, "format: teams", /not taken: answered with status 400 .*\n→ check webhook\.format \(teams\)/],
     [503, "secretFile: key", /not taken: answered with status 503 .*\n→ look into the receiver's own log/],
   ])("that is answered with %d exits 1 with the cure, once, without a secret", async (status, more, shown) => {
-    receiver.answer = () => ({ status });
+    receiver.answer = () => ({ status, body: "invalid_payload at ?t=canary-query\u001b[2J\n" });
     const { code, out, err } = await trial("ops", policies({ ops: webhook(more) }));
     expect(code).toBe(1);
     expect(out).toMatch(shown);
+    expect(out).toMatch(/\nthe receiver says: invalid_payload at \S+ \[2J\n/);
     expect(receiver.received).toHaveLength(1);
     expect(`${out}${err}`).not.toMatch(/canary|BwcHBw/);
   });

@@ -16,7 +16,12 @@ export interface Received {
 
 /** What to answer, at once unless said; `hold` never answers. */
 export type Answer =
-  | { readonly status: number; readonly headers?: Record<string, string>; readonly afterMs?: number }
+  | {
+      readonly status: number;
+      readonly headers?: Record<string, string>;
+      readonly body?: string;
+      readonly afterMs?: number;
+    }
   | "hold";
 
 /** A receiver. */
@@ -65,7 +70,7 @@ export class Receiver {
     if (status >= 200 && status < 300) this.accepted.push(id);
     this.received.push({ id, headers, body, status, atMs: performance.now() });
     if (answer !== "hold") {
-      const respond = () => response.writeHead(answer.status, answer.headers).end();
+      const respond = () => response.writeHead(answer.status, answer.headers).end(answer.body);
       if (answer.afterMs === undefined) respond();
       else setTimeout(respond, answer.afterMs);
     }

@@ -3,6 +3,7 @@
 import { basename } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { createService } from "../../app/create-service.ts";
+import { policyLimits } from "../../config/rules/policy-limits.ts";
 import { parseDocuments } from "../../config/yaml/parse-documents.ts";
 import { UsageError } from "../../core/errors.ts";
 import { silentLog } from "../../core/event-log.ts";
@@ -80,7 +81,7 @@ async function importService(options: ImportOptions, io: CommandIo): Promise<voi
   await withService(client, io, async (service) => {
     const found = await readExisting(service, repository, io).finally(() => io.progress?.(""));
     const form = { as: runs === true ? "run" : "apply", withSettings: policiesOnly !== true } as const;
-    for (const line of toPolicyFile({ settings, repository, ...found, ...form })) io.out(line);
+    write(toPolicyFile({ settings, repository, ...found, ...form }), io);
     if (found.problems.length > 0) io.exitCode = 1;
   });
 }
@@ -95,18 +96,23 @@ async function importJobs(options: ImportOptions, io: CommandIo): Promise<void> 
   const jobs = read.flatMap((file) => file.jobs);
   const unread = read.flatMap((file) => file.notes);
   const made = toPolicies(jobs, { set, service, timezone });
-  for (const line of [
-    ...[...unread, ...made.general].map(comment),
-    "apiVersion: syncline/v1",
-    ...(made.services.length === 0 ? [] : ["services:", ...made.services]),
-    ...(made.count === 0 ? ["policies: []"] : ["policies:", ...made.policies]),
-  ])
-    io.out(line);
+  const head = [...[...unread, ...made.general].map(comment), "apiVersion: syncline/v1"];
+  const services = made.services.length === 0 ? [] : ["services:", ...made.services];
+  const policies = made.count === 0 ? ["policies: []"] : ["policies:", ...made.policies];
   for (const note of [...unread, ...made.notes]) io.err(escapeControls(note));
   const leftOut = read.reduce((sum, file) => sum + file.leftOut, made.leftOut);
   const rest = leftOut === 0 ? "" : `; ${leftOut} left out, as said above`;
   io.err(`${counted(made.count, "policy", "policies")} of ${counted(jobs.length, "job")}${rest}`);
+  write([...head, ...services, ...policies], io);
   if (made.count === 0 || leftOut > 0) io.exitCode = 1;
+}
+
+function write(lines: readonly string[], io: CommandIo): void {
+  for (const line of lines) io.out(line);
+  const { fileBytesMax } = policyLimits;
+  const bytes = lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
+  if (bytes > fileBytesMax)
+    io.err(`this is ${Math.ceil(bytes / 1024)} KiB, and a policy file has ${fileBytesMax / 1024}: split its policies`);
 }
 
 async function readJobs({ cronJobs, crontab }: ImportOptions, io: CommandIo): Promise<ReadJobs[]> {
