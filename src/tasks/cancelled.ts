@@ -12,10 +12,13 @@ export function endCancelledStart({ kind }: Task, { claimant, entry }: Claim): S
   if (cancelled === undefined || state === "settled") return undefined;
   if (state === "claimed")
     return endUnsent(claimant, "skipped", { reason: "cancelled", detail: `${cancelled}; nothing was sent` });
-  const known = state === "answered" ? "the service had taken the request" : "the request was sent";
-  const goesOn = kind === "run" ? "the run at the service goes on" : "what it began at the service goes on";
+  const begun = kind === "run" ? "the run" : "what it began";
+  const known =
+    state === "answered"
+      ? `the service had taken the request, and ${begun} goes on there`
+      : `the request was sent: if the service took it, ${begun} goes on there`;
   return complete({
-    ...{ status: "unknown", evidence: "none", reason: "cancelled", detail: `${cancelled}; ${known}, and ${goesOn}` },
+    ...{ status: "unknown", evidence: "none", reason: "cancelled", detail: `${cancelled}; ${known}` },
     ...{ startedAtMs, sends, answerLost: hasLostAnswer(entry) },
     from: state === "answered" ? { state } : { state, claimant: entry.claimant },
   });

@@ -44,6 +44,28 @@ describe("the start journal", () => {
     expect(await journal.beginSending(task("never"), "me", farAway)).toBe("lost-claim");
   });
 
+  it("permits no request of a cancelled task, in whatever state the cancel met it", async () => {
+    const intent = { ...farAway, slotMs: 1, leaseMs: undefined, notesFeed: false };
+    expect(await journal.cancel("never-claimed", "by me")).toBe("claimed");
+    expect(await journal.tryAcquireAndSend(task("never-claimed"), "me", intent)).toBeUndefined();
+    await journal.claim("claimed", "me");
+    expect(await journal.cancel("claimed", "by me")).toBe("claimed");
+    expect(await journal.beginSending(task("claimed"), "me", farAway)).toBe("lost-claim");
+    expect(await journal.claim("claimed", "heir")).toMatchObject({ state: "claimed", cancelled: "by me" });
+    expect(await journal.beginSending(task("claimed"), "heir", farAway)).toBe("lost-claim");
+    await journal.claim("sent", "me");
+    await journal.beginSending(task("sent"), "me", farAway);
+    expect(await journal.cancel("sent", "by me")).toBe("sending");
+    expect(await journal.cancel("sent", "by another")).toBe("sending");
+    expect(await journal.sendAgain(task("sent"), "heir", { ...again, sender: "me" })).toBe("lost-claim");
+    expect(await journal.cancelled("sent")).toBe("by me");
+    await journal.claim("masks", "me");
+    await journal.planFanOut({ id: "masks", policy: "p", slotMs: 1 }, { claimant: "me", isNotified: false }, ["1"]);
+    expect(await journal.cancel("masks", "by me")).toBe("fanned-out");
+    await journal.close(task("sent"), { isOver: true });
+    expect(await journal.cancel("sent", "by me")).toBe("settled");
+  });
+
   it("takes a late answer of a seemingly dead worker, unless another request went out", async () => {
     const missing = { kind: "crash", detail: "noticed too early" } as const;
     for (const id of ["held-up", "evidence", "twice"]) {
@@ -126,6 +148,7 @@ describe("the start journal", () => {
     expect(await journal.claim("golden", "me")).toEqual({
       state: "sending",
       claimant: "3b241101-e2bb-4255-8caf-4136c566a962",
+      readyAtMs: 1_795_228_200_150,
       claimedAtMs: 1_795_228_200_100,
       sentAtMs: 1_795_228_200_400,
       lastSentAtMs: 1_795_228_200_400,
