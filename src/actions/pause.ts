@@ -1,5 +1,5 @@
 // Pauses and resumes a policy, a service or all. Called by `syncline pause` and `syncline resume`.
-import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { nearestWord } from "../core/nearest-word.ts";
@@ -104,7 +104,7 @@ async function catchUp(
     const skipped = newestPaused(policy, (await ledger.holdings(policy.name)).records, nowMs);
     if (skipped === undefined) continue;
     const tasks = tasksOf(policy, { slotMs: skipped.slotMs, origin: "schedule", covers: [] });
-    const step = { policy: policy.name, newWatermarkMs: nowMs, tasks, timezone: policy.closed.timezone };
+    const step = { policy: policy.name, newWatermarkMs: nowMs, tasks, timezone: timezoneOf(policy) };
     const record = toCaughtUp(policy, skipped, `${skipped.note ?? ""}; resumed by ${by.actor}`);
     if (!(await ledger.startSkipped(policy.name, record, step))) continue;
     await producer.enqueue(tasks);

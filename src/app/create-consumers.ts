@@ -3,7 +3,7 @@
 //   queues ─▶ consumers ─▶ process task ─▶ recorder ─▶ history (and in the same step: chains, notify events), log, quarantine
 //                 └──────▶ walk feed ─▶ FeedStore, wakes the runs whose end it saw
 
-import type { PolicySet, ServiceSettings } from "../config/policy-set.ts";
+import { type PolicySet, type ServiceSettings, timezoneOf } from "../config/policy-set.ts";
 import type { OutcomeLimits } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { together } from "../core/component.ts";
@@ -81,8 +81,11 @@ export function createConsumers(options: ConsumerOptions): (settings: ServiceSet
     await noteDeletion(outcome);
   };
   const isNotifiedPolicy = (name: string) => isNotified(deps.policy(name));
-  const timezoneOf = (name: string) => deps.policy(name)?.closed.timezone;
-  const written = new History(store, { isNotified: isNotifiedPolicy, timezoneOf, limits });
+  const zoneOf = (name: string) => {
+    const policy = deps.policy(name);
+    return policy === undefined ? undefined : timezoneOf(policy);
+  };
+  const written = new History(store, { isNotified: isNotifiedPolicy, timezoneOf: zoneOf, limits });
   const history = new RecentOutcomes(written, { clock: systemClock, log });
   guard.whenAnother((lastSeenMs) => history.restore(lastSeenMs));
   const recorder = createRecorder(history, log, alsoTell);

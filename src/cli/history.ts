@@ -2,7 +2,7 @@
 
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type PolicySet, timezoneOf } from "../config/policy-set.ts";
-import { formatDuration } from "../core/duration.ts";
+import { formatTook } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showClock, showInstant } from "../core/instant.ts";
 import { didYouMean, nearestWord } from "../core/nearest-word.ts";
@@ -141,17 +141,13 @@ export function outcomeTable(
       outcome.policy,
       task,
       showStatus(outcome, screen.colours),
-      outcome.durationMs === null ? "" : tookOf(outcome.durationMs),
+      outcome.durationMs === null ? "" : formatTook(outcome.durationMs),
       [cutText(`${coversOf(outcome)}${outcome.detail}`, detailShownMax), ...offendersOf(outcome, itemsMax)].join("\n"),
       ...(ids ? [outcome.taskId] : []),
     ];
   });
   const heading = ["finished", ...(isLocal ? ["local"] : []), "policy", "task", "status", "took", "detail"];
   return toTable(ids ? [...heading, "id"] : heading, rows, screen, ["local", "took"]);
-}
-
-function tookOf(durationMs: number): string {
-  return formatDuration(durationMs < 1_000 ? durationMs : Math.round(durationMs / 1_000) * 1_000);
 }
 
 /** The offending items, one a line, and how many more there are. */

@@ -29,6 +29,16 @@ export function formatRoughly(durationMs: number, round: (units: number) => numb
   return formatDuration(Math.max(0, round(durationMs / unit)) * unit);
 }
 
+/** Writes how long something took: `850ms`, `41s`, `2m30s`, `3h05m`. */
+export function formatTook(durationMs: number): string {
+  if (durationMs < unitMs.s) return `${Math.round(durationMs)}ms`;
+  const seconds = Math.round(durationMs / unitMs.s);
+  if (seconds < 120) return `${seconds}s`;
+  const two = (number: number) => String(number).padStart(2, "0");
+  if (seconds < 7_200) return `${Math.floor(seconds / 60)}m${two(seconds % 60)}s`;
+  return `${Math.floor(seconds / 3_600)}h${two(Math.floor((seconds % 3_600) / 60))}m`;
+}
+
 const wallPattern = /^(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2})(?::(\d{2}))?$/;
 
 /** Reads a wall-clock time as the UTC instant of the same text, ms; undefined for a wrong one. */

@@ -5,7 +5,7 @@
 //   slot ended ─▶ waiting followers ─▶ predecessor state ─▶ planFollower ─▶ record + outbox, once ─▶ enqueue ─▶ confirm
 //                        ▲                                                   └─ did not start: its own followers next ─┐
 //                        └─────────────────────────────────────────────────────────────────────────────────────────────┘
-import type { Policy } from "../config/policy-set.ts";
+import { type Policy, timezoneOf } from "../config/policy-set.ts";
 import type { EventLog } from "../core/event-log.ts";
 import type { EnqueueTasks, FollowChains } from "../model/contracts.ts";
 import { isNotified } from "../model/notify-event.ts";
@@ -98,7 +98,13 @@ export class Chains implements FollowChains {
     const tasks = plan.state === "started" && policy !== undefined ? tasksOf(policy, due) : [];
     const notified = isNotified(policy) ? ({ isNotified: true } as const) : {};
     const newWatermarkMs = await chainStore.follow(
-      { slot, record: toFollowedRecord(slot, plan, policy), tasks, timezone: policy?.closed.timezone, ...notified },
+      {
+        slot,
+        record: toFollowedRecord(slot, plan, policy),
+        tasks,
+        timezone: policy && timezoneOf(policy),
+        ...notified,
+      },
       nowMs,
     );
     if (newWatermarkMs === undefined) return false;

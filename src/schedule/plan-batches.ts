@@ -1,6 +1,7 @@
 // Plans due policies in bounded batches: each is recorded in one call and enqueued in one call.
 // Pure; called by the scheduler, and policy by policy by the simulation.
 
+import { timezoneOf } from "../config/policy-set.ts";
 import { isNotified } from "../model/notify-event.ts";
 import type { SlotStep } from "../model/slot-record.ts";
 import type { Entry } from "./agenda.ts";
@@ -53,7 +54,7 @@ function planEntry(entry: Entry, moment: PlanningMoment): PlannedEntry | undefin
       newWatermarkMs,
       records: toRecords(policy, plans),
       tasks: toTasks(policy, plans),
-      timezone: policy.closed.timezone,
+      timezone: timezoneOf(policy),
       ...(isNotified(policy) ? { isNotified: true } : {}),
       ...(followers.length === 0 ? {} : { followers, plannedAtMs: moment.nowMs }),
     },

@@ -37,7 +37,7 @@ export interface TargetState {
 /** The state of a policy with at least one outcome. */
 export interface PolicyState {
   readonly policy: string;
-  /** The end of its first task that Redis knows. */
+  /** The first end of a task that Redis knows. */
   readonly firstMs: number;
   /** At most the 100 that ended last, the newest first; `worstTarget` says which one counts. */
   readonly targets: readonly TargetState[];

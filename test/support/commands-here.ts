@@ -10,6 +10,7 @@ import { failedCommand } from "../../src/cli/failed.ts";
 import { historyCommand } from "../../src/cli/history.ts";
 import { importCommand } from "../../src/cli/import/import-command.ts";
 import { pauseCommand } from "../../src/cli/pause.ts";
+import { reportCommand } from "../../src/cli/report.ts";
 import { resumeCommand } from "../../src/cli/resume.ts";
 import { runCommand } from "../../src/cli/run-policy.ts";
 import { runningCommand } from "../../src/cli/running.ts";
@@ -28,6 +29,7 @@ const commands = {
   history: historyCommand,
   import: importCommand,
   pause: pauseCommand,
+  report: reportCommand,
   resume: resumeCommand,
   run: runCommand,
   running: runningCommand,

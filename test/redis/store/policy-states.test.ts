@@ -74,6 +74,7 @@ describe("the state of a policy", () => {
     await end("twice", 3, { status: "failed", reason: "bug" });
     await end("twice", 2);
     await end("twice", 1, { status: "failed", reason: "run-failed" });
+    expect((await stateOf("twice")).firstMs).toBe(atMs(1));
     expect((await stateOf("twice")).targets).toMatchObject([
       { weight: "bad", sinceMs: atMs(3), inARow: 1, lastGoodMs: atMs(2), lastBadMs: atMs(3), last: { reason: "bug" } },
     ]);

@@ -12,6 +12,7 @@ local function notePolicyState(statesKey, policy, finishedMs, target, weight, du
   local text = redis.call('HGET', statesKey, policy) or (finishedMs .. '0000000000000')
   local headEnd = string.find(text, '\n', 1, true) or #text + 1
   local firstMs, cutMs = string.sub(text, 1, 13), string.sub(text, 14, 26)
+  if tonumber(finishedMs) < tonumber(firstMs) then firstMs = finishedMs end
   local durations = string.sub(string.sub(text, 27, headEnd - 1) .. duration, -durationsWidth)
   local others, lastMs, known, since, inARow, goodMs, badMs = nil, '0', '', '', 0, '', ''
   local from, to = string.find(text, '\n' .. target .. '\t', headEnd, true)

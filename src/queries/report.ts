@@ -1,0 +1,166 @@
+// What policies did on some days, against as many days before: per policy and in all, worst first.
+// It sums the day summaries, so it reaches 400 days back. Called by `syncline report`.
+import { type Policy, timezoneOf } from "../config/policy-set.ts";
+import { localDate } from "../core/instant.ts";
+import { counted, someNames } from "../core/plain-text.ts";
+import { isGood, type OutcomeStatus } from "../model/outcome.ts";
+import { addCounts, type DateSpan, type DayCounts, type DaySums, readSpans, toSums } from "../store/day-summaries.ts";
+import { readPolicyStates } from "../store/policy-states.ts";
+import type { Store } from "../store/redis.ts";
+
+/** How many days are kept, at least (store/day-summaries.ts). */
+const daysKept = 400;
+/** Medians are at most 5 % off, so a change below this may be none. */
+const changeMin = 1.1;
+/** Good runs that both spans must have for a comparison of medians. */
+const comparedMin = 3;
+const dayMs = 86_400_000;
+
+/** What is asked. Days are those of each policy's own zone. */
+export interface ReportQuestion {
+  readonly policies: readonly Policy[];
+  /** Also counts policies that are no longer configured. */
+  readonly withRemoved: boolean;
+  readonly span: DateSpan;
+  readonly today: string;
+}
+
+/** The sums of one span. `good` and `bad` as an outcome's status says; both of tasks that ended. */
+export interface SpanSums extends DaySums {
+  /** Tasks that did something: all but those skipped, missed or not started. */
+  readonly ran: number;
+  readonly good: number;
+  readonly bad: number;
+  /** Tasks and slots. */
+  readonly skipped: number;
+  readonly missed: number;
+}
+
+/** One policy, or all. */
+export interface ReportRow {
+  readonly now: SpanSums;
+  readonly before: SpanSums;
+  /** The median by the one before; undefined when one of them says too little. */
+  readonly slower: number | undefined;
+}
+
+/** A policy of a report. */
+export interface PolicyRow extends ReportRow {
+  readonly policy: string;
+  /** Undefined for one that is no longer configured. */
+  readonly service: string | undefined;
+  /** The day of its first known outcome, when that lies after the first day asked for. */
+  readonly youngerThan: string | undefined;
+}
+
+/** A report. */
+export interface Report {
+  readonly span: DateSpan;
+  readonly before: DateSpan;
+  readonly all: ReportRow;
+  /** Worst first. */
+  readonly policies: readonly PolicyRow[];
+  /** What the numbers cannot say, in sentences. */
+  readonly notes: readonly string[];
+}
+
+/** Makes a report. */
+export async function readReport(store: Store, question: ReportQuestion): Promise<Report> {
+  const { span, before, notes } = clampSpan(question);
+  const states = await readPolicyStates(store);
+  const configured = new Map(question.policies.map((policy) => [policy.name, policy]));
+  const names = new Set([...configured.keys(), ...(question.withRemoved ? states.keys() : [])]);
+  const total: readonly [DayCounts, DayCounts] = [new Map(), new Map()];
+  const policies: PolicyRow[] = [];
+  for await (const { policy, counts } of readSpans(store, [...names], [span, before])) {
+    const [now = new Map(), then = new Map()] = counts;
+    addCounts(total[0], now);
+    addCounts(total[1], then);
+    const known = configured.get(policy);
+    if (known === undefined && now.size + then.size === 0) continue;
+    const firstMs = states.get(policy)?.firstMs;
+    const first =
+      firstMs === undefined ? undefined : localDate(firstMs, known === undefined ? "UTC" : timezoneOf(known));
+    const youngerThan = first !== undefined && first > span.first ? first : undefined;
+    policies.push({ policy, service: known?.service, youngerThan, ...toRow(now, then) });
+  }
+  return {
+    ...{ span, before, all: toRow(...total), policies: policies.toSorted(worstFirst) },
+    notes: [...notes, ...notesOf(policies, span)],
+  };
+}
+
+/** The policies whose median grew by more than a tenth, the most grown first. */
+export function slowerPolicies({ policies }: Pick<Report, "policies">): readonly PolicyRow[] {
+  const slower = policies.filter(({ slower = 0 }) => slower > changeMin);
+  return slower.toSorted((a, b) => (b.slower ?? 0) - (a.slower ?? 0));
+}
+
+/** The statuses that are not good and occurred, with their numbers: the most first. */
+export function badKinds({ statuses }: Pick<DaySums, "statuses">): readonly (readonly [OutcomeStatus, number])[] {
+  const bad = [...statuses].filter(([status, count]) => count > 0 && status !== "missed" && !isGood[status]);
+  return bad.toSorted(([, a], [, b]) => b - a);
+}
+
+/** How many days a span has. */
+export function daysIn({ first, last }: DateSpan): number {
+  return (Date.parse(last) - Date.parse(first)) / dayMs + 1;
+}
+
+/** The day so many days after another, such as 2026-11-22. */
+export function dayAfter(day: string, days: number): string {
+  return new Date(Date.parse(day) + days * dayMs).toISOString().slice(0, 10);
+}
+
+/** Leaves out days that are no longer kept, and says so. */
+function clampSpan({ span, today }: ReportQuestion): Pick<Report, "span" | "before" | "notes"> {
+  const oldest = dayAfter(today, 1 - daysKept);
+  const isCut = span.first < oldest;
+  const first = isCut ? oldest : span.first;
+  const last = span.last < first ? first : span.last;
+  const days = daysIn({ first, last });
+  const before = { first: dayAfter(first, -days), last: dayAfter(first, -1) };
+  const notes = isCut ? [`days before ${oldest} are no longer kept: the report begins there`] : [];
+  if (before.first < oldest) notes.push(`of the ${counted(days, "day")} before, some or all are no longer kept`);
+  return { span: { first, last }, before, notes };
+}
+
+function toRow(nowCounts: DayCounts, beforeCounts: DayCounts): ReportRow {
+  const [now, before] = [toSpanSums(nowCounts), toSpanSums(beforeCounts)];
+  const isEnough = Math.min(now.timed, before.timed) >= comparedMin;
+  const slower = isEnough ? (now.medianMs ?? 0) / Math.max(before.medianMs ?? 0, 1) : undefined;
+  return { now, before, slower };
+}
+
+function toSpanSums(counts: DayCounts): SpanSums {
+  const sums = toSums(counts);
+  const of = (status: OutcomeStatus) => sums.statuses.get(status) ?? 0;
+  const all = [...sums.statuses].reduce((total, [, count]) => total + count, 0);
+  const good = of("succeeded") + of("accepted");
+  return {
+    ...sums,
+    ran: all - of("skipped") - of("missed") - of("not-started"),
+    good,
+    bad: badKinds(sums).reduce((total, [, count]) => total + count, 0),
+    skipped: of("skipped") + sums.skippedSlots,
+    missed: of("missed") + sums.missedSlots,
+  };
+}
+
+function worstFirst(a: PolicyRow, b: PolicyRow): number {
+  const isWorse = b.now.bad + b.now.missed - (a.now.bad + a.now.missed);
+  return isWorse || b.now.skipped - a.now.skipped || a.policy.localeCompare(b.policy);
+}
+
+function notesOf(policies: readonly PolicyRow[], { first }: DateSpan): readonly string[] {
+  const younger = policies.filter(({ youngerThan }) => youngerThan !== undefined);
+  const idle = policies.filter(({ now }) => now.ran + now.bad + now.skipped + now.missed === 0);
+  const removed = policies.filter(({ service }) => service === undefined);
+  const about = (some: readonly PolicyRow[], what: string) =>
+    some.length === 0 ? [] : [`${what}: ${someNames(some.map(({ policy }) => policy))}`];
+  return [
+    ...about(younger, `younger than ${first}, with fewer days to count`),
+    ...about(idle, "nothing ended, was skipped or missed"),
+    ...about(removed, "no longer configured"),
+  ];
+}
