@@ -1,6 +1,7 @@
 // `syncline audit`: does every slot that was due have exactly one record, and every started one its
 // outcomes?
 import type { Command } from "commander";
+import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
@@ -13,20 +14,15 @@ import { ChainStore } from "../store/chain-store.ts";
 import { readPresence, redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
-import {
-  findPolicy,
-  instantArgument,
-  policySetFor,
-  redisCommand,
-  redisTarget,
-  type SetOptions,
-} from "./shared-options.ts";
+import { findPolicy, policySetFor, redisCommand, redisTarget, type SetOptions } from "./shared-options.ts";
 import { toTable, wideOption } from "./table.ts";
+import { parseTime, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
 
 interface AuditOptions extends SetOptions {
-  readonly from?: number;
-  readonly to?: number;
+  readonly from?: string;
+  readonly to?: string;
   readonly policy?: string;
+  readonly timezone?: string;
 }
 
 const linesMax = 100;
@@ -45,31 +41,32 @@ Recomputes which slots were due and holds them against the ledger: a slot withou
 started slot with a task that has neither an outcome nor a place in the queue. Exit 1 when something is off.
 It looks as far back as the ledger remembers (1,000 slots a policy, since the present schedule) and says where that begins;
 tasks of slots that are older than the outcomes that their policy keeps are not looked for, and it says so, too.
+Times: ${timeForms}.
 
 Examples:
   $ syncline audit
-  $ syncline audit --policy contracts-nightly --from 2026-11-01T00:00:00Z --json`;
+  $ syncline audit --policy contracts-nightly --from 2026-11-01 --json`;
 
 /** The command `audit`. */
 export function auditCommand(io: CommandIo): Command {
   return redisCommand("audit", "set")
-    .option("--from <instant>", "the first instant to look at", instantArgument)
-    .option("--to <instant>", "the last instant to look at (default: now)", instantArgument)
+    .option("--from <time>", "the first instant to look at")
+    .option("--to <time>", "the last instant to look at (default: now)")
+    .addOption(timezoneOption())
     .option("--policy <name>", "only this policy")
     .option("--json", "print JSON")
     .addOption(wideOption())
     .addHelpText("after", help)
     .action(async (options: AuditOptions) => {
       const target = redisTarget(options, io);
-      const { from: fromMs, to: toMs, policy: name } = options;
-      if (fromMs !== undefined && toMs !== undefined && fromMs > toMs) throw new UsageError("--to is before --from");
+      const { policy: name } = options;
       await withStore(target, async (store) => {
         const set = await policySetFor(options, store, io);
         const wanted = name === undefined ? set.policies : [findPolicy(set, name)];
+        const time = auditedTime(options, { nowMs: await redisTimeMs(store), wanted });
         const reports: AuditReport[] = [];
         await withProducer(target, async (producer) => {
           const [places, chains] = [taskPlaces(store, producer), new ChainStore(store)];
-          const time = { fromMs, toMs, nowMs: await redisTimeMs(store) };
           for (const policy of wanted)
             if (!io.signal.aborted) reports.push(await auditPolicy(policy, time, places, chains));
         });
@@ -79,6 +76,17 @@ export function auditCommand(io: CommandIo): Command {
         if (reports.some(({ findings }) => findings.length > 0)) io.exitCode = 1;
       });
     });
+}
+
+function auditedTime(
+  { from, to, timezone }: AuditOptions,
+  { nowMs, wanted }: { readonly nowMs: number; readonly wanted: readonly Policy[] },
+) {
+  const now = { nowMs, timezone: timezoneFor(timezone, wanted), side: "past" } as const;
+  const fromMs = from === undefined ? undefined : parseTime(from, "--from", now);
+  const toMs = to === undefined ? undefined : parseTime(to, "--to", now);
+  if (fromMs !== undefined && toMs !== undefined && fromMs > toMs) throw new UsageError("--to is before --from");
+  return { fromMs, toMs, nowMs };
 }
 
 /** Prints one row a policy, then the findings. */

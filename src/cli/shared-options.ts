@@ -102,14 +102,6 @@ export function parseInstant(text: string): number | undefined {
   return Number.isNaN(instantMs) ? undefined : instantMs;
 }
 
-/** Parses an option that is an instant. */
-export function instantArgument(text: string): number {
-  const instantMs = parseInstant(text);
-  if (instantMs === undefined)
-    throw new InvalidArgumentError("write an instant such as 2026-12-01T06:00:00Z or 2026-12-01T07:00+01:00");
-  return instantMs;
-}
-
 /** Parses a whole number from 1 to `max`. */
 export function countArgument(max: number): (text: string) => number {
   return (text) => {

@@ -1,9 +1,11 @@
 // `syncline simulate`: what policies would do between two times, by the real planner on a virtual
-// clock. Needs neither Redis nor a service. For people before a change, and for CI with limits.
-import { Command, InvalidArgumentError } from "commander";
+// clock. Needs no service, and with --config no Redis. For people before a change, and for CI with
+// limits.
+import { type Command, InvalidArgumentError } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { nextTurn, systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
+import { counted } from "../core/plain-text.ts";
 import type { Pause } from "../model/pause.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import { LoadMeter } from "../simulate/load-meter.ts";
@@ -13,8 +15,9 @@ import { Totals } from "../simulate/totals.ts";
 import type { VirtualTime } from "../simulate/virtual-ticks.ts";
 import { type AssumptionOptions, toAssumptions, withAssumptionOptions } from "./assumption-options.ts";
 import type { CommandIo } from "./command-io.ts";
+import { readPoliciesAhead } from "./policies-ahead.ts";
 import { RepeatableOption } from "./repeated-options.ts";
-import { configOption, countArgument, findPolicy, loadPoliciesOrThrow, policiesAbout } from "./shared-options.ts";
+import { countArgument, findPolicy, policiesAbout, redisCommand, type SetOptions } from "./shared-options.ts";
 import { findLimits, type LimitOptions, reportToJson, reportToText, type SimulationReport } from "./simulate-report.ts";
 import {
   parseInterval,
@@ -25,8 +28,8 @@ import {
   timezoneOption,
 } from "./time-argument.ts";
 
-interface SimulateOptions extends AssumptionOptions, LimitOptions {
-  readonly config: string;
+interface SimulateOptions extends AssumptionOptions, LimitOptions, SetOptions {
+  readonly usualDurations?: true;
   readonly from: string;
   readonly to: string;
   readonly timezone?: string;
@@ -35,7 +38,6 @@ interface SimulateOptions extends AssumptionOptions, LimitOptions {
   readonly pause: readonly string[];
   readonly problems: number;
   readonly list?: true;
-  readonly json?: true;
 }
 
 const slotsMax = 1_000_000;
@@ -59,13 +61,16 @@ Examples:
 
 /** The command `simulate`. */
 export function simulateCommand(io: CommandIo): Command {
-  const command = new Command("simulate")
-    .addOption(configOption())
+  const command = redisCommand("simulate", "set")
     .option("--from <time>", "where it begins; a slot at this very instant is not part of it", "now")
     .option("--to <time>", "where it ends", "+7d")
     .addOption(timezoneOption())
     .option("--policy <name>", "only this policy and those it follows; overlaps with others are not seen then");
   return withAssumptionOptions(command)
+    .option(
+      "--usual-durations",
+      "where --duration says nothing: the median of a policy's last 20 good runs, from Redis",
+    )
     .addOption(again("--outage <from/to>", "no scheduler runs; may be given again"))
     .addOption(again("--pause <[policy=]from/to>", "a pause of a policy or of all; may be given again"))
     .option("--max-overlaps <count>", "most tasks that may come while their sync job is still running", limit)
@@ -77,7 +82,7 @@ export function simulateCommand(io: CommandIo): Command {
     .option("--json", "print JSON, with all policies")
     .addHelpText("after", help)
     .action(async (options: SimulateOptions) => {
-      const set = await loadPoliciesOrThrow(options.config, io);
+      const { set, known } = await readPoliciesAhead(options, options.usualDurations === true, io);
       const policies = policiesAbout(set, options.policy);
       const timezone = timezoneFor(options.timezone, policies);
       const time = toVirtualTime(options, set, timezone);
@@ -87,13 +92,15 @@ export function simulateCommand(io: CommandIo): Command {
         timezone,
         options,
         io,
-        assumptions: toAssumptions(options, set),
+        assumptions: toAssumptions(options, set, known?.usualMs),
       });
       if (report === undefined) {
         io.err("stopped before its end");
         io.exitCode = 1;
         return;
       }
+      if (known !== undefined)
+        io.err(`durations of ${counted(known.usualMs.size, "policy", "policies")}: the median of the last good runs`);
       io.out(options.json ? JSON.stringify(reportToJson(report)) : reportToText(report, io.colours));
       if (report.limits.some(({ isOver }) => isOver)) io.exitCode = 1;
     });

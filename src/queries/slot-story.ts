@@ -7,6 +7,7 @@ import type { Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { parseTaskId, taskId } from "../model/task-id.ts";
+import { findTaskInFlight } from "../queue/tasks-in-flight.ts";
 import { describeNoRecord, describeRecord, type SlotsAround, slotsUpTo } from "../schedule/explain-slot.ts";
 import { ChainStore } from "../store/chain-store.ts";
 import { Changes } from "../store/changes.ts";
@@ -125,7 +126,7 @@ export async function readStoryOfTask(
     return readSlotStory(policy, { asked: null, around, nowMs, task: id }, places);
   }
   const outcome = await places.history.outcome({ policy: name.policy, id });
-  const about = policy ?? outcome;
+  const about = policy ?? outcome ?? (await findTaskInFlight(places.store, [...set.services.keys()], id));
   const task = about && toldTask(id, about);
   if (task === undefined) return undefined;
   const changes = await new Changes(places.store).newest(changesReadMax);

@@ -41,7 +41,7 @@ describe("the command line", () => {
     expect(wrong.code).toBe(2);
     expect(wrong.err).toContain("serve");
     expect((await syncline([])).code).toBe(2);
-    expect((await syncline(["run"])).code).toBe(2);
+    expect((await syncline(["explain"])).code).toBe(2);
   });
 
   it("plans the next slots in the policy's zone and in UTC", async () => {

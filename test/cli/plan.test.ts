@@ -82,6 +82,14 @@ describe("the plan of a night", () => {
     expect(await plan(...night, "--policy", "same", "--duration", "5m")).toContain("No runs of one sync job meet.");
   });
 
+  it("lends what runs really take to simulate", async () => {
+    await keepPolicies(store, policies);
+    await took("slow", 90);
+    const { text } = await commandHere(["simulate", ...night, "--policy", "slow", "--usual-durations", ...where]);
+    expect(text).toContain("the median of the last good runs");
+    expect(text).toMatch(/a run takes 10m \(.*slow 90m.*\)/);
+  });
+
   it("says what it leaves out, and what Redis could tell", async () => {
     await keepPolicies(store, policies);
     const cut = await plan(...night, "--count", "2");
