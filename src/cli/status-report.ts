@@ -107,7 +107,8 @@ function policiesToText(
   screen: Screen,
 ): string {
   const rows = shown.map((line) => toRow(line, nowMs, screen.colours));
-  const heading = ["state", "policy", "last", "ended", "next", "usual", "schedule", "note"];
+  const isNoted = rows.some((row) => row.at(-1) !== "");
+  const heading = ["state", "policy", "last", "ended", "next", "usual", "schedule", ...(isNoted ? ["note"] : [])];
   const more = lines.length - shown.length;
   return [
     `${counted(lines.length, "policy", "policies")}: ${countHealths(lines) || "none"}`,

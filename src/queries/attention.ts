@@ -153,6 +153,8 @@ export function describePolicy({ health, worst, pauses, policy }: PolicyLine): s
       return "a slot is due, and no scheduler has planned it";
     case "missed":
       return worst?.last.status === "missed" ? ended : "a slot was missed";
+    case "service-down":
+      return `nothing starts: the breaker of ${policy.service} is open`;
     case "new":
       return "no outcome yet";
     default:

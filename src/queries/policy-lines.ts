@@ -29,12 +29,13 @@ export const policyHealths = [
   "unplanned",
   "blocked",
   "conflicts",
+  "service-down",
   "paused",
   "new",
   "ok",
 ] as const;
 
-/** One of the ten. */
+/** One of the eleven. */
 export type PolicyHealth = (typeof policyHealths)[number];
 
 /** Whether a person must look at a policy in this health. */
@@ -46,6 +47,8 @@ export const needsPerson: Readonly<Record<PolicyHealth, boolean>> = {
   unplanned: true,
   blocked: true,
   conflicts: true,
+  // Its service does.
+  "service-down": false,
   paused: false,
   new: false,
   ok: false,
@@ -76,13 +79,14 @@ export interface DetailedLine extends PolicyLine {
 interface Known {
   readonly nowMs: number;
   readonly pauses: readonly Pause[];
+  readonly services: readonly { readonly service: string; readonly breaker: "open" | "closed" }[];
 }
 
 /** The lines of these policies, worst first; those in the same health as in their files. */
 export async function readPolicyLines(
   policies: readonly Policy[],
   store: Store,
-  { nowMs, pauses }: Known,
+  { nowMs, pauses, services }: Known,
 ): Promise<readonly PolicyLine[]> {
   const names = policies.map(({ name }) => name);
   const [states, plannedUpTo, troubles] = await Promise.all([
@@ -93,12 +97,13 @@ export async function readPolicyLines(
   const missed = new Map(
     troubles.flatMap(({ trouble, policy, atMs }) => (trouble === "missed" ? [[policy, atMs]] : [])),
   );
+  const down = new Set(services.flatMap(({ service, breaker }) => (breaker === "open" ? [service] : [])));
   const inForce = pauses.filter((pause) => isInForce(pause, nowMs));
   const lines = policies.map((policy) => {
     const own = inForce.filter((pause) => isAbout(pause, policy));
     const { name } = policy;
     const facts = { state: states.get(name), plannedMs: plannedUpTo.get(name), missedMs: missed.get(name) };
-    return toLine(policy, { ...facts, nowMs, pauses: own });
+    return toLine(policy, { ...facts, nowMs, pauses: own, isServiceDown: down.has(policy.service) });
   });
   const rank = ({ health }: PolicyLine) => policyHealths.indexOf(health);
   return lines.toSorted((a, b) => rank(a) - rank(b));
@@ -111,13 +116,14 @@ export async function withSlots(lines: readonly PolicyLine[], store: Store, nowM
   return lines.map((line): DetailedLine => ({ ...line, slot: slots.get(line.policy.name) }));
 }
 
-interface Facts extends Known {
+interface Facts extends Pick<Known, "nowMs" | "pauses"> {
+  readonly isServiceDown: boolean;
   readonly state: PolicyState | undefined;
   readonly plannedMs: number | undefined;
   readonly missedMs: number | undefined;
 }
 
-function toLine(policy: Policy, { state, plannedMs, missedMs = 0, nowMs, pauses }: Facts): PolicyLine {
+function toLine(policy: Policy, { state, plannedMs, missedMs = 0, nowMs, pauses, isServiceDown }: Facts): PolicyLine {
   const targets = targetsOf(policy.action);
   const isCurrent = targets === undefined ? undefined : (target: string) => targets.includes(target);
   const worst = state === undefined ? undefined : worstTarget(state, isCurrent);
@@ -133,7 +139,8 @@ function toLine(policy: Policy, { state, plannedMs, missedMs = 0, nowMs, pauses 
     missedMs: missedMs > (worst?.last.finishedMs ?? 0) ? missedMs : undefined,
     unplannedMs: dueMs !== undefined && dueMs < nowMs - onTimeMs ? dueMs : undefined,
   };
-  return { ...line, health: healthOf(line) };
+  const health = healthOf(line);
+  return { ...line, health: isServiceDown && !needsPerson[health] && health !== "paused" ? "service-down" : health };
 }
 
 const healthOfLast: Readonly<Partial<Record<OutcomeStatus, PolicyHealth>>> = {

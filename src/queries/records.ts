@@ -11,6 +11,7 @@ import { History, outcomePlaceMs } from "../store/history.ts";
 import { Pauses } from "../store/pauses.ts";
 import { Quarantines } from "../store/quarantines.ts";
 import { redisTimeMs } from "../store/redis.ts";
+import { readLimiterStatus } from "../store/service-limiter.ts";
 import { taskPlaces } from "./audit-policy.ts";
 import { findOutcomes, type OutcomeQuestion } from "./outcomes.ts";
 import { type PolicyLine, readPolicyLines } from "./policy-lines.ts";
@@ -57,7 +58,8 @@ export function readNowMs({ store }: QueryContext): Promise<number> {
 export async function readLine({ store }: QueryContext, policy: Policy): Promise<PolicyLine> {
   const nowMs = await redisTimeMs(store);
   const pauses = [...(await new Pauses(store).all()), ...(await new Quarantines(store).all())];
-  const [line] = await readPolicyLines([policy], store, { nowMs, pauses });
+  const services = [{ service: policy.service, ...(await readLimiterStatus(store, policy.service)) }];
+  const [line] = await readPolicyLines([policy], store, { nowMs, pauses, services });
   if (line === undefined) throw new Error(`no line for ${policy.name}`);
   return line;
 }

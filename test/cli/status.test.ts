@@ -51,7 +51,8 @@ describe("syncline status", () => {
     expect(quarantined).toMatchObject([{ name: "often", cause: "quarantine" }]);
     expect((await command("pause", "--list")).out).toContain("policy often (quarantine)");
     expect((await command("resume", "often")).out).toBe("policy often resumed");
-    expect(JSON.parse((await command("status", "--json")).out).quarantined).toEqual([]);
+    const released = JSON.parse((await command("status", "--json")).out);
+    expect(released).toMatchObject({ quarantined: [], policies: [{ policy: "often", state: "service-down" }] });
   });
 
   it("shows which lists are read whole walk after walk, and why, as the doctor does", async () => {

@@ -56,6 +56,7 @@ Looks at Redis (version, eviction, append-only file, clock, replicas), at every 
 job and mask that a policy names, at triggers, mappings, zones, next slots, pauses, breakers, at sinks and heartbeats (host, secret, file,
 what waits; nothing is sent), and at who is alive. It only reads.
 Without --config it checks the policies that run; of addresses that may be secret, such as a token URL's query, Redis keeps the host only.
+Tokens, certificates and files are looked for on this machine: run it where \`syncline serve\` runs, in a pod.
 Each line is ok, a warning (it works, but) or a problem (it will not), with what to do about it.
 Exit codes: 0 no problem (there may be warnings), 1 a problem, 2 wrong use or configuration.
 

@@ -22,7 +22,7 @@ export function judgeStatus(
 ): readonly Finding[] {
   const feeds = status.feeds.map(({ feed, what, cure }) => findingsOf("feeds", showFeed(feed)).warning(what, cure));
   return [
-    ...judgePresence(status.processes),
+    ...judgePresence(status.processes, status.config.kept !== undefined),
     ...judgeOwners(status.owners),
     ...judgeConfig(status.config),
     ...judgePauses(status.pauses.filter((pause) => policies.some((policy) => isAbout(pause, policy)))),
@@ -33,13 +33,13 @@ export function judgeStatus(
   ];
 }
 
-/** No process at all is normal before the installation, so that is no problem. */
-export function judgePresence(processes: Presence): readonly Finding[] {
+/** No process at all is no problem before the installation: `hasRun` says that one has run. */
+export function judgePresence(processes: Presence, hasRun = false): readonly Finding[] {
   const { schedulers, workers } = processes;
   const { ok, warning, problem } = findingsOf("replicas");
   if (schedulers + workers === 0)
     return [
-      warning(
+      (hasRun ? problem : warning)(
         "no process of Syncline is alive on this Redis with this prefix",
         "start `syncline serve`, or check --prefix and --redis-url",
       ),

@@ -45,6 +45,7 @@ const marks: Readonly<Record<Marked, readonly [shape: keyof typeof shapes, tone:
   failing: ["cross", "bad"],
   paused: ["pause", "calm"],
   unplanned: ["empty", "bad", "not planned"],
+  "service-down": ["bar", "warn", "service down"],
   new: ["dots", "calm", "no outcome yet"],
   ok: ["check", "good", "well"],
 };

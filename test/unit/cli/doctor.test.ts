@@ -20,14 +20,15 @@ describe("the step to a service that failed", () => {
 });
 
 describe("who is alive", () => {
-  const levels = (schedulers: number, workers: number) =>
-    judgePresence({ schedulers, workers }).map(({ level }) => level);
+  const levels = (schedulers: number, workers: number, hasRun = false) =>
+    judgePresence({ schedulers, workers }, hasRun).map(({ level }) => level);
 
-  it("is a problem when one role is missing, and a warning when both are", () => {
+  it("is a problem when a role is missing, and a warning where none ever ran", () => {
     expect(levels(2, 2)).toEqual(["ok"]);
     expect(levels(1, 0)).toEqual(["problem"]);
     expect(levels(0, 3)).toEqual(["problem"]);
     expect(levels(0, 0)).toEqual(["warning"]);
+    expect(levels(0, 0, true)).toEqual(["problem"]);
   });
 });
 
