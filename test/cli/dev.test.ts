@@ -11,7 +11,7 @@ it("runs all of it, says what to type next, and is gone at Ctrl-C", async () => 
   const environment: Record<string, string> = Object.fromEntries(exported);
   const [run] = /(?<= syncline )run .*/.exec(dev.err) ?? [""];
   expect(await syncline(run.split(" "), environment)).toMatchObject({ code: 0 });
-  expect((await syncline(["history"], environment)).out).toMatch(/contracts-nightly +run 4 +succeeded/);
+  expect((await syncline(["history"], environment)).out).toMatch(/contracts-nightly +sync job 4.* succeeded/);
 
   // Under `npm run` a Ctrl-C comes twice: still an end in order.
   dev.kill("SIGINT");

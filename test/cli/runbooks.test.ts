@@ -48,7 +48,7 @@ describe("the runbooks", () => {
       helps.set(path, help);
       expect([name, code, help.startsWith(`Usage: syncline ${path}`)]).toEqual([name, code, true]);
       // Without the files these commands do nothing; others look with the policies that run.
-      const needsFiles = ["run", "api", "apply", "sinks test"].includes(path);
+      const needsFiles = ["api", "apply", "sinks test"].includes(path);
       expect([name, code, !needsFiles || code.includes("--config policies/")]).toEqual([name, code, true]);
       for (const option of words.filter((word) => word.startsWith("-")))
         expect([name, option, new RegExp(`^ +(-\\w, )?${option}\\b|^ +${option},`, "m").test(help)]).toEqual([

@@ -8,6 +8,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { commandFixture } from "../support/command-fixture.ts";
 import { folderForTest } from "../support/folder.ts";
 import { syncline } from "../support/processes.ts";
+import { redisForTest } from "../support/redis.ts";
 
 describe("a start whose answer got lost", () => {
   const activity =
@@ -88,6 +89,8 @@ describe("what commands tell", () => {
 });
 
 describe("wrong use", () => {
+  const redis = redisForTest();
+
   it("is refused with what is wrong, and never guessed or dropped", async () => {
     const folder = folderForTest();
     const file = join(folder, "many.yaml");
@@ -104,8 +107,8 @@ describe("wrong use", () => {
       [["plan", ...config, "--pages", "3"], "--pages does nothing without --requests"],
       [["plan", "--state", file, "--count", "3"], "--count does nothing with --state"],
       [["run", "p1", ...config, "--timeout", "5s"], "--timeout does nothing without --wait"],
-      [["run", "nosuch", ...config], "p19 and 180 more (`syncline plan` shows all)"],
-      [["explain", "p1x", ...config], "did you mean p1?"],
+      [["run", "nosuch", ...config, "--redis-url", redis.url], "p19 and 180 more (`syncline plan` shows all)"],
+      [["explain", "p1x", ...config, "--redis-url", redis.url], "did you mean p1?"],
       [["status", ...config, "--prefix", "{oops"], "write {oops}"],
       [["status", ...config, "--prefix", "a{}b"], "write {ab}"],
       [["plan", ...config, "--timezone", "Europe/Wien"], "write its English name in the tz database"],

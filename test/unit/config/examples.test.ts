@@ -24,6 +24,7 @@ describe("the example policies", () => {
       "apply.yaml",
       "chain.yaml",
       "demo.yaml",
+      "dev.yaml",
       "first-light.yaml",
       "notify.yaml",
       "once.yaml",

@@ -1,5 +1,5 @@
--- Answers 'undecided' while Redis is not the one of the last check or its term is not settled, 'loss'
--- when the task's intent may be lost, else nothing. Term '-': this process watches nothing.
+-- Answers 'undecided' while Redis is not the one of the last check or its term is not settled,
+-- 'loss' when the task's intent may be lost, else nothing. Term '-': this process watches nothing.
 --- @include "now"
 --- @include "server-run"
 local function checkFence(watchKey, lossesKey, term, slot, startBy)

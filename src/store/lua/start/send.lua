@@ -2,8 +2,8 @@
 -- again.
 -- KEYS: entry, in flight (task → when its request was sent; '+' behind it once answered, 'e' before
 -- it once ended), watch, losses
--- ARGV: claimant, startBy, term, slot, asking (id of this command), task, baseline, knownSeq (or ''),
--- inFlightMs (retention)
+-- ARGV: claimant, startBy, term, slot, asking (id of this command), task, baseline,
+-- knownSeq (or ''), inFlightMs (retention)
 -- Answers { 'permitted', count of intents }, or { why not }.
 local entryKey, inFlightKey, watchKey, lossesKey = unpack(KEYS)
 local claimant, startBy, term, slot, asking, task, baseline, knownSeq, inFlightMs = unpack(ARGV)

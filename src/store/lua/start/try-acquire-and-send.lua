@@ -1,7 +1,8 @@
 -- The fast path: claim, lease, permit of the limiter and permission in one step.
 -- KEYS: entry, in flight, watch, losses, lease, feed status, the four of the limiter
--- ARGV: claimant, startBy, term, slot, asking, task, retentionMs, inFlightMs, leaseMs ('' for none),
--- '1' to note how far the feed is known; then the request for the limiter, if it has limits
+-- ARGV: claimant, startBy, term, slot, asking, task, retentionMs, inFlightMs,
+-- leaseMs ('' for none), '1' to note how far the feed is known; then the request for the limiter,
+-- if it has limits
 -- Answers 'permitted', 'denied' (by the limiter) or 'obstacle' (the single steps name it), now, the
 -- count of intents, and the limiter's answer ('' without one).
 local entryKey, inFlightKey, watchKey, lossesKey, leaseKey, feedKey = unpack(KEYS, 1, 6)
