@@ -2,7 +2,7 @@
 import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
-import { nearestWord } from "../core/nearest-word.ts";
+import { didYouMean } from "../core/nearest-word.ts";
 import { isAbout, isInForce, type Pause, type PauseSubject, showSubject, subjectKey } from "../model/pause.ts";
 import type { Producer } from "../queue/producer.ts";
 import { newestPaused } from "../schedule/plan-slots.ts";
@@ -120,8 +120,7 @@ async function checkSubject({ scope, name }: PauseSubject, set: PolicySet | unde
   const configured = scope === "service" ? set?.services.keys() : set?.policies.map((policy) => policy.name);
   const known = [...(configured ?? (await new SlotLedger(store).policies()))];
   if (known.includes(name)) return;
-  const near = nearestWord(name, known);
-  const hint = near === undefined ? "" : `; did you mean ${near}?`;
-  const where = set === undefined ? "no scheduler plans it here; check with --config" : "in the configuration";
-  throw new UsageError(`there is no ${scope} ${name} (${where})${hint}`);
+  const hint = didYouMean(name, known) ?? "there is none";
+  const where = set === undefined ? " (no scheduler plans it here; check with --config)" : "";
+  throw new UsageError(`there is no ${scope} ${name}${where}; ${hint}`);
 }

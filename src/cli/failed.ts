@@ -164,7 +164,7 @@ async function act(
   const items = await readFailed(connections.store, connections.queues);
   const { meant, absent } = selectFailed(items, { ids, policy, sink, all, corrected });
   if (ids.length === 0 && meant.length === 0) await checkKnown(connections.store, options);
-  if (ids.length === 0 && options.yes !== true)
+  if (ids.length === 0 && meant.length > 0 && options.yes !== true)
     throw new UsageError(
       `this would ${name} ${meant.length} of the failed list: look with \`failed list\`, then add --yes`,
     );
@@ -187,7 +187,7 @@ function showResults(
 ): void {
   const left = [
     ...results.flatMap(({ item, why }) => (why === undefined ? [] : [{ id: item.id, why }])),
-    ...absent.map((id) => ({ id, why: "not on the failed list" })),
+    ...absent.map((id) => ({ id, why: "not on the failed list: `syncline failed list` shows the ids" })),
   ];
   const done = results.filter(({ why }) => why === undefined).map(({ item, into }) => ({ id: item.id, into }));
   if (json) io.out(JSON.stringify({ done, left }));

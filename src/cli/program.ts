@@ -85,13 +85,20 @@ async function createProgram(args: readonly string[], io: CommandIo): Promise<Co
   for (const command of [program, ...program.commands, ...program.commands.flatMap((one) => one.commands)]) {
     command
       .exitOverride()
-      .showHelpAfterError("(--help shows what is possible)")
+      .showHelpAfterError(usageOf(command))
       .configureOutput({
         writeOut: (text) => io.out(wrapLines(text.trimEnd(), io.columns)),
-        writeErr: (text) => io.err(text.trimEnd()),
+        writeErr: (text) => io.err(text.trimEnd().replace(" is invalid. ", " is invalid: ")),
       });
   }
   return program;
+}
+
+/** What stands below an error: how the command is used, and where more is said. */
+function usageOf(command: Command): string {
+  const names: string[] = [];
+  for (let one: Command | null = command; one !== null; one = one.parent) names.unshift(one.name());
+  return `usage: ${names.join(" ")} ${command.usage()}\n${names.join(" ")} --help shows what is possible`;
 }
 
 /** Breaks the long lines of a help text at blanks; examples stay whole. */

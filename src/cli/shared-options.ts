@@ -18,7 +18,8 @@ import { defaultPrefix, type RedisTarget, type Store } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { RepeatableOption } from "./repeated-options.ts";
 
-const configVariable = "SYNCLINE_CONFIG";
+/** The variable that stands for `--config`. */
+export const configVariable = "SYNCLINE_CONFIG";
 
 /** The checks that the loader of policies asks other rooms for. */
 export const policyChecks = {
@@ -26,8 +27,6 @@ export const policyChecks = {
   expression: checkExpression,
   onItem: checkOnItem,
 };
-
-const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
 
 /**
  * A command with the options that say where Redis is, and `--config` if it needs policies: `config`
@@ -94,12 +93,6 @@ export function durationOption(flags: string, description: string, byDefault: st
       throw new InvalidArgumentError("write a duration such as 30s, 10m or 2h");
     }
   });
-}
-
-/** An instant with a zone, in milliseconds UTC; undefined for any other text. */
-export function parseInstant(text: string): number | undefined {
-  const instantMs = instantPattern.test(text) ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(instantMs) ? undefined : instantMs;
 }
 
 /** Parses a whole number from 1 to `max`. */
@@ -292,7 +285,7 @@ export function findService({ services }: PolicySet, name: string | undefined): 
 
 /** Suggests names for an unknown one. `all`: the command that shows the rest. */
 export function othersThan(name: string, known: readonly string[], all: string): string {
-  if (known.length === 0) return "there is none";
+  if (known.length === 0) return "none is known";
   const near = nearestWord(name, known);
   const meant = near === undefined ? "" : `did you mean ${near}? `;
   return `${meant}there ${known.length === 1 ? "is" : "are"}: ${someNames(known, all)}`;

@@ -8,7 +8,8 @@ import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { zoneHint } from "../core/nearest-word.ts";
 import { parseWallTime, type WallTime, zoneOf } from "../schedule/zone.ts";
-import { parseInstant } from "./shared-options.ts";
+
+const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
 
 /** What a relative or local time refers to. */
 export interface TimeContext {
@@ -50,6 +51,12 @@ export function timezoneFor(option: string | undefined, policies: readonly Polic
   const zones = new Set((dated.length > 0 ? dated : policies).map(timezoneOf));
   const [zone] = zones;
   return zone !== undefined && zones.size === 1 ? zone : new Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+/** An instant with a zone, in milliseconds UTC; undefined for any other text. */
+function parseInstant(text: string): number | undefined {
+  const instantMs = instantPattern.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(instantMs) ? undefined : instantMs;
 }
 
 /** Parses a time into milliseconds UTC. @throws UsageError that names the option. */
@@ -142,6 +149,8 @@ export function parsePast(
 ): { readonly fromMs: number; readonly toMs: number } {
   const past = { ...now, side: "past" } as const;
   const fromMs = since === undefined ? Number.NEGATIVE_INFINITY : parseTime(since, "--since", past);
+  if (fromMs > now.nowMs)
+    throw new UsageError(`--since "${since}" is still to come: ${showInstant(fromMs)}; write a time in the past`);
   if (until === undefined) return { fromMs, toMs: Number.POSITIVE_INFINITY };
   const newestMs = parseTime(until, "--until", past);
   const isLater = newestMs > fromMs || !clockPattern.test(until);

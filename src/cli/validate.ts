@@ -8,9 +8,11 @@ import { formatProblem, type Problem } from "../config/problem.ts";
 import type { PolicyChecks } from "../config/rules/policy-rules.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
+import { UsageError } from "../core/errors.ts";
 import { counted } from "../core/plain-text.ts";
 import { createSlotSource } from "../schedule/slots.ts";
 import type { CommandIo } from "./command-io.ts";
+import { configVariable } from "./shared-options.ts";
 
 /** A fixed "now", so that the same file gives the same warnings every day. */
 const judgedFromMs = Date.UTC(2026, 0, 1);
@@ -20,9 +22,11 @@ const slotsLookedAtMax = 400;
 /** The command `validate`. Exit code 2 when anything is wrong; warnings do not change it. */
 export function validateCommand(io: CommandIo, checks: PolicyChecks): Command {
   return new Command("validate")
-    .argument("<path...>", "a policy file, or a folder of *.yaml and *.yml files")
+    .argument("[path...]", `policy files, or folders of *.yaml and *.yml files; default: ${configVariable}`)
     .option("--json", "print one JSON object")
-    .action(async (paths: string[], options: { readonly json?: boolean }) => {
+    .action(async (named: string[], options: { readonly json?: boolean }) => {
+      const paths = named.length > 0 ? named : [io.settings.variables[configVariable] ?? ""];
+      if (paths[0] === "") throw new UsageError(`name a policy file or a folder, or set ${configVariable}`);
       const totals = await validateAll(paths, io, checks);
       if (totals.problems.length > 0) io.exitCode = 2;
       if (options.json) printJson(totals, io);

@@ -114,7 +114,7 @@ describe("wrong use", () => {
       [["plan", ...config, "--timezone", "Europe/Wien"], "write its English name in the tz database"],
       [["audit", ...config, "--from", "2026-12-02T00:00:00Z", "--to", "2026-12-01T00:00:00Z"], "--to is before --from"],
     ];
-    const answers = await Promise.all(cases.map(([args]) => syncline(args)));
+    const answers = await Promise.all(cases.map(([args]) => syncline(args, { REDIS_URL: redis.url })));
     for (const [index, [args, said]] of cases.entries())
       expect([args[0], answers[index]?.code, answers[index]?.err]).toEqual([args[0], 2, expect.stringContaining(said)]);
   });
