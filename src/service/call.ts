@@ -23,7 +23,6 @@ export interface Call extends StartOptions, UpdateOptions {
   readonly resource: string;
   readonly isCount?: boolean | undefined;
   readonly body?: Changes | undefined;
-  readonly pageSizeWish?: number | undefined;
 }
 
 /** An answer with a 2xx status. */
@@ -297,13 +296,12 @@ function withTimeout(timeouts: Timeouts, timeoutMs: number): Timeouts {
 
 /** The headers of one request. Source: service-interface §4, §5; the rest is HTTP and OData. */
 function toHeaders(call: Call, token: string): Record<string, string> {
-  const { isCount, body, idempotencyKey, ifMatch, pageSizeWish } = call;
+  const { isCount, body, idempotencyKey, ifMatch } = call;
   return {
     authorization: `Bearer ${token}`,
     accept: isCount === true ? "application/json, text/plain;q=0.9, */*;q=0.1" : "application/json",
     "user-agent": "syncline",
     ...(body === undefined ? {} : { "content-type": "application/json" }),
-    ...(pageSizeWish === undefined ? {} : { prefer: `odata.maxpagesize=${pageSizeWish}` }),
     ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
     ...(ifMatch === undefined ? {} : { "if-match": ifMatch }),
   };

@@ -66,8 +66,6 @@ export type {
 export { TlsFiles, TlsFilesError, type TlsFilesOptions, type TlsMaterial, type TlsPaths } from "./tls-files.ts";
 export { fileToken, staticToken, TokenError, type TokenSource } from "./token.ts";
 
-const samePageMaxDefault = 2;
-
 type Extras = StartOptions & UpdateOptions & { readonly body?: Changes };
 
 /** The client of one service. Its methods throw {@link ServiceError}; anything else is a bug. */
@@ -270,21 +268,20 @@ export class SyncService {
 
   /** Prepares a walk over a list; sends nothing yet. */
   #walk<List extends ListOperation>(operation: List, query: ReadQuery, limits: WalkOptions) {
-    const { timeoutMs, pageSizeWish } = limits;
+    const { timeoutMs } = limits;
     const firstUrl = this.#url({ operation, query });
     const resource = resourceKey({ ...query, operation });
-    const isShortened = (query.select ?? []).length > 0;
     const walk: Walk<entities.ItemOf<List>> = {
       operation,
       firstUrl,
       basePath: this.#base.basePath,
-      samePageMax: limits.samePageMax ?? (isShortened ? Number.POSITIVE_INFINITY : samePageMaxDefault),
+      isShortened: (query.select ?? []).length > 0,
       clock: this.#clock,
       onRebased: () => this.#linkLog.warn("link.rebased", { operation }),
       onRefused: (reason) => this.#linkLog.warn("link.refused", { operation, reason }),
       fetch: (url, signal) => {
         const isFollowUp = limits.isFollowUp === true || url !== firstUrl;
-        const call = { operation, url, resource, isFollowUp, timeoutMs, pageSizeWish, signal };
+        const call = { operation, url, resource, isFollowUp, timeoutMs, signal };
         return this.#caller.call(call, (answer) => readPage(answer, entities.itemSchemas[operation]));
       },
     };

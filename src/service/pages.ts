@@ -20,6 +20,11 @@ export interface Page<Item> {
   readonly pageNumber: number;
 }
 
+/** How many empty pages in a row are followed. */
+const emptyPagesMax = 100;
+/** How often the same page may come. */
+const samePageMax = 2;
+
 /** Limits of a walk. */
 export interface WalkOptions {
   /** Start at a `nextLink` or `url` of an earlier page instead of the first page. */
@@ -28,14 +33,8 @@ export interface WalkOptions {
   readonly pagesMax?: number | undefined;
   /** A page that would pass this limit is not yielded. Default: no limit. */
   readonly itemsMax?: number | undefined;
-  /** How many empty pages in a row are followed; default 100. */
-  readonly emptyPagesMax?: number | undefined;
-  /** How often the same page may come; default 2, with `select` no limit: items may be equal. */
-  readonly samePageMax?: number | undefined;
   /** The limit of the whole walk in milliseconds, with the caller's use of pages. Default: none. */
   readonly deadlineMs?: number | undefined;
-  /** Sent as `Prefer: odata.maxpagesize`; services need not honour it. Default: not sent. */
-  readonly pageSizeWish?: number | undefined;
   /** For each request. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -49,7 +48,8 @@ export interface Walk<Item> {
   /** The list on the configured origin, with the query of its first page. */
   readonly firstUrl: URL;
   readonly basePath: string;
-  readonly samePageMax: number;
+  /** True with `select`: then two pages may be equal. */
+  readonly isShortened: boolean;
   readonly clock: Clock;
   /** Called once for each link that named another origin. */
   readonly onRebased: () => void;
@@ -162,7 +162,7 @@ class Guard<Item> {
   }
 
   afterPage(items: readonly Item[]): void {
-    const { itemsMax, emptyPagesMax = 100 } = this.#options;
+    const { itemsMax } = this.#options;
     this.#items += items.length;
     if (itemsMax !== undefined && this.#items > itemsMax) {
       throw this.#error("items-max", `the list holds more than ${itemsMax} items`);
@@ -171,10 +171,10 @@ class Guard<Item> {
     if (this.#emptyPages > emptyPagesMax) {
       throw this.#error("empty-pages-max", `more than ${emptyPagesMax} empty pages in a row`);
     }
-    if (items.length === 0 || this.#walk.samePageMax === Number.POSITIVE_INFINITY) return;
+    if (items.length === 0 || this.#walk.isShortened) return;
     const key = hashText(JSON.stringify(items), 32);
     const times = (this.#seenPages.get(key) ?? 0) + 1;
-    if (times > this.#walk.samePageMax) {
+    if (times > samePageMax) {
       throw this.#error("repeated-items", `the same page came ${times} times under different links: the links loop`);
     }
     this.#seenPages.set(key, times);
