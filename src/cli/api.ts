@@ -6,12 +6,20 @@ import { OutOfReachError, UsageError } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { nearestWord } from "../core/nearest-word.ts";
 import { cutText, showName } from "../core/plain-text.ts";
-import { type Operation, operationNames, type PathForm, SyncService, staticToken } from "../service/client.ts";
+import {
+  type Operation,
+  operationNames,
+  type PathForm,
+  ServiceError,
+  SyncService,
+  staticToken,
+} from "../service/client.ts";
 import { factsOf } from "../service/operations.ts";
 import { openStore, type Store } from "../store/redis.ts";
+import { explainServiceError } from "./api-error.ts";
 import { type ApiOptions, type ApiRequest, callOperation, readApiRequest } from "./api-request.ts";
 import { byHand } from "./changes.ts";
-import { type CommandIo, isConfirmed } from "./command-io.ts";
+import { type CommandIo, type ExitCode, isConfirmed } from "./command-io.ts";
 import { connectTo, withService } from "./connections.ts";
 import {
   optionalConfigOption,
@@ -87,16 +95,14 @@ export function apiCommand(io: CommandIo): Command {
       else if (!options.name) throw new UsageError(`${deletion} needs --name: the sync job's exact name, as a guard`);
       const request = await readApiRequest(operation, options, io);
       const target = await open(io, options, command);
-      if (isRead) return withService(target.client, io, (client) => send(client, request, io));
-      return write(request, target, options, io);
+      if (!isRead) return write(request, target, options, io);
+      return withService(target.client, io, async (client) => {
+        io.exitCode = await callOperation(client, request, io);
+      });
     });
 }
 
 const deletion = "DeleteSyncJobById" satisfies Operation;
-
-async function send(client: SyncService, request: ApiRequest, io: CommandIo): Promise<void> {
-  io.exitCode = await callOperation(client, request, io);
-}
 
 /** What a call goes to. */
 interface Target {
@@ -105,35 +111,46 @@ interface Target {
 }
 
 /** Asks, sends, and records what was sent with the exit code. */
-async function write(
-  request: ApiRequest,
-  { client, name }: Target,
-  options: ApiCommandOptions,
-  io: CommandIo,
-): Promise<void> {
-  const subject = `${request.operation} ${request.key} of ${showPlace(name, request.repository)}`;
-  let isSent = false;
-  const guarded = () =>
-    withService(client, io, async () => {
-      if (!(await isGuardRight(client, request, options.name, io))) return;
-      if (!(await isConfirmed(`${subject}: send it?`, options, io))) {
-        io.err("nothing was sent");
-        io.exitCode = 1;
-        return;
-      }
-      isSent = true;
-      await send(client, request, io);
-    });
-  if (!options.record) return guarded();
-  const store = await openRecord(options, io).catch((error: unknown) => {
-    client.close();
-    throw error;
+async function write(request: ApiRequest, target: Target, options: ApiCommandOptions, io: CommandIo): Promise<void> {
+  const subject = `${request.operation} ${request.key} of ${showPlace(target.name, request.repository)}`;
+  await withService(target.client, io, async (client) => {
+    const isGuarded = await isGuardRight(client, request, options.name, io);
+    if (isGuarded && (await isConfirmed(`${subject}: send it?`, options, io))) {
+      const send = () => callOperation(client, request, io);
+      io.exitCode = options.record ? await sendRecorded(send, { subject, request, options, io }) : await send();
+      return;
+    }
+    if (isGuarded) io.err("nothing was sent");
+    io.exitCode = 1;
   });
+}
+
+/** Sends with a record of it, also when the service fails. */
+async function sendRecorded(
+  send: () => Promise<ExitCode>,
+  {
+    subject,
+    request,
+    options,
+    io,
+  }: {
+    readonly subject: string;
+    readonly request: ApiRequest;
+    readonly options: ApiCommandOptions;
+    readonly io: CommandIo;
+  },
+): Promise<ExitCode> {
+  const store = await openRecord(options, io);
+  let exitCode: ExitCode = 1;
   try {
-    await guarded();
-    const after = { ...recordedBody(request), exitCode: io.exitCode };
-    if (isSent) await recordChange(store, byHand(io, options), { what: "api", subject, after });
+    exitCode = await send();
+    return exitCode;
+  } catch (error) {
+    if (error instanceof ServiceError) ({ exitCode } = explainServiceError(error));
+    throw error;
   } finally {
+    const after = { ...recordedBody(request), exitCode };
+    await recordChange(store, byHand(io, options), { what: "api", subject, after });
     await store.close();
   }
 }
@@ -144,7 +161,7 @@ async function openRecord({ redisUrl, prefix }: ApiCommandOptions, io: CommandIo
     return await openStore(redisTarget({ redisUrl, prefix }, io));
   } catch (error) {
     if (!(error instanceof OutOfReachError)) throw error;
-    throw new OutOfReachError(`${error.message}; nothing was sent: --no-record sends it without a record`);
+    throw new OutOfReachError(`${error.message} Nothing was sent: --no-record sends it without a record`);
   }
 }
 
@@ -159,7 +176,6 @@ async function isGuardRight(
   const { name } = await client.getSyncJobById(key, repository === undefined ? {} : { repository });
   if (name === guard) return true;
   io.err(`sync job ${key} has ${showName(name)}, not ${showName(guard)}: nothing was sent`);
-  io.exitCode = 1;
   return false;
 }
 

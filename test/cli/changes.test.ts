@@ -76,3 +76,14 @@ it("records each change by hand with who, what, before and after; no-ops are not
     { what: "api", reason: "by phone", subject: "EnableSyncJobById 5 of main", before: null, after: { exitCode: 0 } },
   ]);
 }, 60_000);
+
+it("records what api sent, also when the service refused it, and nothing else", async () => {
+  const prefix = `${fixture.redis.prefix}-refused`;
+  const api = (...args: string[]) => fixture.here(prefix, "api", ...args, "--config", fixture.file());
+  const refused = await api("RunSyncJob", "--key", "999", "--yes", "--reason", "try");
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("kind: bad-request")]);
+  expect((await api("RunSyncJob", "--key", "1")).code).toBe(2);
+  expect((await api("DeleteSyncJobById", "--key", "1", "--name", "another", "--yes")).code).toBe(1);
+  const changes = JSON.parse((await fixture.here(prefix, "changes", "--json")).out);
+  expect(changes).toMatchObject([{ subject: "RunSyncJob 999 of main", reason: "try", after: { exitCode: 1 } }]);
+});

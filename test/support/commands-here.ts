@@ -1,5 +1,6 @@
 // Commands that tests run in their own process: what they do and print is the same, without the
 // start of a process.
+import { apiCommand } from "../../src/cli/api.ts";
 import { auditCommand } from "../../src/cli/audit.ts";
 import { cancelCommand } from "../../src/cli/cancel.ts";
 import { changesCommand } from "../../src/cli/changes.ts";
@@ -20,6 +21,7 @@ import { readSettings } from "../../src/config/settings.ts";
 import { UsageError } from "../../src/core/errors.ts";
 
 const commands = {
+  api: apiCommand,
   audit: auditCommand,
   cancel: cancelCommand,
   changes: changesCommand,

@@ -203,7 +203,7 @@ describe("syncline api", () => {
     const at = ["RunSyncJob", "--key", "1", "--base-url", server.url, "--redis-url", "redis://127.0.0.1:1", "--yes"];
     const error = await errorOf(run(at));
     expect(error).toBeInstanceOf(OutOfReachError);
-    expect((error as Error).message).toMatch(/nothing was sent: --no-record sends it without a record$/);
+    expect((error as Error).message).toMatch(/Nothing was sent: --no-record sends it without a record$/);
     expect(server.seen).toEqual([]);
     expect((await run([...at, "--no-record"])).exitCode).toBe(0);
   });

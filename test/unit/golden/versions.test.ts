@@ -33,6 +33,7 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   "outcome-of-poll": parseOutcome,
   "outcome-with-conflicts": parseOutcome,
   delivery: parseDelivery,
+  "delivery-with-link": parseDelivery,
   change: parseChange,
   "policy-alert-state": (value) => parsePolicyState(JSON.stringify(value)),
   "service-alert-state": (value) => parseServiceState(JSON.stringify(value)),
