@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { pid } from "node:process";
 import type { PolicySet } from "../config/policy-set.ts";
 import type { Rejection } from "../config/watch-policies.ts";
-import { systemClock } from "../core/clock.ts";
+import { systemClock, withDeadline } from "../core/clock.ts";
 import type { Component } from "../core/component.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
@@ -24,6 +24,7 @@ interface KeeperOptions {
 }
 
 const noteEveryMs = 10_000;
+const stopWithinMs = 500;
 const messageCharactersMax = 300;
 
 /** The keeper of one process. */
@@ -52,7 +53,7 @@ export class SetKeeper implements Component {
 
   async stop(): Promise<void> {
     this.#endTicks?.();
-    await this.#busy;
+    await withDeadline(this.#busy, stopWithinMs, () => new Error("no answer")).catch(() => {});
   }
 
   /** Notes that this process runs another set now. */

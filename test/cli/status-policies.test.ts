@@ -157,6 +157,25 @@ describe("syncline status", () => {
     expect(JSON.parse((await status("--json")).out).config).toMatchObject({ differs: true, rejected: [{ by: 1 }] });
   });
 
+  it("draws all of it again with --watch, until Ctrl-C", async () => {
+    const { store } = await storeOf("watch");
+    await keepSet(store, [testPolicy({ schedule: undefined })]);
+    const stop = new AbortController();
+    const screens: string[] = [];
+    const onOut = (screen: string) => {
+      screens.push(screen);
+      if (screens.length === 2) stop.abort();
+    };
+    const target = ["--prefix", `${redis.prefix}-watch`, "--redis-url", redis.url];
+    const watched = await runHere(["status", "--watch", ...target], {}, { signal: stop.signal, onOut });
+    expect(watched.code).toBe(1);
+    expect(screens).toHaveLength(2);
+    for (const screen of screens) {
+      expect(screen.startsWith("\u001b[H\u001b[2J")).toBe(true);
+      expect(screen).toMatch(/Ctrl-C ends it\n\n1 policy: 1 new\n/);
+    }
+  });
+
   it("asks Redis a few times only, whatever the number of policies", async () => {
     const { store, status } = await storeOf("many");
     const names = Array.from({ length: 5_000 }, (_, index) => `policy-${index}`);

@@ -39,9 +39,10 @@ const commands = {
   status: statusCommand,
 };
 
-/** `signal`: Ctrl-C. `onErr`: sees each line on standard error as it comes. */
+/** `signal`: Ctrl-C. `onOut`, `onErr`: see each line as it comes; `onOut` makes it a terminal. */
 interface Watched {
   readonly signal?: AbortSignal;
+  readonly onOut?: (line: string) => void;
   readonly onErr?: (line: string) => void;
 }
 
@@ -49,18 +50,22 @@ interface Watched {
 export async function runHere(
   [name = "", ...args]: readonly string[],
   variables: Readonly<Record<string, string>>,
-  { signal = new AbortController().signal, onErr }: Watched = {},
+  { signal = new AbortController().signal, onOut, onErr }: Watched = {},
 ) {
   const make = Object.entries(commands).find(([known]) => known === name)?.[1];
   if (make === undefined) throw new Error(`${name} does not run here`);
   const out: string[] = [];
   const err: string[] = [];
   const io: CommandIo = {
-    out: (line) => out.push(line),
+    out: (line) => {
+      out.push(line);
+      onOut?.(line);
+    },
     err: (line) => {
       err.push(line);
       onErr?.(line);
     },
+    ...(onOut === undefined ? {} : { progress: () => {} }),
     colours: false,
     settings: readSettings(variables),
     readInput: async () => "",
