@@ -123,7 +123,8 @@ export async function readStoryOfTask(
   const policy = set.policies.find((one) => one.name === name.policy);
   if (policy !== undefined && name.origin === "schedule") {
     const around = { ...slotsUpTo(policy, name.slotMs), slotMs: name.slotMs };
-    return readSlotStory(policy, { asked: null, around, nowMs, task: id }, places);
+    const story = await readSlotStory(policy, { asked: null, around, nowMs, task: id }, places);
+    return story.record?.targets?.includes(name.target) || story.tasks.some(hasTraces) ? story : undefined;
   }
   const outcome = await places.history.outcome({ policy: name.policy, id });
   const about = policy ?? outcome ?? (await findTaskInFlight(places.store, [...set.services.keys()], id));
@@ -131,9 +132,11 @@ export async function readStoryOfTask(
   if (task === undefined) return undefined;
   const changes = await new Changes(places.store).newest(changesReadMax);
   const story = await looseStory([task], { policy, changes, nowMs }, places);
-  const [told] = story.tasks;
-  const isKnown = told !== undefined && (told.outcome !== null || told.queue !== null || told.journal !== "none");
-  return isKnown || changes.some((change) => taskIdsIn(change).includes(id)) ? story : undefined;
+  return story.tasks.some(hasTraces) || changes.some((change) => taskIdsIn(change).includes(id)) ? story : undefined;
+}
+
+function hasTraces({ outcome, isInFlight, journal }: TaskStory): boolean {
+  return outcome !== null || isInFlight || journal !== "none";
 }
 
 /** Tasks apart from a slot: by hand, or of a policy that is gone. */

@@ -197,6 +197,7 @@ describe("syncline explain", () => {
       [[id, "02:30"], "is a task, which has its time: leave 02:30 out"],
       [[`${id}1`], `nothing is known of a task ${id}1`],
       [["gone__run__42__1"], "nothing is known of a task gone__run__42__1"],
+      [["nightly__run__6__1795228200"], "nothing is known of a task nightly__run__6__1795228200"],
     ];
     for (const [args, said] of wrong)
       expect(await explain(...args)).toMatchObject({ code: 2, err: expect.stringContaining(said) });
