@@ -96,7 +96,7 @@ function show(reports: readonly AuditReport[], json: boolean, io: CommandIo): vo
   );
   if (json) {
     const shown = findings.map(({ slotMs, ...finding }) => ({ ...finding, slot: toIso(slotMs) }));
-    io.out(JSON.stringify({ ok: findings.length === 0, policies: reports.map(toJson), findings: shown }));
+    io.out(JSON.stringify({ v: 1, ok: findings.length === 0, policies: reports.map(toJson), findings: shown }));
     return;
   }
   const heading = ["policy", "from", "to", "slots", ...states, "in flight", "off", ""];

@@ -91,7 +91,7 @@ async function show(
   const { name } = await client.getSyncJobById(syncJob, repository === undefined ? {} : { repository });
   const isMeant = name === guard;
   io.exitCode = isMeant ? 0 : 1;
-  if (json) return io.out(JSON.stringify({ syncJob, name: name ?? null, isMeant, policies: names }));
+  if (json) return io.out(JSON.stringify({ v: 1, syncJob, name: name ?? null, isMeant, policies: names }));
   io.out(
     isMeant
       ? `sync job ${syncJob} is ${showName(name)}: add --yes to delete it`

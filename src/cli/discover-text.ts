@@ -53,6 +53,7 @@ export function discoveryYaml(discovery: Discovery): string[] {
 /** The same for machines. */
 export function discoveryJson({ found, unreadable, ...rest }: Discovery): string {
   return JSON.stringify({
+    v: 1,
     ...rest,
     lists: found.map(({ list, sample, proposal: { grows, fields, lines, limits } }) => ({
       list,

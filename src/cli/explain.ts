@@ -54,7 +54,7 @@ export function explainCommand(io: CommandIo): Command {
           undefined,
           set.policies.filter((policy) => policy.name === story.policy),
         );
-        io.out(options.json ? JSON.stringify(story) : storyText(story, timezone, io.colours));
+        io.out(options.json ? JSON.stringify({ v: 1, ...story }) : storyText(story, timezone, io.colours));
         if (describeMissingRoles(story.processes).length > 0) io.exitCode = 1;
       });
     });

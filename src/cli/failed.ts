@@ -190,7 +190,7 @@ function showResults(
     ...absent.map((id) => ({ id, why: "not on the failed list: `syncline failed list` shows the ids" })),
   ];
   const done = results.filter(({ why }) => why === undefined).map(({ item, into }) => ({ id: item.id, into }));
-  if (json) io.out(JSON.stringify({ done, left }));
+  if (json) io.out(JSON.stringify({ v: 1, done, left }));
   else {
     io.out(`${done.length} ${name === "replay" ? "replayed" : "discarded"}`);
     for (const into of new Set(done.flatMap((one) => one.into ?? []))) io.out(`  ${into}`);

@@ -166,7 +166,7 @@ async function showNext(options: PlanOptions, set: PolicySet, io: CommandIo): Pr
   const load = wanted.peaks || wanted.requests ? findLoad(question) : undefined;
   if (options.json) {
     const slots = plans.map(toJson);
-    io.out(JSON.stringify(load === undefined ? slots : { policies: slots, ...loadToJson(load, wanted) }));
+    io.out(JSON.stringify(load === undefined ? slots : { v: 1, policies: slots, ...loadToJson(load, wanted) }));
     return;
   }
   io.out(toText(plans, io));

@@ -43,7 +43,7 @@ export function resumeCommand(io: CommandIo): Command {
         });
         if (options.json) {
           const { ended, caughtUp, stillPaused } = resumed;
-          io.out(JSON.stringify({ ended, caughtUp, stillPaused }));
+          io.out(JSON.stringify({ v: 1, ended, caughtUp, stillPaused }));
           return;
         }
         show(subject, { ...resumed, isCatchingUp: options.catchUp === true }, io);

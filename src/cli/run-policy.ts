@@ -86,7 +86,7 @@ export function runCommand(io: CommandIo): Command {
           io.err(what);
           return workAndWait(queued, context);
         }
-        io.out(options.json ? JSON.stringify({ policy: queued.tasks[0]?.policy ?? null, tasks: ids }) : what);
+        io.out(options.json ? JSON.stringify({ v: 1, policy: queued.tasks[0]?.policy ?? null, tasks: ids }) : what);
         if (queued.workers === 0) io.err("no worker is running: start `syncline serve`");
       });
     });

@@ -101,7 +101,7 @@ export function simulateCommand(io: CommandIo): Command {
       }
       if (known !== undefined)
         io.err(`durations of ${counted(known.usualMs.size, "policy", "policies")}: the median of the last good runs`);
-      io.out(options.json ? JSON.stringify(reportToJson(report)) : reportToText(report, io.colours));
+      io.out(options.json ? JSON.stringify({ v: 1, ...reportToJson(report) }) : reportToText(report, io.colours));
       if (report.limits.some(({ isOver }) => isOver)) io.exitCode = 1;
     });
 }

@@ -152,9 +152,9 @@ function configToText({ kept, replicas, differs }: RunningConfig, screen: Screen
       ? "config: no process has run policies here"
       : `config: ${shortHash(kept.hash)}, taken ${showInstant(kept.atMs)} by ${kept.by}; no process runs it now`;
   const newestMs = Math.max(...replicas.map(({ sinceMs }) => sinceMs));
-  const path = first.path === null ? "" : ` of ${first.path}`;
+  const path = first.path === null ? "" : `\n  from ${first.path}`;
   if (replicas.every(({ hash }) => hash === first.hash))
-    return `config: ${shortHash(first.hash)}${path}, in force on ${counted(replicas.length, "process", "processes")} since ${showInstant(newestMs)}`;
+    return `config: ${shortHash(first.hash)}, in force on ${counted(replicas.length, "process", "processes")} since ${showInstant(newestMs)}${path}`;
   const rows = replicas.map((one) => [
     one.where,
     one.roles.join(", "),

@@ -70,7 +70,7 @@ function printText({ problems, warnings, policies, services, files }: Totals, io
 
 function printJson({ problems, warnings }: Totals, io: CommandIo): void {
   const listed = problems.map(({ file, line, column, message, hint }) => ({ file, line, column, message, hint }));
-  io.out(JSON.stringify({ ok: problems.length === 0, problems: listed, warnings }, undefined, 2));
+  io.out(JSON.stringify({ v: 1, ok: problems.length === 0, problems: listed, warnings }, undefined, 2));
 }
 
 /** A warning about one policy. `line`: where the policy begins, 1-based. */

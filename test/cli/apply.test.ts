@@ -103,6 +103,7 @@ describe("plan --state", () => {
     const after = await run(["plan", "--state", "--config", file, "--json"]);
     expect(after.code).toBe(0);
     expect(JSON.parse(after.out)).toEqual({
+      v: 1,
       objects: [
         {
           policy: "names",

@@ -42,7 +42,7 @@ describe("commands without --config", () => {
     expect((await command("explain", "second")).code).toBe(0);
     const status = await command("status");
     expect(status.code).toBe(1);
-    expect(status.out).toMatch(/config: \w{8} of \S+, in force on 2 processes since/);
+    expect(status.out).toMatch(/config: \w{8}, in force on 2 processes since .*\n {2}from \S+/);
     expect(status.out).toMatch(/newer files are rejected since \S+ \S+ by 2 of 2 processes: \S+policies\.yaml:3: /);
 
     variables = { TEST_TOKEN: world.sandbox.token };

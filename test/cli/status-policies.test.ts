@@ -107,7 +107,7 @@ describe("syncline status", () => {
     expect(lines[8]).toMatch(/every 1h +sync job 42$/);
     expect(lines[9]).toMatch(/paused by ann@host: migration/);
     expect(lines[12]).toMatch(/succeeded \(inferred, likely\) ×2/);
-    expect(out).toContain("config: 1a2b3c4d of /p, in force on 1 process since 1970-01-01 00:00:01Z");
+    expect(out).toContain("config: 1a2b3c4d, in force on 1 process since 1970-01-01 00:00:01Z\n  from /p");
 
     const worst = await status("--limit", "2");
     expect(worst.out).toContain("and 9 more, none of them worse: --limit shows more, --json all");

@@ -24,7 +24,7 @@ export async function showState(
   await withDeclared({ ...options, isForgetting: false }, async (items) => {
     const inspected = await inspectAll(items, io);
     const fields = await readOnlyFields(items);
-    if (isJson) io.out(JSON.stringify({ objects: stateToJson(inspected), readOnlyFields: fields }));
+    if (isJson) io.out(JSON.stringify({ v: 1, objects: stateToJson(inspected), readOnlyFields: fields }));
     else {
       io.out(stateToText(inspected, io.colours));
       for (const { service, field, since, said } of fields)

@@ -229,7 +229,15 @@ function sortFindings(findings: readonly Finding[]): readonly Finding[] {
 function reportToJson(findings: readonly Finding[], slots: readonly NextSlot[]): string {
   const { problem: problems, warning: warnings, ok: fine } = countLevels(findings);
   const nextSlots = slots.map(({ policy, slotMs }) => ({ policy, slot: toIso(slotMs) }));
-  return JSON.stringify({ ok: problems === 0, problems, warnings, fine, checks: sortFindings(findings), nextSlots });
+  return JSON.stringify({
+    v: 1,
+    ok: problems === 0,
+    problems,
+    warnings,
+    fine,
+    checks: sortFindings(findings),
+    nextSlots,
+  });
 }
 
 /** The report for people. */

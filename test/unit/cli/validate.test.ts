@@ -51,6 +51,7 @@ describe("syncline validate", () => {
     const { text, exitCode } = await validate({ "a.yaml": bad }, { args: ["--json"] });
     expect(exitCode).toBe(2);
     expect(JSON.parse(text)).toEqual({
+      v: 1,
       ok: false,
       problems: [
         {
@@ -64,6 +65,7 @@ describe("syncline validate", () => {
       warnings: [],
     });
     expect(JSON.parse((await validate({ "a.yaml": good }, { args: ["--json"] })).text)).toEqual({
+      v: 1,
       ok: true,
       problems: [],
       warnings: [],
