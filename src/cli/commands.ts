@@ -46,7 +46,7 @@ export const commandGroups: Readonly<Record<string, Partial<Record<keyof typeof 
   "Follow policies:": {
     dev: "try it: a Redis, a sandbox service and serve on this machine, until Ctrl-C",
     serve: "plan slots and work on tasks until stopped",
-    run: "run a policy by hand, now",
+    run: "run a policy, or one sync job, by hand, now",
     cancel: "take a task off the queue, or stop to follow its run",
     pause: "skip the slots of a policy, a service or all from now on",
     resume: "end a pause, or the quarantine of a policy",

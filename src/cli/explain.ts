@@ -144,7 +144,7 @@ function taskLines(task: TaskStory): string[] {
     if (confidence !== undefined) known.push(`confidence ${confidence}`);
     if (sends > 1) known.push(`${sends} requests`);
     lines.push(`    ${status} (${known.join(", ")}): ${detail}`);
-  } else lines.push(`    ${withoutOutcome(task)}`);
+  } else lines.push(`    ${task.cancelled === null ? "" : `${task.cancelled}; `}${withoutOutcome(task)}`);
   if (task.waitsFor !== null) lines.push(`    waits for ${task.waitsFor}, which holds sync job ${task.target}`);
   return lines;
 }

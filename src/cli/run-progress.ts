@@ -20,9 +20,8 @@ export type ShowProgress = (open: readonly Task[], outcomes: readonly Outcome[])
 export function createProgress(set: PolicySet, store: Store, io: CommandIo): ShowProgress {
   const journal = new StartJournal(store);
   const said = new Map<string, string>();
-  const say = (about: string, text: string) => {
-    // A figure that runs down is no news.
-    const news = text.replaceAll(/\d/g, "");
+  // A figure that runs down is no news.
+  const say = (about: string, text: string, news = text.replaceAll(/\d/g, "")) => {
     if (said.get(about) === news) return;
     said.set(about, news);
     io.progress?.("");
@@ -33,7 +32,7 @@ export function createProgress(set: PolicySet, store: Store, io: CommandIo): Sho
     const label = ({ target }: Pick<Task, "target">) => (count === 1 ? "" : `${target}: `);
     for (const { taskId, status, reason, target } of outcomes.slice(0, shownMax))
       say(taskId, `${label({ target })}${status} (${reason})`);
-    if (count > shownMax) say("all", `${outcomes.length} of ${count} have ended`);
+    if (count > shownMax) say("all", `${outcomes.length} of ${count} have ended`, String(outcomes.length));
     const nowMs = await redisTimeMs(store);
     const looked = open.slice(0, shownMax).map((task) => ({ task, state: "waiting", queuedAtMs: nowMs }) as const);
     const running = await readRunning(looked, set, store);

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { formatRoughly } from "../core/duration.ts";
 import { showInstant } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
+import { runByHand } from "../model/task.ts";
 import { type RunningTask, readRunning } from "../queries/running.ts";
 import { describeMissingRoles } from "../queries/service-words.ts";
 import { readTasksInFlight } from "../queue/tasks-in-flight.ts";
@@ -49,7 +50,7 @@ export function runningCommand(io: CommandIo): Command {
       await withStore(redisTarget(options, io), async (store) => {
         const set = await policySetFor(options, store, io);
         if (options.service !== undefined) findService(set, options.service);
-        if (policy !== undefined) findPolicy(set, policy);
+        if (policy !== undefined && policy !== runByHand) findPolicy(set, policy);
         const services = options.service === undefined ? [...set.services.keys()] : [options.service];
         const found = await readTasksInFlight(store, services, policy);
         const running = await readRunning(found.tasks, set, store);

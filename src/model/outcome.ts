@@ -164,6 +164,11 @@ export function weightOf({ status, reason }: Pick<Outcome, "status" | "reason">)
   return reason === "expectation-not-met" ? "good" : weights[status];
 }
 
+/** Whether doing the task over may help: it is on the failed list. */
+export function isReplayable({ status, reason }: Pick<Outcome, "status" | "reason">): boolean {
+  return replayable[status] !== undefined && reason !== "cancelled";
+}
+
 /** Endings where doing the task over may help. `may-run`: the first start may still run. */
 export const replayable: Readonly<Partial<Record<OutcomeStatus, "surely-over" | "may-run">>> = {
   failed: "surely-over",

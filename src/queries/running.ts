@@ -39,7 +39,7 @@ export interface RunningTask
   /** When its request was permitted. */
   readonly sent: string | null;
   readonly step: TaskStepName;
-  /** Since when it is in this step. */
+  /** Since when it is in this step; before its request: in the queue. */
   readonly since: string | null;
   /** What it waits for, in words; null when it waits for its turn alone. */
   readonly waitsFor: string | null;
@@ -66,30 +66,33 @@ export async function readRunning(
     });
     running.push(...(await Promise.all(places)));
   }
-  const rank = ({ step, since }: RunningTask) => taskSteps.indexOf(step) * 1e15 + Date.parse(since ?? "0");
-  return running.toSorted((a, b) => rank(a) - rank(b));
+  const sinceMs = ({ since }: RunningTask) => (since === null ? 0 : Date.parse(since));
+  return running.toSorted((a, b) => taskSteps.indexOf(a.step) - taskSteps.indexOf(b.step) || sinceMs(a) - sinceMs(b));
 }
 
 /** What many tasks share, read once: what services let through, and why lists cannot be read. */
 function readFacts(store: Store) {
-  const once = <Fact>(read: (key: string) => Promise<Fact>) => {
-    const known = new Map<string, Promise<Fact>>();
-    return (key: string): Promise<Fact> => {
-      const fact = known.get(key) ?? read(key);
-      known.set(key, fact);
-      return fact;
-    };
-  };
-  const limiter = once((service) => readLimiterStatus(store, service));
-  const failure = once(async (place) => {
-    const [service, repository] = JSON.parse(place);
-    return (await new FeedStore(store).status({ service, repository, list: "activities" })).failure;
-  });
+  const feeds = new FeedStore(store);
   const leases = new Leases(store);
+  const failure = async (service: string, repository: string | null) =>
+    (await feeds.status({ service, repository, list: "activities" })).failure;
   return {
-    limiter,
-    listFailure: ({ service, repository }: Task) => failure(JSON.stringify([service, repository])),
+    limiter: once((service: string) => readLimiterStatus(store, service)),
+    listFailure: once(failure),
     holder: (task: Task) => leases.holder(task),
+  };
+}
+
+/** Reads once for the same arguments. */
+function once<Args extends readonly unknown[], Fact>(
+  read: (...args: Args) => Promise<Fact>,
+): (...args: Args) => Promise<Fact> {
+  const known = new Map<string, Promise<Fact>>();
+  return (...args) => {
+    const key = JSON.stringify(args);
+    const fact = known.get(key) ?? read(...args);
+    known.set(key, fact);
+    return fact;
   };
 }
 
@@ -108,7 +111,7 @@ async function readStep(where: Where, facts: Facts, nowMs: number): Promise<Step
   if (entry?.cancelled !== undefined) return { step: "cancelling", since: queued, waitsFor: entry.cancelled };
   if (entry === undefined || entry.state === "claimed")
     return { since: queued, ...(await readObstacle(where, facts, nowMs)) };
-  const failure = await facts.listFailure(task);
+  const failure = await facts.listFailure(task.service, task.repository);
   const unread = failure === undefined ? "" : `; but the activities cannot be read: ${failure}`;
   if (entry.state !== "sending") {
     const seen = entry.finishSeenAtMs;
@@ -136,7 +139,7 @@ async function readObstacle(
   const hasStart = task.kind !== "poll" && task.kind !== "apply";
   const step = entry === undefined && state !== "active" ? "queued" : hasStart ? "preparing" : "working";
   if (entry?.readyAtMs !== undefined) {
-    const failure = await facts.listFailure(task);
+    const failure = await facts.listFailure(task.service, task.repository);
     const list = "the activities, which are read before the start";
     return { step, waitsFor: failure === undefined ? list : `${list}; that fails: ${failure}` };
   }

@@ -49,6 +49,8 @@ export interface TaskStory {
   readonly waitsFor: string | null;
   /** Why the answer to its start is missing. */
   readonly lost: string | null;
+  /** Who cancelled it, and why. */
+  readonly cancelled: string | null;
 }
 
 /** A task to tell of. `overlap`: of its policy; undefined when that is gone. */
@@ -100,6 +102,7 @@ async function taskStory(task: PlannedTask, places: StoryPlaces): Promise<TaskSt
     isInFlight,
     droppedUpTo: toIso(droppedUpToMs),
     waitsFor: holder === undefined || holder === task.id ? null : holder,
+    cancelled: entry?.cancelled ?? null,
     lost: entry?.doubt === undefined ? null : `${entry.doubt.kind}: ${entry.doubt.detail}`,
   };
 }

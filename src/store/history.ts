@@ -1,7 +1,7 @@
 // The history: one outcome per task, the newest of each policy. Each policy has a hash of outcomes,
 // an index by time and an index of failed ones. `outcomes-kept` tells since when they are complete.
 import { type OutcomeLimits, outcomeLimitsDefault } from "../config/settings.ts";
-import { type Outcome, parseOutcome, replayable, weightOf } from "../model/outcome.ts";
+import { isReplayable, type Outcome, parseOutcome, weightOf } from "../model/outcome.ts";
 import type { Task } from "../model/task.ts";
 import { batchesOf } from "./batches.ts";
 import { outcomeDay } from "./day-summaries.ts";
@@ -104,7 +104,7 @@ export class History {
     ];
     const args = [
       ...[taskId, JSON.stringify(outcome), Date.parse(outcome.finishedAt), target, status, policy, placeMs],
-      replayable[status] === undefined ? 0 : 1,
+      isReplayable(outcome) ? 1 : 0,
       ...[from?.state ?? "", from?.claimant ?? "", from?.isAnswer === true ? 1 : 0],
       ...[entryRetentionMs, publishWithinMs, weightOf(outcome) === "good" ? successKeptMs : ""],
       ...[count, placeMs - forMs, troubleChanges(outcome)],
@@ -118,14 +118,14 @@ export class History {
 
   /** Writes an outcome without its start and its poll, unless the task has one; answers whether. */
   async recordAlone(outcome: Outcome): Promise<boolean> {
-    const { taskId, policy, status } = outcome;
+    const { taskId, policy } = outcome;
     const store = this.#store;
     const indexes = [outcomesKey(store, policy), indexKey(store, policy), failedKey(store, policy)];
-    const isReplayable = replayable[status] === undefined ? 0 : 1;
-    const written = [taskId, JSON.stringify(outcome), outcomePlaceMs(outcome), policy, isReplayable];
+    const written = [taskId, JSON.stringify(outcome), outcomePlaceMs(outcome), policy];
+    const isFailed = isReplayable(outcome) ? 1 : 0;
     const day = outcomeDay(store, outcome, this.#timezoneOf(policy));
     const keys = [...indexes, store.key("outcomes-kept"), policyStatesKey(store), day.key];
-    const args = [...written, Date.parse(outcome.finishedAt), ...stateArguments(outcome), day.change];
+    const args = [...written, isFailed, Date.parse(outcome.finishedAt), ...stateArguments(outcome), day.change];
     return recordAloneScript(store, keys, args);
   }
 

@@ -26,7 +26,7 @@ export function troubleChanges(outcome: Outcome): string {
   if (weight === "good") change("-", "failing");
   if (status === "conflicts") change("+", "conflicts");
   if (status === "succeeded" && (outcome.stillConflicts ?? 0) === 0) change("-", "conflicts");
-  if (status === "unknown" && kind !== "poll") change("+", "unknown");
+  if (status === "unknown" && kind !== "poll" && weight === "bad") change("+", "unknown");
   if (status === "missed") change("+", "missed");
   return changes.join("\n");
 }

@@ -27,6 +27,7 @@ it("takes off what is queued; the next worker says who and why, and sends nothin
     });
   }
   expect((await here("running", ...config)).out.match(/cancelling .* by .+@.+: freeze/g)).toHaveLength(3);
+  expect((await here("explain", "nightly", ...config)).out).toMatch(/cancelled by .+@.+: freeze; no outcome yet/);
   await fixture.serve(prefix, "--roles", "worker");
   const outcomes = async () => {
     const { out } = await here("history", "--json");

@@ -12,7 +12,8 @@ import { worldForTest } from "../support/world.ts";
 
 const policies = `
   - { name: nightly, service: main, repository: HR, run: { syncJobs: [3] } }
-  - { name: fast, service: main, repository: HR, run: { syncJobs: [4] }, follow: { until: accepted } }`;
+  - { name: fast, service: main, repository: HR, run: { syncJobs: [4] }, follow: { until: accepted } }
+  - { name: many, service: main, repository: HR, run: { syncJobs: [${Array.from({ length: 25 }, (_, index) => index + 100)}] }, follow: { until: accepted } }`;
 
 /** Runs a command until a line on standard error says this, then stops it as Ctrl-C does. */
 async function runUntil(said: RegExp, args: readonly string[], variables: Readonly<Record<string, string>> = {}) {
@@ -32,12 +33,14 @@ async function runUntil(said: RegExp, args: readonly string[], variables: Readon
 
 describe("run --wait", () => {
   it("tells each change, and ends well without a policy file", async () => {
-    const { target } = await worldForTest({ policies, sandbox: { runMs: [1_500, 1_500] } });
+    const { target } = await worldForTest({ policies, sandbox: { jobs: 200, runMs: [1_500, 1_500] } });
     const at = ["--prefix", target.prefix, "--redis-url", target.url];
     const { code, out, err } = await runHere(["run", "nightly", "--wait", ...at], {});
     expect({ code, err }).toMatchObject({ code: 0 });
     expect(out).toContain("succeeded");
     expect(err).toMatch(/^1 task of nightly queued: nightly__run__3__m\d+\n/);
+    const many = await runHere(["run", "many", "--wait", ...at], {});
+    expect(many.err.split("\n").at(-1)).toBe("25 of 25 have ended");
     expect(err).toMatch(/\nsent .+\nanswered: [\s\S]*its first activity is seen[\s\S]*\nsucceeded \(completed\)$/);
   });
 

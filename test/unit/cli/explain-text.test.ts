@@ -21,6 +21,7 @@ function textOf(changes: Partial<TaskStory>, processes = { schedulers: 1, worker
     isInFlight: false,
     droppedUpTo: null,
     waitsFor: null,
+    cancelled: null,
     lost: null,
     ...changes,
   };
