@@ -20,7 +20,7 @@ import { explainServiceError } from "./api-error.ts";
 import { type ApiOptions, type ApiRequest, callOperation, readApiRequest } from "./api-request.ts";
 import { byHand } from "./changes.ts";
 import { type CommandIo, type ExitCode, isConfirmed } from "./command-io.ts";
-import { connectTo, withService } from "./connections.ts";
+import { connectTo, withService } from "./service-connection.ts";
 import {
   optionalConfigOption,
   prefixOption,

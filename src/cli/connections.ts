@@ -1,12 +1,8 @@
-// Connects commands to Redis and to services, and closes what it opened.
-import { createService } from "../app/create-service.ts";
+// Connects commands to Redis, and closes what it opened. BullMQ is loaded only for the commands
+// that ask its queues: it is a third of what a short command costs.
 import { silentLog } from "../core/event-log.ts";
-import { Producer } from "../queue/producer.ts";
-import { ServiceError, type SyncService } from "../service/client.ts";
+import type { Producer } from "../queue/producer.ts";
 import { openStore, type RedisTarget, type Store } from "../store/redis.ts";
-import { explainServiceError } from "./api-error.ts";
-import type { CommandIo } from "./command-io.ts";
-import { findService, loadPoliciesOrThrow } from "./shared-options.ts";
 
 /** Runs `use` with a connected Redis. @throws OutOfReachError without one. */
 export async function withStore<T>(target: RedisTarget, use: (store: Store) => Promise<T>): Promise<T> {
@@ -20,39 +16,11 @@ export async function withStore<T>(target: RedisTarget, use: (store: Store) => P
 
 /** Runs `use` with the task queues. */
 export async function withProducer<T>(target: RedisTarget, use: (producer: Producer) => Promise<T>): Promise<T> {
-  const producer = new Producer(target, silentLog);
+  const queue = await import("../queue/producer.ts");
+  const producer = new queue.Producer(target, silentLog);
   try {
     return await use(producer);
   } finally {
     await producer.close();
-  }
-}
-
-/** The client of a service in a policy file, and its name. @throws UsageError without one. */
-export async function connectTo(
-  config: string,
-  service: string | undefined,
-  io: CommandIo,
-): Promise<{ readonly client: SyncService; readonly name: string }> {
-  const settings = findService(await loadPoliciesOrThrow(config, io), service);
-  const client = createService(settings, { variables: io.settings.variables, log: silentLog });
-  return { client, name: settings.name };
-}
-
-/** Runs `use` with a client; a failure of its service is printed and sets the exit code. */
-export async function withService(
-  service: SyncService,
-  io: CommandIo,
-  use: (service: SyncService) => Promise<void>,
-): Promise<void> {
-  try {
-    await use(service);
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    const { lines, exitCode } = explainServiceError(error);
-    for (const line of lines) io.err(line);
-    io.exitCode = exitCode;
-  } finally {
-    service.close();
   }
 }

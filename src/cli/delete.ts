@@ -14,9 +14,10 @@ import type { SyncService } from "../service/client.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo } from "./command-io.ts";
-import { withProducer, withService, withStore } from "./connections.ts";
+import { withProducer, withStore } from "./connections.ts";
 import { syncJobsOf } from "./deleted-targets.ts";
 import { workAndWait } from "./run-policy.ts";
+import { withService } from "./service-connection.ts";
 import {
   durationOption,
   findService,

@@ -14,7 +14,8 @@ import { ServiceError, type SyncService } from "../service/client.ts";
 import type { SeenItem } from "../store/feed-mirror.ts";
 import { FeedStore } from "../store/feed-store.ts";
 import type { CommandIo } from "./command-io.ts";
-import { connectTo, withService, withStore } from "./connections.ts";
+import { withStore } from "./connections.ts";
+import { connectTo, withService } from "./service-connection.ts";
 import {
   countArgument,
   findService,

@@ -11,8 +11,8 @@ import { counted } from "../../core/plain-text.ts";
 import { checkCron } from "../../schedule/cron-pattern.ts";
 import { escapeControls } from "../../service/error-body.ts";
 import type { CommandIo } from "../command-io.ts";
-import { withService } from "../connections.ts";
 import { readInputFile } from "../input-file.ts";
+import { withService } from "../service-connection.ts";
 import {
   findService,
   loadPoliciesOrThrow,
