@@ -59,6 +59,8 @@ export interface PolicyLine {
   readonly policy: Policy;
   readonly health: PolicyHealth;
   readonly worst: TargetState | undefined;
+  /** When its newest task ended. */
+  readonly endedMs: number | undefined;
   /** Whether it has other sync jobs, lists or objects than that. */
   readonly isOfSeveral: boolean;
   readonly usualMs: number | undefined;
@@ -132,6 +134,7 @@ function toLine(policy: Policy, { state, plannedMs, missedMs = 0, nowMs, pauses,
   const line = {
     policy,
     worst,
+    endedMs: state?.targets[0]?.last.finishedMs,
     isOfSeveral: (state?.targets.length ?? 0) > 1,
     usualMs: state === undefined ? undefined : usualDurationMs(state),
     nextMs: dueMs !== undefined && dueMs > nowMs ? dueMs : source?.next(nowMs),

@@ -46,6 +46,22 @@ export async function readOutcomes(
   return { outcomes: page, next: last && { atMs: outcomePlaceMs(last), taskId: last.taskId } };
 }
 
+/** Reads the newest outcomes: of the policies whose tasks ended last, so that few are asked. */
+export async function readNewestOutcomes(
+  { store }: QueryContext,
+  lines: readonly PolicyLine[],
+  count: number,
+): Promise<readonly Outcome[]> {
+  const ended = lines.flatMap(({ policy, endedMs }) => (endedMs === undefined ? [] : [{ name: policy.name, endedMs }]));
+  const newest = ended.toSorted((a, b) => b.endedMs - a.endedMs).slice(0, count);
+  const history = new History(store);
+  const places = await history.newestPlaces(
+    count,
+    newest.map(({ name }) => name),
+  );
+  return history.read(places);
+}
+
 /** Outcomes of one millisecond that a cursor can stand in the midst of. */
 const sameInstantMax = 200;
 

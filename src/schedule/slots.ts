@@ -19,10 +19,21 @@ export interface SlotSource {
 /** Creates the slots of a policy; undefined when only operators start it. */
 export function createSlotSource(policy: Pick<Policy, "name" | "schedule">): SlotSource | undefined {
   if (policy.schedule === undefined) return undefined;
-  const text = canonicalJson(policy.schedule);
+  const text = textOf(policy.schedule);
   const offsetMs = spreadOffsetMs(policy.name, policy.schedule.spreadMs);
   const calendar = shift(sharedCalendar(policy.schedule, text), offsetMs);
   return { text, next: calendar.next, due: (afterMs, untilMs) => dueSlots(calendar, afterMs, untilMs) };
+}
+
+const texts = new WeakMap<Schedule, string>();
+
+/** Kept as long as the schedule: pages ask for it again and again. */
+function textOf(schedule: Schedule): string {
+  const known = texts.get(schedule);
+  if (known !== undefined) return known;
+  const text = canonicalJson(schedule);
+  texts.set(schedule, text);
+  return text;
 }
 
 /** The slots of a policy or of its chain's root, for display: a chain is planned by its root. */

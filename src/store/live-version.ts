@@ -1,13 +1,19 @@
-// Whether there is something new to show: one short answer for all open pages. Redis makes it out
-// of a few hashes, in about a millisecond for 5,000 policies.
+// Whether there is something new to show: one short text for all open pages. It reads what Redis
+// keeps of each policy, about 300 bytes, in batches so small that no start waits for them.
+import { createHash } from "node:crypto";
+import { batchesOf } from "./batches.ts";
 import { policyStatesKey } from "./policy-states.ts";
 import type { Store } from "./redis.ts";
-import { asText, createScript } from "./script.ts";
-
-const versionScript = createScript("live-version", asText);
 
 /** A text that differs after an outcome, a planned slot, a pause or a quarantine. */
-export function readLiveVersion(store: Store): Promise<string> {
-  const { key } = store;
-  return versionScript(store, [policyStatesKey(store), key("watermarks"), key("pauses"), key("quarantines")]);
+export async function readLiveVersion(store: Store, policies: readonly string[]): Promise<string> {
+  const { redis, key } = store;
+  const hash = createHash("sha256");
+  const take = (texts: readonly (string | null)[]) => hash.update(texts.join("\n"));
+  for (const batch of batchesOf(policies, 200)) {
+    take(await redis.hmget(policyStatesKey(store), ...batch));
+    take(await redis.hmget(key("watermarks"), ...batch));
+  }
+  for (const name of ["pauses", "quarantines"]) take(await redis.hvals(key(name)));
+  return hash.digest("hex");
 }

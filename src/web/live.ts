@@ -9,6 +9,8 @@ const pollEveryMs = 2_000;
 const aliveEveryMs = 15_000;
 const streamsMax = 64;
 const streamsOfCallerMax = 8;
+/** Events that may wait for a reader. */
+const unreadMax = 100;
 
 type Send = (text: string) => void;
 
@@ -47,8 +49,7 @@ export class LiveHub {
 
   /** Ends all streams; the pages come back to another process. */
   stop(): void {
-    for (const { end } of this.#streams.values()) end();
-    this.#streams.clear();
+    for (const { end } of [...this.#streams.values()]) end();
     this.#rest();
   }
 
@@ -81,7 +82,7 @@ export class LiveHub {
   }
 
   #sendAll(text: string): void {
-    for (const send of this.#streams.keys()) send(text);
+    for (const send of [...this.#streams.keys()]) send(text);
   }
 }
 
@@ -94,15 +95,25 @@ const tooMany = new WebError({
 
 /** Answers with a stream of events that lives until the page is closed. */
 export function streamChanges(c: Context, live: LiveHub, caller: string): Response {
+  const headers = { "content-type": "text/event-stream", "x-accel-buffering": "no" };
+  if (c.req.method === "HEAD") return c.body(null, 200, headers);
   const encoder = new TextEncoder();
   let leave = () => {};
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => {
-      const send = (text: string) => controller.enqueue(encoder.encode(text));
-      leave = live.join(caller, send, () => controller.close());
+      const end = () => {
+        leave();
+        controller.close();
+      };
+      const send = (text: string) => {
+        controller.enqueue(encoder.encode(text));
+        // The reader has taken nothing for long: it is gone.
+        if ((controller.desiredSize ?? 0) < -unreadMax) end();
+      };
+      leave = live.join(caller, send, end);
       send("retry: 5000\n\n");
     },
     cancel: () => leave(),
   });
-  return c.body(body, 200, { "content-type": "text/event-stream", "x-accel-buffering": "no" });
+  return c.body(body, 200, headers);
 }

@@ -174,7 +174,7 @@ function guardCallers(app: Hono<WebEnv>, { access, clock, recordRefusal, log }: 
     log.warn("web.refused", { ...refusal });
     c.header("allow", "GET, HEAD");
     const detail = isSigning(path)
-      ? "sign in and out on the page itself: this request came from elsewhere"
+      ? "sign in and out on the page itself, by HTTPS: this request came from elsewhere, or its way is not secure"
       : "this server is read-only: it answers GET and HEAD; the attempt is recorded";
     return answerAs(c, { status: isSigning(path) ? 403 : 405, name: "refused", title: "Read-only", detail });
   });

@@ -53,7 +53,14 @@ export async function webForTest({
     context: () => ({ store, target, producer, set, isNarrowed: false }),
     access: tokens && (await Access.open(file, new WebSessions(store), { clock, log: silentLog })),
     recordRefusal: async (refusal) => void refusals.push(refusal),
-    live: new LiveHub(() => readLiveVersion(store), clock),
+    live: new LiveHub(
+      () =>
+        readLiveVersion(
+          store,
+          set.policies.map(({ name }) => name),
+        ),
+      clock,
+    ),
     clock,
     log: silentLog,
   };

@@ -90,6 +90,7 @@ function nextSlots(lines: readonly PolicyLine[], nowMs: number): Html {
     "The next slots of all policies",
     [{ label: "due" }, { label: "policy" }, { label: "does", isWide: true }],
     rows,
+    "brief",
   );
 }
 
@@ -117,7 +118,7 @@ function justEnded(newest: readonly Outcome[], { nowMs, lines }: Attention): Htm
     { label: "took", isNumber: true as const },
     { label: "when" },
   ];
-  return table("The newest outcomes", columns, rows);
+  return table("The newest outcomes", columns, rows, "brief");
 }
 
 /** The title for the browser's tab: how many things need a person. */

@@ -98,15 +98,19 @@ export interface Column {
   readonly isRoomy?: true;
 }
 
-/** A table; on a narrow screen each row becomes a card, so roles say that it is still a table. */
+/**
+ * A table; on a narrow screen each row becomes a card, so roles say that it is still a table.
+ * `kind`: a brief one needs no labels there.
+ */
 export function table(
   caption: string,
   columns: readonly Column[],
   rows: readonly (readonly (Html | string)[])[],
+  kind: "brief" | "" = "",
 ): Html {
   const cell = (content: Html | string, { label, isNumber, isWide, isRoomy }: Column) => {
-    const kind = isNumber ? "num" : isWide ? "wide" : isRoomy ? "roomy" : "";
-    return html`<td role="cell" class="${kind}" data-label="${label}">${content}</td>`;
+    const align = isNumber ? "num" : isWide ? "wide" : isRoomy ? "roomy" : "";
+    return html`<td role="cell" class="${align}" data-label="${label}">${content}</td>`;
   };
   const head = columns.map(
     ({ label, isNumber }) => html`<th role="columnheader" scope="col" class="${isNumber ? "num" : ""}">${label}</th>`,
@@ -115,5 +119,5 @@ export function table(
     (cells) =>
       html`<tr role="row">${cells.map((content, index) => cell(content, columns[index] ?? { label: "" }))}</tr>`,
   );
-  return html`<table role="table"><caption class="hidden">${caption}</caption><thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody></table>`;
+  return html`<table role="table" class="${kind}"><caption class="hidden">${caption}</caption><thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody></table>`;
 }

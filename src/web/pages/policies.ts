@@ -82,19 +82,27 @@ ${legend()}`;
 
 function policyCells({ policy, ...line }: PolicyLine, slots: readonly EndedSlot[], nowMs: number): (Html | string)[] {
   const place = policy.repository === undefined ? policy.service : `${policy.service}, ${policy.repository}`;
-  const last = line.worst?.last;
-  const words = describePolicy({ policy, ...line });
   return [
     mark(line.health),
     html`${policyLink(policy.name)}<span class="under">${actionText(policy)} · ${place}</span><span class="under">${scheduleText(policy)}</span>`,
     strip(slots, stripSlots),
-    last === undefined || last.origin === "manual"
-      ? words
-      : html`<a href="${slotPath(policy.name, last.slotMs)}">${words}</a><span class="under">${when(last.finishedMs, nowMs)}, evidence ${last.evidence}</span>`,
+    outcomeCell({ policy, ...line }, nowMs),
     when(line.worst?.lastGoodMs, nowMs),
     line.pauses.length > 0 ? mark("paused") : when(line.nextMs, nowMs),
     tookText(line.usualMs),
   ];
+}
+
+/** What its health means, and the run that says so. */
+function outcomeCell(line: PolicyLine, nowMs: number): Html | string {
+  const words = describePolicy(line);
+  const last = line.worst?.last;
+  if (last === undefined) return words;
+  const under = html`<span class="under">${when(last.finishedMs, nowMs)}, evidence ${last.evidence}</span>`;
+  if (last.origin === "manual") return html`${words}${under}`;
+  const href = slotPath(line.policy.name, last.slotMs);
+  if (line.pauses.length === 0) return html`<a href="${href}">${words}</a>${under}`;
+  return html`${words}<span class="under">before: <a href="${href}">${last.status}</a> ${when(last.finishedMs, nowMs)}</span>`;
 }
 
 function filterForm(lines: readonly PolicyLine[], { q, health, service, label }: PolicyFilter): Html {

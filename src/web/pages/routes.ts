@@ -3,7 +3,7 @@ import type { Context, Hono } from "hono";
 import { readAttention } from "../../queries/attention.ts";
 import { comingSlots } from "../../queries/coming-slots.ts";
 import { readPolicyDays } from "../../queries/policy-days.ts";
-import { readChanges, readLine, readNowMs, readOutcomes, readStoryAt } from "../../queries/records.ts";
+import { readChanges, readLine, readNewestOutcomes, readNowMs, readStoryAt } from "../../queries/records.ts";
 import { readSlotStrips } from "../../queries/slot-strips.ts";
 import { policyOf } from "../api/operations.ts";
 import type { Looks } from "../looks.ts";
@@ -19,7 +19,6 @@ import { runPage } from "./run.ts";
 import { servicesPage } from "./services.ts";
 
 const newestShown = 12;
-const always = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 
 /** Adds the pages. `hasTokens`: callers signed in, and may sign out. */
 export function addPages(app: Hono<WebEnv>, looks: Looks, hasTokens: boolean): void {
@@ -29,8 +28,8 @@ export function addPages(app: Hono<WebEnv>, looks: Looks, hasTokens: boolean): v
   app.get("/", async (c) => {
     const context = c.get("query");
     const attention = await looks.of("attention", context, readAttention);
-    const { outcomes } = await looks.of("newest", context, (asked) =>
-      readOutcomes(asked, { policy: undefined, filter: {}, limit: newestShown, span: always }),
+    const outcomes = await looks.of("newest", context, (asked) =>
+      readNewestOutcomes(asked, attention.lines, newestShown),
     );
     return show(c, { title: nowTitle(attention), here: "now" }, nowPage(attention, outcomes));
   });

@@ -7,7 +7,7 @@ import { shortHash } from "../../queries/policy-set.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
 import { describeBreaker, describeThrottle, showPresence } from "../../queries/service-words.ts";
 import { type Html, mark, tag } from "./marks.ts";
-import { table, when } from "./parts.ts";
+import { nothing, table, when } from "./parts.ts";
 
 /** Shows services, sinks and processes. */
 export function servicesPage({ status, lines, nowMs }: Attention, { set, isNarrowed }: QueryContext): Html {
@@ -19,7 +19,7 @@ export function servicesPage({ status, lines, nowMs }: Attention, { set, isNarro
     return [
       one.breaker === "open" ? tag("bad", "triangle", "breaker open") : mark("ok", "breaker closed"),
       html`<span class="name">${one.service}</span>`,
-      describeBreaker(one, nowMs),
+      one.breaker === "closed" && one.failures === 0 ? nothing : describeBreaker(one, nowMs),
       one.throttledUntilMs === undefined ? "no" : tag("warn", "clock", describeThrottle(one, nowMs)),
       `${one.inFlight}${most}`,
       html`<a href="/policies?service=${one.service}">${counted(own.length, "policy", "policies")}</a>${bad === 0 ? "" : html`<span class="under">${bad} need a person</span>`}`,
@@ -28,7 +28,7 @@ export function servicesPage({ status, lines, nowMs }: Attention, { set, isNarro
   const columns = [
     { label: "state" },
     { label: "service" },
-    { label: "breaker", isWide: true as const },
+    { label: "failures", isWide: true as const },
     { label: "asked for patience" },
     { label: "in flight", isNumber: true as const },
     { label: "hang on it" },
@@ -56,7 +56,8 @@ function processes({ status, nowMs }: Pick<Attention, "status" | "nowMs">): Html
     { label: "since" },
     { label: "newest file", isWide: true as const },
   ];
-  const all = rows.length === 0 ? html`<p class="none">No process is alive.</p>` : table("Processes", columns, rows);
+  const all =
+    rows.length === 0 ? html`<p class="none">No process has said what it runs.</p>` : table("Processes", columns, rows);
   return html`<section aria-labelledby="processes"><h2 id="processes">Processes</h2><p class="quiet">Alive: ${showPresence(status.processes)}.</p>${all}</section>`;
 }
 

@@ -131,6 +131,16 @@ it("asks a caller that is too fast to wait", async () => {
   expect(refused[0]?.headers.get("retry-after")).toBe("1");
 });
 
+it("keeps eight live pages of a caller, gives a place back, and ends all at its stop", async () => {
+  const streams = await Promise.all(Array.from({ length: 8 }, () => open.ask("/events")));
+  expect((await open.ask("/events")).status).toBe(429);
+  await streams[0]?.body?.cancel();
+  expect((await open.ask("/events", { method: "HEAD" })).status).toBe(200);
+  expect([(await open.ask("/events")).status, open.parts.live.size]).toEqual([200, 8]);
+  open.parts.live.stop();
+  expect([await streams[1]?.text(), open.parts.live.size]).toEqual(["retry: 5000\n\n", 0]);
+});
+
 it("survives hostile requests: no error of its own, no change, no leak", async () => {
   // Time flies, so that no request is refused for being too fast.
   let flownMs = 0;
