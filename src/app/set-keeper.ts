@@ -73,7 +73,10 @@ export class SetKeeper implements Component {
   }
 
   #note(): void {
-    this.#busy = this.#busy.then(() => this.#write()).catch((error: unknown) => this.#fail(errorText(error)));
+    this.#busy = this.#busy
+      .then(() => this.#write())
+      .then(() => this.#noteFailure(""))
+      .catch((error: unknown) => this.#noteFailure(errorText(error)));
   }
 
   async #write(): Promise<void> {
@@ -92,7 +95,6 @@ export class SetKeeper implements Component {
     if ((isThere && this.#isKept) || !guard.isSafe()) return;
     await keepPolicySet(store, set, where);
     this.#isKept = set === this.#set;
-    this.#failure = "";
   }
 
   #showRejection(nowMs: number): Replica["rejected"] {
@@ -103,8 +105,8 @@ export class SetKeeper implements Component {
   }
 
   /** The next tick tries again. */
-  #fail(message: string): void {
-    if (message !== this.#failure) this.#options.log.warn("config.not-kept", { message });
+  #noteFailure(message: string): void {
+    if (message !== "" && message !== this.#failure) this.#options.log.warn("config.not-kept", { message });
     this.#failure = message;
   }
 }

@@ -3,8 +3,14 @@
 import { formatRoughly } from "../core/duration.ts";
 import { showInstant, showNear, toIso } from "../core/instant.ts";
 import { counted } from "../core/plain-text.ts";
-import type { PolicyLine } from "../queries/policy-lines.ts";
-import { countHealths, type DetailedLine, needsPerson, noteOf, shortSchedule } from "../queries/policy-lines.ts";
+import {
+  countHealths,
+  type DetailedLine,
+  needsPerson,
+  noteOf,
+  type PolicyLine,
+  shortSchedule,
+} from "../queries/policy-lines.ts";
 import { shortHash } from "../queries/policy-set.ts";
 import { describeRejected, type RunningConfig } from "../queries/running-config.ts";
 import {
