@@ -37,7 +37,7 @@ describe("syncline simulate", () => {
     const { code, out, err } = await simulate("--to", "+2h", "--duration", "often=40m", "--request-time", "0s");
     expect(code).toBe(0);
     expect(err).toBe("");
-    expect(out).toContain("Simulated 2026-12-01 00:00:00Z to 2026-12-01 02:00:00Z: 2 policies, 6 slots, in ");
+    expect(out).toContain("Simulated 2026-12-01 01:00:00 CET to 2026-12-01 03:00:00 CET: 2 policies, 6 slots, in ");
     expect(out).toContain("Assumed: a run takes 10m (often 40m); a request takes 0ms.");
     expect(out).toContain("Not simulated, without a schedule: by-hand.");
     // often runs 00:30–01:10 and is busy at 01:00, then 01:30–02:10 and at 02:00; hourly finds sync
