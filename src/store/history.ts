@@ -9,7 +9,7 @@ import { feedWaitersKey } from "./feed-store.ts";
 import { lastSuccessKey, successKeptMs } from "./last-successes.ts";
 import { leaseKey } from "./leases.ts";
 import { notifyStreamKey } from "./notify-store.ts";
-import { policyStatesKey, stateArguments } from "./policy-states.ts";
+import { outcomeCountKey, policyStateKey, stateArguments } from "./policy-states.ts";
 import { type PollNote, pollMemoryKey, pollNoteArgs } from "./poll-store.ts";
 import type { Store } from "./redis.ts";
 import { asFlag, asNothing, asOptional, asText, asWord, createScript } from "./script.ts";
@@ -99,7 +99,13 @@ export class History {
       ...[outcomesKey(store, policy), indexKey(store, policy), failedKey(store, policy), store.key("outcomes-kept")],
       ...[store.key("unpublished"), entryKey(store, taskId), inFlightKey(store, outcome), leaseKey(store, outcome)],
       ...[lastSuccessKey(store, policy), troublesKey(store), joinCounterKey(store, policy, Date.parse(outcome.slot))],
-      ...[notifyStreamKey(store), pollMemoryKey(store, policy), policyStatesKey(store), day.key],
+      ...[
+        notifyStreamKey(store),
+        pollMemoryKey(store, policy),
+        policyStateKey(store, policy),
+        outcomeCountKey(store),
+        day.key,
+      ],
       ...waitedFor.map((list) => feedWaitersKey(store, { ...outcome, list })),
     ];
     const args = [
@@ -124,7 +130,8 @@ export class History {
     const written = [taskId, JSON.stringify(outcome), outcomePlaceMs(outcome), policy];
     const isFailed = isReplayable(outcome) ? 1 : 0;
     const day = outcomeDay(store, outcome, this.#timezoneOf(policy));
-    const keys = [...indexes, store.key("outcomes-kept"), policyStatesKey(store), day.key];
+    const noted = [policyStateKey(store, policy), outcomeCountKey(store), day.key];
+    const keys = [...indexes, store.key("outcomes-kept"), ...noted];
     const args = [...written, isFailed, Date.parse(outcome.finishedAt), ...stateArguments(outcome), day.change];
     return recordAloneScript(store, keys, args);
   }
@@ -217,11 +224,10 @@ export class History {
     for (const batch of batchesOf(policies)) {
       const ordered = batch.toSorted((a, b) => Number(known.has(b)) - Number(known.has(a)));
       const keys = ordered.flatMap((policy) =>
-        [outcomesKey, indexKey, failedKey].map((keyOf) => keyOf(this.#store, policy)),
+        [outcomesKey, indexKey, failedKey, policyStateKey].map((keyOf) => keyOf(this.#store, policy)),
       );
       const count = ordered.filter((policy) => known.has(policy)).length;
-      const shared = [this.#store.key("outcomes-kept"), policyStatesKey(this.#store)];
-      await tidyScript(this.#store, [...shared, ...keys], [removedKeptMs, count, ...ordered]);
+      await tidyScript(this.#store, [this.#store.key("outcomes-kept"), ...keys], [removedKeptMs, count, ...ordered]);
     }
   }
 

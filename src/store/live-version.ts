@@ -1,8 +1,8 @@
-// Whether there is something new to show: one short text for all open pages. It reads what Redis
-// keeps of each policy, about 300 bytes, in batches so small that no start waits for them.
+// Whether there is something new to show: one short text for all open pages. It reads the
+// number of outcomes, and watermarks in batches so small that no start waits for them.
 import { createHash } from "node:crypto";
 import { batchesOf } from "./batches.ts";
-import { policyStatesKey } from "./policy-states.ts";
+import { outcomeCountKey } from "./policy-states.ts";
 import type { Store } from "./redis.ts";
 
 /** A text that differs after an outcome, a planned slot, a pause or a quarantine. */
@@ -10,10 +10,8 @@ export async function readLiveVersion(store: Store, policies: readonly string[])
   const { redis, key } = store;
   const hash = createHash("sha256");
   const take = (texts: readonly (string | null)[]) => hash.update(texts.join("\n"));
-  for (const batch of batchesOf(policies, 200)) {
-    take(await redis.hmget(policyStatesKey(store), ...batch));
-    take(await redis.hmget(key("watermarks"), ...batch));
-  }
+  take([await redis.get(outcomeCountKey(store))]);
+  for (const batch of batchesOf(policies, 200)) take(await redis.hmget(key("watermarks"), ...batch));
   for (const name of ["pauses", "quarantines"]) take(await redis.hvals(key(name)));
   return hash.digest("hex");
 }

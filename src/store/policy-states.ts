@@ -1,6 +1,6 @@
 // The present state of each policy: how each of its sync jobs ended last, since when, how many in a
 // row, and how long its good runs took. history.ts writes it with each outcome, in one step;
-// `status` and `report` read it. One hash with a field a policy: lua/include/policy-state.lua.
+// `status` and `report` read it. A hash a policy: lua/include/policy-state.lua.
 import * as z from "zod";
 import { isGood, type Outcome, outcomeSchema, weightOf } from "../model/outcome.ts";
 import { taskId } from "../model/task-id.ts";
@@ -39,9 +39,9 @@ export interface PolicyState {
   readonly policy: string;
   /** The first end of a task that Redis knows. */
   readonly firstMs: number;
-  /** At most the 100 that ended last, the newest first; `worstTarget` says which one counts. */
+  /** The 100 that ended last and up to 50 more, newest first; `worstTarget`: which one counts. */
   readonly targets: readonly TargetState[];
-  /** When a target was last left out, because there were more than 100. */
+  /** When targets were last left out, because there were more than 150. */
   readonly cutMs: number | undefined;
   /** How long the last 20 good runs took, oldest first; `usualDurationMs` is their median. */
   readonly durationsMs: readonly number[];
@@ -53,12 +53,11 @@ export async function readPolicyStates(
   policies?: readonly string[],
 ): Promise<ReadonlyMap<string, PolicyState>> {
   const states = new Map<string, PolicyState>();
-  const key = policyStatesKey(store);
-  for (const batch of batchesOf(policies ?? (await store.redis.hkeys(key)))) {
-    const texts = await store.redis.hmget(key, ...batch);
-    for (const [index, policy] of batch.entries()) {
-      const text = texts[index] ?? null;
-      if (text !== null) states.set(policy, parseState(policy, text));
+  for (const batch of batchesOf(policies ?? (await store.redis.hkeys(store.key("outcomes-kept"))))) {
+    const read = batch.map((policy) => store.redis.hgetall(policyStateKey(store, policy)));
+    for (const [index, fields] of (await Promise.all(read)).entries()) {
+      const state = parseState(batch[index] ?? "", fields);
+      if (state !== undefined) states.set(state.policy, state);
     }
   }
   return states;
@@ -84,9 +83,14 @@ export function usualDurationMs({ durationsMs }: Pick<PolicyState, "durationsMs"
   return low === undefined || high === undefined ? undefined : (low + high) / 2;
 }
 
-/** Key of the states: a field a policy. */
-export function policyStatesKey({ key }: Pick<Store, "key">): string {
-  return key("policy-states");
+/** Key of a policy's state. */
+export function policyStateKey({ key }: Pick<Store, "key">, policy: string): string {
+  return key("policy-state", policy);
+}
+
+/** Key of the number of all outcomes: another one after each. */
+export function outcomeCountKey({ key }: Pick<Store, "key">): string {
+  return key("outcome-count");
 }
 
 /** What lua/include/policy-state.lua needs of an outcome. */
@@ -98,13 +102,14 @@ export function stateArguments(outcome: Outcome): (string | number)[] {
   return [JSON.stringify(target), sign, durationMs === null ? "" : toDigits(durationMs), JSON.stringify(last)];
 }
 
-function parseState(policy: string, text: string): PolicyState {
-  const [head = "", ...lines] = text.split("\n");
+function parseState(policy: string, { policy: head, ...lines }: Record<string, string>): PolicyState | undefined {
+  if (head === undefined) return undefined;
+  const targets = Object.entries(lines).map(([target, line]) => parseTarget(policy, target, line));
   const cutMs = Number(head.slice(13, 26));
   return {
     policy,
     firstMs: Number(head.slice(0, 13)),
-    targets: lines.map((line) => parseTarget(policy, line)),
+    targets: targets.toSorted((a, b) => b.last.finishedMs - a.last.finishedMs),
     cutMs: cutMs === 0 ? undefined : cutMs,
     durationsMs: (head.slice(26).match(/.{7}/g) ?? []).map((digits) => Number.parseInt(digits, 36)),
   };
@@ -117,9 +122,8 @@ function toDigits(durationMs: number): string {
     .padStart(7, "0");
 }
 
-function parseTarget(policy: string, line: string): TargetState {
-  const [target = "", finished = "", sign = "", since = "", inARow = "", good = "", bad = "", last = ""] =
-    line.split("\t");
+function parseTarget(policy: string, target: string, line: string): TargetState {
+  const [finished = "", sign = "", since = "", inARow = "", good = "", bad = "", last = ""] = line.split("\t");
   const [kind, status, evidence, confidence, reason, origin, slotMs] = lastSchema.parse(JSON.parse(last));
   const identity = { policy, kind, target: String(JSON.parse(target)), slotMs, origin };
   return {

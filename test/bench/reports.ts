@@ -41,7 +41,7 @@ const bytes = (await redisBytes(redis)) - emptyBytes - statesBytes;
 say(
   `${policies} policies, ${days} days of ${runs}: ${(bytes / 1_048_576).toFixed(0)} MiB, ${(bytes / policies / days).toFixed(0)} B a policy and day`,
 );
-say(`states: ${await redis.memory("USAGE", `${prefix}:policy-states`, "SAMPLES", 0)} B`);
+say(`a state: ${await redis.memory("USAGE", `${prefix}:policy-state:${names[0]}`, "SAMPLES", 0)} B`);
 for (const args of [
   ["report", "--since", "30d"],
   ["report", "--since", "200d"],

@@ -91,13 +91,15 @@ describe("the state of a policy", () => {
   });
 
   it("keeps the 100 sync jobs that ended last, and says that there were more", async () => {
-    for (let minute = 1; minute <= 102; minute += 1) await end("wide", minute, { target: `job "${minute}"\t` });
-    await end("wide", 103, { target: 'job "3"\t' });
+    for (let minute = 1; minute <= 150; minute += 1) await end("wide", minute, { target: `job "${minute}"\t` });
+    expect(await stateOf("wide")).toMatchObject({ cutMs: undefined, targets: { length: 150 } });
+    await end("wide", 151, { target: 'job "151"\t' });
+    await end("wide", 152, { target: 'job "51"\t' });
     const { targets, cutMs } = await stateOf("wide");
-    expect(targets).toHaveLength(100);
-    expect(cutMs).toBe(atMs(102));
-    expect(targets[0]).toMatchObject({ target: 'job "3"\t', inARow: 2 });
-    expect(targets.at(-1)?.target).toBe('job "4"\t');
+    expect(targets).toHaveLength(101);
+    expect(cutMs).toBe(atMs(151));
+    expect(targets[0]).toMatchObject({ target: 'job "51"\t', inARow: 2 });
+    expect(targets.at(-1)?.target).toBe('job "52"\t');
   });
 
   it("goes with the outcomes of a removed policy, not before", async () => {
@@ -105,6 +107,8 @@ describe("the state of a policy", () => {
     await history.tidy(new Set(["nightly"]));
     expect((await readPolicyStates(store)).has("removed")).toBe(true);
     await store.redis.del(store.key("outcomes", "removed"), store.key("outcome-index", "removed"));
+    expect(await store.redis.pttl(store.key("policy-state", "removed"))).toBeGreaterThan(31 * 86_400_000);
+    expect(await store.redis.pttl(store.key("policy-state", "nightly"))).toBe(-1);
     await history.tidy(new Set(["nightly"]));
     const states = await readPolicyStates(store);
     expect([states.has("removed"), states.has("nightly")]).toEqual([false, true]);

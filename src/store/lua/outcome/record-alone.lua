@@ -1,10 +1,11 @@
 -- Records an outcome, and what rests on outcomes alone.
--- KEYS: outcomes, index, failed tasks, outcomes-kept, policy states, month of the day summary
+-- KEYS: outcomes, index, failed tasks, outcomes-kept, policy state, outcome count, month of the
+-- day summary
 -- ARGV: task, outcome, placeMs, policy, '1' when doing it over may help, finishedMs; for the
 -- policy's state: target (JSON), weight, duration, last outcome (JSON); the change of the
 -- day's summary
 -- Answers 1 when it did, 0 when the task has one.
-local outcomesKey, indexKey, failedKey, keptKey, statesKey, daysKey = unpack(KEYS)
+local outcomesKey, indexKey, failedKey, keptKey, stateKey, outcomeCountKey, daysKey = unpack(KEYS)
 local task, outcome, placeMs, policy, isReplayable, finishedMs = unpack(ARGV, 1, 6)
 --- @include "policy-state"
 --- @include "day-summary"
@@ -12,6 +13,7 @@ if redis.call('HSETNX', outcomesKey, task, outcome) == 0 then return 0 end
 redis.call('HSETNX', keptKey, policy, '')
 redis.call('ZADD', indexKey, placeMs, task)
 if isReplayable == '1' then redis.call('ZADD', failedKey, placeMs, task) end
-notePolicyState(statesKey, policy, finishedMs, unpack(ARGV, 7, 10))
+notePolicyState(stateKey, finishedMs, unpack(ARGV, 7, 10))
+redis.call('INCR', outcomeCountKey)
 addToDay(daysKey, ARGV[11])
 return 1

@@ -2,7 +2,7 @@
 -- it for metrics, chains, the notifier and the next poll.
 -- KEYS: outcomes of the policy, their index, failed tasks of the policy, outcomes-kept,
 -- unpublished, entry, in flight, lease, last success, troubles, join counter, event stream, poll
--- memory, policy states, month of the day summary, then the waiters of the feeds
+-- memory, policy state, outcome count, month of the day summary, then the waiters of the feeds
 -- ARGV: task, outcome, finishedMs, target, status, policy, placeMs, '1' when a new try may help;
 -- the state and claimant that the journal must show ('' for any), '1' when the outcome brings the
 -- answer; retention of the entry, time to publish, retention of a last success ('' when this is
@@ -12,7 +12,7 @@
 -- state, count, atMs, '1' when it saw items, their digests
 -- Answers 'superseded', 'already-recorded', 'recorded', or 'recorded-awaited' when a chain waits.
 local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFlightKey, leaseKey = unpack(KEYS, 1, 8)
-local successKey, troublesKey, counterKey, streamKey, pollKey, statesKey, daysKey = unpack(KEYS, 9, 15)
+local successKey, troublesKey, counterKey, streamKey, pollKey, stateKey, outcomeCountKey, daysKey = unpack(KEYS, 9, 16)
 local task, outcome, finishedMs, target, status, policy, placeMs, isReplayable = unpack(ARGV, 1, 8)
 local fromState, fromOwner, isAnswer, entryKeptMs, publishWithinMs, successKeptMs = unpack(ARGV, 9, 14)
 local most, oldest, troubles, isScheduled, isPublished = unpack(ARGV, 15, 19)
@@ -32,7 +32,7 @@ local endedKeptMs, endedKeptMsMax = 60000, 600000
 
 local function releaseTask()
   releaseLease(leaseKey, task)
-  for feedIndex = 16, #KEYS do redis.call('ZREM', KEYS[feedIndex], task) end
+  for feedIndex = 17, #KEYS do redis.call('ZREM', KEYS[feedIndex], task) end
 end
 
 -- A start that ends before its activity was seen stays among those in flight, marked "e": else
@@ -136,7 +136,8 @@ if revision then notePoll() end
 redis.call('ZADD', unpublishedKey, now + publishWithinMs, task)
 if successKeptMs ~= '' then noteSuccess() end
 noteTroubles(troublesKey, tonumber(finishedMs), troubles)
-notePolicyState(statesKey, policy, finishedMs, unpack(ARGV, 20, 23))
+notePolicyState(stateKey, finishedMs, unpack(ARGV, 20, 23))
+redis.call('INCR', outcomeCountKey)
 addToDay(daysKey, ARGV[24])
 local isAwaited = countForChain()
 -- The notifier reports a broken stream. It must not change how a task ends.
