@@ -42,7 +42,7 @@ const end = (taskId: string) =>
     reason: "completed",
     detail: "",
     startedAt: null,
-    finishedAt: "1970-01-01T00:00:06.000Z",
+    finishedAt: "2026-11-21T02:00:06.000Z",
     durationMs: null,
     attempts: 1,
     answerLost: false,
