@@ -67,7 +67,7 @@ export const commandGroups: Readonly<Record<string, Partial<Record<keyof typeof 
   "Before it runs:": {
     validate: "check policy files: all problems at once, with file, line and what to do",
     doctor: "check everything that the policies need, and say what to do",
-    plan: "the next slots of each policy, peaks and requests a day",
+    plan: "the next slots of each policy, or those of a night as one time line; peaks, requests a day",
     simulate: "what policies would do between two times: overlaps, skipped and missed slots, peaks",
     discover: "sample the lists of a service, say what their fields look like, and propose a mapping",
     schema: "print the JSON Schema of policy files, for editors",
