@@ -101,7 +101,7 @@ function pausesTable(pauses: readonly Pause[], screen: Screen): string {
     pause.actor,
     pause.note,
   ]);
-  return toTable(["paused", "since", "until", "by", "reason"], rows, screen);
+  return toTable(["paused", "since", "until", "by", "reason"], rows, screen, ["since"]);
 }
 
 function untilOf({ until }: PauseOptions, now: { readonly nowMs: number; readonly timezone: string }): number | null {

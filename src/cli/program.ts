@@ -5,6 +5,7 @@ import { Command, CommanderError } from "commander";
 import { readSettings } from "../config/settings.ts";
 import { systemClock } from "../core/clock.ts";
 import { OutOfReachError, UsageError } from "../core/errors.ts";
+import { wrapLines } from "../core/plain-text.ts";
 import { withoutCutSecrets, withoutKnownSecrets, withoutSecrets } from "../core/secrets.ts";
 import { version } from "../core/version.ts";
 import { type CommandIo, untilStopped } from "./command-io.ts";
@@ -99,15 +100,6 @@ function usageOf(command: Command): string {
   const names: string[] = [];
   for (let one: Command | null = command; one !== null; one = one.parent) names.unshift(one.name());
   return `usage: ${names.join(" ")} ${command.usage()}\n${names.join(" ")} --help shows what is possible`;
-}
-
-/** Breaks the long lines of a help text at blanks; examples stay whole. */
-function wrapLines(text: string, columns = Number.POSITIVE_INFINITY): string {
-  const lines = text.split("\n").map((line) => {
-    if (line.length <= columns || line.startsWith("  $ ")) return line;
-    return line.replaceAll(new RegExp(`(.{1,${columns}})(?: +|$)`, "g"), "$1\n").trimEnd();
-  });
-  return lines.join("\n");
 }
 
 function explain(error: unknown, io: CommandIo): number {

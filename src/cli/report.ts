@@ -2,9 +2,8 @@
 import { type Command, Option } from "commander";
 import type { Policy } from "../config/policy-set.ts";
 import { formatTook } from "../core/duration.ts";
-import { UsageError } from "../core/errors.ts";
 import { localDate } from "../core/instant.ts";
-import { counted } from "../core/plain-text.ts";
+import { counted, wrapLines } from "../core/plain-text.ts";
 import {
   badKinds,
   dayAfter,
@@ -91,7 +90,6 @@ export function reportCommand(io: CommandIo): Command {
 function daysOf({ since, until, timezone }: ReportOptions, policies: readonly Policy[], nowMs: number) {
   const zone = timezoneFor(timezone, policies);
   const { fromMs, toMs } = parsePast({ since, until }, { nowMs, timezone: zone });
-  if (fromMs > nowMs) throw new UsageError(`--since ${since} is in the future: nothing can be known of it yet`);
   const today = localDate(nowMs, zone);
   const last = toMs > nowMs ? today : localDate(toMs - 1, zone);
   const first = dayAfter(localDate(fromMs - 1, zone), 1);
@@ -107,7 +105,9 @@ function show(report: Report, options: ReportOptions, io: CommandIo): void {
     const toRows = options.markdown
       ? toMarkdown
       : (cells: readonly string[][]) => toTable(heading, cells, io, ["longest", "p95"]);
-    io.out(`${options.markdown ? "## " : ""}${headline(report)}\n\n${summary(report)}\n`);
+    io.out(
+      `${options.markdown ? "## " : ""}${headline(report)}\n\n${wrapLines(summary(report), options.markdown ? undefined : io.columns)}\n`,
+    );
     io.out(shown.length === 0 ? none : toRows(shown.map((row) => toCells(row, io.colours && !options.markdown))));
   }
   const cut = `only ${shown.length} of ${counted(rows.length, "policy", "policies")}; --limit shows more`;

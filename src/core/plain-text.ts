@@ -35,3 +35,12 @@ export function showName(name: string | null | undefined): string {
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
+
+/** Breaks long lines at blanks, for a terminal of this width; examples of commands stay whole. */
+export function wrapLines(text: string, columns = Number.POSITIVE_INFINITY): string {
+  const lines = text.split("\n").map((line) => {
+    if (line.length <= columns || line.startsWith("  $ ")) return line;
+    return line.replaceAll(new RegExp(`(.{1,${columns}})(?: +|$)`, "g"), "$1\n").trimEnd();
+  });
+  return lines.join("\n");
+}
