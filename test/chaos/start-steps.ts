@@ -28,8 +28,12 @@ export interface WatchedStep {
  */
 export const unsentPoint: Point = "before-history.record-unsent";
 
-/** Only read, or of no start. */
-const unwatched = new Set(["constructor", "entry", "planFanOut", "fannedOut", "fannedOutInto"]);
+/** Only read, of no start, or done by a person's command. */
+const unwatched = new Set([
+  ...["constructor", "entry", "cancelled", "hasActivity"],
+  ...["planFanOut", "fannedOut", "fannedOutInto"],
+  "cancel",
+]);
 
 /**
  * Whatever the journal does, by the names that it has now; sorted, so that moving a method about
