@@ -61,7 +61,9 @@ async function unpack({ apt, dpkg, root }) {
     const got = await run(apt, [...own, "-qq", "download", ...packages], { cwd: downloads, timeoutMs: 600_000 });
     if (got.code !== 0) continue;
     for (const file of readdirSync(downloads)) await run(dpkg, ["-x", join(downloads, file), unpackTo]);
-    const fonts = `<?xml version="1.0"?><fontconfig><dir>${join(root, "usr/share/fonts")}</dir><cachedir>${join(root, "fonts-cache")}</cachedir></fontconfig>`;
+    // A package that the machine has already is not downloaded: its fonts are there.
+    const folders = [join(root, "usr/share/fonts"), "/usr/share/fonts"].map((folder) => `<dir>${folder}</dir>`);
+    const fonts = `<?xml version="1.0"?><fontconfig>${folders.join("")}<cachedir>${join(root, "fonts-cache")}</cachedir></fontconfig>`;
     writeFileSync(join(unpackTo, "fonts.conf"), fonts);
     const { command, env } = unpacked(unpackTo);
     const says = await run(command, ["--version"], { env: { ...process.env, ...env }, timeoutMs: 20_000 });
