@@ -9,7 +9,7 @@ it("runs all of it, says what to type next, and is gone at Ctrl-C", async () => 
   expect(dev.err).toMatch(/next slots\n {2}contracts-nightly: \d{4}-\d\d-\d\d 02:30:00 CES?T\n {2}invoices: /);
   const exported = [...dev.err.matchAll(/(\w+)='([^']*)'/g)].map(([, name = "", value = ""]) => [name, value]);
   const environment: Record<string, string> = Object.fromEntries(exported);
-  const [run] = /(?<= syncline )run .*/.exec(dev.err) ?? [""];
+  const [run] = /(?<= syncline (?:-- )?)run .*/.exec(dev.err) ?? [""];
   expect(await syncline(run.split(" "), environment)).toMatchObject({ code: 0 });
   expect((await syncline(["history"], environment)).out).toMatch(/contracts-nightly +sync job 4.* succeeded/);
 

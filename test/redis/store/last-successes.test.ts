@@ -6,13 +6,15 @@ import { testOutcome } from "../../support/outcomes.ts";
 import { storeForTest } from "../../support/redis.ts";
 
 let ended = 0;
+/** 2027-01-01: states are written with instants of 13 digits. */
+const beganMs = 1_798_761_600_000;
 
 const store = await storeForTest();
 
-/** One more task of the policy ends at this instant. */
+/** One more task of the policy ends so many milliseconds after `beganMs`. */
 function end(policy: string, { atMs, ...changes }: { atMs: number } & Partial<Outcome>): Promise<unknown> {
   ended += 1;
-  const finishedAt = new Date(atMs).toISOString();
+  const finishedAt = new Date(beganMs + atMs).toISOString();
   return new History(store).record(testOutcome({ taskId: `ended-${ended}`, policy, finishedAt, ...changes }));
 }
 
@@ -20,7 +22,7 @@ describe("the last successes", () => {
   it("keep the newest, in any order of writing, and expire by themselves", async () => {
     const successes = new LastSuccesses(store);
     for (const atMs of [2_000, 5_000, 3_000]) await end("nightly", { atMs });
-    expect([...(await successes.of(["nightly", "never"]))]).toEqual([["nightly", 5_000]]);
+    expect([...(await successes.of(["nightly", "never"]))]).toEqual([["nightly", beganMs + 5_000]]);
     expect(await successes.of([])).toEqual(new Map());
     const lastsMs = await store.redis.pttl(store.key("last-success", "nightly"));
     expect(lastsMs).toBeGreaterThan(399 * 86_400_000);
@@ -32,15 +34,15 @@ describe("the last successes", () => {
     await end("sick", { atMs: 3_000, status: "failed" });
     await end("sick", { atMs: 4_000, status: "skipped" });
     await end("sick", { atMs: 5_000, taskId: "first" });
-    expect([...(await successes.of(["sick"]))]).toEqual([["sick", 2_000]]);
+    expect([...(await successes.of(["sick"]))]).toEqual([["sick", beganMs + 2_000]]);
     await end("sick", { atMs: 6_000, status: "failed", reason: "expectation-not-met" });
-    expect([...(await successes.of(["sick"]))]).toEqual([["sick", 6_000]]);
+    expect([...(await successes.of(["sick"]))]).toEqual([["sick", beganMs + 6_000]]);
   });
 
   it("are found for more policies than one command takes", async () => {
     const successes = new LastSuccesses(store);
     const names = Array.from({ length: 1_001 }, (_, index) => `p${index}`);
     await end("p1000", { atMs: 7_000 });
-    expect([...(await successes.of(names))]).toEqual([["p1000", 7_000]]);
+    expect([...(await successes.of(names))]).toEqual([["p1000", beganMs + 7_000]]);
   });
 });
