@@ -296,7 +296,7 @@ describe("syncline run --wait", () => {
       environment(),
     );
     expect(JSON.parse(out)).toMatchObject([{ status: "skipped", reason: "overlap" }]);
-    expect(err).toContain("not started: 1 of 1");
+    expect(err).toContain(": skipped (overlap)");
     expect(code).toBe(1);
   }, 30_000);
 
