@@ -9,7 +9,7 @@ import { describeBlock, describeChanges, describePrecondition } from "../apply/d
 import { systemClock } from "../core/clock.ts";
 import { objectName, showObject } from "../core/declared-object.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { counted, cutText } from "../core/plain-text.ts";
+import { counted, cutText, wrapLines } from "../core/plain-text.ts";
 import type { FieldChange } from "../model/applied-record.ts";
 import { createLogger } from "../ops/logger.ts";
 import { escapeControls } from "../service/error-body.ts";
@@ -65,7 +65,7 @@ export function applyCommand(io: CommandIo): Command {
       await withDeclared(session, async (items, store) => {
         const inspected = await inspectAll(items, io);
         const todo = inspected.filter((item) => stateOf(item) === "differs");
-        if (options.json !== true) io.out(stateToText(inspected, io.colours));
+        if (options.json !== true) io.out(wrapLines(stateToText(inspected, io.colours), io.columns));
         if (todo.length > 0 && !(await isConfirmed(`Change ${counted(todo.length, "object")}?`, options, io))) {
           io.err("nothing was changed");
           io.exitCode = 1;
@@ -77,7 +77,7 @@ export function applyCommand(io: CommandIo): Command {
         for (const item of inspected) reports.push(await applyOne(item, io, { store, log, by }));
         io.progress?.("");
         if (options.json) io.out(JSON.stringify(reportToJson(reports)));
-        else if (todo.length > 0) io.out(`\n${reportToText(reports, io.colours)}`);
+        else if (todo.length > 0) io.out(wrapLines(`\n${reportToText(reports, io.colours)}`, io.columns));
         io.exitCode = exitCodeOf(reports);
       });
     });

@@ -5,7 +5,7 @@ import type { Policy } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
-import { counted } from "../core/plain-text.ts";
+import { counted, wrapLines } from "../core/plain-text.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { type AuditFinding, type AuditReport, auditPolicy, taskPlaces } from "../queries/audit-policy.ts";
 import type { SlotAudit } from "../schedule/audit-slots.ts";
@@ -138,7 +138,7 @@ function printMissed(reports: readonly AuditReport[], io: CommandIo): void {
   const all = reports.flatMap(({ policy, missed }) => missed.map((slot) => ({ policy, ...slot })));
   const newest = all.toSorted((a, b) => b.slotMs - a.slotMs);
   for (const { policy, slotMs, why } of newest.slice(0, missedLinesMax))
-    io.out(`${policy} ${showInstant(slotMs)} was missed: ${why}`);
+    io.out(wrapLines(`${policy} ${showInstant(slotMs)} was missed: ${why}`, io.columns));
   if (newest.length > missedLinesMax)
     io.out(`and ${newest.length - missedLinesMax} older missed slots; --json lists all`);
 }

@@ -1,9 +1,11 @@
 // `syncline explain POLICY [TIME]` or `explain TASK`: why it ran, did not run, or ran late.
+
 import type { Command } from "commander";
 import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
+import { wrapLines } from "../core/plain-text.ts";
 import { showSubject } from "../model/pause.ts";
 import { parseTaskId } from "../model/task-id.ts";
 import { taskPlaces } from "../queries/audit-policy.ts";
@@ -54,7 +56,11 @@ export function explainCommand(io: CommandIo): Command {
           undefined,
           set.policies.filter((policy) => policy.name === story.policy),
         );
-        io.out(options.json ? JSON.stringify({ v: 1, ...story }) : storyText(story, timezone, io.colours));
+        io.out(
+          options.json
+            ? JSON.stringify({ v: 1, ...story })
+            : wrapLines(storyText(story, timezone, io.colours), io.columns),
+        );
         if (describeMissingRoles(story.processes).length > 0) io.exitCode = 1;
       });
     });

@@ -38,6 +38,7 @@ interface HistoryOptions extends RedisOptions, Omit<OutcomeFilter, "statuses"> {
   readonly until?: string;
   readonly timezone?: string;
   readonly ids?: true;
+  readonly ndjson?: true;
   readonly label: readonly Label[];
 }
 
@@ -66,6 +67,7 @@ export function historyCommand(io: CommandIo): Command {
     .addOption(labelOption())
     .option("--ids", "show the ids of the tasks, too")
     .option("--json", "print a JSON array")
+    .addOption(new Option("--ndjson", "print one JSON object a line").conflicts("json"))
     .addOption(wideOption())
     .addHelpText("after", help)
     .action((policy: string | undefined, options: HistoryOptions) =>
@@ -194,8 +196,9 @@ function show(
   }: { policy: string | undefined; zoneOf: (policy: string) => string; options: HistoryOptions },
   io: CommandIo,
 ): void {
-  const { limit, json, ids } = options;
+  const { limit, json, ndjson, ids } = options;
   if (json) io.out(JSON.stringify(outcomes));
+  else if (ndjson) for (const outcome of outcomes) io.out(JSON.stringify(outcome));
   else if (outcomes.length > 0) io.out(outcomeTable(outcomes, io, { zoneOf, ids }));
   else {
     const { status, since, until, origin, task, service, label } = options;

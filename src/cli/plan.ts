@@ -1,11 +1,13 @@
 // `syncline plan`: when each policy is due next, in its own zone and in UTC; with --to, all slots
 // up to then as one time line (plan-time-line.ts). --dst shows what clock changes do
 // (plan-dst.ts), --peaks and --requests the load (plan-load.ts), --state declared objects.
+
 import type { Command } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { formatDuration } from "../core/duration.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant, toIso } from "../core/instant.ts";
+import { wrapLines } from "../core/plain-text.ts";
 import { readTimeLine } from "../queries/time-line.ts";
 import type { DstDay } from "../schedule/dst-days.ts";
 import { createChainSource, createSlotSource, dueSlots } from "../schedule/slots.ts";
@@ -171,7 +173,8 @@ async function showNext(options: PlanOptions, set: PolicySet, io: CommandIo): Pr
   }
   io.out(toText(plans, io));
   for (const { policy, deleted: targets = [] } of plans)
-    for (const target of targets) io.out(`${policy.name} ${tellDeleted(target)}: ${cureOf(target)}`);
+    for (const target of targets)
+      io.out(wrapLines(`${policy.name} ${tellDeleted(target)}: ${cureOf(target)}`, io.columns));
   if (load !== undefined && wanted.peaks) io.out(`\n${peaksToText(load, io.colours)}`);
   if (load !== undefined && wanted.requests) io.out(`\n${requestsToText(load, io.colours)}`);
 }

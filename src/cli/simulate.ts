@@ -5,7 +5,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { nextTurn, systemClock } from "../core/clock.ts";
 import { UsageError } from "../core/errors.ts";
-import { counted } from "../core/plain-text.ts";
+import { counted, wrapLines } from "../core/plain-text.ts";
 import type { Pause } from "../model/pause.ts";
 import type { Assumptions } from "../simulate/assumptions.ts";
 import { LoadMeter } from "../simulate/load-meter.ts";
@@ -101,7 +101,11 @@ export function simulateCommand(io: CommandIo): Command {
       }
       if (known !== undefined)
         io.err(`durations of ${counted(known.usualMs.size, "policy", "policies")}: the median of the last good runs`);
-      io.out(options.json ? JSON.stringify({ v: 1, ...reportToJson(report) }) : reportToText(report, io.colours));
+      io.out(
+        options.json
+          ? JSON.stringify({ v: 1, ...reportToJson(report) })
+          : wrapLines(reportToText(report, io.colours), io.columns),
+      );
       if (report.limits.some(({ isOver }) => isOver)) io.exitCode = 1;
     });
 }

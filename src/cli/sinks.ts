@@ -1,9 +1,11 @@
 // `syncline sinks`: the receivers of notices and what waits for them; `sinks test NAME` sends one a
 // trial notice now.
+
 import { Command } from "commander";
 import type { PolicySet, SinkSettings } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
+import { wrapLines } from "../core/plain-text.ts";
 import { sendTrial } from "../notify/trial.ts";
 import { isStuck, readSinks, type SinkState } from "../queries/sinks.ts";
 import { redisTimeMs } from "../store/redis.ts";
@@ -109,7 +111,8 @@ async function testSink(name: string, options: Pick<PolicyOptions, "config" | "j
     if (options.json)
       return io.out(safeJson({ v: 1, sink: name, to, taken: false, reason: problem.what, cure: problem.cure }));
     io.out(`nothing was sent to ${name}, ${to}`);
-    for (const { what, cure } of problems) io.out(`${alarming(oneLine(what), io.colours)}\n→ ${oneLine(cure ?? "")}`);
+    for (const { what, cure } of problems)
+      io.out(wrapLines(`${alarming(oneLine(what), io.colours)}\n→ ${oneLine(cure ?? "")}`, io.columns));
     return;
   }
   const { notice, receipt, durationMs, cure } = await sendTrial(sink, {
@@ -129,7 +132,8 @@ async function testSink(name: string, options: Pick<PolicyOptions, "config" | "j
   if (said !== undefined) io.out(`the receiver says: ${said}`);
   const answer = status === undefined ? "written" : `answered with status ${status}`;
   if (isTaken) return io.out(`taken: ${answer} after ${durationMs} ms`);
-  io.out(`${alarming(`not taken: ${oneLine(reason ?? "stopped")} after ${durationMs} ms`, io.colours)}\n→ ${cure}`);
+  const text = `${alarming(`not taken: ${oneLine(reason ?? "stopped")} after ${durationMs} ms`, io.colours)}\n→ ${cure}`;
+  io.out(wrapLines(text, io.columns));
 }
 
 function findSink({ sinks }: PolicySet, name: string): SinkSettings {

@@ -41,6 +41,8 @@ it("narrows by time, status, origin, sync job and service, newest first", async 
   expect(await targets("--task", "2")).toEqual(["2"]);
   expect(await targets("--task", "b__run__4__m1795228200123")).toEqual(["4"]);
   expect(await targets("--service", "other")).toEqual(["2"]);
+  const lines = (await history("--status", "bad", "--ndjson")).out.trim().split("\n");
+  expect(lines.map((line) => JSON.parse(line).target)).toEqual(["3", "2"]);
   expect((await history("--since", "10m")).err).toBe("no outcome: none of those that are kept fits");
   expect((await history("--limit", "2")).err).toBe("only the newest 2; --limit shows more");
 });

@@ -4,7 +4,7 @@ import { describeBlock, showValue } from "../../apply/describe.ts";
 import { type FieldDifference, knownValue } from "../../apply/differences.ts";
 import { declaredKinds, objectName, showObject } from "../../core/declared-object.ts";
 import { toIso } from "../../core/instant.ts";
-import { counted } from "../../core/plain-text.ts";
+import { counted, wrapLines } from "../../core/plain-text.ts";
 import { escapeControls } from "../../service/error-body.ts";
 import type { DeclaredMemory } from "../../store/declared-memory.ts";
 import { explainServiceError } from "../api-error.ts";
@@ -26,7 +26,7 @@ export async function showState(
     const fields = await readOnlyFields(items);
     if (isJson) io.out(JSON.stringify({ v: 1, objects: stateToJson(inspected), readOnlyFields: fields }));
     else {
-      io.out(stateToText(inspected, io.colours));
+      io.out(wrapLines(stateToText(inspected, io.colours), io.columns));
       for (const { service, field, since, said } of fields)
         io.out(`${service} does not take ${field}, found ${since}${said === "" ? "" : `: ${said}`}`);
     }

@@ -9,7 +9,7 @@ import { errorText, OutOfReachError, UsageError } from "../../core/errors.ts";
 import { type EventLog, silentLog } from "../../core/event-log.ts";
 import { toIso } from "../../core/instant.ts";
 import { NewerVersionError } from "../../core/newer-version.ts";
-import { counted } from "../../core/plain-text.ts";
+import { counted, wrapLines } from "../../core/plain-text.ts";
 import { isRedisOutage } from "../../core/redis-outage.ts";
 import { notedLengthMin } from "../../core/secrets.ts";
 import { readStatus } from "../../queries/status.ts";
@@ -76,7 +76,7 @@ export function doctorCommand(io: CommandIo): Command {
       const redis = await checkRedis(target);
       const { findings, slots } = await examine({ ...redis, target }, options, io).finally(() => redis.store?.close());
       io.progress?.("");
-      io.out(options.json ? reportToJson(findings, slots) : reportToText(findings, io.colours));
+      io.out(options.json ? reportToJson(findings, slots) : wrapLines(reportToText(findings, io.colours), io.columns));
       if (findings.some(({ level }) => level === "problem")) io.exitCode = 1;
     });
 }

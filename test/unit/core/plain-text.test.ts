@@ -24,5 +24,7 @@ describe("long lines", () => {
   it("break at blanks for a terminal; commands stay whole", () => {
     expect(wrapLines("one two three\n  $ syncline run x", 9)).toBe("one two\nthree\n  $ syncline run x");
     expect(wrapLines("one two three")).toBe("one two three");
+    expect(wrapLines("  one two three", 9)).toBe("  one two\n  three");
+    expect(wrapLines("\u001b[31mone two\u001b[39m", 7)).toBe("\u001b[31mone two\u001b[39m");
   });
 });
