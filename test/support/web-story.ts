@@ -106,9 +106,12 @@ async function writeSlots(store: Store, policy: string, slots: readonly Slot[]):
   const ledger = new SlotLedger(store);
   const fromMs = first.slotMs - 1;
   await ledger.watermarks([{ policy, schedule: "every hour" }], fromMs);
-  const newWatermarkMs = slots.at(-1)?.slotMs ?? fromMs;
+  const newestMs = slots.at(-1)?.slotMs ?? fromMs;
   const records = slots.map(toRecord);
-  await ledger.record([{ policy, expectedWatermarkMs: fromMs, newWatermarkMs, records, tasks: [] }]);
+  await ledger.record([{ policy, expectedWatermarkMs: fromMs, newWatermarkMs: newestMs, records, tasks: [] }]);
+  // Two hours on, so that no slot comes due while a test looks.
+  const later = { expectedWatermarkMs: newestMs, newWatermarkMs: newestMs + 2 * hourMs };
+  await ledger.record([{ policy, ...later, records: [], tasks: [] }]);
 }
 
 function toRecord({ ending, slotMs }: Slot): SlotRecord {
