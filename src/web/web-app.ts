@@ -9,7 +9,7 @@ import { etag } from "hono/etag";
 import { HTTPException } from "hono/http-exception";
 import { secureHeaders } from "hono/secure-headers";
 import type { Clock } from "../core/clock.ts";
-import { stackOf } from "../core/errors.ts";
+import { errorText, stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { narrowTo, type QueryContext } from "../queries/query-context.ts";
@@ -208,7 +208,7 @@ function addSigning(app: Hono<WebEnv>, access: Access | undefined): void {
   if (access === undefined) return;
   app.get("/sign-in", (c) => c.html(signInPage({ next: pathFrom(c.req.query("next")), isWrong: false })));
   app.post("/sign-in", bodyLimit({ maxSize: signInBytesMax }), async (c) => {
-    const { token, next } = await c.req.parseBody();
+    const { token, next } = await c.req.parseBody().catch(refuseForm);
     const to = pathFrom(next);
     const session = typeof token === "string" ? await access.signIn(token.trim()) : undefined;
     if (session === undefined) return c.html(signInPage({ next: to, isWrong: true }), 403);
@@ -228,6 +228,11 @@ function addSigning(app: Hono<WebEnv>, access: Access | undefined): void {
     deleteCookie(c, cookieName, { prefix: "host", secure: true, path: "/" });
     return c.redirect("/sign-in", 303);
   });
+}
+
+function refuseForm(error: unknown): never {
+  if (error instanceof HTTPException) throw error;
+  throw new HTTPException(400, { message: `this is no form: ${errorText(error)}` });
 }
 
 /** A path of this server; any other text leads to the first page. */

@@ -123,6 +123,11 @@ describe("every method that may change something", () => {
   });
 });
 
+it("refuses a sign-in that is no form", async () => {
+  const headers = { "sec-fetch-site": "same-origin", "content-type": "multipart/form-data" };
+  expect((await guarded.ask("/sign-in", { method: "POST", headers, body: "x" })).status).toBe(400);
+});
+
 it("asks a caller that is too fast to wait", async () => {
   const fast = await webForTest({ story: false, set: setOf([testPolicy()]) });
   const answers = await Promise.all(Array.from({ length: 130 }, () => fast.ask("/api/v1/nothing")));
