@@ -8,7 +8,7 @@ import { type Fixture, openFixture, useEverything } from "../../support/redis-ro
 import { clientOf, startSentinel, startServer, until } from "../../support/redis-servers.ts";
 
 /** Longer than Sentinels do nothing on a busy machine (test/support/redis-servers.ts). */
-const failoverMs = 75_000;
+const failoverMs = 150_000;
 let servers: PrivateRedis[];
 let sentinel: ReturnType<typeof clientOf>;
 let fixture: Fixture;
@@ -112,5 +112,5 @@ describe("Redis behind Sentinels", () => {
     await fixture.work();
     expect(await startOne(fixture.journal, "after", nowMs)).toBe("permitted");
     expect(fixture.log.named("redis.loss-detected")).toEqual([]);
-  }, 240_000);
+  }, 400_000);
 });
