@@ -43,7 +43,7 @@ export function createWeb(
       const clock = systemClock;
       const file = path === undefined ? undefined : { path, read: () => readTokens(path) };
       const access = file && (await Access.open(file, new WebSessions(store), { clock, log }));
-      const live = new LiveHub(() => readLiveVersion(store, namesOf(context())), clock);
+      const live = new LiveHub(() => readLiveVersion(store, namesOf(context())), clock, log);
       server = await startWebServer({ host, port }, { context, access, recordRefusal, live, clock, log });
       const shown = host.includes(":") ? `[${host}]` : host;
       log.info("web.listening", { url: `http://${shown}:${server.port}/`, tokens: path !== undefined });

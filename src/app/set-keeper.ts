@@ -38,6 +38,7 @@ export class SetKeeper implements Component {
   #rejectedSinceMs: number | undefined;
   #failure = "";
   #busy: Promise<void> = Promise.resolve();
+  #isWaiting = false;
   #endTicks: (() => void) | undefined;
 
   constructor(options: KeeperOptions) {
@@ -72,9 +73,15 @@ export class SetKeeper implements Component {
     if (isNew) this.#note();
   }
 
+  /** At most one write waits behind the present one: it writes what is so then. */
   #note(): void {
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
     this.#busy = this.#busy
-      .then(() => this.#write())
+      .then(() => {
+        this.#isWaiting = false;
+        return this.#write();
+      })
       .then(() => this.#noteFailure(""))
       .catch((error: unknown) => this.#noteFailure(errorText(error)));
   }

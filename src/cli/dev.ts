@@ -75,7 +75,9 @@ async function dev({ config, keep }: DevOptions, io: CommandIo): Promise<void> {
 async function startRedis(io: CommandIo) {
   // The image and other installations without the folder scripts/ have no Redis to start.
   const door = await import("#redis").catch(() => undefined);
-  const server = await door?.findRedisServer({ onProgress: io.err }).catch(() => undefined);
+  const server = await door
+    ?.findRedisServer({ onProgress: io.err })
+    .catch((error: unknown) => io.err(errorText(error)));
   if (door === undefined || server === undefined)
     throw new OutOfReachError(
       "no Redis can be started here: install redis-server or valkey-server, or start Docker. " +

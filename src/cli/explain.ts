@@ -116,7 +116,9 @@ export function storyText(story: SlotStory, timezone: string, colours: boolean):
     lines.push(`  and ${story.tasks.length - tasksShownMax} more; --json has all`);
   if (story.held !== null) lines.push(`  blocked now: ${story.held}`);
   for (const pause of story.pauses)
-    lines.push(`  paused now: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`);
+    lines.push(
+      `  ${pause.cause ?? "paused"} now: ${showSubject(pause)} ${showUntil(pause)}: ${pause.note} (${pause.actor})`,
+    );
   for (const line of describeMissingRoles(story.processes)) lines.push(`  ${alarming(line, colours)}`);
   if (story.isSlot && (story.origin === "schedule" || story.next !== null))
     lines.push(`  next slot: ${both(story.next)}`);

@@ -1,13 +1,13 @@
 // `syncline pause`: the scheduler skips the slots of a policy, of a service or of all. Also the
 // options of `pause` and `resume` that name their subject.
+
 import type { Command } from "commander";
 import { pause } from "../actions/pause.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { isInForce, noteCharactersMax, type Pause, type PauseSubject, showSubject } from "../model/pause.ts";
-import { Pauses } from "../store/pauses.ts";
-import { Quarantines } from "../store/quarantines.ts";
+import { readPauses } from "../store/quarantines.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
@@ -62,7 +62,7 @@ export function pauseCommand(io: CommandIo): Command {
         refuseIdle(chosen, ["service", "all", "reason", "until"], "with --list");
         if (policy !== undefined)
           throw new UsageError("--list shows what is paused, of all policies: leave the name out");
-        const pauses = await withStore(redisTarget(options, io), readPauses);
+        const pauses = await withStore(redisTarget(options, io), readInForce);
         if (options.json) io.out(JSON.stringify(pauses));
         else if (pauses.length === 0) io.err("nothing is paused");
         else io.out(pausesTable(pauses, io));
@@ -86,11 +86,9 @@ export function pauseCommand(io: CommandIo): Command {
 }
 
 /** The pauses and quarantines in force, the oldest first. */
-async function readPauses(store: Store): Promise<readonly Pause[]> {
+async function readInForce(store: Store): Promise<readonly Pause[]> {
   const nowMs = await redisTimeMs(store);
-  return [...(await new Pauses(store).all()), ...(await new Quarantines(store).all())]
-    .filter((pause) => isInForce(pause, nowMs))
-    .sort((a, b) => a.sinceMs - b.sinceMs);
+  return (await readPauses(store)).filter((pause) => isInForce(pause, nowMs)).sort((a, b) => a.sinceMs - b.sinceMs);
 }
 
 function pausesTable(pauses: readonly Pause[], screen: Screen): string {

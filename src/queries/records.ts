@@ -1,5 +1,6 @@
 // Records as they stand, for an asker who may see some services only: outcomes, failed tasks,
 // changes, pauses, and the story of a slot. Called by the pages and the API.
+
 import type { Policy } from "../config/policy-set.ts";
 import type { Change } from "../model/change.ts";
 import type { Outcome } from "../model/outcome.ts";
@@ -8,8 +9,7 @@ import { slotsAround } from "../schedule/explain-slot.ts";
 import { Changes } from "../store/changes.ts";
 import { type FailedTask, FailedTasks } from "../store/failed-tasks.ts";
 import { History, outcomePlaceMs } from "../store/history.ts";
-import { Pauses } from "../store/pauses.ts";
-import { Quarantines } from "../store/quarantines.ts";
+import { readPauses } from "../store/quarantines.ts";
 import { redisTimeMs } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import { taskPlaces } from "./audit-policy.ts";
@@ -73,7 +73,7 @@ export function readNowMs({ store }: QueryContext): Promise<number> {
 /** Reads how one policy is now. */
 export async function readLine({ store }: QueryContext, policy: Policy): Promise<PolicyLine> {
   const nowMs = await redisTimeMs(store);
-  const pauses = [...(await new Pauses(store).all()), ...(await new Quarantines(store).all())];
+  const pauses = await readPauses(store);
   const services = [{ service: policy.service, ...(await readLimiterStatus(store, policy.service)) }];
   const [line] = await readPolicyLines([policy], store, { nowMs, pauses, services });
   if (line === undefined) throw new Error(`no line for ${policy.name}`);
@@ -94,7 +94,7 @@ export async function readChanges({ store, isNarrowed }: QueryContext, count: nu
 /** Reads the pauses and quarantines in force, the newest first. */
 export async function readPausesInForce({ store, set, isNarrowed }: QueryContext): Promise<readonly Pause[]> {
   const nowMs = await redisTimeMs(store);
-  const all = [...(await new Pauses(store).all()), ...(await new Quarantines(store).all())];
+  const all = await readPauses(store);
   const isSeen = (pause: Pause) => !isNarrowed || set.policies.some((policy) => isAbout(pause, policy));
   return all.filter((pause) => isInForce(pause, nowMs) && isSeen(pause)).toSorted((a, b) => b.sinceMs - a.sinceMs);
 }

@@ -1,5 +1,6 @@
 // Collects all that is known of one slot, run by hand or task: its record, who asked for it, its
 // tasks (task-story.ts), and the pauses in force. Reads only. Called by `syncline explain`.
+
 import type { Policy, PolicySet } from "../config/policy-set.ts";
 import { toIso } from "../core/instant.ts";
 import type { Change } from "../model/change.ts";
@@ -12,7 +13,7 @@ import { describeNoRecord, describeRecord, type SlotsAround, slotsUpTo } from ".
 import { ChainStore } from "../store/chain-store.ts";
 import { Changes } from "../store/changes.ts";
 import { History } from "../store/history.ts";
-import { Pauses } from "../store/pauses.ts";
+import { readPauses } from "../store/quarantines.ts";
 import { type Presence, readPresence, type Store } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
 import { describeDeniedBy } from "./service-words.ts";
@@ -175,7 +176,7 @@ async function readSurroundings(
   { tasks, nowMs }: { readonly tasks: readonly TaskStory[]; readonly nowMs: number },
   store: Store,
 ): Promise<Pick<SlotStory, "pauses" | "held" | "processes">> {
-  const pauses = (await new Pauses(store).all()).filter((pause) => isInForce(pause, nowMs) && isAbout(pause, policy));
+  const pauses = (await readPauses(store)).filter((pause) => isInForce(pause, nowMs) && isAbout(pause, policy));
   const isOpen = tasks.some(({ isInFlight }) => isInFlight);
   const limiter = isOpen ? await readLimiterStatus(store, policy.service) : undefined;
   const held = (limiter && describeDeniedBy(policy.service, limiter, nowMs)) ?? null;

@@ -1,5 +1,6 @@
 // What goes on at an installation: services, quarantines, lists, sinks and processes. Reads Redis
 // only. Called by `syncline status` and `syncline doctor`.
+
 import type { PolicySet } from "../config/policy-set.ts";
 import { showInstant } from "../core/instant.ts";
 import { listNames } from "../core/list-name.ts";
@@ -8,8 +9,7 @@ import { costlyReasons, type Feed, type WholeReason } from "../model/feed.ts";
 import { isInForce, type Pause } from "../model/pause.ts";
 import { costlyWalksMin, type FeedNote, readFeedNotes } from "../store/feed-store.ts";
 import { type Owners, readOwners } from "../store/owners.ts";
-import { Pauses } from "../store/pauses.ts";
-import { Quarantines } from "../store/quarantines.ts";
+import { readPauses } from "../store/quarantines.ts";
 import { type Presence, type RedisTarget, readPresence, redisTimeMs, type Store } from "../store/redis.ts";
 import { type LimiterStatus, readLimiterStatus } from "../store/service-limiter.ts";
 import { type RunningConfig, readRunningConfig } from "./running-config.ts";
@@ -57,7 +57,7 @@ export async function readStatus(set: PolicySet, store: Store, target: RedisTarg
   const services = await Promise.all(
     names.map(async (service) => ({ service, ...(await readLimiterStatus(store, service)) })),
   );
-  const pauses = [...(await new Pauses(store).all()), ...(await new Quarantines(store).all())];
+  const pauses = await readPauses(store);
   return {
     nowMs,
     services,

@@ -1,14 +1,14 @@
 // What is planned between two times, over all policies: each slot, when its runs end, and which
 // runs of one sync job meet. By the real planner on a virtual clock. Called by `syncline plan`.
+
 import { type Policy, type PolicySet, targetsOf } from "../config/policy-set.ts";
 import type { Pause } from "../model/pause.ts";
 import { type Assumptions, valueFor } from "../simulate/assumptions.ts";
 import { concurrencyIn, simulate } from "../simulate/simulation.ts";
 import { SlotList, type SlotRow } from "../simulate/slot-list.ts";
 import type { Interval } from "../simulate/virtual-ticks.ts";
-import { Pauses } from "../store/pauses.ts";
 import { readPolicyStates, usualDurationMs } from "../store/policy-states.ts";
-import { Quarantines } from "../store/quarantines.ts";
+import { readPauses } from "../store/quarantines.ts";
 import type { Store } from "../store/redis.ts";
 
 /** What Redis knows of the time ahead. */
@@ -24,16 +24,12 @@ export async function readKnownAhead(store: Store, { policies }: PolicySet): Pro
   // A run that is not followed ends for Syncline when the service has taken its start.
   const followed = policies.filter(({ action, follow }) => action.kind === "run" && follow.until !== "accepted");
   const names = followed.map(({ name }) => name);
-  const [pauses, quarantines, states] = await Promise.all([
-    new Pauses(store).all(),
-    new Quarantines(store).all(),
-    readPolicyStates(store, names),
-  ]);
+  const [pauses, states] = await Promise.all([readPauses(store), readPolicyStates(store, names)]);
   const usual = [...states].flatMap(([name, state]): [string, number][] => {
     const usualMs = usualDurationMs(state);
     return usualMs === undefined ? [] : [[name, rounded(usualMs)]];
   });
-  return { pauses: [...pauses, ...quarantines], usualMs: new Map(usual) };
+  return { pauses, usualMs: new Map(usual) };
 }
 
 /** To seconds, and to minutes from ten on: more says nothing about the next run. */

@@ -3,6 +3,7 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { createRateLimitedLog } from "../core/rate-limited-log.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
 import type { JobStatus, QueueKind } from "../model/contracts.ts";
 import { type FeedWalk, feedId } from "../model/feed.ts";
 import type { Task } from "../model/task.ts";
@@ -121,8 +122,8 @@ export class Producer {
     await this.#queues.call(queueName(service, queueKindOf(kind)), async (queue) => {
       const job = await queue.getJob(id);
       // BullMQ rejects both for a task that a worker has: that one steps again by itself.
-      await job?.promote().catch(() => {});
-      await job?.changePriority({ priority: 0, lifo: true }).catch(() => {});
+      await job?.promote().catch(throwOutage);
+      await job?.changePriority({ priority: 0, lifo: true }).catch(throwOutage);
     });
   }
 
@@ -209,4 +210,8 @@ interface WalkDebouncerOptions {
 interface PendingWalk {
   asked: boolean;
   hurry: boolean;
+}
+
+function throwOutage(error: unknown): void {
+  if (isRedisOutage(error)) throw error;
 }

@@ -8,6 +8,7 @@
 // On trial, one more failure quarantines the policy again.
 import * as z from "zod";
 import type { Pause } from "../model/pause.ts";
+import { Pauses } from "./pauses.ts";
 import type { Store } from "./redis.ts";
 import { asOptional, asText, asWord, createScript } from "./script.ts";
 
@@ -69,6 +70,11 @@ export class Quarantines {
   #key(): string {
     return this.#store.key("quarantines");
   }
+}
+
+/** Returns all pauses and quarantines: what keeps slots from running. */
+export async function readPauses(store: Store): Promise<Pause[]> {
+  return (await Promise.all([new Pauses(store).all(), new Quarantines(store).all()])).flat();
 }
 
 function toPause(policy: string, text: string): Pause | undefined {

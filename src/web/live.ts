@@ -2,6 +2,9 @@
 // seconds for all of them, and none while no page listens. Used by web-app.ts.
 import type { Context } from "hono";
 import type { Clock } from "../core/clock.ts";
+import { stackOf } from "../core/errors.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { isRedisOutage } from "../core/redis-outage.ts";
 import { WebError } from "./problem.ts";
 
 const pollEveryMs = 2_000;
@@ -11,6 +14,9 @@ const streamsMax = 64;
 const streamsOfCallerMax = 8;
 /** Events that may wait for a reader. */
 const unreadMax = 100;
+const changed = "event: changed\ndata:\n\n";
+/** The version while Redis cannot be read. */
+const unread = "";
 
 type Send = (text: string) => void;
 
@@ -18,6 +24,7 @@ type Send = (text: string) => void;
 export class LiveHub {
   readonly #readVersion: () => Promise<string>;
   readonly #clock: Clock;
+  readonly #log: Pick<EventLog, "error">;
   /** Each open stream, with its caller and what ends it. */
   readonly #streams = new Map<Send, { readonly caller: string; readonly end: () => void }>();
   #timers: (() => void)[] = [];
@@ -25,9 +32,10 @@ export class LiveHub {
   #isReading = false;
 
   /** `readVersion`: a text that differs whenever something to show has changed. */
-  constructor(readVersion: () => Promise<string>, clock: Clock) {
+  constructor(readVersion: () => Promise<string>, clock: Clock, log: Pick<EventLog, "error">) {
     this.#readVersion = readVersion;
     this.#clock = clock;
+    this.#log = log;
   }
 
   /** How many streams are open. */
@@ -73,9 +81,13 @@ export class LiveHub {
       const version = await this.#readVersion();
       const hasChanged = this.#version !== undefined && version !== this.#version;
       this.#version = version;
-      if (hasChanged) this.#sendAll("event: changed\ndata:\n\n");
-    } catch {
-      // Redis is out of reach: the next poll asks again, and the page says so when it is asked.
+      if (hasChanged) this.#sendAll(changed);
+    } catch (error) {
+      if (this.#version === unread) return;
+      this.#version = unread;
+      if (!isRedisOutage(error)) this.#log.error("web.failed", { requestId: null, stack: stackOf(error) });
+      // The pages ask at once, are told what fails, and say that they are not live.
+      this.#sendAll(changed);
     } finally {
       this.#isReading = false;
     }

@@ -60,6 +60,7 @@ export async function webForTest({
           set.policies.map(({ name }) => name),
         ),
       clock,
+      silentLog,
     ),
     clock,
     log: silentLog,

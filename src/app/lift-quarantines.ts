@@ -1,4 +1,4 @@
-// Reads what blocks the slots of policies: the operator's pauses and the quarantines.
+// Lifts quarantines that the policy files no longer ask for. app.ts gives it to the scheduler.
 import type { Policy } from "../config/policy-set.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Pause } from "../model/pause.ts";
@@ -8,11 +8,6 @@ import type { Store } from "../store/redis.ts";
 
 /** Who lifts a quarantine that the policy file no longer asks for. */
 const byFile = "its file, which has no quarantine any more";
-
-/** Returns all pauses and quarantines. */
-export async function readPauses(store: Store): Promise<Pause[]> {
-  return (await Promise.all([new Pauses(store).all(), new Quarantines(store).all()])).flat();
-}
 
 /** Lifts quarantines of policies whose rule is gone; returns all pauses after that. */
 export async function liftDroppedQuarantines(

@@ -1,0 +1,37 @@
+import { expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { LiveHub } from "../../../src/web/live.ts";
+import { TestLog } from "../../support/test-log.ts";
+
+it("tells open pages once that Redis cannot be read, and once that it can again", async () => {
+  const ticks: (() => void)[] = [];
+  const every = (_ms: number, tick: () => void) => {
+    ticks.push(tick);
+    return () => {};
+  };
+  const clock = { ...systemClock, every };
+  const log = new TestLog();
+  let read = async () => "one";
+  const hub = new LiveHub(() => read(), clock, log);
+  const sent: string[] = [];
+  hub.join(
+    "ana",
+    (text) => void sent.push(text),
+    () => {},
+  );
+  const poll = async () => {
+    ticks[0]?.();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  await poll();
+  await poll();
+  expect(sent).toEqual([]);
+  read = async () => Promise.reject(new TypeError("a mistake"));
+  await poll();
+  await poll();
+  expect(sent).toEqual(["event: changed\ndata:\n\n"]);
+  expect(log.named("web.failed")).toHaveLength(1);
+  read = async () => "one";
+  await poll();
+  expect(sent).toHaveLength(2);
+});
