@@ -1,6 +1,5 @@
 // Records as they stand, for an asker who may see some services only: outcomes, failed tasks,
 // changes, pauses, and the story of a slot. Called by the pages and the API.
-
 import type { Policy } from "../config/policy-set.ts";
 import type { Change } from "../model/change.ts";
 import type { Outcome } from "../model/outcome.ts";
