@@ -7,7 +7,7 @@
 //  notSent, by the claimant
 //   (none) ──tryAcquireAndSend: claim, lease, permission──▶ sending ──History.record──▶ settled
 //   claimed, sending, answered ──cancel, by a person──▶ the same, and no request is permitted
-//   claimed, over masks ──planFanOut, by the claimant──▶ claimed ──fannedOut: tasks queued──▶ settled
+//   claimed, over masks ──planFanOut, by the claimant──▶ claimed ──fannedOut: queued──▶ settled
 //
 // Only the step to `sending` permits the request: for the newest claimant, and not after the
 // start-by time. One permission stands at a time. A second one needs `notSent` (the request surely
