@@ -2,7 +2,8 @@
 // scripts/openapi.ts writes docs/reference/openapi.json from it.
 import * as z from "zod";
 import { version } from "../../core/version.ts";
-import { type Operation, operations } from "./operations.ts";
+import type { Operation } from "./operation.ts";
+import { operations } from "./operations.ts";
 import * as schemas from "./schemas.ts";
 
 type JsonObject = Record<string, unknown>;

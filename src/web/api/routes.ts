@@ -8,7 +8,8 @@ import type { Looks } from "../looks.ts";
 import { badRequest, type PartProblem } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
 import { describeApi } from "./openapi.ts";
-import { type Operation, operations } from "./operations.ts";
+import type { Operation } from "./operation.ts";
+import { operations } from "./operations.ts";
 
 /** The forms of a list, by the media type that asks for them. */
 const lineForms = { "application/x-ndjson": toNdjson, "text/csv": toCsv } as const;

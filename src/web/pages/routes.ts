@@ -5,7 +5,7 @@ import { comingSlots } from "../../queries/coming-slots.ts";
 import { readPolicyDays } from "../../queries/policy-days.ts";
 import { readChanges, readLine, readNewestOutcomes, readNowMs, readStoryAt } from "../../queries/records.ts";
 import { readSlotStrips } from "../../queries/slot-strips.ts";
-import { policyOf } from "../api/operations.ts";
+import { policyOf } from "../api/operation.ts";
 import type { Looks } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";

@@ -1,0 +1,78 @@
+// What an operation of the API is, and what operations share: parameters, pages, the policy of a
+// name. Used by the files of operations beside it, by routes.ts and by openapi.ts.
+import * as z from "zod";
+import type { Policy } from "../../config/policy-set.ts";
+import type { QueryContext } from "../../queries/query-context.ts";
+import type { Looks } from "../looks.ts";
+import { badRequest, notFound } from "../problem.ts";
+
+/** Where an operation looks. */
+export interface Asked {
+  readonly context: QueryContext;
+  readonly looks: Looks;
+}
+
+/** One operation. `isList`: also as NDJSON and CSV, one item a line. */
+export interface Operation {
+  readonly path: string;
+  readonly name: string;
+  readonly summary: string;
+  readonly inPath: z.ZodObject;
+  readonly query: z.ZodObject;
+  readonly answer: z.ZodType;
+  readonly isList: boolean;
+  readonly read: (asked: Asked, given: Readonly<Record<string, unknown>>) => Promise<unknown>;
+}
+
+/** No parameters. */
+const nothing = z.strictObject({});
+/** An instant, as ISO 8601 has it; read as milliseconds. */
+export const instant = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+/** The parameters of a page. */
+export const pages = {
+  limit: z.coerce.number().int().min(1).max(1_000).default(100),
+  after: z.string().max(300).optional(),
+};
+
+/** One operation with the types of its parameters. */
+export function operation<Path extends z.ZodObject, Query extends z.ZodObject>(
+  options: Pick<Operation, "path" | "name" | "summary"> & {
+    readonly in?: Path;
+    readonly query?: Query;
+    readonly answer: z.ZodType;
+    readonly isList?: true;
+    readonly read: (asked: Asked, given: z.output<Path> & z.output<Query>) => Promise<unknown>;
+  },
+): Operation {
+  const { in: path, query = nothing, isList = false, read, ...rest } = options;
+  // The routes parse both before they call: what comes in is what the schemas give.
+  return { ...rest, inPath: path ?? nothing, query, isList, read: read as Operation["read"] };
+}
+
+/** A page of `items`, each named by `keyOf`; a cursor is the name of the last one before it. */
+export function pageOf<Item>(
+  items: readonly Item[],
+  { limit, after }: { readonly limit: number; readonly after?: string | undefined },
+  keyOf: (item: Item) => string,
+): { readonly items: readonly Item[]; readonly next: string | null } {
+  const at = after === undefined ? -1 : items.findIndex((item) => keyOf(item) === after);
+  if (after !== undefined && at === -1) throw badRequest([{ pointer: "/after", detail: staleCursor }]);
+  const page = items.slice(at + 1, at + 1 + limit);
+  const last = page.at(-1);
+  return { items: page, next: at + 1 + limit < items.length && last !== undefined ? keyOf(last) : null };
+}
+
+/** What a cursor is told that leads nowhere. */
+export const staleCursor = "there is nothing of this name any more; begin again without it";
+
+/** A page in the schema's words. */
+export function listOf(item: z.ZodType): z.ZodType {
+  return z.object({ items: z.array(item), next: z.string().nullable() });
+}
+
+/** The policy of this name. @throws WebError when the asker sees none. */
+export function policyOf({ set }: QueryContext, name: string): Policy {
+  const policy = set.policies.find((one) => one.name === name);
+  if (policy !== undefined) return policy;
+  throw notFound(`there is no policy ${name}`, "/api/v1/policies lists them");
+}
