@@ -70,7 +70,7 @@ function bashScript(commands: readonly Command[]): string {
   });
   return `_syncline() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" path= words= names= word
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+  for word in "\${COMP_WORDS[@]:1:$((COMP_CWORD-1))}"; do
     case "$path\${path:+ }$word" in
       ${places.map(({ path }) => `'${path}'`).join("|")}) path="$path\${path:+ }$word";;
     esac
