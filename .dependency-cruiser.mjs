@@ -74,6 +74,7 @@ export default {
         dependencyTypesNot: ["type-only"],
       },
     },
+    door("nodemailer", "node_modules/nodemailer", ["^src/notify/email\\.ts$"]),
     door("hono", "node_modules/(hono|@hono|idiomorph)", ["^src/web/"]),
     {
       name: "web-loaded-by-its-role",

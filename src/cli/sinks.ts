@@ -96,7 +96,10 @@ function showBacklog(state: SinkState | undefined): string[] {
 
 /** Where a sink leads, without the parts of its URL that may be a secret. */
 function showReceiver({ to }: SinkSettings): string {
-  return to.kind === "file" ? `file ${to.path}` : `webhook (${to.format}) at ${new URL(to.url).host}`;
+  if (to.kind === "file") return `file ${to.path}`;
+  if (to.kind === "webhook") return `webhook (${to.format}) at ${new URL(to.url).host}`;
+  const [first, ...more] = to.to;
+  return `e-mail to ${first}${more.length === 0 ? "" : ` and ${more.length} more`} by ${to.host}:${to.port}`;
 }
 
 async function testSink(name: string, options: Pick<PolicyOptions, "config" | "json">, io: CommandIo): Promise<void> {
@@ -123,13 +126,27 @@ async function testSink(name: string, options: Pick<PolicyOptions, "config" | "j
   const isTaken = receipt.type === "taken";
   if (!isTaken) io.exitCode = 1;
   const { status, said } = receipt.type === "cancelled" ? {} : receipt;
+  const refusedFor = receipt.type === "taken" ? receipt.refusedFor : undefined;
   const reason = "reason" in receipt ? receipt.reason : undefined;
   if (options.json)
     return io.out(
-      safeJson({ v: 1, sink: name, to, taken: isTaken, status, durationMs, said, reason, cure, sent: notice }),
+      safeJson({
+        v: 1,
+        sink: name,
+        to,
+        taken: isTaken,
+        status,
+        durationMs,
+        said,
+        refusedFor,
+        reason,
+        cure,
+        sent: notice,
+      }),
     );
   io.out(`sent to ${name}, ${to}: ${notice.title}`);
   if (said !== undefined) io.out(`the receiver says: ${said}`);
+  for (const refused of refusedFor ?? []) io.out(alarming(`not for ${oneLine(refused)}`, io.colours));
   const answer = status === undefined ? "written" : `answered with status ${status}`;
   if (isTaken) return io.out(`taken: ${answer} after ${durationMs} ms`);
   const text = `${alarming(`not taken: ${oneLine(reason ?? "stopped")} after ${durationMs} ms`, io.colours)}\n→ ${cure}`;

@@ -51,6 +51,10 @@ export const policyDefaults = {
   sinkFormat: "cloudevents",
   /** A receiver that needs longer processes the notice before it answers. */
   sinkTimeoutMs: 10_000,
+  /** Submission with TLS from the first byte, as RFC 8314 prefers. */
+  emailPort: 465,
+  /** Mail servers look senders up before they answer. */
+  emailTimeoutMs: 30_000,
   /** A receiver repaired in the morning still gets the night's notices. */
   sinkGiveUpAfterMs: 86_400_000,
   /** Five files of 10 MB hold some 50,000 outcomes. */

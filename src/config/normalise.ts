@@ -116,7 +116,16 @@ function toSink(name: string, input: SinkInput, at: Locate): SinkSettings {
   };
 }
 
-function toTarget({ webhook, file }: SinkInput, at: Locate): SinkSettings["to"] {
+function toTarget({ webhook, file, email }: SinkInput, at: Locate): SinkSettings["to"] {
+  if (email !== undefined) {
+    const { port = policyDefaults.emailPort, passwordFile, tls, timeout } = email;
+    return {
+      ...{ kind: "email", host: email.host, port, startTls: email.startTls ?? port !== policyDefaults.emailPort },
+      ...{ from: email.from, to: email.to, user: email.user, passwordFile: toPath(passwordFile, at) },
+      tls: { caFile: toPath(tls?.caFile, at), serverName: tls?.serverName },
+      timeoutMs: toMs(timeout) ?? policyDefaults.emailTimeoutMs,
+    };
+  }
   if (webhook !== undefined)
     return {
       kind: "webhook",

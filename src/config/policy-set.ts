@@ -249,10 +249,25 @@ export interface FileSinkSettings {
   readonly filesMax: number;
 }
 
+/** A message for each notice by a mail server. Paths are absolute. */
+export interface EmailSettings {
+  readonly kind: "email";
+  readonly host: string;
+  readonly port: number;
+  /** TLS after STARTTLS; else from the first byte. Nothing is sent without TLS. */
+  readonly startTls: boolean;
+  readonly from: string;
+  readonly to: readonly string[];
+  readonly user: string | undefined;
+  readonly passwordFile: string | undefined;
+  readonly tls: Pick<TlsSettings, "caFile" | "serverName">;
+  readonly timeoutMs: number;
+}
+
 /** One sink. */
 export interface SinkSettings {
   readonly name: string;
-  readonly to: WebhookSettings | FileSinkSettings;
+  readonly to: WebhookSettings | FileSinkSettings | EmailSettings;
   /** Counted from when a notice was handed over. */
   readonly giveUpAfterMs: number;
   /** How many notices may wait. */

@@ -1,14 +1,14 @@
-// Renders a notice for people in a chat: a text for Slack, a card for Teams. Both show the title,
+// Renders a notice for people: a text for Slack, a card for Teams, an e-mail. All show the title,
 // the detail, what it is about, when in the policy's zone and UTC, and the link. Pure; called by
-// bodies.ts.
+// bodies.ts and email.ts.
 import { showInstant } from "../core/instant.ts";
-import { counted, cutText } from "../core/plain-text.ts";
+import { counted, cutText, toPlainText } from "../core/plain-text.ts";
 import type { Notice } from "../model/notice.ts";
 
 const detailCharactersMax = 1_000;
 const linesMax = 10;
 
-/** What both chats show. */
+/** What people see. */
 interface ChatMessage {
   readonly title: string;
   readonly detail: string | undefined;
@@ -81,6 +81,19 @@ export function slackText(notice: Notice): string {
     ...text.map(escapeSlack),
     ...(link === undefined ? [] : [`<${escapeSlack(link).replaceAll("|", "%7C")}|look>`]),
   ].join("\n");
+}
+
+/** The text of an e-mail, without the title: that is the subject. */
+export function mailText(notice: Notice): string {
+  const { detail, lines, facts, link } = toMessage(notice);
+  const about = [...Object.entries(facts), ...(link === undefined ? [] : [["look", link] as const])];
+  const parts = [
+    detail === undefined ? [] : [detail],
+    lines.map((line) => `- ${line}`),
+    about.map(([name, value]) => `${name}: ${value}`),
+  ];
+  const plain = (line: string) => toPlainText(line, detailCharactersMax);
+  return `${parts.flatMap((part) => (part.length === 0 ? [] : [part.map(plain).join("\n")])).join("\n\n")}\n`;
 }
 
 function escapeSlack(text: string): string {

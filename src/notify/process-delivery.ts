@@ -49,6 +49,8 @@ export function createDeliveryProcess(
       isFailing = true;
       log.warn("sink.failing", { sink: name, reason: receipt.reason });
     }
+    if (receipt.type === "taken" && receipt.refusedFor !== undefined)
+      log.warn("sink.recipients-refused", { sink: name, notice: delivery.notice.id, refused: receipt.refusedFor });
     if (receipt.type === "taken" && isFailing) {
       isFailing = false;
       log.info("sink.recovered", { sink: name });

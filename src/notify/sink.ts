@@ -1,7 +1,7 @@
 // The interface of a sink: it takes one notice a call. Used by process-delivery.ts.
 import type { Notice } from "../model/notice.ts";
 
-/** What an HTTP receiver answered: its status, and the beginning of what it said. */
+/** What a receiver answered: its HTTP or SMTP status, and the beginning of what it said. */
 interface Answer {
   readonly status?: number;
   readonly said?: string;
@@ -10,9 +10,10 @@ interface Answer {
 /**
  * The result of one try. `refused`: this notice will never be taken, others may be. `later`: no
  * notice would be taken now; `afterMs`: the receiver's own wait. `cancelled`: by this process.
+ * `refusedFor`: recipients that do not get it although others do, each with why.
  */
 export type Receipt =
-  | (Answer & { readonly type: "taken" })
+  | (Answer & { readonly type: "taken"; readonly refusedFor?: readonly string[] })
   | (Answer & { readonly type: "refused"; readonly reason: string })
   | (Answer & { readonly type: "later"; readonly reason: string; readonly afterMs?: number | undefined })
   | { readonly type: "cancelled" };

@@ -59,6 +59,12 @@ function cureOf(receipt: Exclude<Receipt, { type: "taken" }>, { to }: SinkSettin
   if (receipt.type === "cancelled") return "it was stopped before an answer came: send it again";
   if (to.kind === "file") return "let path be in a folder that exists and that this user may write to";
   const { status } = receipt;
+  if (to.kind === "email") {
+    if (status === undefined) return "check email.host, port and startTls, and the way to it";
+    if (receipt.type === "refused") return "check email.from and email.to: the server refuses one of them";
+    if (status >= 500) return "check email.user and email.passwordFile, and what the server demands of senders";
+    return "the server takes no mail now: send it again later";
+  }
   if (status === undefined)
     return "check url and the way to it; a slow receiver needs a longer webhook.timeout, or answers before it works";
   if (status === 401 || status === 403)

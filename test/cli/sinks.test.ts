@@ -11,6 +11,7 @@ import { openStore } from "../../src/store/redis.ts";
 import { SinkStore } from "../../src/store/sink-store.ts";
 import { runHere } from "../support/commands-here.ts";
 import { folderForTest } from "../support/folder.ts";
+import { refusal, startMailServer } from "../support/mail-server.ts";
 import { noticeOf, Receiver } from "../support/receiver.ts";
 import { redisForTest } from "../support/redis.ts";
 import { freePort } from "../support/redis-servers.ts";
@@ -122,6 +123,32 @@ describe("syncline sinks test", () => {
     expect([code, err]).toEqual([0, expect.stringContaining("no policy notifies log")]);
     expect(out).toMatch(/\ntaken: written after \d+ ms$/);
     expect(JSON.parse(readFileSync(join(folder, "notices.jsonl"), "utf8"))).toMatchObject({ type: "syncline.trial" });
+  });
+});
+
+describe("syncline sinks test of an e-mail sink", () => {
+  const email = (port: number, caFile: string, more = "to: [ops@example.com, old@example.com]") =>
+    `email: { host: 127.0.0.1, port: ${port}, startTls: false, from: s@example.com, tls: { caFile: "${caFile}" }, ${more} }`;
+
+  it("sends one message, and names a recipient that the server refuses", async () => {
+    const { mails, settings } = await startMailServer({
+      onRcptTo: ({ address }, _, done) => (address.startsWith("old") ? done(refusal(550, "gone")) : done()),
+    });
+    const file = policies({ ops: email(settings.port, settings.tls.caFile ?? "") });
+    const { code, out } = await trial("ops", file);
+    expect(out).toMatch(/^sent to ops, e-mail to ops@example.com and 1 more by 127\.0\.0\.1:\d+: trial notice/);
+    expect(out).toMatch(/\nnot for old@example.com: 550 gone\ntaken: answered with status 250 after \d+ ms$/);
+    expect([code, mails.length]).toEqual([0, 1]);
+    expect(mails[0]?.raw).toMatch(/^Subject: trial notice for the sink ops, sent by /m);
+  });
+
+  it("sends nothing where the sign-in fails, and says what to do", async () => {
+    const { mails, settings } = await startMailServer();
+    const more = "to: [ops@example.com], user: syncline, passwordFile: key";
+    const { code, out } = await trial("ops", policies({ ops: email(settings.port, settings.tls.caFile ?? "", more) }));
+    expect([code, mails]).toEqual([1, []]);
+    expect(out).toMatch(/the sign-in was refused with status 535\n→ check the keys of email/);
+    expect(out).not.toMatch(/BwcHBw/);
   });
 });
 

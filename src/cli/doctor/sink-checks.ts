@@ -5,6 +5,7 @@ import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { FileSinkSettings, PolicySet, SinkSettings, WebhookSettings } from "../../config/policy-set.ts";
+import { tryEmail } from "../../notify/email.ts";
 import { readSigningKeys } from "../../notify/webhook.ts";
 import { reachHost } from "../../service/ping.ts";
 import { type Finding, findingsOf, stageOf } from "./finding.ts";
@@ -37,11 +38,17 @@ export async function checkSinks(
 
 /** Looks whether a sink could take a notice: its host, secret, or file. */
 export async function checkSink({ name, to }: SinkSettings, signal: AbortSignal): Promise<readonly Finding[]> {
+  const { ok, problem } = findingsOf("sinks", name);
+  if (to.kind === "email") {
+    const failure = await tryEmail(to);
+    if (failure === undefined) return [ok(`${to.host}:${to.port} lets Syncline in; nothing was sent`)];
+    return [problem(`${to.host}:${to.port}: ${failure}`, "check the keys of email, and the way to the server")];
+  }
   const problems = to.kind === "file" ? await checkFile(name, to) : await checkWebhook(name, to, signal);
   if (problems.length > 0) return problems;
   const what =
     to.kind === "file" ? `${to.path} can be written` : `${new URL(to.url).host} can be reached; nothing was sent`;
-  return [findingsOf("sinks", name).ok(what)];
+  return [ok(what)];
 }
 
 async function checkWebhook(subject: string, to: WebhookSettings, signal: AbortSignal): Promise<Finding[]> {

@@ -114,8 +114,10 @@ function checkHosts(files: readonly CheckedFile[]): void {
       const hint = "add the host to outbound.hosts, or name another one here";
       report(path, `${who} a host that outbound.hosts does not name`, { hint });
     };
-    for (const [name, { webhook }] of Object.entries(draft.sinks ?? {}))
+    for (const [name, { webhook, email }] of Object.entries(draft.sinks ?? {})) {
       check(`sink "${name}" sends to`, webhook?.url, ["sinks", name, "webhook", "url"]);
+      check(`sink "${name}" sends to`, email && `smtp://${email.host.toLowerCase()}`, ["sinks", name, "email", "host"]);
+    }
     for (const [index, { name, heartbeat }] of (draft.policies ?? []).entries())
       check(`the heartbeat of policy "${name}" asks`, heartbeat?.url, ["policies", index, "heartbeat", "url"]);
   }

@@ -18,6 +18,8 @@ export const policyLimits = {
   policiesMax: 10_000,
   servicesMax: 100,
   sinksMax: 50,
+  /** Recipients of one e-mail: more are a mailing list. */
+  recipientsMax: 50,
   /** Hosts that sinks may be on, a file. */
   outboundHostsMax: 100,
   /** Notices that may wait for one sink, of 1 to 16 KiB each. */

@@ -79,8 +79,15 @@ function checkTls({ tls, baseUrl = "" }: ServiceDraft, path: Path, report: Repor
 
 /** Applies the rules to one sink. */
 export function checkSink(sink: SinkDraft, path: Path, report: Report): void {
-  exactlyOne(sink, ["webhook", "file"], path, report);
-  const { webhook } = sink;
+  exactlyOne(sink, ["webhook", "file", "email"], path, report);
+  const { webhook, email } = sink;
+  for (const [key, other] of [
+    ["user", "passwordFile"],
+    ["passwordFile", "user"],
+  ] as const) {
+    if (email?.[key] !== undefined && email[other] === undefined)
+      report([...path, "email", key], `email.${key} needs ${other}`, { place: "key" });
+  }
   if (webhook === undefined) return;
   const at = [...path, "webhook"];
   const problem = problemOfSecretUrl(webhook.url, {

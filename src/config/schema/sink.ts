@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { listNames } from "../../core/list-name.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
-import { durationSchema, nameSchema, optional, required, textSchema, whole } from "./primitives.ts";
+import { durationSchema, nameSchema, optional, required, textSchema, unlessMissing, whole } from "./primitives.ts";
 
 const webhookSchema = z.strictObject({
   url: required(textSchema, "Where notices go: https, or http to this machine.", "https://hooks.example.com/syncline"),
@@ -37,12 +37,63 @@ const fileSchema = z.strictObject({
   maxFiles: optional(whole(1, 100), "How many files are kept, with the current one.", 10, 5),
 });
 
+const addressSchema = z
+  .string(unlessMissing("an address is text, such as ops@example.com"))
+  .max(254)
+  .regex(
+    /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/,
+    "an address is written ops@example.com, without a name beside it",
+  );
+
+const emailSchema = z.strictObject({
+  host: required(
+    z
+      .string()
+      .max(253)
+      .regex(/^[A-Za-z0-9.-]+$|^[0-9a-f:]+$/, "a host is a name or an address: no scheme, no port"),
+    "The mail server.",
+    "smtp.example.com",
+  ),
+  port: optional(whole(1, 65_535), "Its port.", 587, 465),
+  startTls: optional(
+    z.boolean(),
+    "Begins in clear and asks for TLS before anything else; false: TLS from the first byte. Nothing is sent without TLS. Default: false for port 465, else true.",
+    true,
+  ),
+  from: required(addressSchema, "The sender.", "syncline@example.com"),
+  to: required(
+    z.array(addressSchema).min(1, "name at least one recipient").max(policyLimits.recipientsMax),
+    `The recipients of one message, ${policyLimits.recipientsMax} at most.`,
+    ["ops@example.com"],
+  ),
+  user: optional(textSchema, "The name to sign in with. Default: no sign-in.", "syncline"),
+  passwordFile: optional(
+    textSchema,
+    "The file with its password, relative to the policy file; read for each delivery.",
+    "/run/secrets/syncline/smtp",
+  ),
+  tls: optional(
+    z.strictObject({
+      caFile: optional(textSchema, "Authorities of its certificate, in PEM, instead of the public ones.", "ca.pem"),
+      serverName: optional(textSchema, "The name in its certificate, where it is not the host's.", "mail.internal"),
+    }),
+    "How its certificate is checked; the check cannot be switched off.",
+    { caFile: "ca.pem" },
+  ),
+  timeout: optional(durationSchema("1s", "2m"), "The time-out of one delivery.", "60s", "30s"),
+});
+
 const sinkSchema = z.strictObject({
   webhook: optional(webhookSchema, "A signed HTTP call for each notice.", {
     url: "https://hooks.example.com/syncline",
     secretFile: "/run/secrets/syncline/webhook",
   }),
   file: optional(fileSchema, "A line of JSON for each notice.", { path: "/var/log/syncline/notices.jsonl" }),
+  email: optional(emailSchema, "An e-mail for each notice.", {
+    host: "smtp.example.com",
+    from: "syncline@example.com",
+    to: ["ops@example.com"],
+  }),
   giveUpAfter: optional(
     durationSchema("1m", "30d"),
     "How long delivery is tried, before the notice goes to the failed list.",
@@ -65,7 +116,7 @@ const sinkSchema = z.strictObject({
 
 /** The sinks of a file, by name. */
 export const sinksSchema = z.record(nameSchema, sinkSchema).meta({
-  description: "Where notices go, by name; each sink has exactly one of webhook and file.",
+  description: "Where notices go, by name; each sink has exactly one of webhook, file and email.",
   examples: [{ ops: { file: { path: "notices.jsonl" } } }],
 });
 

@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { NoticeQueues } from "../../../src/queue/notice-queues.ts";
 import { openStore, redisTimeMs } from "../../../src/store/redis.ts";
 import { SinkStore } from "../../../src/store/sink-store.ts";
+import { refusal, startMailServer } from "../../support/mail-server.ts";
 import { noticeOf, Receiver } from "../../support/receiver.ts";
 import { redisForTest } from "../../support/redis.ts";
 import { sinkOf, startSinks, webhookTo } from "../../support/sink-fixture.ts";
@@ -78,6 +79,23 @@ describe("deliveries", () => {
     const [first, second] = hook.received;
     expect([second?.id, second?.body]).toEqual([first?.id, first?.body]);
     expect(log.named("sink.failing")).toMatchObject([{ sink: "ops", reason: "answered with status 503" }]);
+  });
+
+  it("by e-mail come after a 4xx, and after a 5xx stand in the failed list", async () => {
+    let replies = [451, 250, 554];
+    const { mails, settings } = await startMailServer({
+      onMailFrom: (_, __, done) => {
+        const [status = 250, ...rest] = replies;
+        replies = rest;
+        done(status < 400 ? null : refusal(status, "not now"));
+      },
+    });
+    const { sinks, log } = await startSinks(target(), [sinkOf("mail", settings)]);
+    await sinks.deliver(to("mail", ["good", "bad", "next"]));
+    const gaveUp = await log.until(({ event }) => event === "sink.gave-up");
+    expect(gaveUp).toMatchObject({ notice: "bad", reason: "answered with status 554" });
+    await expect.poll(() => mails.length, { timeout: 10_000 }).toBe(2);
+    expect(log.named("sink.failing")).toMatchObject([{ sink: "mail", reason: "answered with status 451" }]);
   });
 
   it("that are handed over twice arrive once", async () => {

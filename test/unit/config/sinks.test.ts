@@ -7,6 +7,9 @@ import { checks, folderOf, loadText, problemsOf, variables } from "./policy-fixt
 const sinks = (text: string, rest = "") => `apiVersion: syncline/v1\nsinks: { ${text} }\n${rest}`;
 const webhook = (keys: string) => sinks(`ops: { webhook: { ${keys} } }`);
 
+const mail = (keys: string, to = "a@h.example", rest = "") =>
+  sinks(`m: { email: { host: smtp.h.example, from: s@h.example, to: ["${to}"], ${keys} } }`, rest);
+
 describe("sinks", () => {
   it("have absolute paths and their defaults filled in", async () => {
     const folder = await folderOf({
@@ -95,7 +98,15 @@ describe("sinks", () => {
       sinks("a: { file: { path: x }, webhook: { url: 'https://h.example', secretFile: s } }"),
       "exclude each other",
     ],
-    ["no way", sinks("a: {}"), "needs exactly one of webhook or file"],
+    ["no way", sinks("a: {}"), "needs exactly one of webhook, file or email"],
+    ["a user without a password", mail("user: u"), "email.user needs passwordFile"],
+    ["a recipient with a name", mail("", "Ops <ops@h.example>"), "without a name beside it"],
+    ["a recipient with a line break", mail("", "a@h.example\\r\\nBcc: b@h.example"), "without a name beside it"],
+    [
+      "a mail server at a host that is not allowed",
+      mail("", "a@x.h.example", "outbound: { hosts: [x.h.example] }\n"),
+      "outbound.hosts does not name",
+    ],
     ["a size without a unit", sinks("a: { file: { path: x, maxSize: '10' } }"), "KB, MB or GB"],
     [
       "a host that is not allowed",
