@@ -9,7 +9,7 @@ import { readBounded } from "../service/secret-file.ts";
 import { Changes } from "../store/changes.ts";
 import { readLiveVersion } from "../store/live-version.ts";
 import { WebSessions } from "../store/web-sessions.ts";
-import type { Refusal } from "../web/web-app.ts";
+import type { Refusal } from "../web/guard.ts";
 import type { WebServer } from "../web/web-server.ts";
 
 /** Where the web server listens, and who may ask. */
@@ -18,20 +18,22 @@ export interface WebOptions {
   readonly port: number;
   /** The file of tokens; undefined: only this machine may ask. */
   readonly tokens: string | undefined;
+  /** Whether nothing can be changed here, whatever a token allows. */
+  readonly isReadOnly: boolean;
 }
 
 const tokensBytesMax = 256 * 1024;
 
 /** Makes the part. @throws UsageError, at its start, for a taken port or a wrong file of tokens. */
 export function createWeb(
-  { host, port, tokens: path }: WebOptions,
+  { host, port, tokens: path, isReadOnly }: WebOptions,
   context: () => QueryContext,
   log: EventLog,
 ): Component {
   const { store } = context();
   let server: WebServer | undefined;
-  const recordRefusal = async ({ actor, what, address, requestId }: Refusal) => {
-    const change = { actor, what: "refused", subject: what, reason: null, before: null, after: { address, requestId } };
+  const recordRefusal = async ({ actor, what, why, ...from }: Refusal) => {
+    const change = { actor, what: "refused", subject: what, reason: null, before: null, after: { why }, from };
     await new Changes(store).add(change);
   };
   return {
@@ -44,7 +46,7 @@ export function createWeb(
       const file = path === undefined ? undefined : { path, read: () => readTokens(path) };
       const access = file && (await Access.open(file, new WebSessions(store), { clock, log }));
       const live = new LiveHub(() => readLiveVersion(store, namesOf(context())), clock, log);
-      server = await startWebServer({ host, port }, { context, access, recordRefusal, live, clock, log });
+      server = await startWebServer({ host, port }, { context, access, recordRefusal, isReadOnly, live, clock, log });
       const shown = host.includes(":") ? `[${host}]` : host;
       log.info("web.listening", { url: `http://${shown}:${server.port}/`, tokens: path !== undefined });
     },

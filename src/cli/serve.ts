@@ -32,6 +32,7 @@ interface ServeOptions extends PolicyOptions {
   readonly webPort: number;
   readonly webHost: string;
   readonly webTokens?: string;
+  readonly webReadOnly?: true;
   readonly healthHost?: string;
   readonly log?: "pretty" | "json";
 }
@@ -82,6 +83,7 @@ export function serveCommand(io: CommandIo): Command {
         "SYNCLINE_WEB_TOKENS",
       ),
     )
+    .option("--web-read-only", "nothing can be changed there, whatever a token allows")
     .addHelpText("after", help)
     .action((options: ServeOptions) => serve(options, io));
 }
@@ -148,13 +150,14 @@ function rolesArgument(text: string): Role[] {
 }
 
 /** @throws UsageError when others could reach a server that knows no tokens. */
-function webOptions({ roles, webPort: port, webHost: host, webTokens: tokens }: ServeOptions): AppOptions["web"] {
+function webOptions({ roles, webPort: port, webHost: host, ...more }: ServeOptions): AppOptions["web"] {
+  const { webTokens: tokens, webReadOnly = false } = more;
   if (!roles.includes("web")) return undefined;
   if (tokens === undefined && !/^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host))
     throw new UsageError(
       `--web-host ${host} can be reached from elsewhere: say with --web-tokens who may look, or leave --web-host out`,
     );
-  return { host, port, tokens: tokens === undefined ? undefined : resolve(tokens) };
+  return { host, port, tokens: tokens === undefined ? undefined : resolve(tokens), isReadOnly: webReadOnly };
 }
 
 /** The health of one `serve`, from before its start until after its stop. */

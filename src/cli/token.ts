@@ -1,10 +1,11 @@
 // `syncline token NAME`: makes a token for the dashboard and the API, and the line of the file that
 // lets it in.
 import { Command, InvalidArgumentError, Option } from "commander";
+import { type Scope, scopes } from "../model/scope.ts";
 import type { CommandIo } from "./command-io.ts";
 
 interface TokenOptions {
-  readonly scope: "read";
+  readonly scope: Scope;
   readonly services: readonly string[];
   readonly until?: string;
   readonly json?: true;
@@ -13,9 +14,11 @@ interface TokenOptions {
 const help = `
 Prints the line for the file of \`syncline serve --web-tokens FILE\` to standard output, and the token, this once, to standard error. The file holds its hash only.
 A running server reads the file again within 30 seconds: remove a line to lock its token out.
+read: look. operate: also pause, resume, run, replay, discard and cancel. admin: also pause a whole service, or everything.
 
 Examples:
   $ syncline token ana >> web-tokens
+  $ syncline token ben --scope operate >> web-tokens
   $ syncline token reports --services main,archive --until 2027-06-30 >> web-tokens
   $ syncline token ci --json | jq -r .token`;
 
@@ -23,7 +26,7 @@ Examples:
 export function tokenCommand(io: CommandIo): Command {
   return new Command("token")
     .argument("<name>", "whose token it is, as records show it", nameArgument)
-    .addOption(new Option("--scope <scope>", "what it allows").choices(["read"]).default("read"))
+    .addOption(new Option("--scope <scope>", "what it allows").choices(scopes).default("read"))
     .option("--services <names>", "only what belongs to these services, separated by commas", namesArgument, [])
     .option("--until <day>", "its last day, UTC, such as 2027-06-30", dayArgument)
     .option("--json", "print both as JSON to standard output")

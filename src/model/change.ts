@@ -11,9 +11,13 @@ const changeSchema = z.object({
   reason: z.string().nullable(),
   before: z.unknown(),
   after: z.unknown(),
+  from: z.object({ address: z.string(), requestId: z.string() }).exactOptional(),
 });
 
-/** `at`: by Redis. `actor`: `user@host`. `what`: the command. `before`, `after`: if short. */
+/**
+ * `at`: by Redis. `actor`: `user@host`, or the name of a caller. `what`: the command. `before`,
+ * `after`: if short. `from`: the request over HTTP.
+ */
 export type Change = Readonly<z.infer<typeof changeSchema>>;
 
 /** The longest reason, in characters. */

@@ -3,7 +3,8 @@
 import { type Clock, createDeadline } from "../core/clock.ts";
 import { errorText } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
-import { hashOfToken, parseTokens, type Scope, type TokenEntry } from "./tokens.ts";
+import type { Scope } from "../model/scope.ts";
+import { hashOfToken, parseTokens, type TokenEntry } from "./tokens.ts";
 
 /** Who asks. `services` undefined: all. */
 export interface Caller {

@@ -40,6 +40,15 @@ export function notFound(detail: string, hint?: string): WebError {
   });
 }
 
+/** The request has no token that is good. */
+export const unauthenticated = new WebError({
+  status: 401,
+  name: "unauthenticated",
+  title: "Who are you?",
+  detail: "this needs a token that is known and has not expired",
+  hint: "send Authorization: Bearer TOKEN; `syncline token` makes one",
+});
+
 /** The request is wrong in these parts. */
 export function badRequest(errors: readonly PartProblem[]): WebError {
   const detail = errors.map(({ pointer, detail: what }) => `${pointer}: ${what}`).join("; ");

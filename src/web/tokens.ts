@@ -2,12 +2,7 @@
 // holds hashes only. Used by access.ts and by `syncline token`.
 import { createHash, randomBytes } from "node:crypto";
 import { UsageError } from "../core/errors.ts";
-
-/** What a token allows. */
-const scopes = ["read"] as const;
-
-/** One of them. */
-export type Scope = (typeof scopes)[number];
+import { type Scope, scopes } from "../model/scope.ts";
 
 /** One token. `services` undefined: all. `expiresMs`: the end of its last day, UTC. */
 export interface TokenEntry {
@@ -21,7 +16,7 @@ export interface TokenEntry {
 /** The most lines of a file. */
 const tokensMax = 1_000;
 const dayMs = 86_400_000;
-const linePattern = /^([\w.@-]{1,64}):(read)(?::([\w.,-]+))?:([0-9a-f]{64})(?::(\d{4}-\d{2}-\d{2}))?$/;
+const linePattern = /^([\w.@-]{1,64}):([a-z]+)(?::([\w.,-]+))?:([0-9a-f]{64})(?::(\d{4}-\d{2}-\d{2}))?$/;
 
 /** Reads the lines of a file, by hash. @throws UsageError for a line that is none. */
 export function parseTokens(text: string, file: string): ReadonlyMap<string, TokenEntry> {
@@ -42,7 +37,7 @@ function parseLine(line: string, where: string): TokenEntry {
   const known = scopes.find((one) => one === scope);
   if (name === undefined || known === undefined || hash === undefined)
     throw new UsageError(
-      `${where} is no token: write name:read:sha256, with services and an expiry if wanted, as \`syncline token\` prints it`,
+      `${where} is no token: write name:scope:sha256, with services and an expiry if wanted, as \`syncline token\` prints it`,
     );
   const lastDayMs = day === undefined ? undefined : Date.parse(`${day}T00:00:00Z`);
   if (Number.isNaN(lastDayMs)) throw new UsageError(`${where}: ${day} is no day: write one such as 2027-01-31`);

@@ -1,6 +1,5 @@
-// The web application: what every request passes before its route, and the routes. Everything is
-// read-only by a rule here: no method that may change something gets further than `guardMethod`,
-// but for signing in and out. Built by web-server.ts; tests ask it without a port.
+// The web application: headers, the guard (guard.ts), signing in and out, the routes, and how
+// errors are answered. Built by web-server.ts; tests ask it without a port.
 import { randomBytes } from "node:crypto";
 import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
@@ -8,49 +7,30 @@ import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { etag } from "hono/etag";
 import { HTTPException } from "hono/http-exception";
 import { secureHeaders } from "hono/secure-headers";
-import type { Clock } from "../core/clock.ts";
 import { errorText, stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
 import { narrowTo, type QueryContext } from "../queries/query-context.ts";
-import { type Access, type Caller, localCaller, sessionMs } from "./access.ts";
+import { type Access, sessionMs } from "./access.ts";
 import { addApi } from "./api/routes.ts";
 import { assets } from "./assets.ts";
+import { cookieName, type GuardParts, guardCallers, nameOf, recordRefusals } from "./guard.ts";
 import { type LiveHub, streamChanges } from "./live.ts";
 import { Looks } from "./looks.ts";
 import { problemPage } from "./pages/problem-page.ts";
 import { addPages } from "./pages/routes.ts";
 import { signInPage } from "./pages/sign-in.ts";
-import { answerProblem, type Problem, WebError } from "./problem.ts";
-import { RateLimit } from "./rate-limit.ts";
+import { answerProblem, type Problem, unauthenticated, WebError } from "./problem.ts";
 import type { WebEnv } from "./web-env.ts";
 
-/** An attempt to change something, which the server did not allow. */
-export interface Refusal {
-  readonly actor: string;
-  readonly what: string;
-  readonly address: string;
-  readonly requestId: string;
-}
-
 /** What the application needs. */
-export interface WebParts {
+export interface WebParts extends GuardParts {
   /** Where to look now: with the policies in force. */
   readonly context: () => QueryContext;
-  /** undefined: there are no tokens, and only this machine may ask. */
-  readonly access: Access | undefined;
-  /** Writes an attempted change into the record of changes. */
-  readonly recordRefusal: (refusal: Refusal) => Promise<void>;
   readonly live: LiveHub;
-  readonly clock: Clock;
-  readonly log: EventLog;
 }
 
-const cookieName = "syncline";
 const signInBytesMax = 4_096;
-const requests = { burst: 100, perSecond: 20 };
-/** Refusals kept in the record of changes: a flood of them must not push real changes out. */
-const refusals = { burst: 20, perSecond: 1 / 60 };
 
 /** Builds the application. */
 export function createWebApp(parts: WebParts): Hono<WebEnv> {
@@ -67,7 +47,7 @@ export function createWebApp(parts: WebParts): Hono<WebEnv> {
   app.use(secureHeaders(headers));
   if (parts.access === undefined) app.use(guardHost);
   addAssets(app);
-  guardCallers(app, parts);
+  app.use(recordRefusals(parts), guardCallers(parts));
   addSigning(app, parts.access);
   app.use(async (c, next) => {
     const caller = c.get("caller");
@@ -111,6 +91,8 @@ function isApi(c: Context<WebEnv>): boolean {
 }
 
 function answerAs(c: Context<WebEnv>, problem: Problem): Response | Promise<Response> {
+  c.set("problem", problem);
+  if (problem.status === 401) c.header("www-authenticate", 'Bearer realm="syncline"');
   const requestId = c.get("requestId") ?? "";
   if (isApi(c)) return answerProblem(c, problem, requestId);
   return c.html(problemPage(problem, requestId), problem.status);
@@ -150,60 +132,6 @@ function addAssets(app: Hono<WebEnv>): void {
   }
 }
 
-/** Finds the caller, counts the request, and stops all methods that may change something. */
-function guardCallers(app: Hono<WebEnv>, { access, clock, recordRefusal, log }: WebParts): void {
-  const [limit, recorded] = [new RateLimit(requests, clock), new RateLimit(refusals, clock)];
-  app.use(async (c, next) => {
-    c.set("caller", access === undefined ? localCaller : await callerOf(c, access));
-    const seconds = limit.take(nameOf(c));
-    if (seconds > 0) {
-      c.header("retry-after", `${seconds}`);
-      const detail = `more than ${requests.perSecond} requests a second; ask again in ${seconds} s`;
-      return answerAs(c, { status: 429, name: "too-many-requests", title: "Too many requests", detail });
-    }
-    const { method, path } = c.req;
-    if (method === "GET" || method === "HEAD") return next();
-    if (method === "POST" && isSigning(path) && isSameSite(c)) return next();
-    const refusal = {
-      actor: nameOf(c),
-      what: `${method} ${path}`,
-      address: addressOf(c),
-      requestId: c.get("requestId"),
-    };
-    if (recorded.take("all") === 0) await recordRefusal(refusal);
-    log.warn("web.refused", { ...refusal });
-    c.header("allow", "GET, HEAD");
-    const detail = isSigning(path)
-      ? "sign in and out on the page itself, by HTTPS: this request came from elsewhere, or its way is not secure"
-      : "this server is read-only: it answers GET and HEAD; the attempt is recorded";
-    return answerAs(c, { status: isSigning(path) ? 403 : 405, name: "refused", title: "Read-only", detail });
-  });
-}
-
-function isSigning(path: string): boolean {
-  return path === "/sign-in" || path === "/sign-out";
-}
-
-/** Browsers say so themselves, and no page can forge it. */
-function isSameSite(c: Context<WebEnv>): boolean {
-  return ["same-origin", "none"].includes(c.req.header("sec-fetch-site") ?? "");
-}
-
-async function callerOf(c: Context<WebEnv>, access: Access): Promise<Caller | undefined> {
-  const [, token] = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(c.req.header("authorization") ?? "") ?? [];
-  if (token !== undefined) return access.ofToken(token);
-  const session = getCookie(c, cookieName, "host");
-  return session === undefined ? undefined : access.ofSession(session);
-}
-
-function nameOf(c: Context<WebEnv>): string {
-  return c.get("caller")?.name ?? `unknown@${addressOf(c)}`;
-}
-
-function addressOf(c: Context<WebEnv>): string {
-  return c.env?.incoming?.socket.remoteAddress ?? "unknown";
-}
-
 function addSigning(app: Hono<WebEnv>, access: Access | undefined): void {
   if (access === undefined) return;
   app.get("/sign-in", (c) => c.html(signInPage({ next: pathFrom(c.req.query("next")), isWrong: false })));
@@ -241,12 +169,7 @@ function pathFrom(text: unknown): string {
 }
 
 function askToSignIn(c: Context<WebEnv>): Response | Promise<Response> {
-  if (!isApi(c) && c.req.path !== "/events") {
-    const { pathname, search } = new URL(c.req.url);
-    return c.redirect(`/sign-in?next=${encodeURIComponent(pathname + search)}`, 303);
-  }
-  c.header("www-authenticate", 'Bearer realm="syncline"');
-  const detail = "this needs a token that is known and has not expired";
-  const hint = "send Authorization: Bearer TOKEN; `syncline token` makes one";
-  return answerAs(c, { status: 401, name: "unauthenticated", title: "Who are you?", detail, hint });
+  if (isApi(c) || c.req.path === "/events") throw unauthenticated;
+  const { pathname, search } = new URL(c.req.url);
+  return c.redirect(`/sign-in?next=${encodeURIComponent(pathname + search)}`, 303);
 }

@@ -9,8 +9,9 @@ import { readLiveVersion } from "../../src/store/live-version.ts";
 import type { Store } from "../../src/store/redis.ts";
 import { WebSessions } from "../../src/store/web-sessions.ts";
 import { Access } from "../../src/web/access.ts";
+import type { Refusal } from "../../src/web/guard.ts";
 import { LiveHub } from "../../src/web/live.ts";
-import { createWebApp, type Refusal, type WebParts } from "../../src/web/web-app.ts";
+import { createWebApp, type WebParts } from "../../src/web/web-app.ts";
 import { startWebServer } from "../../src/web/web-server.ts";
 import { liveProcess, setOf } from "./kept-set.ts";
 import { redisForTest, storeForTest } from "./redis.ts";
@@ -33,12 +34,14 @@ export async function webForTest({
   tokens,
   set = story ? storySet() : setOf([]),
   clock = systemClock,
+  isReadOnly = false,
 }: {
   readonly story?: boolean;
   /** The lines of a file of tokens. */
   readonly tokens?: () => string;
   readonly set?: PolicySet;
   readonly clock?: Clock;
+  readonly isReadOnly?: boolean;
 } = {}): Promise<WebFixture> {
   const target = redisForTest();
   const store = await storeForTest(target);
@@ -53,6 +56,7 @@ export async function webForTest({
     context: () => ({ store, target, producer, set, isNarrowed: false }),
     access: tokens && (await Access.open(file, new WebSessions(store), { clock, log: silentLog })),
     recordRefusal: async (refusal) => void refusals.push(refusal),
+    isReadOnly,
     live: new LiveHub(
       () =>
         readLiveVersion(

@@ -160,6 +160,7 @@ export const changeSchema = z
     reason: z.string().nullable(),
     before: z.unknown(),
     after: z.unknown(),
+    from: z.object({ address: z.string(), requestId: z.string() }).optional(),
   })
   .meta({ id: "Change" });
 

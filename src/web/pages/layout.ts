@@ -1,6 +1,7 @@
 // The frame of every page: head, navigation, foot. Only text that templates escape comes in here.
 import { html } from "hono/html";
 import { version } from "../../core/version.ts";
+import type { Caller } from "../access.ts";
 import { assetPath } from "../assets.ts";
 import type { Html } from "./marks.ts";
 
@@ -10,7 +11,7 @@ export interface Frame {
   /** The entry of the navigation that leads here. */
   readonly here?: keyof typeof places;
   /** Who looks; undefined: before a sign-in. */
-  readonly caller?: string | undefined;
+  readonly caller?: Caller | undefined;
   readonly canSignOut?: boolean;
   /** What was asked cannot change: the page is not kept up to date. */
   readonly isStatic?: true;
@@ -36,7 +37,7 @@ export function page(frame: Frame, content: Html): Html {
   const bar =
     caller === undefined
       ? ""
-      : html`<nav aria-label="Views"><ul>${links}</ul></nav><div class="who"><span class="live" data-live role="status"></span><span>${caller}, read-only</span>${signOut}</div>`;
+      : html`<nav aria-label="Views"><ul>${links}</ul></nav><div class="who"><span class="live" data-live role="status"></span><span>${caller.name}, ${caller.scope === "read" ? "read-only" : `may ${caller.scope}`}</span>${signOut}</div>`;
   const script =
     caller === undefined || isStatic
       ? ""

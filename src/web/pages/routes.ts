@@ -23,7 +23,7 @@ const newestShown = 12;
 /** Adds the pages. `hasTokens`: callers signed in, and may sign out. */
 export function addPages(app: Hono<WebEnv>, looks: Looks, hasTokens: boolean): void {
   const show = (c: Context<WebEnv>, frame: Omit<Frame, "caller" | "canSignOut">, content: Html) =>
-    c.html(page({ ...frame, caller: c.get("caller")?.name, canSignOut: hasTokens }, content));
+    c.html(page({ ...frame, caller: c.get("caller"), canSignOut: hasTokens }, content));
 
   app.get("/", async (c) => {
     const context = c.get("query");

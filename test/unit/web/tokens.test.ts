@@ -22,7 +22,7 @@ it("refuses lines that are none, with file and line", () => {
   const hash = "0".repeat(64);
   for (const line of [
     "ana",
-    `ana:admin:${hash}`,
+    `ana:root:${hash}`,
     `ana:read:${hash.slice(1)}`,
     `ana:read:${hash}:2027-13-01`,
     `:read:${hash}`,

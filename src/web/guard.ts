@@ -1,0 +1,147 @@
+// What every request passes before its route: who asks, how fast, and, where it may change
+// something, whether this server, the place it comes from and the caller's scope allow it. Records
+// each refusal. Used by web-app.ts.
+import type { Context, MiddlewareHandler } from "hono";
+import { getCookie } from "hono/cookie";
+import type { Clock } from "../core/clock.ts";
+import type { EventLog } from "../core/event-log.ts";
+import { reaches, type Scope } from "../model/scope.ts";
+import { type Access, type Caller, localCaller } from "./access.ts";
+import { WebError } from "./problem.ts";
+import { RateLimit } from "./rate-limit.ts";
+import type { WebEnv } from "./web-env.ts";
+
+/** An attempt to change something, which was not done. */
+export interface Refusal {
+  readonly actor: string;
+  readonly what: string;
+  readonly why: string;
+  readonly address: string;
+  readonly requestId: string;
+}
+
+/** What the guard needs. */
+export interface GuardParts {
+  /** undefined: there are no tokens, and only this machine may ask. */
+  readonly access: Access | undefined;
+  /** Writes an attempted change into the record of changes. */
+  readonly recordRefusal: (refusal: Refusal) => Promise<void>;
+  /** Whether nothing can be changed here, whatever a caller may do. */
+  readonly isReadOnly: boolean;
+  readonly clock: Clock;
+  readonly log: EventLog;
+}
+
+/** The cookie of a session, without its prefix. */
+export const cookieName = "syncline";
+
+const requests = { burst: 100, perSecond: 20 };
+const changes = { burst: 10, perSecond: 1 };
+/** Refusals kept of a caller: a flood of them must not push real changes out of the record. */
+const refusals = { burst: 20, perSecond: 1 / 60 };
+
+/** Records each request that could have changed something, and did not. */
+export function recordRefusals({ clock, log, recordRefusal }: GuardParts): MiddlewareHandler<WebEnv> {
+  const recorded = new RateLimit(refusals, clock);
+  return async (c, next) => {
+    await next();
+    const { status } = c.res;
+    const isStranger = c.get("caller") === undefined && !isSigning(c);
+    // 400: it was written wrong, and asked for nothing yet. From 500 on the log has the cause.
+    if (isSafe(c) || !(isStranger || (status > 400 && status < 500))) return;
+    const { method, path } = c.req;
+    const why = c.get("problem")?.detail ?? "it needs a token or a session";
+    const refusal = { what: `${method} ${path}`, why, address: addressOf(c), requestId: c.get("requestId") };
+    const caller = c.get("caller")?.name;
+    // All strangers together: none of them has a name that could be believed.
+    if (recorded.take(caller ?? "") === 0) await recordRefusal({ actor: nameOf(c), ...refusal });
+    log.warn("web.refused", { actor: nameOf(c), ...refusal });
+  };
+}
+
+/** Finds the caller, and lets pass what may go on to its route. */
+export function guardCallers(parts: GuardParts): MiddlewareHandler<WebEnv> {
+  const { access, clock } = parts;
+  const [asked, changed] = [new RateLimit(requests, clock), new RateLimit(changes, clock)];
+  return async (c, next) => {
+    c.set("caller", access === undefined ? localCaller : await callerOf(c, access));
+    checkPace(c, asked, `more than ${requests.perSecond} requests a second`);
+    const caller = c.get("caller");
+    if (isSafe(c)) return next();
+    if (isSigning(c)) checkOrigin(c);
+    else if (access === undefined || parts.isReadOnly) {
+      c.header("allow", "GET, HEAD");
+      throw readOnly;
+    }
+    // A stranger is asked to sign in, whatever the request.
+    if (isSigning(c) || caller === undefined) return next();
+    checkOrigin(c);
+    checkScope(caller, "operate");
+    checkPace(c, changed, `more than ${changes.perSecond} change a second`);
+    return next();
+  };
+}
+
+function isSafe(c: Context<WebEnv>): boolean {
+  return c.req.method === "GET" || c.req.method === "HEAD";
+}
+
+function checkPace(c: Context<WebEnv>, limit: RateLimit, what: string): void {
+  const seconds = limit.take(nameOf(c));
+  if (seconds === 0) return;
+  c.header("retry-after", `${seconds}`);
+  const detail = `${what}; ask again in ${seconds} s`;
+  throw new WebError({ status: 429, name: "too-many-requests", title: "Too many requests", detail });
+}
+
+/**
+ * What changes something comes from a page of this server, or from a program with a token. Browsers
+ * say where a request comes from, and no page can forge it.
+ */
+function checkOrigin(c: Context<WebEnv>): void {
+  const isOwnPage = ["same-origin", "none"].includes(c.req.header("sec-fetch-site") ?? "");
+  if (isOwnPage || (tokenOf(c) !== undefined && c.req.header("cookie") === undefined)) return;
+  const detail = "this request came from another site, or its way is not secure";
+  const hint = "use the page itself, by HTTPS; programs send a token and no cookie";
+  throw new WebError({ status: 403, name: "refused", title: "Not from here", detail, hint });
+}
+
+const readOnly = new WebError({
+  status: 405,
+  name: "refused",
+  title: "Read-only",
+  detail: "this server is read-only: it answers GET and HEAD; the attempt is recorded",
+  hint: "give people tokens (--web-tokens) and leave --web-read-only out, or use the command line",
+});
+
+/** @throws WebError for a caller who may not. */
+function checkScope({ name, scope }: Caller, needed: Scope): void {
+  if (reaches(scope, needed)) return;
+  const detail = `${name} may ${scope}, and this needs ${needed}; the attempt is recorded`;
+  throw new WebError({ status: 403, name: "scope-too-small", title: "You may not", detail });
+}
+
+function isSigning({ req: { method, path } }: Context<WebEnv>): boolean {
+  return method === "POST" && (path === "/sign-in" || path === "/sign-out");
+}
+
+async function callerOf(c: Context<WebEnv>, access: Access): Promise<Caller | undefined> {
+  const token = tokenOf(c);
+  if (token !== undefined) return access.ofToken(token);
+  const session = getCookie(c, cookieName, "host");
+  return session === undefined ? undefined : access.ofSession(session);
+}
+
+function tokenOf(c: Context<WebEnv>): string | undefined {
+  return /^Bearer ([\x21-\x7e]{1,512})$/i.exec(c.req.header("authorization") ?? "")?.[1];
+}
+
+/** The caller as records and limits name them. */
+export function nameOf(c: Context<WebEnv>): string {
+  return c.get("caller")?.name ?? `unknown@${addressOf(c)}`;
+}
+
+/** Where a request comes from: the nearest proxy, if there is one. */
+function addressOf(c: Context<WebEnv>): string {
+  return c.env?.incoming?.socket.remoteAddress ?? "unknown";
+}
