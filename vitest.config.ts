@@ -31,14 +31,20 @@ const redis = {
  */
 const limits = { testTimeout: 120_000, hookTimeout: 60_000, expect: { poll: { interval: 20, timeout: 60_000 } } };
 
+/**
+ * Files share a process and what it has loaded: to load it anew for each was half of what they
+ * cost. So each test gives back what it replaces.
+ */
+const shared = { isolate: false, restoreMocks: true, unstubEnvs: true };
+
 /** What the files of a folder need beside the folder's name. */
 const folders: Readonly<Record<string, object>> = {
   unit: { testTimeout: 60_000, expect: { poll: { timeout: 4_000 } } },
   contract: { testTimeout: 60_000, expect: { poll: { timeout: 4_000 } } },
   scenarios: { ...limits, ...redis },
   redis: { ...limits, ...redis },
-  cli: { ...limits, ...redis },
-  chaos: { ...limits, ...redis },
+  cli: { ...limits, ...redis, globalSetup: [...redis.globalSetup, "./test/global-bundle.ts"] },
+  chaos: { ...limits, ...redis, globalSetup: [...redis.globalSetup, "./test/global-bundle.ts"] },
   chart: { testTimeout: 60_000, globalSetup: ["./test/chart/global-helm.ts"], env },
   browser: { ...limits, ...redis, globalSetup: [...redis.globalSetup, "./test/browser/global-chromium.ts"] },
   image: { testTimeout: 120_000, hookTimeout: 600_000 },
@@ -50,7 +56,7 @@ const folders: Readonly<Record<string, object>> = {
  */
 export function configOf(ending: string, { maxWorkers, exclude = [] }: { maxWorkers: number; exclude?: string[] }) {
   const projects = Object.entries(folders).map(([name, needs]) => ({
-    test: { name, include: [`test/${name}/**/*${ending}`], exclude, ...needs },
+    test: { name, include: [`test/${name}/**/*${ending}`], exclude, ...shared, ...needs },
   }));
   return defineConfig({ test: { maxWorkers, retry: 0, sequence: { sequencer: LongestFirst }, projects } });
 }

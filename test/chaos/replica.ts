@@ -4,10 +4,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { bundleReplica, type ReplicaBundle } from "./bundle-replica.ts";
+import { bundle } from "../support/bundle.ts";
 import type { ReplicaOrder, ReplicaOrders, WarmUpOrders } from "./replica-orders.ts";
 
 const mainFile = fileURLToPath(new URL("replica-main.ts", import.meta.url));
+/** Where Node keeps what it compiled: of no use to a run but this one and the next. */
+const compileCache = fileURLToPath(new URL("../../.cache/compiled", import.meta.url));
 const errorCharactersMax = 4_000;
 const wakeEveryMs = 500;
 /**
@@ -37,7 +39,7 @@ export interface ReplicaOptions {
   readonly onEnd: (end: LifeEnd) => void;
 }
 
-let bundle: ReplicaBundle | undefined;
+let bundled: string | undefined;
 const alive = new Set<ChildProcess>();
 // A stopped process does not notice that its driver is gone.
 process.on("exit", () => {
@@ -116,7 +118,7 @@ export class ReplicaProcess {
  * starts.
  */
 export async function warmUp(): Promise<void> {
-  bundle ??= await bundleReplica(mainFile);
+  bundled ??= await bundle(mainFile, "replica");
   const child = spawnReplica({ isWarmUp: true }, {});
   child.stderr?.pipe(process.stderr);
   const [code] = await once(child, "close");
@@ -127,13 +129,13 @@ function spawnReplica(
   orders: ReplicaOrders | WarmUpOrders,
   environment: Readonly<Record<string, string>>,
 ): ChildProcess {
-  if (bundle === undefined) throw new Error("warmUp comes before the first replica");
+  if (bundled === undefined) throw new Error("warmUp comes before the first replica");
   const { REDIS_URL: _redis, NODE_OPTIONS: _options, ...inherited } = process.env;
-  const child = spawn(process.execPath, [bundle.file], {
+  const child = spawn(process.execPath, [bundled], {
     env: {
       ...inherited,
       ...environment,
-      NODE_COMPILE_CACHE: bundle.compileCache,
+      NODE_COMPILE_CACHE: compileCache,
       CHAOS_REPLICA: JSON.stringify(orders),
     },
     stdio: ["ignore", "pipe", "pipe", "ipc"],

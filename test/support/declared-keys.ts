@@ -38,7 +38,7 @@ const textOf = new Map(
 );
 
 const { sendCommand } = Redis.prototype;
-Redis.prototype.sendCommand = function (this: Redis, ...sent: Parameters<typeof sendCommand>) {
+function sendGuarded(this: Redis, ...sent: Parameters<typeof sendCommand>) {
   const [command]: [Command, ...unknown[]] = sent;
   const text = command.name === "evalsha" ? textOf.get(String(command.args[0])) : undefined;
   if (text !== undefined) {
@@ -46,4 +46,6 @@ Redis.prototype.sendCommand = function (this: Redis, ...sent: Parameters<typeof 
     command.args[0] = text;
   }
   return sendCommand.apply(this, sent);
-};
+}
+// The files of a worker share ioredis, and this file runs before each of them.
+if (sendCommand.name !== sendGuarded.name) Redis.prototype.sendCommand = sendGuarded;

@@ -5,7 +5,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-const mainFile = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+/** The bundle of this run, else the sources. */
+const mainFile = process.env["TEST_BUNDLE"] ?? fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 /**
  * How what another process does is looked for with `expect.poll`: often enough to meet a request on
@@ -30,7 +31,7 @@ export class Syncline {
   #waiting: (() => void)[] = [];
 
   constructor(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
-    const { REDIS_URL: _redis, SYNCLINE_TOKEN: _token, SYNCLINE_CONFIG: _config, ...inherited } = process.env;
+    const { REDIS_URL: _1, SYNCLINE_TOKEN: _2, SYNCLINE_CONFIG: _3, TEST_BUNDLE: _4, ...inherited } = process.env;
     this.#child = spawn(process.execPath, [mainFile, ...args], {
       env: { ...inherited, ...environment },
       stdio: ["pipe", "pipe", "pipe"],
