@@ -13,6 +13,7 @@ const loaders = {
   cancel: async (io) => (await import("./cancel.ts")).cancelCommand(io),
   pause: async (io) => (await import("./pause.ts")).pauseCommand(io),
   resume: async (io) => (await import("./resume.ts")).resumeCommand(io),
+  acknowledge: async (io) => (await import("./acknowledge.ts")).acknowledgeCommand(io),
   running: async (io) => (await import("./running.ts")).runningCommand(io),
   status: async (io) => (await import("./status.ts")).statusCommand(io),
   history: async (io) => (await import("./history.ts")).historyCommand(io),
@@ -50,6 +51,7 @@ export const commandGroups: Readonly<Record<string, Partial<Record<keyof typeof 
     cancel: "take a task off the queue, or stop to follow its run",
     pause: "skip the slots of a policy, a service or all from now on",
     resume: "end a pause, or the quarantine of a policy",
+    acknowledge: "say that you know of what is wrong with a policy; ends when it is over or gets worse",
   },
   "Did it run, did it end well, and why not:": {
     status: "every policy in one line, worst first; then services, processes, sinks: what needs a person?",

@@ -10,6 +10,7 @@ import {
   noteOf,
   type PolicyLine,
   shortSchedule,
+  toAcknowledged,
 } from "../queries/policy-lines.ts";
 import { shortHash } from "../queries/policy-set.ts";
 import { describeRejected, type RunningConfig } from "../queries/running-config.ts";
@@ -57,7 +58,7 @@ export function statusToJson({ status, lines, shown, isWell }: FullStatus): stri
 }
 
 function lineToJson(line: DetailedLine, nowMs: number): object {
-  const { policy, health, worst, usualMs, nextMs, pauses, slot } = line;
+  const { policy, health, worst, usualMs, nextMs, pauses, slot, acknowledged } = line;
   const { name, service, labels = {}, closed } = policy;
   return {
     policy: name,
@@ -65,6 +66,7 @@ function lineToJson(line: DetailedLine, nowMs: number): object {
     labels,
     state: health,
     needsPerson: needsPerson[health],
+    acknowledged: toAcknowledged(acknowledged),
     schedule: shortSchedule(policy),
     timezone: closed.timezone,
     last: worst === undefined ? null : lastToJson(worst),

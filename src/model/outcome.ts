@@ -164,6 +164,26 @@ export function weightOf({ status, reason }: Pick<Outcome, "status" | "reason">)
   return reason === "expectation-not-met" ? "good" : weights[status];
 }
 
+/** What an ending says of the health of its sync job, from best to worst. */
+export const healths = ["good", "conflicts", "blocked", "missed", "unknown", "failing"] as const;
+
+/** One of the six. `good`: it did its work. */
+export type Health = (typeof healths)[number];
+
+/** The health that each ending shows; undefined: it says nothing of it. */
+export const healthOfStatus: Readonly<Record<OutcomeStatus, Health | undefined>> = {
+  succeeded: "good",
+  accepted: "good",
+  conflicts: "conflicts",
+  failed: "failing",
+  "timed-out": "failing",
+  "not-started": "failing",
+  unknown: "unknown",
+  blocked: "blocked",
+  missed: "missed",
+  skipped: undefined,
+};
+
 /** Whether doing the task over may help: it is on the failed list. */
 export function isReplayable({ status, reason }: Pick<Outcome, "status" | "reason">): boolean {
   return replayable[status] !== undefined && reason !== "cancelled";

@@ -2,14 +2,9 @@
 // was notified. store/notify-store.ts keeps it as text; decide.ts and decide-service.ts change it.
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
+import { healths } from "../model/outcome.ts";
 
-const badHealths = ["conflicts", "blocked", "missed", "unknown", "failing"] as const;
-
-/** How a task ended, as far as alerts go, from best to worst. `good`: it did its work. */
-export const healths = ["good", ...badHealths] as const;
-
-/** One of the six. */
-export type PolicyHealth = (typeof healths)[number];
+const badHealths = healths.filter((health) => health !== "good");
 
 /** Of what a sink is notified. */
 export type BadHealth = (typeof badHealths)[number];

@@ -8,16 +8,9 @@
 // more.
 import { type NotifyRule, type Policy, targetsOf } from "../config/policy-set.ts";
 import type { Notice } from "../model/notice.ts";
+import { healths } from "../model/outcome.ts";
 import { targetFromMasks } from "../model/task.ts";
-import {
-  type BadHealth,
-  type Brief,
-  healths,
-  type Notified,
-  type PolicyAlertState,
-  type ServiceAlertState,
-  type TargetState,
-} from "./alert-state.ts";
+import type { BadHealth, Brief, Notified, PolicyAlertState, ServiceAlertState, TargetState } from "./alert-state.ts";
 import { withFailure, withSignOfLife } from "./decide-service.ts";
 import { type AlertEvent, isWork, type MasksRead } from "./health.ts";
 import {

@@ -2,15 +2,15 @@
 // fault. Pure; called by evaluate.ts.
 import { cutText } from "../core/plain-text.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
-import type { Outcome, OutcomeReason, OutcomeStatus } from "../model/outcome.ts";
+import { type Health, healthOfStatus, type Outcome, type OutcomeReason } from "../model/outcome.ts";
 import { targetFromMasks } from "../model/task.ts";
-import type { Brief, PolicyHealth } from "./alert-state.ts";
+import type { Brief } from "./alert-state.ts";
 
 /** An event as the decisions see it. */
 export interface AlertEvent {
   readonly brief: Brief;
   /** undefined: the event says nothing about the policy's health. */
-  readonly health: PolicyHealth | undefined;
+  readonly health: Health | undefined;
   readonly conflicts: number;
   readonly slotMs: number;
   readonly atMs: number;
@@ -23,19 +23,6 @@ export interface AlertEvent {
   /** A poll wants a notice although the health is the same: of `each` one, or as it `changed`. */
   readonly news: "each" | "changed" | undefined;
 }
-
-const healthOfStatus: Readonly<Record<OutcomeStatus, PolicyHealth | undefined>> = {
-  succeeded: "good",
-  accepted: "good",
-  conflicts: "conflicts",
-  failed: "failing",
-  "timed-out": "failing",
-  "not-started": "failing",
-  unknown: "unknown",
-  blocked: "blocked",
-  missed: "missed",
-  skipped: undefined,
-};
 
 /** The reasons that a service outage causes. */
 const outageReasons: ReadonlySet<string> = new Set<OutcomeReason>(["unreachable", "throttled", "server-error"]);
@@ -71,7 +58,7 @@ const aliveReasons: ReadonlySet<string> = new Set<OutcomeReason>([
 const detailCharactersMax = 500;
 
 /** Whether the policy did its work, whatever it found. */
-export function isWork(health: PolicyHealth | undefined): health is "good" | "conflicts" {
+export function isWork(health: Health | undefined): health is "good" | "conflicts" {
   return health === "good" || health === "conflicts";
 }
 

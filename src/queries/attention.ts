@@ -4,7 +4,14 @@ import { formatRoughly } from "../core/duration.ts";
 import { counted } from "../core/plain-text.ts";
 import type { OutcomeReason } from "../model/outcome.ts";
 import { foreignOwner } from "../store/owners.ts";
-import { needsPerson, type PolicyHealth, type PolicyLine, readPolicyLines } from "./policy-lines.ts";
+import type { Acknowledgement } from "../store/policy-states.ts";
+import {
+  acknowledgementWords,
+  needsPerson,
+  type PolicyHealth,
+  type PolicyLine,
+  readPolicyLines,
+} from "./policy-lines.ts";
 import type { QueryContext } from "./query-context.ts";
 import { describeBreaker, describeMissingRoles, describeThrottle, showFeed } from "./service-words.ts";
 import { isStuck } from "./sinks.ts";
@@ -26,6 +33,8 @@ export interface AttentionItem {
   readonly lastGoodMs: number | undefined;
   /** The slot that shows it, of a policy. */
   readonly slotMs: number | undefined;
+  /** Who knows of it, of a policy: such items stand last. */
+  readonly acknowledged: Acknowledgement | undefined;
   readonly nextStep: string;
 }
 
@@ -38,7 +47,7 @@ export interface Attention {
   readonly status: Status;
 }
 
-const none = { sinceMs: undefined, lastGoodMs: undefined, slotMs: undefined };
+const none = { sinceMs: undefined, lastGoodMs: undefined, slotMs: undefined, acknowledged: undefined };
 
 /** Reads what needs a person. */
 export async function readAttention({ set, store, target }: QueryContext): Promise<Attention> {
@@ -54,7 +63,8 @@ export async function readAttention({ set, store, target }: QueryContext): Promi
     ...sinkItems(status),
     ...status.feeds.map(listItem),
   ];
-  return { nowMs, items, counts, lines, status };
+  const isNew = ({ acknowledged }: AttentionItem) => acknowledged === undefined;
+  return { nowMs, items: [...items.filter(isNew), ...items.filter((item) => !isNew(item))], counts, lines, status };
 }
 
 function listItem({ feed, what, cure, sinceMs, reason }: ExpensiveFeed): AttentionItem {
@@ -117,12 +127,13 @@ function sinkItems({ sinks, nowMs }: Status): AttentionItem[] {
 }
 
 function policyItem(line: PolicyLine): AttentionItem {
-  const { policy, health, worst } = line;
+  const { policy, health, worst, acknowledged } = line;
   return {
     about: "policy",
     name: policy.name,
     state: health,
     what: describePolicy(line),
+    acknowledged,
     sinceMs: sinceOf(line),
     lastGoodMs: worst?.lastGoodMs,
     slotMs: worst?.last.origin === "schedule" ? worst.last.slotMs : undefined,
@@ -139,8 +150,13 @@ export function sinceOf({ health, pauses, worst, missedMs, unplannedMs }: Policy
   return health === "blocked" || health === "conflicts" ? worst?.last.finishedMs : worst?.sinceMs;
 }
 
-/** What a policy's health means, in one sentence without its name. */
-export function describePolicy({ health, worst, pauses, policy }: PolicyLine): string {
+/** What a policy's health means and who knows of it, in one sentence without its name. */
+export function describePolicy(line: PolicyLine): string {
+  const { acknowledged } = line;
+  return `${describeHealth(line)}${acknowledged === undefined ? "" : `; ${acknowledgementWords(acknowledged)}`}`;
+}
+
+function describeHealth({ health, worst, pauses, policy }: PolicyLine): string {
   const target = policy.action.kind === "run" || policy.action.kind === "activate" ? `sync job ${worst?.target}: ` : "";
   const ended = worst === undefined ? "" : `${target}${worst.last.status} (${worst.last.reason})`;
   const [pause] = pauses;

@@ -3,12 +3,13 @@
 import { type Policy, targetsOf } from "../config/policy-set.ts";
 import { formatDuration, formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";
-import type { OutcomeStatus } from "../model/outcome.ts";
+import { type Health, healthOfStatus } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
 import { onTimeMs } from "../schedule/plan-slots.ts";
 import { createChainSource } from "../schedule/slots.ts";
 import {
+  type Acknowledgement,
   type PolicyState,
   readPolicyStates,
   type TargetState,
@@ -70,6 +71,8 @@ export interface PolicyLine {
   readonly missedMs: number | undefined;
   /** The slot that is due and not planned. */
   readonly unplannedMs: number | undefined;
+  /** Who knows of what a person must look at, while it is no worse. */
+  readonly acknowledged: Acknowledgement | undefined;
 }
 
 /** A line with the newest slot that a scheduler planned; undefined: none. */
@@ -84,7 +87,10 @@ interface Known {
   readonly services: readonly { readonly service: string; readonly breaker: "open" | "closed" }[];
 }
 
-/** The lines of these policies, worst first; those in the same health as in their files. */
+/**
+ * The lines of these policies, worst first, acknowledged ones below all that need a person; those
+ * in the same health as in their files.
+ */
 export async function readPolicyLines(
   policies: readonly Policy[],
   store: Store,
@@ -107,7 +113,8 @@ export async function readPolicyLines(
     const facts = { state: states.get(name), plannedMs: plannedUpTo.get(name), missedMs: missed.get(name) };
     return toLine(policy, { ...facts, nowMs, pauses: own, isServiceDown: down.has(policy.service) });
   });
-  const rank = ({ health }: PolicyLine) => policyHealths.indexOf(health);
+  const rank = ({ health, acknowledged }: PolicyLine) =>
+    rankOf(health) + (acknowledged !== undefined || !needsPerson[health] ? policyHealths.length : 0);
   return lines.toSorted((a, b) => rank(a) - rank(b));
 }
 
@@ -142,28 +149,56 @@ function toLine(policy: Policy, { state, plannedMs, missedMs = 0, nowMs, pauses,
     missedMs: missedMs > (worst?.last.finishedMs ?? 0) ? missedMs : undefined,
     unplannedMs: dueMs !== undefined && dueMs < nowMs - onTimeMs ? dueMs : undefined,
   };
-  const health = healthOf(line);
-  return { ...line, health: isServiceDown && !needsPerson[health] && health !== "paused" ? "service-down" : health };
+  const own = healthOf(line);
+  const health = isServiceDown && !needsPerson[own] && own !== "paused" ? "service-down" : own;
+  return { ...line, health, acknowledged: acknowledgementOf(health, state?.acknowledged, missedMs) };
 }
 
-const healthOfLast: Readonly<Partial<Record<OutcomeStatus, PolicyHealth>>> = {
-  unknown: "unknown",
-  missed: "missed",
-  blocked: "blocked",
-  conflicts: "conflicts",
-  // A poll whose expectation is not met did its work, and what it found needs a person.
-  failed: "failing",
-};
+/** Undefined where the policy is well, or worse than was known: a missed slot may be. */
+function acknowledgementOf(
+  health: PolicyHealth,
+  acknowledged: Acknowledgement | undefined,
+  missedMs: number,
+): Acknowledgement | undefined {
+  const known = policyHealths.find((one) => one === acknowledged?.state);
+  if (acknowledged === undefined || known === undefined || !needsPerson[health]) return undefined;
+  const isMissed = missedMs > acknowledged.sinceMs && rankOf("missed") < rankOf(known);
+  return isMissed || rankOf(health) < rankOf(known) ? undefined : acknowledged;
+}
 
-function healthOf({ pauses, worst, missedMs, unplannedMs }: Omit<PolicyLine, "health">): PolicyHealth {
+function rankOf(health: PolicyHealth): number {
+  return policyHealths.indexOf(health);
+}
+
+/** How a sync job, list or object is; undefined: nothing is known. */
+export function targetHealth({ weight, last }: TargetState): Health | undefined {
+  if (weight === "bad") return last.status === "unknown" ? "unknown" : "failing";
+  const health = healthOfStatus[last.status];
+  // A poll whose expectation is not met did its work, and what it found needs a person.
+  return health ?? (weight === undefined ? undefined : "good");
+}
+
+function healthOf({ pauses, worst, missedMs, unplannedMs }: Omit<PolicyLine, "health" | "acknowledged">): PolicyHealth {
   if (pauses.some(({ cause }) => cause === "quarantine")) return "quarantined";
   if (pauses.length > 0) return "paused";
-  const status = worst?.last.status;
-  if (worst?.weight === "bad") return status === "unknown" ? "unknown" : "failing";
+  const health = worst && targetHealth(worst);
+  if (worst?.weight === "bad" && health !== undefined && health !== "good") return health;
   if (missedMs !== undefined) return "missed";
   if (unplannedMs !== undefined) return "unplanned";
-  if (worst === undefined) return "new";
-  return healthOfLast[worst.last.status] ?? (worst.weight === undefined ? "new" : "ok");
+  if (health === undefined) return "new";
+  return health === "good" ? "ok" : health;
+}
+
+/** An acknowledgement for machines. */
+export function toAcknowledged(acknowledged: Acknowledgement | undefined) {
+  if (acknowledged === undefined) return null;
+  const { actor, note, sinceMs } = acknowledged;
+  return { actor, note, since: new Date(sinceMs).toISOString() };
+}
+
+/** Who knows of it, and what: `acknowledged by ana: ticket 7`. */
+export function acknowledgementWords({ actor, note }: Acknowledgement): string {
+  return `acknowledged by ${actor}: ${note}`;
 }
 
 /** How many lines there are in each health, worst first: `2 failing, 40 ok`. */
@@ -188,6 +223,8 @@ export function noteOf(line: DetailedLine, nowMs: number): string {
   const { policy, pauses, unplannedMs, slot, worst } = line;
   const clock = (instantMs: number) => showClock(instantMs, policy.closed.timezone, nowMs);
   const [pause] = pauses;
+  const { acknowledged } = line;
+  if (acknowledged !== undefined) return `${acknowledgementWords(acknowledged)}, since ${clock(acknowledged.sinceMs)}`;
   if (pause !== undefined) {
     const until = pause.untilMs === null ? "" : ` until ${clock(pause.untilMs)}`;
     return `${pause.cause === undefined ? `paused by ${pause.actor}` : "quarantined"}${until}: ${pause.note}`;

@@ -70,7 +70,7 @@ export function readNowMs({ store }: QueryContext): Promise<number> {
 }
 
 /** Reads how one policy is now. */
-export async function readLine({ store }: QueryContext, policy: Policy): Promise<PolicyLine> {
+export async function readLine({ store }: Pick<QueryContext, "store">, policy: Policy): Promise<PolicyLine> {
   const nowMs = await redisTimeMs(store);
   const pauses = await readPauses(store);
   const services = [{ service: policy.service, ...(await readLimiterStatus(store, policy.service)) }];

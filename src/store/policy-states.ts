@@ -2,10 +2,11 @@
 // row, and how long its good runs took. history.ts writes it with each outcome, in one step;
 // `status` and `report` read it. A hash a policy: lua/include/policy-state.lua.
 import * as z from "zod";
-import { isGood, type Outcome, outcomeSchema, weightOf } from "../model/outcome.ts";
+import { healthOfStatus, healths, isGood, type Outcome, outcomeSchema, weightOf } from "../model/outcome.ts";
 import { taskId } from "../model/task-id.ts";
 import { batchesOf } from "./batches.ts";
 import type { Store } from "./redis.ts";
+import { asFlag, createScript } from "./script.ts";
 
 const { kind, status, evidence, confidence, reason, origin } = outcomeSchema.shape;
 const lastSchema = z.tuple([kind, status, evidence, confidence.unwrap().nullable(), reason, origin, z.int()]);
@@ -34,6 +35,21 @@ export interface TargetState {
   readonly lastBadMs: number | undefined;
 }
 
+const acknowledgementSchema = z.object({
+  actor: z.string(),
+  note: z.string(),
+  sinceMs: z.int(),
+  state: z.string(),
+  targets: z.record(z.string(), z.int()),
+});
+
+/**
+ * A person knows of a policy's trouble. `state`: in which it was. `targets`: those in trouble ('':
+ * its slots), each with the place of its health in `healths`. The outcome that ends all of it, or
+ * shows more or worse of it, ends the acknowledgement in the same step.
+ */
+export type Acknowledgement = Readonly<z.infer<typeof acknowledgementSchema>>;
+
 /** The state of a policy with at least one outcome. */
 export interface PolicyState {
   readonly policy: string;
@@ -45,7 +61,10 @@ export interface PolicyState {
   readonly cutMs: number | undefined;
   /** How long the last 20 good runs took, oldest first; `usualDurationMs` is their median. */
   readonly durationsMs: readonly number[];
+  readonly acknowledged: Acknowledgement | undefined;
 }
+
+const acknowledgeScript = createScript("acknowledge", asFlag);
 
 /** Reads the states of these policies, or of all; those without an outcome are left out. */
 export async function readPolicyStates(
@@ -61,6 +80,19 @@ export async function readPolicyStates(
     }
   }
   return states;
+}
+
+/**
+ * Notes that a person knows of a policy's trouble; undefined ends that. Answers whether it did:
+ * not when a task ended after `knownMs`, or there is nothing to end.
+ */
+export function acknowledgePolicy(
+  store: Store,
+  policy: string,
+  { acknowledgement, knownMs }: { readonly acknowledgement: Acknowledgement | undefined; readonly knownMs: number },
+): Promise<boolean> {
+  const text = acknowledgement === undefined ? "" : JSON.stringify(acknowledgement);
+  return acknowledgeScript(store, [policyStateKey(store, policy), outcomeCountKey(store)], [text, knownMs]);
 }
 
 /**
@@ -88,7 +120,7 @@ export function policyStateKey({ key }: Pick<Store, "key">, policy: string): str
   return key("policy-state", policy);
 }
 
-/** Key of the number of all outcomes: another one after each. */
+/** Key of a number that is another one after each outcome and acknowledgement. */
 export function outcomeCountKey({ key }: Pick<Store, "key">): string {
   return key("outcome-count");
 }
@@ -99,10 +131,21 @@ export function stateArguments(outcome: Outcome): (string | number)[] {
   const sign = { good: "+", bad: "-", nothing: "" }[weightOf(outcome)];
   const last: z.infer<typeof lastSchema> = [kind, status, evidence, confidence, reason, origin, Date.parse(slot)];
   const durationMs = sign === "+" ? outcome.durationMs : null;
-  return [JSON.stringify(target), sign, durationMs === null ? "" : toDigits(durationMs), JSON.stringify(last)];
+  const digits = durationMs === null ? "" : toDigits(durationMs);
+  const health = healthOfStatus[status];
+  return [
+    JSON.stringify(target),
+    sign,
+    digits,
+    JSON.stringify(last),
+    health === undefined ? "" : healths.indexOf(health),
+  ];
 }
 
-function parseState(policy: string, { policy: head, ...lines }: Record<string, string>): PolicyState | undefined {
+function parseState(
+  policy: string,
+  { policy: head, acknowledged, ...lines }: Record<string, string>,
+): PolicyState | undefined {
   if (head === undefined) return undefined;
   const targets = Object.entries(lines).map(([target, line]) => parseTarget(policy, target, line));
   const cutMs = Number(head.slice(13, 26));
@@ -112,6 +155,7 @@ function parseState(policy: string, { policy: head, ...lines }: Record<string, s
     targets: targets.toSorted((a, b) => b.last.finishedMs - a.last.finishedMs),
     cutMs: cutMs === 0 ? undefined : cutMs,
     durationsMs: (head.slice(26).match(/.{7}/g) ?? []).map((digits) => Number.parseInt(digits, 36)),
+    acknowledged: acknowledged === undefined ? undefined : acknowledgementSchema.parse(JSON.parse(acknowledged)),
   };
 }
 

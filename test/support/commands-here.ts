@@ -1,5 +1,6 @@
 // Commands that tests run in their own process: what they do and print is the same, without the
 // start of a process.
+import { acknowledgeCommand } from "../../src/cli/acknowledge.ts";
 import { apiCommand } from "../../src/cli/api.ts";
 import { auditCommand } from "../../src/cli/audit.ts";
 import { cancelCommand } from "../../src/cli/cancel.ts";
@@ -21,6 +22,7 @@ import { readSettings } from "../../src/config/settings.ts";
 import { UsageError } from "../../src/core/errors.ts";
 
 const commands = {
+  acknowledge: acknowledgeCommand,
   api: apiCommand,
   audit: auditCommand,
   cancel: cancelCommand,

@@ -4,7 +4,7 @@ import { toIso } from "../../core/instant.ts";
 import { withoutSecretShapes } from "../../core/secrets.ts";
 import type { Pause } from "../../model/pause.ts";
 import { type AttentionItem, sinceOf } from "../../queries/attention.ts";
-import { needsPerson, type PolicyLine } from "../../queries/policy-lines.ts";
+import { needsPerson, type PolicyLine, toAcknowledged } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 
 /** A pause as the API has it. */
@@ -21,6 +21,7 @@ export function toPolicyAnswer(line: PolicyLine) {
   return {
     ...{ name, service, repository, kind: action.kind, targets: targetsOf(action) ?? null, labels, health },
     needsPerson: needsPerson[health],
+    acknowledged: toAcknowledged(line.acknowledged),
     since: toIso(sinceOf(line)),
     inARow: worst?.inARow ?? 0,
     last: worst === undefined ? null : toLastAnswer(worst),
@@ -44,8 +45,9 @@ export function toSlotAnswer({ slotMs, ending, durationMs, note }: EndedSlot) {
 }
 
 /** What needs a person, as the API has it. */
-export function toAttentionAnswer({ sinceMs, lastGoodMs, slotMs, ...item }: AttentionItem) {
-  return { ...item, since: toIso(sinceMs), lastGood: toIso(lastGoodMs), slot: toIso(slotMs) };
+export function toAttentionAnswer({ sinceMs, lastGoodMs, slotMs, acknowledged, ...item }: AttentionItem) {
+  const times = { since: toIso(sinceMs), lastGood: toIso(lastGoodMs), slot: toIso(slotMs) };
+  return { ...item, ...times, acknowledged: toAcknowledged(acknowledged) };
 }
 
 /** An address without user, password and query. */

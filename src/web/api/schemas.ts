@@ -32,6 +32,10 @@ const lastSchema = z
   })
   .meta({ id: "LastOutcome" });
 
+const acknowledgedSchema = z
+  .object({ actor: z.string(), note: z.string(), since: instant })
+  .meta({ id: "Acknowledged" });
+
 /** A policy as it is now. */
 export const policySchema = z
   .object({
@@ -43,6 +47,7 @@ export const policySchema = z
     labels: z.record(z.string(), z.string()),
     health: z.enum(policyHealths),
     needsPerson: z.boolean(),
+    acknowledged: acknowledgedSchema.nullable(),
     since: instant.nullable(),
     inARow: z.int(),
     last: lastSchema.nullable(),
@@ -125,6 +130,7 @@ export const attentionSchema = z
     since: instant.nullable(),
     lastGood: instant.nullable(),
     slot: instant.nullable(),
+    acknowledged: acknowledgedSchema.nullable(),
     nextStep: z.string(),
   })
   .meta({ id: "Attention" });

@@ -3,6 +3,8 @@
 -- A field for each target (JSON), with tabs between:
 --   last end (ms), weight, since when (ms), how many in a row, last good (ms), last bad (ms), last
 --   outcome (JSON)
+-- The field `acknowledged`, while a person knows of the trouble (JSON): who, why, since when, and
+-- `targets`, the rank of the trouble of each target. No target is called so: targets are JSON.
 -- In one text, a hundred targets would cost a start a tenth: Lua is slow with long ones.
 local stateTargetsMax, stateTargetsSpare, durationsWidth = 100, 50, 20 * 7
 
@@ -10,16 +12,37 @@ local stateTargetsMax, stateTargetsSpare, durationsWidth = 100, 50, 20 * 7
 local function dropStates(stateKey)
   local flat, ends = redis.call('HGETALL', stateKey), {}
   for i = 1, #flat, 2 do
-    if flat[i] ~= 'policy' then ends[#ends + 1] = { flat[i], tonumber(string.match(flat[i + 1], '^%d+')) } end
+    local endedMs = flat[i] ~= 'policy' and tonumber(string.match(flat[i + 1], '^%d+'))
+    if endedMs then ends[#ends + 1] = { flat[i], endedMs } end
   end
   table.sort(ends, function(a, b) return a[2] < b[2] end)
   for i = 1, #ends - stateTargetsMax do redis.call('HDEL', stateKey, ends[i][1]) end
 end
 
+-- Ends the acknowledgement when all that it is about is over, or when another target is in trouble
+-- or this one in worse. `rank`: of the target's trouble; 0: none; '' says nothing of it.
+local function updateAcknowledgement(stateKey, text, target, rank)
+  if not text or rank == '' then return end
+  local known, name = cjson.decode(text), cjson.decode('[' .. target .. ']')[1]
+  local before = known.targets[name]
+  rank = tonumber(rank)
+  if rank > (before or 0) then
+    redis.call('HDEL', stateKey, 'acknowledged')
+  elseif rank == 0 and (before or known.targets['']) then
+    -- A slot that did something ends what was wrong with slots.
+    known.targets[name], known.targets[''] = nil, nil
+    if next(known.targets) then
+      redis.call('HSET', stateKey, 'acknowledged', cjson.encode(known))
+    else
+      redis.call('HDEL', stateKey, 'acknowledged')
+    end
+  end
+end
+
 -- Notes an outcome. `last`: its JSON; `weight`: '+' good, '-' bad, '' neither; `duration`: of a
--- good run, 7 digits to the base of 36, else ''.
-local function notePolicyState(stateKey, finishedMs, target, weight, duration, last)
-  local found = redis.call('HMGET', stateKey, 'policy', target)
+-- good run, 7 digits to the base of 36, else ''; `rank`: see updateAcknowledgement.
+local function notePolicyState(stateKey, finishedMs, target, weight, duration, last, rank)
+  local found = redis.call('HMGET', stateKey, 'policy', target, 'acknowledged')
   local head, line = found[1] or (finishedMs .. '0000000000000'), found[2]
   local firstMs, cutMs = string.sub(head, 1, 13), string.sub(head, 14, 26)
   local durations = string.sub(string.sub(head, 27) .. duration, -durationsWidth)
@@ -34,7 +57,8 @@ local function notePolicyState(stateKey, finishedMs, target, weight, duration, l
   if tonumber(finishedMs) < tonumber(firstMs) then firstMs = finishedMs end
   if weight == '+' and tonumber(finishedMs) > (tonumber(goodMs) or 0) then goodMs = finishedMs end
   if weight == '-' and tonumber(finishedMs) > (tonumber(badMs) or 0) then badMs = finishedMs end
-  if tonumber(finishedMs) < tonumber(lastMs) then
+  local isLate = tonumber(finishedMs) < tonumber(lastMs)
+  if isLate then
     -- It comes in late: nothing else changes.
     finishedMs, last = lastMs, before
   elseif weight ~= '' and weight ~= known then
@@ -42,6 +66,7 @@ local function notePolicyState(stateKey, finishedMs, target, weight, duration, l
   elseif weight ~= '' then
     inARow = inARow + 1
   end
+  if not isLate then updateAcknowledgement(stateKey, found[3], target, rank) end
   line = table.concat({ finishedMs, known, since, inARow, goodMs, badMs, last }, '\t')
   redis.call('HSET', stateKey, 'policy', firstMs .. cutMs .. durations, target, line)
 end

@@ -2,8 +2,8 @@
 -- KEYS: outcomes, index, failed tasks, outcomes-kept, policy state, outcome count, month of the
 -- day summary
 -- ARGV: task, outcome, placeMs, policy, '1' when doing it over may help, finishedMs; for the
--- policy's state: target (JSON), weight, duration, last outcome (JSON); the change of the
--- day's summary
+-- policy's state: target (JSON), weight, duration, last outcome (JSON), rank of its trouble; the
+-- change of the day's summary
 -- Answers 1 when it did, 0 when the task has one.
 local outcomesKey, indexKey, failedKey, keptKey, stateKey, outcomeCountKey, daysKey = unpack(KEYS)
 local task, outcome, placeMs, policy, isReplayable, finishedMs = unpack(ARGV, 1, 6)
@@ -13,7 +13,7 @@ if redis.call('HSETNX', outcomesKey, task, outcome) == 0 then return 0 end
 redis.call('HSETNX', keptKey, policy, '')
 redis.call('ZADD', indexKey, placeMs, task)
 if isReplayable == '1' then redis.call('ZADD', failedKey, placeMs, task) end
-notePolicyState(stateKey, finishedMs, unpack(ARGV, 7, 10))
+notePolicyState(stateKey, finishedMs, unpack(ARGV, 7, 11))
 redis.call('INCR', outcomeCountKey)
-addToDay(daysKey, ARGV[11])
+addToDay(daysKey, ARGV[12])
 return 1

@@ -8,15 +8,15 @@
 -- answer; retention of the entry, time to publish, retention of a last success ('' when this is
 -- none); outcomes to keep, place before which one is too old; changes of the troubles; '1' for a
 -- task of the schedule; '1' to publish to sinks; for the policy's state: target (JSON), weight,
--- duration, last outcome (JSON); the change of the day's summary; for a poll: revision, feed,
--- state, count, atMs, '1' when it saw items, their digests
+-- duration, last outcome (JSON), rank of its trouble; the change of the day's summary; for a poll:
+-- revision, feed, state, count, atMs, '1' when it saw items, their digests
 -- Answers 'superseded', 'already-recorded', 'recorded', or 'recorded-awaited' when a chain waits.
 local outcomesKey, indexKey, failedKey, keptKey, unpublishedKey, entryKey, inFlightKey, leaseKey = unpack(KEYS, 1, 8)
 local successKey, troublesKey, counterKey, streamKey, pollKey, stateKey, outcomeCountKey, daysKey = unpack(KEYS, 9, 16)
 local task, outcome, finishedMs, target, status, policy, placeMs, isReplayable = unpack(ARGV, 1, 8)
 local fromState, fromOwner, isAnswer, entryKeptMs, publishWithinMs, successKeptMs = unpack(ARGV, 9, 14)
 local most, oldest, troubles, isScheduled, isPublished = unpack(ARGV, 15, 19)
-local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 25, 31)
+local revision, feed, pollState, count, readAtMs, hasSeen, seen = unpack(ARGV, 26, 32)
 --- @include "now"
 --- @include "lease"
 --- @include "events"
@@ -136,9 +136,9 @@ if revision then notePoll() end
 redis.call('ZADD', unpublishedKey, now + publishWithinMs, task)
 if successKeptMs ~= '' then noteSuccess() end
 noteTroubles(troublesKey, tonumber(finishedMs), troubles)
-notePolicyState(stateKey, finishedMs, unpack(ARGV, 20, 23))
+notePolicyState(stateKey, finishedMs, unpack(ARGV, 20, 24))
 redis.call('INCR', outcomeCountKey)
-addToDay(daysKey, ARGV[24])
+addToDay(daysKey, ARGV[25])
 local isAwaited = countForChain()
 -- The notifier reports a broken stream. It must not change how a task ends.
 if isPublished == '1' then pcall(addEvent, streamKey, 'o', outcome) end

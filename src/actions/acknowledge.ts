@@ -1,0 +1,59 @@
+// Acknowledges what is wrong with a policy: a person knows of it, so it stands below what is new.
+// It ends when all of it is over or it gets worse, and never keeps a notice back. Called by
+// `syncline acknowledge`.
+import { type Policy, targetsOf } from "../config/policy-set.ts";
+import { UsageError } from "../core/errors.ts";
+import { healths } from "../model/outcome.ts";
+import { needsPerson, policyHealths, targetHealth } from "../queries/policy-lines.ts";
+import { readLine } from "../queries/records.ts";
+import { type Acknowledgement, acknowledgePolicy, readPolicyStates } from "../store/policy-states.ts";
+import { redisTimeMs, type Store } from "../store/redis.ts";
+import { type By, recordChange } from "./record-change.ts";
+
+/** What both actions need. */
+interface Parts {
+  readonly store: Store;
+  readonly by: By;
+}
+
+/**
+ * Notes that the person of `by` knows of the policy's trouble, in place of an earlier note.
+ * @throws UsageError when nothing is wrong with it, nothing of it ended yet, or a task ends now.
+ */
+export async function acknowledge(policy: Policy, { store, by }: Parts): Promise<Acknowledgement> {
+  const { name } = policy;
+  const state = (await readPolicyStates(store, [name])).get(name);
+  const { health, acknowledged: before } = await readLine({ store }, policy);
+  if (!needsPerson[health]) throw new UsageError(`policy ${name} is ${health}: there is nothing to acknowledge`);
+  if (state === undefined)
+    throw new UsageError(`no task of policy ${name} has ended yet: see why with \`syncline explain ${name}\``);
+  const named = targetsOf(policy.action);
+  const own = state.targets.flatMap((target) => {
+    const bad = targetHealth(target);
+    const isNamed = named === undefined || named.includes(target.target);
+    return bad === undefined || bad === "good" || !isNamed ? [] : [[target.target, bad] as const];
+  });
+  const isOfSlots = health === "missed" || health === "unplanned";
+  const troubles = isOfSlots ? [...own, ["", "missed"] as const] : own;
+  const known = new Set<string>([health, ...troubles.map(([, bad]) => bad)]);
+  const acknowledgement = {
+    actor: by.actor,
+    note: by.reason ?? "",
+    sinceMs: await redisTimeMs(store),
+    state: policyHealths.find((one) => known.has(one)) ?? health,
+    targets: Object.fromEntries(troubles.map(([target, bad]) => [target, healths.indexOf(bad)])),
+  };
+  const knownMs = state.targets[0]?.last.finishedMs ?? 0;
+  if (!(await acknowledgePolicy(store, name, { acknowledgement, knownMs })))
+    throw new UsageError(`a task of policy ${name} has ended just now: look at it, then acknowledge again`);
+  const done = { what: "acknowledge", subject: `policy ${name}`, before: before ?? null, after: acknowledgement };
+  await recordChange(store, by, done);
+  return acknowledgement;
+}
+
+/** Takes an acknowledgement back. Answers whether there was one. */
+export async function endAcknowledgement({ name }: Pick<Policy, "name">, { store, by }: Parts): Promise<boolean> {
+  const isEnded = await acknowledgePolicy(store, name, { acknowledgement: undefined, knownMs: 0 });
+  if (isEnded) await recordChange(store, by, { what: "acknowledge --end", subject: `policy ${name}` });
+  return isEnded;
+}
