@@ -4,6 +4,7 @@ import type { Policy } from "../config/policy-set.ts";
 import type { Change } from "../model/change.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
+import { parseTaskId } from "../model/task-id.ts";
 import { slotsAround } from "../schedule/explain-slot.ts";
 import { Changes } from "../store/changes.ts";
 import { type FailedTask, FailedTasks } from "../store/failed-tasks.ts";
@@ -15,7 +16,7 @@ import { taskPlaces } from "./audit-policy.ts";
 import { findOutcomes, type OutcomeQuestion } from "./outcomes.ts";
 import { type PolicyLine, readPolicyLines } from "./policy-lines.ts";
 import type { QueryContext } from "./query-context.ts";
-import { readSlotStory, type SlotStory } from "./slot-story.ts";
+import { readSlotStory, readStoryOfTask, type SlotStory } from "./slot-story.ts";
 
 /** Which outcomes are asked for. `from`: go on after this one, the last of the page before. */
 export interface OutcomePage extends Pick<OutcomeQuestion, "filter" | "limit" | "span"> {
@@ -108,4 +109,17 @@ export async function readStoryAt(
   const around = slotsAround(policy, { text: asked, instants: [instantMs], nearMs: instantMs, widthMs: 1_000 });
   const nowMs = await redisTimeMs(store);
   return readSlotStory(policy, { asked, around, nowMs }, { ...taskPlaces(store, producer), store });
+}
+
+/** Tells the story of a task; undefined when nothing is known of it, or the asker may not see it. */
+export async function readTaskAt(
+  { store, producer, set, isNarrowed }: QueryContext,
+  id: string,
+): Promise<SlotStory | undefined> {
+  const { policy = "" } = parseTaskId(id) ?? {};
+  const places = { ...taskPlaces(store, producer), store };
+  const isOfSet = set.policies.some(({ name }) => name === policy);
+  const outcome = isNarrowed && !isOfSet ? await places.history.outcome({ policy, id }) : undefined;
+  if (outcome !== undefined && !set.services.has(outcome.service)) return undefined;
+  return readStoryOfTask(id, { set, nowMs: await redisTimeMs(store) }, places);
 }

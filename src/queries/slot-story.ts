@@ -194,7 +194,7 @@ function taskIdsOf(policy: string, record: SlotRecord | undefined, records: read
 }
 
 /** The tasks that a change by hand has queued: their ids stand in what it left. */
-function taskIdsIn({ after }: Change): string[] {
+export function taskIdsIn({ after }: Change): string[] {
   return (JSON.stringify(after ?? null).match(/"[\w.-]+__[^"]+__m\d+"/g) ?? []).map((text) => text.slice(1, -1));
 }
 

@@ -35,33 +35,48 @@ const worstFirst: readonly SlotEnding[] = [
   "succeeded",
 ];
 
-/** Outcomes read for one policy: slots beyond are left out. */
-const outcomesMax = 400;
+/** Outcomes read of one policy, and of each of several: slots beyond are left out. */
+const [outcomesMax, stripOutcomesMax] = [2_000, 400];
 
 /** Reads the newest `count` slots of each policy, oldest first. */
 export async function readSlotStrips(
-  { store }: QueryContext,
+  context: QueryContext,
   policies: readonly string[],
   count: number,
 ): Promise<ReadonlyMap<string, readonly EndedSlot[]>> {
-  const [ledger, history] = [new SlotLedger(store), new History(store)];
   const strips = policies.map(async (policy): Promise<[string, readonly EndedSlot[]]> => {
-    const records = await ledger.slots(policy, count);
-    const read: { readonly record: SlotRecord; readonly ids: readonly string[] }[] = [];
-    let total = 0;
-    for (const record of records) {
-      const ids = tasksOf(policy, record);
-      total += ids.length;
-      if (total > outcomesMax && read.length > 0) break;
-      read.push({ record, ids });
-    }
-    const outcomes = await history.outcomes(
-      policy,
-      read.flatMap(({ ids }) => ids),
-    );
-    return [policy, read.map((slot) => toSlot(slot, outcomes)).toReversed()];
+    const { slots } = await readSlots(context, policy, { count }, stripOutcomesMax);
+    return [policy, slots.toReversed()];
   });
   return new Map(await Promise.all(strips));
+}
+
+/** Which slots: the newest `count` from and up to an instant. */
+interface SlotSpan {
+  readonly count: number;
+  readonly fromMs?: number;
+  readonly toMs?: number;
+}
+
+/** Reads slots of a policy, newest first. `isAll`: there are no older ones in the span. */
+export async function readSlots(
+  { store }: QueryContext,
+  policy: string,
+  { count, ...span }: SlotSpan,
+  tasksMax = outcomesMax,
+): Promise<{ readonly slots: readonly EndedSlot[]; readonly isAll: boolean }> {
+  const records = await new SlotLedger(store).slots(policy, count + 1, span);
+  const read: { readonly record: SlotRecord; readonly ids: readonly string[] }[] = [];
+  let total = 0;
+  for (const record of records.slice(0, count)) {
+    const ids = tasksOf(policy, record);
+    total += ids.length;
+    if (total > tasksMax && read.length > 0) break;
+    read.push({ record, ids });
+  }
+  const ids = read.flatMap((slot) => slot.ids);
+  const outcomes = await new History(store).outcomes(policy, ids);
+  return { slots: read.map((slot) => toSlot(slot, outcomes)), isAll: read.length === records.length };
 }
 
 function tasksOf(policy: string, { slotMs, state, kind, targets = [] }: SlotRecord): string[] {

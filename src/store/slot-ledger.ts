@@ -27,6 +27,12 @@ const forgetScript = createScript("slots/forget", asNothing);
 const keepScript = createScript("slots/keep", asNothing);
 const startSkippedScript = createScript("slots/start-skipped", asFlag);
 
+/** Slots between two instants, both included. */
+interface Interval {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
 /** The ledger of one policy. Instants are milliseconds UTC. */
 export interface LedgerHoldings {
   /** Up to where slots are recorded; undefined when no scheduler plans the policy. */
@@ -112,10 +118,11 @@ export class SlotLedger {
     return steps;
   }
 
-  /** The newest slot records of a policy, newest first. */
-  async slots(policy: string, count: number): Promise<SlotRecord[]> {
+  /** The newest slot records of a policy, of slots from and up to an instant, newest first. */
+  async slots(policy: string, count: number, span: Partial<Interval> = {}): Promise<SlotRecord[]> {
     const { redis, key } = this.#store;
-    const slots = await redis.zrevrange(key("slot-index", policy), 0, count - 1);
+    const { fromMs = "-inf", toMs = "+inf" } = span;
+    const slots = await redis.zrevrangebyscore(key("slot-index", policy), toMs, fromMs, "LIMIT", 0, count);
     if (slots.length === 0) return [];
     const texts = await redis.hmget(key("slots", policy), ...slots);
     return slots.flatMap((slot, index) => toRecord(slot, texts[index] ?? null));

@@ -3,6 +3,7 @@
 import type { Policy, PolicySet } from "../../src/config/policy-set.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
 import type { SlotRecord } from "../../src/model/slot-record.ts";
+import { runByHand } from "../../src/model/task.ts";
 import { taskId } from "../../src/model/task-id.ts";
 import { Changes } from "../../src/store/changes.ts";
 import { History } from "../../src/store/history.ts";
@@ -83,6 +84,7 @@ export async function writeStory(store: Store): Promise<void> {
       if (outcome !== undefined) await history.record(outcome);
     }
   }
+  await writeHandRuns(store, nowMs);
   const pause = { scope: "policy", name: "suspended", note: hostile, actor: "ana@desk", untilMs: null } as const;
   await new Pauses(store).set(pause);
   const change = {
@@ -93,6 +95,23 @@ export async function writeStory(store: Store): Promise<void> {
     after: null,
   };
   await new Changes(store).add({ ...change, reason: hostile });
+}
+
+/** One of a policy, and one of a sync job without a policy. */
+async function writeHandRuns(store: Store, nowMs: number): Promise<void> {
+  const slotMs = nowMs - 26 * hourMs;
+  const at = (ms: number) => new Date(slotMs + ms).toISOString();
+  const runs = [
+    { policy: "invoices", target: "42", subject: "policy invoices" },
+    { policy: runByHand, target: "77", subject: "sync job 77 of main" },
+  ];
+  for (const { policy, target, subject } of runs) {
+    const id = taskId({ policy, kind: "run", target, slotMs, origin: "manual" });
+    const times = { slot: at(0), startedAt: at(300), finishedAt: at(61_000), durationMs: 61_000 };
+    await new History(store).record(testOutcome({ taskId: id, policy, target, origin: "manual", ...times }));
+    const change = { what: "run", subject, before: null, after: { tasks: [id] } };
+    await new Changes(store).add({ actor: "ana@desk", reason: "the books close today", ...change });
+  }
 }
 
 interface Slot {

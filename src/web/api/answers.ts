@@ -1,11 +1,16 @@
 // Turns what queries find into what the API answers (schemas.ts). Pure.
-import { targetsOf } from "../../config/policy-set.ts";
+import { type PolicySet, targetsOf } from "../../config/policy-set.ts";
 import { toIso } from "../../core/instant.ts";
 import { withoutSecretShapes } from "../../core/secrets.ts";
 import type { Pause } from "../../model/pause.ts";
 import { type AttentionItem, sinceOf } from "../../queries/attention.ts";
+import type { HandRun } from "../../queries/hand-runs.ts";
+import type { PolicyDay } from "../../queries/policy-days.ts";
 import { needsPerson, type PolicyLine, toAcknowledged } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
+import type { Status } from "../../queries/status.ts";
+
+type ServiceStatus = Status["services"][number];
 
 /** A pause as the API has it. */
 export function toPauseAnswer({ scope, name, note, actor, sinceMs, untilMs, cause }: Pause) {
@@ -44,13 +49,41 @@ export function toSlotAnswer({ slotMs, ending, durationMs, note }: EndedSlot) {
   return { slot: toIso(slotMs) ?? "", ending, durationMs: durationMs ?? null, note };
 }
 
+/** A day as the API has it. */
+export function toDayAnswer({ statuses, longestMs, medianMs, p95Ms, ...day }: PolicyDay) {
+  const durations = { longestMs: longestMs ?? null, medianMs: medianMs ?? null, p95Ms: p95Ms ?? null };
+  return { ...day, statuses: Object.fromEntries(statuses), ...durations };
+}
+
+/** A run by hand as the API has it. */
+export function toHandRunAnswer({ givenMs, outcome, by, ...run }: HandRun) {
+  return {
+    ...run,
+    given: toIso(givenMs),
+    actor: by?.actor ?? null,
+    reason: by?.reason ?? null,
+    outcome: outcome ?? null,
+  };
+}
+
+/** A service as the API has it. `policies`: all that the asker may see. */
+export function toServiceAnswer(one: ServiceStatus, { services, policies }: PolicySet) {
+  return {
+    name: one.service,
+    baseUrl: withoutSecretShapes(services.get(one.service)?.baseUrl ?? ""),
+    breaker: one.breaker,
+    openSince: toIso(one.openSinceMs),
+    nextProbe: toIso(one.nextProbeMs),
+    failures: one.failures,
+    lastFailure: one.lastFailure ?? null,
+    throttledUntil: toIso(one.throttledUntilMs),
+    inFlight: one.inFlight,
+    policies: policies.filter(({ service }) => service === one.service).length,
+  };
+}
+
 /** What needs a person, as the API has it. */
 export function toAttentionAnswer({ sinceMs, lastGoodMs, slotMs, acknowledged, ...item }: AttentionItem) {
   const times = { since: toIso(sinceMs), lastGood: toIso(lastGoodMs), slot: toIso(slotMs) };
   return { ...item, ...times, acknowledged: toAcknowledged(acknowledged) };
-}
-
-/** An address without user, password and query. */
-export function showAddress(url: string): string {
-  return withoutSecretShapes(url);
 }

@@ -4,7 +4,8 @@ import * as z from "zod";
 import { toIso } from "../../core/instant.ts";
 import { version } from "../../core/version.ts";
 import { readAttention } from "../../queries/attention.ts";
-import { showAddress, toAttentionAnswer } from "./answers.ts";
+import { notFound } from "../problem.ts";
+import { toAttentionAnswer, toServiceAnswer } from "./answers.ts";
 import { type Asked, type Operation, operation } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
@@ -25,7 +26,38 @@ export const installationOperations: readonly Operation[] = [
     name: "listServices",
     summary: "The services: breaker, patience, requests under way, policies",
     answer: z.object({ items: z.array(schemas.serviceSchema) }),
-    read: readServices,
+    read: async ({ context, looks }) => {
+      const { status } = await looks.of("attention", context, readAttention);
+      return { items: status.services.map((one) => toServiceAnswer(one, context.set)) };
+    },
+  }),
+  operation({
+    path: "/services/{name}",
+    name: "getService",
+    summary: "One service, and how its policies are, worst first",
+    in: z.strictObject({ name: z.string() }),
+    answer: schemas.serviceDetailSchema,
+    read: async ({ context, looks }, { name }) => {
+      const { status, lines } = await looks.of("attention", context, readAttention);
+      const one = status.services.find(({ service }) => service === name);
+      if (one === undefined) throw notFound(`there is no service ${name}`, "/api/v1/services lists them");
+      const own = lines.filter(({ policy }) => policy.service === name);
+      return {
+        service: toServiceAnswer(one, context.set),
+        policies: own.map(({ policy, health }) => ({ name: policy.name, health })),
+      };
+    },
+  }),
+  operation({
+    path: "/sinks",
+    name: "listSinks",
+    summary: "What waits for the receivers of notices",
+    answer: z.object({ items: z.array(schemas.sinkSchema) }),
+    read: async ({ context, looks }) => {
+      const { status } = await looks.of("attention", context, readAttention);
+      const sinks = context.isNarrowed ? [] : status.sinks;
+      return { items: sinks.map(({ oldestMs, ...sink }) => ({ ...sink, oldest: toIso(oldestMs) })) };
+    },
   }),
   operation({
     path: "/config",
@@ -34,25 +66,14 @@ export const installationOperations: readonly Operation[] = [
     answer: schemas.configSchema,
     read: readConfig,
   }),
+  operation({
+    path: "/me",
+    name: "getCaller",
+    summary: "Who asks, and what that one may see",
+    answer: schemas.callerSchema,
+    read: async ({ caller: { name, scope, services } }) => ({ name, scope, services: services ? [...services] : null }),
+  }),
 ];
-
-async function readServices({ context, looks }: Asked): Promise<unknown> {
-  const { status } = await looks.of("attention", context, readAttention);
-  const { set } = context;
-  const items = status.services.map((one) => ({
-    name: one.service,
-    baseUrl: showAddress(set.services.get(one.service)?.baseUrl ?? ""),
-    breaker: one.breaker,
-    openSince: toIso(one.openSinceMs),
-    nextProbe: toIso(one.nextProbeMs),
-    failures: one.failures,
-    lastFailure: one.lastFailure ?? null,
-    throttledUntil: toIso(one.throttledUntilMs),
-    inFlight: one.inFlight,
-    policies: set.policies.filter(({ service }) => service === one.service).length,
-  }));
-  return { items };
-}
 
 async function readConfig({ context, looks }: Asked): Promise<unknown> {
   const { status } = await looks.of("attention", context, readAttention);

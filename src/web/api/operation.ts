@@ -3,6 +3,7 @@
 import * as z from "zod";
 import type { Policy } from "../../config/policy-set.ts";
 import type { QueryContext } from "../../queries/query-context.ts";
+import type { Caller } from "../access.ts";
 import type { Looks } from "../looks.ts";
 import { badRequest, notFound } from "../problem.ts";
 
@@ -10,6 +11,7 @@ import { badRequest, notFound } from "../problem.ts";
 export interface Asked {
   readonly context: QueryContext;
   readonly looks: Looks;
+  readonly caller: Caller;
 }
 
 /** One operation. `isList`: also as NDJSON and CSV, one item a line. */

@@ -1,14 +1,22 @@
 // The operations about policies and their slots. Listed by operations.ts.
 import * as z from "zod";
+import { toIso } from "../../core/instant.ts";
 import { readAttention } from "../../queries/attention.ts";
+import { comingSlots } from "../../queries/coming-slots.ts";
+import { readHandRuns } from "../../queries/hand-runs.ts";
+import { readPolicyDays } from "../../queries/policy-days.ts";
 import { policyHealths } from "../../queries/policy-lines.ts";
-import { readLine, readPausesInForce, readStoryAt } from "../../queries/records.ts";
-import { readSlotStrips } from "../../queries/slot-strips.ts";
-import { toPauseAnswer, toPolicyAnswer, toSlotAnswer } from "./answers.ts";
+import { readLine, readNowMs, readPausesInForce, readStoryAt, readTaskAt } from "../../queries/records.ts";
+import { readSlotStrips, readSlots } from "../../queries/slot-strips.ts";
+import { notFound } from "../problem.ts";
+import { toDayAnswer, toHandRunAnswer, toPauseAnswer, toPolicyAnswer, toSlotAnswer } from "./answers.ts";
 import { instant, listOf, type Operation, operation, pageOf, pages, policyOf } from "./operation.ts";
 import * as schemas from "./schemas.ts";
 
 const slotsMax = 200;
+const daysKept = 400;
+/** The last instant that a date can hold. */
+const maxTimeMs = 8.64e15;
 
 /** Policies, slots and pauses. */
 export const policyOperations: readonly Operation[] = [
@@ -55,12 +63,83 @@ export const policyOperations: readonly Operation[] = [
     },
   }),
   operation({
+    path: "/policies/{name}/slots",
+    name: "listSlots",
+    summary: "What became of a policy's slots, newest first",
+    in: z.strictObject({ name: z.string() }),
+    query: z.strictObject({
+      limit: pages.limit,
+      after: instant.optional(),
+      since: instant.optional(),
+      until: instant.optional(),
+    }),
+    answer: listOf(schemas.slotSchema),
+    isList: true,
+    read: async ({ context }, { name, limit, after = Number.POSITIVE_INFINITY, since, until = after }) => {
+      policyOf(context, name);
+      const span = { fromMs: since ?? 0, toMs: Math.min(until, after - 1, maxTimeMs) };
+      const { slots, isAll } = await readSlots(context, name, { count: limit, ...span });
+      const items = slots.map(toSlotAnswer);
+      return { items, next: isAll ? null : (items.at(-1)?.slot ?? null) };
+    },
+  }),
+  operation({
+    path: "/policies/{name}/days",
+    name: "listDays",
+    summary: "What a policy did on each of its last days, in its own zone, oldest first",
+    in: z.strictObject({ name: z.string() }),
+    query: z.strictObject({ days: z.coerce.number().int().min(1).max(daysKept).default(90) }),
+    answer: z.object({ items: z.array(schemas.daySchema) }),
+    isList: true,
+    read: async ({ context }, { name, days }) => ({
+      items: (await readPolicyDays(context, policyOf(context, name), days)).map(toDayAnswer),
+    }),
+  }),
+  operation({
+    path: "/policies/{name}/plan",
+    name: "listComingSlots",
+    summary: "The next slots of a policy, with closed times and clock changes",
+    in: z.strictObject({ name: z.string() }),
+    query: z.strictObject({ count: z.coerce.number().int().min(1).max(slotsMax).default(20) }),
+    answer: z.object({ items: z.array(schemas.comingSlotSchema) }),
+    isList: true,
+    read: async ({ context }, { name, count }) => {
+      const slots = comingSlots(policyOf(context, name), await readNowMs(context), count);
+      return { items: slots.map(({ slotMs, closed = null, dst = null }) => ({ slot: toIso(slotMs), closed, dst })) };
+    },
+  }),
+  operation({
+    path: "/policies/{name}/by-hand",
+    name: "listHandRuns",
+    summary: "What was started by hand of a policy, newest first; of `-`: of sync jobs without a policy",
+    in: z.strictObject({ name: z.string() }),
+    query: z.strictObject({ limit: pages.limit }),
+    answer: z.object({ items: z.array(schemas.handRunSchema) }),
+    isList: true,
+    read: async ({ context }, { name, limit }) => {
+      const policy = name === "-" ? undefined : policyOf(context, name).name;
+      return { items: (await readHandRuns(context, policy, limit)).map(toHandRunAnswer) };
+    },
+  }),
+  operation({
     path: "/slots/{policy}/{instant}",
     name: "explainSlot",
     summary: "What became of a slot and its tasks, or of the slot nearest to an instant",
     in: z.strictObject({ policy: z.string(), instant }),
     answer: schemas.storySchema,
     read: ({ context }, { policy, instant: atMs }) => readStoryAt(context, policyOf(context, policy), atMs),
+  }),
+  operation({
+    path: "/tasks/{id}",
+    name: "explainTask",
+    summary: "What became of one task, of a slot or by hand",
+    in: z.strictObject({ id: z.string().max(250) }),
+    answer: schemas.storySchema,
+    read: async ({ context }, { id }) => {
+      const story = await readTaskAt(context, id);
+      if (story !== undefined) return story;
+      throw notFound(`nothing is known of a task ${id}`, "/api/v1/outcomes lists those that have ended");
+    },
   }),
   operation({
     path: "/pauses",

@@ -4,6 +4,7 @@ import type { Context, Hono } from "hono";
 import type * as z from "zod";
 import { csvLine } from "../../core/csv.ts";
 import { isJsonObject } from "../../core/json.ts";
+import { localCaller } from "../access.ts";
 import type { Looks } from "../looks.ts";
 import { badRequest, type PartProblem } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
@@ -19,7 +20,10 @@ export function addApi(app: Hono<WebEnv>, looks: Looks): void {
   for (const operation of operations) {
     app.get(`/api/v1${operation.path.replaceAll(/\{(\w+)\}/g, ":$1")}`, async (c) => {
       const given = { ...readPath(c, operation), ...readQuery(c, operation) };
-      const found = await operation.read({ context: c.get("query"), looks }, given);
+      const found = await operation.read(
+        { context: c.get("query"), looks, caller: c.get("caller") ?? localCaller },
+        given,
+      );
       return answer(c, operation, operation.answer.parse(found));
     });
   }

@@ -70,6 +70,25 @@ export const policyDetailSchema = z
   .object({ policy: policySchema, slots: z.array(slotSchema) })
   .meta({ id: "PolicyDetail" });
 
+/** What a policy did on a day. Durations are those of runs that ended well. */
+export const daySchema = z
+  .object({
+    date: z.iso.date(),
+    statuses: z.record(z.string(), z.int()),
+    skippedSlots: z.int(),
+    missedSlots: z.int(),
+    newConflicts: z.int(),
+    longestMs: z.number().nullable(),
+    medianMs: z.number().nullable(),
+    p95Ms: z.number().nullable(),
+  })
+  .meta({ id: "Day" });
+
+/** A slot ahead. `closed`: what will skip it. `dst`: what clocks do. */
+export const comingSlotSchema = z
+  .object({ slot: instant, closed: z.string().nullable(), dst: z.string().nullable() })
+  .meta({ id: "ComingSlot" });
+
 const taskStorySchema = z
   .object({
     taskId: z.string(),
@@ -105,6 +124,7 @@ const taskStorySchema = z
 export const storySchema = z
   .object({
     policy: z.string(),
+    origin: outcomeSchema.shape.origin,
     isSlot: z.boolean(),
     reasons: z.array(z.string()),
     previous: instant.nullable(),
@@ -119,6 +139,20 @@ export const storySchema = z
 
 /** How a task ended. */
 export const outcomeAnswerSchema = outcomeSchema.meta({ id: "Outcome" });
+
+/** A task that was started by hand. */
+export const handRunSchema = z
+  .object({
+    id: z.string(),
+    policy: z.string(),
+    kind: outcomeSchema.shape.kind,
+    target: z.string(),
+    given: instant,
+    actor: z.string().nullable(),
+    reason: z.string().nullable(),
+    outcome: outcomeAnswerSchema.nullable(),
+  })
+  .meta({ id: "HandRun" });
 
 /** What needs a person. */
 export const attentionSchema = z
@@ -150,6 +184,24 @@ export const serviceSchema = z
     policies: z.int(),
   })
   .meta({ id: "Service" });
+
+/** A service with its policies, worst first. */
+export const serviceDetailSchema = z
+  .object({
+    service: serviceSchema,
+    policies: z.array(z.object({ name: z.string(), health: z.enum(policyHealths) })),
+  })
+  .meta({ id: "ServiceDetail" });
+
+/** A receiver of notices. */
+export const sinkSchema = z
+  .object({ sink: z.string(), waiting: z.int(), oldest: instant.nullable(), failed: z.int(), dropped: z.int() })
+  .meta({ id: "Sink" });
+
+/** Who asks. `services` null: all. */
+export const callerSchema = z
+  .object({ name: z.string(), scope: z.string(), services: z.array(z.string()).nullable() })
+  .meta({ id: "Caller" });
 
 /** An entry of the failed list that is a task. */
 export const failedSchema = z

@@ -6,7 +6,7 @@ import type { Attention, AttentionItem } from "../../queries/attention.ts";
 import { needsPerson, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import { taskWords } from "../../queries/task-words.ts";
 import { type Html, type Marked, mark, tag, toneOf, wordOf } from "./marks.ts";
-import { actionText, policyLink, policyPath, slotPath, table, tookText, when } from "./parts.ts";
+import { actionText, policyLink, policyPath, slotPath, table, taskPath, tookText, when } from "./parts.ts";
 
 const itemsMax = 100;
 const nextMax = 8;
@@ -102,7 +102,11 @@ function justEnded(newest: readonly Outcome[], { nowMs, lines }: Attention): Htm
     const words = taskWords({ ...outcome, slotMs }, zones.get(outcome.policy), nowMs);
     const known = zones.has(outcome.policy);
     const story =
-      known && outcome.origin === "schedule" ? html`<a href="${slotPath(outcome.policy, slotMs)}">${words}</a>` : words;
+      outcome.origin === "manual"
+        ? html`<a href="${taskPath(outcome.taskId)}">${words}</a>`
+        : known
+          ? html`<a href="${slotPath(outcome.policy, slotMs)}">${words}</a>`
+          : words;
     return [
       mark(outcome.status),
       known ? html`<a class="name" href="${policyPath(outcome.policy)}">${outcome.policy}</a>` : outcome.policy,

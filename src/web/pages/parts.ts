@@ -56,6 +56,11 @@ export function slotPath(policy: string, slotMs: number): string {
   return `${policyPath(policy)}/slots/${new Date(slotMs).toISOString()}`;
 }
 
+/** The address of a task's story. */
+export function taskPath(id: string): string {
+  return `/tasks/${encodeURIComponent(id)}`;
+}
+
 /** A link to a policy. */
 export function policyLink(name: string): Html {
   return html`<a class="name" href="${policyPath(name)}">${name}</a>`;

@@ -6,7 +6,7 @@ import { describePolicy } from "../../queries/attention.ts";
 import { type PolicyHealth, type PolicyLine, policyHealths } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
 import { type Html, mark, wordOf } from "./marks.ts";
-import { actionText, policyLink, scheduleText, slotPath, table, tookText, when } from "./parts.ts";
+import { actionText, policyLink, scheduleText, slotPath, table, taskPath, tookText, when } from "./parts.ts";
 import { legend, strip } from "./pictures.ts";
 
 /** How many slots a strip shows. */
@@ -77,7 +77,8 @@ ${filterForm(lines, filter)}
 <p class="quiet" role="status">${fitting.length === lines.length ? counted(lines.length, "policy", "policies") : `${fitting.length} of ${counted(lines.length, "policy", "policies")}`}, worst first</p>
 ${rows.length === 0 ? found : table("Policies, worst first", columns, rows)}
 ${pageLinks(filter, selected)}
-${legend()}`;
+${legend()}
+<p><a href="/by-hand">Runs by hand without a policy</a></p>`;
 }
 
 function policyCells({ policy, ...line }: PolicyLine, slots: readonly EndedSlot[], nowMs: number): (Html | string)[] {
@@ -99,8 +100,7 @@ function outcomeCell(line: PolicyLine, nowMs: number): Html | string {
   const last = line.worst?.last;
   if (last === undefined) return words;
   const under = html`<span class="under">${when(last.finishedMs, nowMs)}, evidence ${last.evidence}</span>`;
-  if (last.origin === "manual") return html`${words}${under}`;
-  const href = slotPath(line.policy.name, last.slotMs);
+  const href = last.origin === "manual" ? taskPath(last.taskId) : slotPath(line.policy.name, last.slotMs);
   if (line.pauses.length === 0) return html`<a href="${href}">${words}</a>${under}`;
   return html`${words}<span class="under">before: <a href="${href}">${last.status}</a> ${when(last.finishedMs, nowMs)}</span>`;
 }

@@ -5,15 +5,28 @@ import { counted } from "../../core/plain-text.ts";
 import type { OutcomeStatus } from "../../model/outcome.ts";
 import { describePolicy, sinceOf } from "../../queries/attention.ts";
 import type { ComingSlot } from "../../queries/coming-slots.ts";
+import type { HandRun } from "../../queries/hand-runs.ts";
 import type { PolicyDay } from "../../queries/policy-days.ts";
 import type { PolicyLine } from "../../queries/policy-lines.ts";
 import type { EndedSlot } from "../../queries/slot-strips.ts";
+import { handRunTable } from "./hand-runs.ts";
 import { type Html, mark, wordOf } from "./marks.ts";
-import { actionText, fullTime, nothing, policyLink, scheduleText, slotPath, table, tookText, when } from "./parts.ts";
+import {
+  actionText,
+  fullTime,
+  nothing,
+  policyLink,
+  policyPath,
+  scheduleText,
+  slotPath,
+  table,
+  tookText,
+  when,
+} from "./parts.ts";
 import { type CalendarDay, calendar, countsOf, legend, linkedStrip } from "./pictures.ts";
 
 /** How many slots the page shows, back and ahead, and how many days. */
-export const policySlots = { past: 60, coming: 10, days: 365 } as const;
+export const policySlots = { past: 60, coming: 20, days: 365, byHand: 5 } as const;
 
 /** What the page is made of. */
 export interface PolicyView {
@@ -21,11 +34,13 @@ export interface PolicyView {
   readonly slots: readonly EndedSlot[];
   readonly coming: readonly ComingSlot[];
   readonly days: readonly PolicyDay[];
+  /** The newest; the page of its own has more. */
+  readonly byHand: readonly HandRun[];
   readonly nowMs: number;
 }
 
 /** Shows a policy. */
-export function policyPage({ line, slots, coming, days, nowMs }: PolicyView): Html {
+export function policyPage({ line, slots, coming, days, byHand, nowMs }: PolicyView): Html {
   const { policy, health, worst, pauses } = line;
   const sinceMs = sinceOf(line);
   const since = sinceMs === undefined ? "" : html` <span class="quiet">since ${when(sinceMs, nowMs)}</span>`;
@@ -47,6 +62,7 @@ ${yearSection(days)}
 <section aria-labelledby="coming"><h2 id="coming">Next slots</h2>${comingTable(line, coming, nowMs)}</section>
 <section aria-labelledby="settings"><h2 id="settings">Settings in force</h2>${settings(line)}</section>
 </div>
+${byHand.length === 0 ? "" : html`<section aria-labelledby="by-hand"><h2 id="by-hand">By hand</h2>${handRunTable(byHand, nowMs)}<p><a href="${policyPath(policy.name)}/by-hand">All runs by hand</a></p></section>`}
 ${worst === undefined ? "" : targetFacts(line, nowMs)}`;
 }
 

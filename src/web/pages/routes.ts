@@ -1,100 +1,144 @@
 // Adds the pages to the application: asks the queries and hands what they find to the templates.
-import type { Context, Hono } from "hono";
+import type { Hono } from "hono";
 import { readAttention } from "../../queries/attention.ts";
 import { comingSlots } from "../../queries/coming-slots.ts";
+import { readHandRuns } from "../../queries/hand-runs.ts";
 import { readPolicyDays } from "../../queries/policy-days.ts";
-import { readChanges, readLine, readNewestOutcomes, readNowMs, readStoryAt } from "../../queries/records.ts";
+import type { QueryContext } from "../../queries/query-context.ts";
+import {
+  readChanges,
+  readLine,
+  readNewestOutcomes,
+  readNowMs,
+  readStoryAt,
+  readTaskAt,
+} from "../../queries/records.ts";
 import { readSlotStrips } from "../../queries/slot-strips.ts";
 import { policyOf } from "../api/operation.ts";
 import type { Looks } from "../looks.ts";
 import { notFound } from "../problem.ts";
 import type { WebEnv } from "../web-env.ts";
 import { changesPage, changesShown } from "./changes.ts";
+import { handRunsPage, handRunsShown } from "./hand-runs.ts";
 import { type Frame, page } from "./layout.ts";
 import type { Html } from "./marks.ts";
 import { nowPage, nowTitle } from "./now.ts";
 import { policiesPage, readFilter, selectLines, stripSlots } from "./policies.ts";
 import { policyPage, policySlots } from "./policy.ts";
-import { runPage } from "./run.ts";
+import { type RunView, runPage } from "./run.ts";
 import { servicesPage } from "./services.ts";
 
 const newestShown = 12;
 
+/** What a page is asked for. */
+interface Asked {
+  readonly context: QueryContext;
+  readonly looks: Looks;
+  readonly param: (name: string) => string;
+  readonly query: Readonly<Record<string, string>>;
+}
+
+/** A page without its frame. */
+interface Page extends Omit<Frame, "caller" | "canSignOut"> {
+  readonly content: Html;
+}
+
+const pages: Readonly<Record<string, (asked: Asked) => Promise<Page>>> = {
+  "/": now,
+  "/policies": policies,
+  "/policies/:name": policy,
+  "/policies/:name/by-hand": (asked) => handRuns(asked, policyOf(asked.context, asked.param("name")).name),
+  "/policies/:name/slots/:instant": slot,
+  "/tasks/:id": task,
+  "/by-hand": (asked) => handRuns(asked, undefined),
+  "/services": services,
+  "/changes": changes,
+};
+
 /** Adds the pages. `hasTokens`: callers signed in, and may sign out. */
 export function addPages(app: Hono<WebEnv>, looks: Looks, hasTokens: boolean): void {
-  const show = (c: Context<WebEnv>, frame: Omit<Frame, "caller" | "canSignOut">, content: Html) =>
-    c.html(page({ ...frame, caller: c.get("caller"), canSignOut: hasTokens }, content));
-
-  app.get("/", async (c) => {
-    const context = c.get("query");
-    const attention = await looks.of("attention", context, readAttention);
-    const outcomes = await looks.of("newest", context, (asked) =>
-      readNewestOutcomes(asked, attention.lines, newestShown),
-    );
-    return show(c, { title: nowTitle(attention), here: "now" }, nowPage(attention, outcomes));
-  });
-
-  app.get("/policies", async (c) => {
-    const context = c.get("query");
-    const attention = await looks.of("attention", context, readAttention);
-    const filter = readFilter(c.req.query());
-    const selected = selectLines(attention.lines, filter);
-    const names = selected.shown.map(({ policy }) => policy.name);
-    const strips = await looks.of(`strips ${names.join()}`, context, (asked) =>
-      readSlotStrips(asked, names, stripSlots),
-    );
-    return show(c, { title: "Policies", here: "policies" }, policiesPage(attention, filter, selected, strips));
-  });
-
-  app.get("/policies/:name", async (c) => {
-    const context = c.get("query");
-    const policy = policyOf(context, c.req.param("name"));
-    const { name } = policy;
-    const view = await looks.of(`policy ${name}`, context, async (asked) => {
-      const nowMs = await readNowMs(asked);
-      const [line, strips, days] = await Promise.all([
-        readLine(asked, policy),
-        readSlotStrips(asked, [name], policySlots.past),
-        readPolicyDays(asked, policy, policySlots.days),
-      ]);
-      return {
-        line,
-        nowMs,
-        days,
-        slots: strips.get(name) ?? [],
-        coming: comingSlots(policy, nowMs, policySlots.coming),
-      };
+  for (const [path, read] of Object.entries(pages)) {
+    app.get(path, async (c) => {
+      const param = (name: string) => c.req.param(name) ?? "";
+      const asked = { context: c.get("query"), looks, param, query: c.req.query() };
+      const { content, ...frame } = await read(asked);
+      return c.html(page({ ...frame, caller: c.get("caller"), canSignOut: hasTokens }, content));
     });
-    return show(c, { title: name, here: "policies" }, policyPage(view));
-  });
+  }
+}
 
-  app.get("/policies/:name/slots/:instant", async (c) => {
-    const context = c.get("query");
-    const policy = policyOf(context, c.req.param("name"));
-    const instantMs = parseInstant(c.req.param("instant"));
-    const view = await looks.of(`slot ${policy.name} ${instantMs}`, context, async (asked) => {
-      const [story, { usualMs }, nowMs] = await Promise.all([
-        readStoryAt(asked, policy, instantMs),
-        readLine(asked, policy),
-        readNowMs(asked),
-      ]);
-      return { policy, story, usualMs, nowMs };
-    });
-    return show(c, { title: `${policy.name}, ${view.story.slot ?? "no slot"}`, here: "policies" }, runPage(view));
-  });
+async function now({ context, looks }: Asked): Promise<Page> {
+  const attention = await looks.of("attention", context, readAttention);
+  const outcomes = await looks.of("newest", context, (at) => readNewestOutcomes(at, attention.lines, newestShown));
+  return { title: nowTitle(attention), here: "now", content: nowPage(attention, outcomes) };
+}
 
-  app.get("/services", async (c) => {
-    const context = c.get("query");
-    const attention = await looks.of("attention", context, readAttention);
-    return show(c, { title: "Services", here: "services" }, servicesPage(attention, context));
-  });
+async function policies({ context, looks, query }: Asked): Promise<Page> {
+  const attention = await looks.of("attention", context, readAttention);
+  const filter = readFilter(query);
+  const selected = selectLines(attention.lines, filter);
+  const names = selected.shown.map(({ policy: { name } }) => name);
+  const strips = await looks.of(`strips ${names.join()}`, context, (at) => readSlotStrips(at, names, stripSlots));
+  return { title: "Policies", here: "policies", content: policiesPage(attention, filter, selected, strips) };
+}
 
-  app.get("/changes", async (c) => {
-    const context = c.get("query");
-    const changes = await looks.of("changes", context, (asked) => readChanges(asked, changesShown));
-    const nowMs = await readNowMs(context);
-    return show(c, { title: "Changes", here: "changes" }, changesPage(changes, context.isNarrowed, nowMs));
+async function policy({ context, looks, param }: Asked): Promise<Page> {
+  const about = policyOf(context, param("name"));
+  const { name } = about;
+  const view = await looks.of(`policy ${name}`, context, async (at) => {
+    const nowMs = await readNowMs(at);
+    const [line, strips, days, byHand] = await Promise.all([
+      readLine(at, about),
+      readSlotStrips(at, [name], policySlots.past),
+      readPolicyDays(at, about, policySlots.days),
+      readHandRuns(at, name, policySlots.byHand),
+    ]);
+    const coming = comingSlots(about, nowMs, policySlots.coming);
+    return { line, nowMs, days, byHand, slots: strips.get(name) ?? [], coming };
   });
+  return { title: name, here: "policies", content: policyPage(view) };
+}
+
+async function slot({ context, looks, param }: Asked): Promise<Page> {
+  const about = policyOf(context, param("name"));
+  const instantMs = parseInstant(param("instant"));
+  const view = await looks.of(`slot ${about.name} ${instantMs}`, context, async (at) => {
+    const [story, { usualMs }, nowMs] = await Promise.all([
+      readStoryAt(at, about, instantMs),
+      readLine(at, about),
+      readNowMs(at),
+    ]);
+    return { policy: about, story, usualMs, nowMs };
+  });
+  return { title: `${about.name}, ${view.story.slot ?? "no slot"}`, here: "policies", content: runPage(view) };
+}
+
+async function task({ context, looks, param }: Asked): Promise<Page> {
+  const id = param("id");
+  const view = await looks.of(`task ${id}`, context, async (at): Promise<RunView> => {
+    const story = await readTaskAt(at, id);
+    if (story === undefined) throw notFound(`nothing is known of a task ${id}`, "its outcome may be kept no longer");
+    const about = at.set.policies.find(({ name }) => name === story.policy);
+    const usualMs = about && (await readLine(at, about)).usualMs;
+    return { policy: about, story, usualMs, nowMs: await readNowMs(at) };
+  });
+  return { title: view.story.tasks[0]?.name ?? id, here: "policies", content: runPage(view) };
+}
+
+async function handRuns({ context, looks }: Asked, name: string | undefined): Promise<Page> {
+  const runs = await looks.of(`by hand ${name ?? "-"}`, context, (at) => readHandRuns(at, name, handRunsShown));
+  return { title: "By hand", here: "policies", content: handRunsPage(runs, name, await readNowMs(context)) };
+}
+
+async function services({ context, looks }: Asked): Promise<Page> {
+  const attention = await looks.of("attention", context, readAttention);
+  return { title: "Services", here: "services", content: servicesPage(attention, context) };
+}
+
+async function changes({ context, looks }: Asked): Promise<Page> {
+  const newest = await looks.of("changes", context, (at) => readChanges(at, changesShown));
+  const content = changesPage(newest, context.isNarrowed, await readNowMs(context));
+  return { title: "Changes", here: "changes", content };
 }
 
 /** @throws WebError for a text that is no instant. */

@@ -1,18 +1,20 @@
-// The story of one slot: what became of it, and of each of its tasks step by step, with evidence.
+// The story of one slot or task: what became of it, and of each of its tasks step by step, with
+// evidence.
 import { html } from "hono/html";
 import type { Policy } from "../../config/policy-set.ts";
 import { showInstant } from "../../core/instant.ts";
 import type { SlotStory } from "../../queries/slot-story.ts";
 import type { TaskStory } from "../../queries/task-story.ts";
 import { type Html, mark, tag, toneOf } from "./marks.ts";
-import { fullTime, policyLink, slotPath, tookText } from "./parts.ts";
+import { fullTime, policyLink, policyPath, slotPath, taskPath, tookText } from "./parts.ts";
 import { timeLine } from "./pictures.ts";
 
 const tasksMax = 100;
 
 /** What the page is made of. */
 export interface RunView {
-  readonly policy: Policy;
+  /** Undefined: a task without one, or of one that is gone. */
+  readonly policy: Policy | undefined;
   readonly story: SlotStory;
   readonly usualMs: number | undefined;
   readonly nowMs: number;
@@ -21,7 +23,7 @@ export interface RunView {
 /** Shows the story. */
 export function runPage({ policy, story, usualMs, nowMs }: RunView): Html {
   const { slot, verdict, covers, tasks, held, pauses, previous, next, isSlot, reasons } = story;
-  const zone = policy.closed.timezone;
+  const zone = policy?.closed.timezone ?? "UTC";
   const slotMs = slot === null ? undefined : Date.parse(slot);
   const notASlot = isSlot
     ? ""
@@ -30,16 +32,31 @@ export function runPage({ policy, story, usualMs, nowMs }: RunView): Html {
     tasks.length > tasksMax
       ? html`<p class="quiet">and ${tasks.length - tasksMax} more tasks; the API has all</p>`
       : "";
-  return html`<p class="crumbs"><a href="/policies">Policies</a> / ${policyLink(policy.name)}</p>
-<h1>Slot ${slotMs === undefined ? "" : showInstant(slotMs, zone)}</h1>
+  return html`<p class="crumbs">${crumbs(policy, story)}</p>
+<h1>${titleOf(story)} ${slotMs === undefined ? "" : showInstant(slotMs, zone)}</h1>
 ${notASlot}
 <p class="state">${stateOf(story)} ${verdict}</p>
 ${held === null ? "" : html`<p class="notice">${tag("warn", "bar", "blocked now")} ${held}</p>`}
 ${pauses.map(({ actor, note }) => html`<p class="notice">${mark("paused", "paused now")} by ${actor}: ${note}</p>`)}
 ${covers.length === 0 ? "" : html`<p>It stands for ${covers.length} older: ${covers.slice(-5).map((one) => html`${fullTime(Date.parse(one), zone)} `)}${covers.length > 5 ? "and more" : ""}</p>`}
-${tasks.slice(0, tasksMax).map((task) => taskSection(task, { policy, usualMs, nowMs }))}
+${tasks.slice(0, tasksMax).map((task) => taskSection(task, { zone, usualMs, nowMs }))}
 ${more}
-<nav class="pages" aria-label="Slots around">${slotLink(policy, previous, "Slot before")} ${slotLink(policy, next, "Slot after")}</nav>`;
+${policy === undefined ? "" : html`<nav class="pages" aria-label="Slots around">${slotLink(policy, previous, "Slot before")} ${slotLink(policy, next, "Slot after")}</nav>`}`;
+}
+
+function crumbs(policy: Policy | undefined, { origin }: SlotStory): Html {
+  const policies = html`<a href="/policies">Policies</a>`;
+  if (policy === undefined) return html`${policies} / <a href="/by-hand">Without a policy</a>`;
+  const byHand = html` / <a href="${policyPath(policy.name)}/by-hand">By hand</a>`;
+  return html`${policies} / ${policyLink(policy.name)}${origin === "manual" ? byHand : ""}`;
+}
+
+/** `Slot`, or what a run by hand does. */
+function titleOf({ origin, tasks }: SlotStory): string {
+  const [first] = tasks;
+  return origin === "schedule"
+    ? "Slot"
+    : `By hand: ${tasks.length === 1 && first !== undefined ? first.name : `${tasks.length} tasks`},`;
 }
 
 function slotLink({ name }: Policy, slot: string | null, words: string): Html {
@@ -48,15 +65,19 @@ function slotLink({ name }: Policy, slot: string | null, words: string): Html {
     : html`<a href="${slotPath(name, Date.parse(slot))}">${words}</a>`;
 }
 
-function stateOf({ record, tasks }: SlotStory): Html {
-  if (record === null) return mark("new", "no record");
-  if (record.state !== "started") return mark(record.state);
+function stateOf({ record, tasks, origin }: SlotStory): Html {
   const [only] = tasks;
+  if (origin === "schedule" && record === null && tasks.every(({ outcome }) => outcome === null))
+    return mark("new", "no record");
+  if (record !== null && record.state !== "started") return mark(record.state);
   return tasks.length === 1 && only?.outcome != null ? mark(only.outcome.status) : mark("started", "started");
 }
 
-function taskSection(task: TaskStory, view: Omit<RunView, "story">): Html {
-  const { policy, usualMs, nowMs } = view;
+interface TaskView extends Pick<RunView, "usualMs" | "nowMs"> {
+  readonly zone: string;
+}
+
+function taskSection(task: TaskStory, { zone, usualMs, nowMs }: TaskView): Html {
   const dueMs = Date.parse(task.due);
   const sentMs = task.sent === null ? undefined : Date.parse(task.sent);
   const endMs = task.finished === null ? nowMs : Date.parse(task.finished);
@@ -66,9 +87,9 @@ function taskSection(task: TaskStory, view: Omit<RunView, "story">): Html {
   return html`<section class="task"><h2>${task.name} ${ended}</h2>
 ${timeLine({ dueMs, sentMs, endMs, usualMs, tone })}
 ${compare(task, usualMs)}
-<ol class="steps">${steps(task, policy.closed.timezone)}</ol>
+<ol class="steps">${steps(task, zone)}</ol>
 ${outcomeFacts(task)}
-<p class="quiet"><code>${task.taskId}</code></p></section>`;
+<p class="quiet"><a href="${taskPath(task.taskId)}"><code>${task.taskId}</code></a></p></section>`;
 }
 
 /** This run beside the usual one. */

@@ -94,9 +94,12 @@ it("answers nothing anew to a caller that has it already", async () => {
 
 it("answers every operation, and describes it", async () => {
   const description = (await get("/openapi.json")).body;
+  const { slots } = (await get("/policies/invoices?slots=1")).body;
+  const { id } = (await get("/policies/invoices/by-hand")).body.items[0];
   for (const { path } of operations) {
-    const { slots } = (await get("/policies/invoices?slots=1")).body;
     const asked = path
+      .replace("services/{name}", "services/main")
+      .replace("{id}", id)
       .replace("{name}", "invoices")
       .replace("{policy}", "invoices")
       .replace("{instant}", slots[0].slot);
@@ -104,3 +107,44 @@ it("answers every operation, and describes it", async () => {
     expect(description.paths[`/api/v1${path}`].get.responses[200]).toBeDefined();
   }
 });
+
+it("lists what became of a policy's slots, of its days, and its next ones", async () => {
+  const first = (await get("/policies/contracts-nightly/slots?limit=3")).body;
+  expect(first.items.map(({ ending }: Record<string, string>) => ending)).toEqual(times(3, "succeeded"));
+  const { slot } = first.items[1];
+  const [only] = (await get(`/policies/contracts-nightly/slots?since=${slot}&until=${slot}`)).body.items;
+  expect(only).toEqual(first.items[1]);
+  const seen = [];
+  for (let after = ""; after !== "end" && seen.length < 99; ) {
+    const { items, next } = (await get(`/policies/contracts-nightly/slots?limit=10${after}`)).body;
+    seen.push(...items);
+    after = next === null ? "end" : `&after=${next}`;
+  }
+  expect(seen).toHaveLength(66);
+  const days = (await get("/policies/invoices/days?days=3")).body.items;
+  const failed = days.map(({ statuses }: { statuses: Record<string, number> }) => statuses["failed"] ?? 0);
+  expect(failed.reduce((sum: number, count: number) => sum + count)).toBe(4);
+  expect((await get("/policies/invoices/plan?count=4")).body.items).toHaveLength(4);
+});
+
+it("tells one task, also of a run by hand, and who asked for it", async () => {
+  const [run] = (await get("/policies/invoices/by-hand")).body.items;
+  expect(run).toMatchObject({ actor: "ana@desk", reason: "the books close today", outcome: { status: "succeeded" } });
+  const story = (await get(`/tasks/${run.id}`)).body;
+  expect(story).toMatchObject({ origin: "manual", policy: "invoices", tasks: [{ taskId: run.id }] });
+  const [alone] = (await get("/policies/-/by-hand")).body.items;
+  expect(alone).toMatchObject({ policy: "by-hand.run", target: "77" });
+  expect((await get(`/tasks/${alone.id}`)).body.verdict).toContain("by hand");
+  expect((await get("/tasks/invoices__run__42__1")).status).toBe(404);
+});
+
+it("says who asks, which sinks wait, and which policies hang on a service", async () => {
+  expect((await get("/me")).body).toEqual({ name: "local", scope: "read", services: null });
+  expect((await get("/services/main")).body.policies[0]).toEqual({ name: "invoices", health: "failing" });
+  expect((await get("/services/none")).status).toBe(404);
+  expect((await get("/sinks")).body).toEqual({ items: [] });
+});
+
+function times<Item>(count: number, item: Item): Item[] {
+  return Array.from({ length: count }, () => item);
+}

@@ -1,0 +1,47 @@
+// Runs by hand: of one policy, or of sync jobs without one. The policy page shows the newest.
+import { html } from "hono/html";
+import { runByHand } from "../../model/task.ts";
+import type { HandRun } from "../../queries/hand-runs.ts";
+import { targetWords } from "../../queries/task-words.ts";
+import { type Html, mark } from "./marks.ts";
+import { nothing, policyLink, table, taskPath, tookText, when } from "./parts.ts";
+
+/** How many runs by hand a page shows. */
+export const handRunsShown = 100;
+
+/** Shows runs by hand. `policy` undefined: those of sync jobs without one. */
+export function handRunsPage(runs: readonly HandRun[], policy: string | undefined, nowMs: number): Html {
+  const crumbs = html`<a href="/policies">Policies</a>${policy === undefined ? "" : html` / ${policyLink(policy)}`}`;
+  const words =
+    policy === undefined
+      ? html`Sync jobs that were started or deleted without a policy, with <code>syncline run --sync-job</code> or <code>syncline delete</code>.`
+      : "Every start that a person asked for, beside those of its slots.";
+  const more =
+    runs.length === handRunsShown ? html`<p class="quiet">The newest ${handRunsShown}; the API has all.</p>` : "";
+  return html`<p class="crumbs">${crumbs}</p>
+<h1>${policy === undefined ? "Without a policy" : "By hand"}</h1>
+<p class="quiet">${words}</p>
+${handRunTable(runs, nowMs)}${more}`;
+}
+
+/** Runs by hand as a table. */
+export function handRunTable(runs: readonly HandRun[], nowMs: number): Html {
+  if (runs.length === 0) return html`<p class="none">Nothing was started by hand.</p>`;
+  const rows = runs.map(({ id, policy, target, kind, givenMs, outcome, by }) => [
+    outcome === undefined ? mark("started", "under way") : mark(outcome.status),
+    html`<a href="${taskPath(id)}">${targetWords({ kind, target })}</a>${policy === runByHand && outcome !== undefined ? html`<span class="under">${outcome.service}</span>` : ""}`,
+    by === undefined ? nothing : html`<span class="name">${by.actor}</span>`,
+    by?.reason ?? nothing,
+    tookText(outcome?.durationMs ?? undefined),
+    when(givenMs, nowMs),
+  ]);
+  const columns = [
+    { label: "ended" },
+    { label: "task", isRoomy: true as const },
+    { label: "who" },
+    { label: "why", isWide: true as const },
+    { label: "took", isNumber: true as const },
+    { label: "when" },
+  ];
+  return table("Runs by hand, newest first", columns, rows);
+}
