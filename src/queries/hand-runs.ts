@@ -1,5 +1,5 @@
-// What was started by hand: of a policy, or of sync jobs without one; who asked for it, why, and how
-// it ended. Called by the pages and the API.
+// What was started by hand, of a policy or of sync jobs without one: who asked for it, why, and
+// how it ended. Called by the pages and the API.
 import type { Outcome } from "../model/outcome.ts";
 import { deletionByHand, runByHand } from "../model/task.ts";
 import { parseTaskId } from "../model/task-id.ts";

@@ -111,7 +111,7 @@ export async function readStoryAt(
   return readSlotStory(policy, { asked, around, nowMs }, { ...taskPlaces(store, producer), store });
 }
 
-/** Tells the story of a task; undefined when nothing is known of it, or the asker may not see it. */
+/** Tells the story of a task; undefined: nothing is known of it, or the asker may not see it. */
 export async function readTaskAt(
   { store, producer, set, isNarrowed }: QueryContext,
   id: string,
