@@ -1,8 +1,10 @@
-// Pauses and resumes a policy, a service or all. Called by `syncline pause` and `syncline resume`.
+// Pauses and resumes a policy, a service, the policies with a label, or all. Called by
+// `syncline pause` and `syncline resume`.
 import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
 import { didYouMean } from "../core/nearest-word.ts";
+import { labelsOf } from "../model/label.ts";
 import { isAbout, isInForce, type Pause, type PauseSubject, showSubject, subjectKey } from "../model/pause.ts";
 import type { Producer } from "../queue/producer.ts";
 import { newestPaused } from "../schedule/plan-slots.ts";
@@ -12,6 +14,8 @@ import { Quarantines } from "../store/quarantines.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { type By, recordChange } from "./record-change.ts";
+
+const matchedNamedMax = 100;
 
 /** What both actions need. Without a set, the policies are those that schedulers plan. */
 export interface PauseParts {
@@ -40,8 +44,20 @@ export async function pause(
   const after = await pauses.set({ ...subject, note: reason ?? "", actor, untilMs });
   if (after === undefined)
     throw new UsageError(`${pausesMax} pauses are in force, which is the most: pause a service, or all`);
-  await recordChange(store, by, { what: "pause", subject: showSubject(subject), before, after });
+  const matched = subject.scope === "label" ? { matched: describeMatched(subject, set) } : {};
+  await recordChange(store, by, {
+    what: "pause",
+    subject: showSubject(subject),
+    before,
+    after: { ...after, ...matched },
+  });
   return after;
+}
+
+/** The policies that a label stands for now: their number, and the names of the first. */
+function describeMatched(subject: PauseSubject, set: PolicySet | undefined) {
+  const names = (set?.policies ?? []).flatMap((policy) => (isAbout(subject, policy) ? [policy.name] : []));
+  return { count: names.length, policies: names.slice(0, matchedNamedMax) };
 }
 
 /** A policy that was queued for the newest slot that its pause had skipped. */
@@ -115,7 +131,13 @@ async function catchUp(
 }
 
 /** A typo must not pause nothing. Without a configuration, schedulers know the policies. */
-async function checkSubject({ scope, name }: PauseSubject, set: PolicySet | undefined, store: Store): Promise<void> {
+async function checkSubject(subject: PauseSubject, set: PolicySet | undefined, store: Store): Promise<void> {
+  const { scope, name } = subject;
+  if (scope === "label") {
+    if (set?.policies.some((policy) => isAbout(subject, policy))) return;
+    const labels = [...new Set((set?.policies ?? []).flatMap(labelsOf))];
+    throw new UsageError(`no policy has the label ${name}; ${didYouMean(name, labels) ?? "there is none"}`);
+  }
   if (scope === "all" || (scope === "service" && set === undefined)) return;
   const configured = scope === "service" ? set?.services.keys() : set?.policies.map((policy) => policy.name);
   const known = [...(configured ?? (await new SlotLedger(store).policies()))];

@@ -14,7 +14,14 @@ import { ChainStore } from "../store/chain-store.ts";
 import { readPresence, redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withProducer, withStore } from "./connections.ts";
-import { findPolicy, policySetFor, redisCommand, redisTarget, type SetOptions } from "./shared-options.ts";
+import {
+  choosePolicies,
+  labelOption,
+  policySetFor,
+  redisCommand,
+  redisTarget,
+  type SetOptions,
+} from "./shared-options.ts";
 import { toTable, wideOption } from "./table.ts";
 import { parseTime, timeForms, timezoneFor, timezoneOption } from "./time-argument.ts";
 
@@ -22,6 +29,7 @@ interface AuditOptions extends SetOptions {
   readonly from?: string;
   readonly to?: string;
   readonly policy?: string;
+  readonly label: readonly string[];
   readonly timezone?: string;
 }
 
@@ -54,15 +62,16 @@ export function auditCommand(io: CommandIo): Command {
     .option("--to <time>", "the last instant to look at (default: now)")
     .addOption(timezoneOption())
     .option("--policy <name>", "only this policy")
+    .addOption(labelOption())
     .option("--json", "print JSON")
     .addOption(wideOption())
     .addHelpText("after", help)
     .action(async (options: AuditOptions) => {
       const target = redisTarget(options, io);
-      const { policy: name } = options;
+      const { policy: name, label } = options;
       await withStore(target, async (store) => {
         const set = await policySetFor(options, store, io);
-        const wanted = name === undefined ? set.policies : [findPolicy(set, name)];
+        const wanted = choosePolicies(set, { names: name === undefined ? [] : [name], label });
         const time = auditedTime(options, { nowMs: await redisTimeMs(store), wanted });
         const reports: AuditReport[] = [];
         await withProducer(target, async (producer) => {

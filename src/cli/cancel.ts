@@ -88,7 +88,7 @@ async function findTask(
 ): Promise<Task | Pick<Task, "id" | "policy">> {
   const names = [...services.keys()];
   if (!name.includes("__")) {
-    const { tasks } = await readTasksInFlight(store, names, name);
+    const { tasks } = await readTasksInFlight(store, names, (policy) => policy === name);
     const [first] = tasks;
     if (first === undefined) throw new UsageError(`no task of a policy ${name} is in flight: see \`syncline running\``);
     if (tasks.length === 1) return first.task;

@@ -49,7 +49,7 @@ export const commandGroups: Readonly<Record<string, Partial<Record<keyof typeof 
     serve: "plan slots and work on tasks until stopped",
     run: "run a policy, or one sync job, by hand, now",
     cancel: "take a task off the queue, or stop to follow its run",
-    pause: "skip the slots of a policy, a service or all from now on",
+    pause: "skip the slots of a policy, a service, a label or all from now on",
     resume: "end a pause, or the quarantine of a policy",
     acknowledge: "say that you know of what is wrong with a policy; ends when it is over or gets worse",
   },

@@ -18,8 +18,11 @@ import { withProducer, withStore } from "./connections.ts";
 import { checkKnownPolicy, reportReach } from "./history.ts";
 import {
   actingSetFor,
+  choosePolicies,
   countArgument,
+  labelOption,
   optionalConfigOption,
+  policySetFor,
   type ReasonOption,
   type RedisOptions,
   reasonOption,
@@ -30,6 +33,7 @@ import { showStatus, toTable, wideOption } from "./table.ts";
 
 interface GroupOptions extends RedisOptions {
   readonly policy?: string;
+  readonly label: readonly string[];
   readonly sink?: string;
   readonly corrected?: true;
 }
@@ -62,6 +66,7 @@ export function failedCommand(io: CommandIo): Command {
   const list = redisCommand("list")
     .description("what failed, the newest first; --policy and --sink show their own")
     .option("--policy <name>", "tasks of this policy")
+    .addOption(labelOption("tasks of the policies with this label; all of several must match"))
     .option("--sink <name>", "notices for this sink")
     .option("--corrected", "also tasks whose policy has ended well for the same sync job since")
     .option("-n, --limit <count>", "how many", countArgument(30_000), 50)
@@ -83,6 +88,7 @@ function actionCommand(name: "replay" | "discard", io: CommandIo): Command {
   return redisCommand(name)
     .argument("[ids...]", "of tasks and notices, as the list shows them")
     .option("--policy <name>", "all tasks of this policy; with --sink, its notices there")
+    .addOption(labelOption("the same of the policies with this label; all of several must match"))
     .option("--sink <name>", "all notices for this sink")
     .option("--all", "everything on the list")
     .option("--corrected", "of a group also tasks whose policy has ended well for the same sync job since")
@@ -112,7 +118,8 @@ async function connect(options: RedisOptions, io: CommandIo, use: (connections: 
 async function showList({ store, queues }: Connections, options: ListOptions, io: CommandIo): Promise<void> {
   const { policy, sink, corrected, limit } = options;
   const all = await readFailed(store, queues);
-  const group = policy === undefined && sink === undefined ? { all: true as const } : { policy, sink };
+  const policies = await policiesOf(options, store, io);
+  const group = policies === undefined && sink === undefined ? { all: true as const } : { policies, sink };
   const { meant: shown } = selectFailed(all, { ids: [], ...group, corrected });
   if (shown.length === 0) await checkKnown(store, options);
   if (options.json) return io.out(JSON.stringify(shown.slice(0, limit)));
@@ -125,6 +132,14 @@ async function showList({ store, queues }: Connections, options: ListOptions, io
   if (sink === undefined) await reportReach(new History(store), { fromMs, isCut }, policy, io);
   for (const { name, dropped } of await new SinkStore(store).all())
     if (dropped > 0) io.err(`${dropped} notices for ${name} were dropped: its queue was full`);
+}
+
+/** The names of the policies that are meant; undefined: all, also those that are gone. */
+async function policiesOf({ policy, label, ...options }: GroupOptions, store: Store, io: CommandIo) {
+  const named = policy === undefined ? undefined : new Set([policy]);
+  if (label.length === 0) return named;
+  const labelled = choosePolicies(await policySetFor(options, store, io), { label }).map(({ name }) => name);
+  return named?.intersection(new Set(labelled)) ?? new Set(labelled);
 }
 
 /** @throws UsageError about a policy or sink that is not known here. */
@@ -160,9 +175,10 @@ async function act(
   options: ActionOptions,
   io: CommandIo,
 ): Promise<void> {
-  const { policy, sink, all, corrected } = options;
+  const { sink, all, corrected } = options;
   const items = await readFailed(connections.store, connections.queues);
-  const { meant, absent } = selectFailed(items, { ids, policy, sink, all, corrected });
+  const policies = await policiesOf(options, connections.store, io);
+  const { meant, absent } = selectFailed(items, { ids, policies, sink, all, corrected });
   if (ids.length === 0 && meant.length === 0) await checkKnown(connections.store, options);
   if (ids.length === 0 && meant.length > 0 && options.yes !== true)
     throw new UsageError(

@@ -20,7 +20,6 @@ import {
   choosePolicies,
   countArgument,
   findService,
-  type Label,
   labelOption,
   type RedisOptions,
   redisCommand,
@@ -39,7 +38,7 @@ interface HistoryOptions extends RedisOptions, Omit<OutcomeFilter, "statuses"> {
   readonly timezone?: string;
   readonly ids?: true;
   readonly ndjson?: true;
-  readonly label: readonly Label[];
+  readonly label: readonly string[];
 }
 
 const help = `

@@ -1,4 +1,4 @@
-// `syncline pause`: the scheduler skips the slots of a policy, of a service or of all. Also the
+// `syncline pause`: the scheduler skips the slots of a policy, a service, a label or all. Also the
 // options of `pause` and `resume` that name their subject.
 
 import type { Command } from "commander";
@@ -6,15 +6,19 @@ import { pause } from "../actions/pause.ts";
 import type { PolicySet } from "../config/policy-set.ts";
 import { UsageError } from "../core/errors.ts";
 import { showInstant } from "../core/instant.ts";
-import { isInForce, noteCharactersMax, type Pause, type PauseSubject, showSubject } from "../model/pause.ts";
+import { counted, someNames } from "../core/plain-text.ts";
+import { selectorOf } from "../model/label.ts";
+import { isAbout, isInForce, noteCharactersMax, type Pause, type PauseSubject, showSubject } from "../model/pause.ts";
 import { readPauses } from "../store/quarantines.ts";
 import { redisTimeMs, type Store } from "../store/redis.ts";
 import { byHand } from "./changes.ts";
 import type { CommandIo, Screen } from "./command-io.ts";
 import { withStore } from "./connections.ts";
 import {
+  labelOption,
   loadPoliciesOrThrow,
   optionalConfigOption,
+  policySetFor,
   type ReasonOption,
   type RedisOptions,
   reasonOption,
@@ -28,6 +32,7 @@ import { parseTime, timeForms, timezoneFor } from "./time-argument.ts";
 /** The options that name a subject, apart from the policy's name. */
 export interface SubjectOptions extends RedisOptions, ReasonOption {
   readonly service?: string;
+  readonly label: readonly string[];
   readonly all?: true;
   readonly config?: string;
 }
@@ -45,12 +50,13 @@ Examples:
   $ syncline pause contracts-nightly --reason "migration of HR" --until 4h
   $ syncline pause contracts-nightly --reason "until the night shift" --until 22:00
   $ syncline pause --service main --reason "release 14" --until 2026-12-01T06:00:00+01:00
+  $ syncline pause --label team=hr --reason "move of the file server" --until 06:00
   $ syncline pause --list`;
 
 /** The command `pause`. */
 export function pauseCommand(io: CommandIo): Command {
   return subjectCommand("pause")
-    .description("skip the slots of a policy, a service or all from now on")
+    .description("skip the slots of a policy, a service, a label or all from now on")
     .addOption(reasonOption("why; stands in the record of every skipped slot", noteCharactersMax))
     .option("--until <when>", "when it ends by itself: 4h, 06:00 or another time, in the policy's zone")
     .option("--list", "print what is paused, and change nothing")
@@ -59,7 +65,7 @@ export function pauseCommand(io: CommandIo): Command {
     .addHelpText("after", help)
     .action(async (policy: string | undefined, options: PauseOptions, chosen: Command) => {
       if (options.list) {
-        refuseIdle(chosen, ["service", "all", "reason", "until"], "with --list");
+        refuseIdle(chosen, ["service", "label", "all", "reason", "until"], "with --list");
         if (policy !== undefined)
           throw new UsageError("--list shows what is paused, of all policies: leave the name out");
         const pauses = await withStore(redisTarget(options, io), readInForce);
@@ -72,14 +78,18 @@ export function pauseCommand(io: CommandIo): Command {
       if (options.reason === undefined)
         throw new UsageError("--reason is required: say why, for the people who find the slots skipped");
       await withSubject(options, io, async (store, set) => {
-        const policies = set?.policies.filter(({ name }) => name === policy);
+        const policies = subject.scope === "all" ? [] : set?.policies.filter((one) => isAbout(subject, one));
         const untilMs = untilOf(options, {
           nowMs: await redisTimeMs(store),
           timezone: timezoneFor(undefined, policies),
         });
         const paused = await pause(subject, untilMs, { store, set, by: byHand(io, options) });
+        if (options.json) return io.out(JSON.stringify(paused));
+        io.out(`${showSubject(paused)} paused ${showUntil(paused)}: ${paused.note}`);
+        if (subject.scope !== "label" || policies === undefined) return;
+        const names = someNames(policies.map(({ name }) => name));
         io.out(
-          options.json ? JSON.stringify(paused) : `${showSubject(paused)} paused ${showUntil(paused)}: ${paused.note}`,
+          `${counted(policies.length, "policy", "policies")} now: ${names}. One that gets the label later is paused, too`,
         );
       });
     });
@@ -106,24 +116,26 @@ function untilOf({ until }: PauseOptions, now: { readonly nowMs: number; readonl
   return until === undefined ? null : parseTime(until, "--until", { ...now, side: "future" });
 }
 
-/** A command about one policy, one service, or all. */
+/** A command about one policy, one service, one label, or all. */
 export function subjectCommand(name: string): Command {
   return redisCommand(name)
     .argument("[policy]", "its name")
     .option("--service <name>", "every policy of this service")
+    .addOption(labelOption("every policy with this label, also one that gets it later; all of several must match"))
     .option("--all", "every policy")
     .addOption(optionalConfigOption("policy file or folder that has the name"));
 }
 
 /** The one subject that was named. @throws UsageError when there is none, or more than one. */
-export function subjectOf(policy: string | undefined, { service, all }: SubjectOptions): PauseSubject {
+export function subjectOf(policy: string | undefined, { service, label, all }: SubjectOptions): PauseSubject {
   const subjects: PauseSubject[] = [];
   if (policy !== undefined) subjects.push({ scope: "policy", name: policy });
   if (service !== undefined) subjects.push({ scope: "service", name: service });
+  if (label.length > 0) subjects.push({ scope: "label", name: selectorOf(label) });
   if (all === true) subjects.push({ scope: "all", name: "" });
   const [subject] = subjects;
   if (subject === undefined || subjects.length > 1)
-    throw new UsageError("name one of POLICY, --service NAME and --all");
+    throw new UsageError("name one of POLICY, --service NAME, --label NAME=VALUE and --all");
   return subject;
 }
 
@@ -134,7 +146,11 @@ export async function withSubject(
   use: (store: Store, set: PolicySet | undefined) => Promise<void>,
 ): Promise<void> {
   const set = options.config === undefined ? undefined : await loadPoliciesOrThrow(options.config, io);
-  await withStore(redisTarget(options, io), (store) => use(store, set));
+  await withStore(redisTarget(options, io), async (store) => {
+    // Only policies say who has a label.
+    const running = options.label.length > 0 && set === undefined ? await policySetFor(options, store, io) : undefined;
+    return use(store, set ?? running);
+  });
 }
 
 /** `until 2026-11-21 10:00:00Z`, or what else ends it. */

@@ -24,7 +24,6 @@ import { type PoliciesAhead, readPoliciesAhead } from "./policies-ahead.ts";
 import {
   choosePolicies,
   countArgument,
-  type Label,
   labelOption,
   loadPoliciesOrThrow,
   policiesAbout,
@@ -41,7 +40,7 @@ interface PlanOptions extends AssumptionOptions, SetOptions {
   readonly count?: number;
   readonly policy?: string;
   readonly service?: string;
-  readonly label: readonly Label[];
+  readonly label: readonly string[];
   readonly from: string;
   readonly to?: string;
   readonly timezone?: string;

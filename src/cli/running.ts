@@ -11,9 +11,11 @@ import { readPresence, redisTimeMs } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { withStore } from "./connections.ts";
 import {
+  choosePolicies,
   countArgument,
   findPolicy,
   findService,
+  labelOption,
   policySetFor,
   redisCommand,
   redisTarget,
@@ -23,6 +25,7 @@ import { toTable, wideOption } from "./table.ts";
 
 interface RunningOptions extends SetOptions {
   readonly service?: string;
+  readonly label: readonly string[];
   readonly limit: number;
   readonly ids?: true;
 }
@@ -41,6 +44,7 @@ export function runningCommand(io: CommandIo): Command {
   return redisCommand("running", "set")
     .argument("[policy]", "only its tasks")
     .option("--service <name>", "only tasks of this service")
+    .addOption(labelOption())
     .option("-n, --limit <count>", "how many", countArgument(10_000), 50)
     .option("--ids", "show the id of each task, as cancel and explain take it")
     .option("--json", "print JSON")
@@ -52,7 +56,10 @@ export function runningCommand(io: CommandIo): Command {
         if (options.service !== undefined) findService(set, options.service);
         if (policy !== undefined && policy !== runByHand) findPolicy(set, policy);
         const services = options.service === undefined ? [...set.services.keys()] : [options.service];
-        const found = await readTasksInFlight(store, services, policy);
+        const labelled = options.label.length === 0 ? undefined : choosePolicies(set, { label: options.label });
+        const isMeant = (name: string) =>
+          (policy ?? name) === name && (labelled?.some((one) => one.name === name) ?? true);
+        const found = await readTasksInFlight(store, services, isMeant);
         const running = await readRunning(found.tasks, set, store);
         const shown = running.slice(0, options.limit);
         if (options.json) io.out(JSON.stringify({ v: 1, total: found.total, tasks: shown }));

@@ -12,6 +12,7 @@ import { counted, someNames } from "../core/plain-text.ts";
 import { noteSecret, noteUrlPassword } from "../core/secrets.ts";
 import { checkOnItem } from "../feeds/mapping.ts";
 import { reasonCharactersMax } from "../model/change.ts";
+import { hasLabels, labelsOf, selectorOf } from "../model/label.ts";
 import { compareWithRunning, type FoundSet, findRunningSet, replaceBroken } from "../queries/policy-set.ts";
 import { checkCron } from "../schedule/cron-pattern.ts";
 import { defaultPrefix, type RedisTarget, type Store } from "../store/redis.ts";
@@ -129,20 +130,13 @@ export interface ReasonOption {
   readonly reason?: string;
 }
 
-/** A label that policies must have. */
-export interface Label {
-  readonly name: string;
-  readonly value: string;
-}
-
 /** `--label NAME=VALUE`, repeatable: only policies with all of these labels. */
-export function labelOption(): Option {
-  return new RepeatableOption("--label <name=value>", "only policies with this label; all of several must match")
+export function labelOption(description = "only policies with this label; all of several must match"): Option {
+  return new RepeatableOption("--label <name=value>", description)
     .default([], "all")
-    .argParser((text: string, before: readonly Label[]) => {
-      const [, name = "", value = ""] = /^([^=]+)=(.+)$/.exec(text) ?? [];
-      if (name === "") throw new InvalidArgumentError("write a name and a value such as team=hr");
-      return [...before, { name, value }];
+    .argParser((text: string, before: readonly string[]) => {
+      if (!/^[^=,]+=[^=,]+$/.test(text)) throw new InvalidArgumentError("write a name and a value such as team=hr");
+      return [...before, text];
     });
 }
 
@@ -150,7 +144,7 @@ export function labelOption(): Option {
 export interface PolicyChoice {
   readonly names?: readonly string[];
   readonly service?: string | undefined;
-  readonly label?: readonly Label[];
+  readonly label?: readonly string[];
 }
 
 /** @throws UsageError for a name, service or label without a policy: a typo must not look well. */
@@ -161,14 +155,12 @@ export function choosePolicies(set: PolicySet, { names = [], service, label = []
     (policy) =>
       (names.length === 0 || wanted.has(policy.name)) &&
       (service === undefined || policy.service === service) &&
-      label.every(({ name, value }) => policy.labels?.[name] === value),
+      hasLabels(policy, selectorOf(label)),
   );
   const [first] = label;
   if (chosen.length > 0 || first === undefined) return chosen;
-  const known = set.policies.flatMap(({ labels = {} }) => Object.entries(labels).map((pair) => pair.join("=")));
-  const asked = label.map(({ name, value }) => `${name}=${value}`).join(" and ");
-  const others = othersThan(`${first.name}=${first.value}`, [...new Set(known)], "the policy file");
-  throw new UsageError(`no such policy has the label ${asked}; ${others}`);
+  const others = othersThan(first, [...new Set(set.policies.flatMap(labelsOf))], "the policy file");
+  throw new UsageError(`no such policy has the label ${label.join(" and ")}; ${others}`);
 }
 
 /** The values of the options that most commands share. */

@@ -2,13 +2,14 @@
 // replica skips the same slots, also later.
 import * as z from "zod";
 import { parseVersioned } from "../core/newer-version.ts";
+import { hasLabels } from "./label.ts";
 
 /** The longest note, in characters: it stands in the record of every skipped slot. */
 export const noteCharactersMax = 200;
 
 const pauseSchema = z.object({
   v: z.literal(1),
-  scope: z.enum(["policy", "service", "all"]),
+  scope: z.enum(["policy", "service", "label", "all"]),
   name: z.string(),
   note: z.string().max(noteCharactersMax),
   actor: z.string(),
@@ -20,7 +21,8 @@ const pauseSchema = z.object({
 
 /**
  * Skips the slots from `sinceMs` up to, but not including, `untilMs`; null: until it is ended.
- * `name`: empty for `all`. `actor`, `endedBy`: `user@host`. `cause`: none for an operator's.
+ * `name`: empty for `all`, a selector (label.ts) for `label`. `actor`, `endedBy`: `user@host`.
+ * `cause`: none for an operator's.
  */
 export type Pause = Readonly<z.infer<typeof pauseSchema>>;
 
@@ -52,7 +54,18 @@ export function isInForce({ sinceMs, untilMs }: Pause, instantMs: number): boole
   return sinceMs <= instantMs && (untilMs === null || instantMs < untilMs);
 }
 
-/** Whether a pause applies to a policy: to itself, its service, or all. */
-export function isAbout({ scope, name }: PauseSubject, policy: { readonly name: string; readonly service: string }) {
+/**
+ * Whether a pause applies to a policy: to itself, its service, its labels, or all. A pause of a
+ * label is about each policy while it has the label, also one that gets it later.
+ */
+export function isAbout({ scope, name }: PauseSubject, policy: PausedPolicy): boolean {
+  if (scope === "label") return hasLabels(policy, name);
   return scope === "all" || name === (scope === "policy" ? policy.name : policy.service);
+}
+
+/** What a policy is paused by. */
+interface PausedPolicy {
+  readonly name: string;
+  readonly service: string;
+  readonly labels?: Readonly<Record<string, string>>;
 }

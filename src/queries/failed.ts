@@ -11,11 +11,11 @@ export type FailedItem =
   | ({ readonly type: "task"; readonly id: string } & FailedTask)
   | ({ readonly type: "delivery"; readonly id: string } & FailedDelivery);
 
-/** How a command selects entries: by ids, or by exactly one of the three. */
+/** How a command selects entries: by ids, or by exactly one group. */
 export interface Selection {
   readonly ids: readonly string[];
-  /** All failed tasks of a policy; with `sink`, the notices about it. */
-  readonly policy?: string | undefined;
+  /** All failed tasks of these policies; with `sink`, the notices about them. */
+  readonly policies?: ReadonlySet<string> | undefined;
   readonly sink?: string | undefined;
   readonly all?: true | undefined;
   /** Includes corrected entries of a group; an id always selects its own. */
@@ -42,11 +42,12 @@ export async function readFailed(store: Store, queues: NoticeQueues): Promise<re
  */
 export function selectFailed(
   items: readonly FailedItem[],
-  { ids, policy, sink, all, corrected }: Selection,
+  { ids, policies, sink, all, corrected }: Selection,
 ): { readonly meant: readonly FailedItem[]; readonly absent: readonly string[] } {
-  const isGroup = policy !== undefined || sink !== undefined || all === true;
-  if (isGroup === ids.length > 0) throw new UsageError("name ids, or one of --policy NAME, --sink NAME and --all");
-  if (all && (policy !== undefined || sink !== undefined))
+  const isGroup = policies !== undefined || sink !== undefined || all === true;
+  if (isGroup === ids.length > 0)
+    throw new UsageError("name ids, or one of --policy NAME, --label NAME=VALUE, --sink NAME and --all");
+  if (all && (policies !== undefined || sink !== undefined))
     throw new UsageError("--all means everything: leave --policy and --sink out");
   const wanted = new Set(ids);
   const meant = items.filter((item) => {
@@ -54,8 +55,8 @@ export function selectFailed(
     if (item.type === "task" && item.isMended && corrected !== true) return false;
     if (all) return true;
     if (sink !== undefined)
-      return item.type === "delivery" && item.sink === sink && (policy === undefined || item.notice.policy === policy);
-    return item.type === "task" && item.outcome.policy === policy;
+      return item.type === "delivery" && item.sink === sink && (policies?.has(item.notice.policy ?? "") ?? true);
+    return item.type === "task" && policies?.has(item.outcome.policy) === true;
   });
   const there = new Set(meant.map(({ id }) => id));
   return { meant, absent: ids.filter((id) => !there.has(id)) };

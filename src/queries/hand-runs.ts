@@ -33,7 +33,7 @@ export async function readHandRuns(
 ): Promise<readonly HandRun[]> {
   const policies = policy === undefined ? [runByHand, deletionByHand] : [policy];
   const services = [...set.services.keys()];
-  const open = await Promise.all(policies.map((name) => readTasksInFlight(store, services, name)));
+  const open = await Promise.all(policies.map((name) => readTasksInFlight(store, services, (one) => one === name)));
   const question = { policies, span: always, filter: { origin: "manual" as const }, limit };
   const { outcomes } = await findOutcomes(new History(store), question);
   const ended = new Map(outcomes.map((outcome) => [outcome.taskId, outcome]));

@@ -31,10 +31,10 @@ const kinds = ["actions", "polls"] as const;
 export async function readTasksInFlight(
   store: Store,
   services: readonly string[],
-  policy: string | undefined,
+  isMeant: (policy: string) => boolean,
 ): Promise<TasksInFlight> {
   const places = (await Promise.all(queuesOf(services).map((queue) => placesIn(store, queue)))).flat();
-  const mine = places.filter(({ id }) => (policy === undefined ? id.includes("__") : id.startsWith(`${policy}__`)));
+  const mine = places.filter(({ id }) => id.includes("__") && isMeant(id.slice(0, id.indexOf("__"))));
   const tasks: TaskInFlight[] = [];
   for (const batch of batchesOf(mine.slice(0, tasksReadMax))) {
     const read = batch.map(async ({ queue, id, state }) => {

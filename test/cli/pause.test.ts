@@ -79,7 +79,9 @@ describe("syncline pause and resume", () => {
     expect((await command("pause", "--service", "man", "--reason", "x", "--config", fixture.file())).err).toContain(
       "did you mean main?",
     );
-    expect((await command("pause", "--reason", "x")).err).toContain("name one of POLICY, --service NAME and --all");
+    expect((await command("pause", "--reason", "x")).err).toContain(
+      "name one of POLICY, --service NAME, --label NAME=VALUE and --all",
+    );
     expect((await command("pause", "often", "--all", "--reason", "x")).code).toBe(2);
     expect((await command("pause", "--all")).err).toContain("--reason");
     expect((await command("pause", "--all", "--reason", "x", "--until", "2026-01-01T00:00:00Z")).err).toContain(

@@ -76,7 +76,12 @@ function judgePauses(pauses: readonly Pause[]): readonly Finding[] {
   if (pauses.length === 0) return [findingsOf("pauses").ok("nothing is paused or in quarantine")];
   const findings = pauses.map((pause) => {
     const how = pause.cause === undefined ? `paused by ${pause.actor}` : "in quarantine";
-    const argument = { policy: pause.name, service: `--service ${pause.name}`, all: "--all" }[pause.scope];
+    const argument = {
+      policy: pause.name,
+      service: `--service ${pause.name}`,
+      label: `--label ${pause.name.replaceAll(",", " --label ")}`,
+      all: "--all",
+    }[pause.scope];
     const cure = `its slots are skipped; \`syncline resume ${argument}\` ends that`;
     return findingsOf("pauses", showSubject(pause)).warning(`${how} ${showUntil(pause)}: ${pause.note}`, cure);
   });

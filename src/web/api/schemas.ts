@@ -9,7 +9,7 @@ const instant = z.iso.datetime();
 /** A pause or quarantine. */
 export const pauseSchema = z
   .object({
-    scope: z.enum(["policy", "service", "all"]),
+    scope: z.enum(["policy", "service", "label", "all"]),
     name: z.string(),
     note: z.string(),
     actor: z.string(),
