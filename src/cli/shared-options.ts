@@ -15,6 +15,7 @@ import { reasonCharactersMax } from "../model/change.ts";
 import { hasLabels, labelsOf, selectorOf } from "../model/label.ts";
 import { compareWithRunning, type FoundSet, findRunningSet, replaceBroken } from "../queries/policy-set.ts";
 import { checkCron } from "../schedule/cron-pattern.ts";
+import { problemOfDeadline } from "../schedule/deadlines.ts";
 import { defaultPrefix, type RedisTarget, type Store } from "../store/redis.ts";
 import type { CommandIo } from "./command-io.ts";
 import { RepeatableOption } from "./repeated-options.ts";
@@ -25,6 +26,7 @@ export const configVariable = "SYNCLINE_CONFIG";
 /** The checks that the loader of policies asks other rooms for. */
 export const policyChecks = {
   cron: checkCron,
+  deadline: problemOfDeadline,
   expression: checkExpression,
   onItem: checkOnItem,
 };

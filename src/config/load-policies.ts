@@ -54,7 +54,24 @@ export async function checkPolicyFiles(path: string, read: FileTexts, options: L
   const isWhole = read.problems.length === 0 && checked.length === read.texts.length;
   problems.push(...checkCrossRules(checked, isWhole));
   if (problems.length > 0) return { ok: false, problems: capped(sortProblems(problems), path), files: read.files };
-  return { ok: true, set: normalisePolicies(checked, defaults) };
+  const set = normalisePolicies(checked, defaults);
+  await checkDeadlines(checked, set, options.checks);
+  if (problems.length > 0) return { ok: false, problems: capped(sortProblems(problems), path), files: read.files };
+  return { ok: true, set };
+}
+
+/** Deadlines depend on the slots, and so on whole policies and the start of their chain. */
+async function checkDeadlines(files: readonly CheckedFile[], set: PolicySet, checks: PolicyChecks): Promise<void> {
+  const policies = new Map(set.policies.map((policy) => [policy.name, policy]));
+  for (const { draft, report } of files) {
+    await nextTurn();
+    for (const [index, { name = "" }] of (draft.policies ?? []).entries()) {
+      const policy = policies.get(name);
+      const problem = policy?.expect === undefined ? undefined : checks.deadline(policy);
+      if (problem === undefined) continue;
+      report(["policies", index, "expect", problem.key], `expect.${problem.key}: ${problem.message}`, problem);
+    }
+  }
 }
 
 /** Applies the rules of one file. */

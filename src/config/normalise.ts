@@ -10,6 +10,7 @@ import { policyDefaults } from "./defaults.ts";
 import type {
   Action,
   After,
+  Expectation,
   Follow,
   ItemMapping,
   NotificationSettings,
@@ -173,10 +174,16 @@ function toPolicy(input: PolicyInput, defaults: DefaultsInput, where: Policy["wh
       quarantine === "off"
         ? undefined
         : { after: quarantine.after, forMs: toMs(quarantine.for) ?? policyDefaults.quarantineForMs },
+    ...(input.expect === undefined ? {} : { expect: toExpectation(input.expect) }),
     ...(notify.length === 0 ? {} : { notify: notify.map(toRule) }),
     ...(input.heartbeat === undefined ? {} : { heartbeat: { url: input.heartbeat.url } }),
     where,
   };
+}
+
+function toExpectation({ successBy, on = "*", within }: NonNullable<PolicyInput["expect"]>): Expectation {
+  if (within !== undefined) return { kind: "within", withinMs: parseDuration(within) };
+  return { kind: "successBy", at: successBy ?? impossible("a deadline without a kind"), on };
 }
 
 /** A run by hand tells no sink and ends in no quarantine: a person looks at it. */
@@ -276,6 +283,7 @@ function toRule(item: NotifyItem): NotifyRule {
     drift: has("drift", "change"),
     recovery: has("recovery", "change"),
     stale: has("stale"),
+    late: has("late", "change"),
     tokenExpiring: has("token-expiring"),
   };
 }

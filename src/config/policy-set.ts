@@ -170,6 +170,11 @@ export interface ClosedTimes {
   readonly holidays: readonly string[];
 }
 
+/** By when a policy must have ended well. `at`: `06:00`; `on`: weekdays, as cron writes them. */
+export type Expectation =
+  | { readonly kind: "successBy"; readonly at: string; readonly on: string }
+  | { readonly kind: "within"; readonly withinMs: number };
+
 /** Which events of a policy notify one sink. */
 export interface NotifyRule {
   readonly sink: string;
@@ -186,6 +191,7 @@ export interface NotifyRule {
   /** The end of what it was notified of. */
   readonly recovery: boolean;
   readonly stale: boolean;
+  readonly late: boolean;
   readonly tokenExpiring: boolean;
 }
 
@@ -223,6 +229,8 @@ export interface Policy {
   readonly onUnknown: "verify" | "retry" | "give-up";
   /** In quarantine for this long after so many failed slots in a row; undefined: never. */
   readonly quarantine?: { readonly after: number; readonly forMs: number } | undefined;
+  /** By when it must have ended well; undefined: no deadline. */
+  readonly expect?: Expectation;
   /** The rules of each sink, once a sink; undefined: no sink. */
   readonly notify?: readonly NotifyRule[];
   /** Requested after each success. The URL may be a secret. */

@@ -2,7 +2,7 @@
 // check (cron, CEL). They see only values that the schema accepts.
 import { formatDuration, parseDuration } from "../../core/duration.ts";
 import { policyDefaults } from "../defaults.ts";
-import type { ItemMapping } from "../policy-set.ts";
+import type { ItemMapping, Policy } from "../policy-set.ts";
 import type { Path, Report } from "../problem.ts";
 import type { DefaultsInput, PolicyDraft } from "../schema/policy-file.ts";
 import { orList } from "../schema-problems.ts";
@@ -16,6 +16,10 @@ export interface PolicyChecks {
    * Checks a CEL expression over one item of a list, or over a whole list (`count`, `items`, …).
    */
   readonly expression: (cel: string, scope: "item" | "list") => string | undefined;
+  /** Checks the deadline of a policy against its slots. */
+  readonly deadline: (
+    policy: Policy,
+  ) => { readonly key: string; readonly message: string; readonly hint: string } | undefined;
   /** Evaluates a mapping's expression on one item of a sample: is the result of the right kind? */
   readonly onItem: (fact: keyof ItemMapping, cel: string, item: unknown) => string | undefined;
 }
@@ -49,6 +53,7 @@ const policyRules: readonly Rule[] = [
   blackoutRule,
   catchUpRule,
   afterRule,
+  expectRule,
   deleteRule,
   notifyRule,
 ];
@@ -175,6 +180,23 @@ function afterRule(policy: PolicyDraft, path: Path, { report }: RuleContext): vo
     if (Object.hasOwn(policy, key))
       report([...path, key], `after and ${key} exclude each other`, { place: "key", hint });
   }
+}
+
+function expectRule({ expect, schedule, after }: PolicyDraft, path: Path, { checks, report }: RuleContext): void {
+  if (expect === undefined) return;
+  const at = [...path, "expect"];
+  exactlyOne(expect, ["successBy", "within"], at, report);
+  if (expect.on !== undefined) {
+    reportCron(checks.cron(`0 0 * * ${expect.on}`, policyDefaults.timezone), "expect.on", [...at, "on"], report);
+    if (expect.successBy === undefined)
+      report([...at, "on"], "expect.on goes with successBy only", {
+        place: "key",
+        hint: "within counts from each slot",
+      });
+  }
+  if (schedule !== undefined || after !== undefined) return;
+  const hint = "give it a schedule, or remove expect";
+  report(at, "nothing is ever due without a schedule, so nothing is ever late", { place: "key", hint });
 }
 
 /** A deleted sync job cannot be deleted again, and one that runs must not be. */

@@ -4,13 +4,13 @@ import { z } from "zod";
 import { noticeKinds } from "../../model/notice.ts";
 import { problemOfLink } from "../notice-link.ts";
 import {
+  clockTimeSchema,
   durationSchema,
   nameSchema,
   optional,
   required,
   textSchema,
   timezoneSchema,
-  unlessMissing,
   whole,
 } from "./primitives.ts";
 
@@ -26,6 +26,7 @@ export const ruleWords = [
   "missed",
   "drift",
   "stale",
+  "late",
   "token-expiring",
 ] as const;
 
@@ -60,7 +61,7 @@ export const notifySchema = z
   .max(20)
   .meta({
     description:
-      "Which sinks are notified of what: names of sinks (each change), or `{ sink, on }` with rules: `change`, `every`, `failure` or `{ failure: 3 }`, `recovery`, `conflicts` or `{ conflicts: 10 }`, `blocked`, `unknown`, `missed`, `drift`, `stale`, `token-expiring` (docs/notifications.md). [] for no sink.",
+      "Which sinks are notified of what: names of sinks (each change), or `{ sink, on }` with rules: `change`, `every`, `failure` or `{ failure: 3 }`, `recovery`, `conflicts` or `{ conflicts: 10 }`, `blocked`, `unknown`, `missed`, `drift`, `stale`, `late`, `token-expiring` (docs/notifications.md). [] for no sink.",
     examples: [["ops"], [{ sink: "ops", on: [{ failure: 3 }, "recovery"] }]],
   });
 
@@ -72,10 +73,6 @@ export const heartbeatSchema = z.strictObject({
     "https://beats.example.com/ping/contracts",
   ),
 });
-
-const clockTimeSchema = z
-  .string(unlessMissing('a time of day is text, such as "22:00"'))
-  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'a time of day is written "22:00"');
 
 const muteTimingSchema = z.strictObject({
   from: required(clockTimeSchema, "When mute timing begins, in local time.", "22:00"),

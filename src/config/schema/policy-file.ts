@@ -15,7 +15,7 @@ import {
   timezoneSchema,
   unlessMissing,
 } from "./primitives.ts";
-import { afterSchema, dstSchema, scheduleSchema } from "./schedule.ts";
+import { afterSchema, dstSchema, expectSchema, scheduleSchema } from "./schedule.ts";
 import { serviceSchema, servicesSchema } from "./service.ts";
 import { outboundSchema, sinksSchema } from "./sink.ts";
 
@@ -82,6 +82,11 @@ const policySchema = z.strictObject({
     afterSchema,
     "Starts the policy when a slot of another policy has ended, instead of a schedule of its own (docs/policy-kinds.md#chains).",
     { policy: "masks-nightly", on: ["succeeded", "conflicts"], within: "2h" },
+  ),
+  expect: optional(
+    expectSchema,
+    "A deadline: exactly one of successBy and within. Late is told, also of a policy that never started (docs/time.md#deadlines).",
+    { successBy: "06:00", on: "1-5" },
   ),
   heartbeat: optional(
     heartbeatSchema,

@@ -89,6 +89,11 @@ export const wallTimeSchema = z
   .string(unlessMissing(wallTimeForm))
   .refine((text) => parseWallText(text) !== undefined, wallTimeForm);
 
+/** A time of day, such as `22:00`. */
+export const clockTimeSchema = z
+  .string(unlessMissing('a time of day is text, such as "22:00"'))
+  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'a time of day is written "22:00"');
+
 /** The id of a sync job, a mask or a target. Source: service-interface §2 (number). */
 export const idSchema = z.int(unlessMissing("an id is a whole number, 0 or more")).min(0);
 

@@ -2,7 +2,15 @@
 import { z } from "zod";
 import { outcomeStatuses } from "../../model/outcome.ts";
 import { policyLimits } from "../rules/policy-limits.ts";
-import { durationSchema, nameSchema, optional, required, timezoneSchema, wallTimeSchema } from "./primitives.ts";
+import {
+  clockTimeSchema,
+  durationSchema,
+  nameSchema,
+  optional,
+  required,
+  timezoneSchema,
+  wallTimeSchema,
+} from "./primitives.ts";
 
 const dstRule = z.strictObject({
   gap: optional(
@@ -65,6 +73,26 @@ export const scheduleSchema = z
       "When the policy is due: exactly one of cron, every and once. Without a schedule only `syncline run POLICY` starts it.",
     examples: [{ cron: "30 2 * * 1-5", timezone: "Europe/Vienna" }, { every: "10m" }, { once: "2026-12-01T06:00" }],
   });
+
+/** By when a policy must have ended well. */
+export const expectSchema = z.strictObject({
+  successBy: optional(
+    clockTimeSchema,
+    "A time of day in the policy's zone: by then every sync job has ended well in a slot since midnight.",
+    "06:00",
+  ),
+  on: optional(
+    z.string().regex(/^\S{1,50}$/, 'weekdays are written as in cron, such as "1-5"'),
+    "The weekdays of successBy, as cron writes them. A day without an open slot up to then has no deadline.",
+    "1-5",
+    "*",
+  ),
+  within: optional(
+    durationSchema("1m", "31d"),
+    "By how long after each slot every sync job has ended well in it, or in a later one.",
+    "2h",
+  ),
+});
 
 /** What a policy follows. */
 export const afterSchema = z.strictObject({

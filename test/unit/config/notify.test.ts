@@ -24,7 +24,7 @@ describe("notify", () => {
     );
     const change = { every: false, blocked: true, unknown: true, missed: true, drift: true, recovery: true };
     expect(policies[0]?.notify).toEqual([
-      { sink: "ops", ...change, failuresInRow: 1, conflicts: "judged", stale: false, tokenExpiring: false },
+      { sink: "ops", ...change, failuresInRow: 1, conflicts: "judged", stale: false, late: true, tokenExpiring: false },
       {
         ...{
           sink: "boss",
@@ -36,7 +36,7 @@ describe("notify", () => {
           missed: false,
           drift: false,
         },
-        ...{ recovery: true, stale: true, tokenExpiring: true },
+        ...{ recovery: true, stale: true, late: false, tokenExpiring: true },
       },
     ]);
   });
@@ -61,7 +61,7 @@ describe("notify", () => {
     [", notify: [{ sink: ops, on: [] }]", "5:77 notify.0.on: needs at least 1"],
     [
       ", notify: [{ sink: ops, on: [failures] }]",
-      "5:82 notify.0.on.0: a rule is every, change, failure, recovery, conflicts, blocked, unknown, missed, drift, stale, token-expiring, { failure: 3 } or { conflicts: 10 }",
+      "5:82 notify.0.on.0: a rule is every, change, failure, recovery, conflicts, blocked, unknown, missed, drift, stale, late, token-expiring, { failure: 3 } or { conflicts: 10 }",
     ],
     [", heartbeat: { url: 'ftp://x' }", "5:73 heartbeat.url: must start with https:// or http://"],
     [", heartbeat: { url: 'https://u:p@x' }", "5:73 heartbeat.url: must not hold credentials"],

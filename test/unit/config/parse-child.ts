@@ -3,7 +3,12 @@
 import { loadPolicies } from "../../../src/config/load-policies.ts";
 
 const [path = ""] = process.argv.slice(2);
-const checks = { cron: () => undefined, expression: () => undefined, onItem: () => undefined };
+const checks = {
+  cron: () => undefined,
+  deadline: () => undefined,
+  expression: () => undefined,
+  onItem: () => undefined,
+};
 const loaded = await loadPolicies(path, { variables: {}, checks });
 const problems = loaded.ok ? [] : loaded.problems.map(({ line, message }) => `${line} ${message}`);
 process.stdout.write(JSON.stringify({ ok: loaded.ok, count: problems.length, first: problems.slice(0, 5) }));

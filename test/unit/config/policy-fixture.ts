@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type LoadedPolicies, loadPolicies } from "../../../src/config/load-policies.ts";
 import type { PolicyChecks } from "../../../src/config/rules/policy-rules.ts";
 import { checkOnItem } from "../../../src/feeds/mapping.ts";
+import { problemOfDeadline } from "../../../src/schedule/deadlines.ts";
 import { folderForTest } from "../../support/folder.ts";
 
 /** Accepts 5 or 6 fields; and expressions without "oops". */
@@ -12,6 +13,7 @@ export const checks: PolicyChecks = {
   cron: (expression) => (/^\S+( \S+){4,5}$/.test(expression) ? undefined : "five or six fields are needed"),
   expression: (cel) => (cel.includes("oops") ? "unexpected oops" : undefined),
   onItem: checkOnItem,
+  deadline: problemOfDeadline,
 };
 
 /** The variables that the tests and the examples use. */

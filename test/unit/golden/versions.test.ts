@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { NewerVersionError } from "../../../src/core/newer-version.ts";
 import { parseAppliedRecord } from "../../../src/model/applied-record.ts";
 import { parseChange } from "../../../src/model/change.ts";
+import { parseDeadlineState } from "../../../src/model/deadline.ts";
 import { parseFeedWalk } from "../../../src/model/feed.ts";
 import { parseDelivery } from "../../../src/model/notice.ts";
 import { parseOutcome } from "../../../src/model/outcome.ts";
@@ -37,6 +38,7 @@ const readers: Readonly<Record<string, (value: unknown) => unknown>> = {
   change: parseChange,
   "policy-alert-state": (value) => parsePolicyState(JSON.stringify(value)),
   "service-alert-state": (value) => parseServiceState(JSON.stringify(value)),
+  "deadline-state": (value) => parseDeadlineState(JSON.stringify(value)),
   "waiting-notice": (value) => parseWaiting(JSON.stringify(value)),
   baseline: (value) => parseBaseline(JSON.stringify(value)),
   "baseline-with-counts": (value) => parseBaseline(JSON.stringify(value)),
