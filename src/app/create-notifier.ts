@@ -9,6 +9,7 @@ import type { DeliverNotices } from "../model/notice.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { Heartbeats } from "../notify/heartbeats.ts";
 import { Notifier } from "../notify/notifier.ts";
+import { judgeAll } from "../queries/deadlines.ts";
 import { createPinger } from "../service/ping.ts";
 import { NotifyStore } from "../store/notify-store.ts";
 import type { Store } from "../store/redis.ts";
@@ -57,6 +58,7 @@ export function createNotifier(parts: NotifierDependencies): Component[] {
         : undefined;
     },
     silences: (policies, floors) => readSilences(parts, slots, policies, floors),
+    judge: (policies, facts) => judgeAll(policies, facts, store),
     tokens: () => readTokens(parts),
     onStatusRound: () => void heartbeats.runOnce(),
     clock: systemClock,

@@ -2,9 +2,11 @@
 // in Redis. Built by app.ts; ops/metrics.ts decides when it reads. Changes nothing in Redis.
 
 import type { Policy } from "../config/policy-set.ts";
+import type { Late } from "../model/deadline.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import { closedLabels, otherValue, worstPoliciesMax } from "../ops/metric-labels.ts";
 import type { GaugeSource, Metrics } from "../ops/metrics.ts";
+import { readLate } from "../queries/deadlines.ts";
 import type { NoticeQueues } from "../queue/notice-queues.ts";
 import type { Producer } from "../queue/producer.ts";
 import type { Store } from "../store/redis.ts";
@@ -127,8 +129,12 @@ async function readSinks(metrics: Metrics, { current, sinks }: GaugeParts): Prom
 async function readPolicies(metrics: Metrics, parts: GaugeParts, slots: PolicySlots): Promise<(() => void)[]> {
   const { current, store } = parts;
   const { policies } = current.set;
-  const [known, notes] = await Promise.all([readSuccesses(policies, store, parts.pauses), readTroubles(store)]);
-  const facts = { ...known, notes };
+  const [known, notes, late] = await Promise.all([
+    readSuccesses(policies, store, parts.pauses),
+    readTroubles(store),
+    readLate(policies, store),
+  ]);
+  const facts = { ...known, notes, late };
   const named = policies.filter(({ name }) => metrics.knows("policy", name));
   return [
     () => setTroubles(metrics, current.set.services.keys(), findTroubles(policies, facts, slots)),
@@ -178,7 +184,7 @@ type PolicyInstant =
   | "syncline_policy_stale_from_timestamp_seconds";
 
 /** What can be wrong with a policy. A stale policy is not failing too: each trouble counts once. */
-type Trouble = "stale" | "quarantined" | TroubleNote["trouble"];
+type Trouble = "stale" | "late" | "quarantined" | TroubleNote["trouble"];
 
 /** One trouble of a policy: from when it is stale, or when it last happened. */
 interface PolicyTrouble {
@@ -191,6 +197,7 @@ interface PolicyTrouble {
 /** What is known of all policies. */
 export interface PolicyFacts extends SuccessFacts {
   readonly notes: readonly TroubleNote[];
+  readonly late: ReadonlyMap<string, Pick<Late, "sinceMs">>;
 }
 
 /** Finds the troubles of these policies. */
@@ -206,6 +213,8 @@ export function findTroubles(policies: readonly Policy[], facts: PolicyFacts, sl
       const atMs = newest.get(`${trouble}/${name}`);
       if (atMs !== undefined && facts.nowMs - atMs < eventShownMs) add(trouble, atMs);
     }
+    const late = facts.late.get(name);
+    if (late !== undefined) add("late", late.sinceMs);
     const own = facts.pauses.filter((pause) => isAbout(pause, policy));
     const inForce = own.filter((pause) => isInForce(pause, facts.nowMs));
     const quarantine = inForce.find(({ cause }) => cause === "quarantine");

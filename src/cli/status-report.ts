@@ -58,7 +58,7 @@ export function statusToJson({ status, lines, shown, isWell }: FullStatus): stri
 }
 
 function lineToJson(line: DetailedLine, nowMs: number): object {
-  const { policy, health, worst, usualMs, nextMs, pauses, slot, acknowledged } = line;
+  const { policy, health, worst, usualMs, nextMs, pauses, slot, late, acknowledged } = line;
   const { name, service, labels = {}, closed } = policy;
   return {
     policy: name,
@@ -72,6 +72,7 @@ function lineToJson(line: DetailedLine, nowMs: number): object {
     last: worst === undefined ? null : lastToJson(worst),
     usualMs: usualMs ?? null,
     next: toIso(nextMs),
+    late: late === undefined ? null : { deadline: toIso(late.atMs), since: toIso(late.sinceMs), why: late.why },
     pauses,
     slot: slot === undefined ? null : { ...slot, slotMs: undefined, slot: toIso(slot.slotMs) },
     note: noteOf(line, nowMs),

@@ -35,7 +35,8 @@ const watchEveryMs = 2_000;
 const clearScreen = "\u001b[H\u001b[2J";
 
 const help = `
-One line a policy, the worst first: quarantined, failing, unknown (a start that may have happened), missed (a slot was), unplanned (due,
+One line a policy, the worst first: quarantined, failing, unknown (a start that may have happened), missed (a slot was), late (for its
+deadline), unplanned (due,
 and no scheduler has planned it), blocked, conflicts; then service-down (its breaker is open: nothing starts), paused, new (nothing ended yet), ok. "failed ×3": three in a row.
 What \`syncline acknowledge\` names stands below the rest that needs a person.
 Then services, processes and the policies that they run, lists that cost too much, sinks.

@@ -9,6 +9,7 @@ export const noticeKinds = [
   "recovered",
   "removed",
   "stale",
+  "late",
   "service-down",
   "service-up",
   "token-expiring",

@@ -36,7 +36,7 @@ export interface NotifyBatch {
 }
 
 /** The parts of what the notifier keeps: alert states, notices that wait, and due heartbeats. */
-export const notifyParts = ["policies", "services", "muted", "outbox", "heartbeats"] as const;
+export const notifyParts = ["policies", "services", "muted", "outbox", "heartbeats", "deadlines"] as const;
 
 /** One of these parts. */
 export type NotifyPart = (typeof notifyParts)[number];

@@ -1,12 +1,13 @@
 // One round of the notifier: from events and alert states to notices and new alert states. Pure;
 // notifier.ts loads what it needs, saves what it changed and hands the notices over.
-import type { Policy, PolicySet } from "../config/policy-set.ts";
+import { type Policy, type PolicySet, timezoneOf } from "../config/policy-set.ts";
+import type { JudgedDeadlines } from "../model/deadline.ts";
 import type { NotifyEvent } from "../model/notify-event.ts";
 import type { PolicyAlertState, ServiceAlertState } from "./alert-state.ts";
 import { decideEvent, decideMasks, type PolicyDecision, releasePolicy, removeUnnamed } from "./decide.ts";
 import { decideService, outageSinks, type ServiceMoment } from "./decide-service.ts";
 import { isWork, toAlertEvent, toMasksRead } from "./health.ts";
-import { type AddressedNotice, staleNotice, tokenNotice } from "./notices.ts";
+import { type AddressedNotice, lateNotice, madeUpNotice, staleNotice, tokenNotice } from "./notices.ts";
 
 /** A service's breaker; undefined while it is closed. */
 export type Breaker = ServiceMoment["breaker"];
@@ -37,6 +38,8 @@ export class Evaluation {
   readonly notices: AddressedNotice[] = [];
   /** The policies whose heartbeat is due. */
   readonly heartbeats: string[] = [];
+  /** The new deadline states. */
+  readonly deadlines = new Map<string, string | undefined>();
   readonly world: World;
 
   constructor(world: World) {
@@ -96,6 +99,29 @@ export class Evaluation {
           notices: sinks.map((sink) => ({ sink, notice })),
         };
       });
+  }
+
+  /** Notifies of missed deadlines and of what was made up for, each once. */
+  onDeadlines(judged: ReadonlyMap<string, JudgedDeadlines>): void {
+    for (const [name, { state, findings }] of judged) {
+      const policy = this.world.policy(name);
+      if (policy === undefined) continue;
+      const moment = { nowMs: this.world.nowMs, timezone: timezoneOf(policy) };
+      let sinks = new Set(state.sinks);
+      for (const found of findings) {
+        const isEnd = found.finding === "made-up";
+        const notice = isEnd
+          ? madeUpNotice(policy, found.late, { ...moment, madeMs: found.madeMs })
+          : lateNotice(policy, found.late, moment);
+        for (const { sink, late, recovery } of policy.notify ?? []) {
+          if (isEnd ? !(recovery && sinks.has(sink)) : !late) continue;
+          this.notices.push({ sink, notice });
+          sinks.add(sink);
+        }
+        if (isEnd) sinks = new Set();
+      }
+      this.deadlines.set(name, JSON.stringify({ ...state, sinks: [...sinks] }));
+    }
   }
 
   /** Notifies of tokens that expire and cannot be renewed, once each. */

@@ -2,8 +2,10 @@
 // decide.ts, decide-service.ts and evaluate.ts.
 import type { Policy } from "../config/policy-set.ts";
 import { formatRoughly } from "../core/duration.ts";
+import { showClock } from "../core/instant.ts";
 import { cutText } from "../core/plain-text.ts";
 import { hashText } from "../core/stable-hash.ts";
+import type { Late } from "../model/deadline.ts";
 import type { Notice } from "../model/notice.ts";
 import type { Outcome } from "../model/outcome.ts";
 import type { BadHealth, Brief, Notified, ServiceAlertState, TargetState } from "./alert-state.ts";
@@ -18,6 +20,15 @@ const titleCharactersMax = 300;
 const detailCharactersMax = 4_000;
 const targetsNamedMax = 10;
 const policiesNamedMax = 20;
+
+/** After this a notice of a deadline says how late it is told itself. */
+const toldLateMs = 300_000;
+
+/** When a deadline is told, and the zone in which people read it. */
+interface LateMoment {
+  readonly nowMs: number;
+  readonly timezone: string;
+}
 
 type Named = Pick<Policy, "name" | "service">;
 
@@ -112,6 +123,32 @@ export function staleNotice({ name, service }: Named, sinceMs: number, nowMs: nu
     String(sinceMs),
     { since: toIso(sinceMs) },
   ]);
+}
+
+/** A policy missed its deadline. `nowMs`: a notice long after it says so. */
+export function lateNotice(
+  { name, service }: Named,
+  { atMs, sinceMs, fromMs, why }: Late,
+  { nowMs, timezone }: LateMoment,
+): Notice {
+  const behindMs = nowMs - atMs;
+  const told = behindMs > toldLateMs ? ` (told ${formatRoughly(behindMs, Math.round)} after it)` : "";
+  const before = sinceMs < atMs ? `, late since ${showClock(sinceMs, timezone, atMs)}` : "";
+  const title = `${name}: late for ${showClock(atMs, timezone, nowMs)}${told}${before}: ${why}`;
+  const data = { deadline: toIso(atMs), from: toIso(fromMs), since: toIso(sinceMs), detail: why };
+  return make("late", { policy: name, service, at: toIso(nowMs), title }, [String(atMs), data]);
+}
+
+/** A policy that was late has ended well. */
+export function madeUpNotice(
+  { name, service }: Named,
+  { atMs, sinceMs }: Late,
+  { madeMs, timezone }: Pick<LateMoment, "timezone"> & { readonly madeMs: number },
+): Notice {
+  const behind = formatRoughly(madeMs - sinceMs, Math.round);
+  const title = `${name}: recovered, ${behind} after its deadline ${showClock(sinceMs, timezone, madeMs)} (was late)`;
+  const data = { before: "late", deadline: toIso(atMs), since: toIso(sinceMs) };
+  return make("recovered", { policy: name, service, at: toIso(madeMs), title }, [`late/${sinceMs}/${madeMs}`, data]);
 }
 
 /** A service is down: one notice for all of its policies. */

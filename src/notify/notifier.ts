@@ -8,6 +8,7 @@ import type { Component } from "../core/component.ts";
 import { errorText, stackOf } from "../core/errors.ts";
 import type { EventLog } from "../core/event-log.ts";
 import { isRedisOutage } from "../core/redis-outage.ts";
+import type { JudgedDeadlines } from "../model/deadline.ts";
 import type { DeliverNotices } from "../model/notice.ts";
 import type { NotifyBatch, NotifyChanges, NotifyEvent, NotifyPart, NotifyTexts } from "../model/notify-event.ts";
 import { parsePolicyState, parseServiceState, policyText } from "./alert-state.ts";
@@ -45,6 +46,11 @@ export interface NotifierOptions {
     policies: readonly Policy[],
     floors: ReadonlyMap<string, number>,
   ) => Promise<ReadonlyMap<string, number>>;
+  /** Judges deadlines by their states, which it is given; default: none. */
+  readonly judge?: (
+    policies: readonly Policy[],
+    facts: { readonly texts: ReadonlyMap<string, string>; readonly nowMs: number },
+  ) => Promise<ReadonlyMap<string, JudgedDeadlines>>;
   /** Tokens that expire soon and cannot be renewed: service → instant. */
   readonly tokens: () => ReadonlyMap<string, number>;
   /** Called at each status round of the replica that has the lease. */
@@ -59,6 +65,7 @@ const pollMs = 1_000;
 /** How often a round also looks at services, tokens and stale policies. */
 const statusEveryMs = 5_000;
 const silenceMs = 10_000;
+const deadlineMs = 10_000;
 /** Longer than replicas need to adopt new policies: alert states of unknown ones stay meanwhile. */
 const tidyMs = 120_000;
 const forgetMs = 86_400_000;
@@ -70,7 +77,7 @@ export class Notifier implements Component {
   readonly #stopping = new AbortController();
   /** Where notices may wait. */
   readonly #mayWait = new Set<Waiting>(["outbox", "muted"]);
-  readonly #next = { statusEveryMs: 0, silenceMs: 0, tidyMs: 0 };
+  readonly #next = { statusEveryMs: 0, silenceMs: 0, deadlineMs: 0, tidyMs: 0 };
   #loop: Promise<void> | undefined;
   #failing = false;
   /** The policy set of the last round. */
@@ -171,22 +178,34 @@ export class Notifier implements Component {
       const silences = await this.#silences(evaluation);
       await load([...silences.keys()]);
       evaluation.onSilences(silences);
+      evaluation.onDeadlines(await this.#judge(set, nowMs));
       if (this.#isDue("tidyMs", tidyMs)) {
         const { notified, forgotten } = await this.#known(nowMs);
         await load([...notified, ...forgotten]);
         evaluation.onRemoved(notified);
         for (const name of forgotten) policies.delete(name);
+        for (const name of (await notifyStore.texts("deadlines")).keys())
+          if (policy(name)?.expect === undefined) evaluation.deadlines.set(name, undefined);
       }
     }
     const changes: NotifyChanges = {
       policies: changed([...policyTexts.keys()], (name) => policyText(policies.get(name)), policyTexts),
       services: changed(names, (name) => JSON.stringify(services.get(name)), serviceTexts),
+      deadlines: evaluation.deadlines,
       heartbeats: new Map(evaluation.heartbeats.map((name) => [name, String(nowMs)])),
     };
     const notices = evaluation.notices.map(({ sink, notice }) => {
       return { sink, notice: withContext(notice, set, policy(notice.policy ?? "")) };
     });
     return { notices, changes };
+  }
+
+  async #judge({ policies }: PolicySet, nowMs: number): Promise<ReadonlyMap<string, JudgedDeadlines>> {
+    const { notifyStore, judge } = this.#options;
+    const watched = policies.filter(({ expect }) => expect !== undefined);
+    if (judge === undefined || watched.length === 0 || !this.#isDue("deadlineMs", deadlineMs)) return new Map();
+    const names = watched.map(({ name }) => name);
+    return judge(watched, { texts: await notifyStore.texts("deadlines", names), nowMs });
   }
 
   async #silences({ world: { set, services } }: Evaluation): Promise<ReadonlyMap<string, number>> {
@@ -259,7 +278,7 @@ export class Notifier implements Component {
     this.#next.tidyMs = this.#options.clock.monotonicMs() + tidyMs;
   }
 
-  #isDue(what: "statusEveryMs" | "silenceMs" | "tidyMs", everyMs: number): boolean {
+  #isDue(what: "statusEveryMs" | "silenceMs" | "deadlineMs" | "tidyMs", everyMs: number): boolean {
     const nowMs = this.#options.clock.monotonicMs();
     if (nowMs < this.#next[what]) return false;
     this.#next[what] = nowMs + everyMs;

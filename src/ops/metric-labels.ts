@@ -33,7 +33,7 @@ export const closedLabels = {
   state: ["waiting", "active", "delayed"],
   cause: ["pause", "quarantine"],
   breakerCause: ["none", ...errorKinds],
-  trouble: ["stale", "failing", "conflicts", "unknown", "missed", "quarantined"],
+  trouble: ["stale", "failing", "conflicts", "unknown", "missed", "late", "quarantined"],
   renewal: ["renewed", "failed"],
   link: ["rebased", "refused"],
   deliveryResult: ["delivered", "refused", "retried", "given-up"],

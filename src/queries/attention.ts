@@ -7,6 +7,7 @@ import { foreignOwner } from "../store/owners.ts";
 import type { Acknowledgement } from "../store/policy-states.ts";
 import {
   acknowledgementWords,
+  describeLate,
   needsPerson,
   type PolicyHealth,
   type PolicyLine,
@@ -59,7 +60,7 @@ export async function readAttention({ set, store, target }: QueryContext): Promi
   const items = [
     ...processItems(status),
     ...serviceItems(status),
-    ...lines.flatMap((line) => (needsPerson[line.health] ? [policyItem(line)] : [])),
+    ...lines.flatMap((line) => (needsPerson[line.health] ? [policyItem(line, nowMs)] : [])),
     ...sinkItems(status),
     ...status.feeds.map(listItem),
   ];
@@ -126,13 +127,13 @@ function sinkItems({ sinks, nowMs }: Status): AttentionItem[] {
     }));
 }
 
-function policyItem(line: PolicyLine): AttentionItem {
+function policyItem(line: PolicyLine, nowMs: number): AttentionItem {
   const { policy, health, worst, acknowledged } = line;
   return {
     about: "policy",
     name: policy.name,
     state: health,
-    what: describePolicy(line),
+    what: describePolicy(line, nowMs),
     acknowledged,
     sinceMs: sinceOf(line),
     lastGoodMs: worst?.lastGoodMs,
@@ -142,18 +143,24 @@ function policyItem(line: PolicyLine): AttentionItem {
 }
 
 /** Since when a policy is as it is, where that is known. */
-export function sinceOf({ health, pauses, worst, missedMs, unplannedMs }: PolicyLine): number | undefined {
+export function sinceOf({ health, pauses, worst, missedMs, unplannedMs, late }: PolicyLine): number | undefined {
   if (health === "quarantined" || health === "paused") return pauses[0]?.sinceMs;
   if (health === "unplanned") return unplannedMs;
+  if (health === "late") return late?.sinceMs;
   if (health === "missed") return missedMs ?? worst?.last.slotMs;
   // Since when it is bad or well; conflicts and what waits count from the last outcome.
   return health === "blocked" || health === "conflicts" ? worst?.last.finishedMs : worst?.sinceMs;
 }
 
 /** What a policy's health means and who knows of it, in one sentence without its name. */
-export function describePolicy(line: PolicyLine): string {
-  const { acknowledged } = line;
-  return `${describeHealth(line)}${acknowledged === undefined ? "" : `; ${acknowledgementWords(acknowledged)}`}`;
+export function describePolicy(line: PolicyLine, nowMs: number): string {
+  const { late, policy, health, acknowledged } = line;
+  const words = [
+    ...(health === "late" ? [] : [describeHealth(line)]),
+    ...(late === undefined ? [] : [describeLate(late, policy, nowMs)]),
+    ...(acknowledged === undefined ? [] : [acknowledgementWords(acknowledged)]),
+  ];
+  return words.join("; ");
 }
 
 function describeHealth({ health, worst, pauses, policy }: PolicyLine): string {
@@ -191,6 +198,8 @@ function nextStepOf({ health, worst, policy }: PolicyLine): string {
   if (health === "unknown") return "Look at the service whether it ran before you do it over: `syncline failed`";
   if (health === "conflicts") return "Settle the new conflicts at the service; the run tells how many";
   if (health === "missed") return `See why: \`syncline explain ${policy.name}\``;
+  if (health === "late")
+    return `See why: \`syncline explain ${policy.name}\`; a good run makes up for it: \`syncline run ${policy.name}\``;
   if (health === "unplanned") return "Is a scheduler alive, and does it have this policy? `syncline status` says";
   return reason ?? "Open the run: it tells what was sent, answered and seen";
 }

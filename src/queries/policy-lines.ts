@@ -1,8 +1,9 @@
 // One line a policy: is it well, how did it end last, when does it come next? Worst first. It reads
 // what is kept of each policy, never its outcomes. Called by `syncline status`.
-import { type Policy, targetsOf } from "../config/policy-set.ts";
+import { type Policy, targetsOf, timezoneOf } from "../config/policy-set.ts";
 import { formatDuration, formatRoughly } from "../core/duration.ts";
 import { showClock } from "../core/instant.ts";
+import type { Late } from "../model/deadline.ts";
 import { type Health, healthOfStatus } from "../model/outcome.ts";
 import { isAbout, isInForce, type Pause } from "../model/pause.ts";
 import type { SlotRecord } from "../model/slot-record.ts";
@@ -19,14 +20,19 @@ import {
 import type { Store } from "../store/redis.ts";
 import { SlotLedger } from "../store/slot-ledger.ts";
 import { readTroubles } from "../store/troubles.ts";
+import { readLate } from "./deadlines.ts";
 import { targetWords } from "./task-words.ts";
 
-/** The health of a policy, worst first. `unplanned`: a slot is due and not planned. */
+/**
+ * The health of a policy, worst first. `late`: it missed its deadline. `unplanned`: a slot is due
+ * and not planned.
+ */
 export const policyHealths = [
   "quarantined",
   "failing",
   "unknown",
   "missed",
+  "late",
   "unplanned",
   "blocked",
   "conflicts",
@@ -36,7 +42,7 @@ export const policyHealths = [
   "ok",
 ] as const;
 
-/** One of the eleven. */
+/** One of the twelve. */
 export type PolicyHealth = (typeof policyHealths)[number];
 
 /** Whether a person must look at a policy in this health. */
@@ -45,6 +51,7 @@ export const needsPerson: Readonly<Record<PolicyHealth, boolean>> = {
   failing: true,
   unknown: true,
   missed: true,
+  late: true,
   unplanned: true,
   blocked: true,
   conflicts: true,
@@ -73,6 +80,8 @@ export interface PolicyLine {
   readonly unplannedMs: number | undefined;
   /** Who knows of what a person must look at, while it is no worse. */
   readonly acknowledged: Acknowledgement | undefined;
+  /** The deadline that it missed and has not made up for. */
+  readonly late: Late | undefined;
 }
 
 /** A line with the newest slot that a scheduler planned; undefined: none. */
@@ -97,10 +106,11 @@ export async function readPolicyLines(
   { nowMs, pauses, services }: Known,
 ): Promise<readonly PolicyLine[]> {
   const names = policies.map(({ name }) => name);
-  const [states, plannedUpTo, troubles] = await Promise.all([
+  const [states, plannedUpTo, troubles, allLate] = await Promise.all([
     readPolicyStates(store, names),
     new SlotLedger(store).plannedUpTo(names),
     readTroubles(store),
+    readLate(policies, store),
   ]);
   const missed = new Map(
     troubles.flatMap(({ trouble, policy, atMs }) => (trouble === "missed" ? [[policy, atMs]] : [])),
@@ -110,7 +120,12 @@ export async function readPolicyLines(
   const lines = policies.map((policy) => {
     const own = inForce.filter((pause) => isAbout(pause, policy));
     const { name } = policy;
-    const facts = { state: states.get(name), plannedMs: plannedUpTo.get(name), missedMs: missed.get(name) };
+    const facts = {
+      state: states.get(name),
+      plannedMs: plannedUpTo.get(name),
+      missedMs: missed.get(name),
+      late: allLate.get(name),
+    };
     return toLine(policy, { ...facts, nowMs, pauses: own, isServiceDown: down.has(policy.service) });
   });
   const rank = ({ health, acknowledged }: PolicyLine) =>
@@ -130,9 +145,13 @@ interface Facts extends Pick<Known, "nowMs" | "pauses"> {
   readonly state: PolicyState | undefined;
   readonly plannedMs: number | undefined;
   readonly missedMs: number | undefined;
+  readonly late: Late | undefined;
 }
 
-function toLine(policy: Policy, { state, plannedMs, missedMs = 0, nowMs, pauses, isServiceDown }: Facts): PolicyLine {
+function toLine(
+  policy: Policy,
+  { state, plannedMs, missedMs = 0, late, nowMs, pauses, isServiceDown }: Facts,
+): PolicyLine {
   const targets = targetsOf(policy.action);
   const isCurrent = targets === undefined ? undefined : (target: string) => targets.includes(target);
   const worst = state === undefined ? undefined : worstTarget(state, isCurrent);
@@ -146,6 +165,7 @@ function toLine(policy: Policy, { state, plannedMs, missedMs = 0, nowMs, pauses,
     usualMs: state === undefined ? undefined : usualDurationMs(state),
     nextMs: dueMs !== undefined && dueMs > nowMs ? dueMs : source?.next(nowMs),
     pauses,
+    late,
     missedMs: missedMs > (worst?.last.finishedMs ?? 0) ? missedMs : undefined,
     unplannedMs: dueMs !== undefined && dueMs < nowMs - onTimeMs ? dueMs : undefined,
   };
@@ -178,12 +198,19 @@ export function targetHealth({ weight, last }: TargetState): Health | undefined 
   return health ?? (weight === undefined ? undefined : "good");
 }
 
-function healthOf({ pauses, worst, missedMs, unplannedMs }: Omit<PolicyLine, "health" | "acknowledged">): PolicyHealth {
+function healthOf({
+  pauses,
+  worst,
+  missedMs,
+  unplannedMs,
+  late,
+}: Omit<PolicyLine, "health" | "acknowledged">): PolicyHealth {
   if (pauses.some(({ cause }) => cause === "quarantine")) return "quarantined";
-  if (pauses.length > 0) return "paused";
+  if (pauses.length > 0) return late === undefined ? "paused" : "late";
   const health = worst && targetHealth(worst);
   if (worst?.weight === "bad" && health !== undefined && health !== "good") return health;
   if (missedMs !== undefined) return "missed";
+  if (late !== undefined) return "late";
   if (unplannedMs !== undefined) return "unplanned";
   if (health === undefined) return "new";
   return health === "good" ? "ok" : health;
@@ -220,6 +247,18 @@ export function shortSchedule({ schedule, after }: Policy): string {
 
 /** What a person must know of a policy beside its last outcome; empty: nothing. */
 export function noteOf(line: DetailedLine, nowMs: number): string {
+  const { late, policy } = line;
+  const others = otherNote(line, nowMs);
+  return late === undefined ? others : [describeLate(late, policy, nowMs), others].filter(Boolean).join("; ");
+}
+
+/** Which deadline a policy missed, and why. */
+export function describeLate({ atMs, sinceMs, why }: Late, policy: Policy, nowMs: number): string {
+  const clock = (instantMs: number) => showClock(instantMs, timezoneOf(policy), nowMs);
+  return `late for ${clock(atMs)}${sinceMs < atMs ? `, and since ${clock(sinceMs)}` : ""}: ${why}`;
+}
+
+function otherNote(line: DetailedLine, nowMs: number): string {
   const { policy, pauses, unplannedMs, slot, worst } = line;
   const clock = (instantMs: number) => showClock(instantMs, policy.closed.timezone, nowMs);
   const [pause] = pauses;

@@ -16,6 +16,7 @@ import { History } from "../store/history.ts";
 import { readPauses } from "../store/quarantines.ts";
 import { type Presence, readPresence, type Store } from "../store/redis.ts";
 import { readLimiterStatus } from "../store/service-limiter.ts";
+import { describeDeadline } from "./deadlines.ts";
 import { describeDeniedBy } from "./service-words.ts";
 import { readTaskStories, type StoryPlaces, type TaskStory, type ToldTask } from "./task-story.ts";
 
@@ -35,6 +36,8 @@ export interface SlotStory {
   readonly slot: string | null;
   /** What became of it, in one sentence. */
   readonly verdict: string;
+  /** What its deadline came to, in one sentence; null without one. */
+  readonly deadline: string | null;
   readonly record: SlotRecord | null;
   /** Older slots that this one covers. */
   readonly covers: readonly string[];
@@ -86,6 +89,7 @@ export async function readSlotStory(
     next: toIso(around.nextMs),
     slot: toIso(slotMs),
     verdict: verdict(),
+    deadline: (slotMs !== undefined && (await describeDeadline(policy, { slotMs, nowMs }, places.store))) || null,
     record: record ?? null,
     covers: holdings.records
       .filter(({ state, detail }) => state === "coalesced" && detail === toIso(slotMs))
@@ -163,6 +167,7 @@ async function looseStory(
     next: toIso(slots?.nextMs),
     slot: toIso(slotMs),
     verdict: origin === "manual" ? `by hand${by}${reason}` : "started; its policy is not configured any more",
+    deadline: null,
     record: null,
     covers: [],
     tasks: stories,

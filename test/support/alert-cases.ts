@@ -85,6 +85,13 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     fires: { ...one(troubled("failing"), "0x10 1x30", 28), labels: 'service="main"' },
     silent: one(troubled("failing"), "0x10 1x10 0x2 1x10", 28),
   },
+  SynclinePolicyLate: {
+    fires: { ...one(troubled("late"), "0x5 2x30"), labels: 'service="main"' },
+    silent: {
+      series: { [troubled("late")]: "0x5 2x30", [outage("SynclineBreakerOpen", ',service="main"')]: "1x30" },
+      atMinute: 14,
+    },
+  },
   SynclinePolicyQuarantined: {
     fires: { ...one(troubled("quarantined"), "0x5 2x30"), labels: 'service="main"' },
     silent: { series: { [troubled("quarantined")]: "0x30", [troubled("stale")]: "2x30" }, atMinute: 14 },

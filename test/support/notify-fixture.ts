@@ -3,7 +3,7 @@
 // test/redis/notify/.
 import type { NotificationSettings, NotifyRule, Policy, PolicySet } from "../../src/config/policy-set.ts";
 import type { Notice } from "../../src/model/notice.ts";
-import type { NotifyEvent } from "../../src/model/notify-event.ts";
+import { type NotifyEvent, notifyParts } from "../../src/model/notify-event.ts";
 import type { Outcome } from "../../src/model/outcome.ts";
 import { Notifier, type NotifierOptions, type NotifyStorePort } from "../../src/notify/notifier.ts";
 import { testOutcome } from "./outcomes.ts";
@@ -22,6 +22,7 @@ export const changeRule: NotifyRule = {
   drift: true,
   recovery: true,
   stale: false,
+  late: true,
   tokenExpiring: false,
 };
 
@@ -34,6 +35,7 @@ export const silentRule: NotifyRule = {
   unknown: false,
   missed: false,
   drift: false,
+  late: false,
   recovery: false,
 };
 
@@ -75,6 +77,7 @@ export class NotifyFixture {
     muted: new Map<string, string>(),
     outbox: new Map<string, string>(),
     heartbeats: new Map<string, string>(),
+    deadlines: new Map<string, string>(),
   };
   #events: NotifyEvent[] = [];
   #count = 0;
@@ -148,7 +151,7 @@ export class NotifyFixture {
           throw new Error("died before the save");
         }
         this.#events = this.#events.slice(passed);
-        for (const part of ["policies", "services", "muted", "outbox", "heartbeats"] as const)
+        for (const part of notifyParts)
           for (const [field, text] of changes[part] ?? [])
             if (text === undefined) this.parts[part].delete(field);
             else this.parts[part].set(field, text);

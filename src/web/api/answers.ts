@@ -20,7 +20,7 @@ export function toPauseAnswer({ scope, name, note, actor, sinceMs, untilMs, caus
 
 /** A policy as the API has it. */
 export function toPolicyAnswer(line: PolicyLine) {
-  const { policy, health, worst, pauses } = line;
+  const { policy, health, worst, pauses, late } = line;
   const { name, service, repository = null, action, labels = {}, where } = policy;
   const [pause] = pauses;
   return {
@@ -33,6 +33,7 @@ export function toPolicyAnswer(line: PolicyLine) {
     lastGood: toIso(worst?.lastGoodMs),
     usualDurationMs: line.usualMs ?? null,
     next: toIso(line.nextMs),
+    late: late === undefined ? null : { deadline: toIso(late.atMs), since: toIso(late.sinceMs), why: late.why },
     pause: pause === undefined ? null : toPauseAnswer(pause),
     ...where,
   };

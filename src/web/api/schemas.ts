@@ -54,6 +54,7 @@ export const policySchema = z
     lastGood: instant.nullable(),
     usualDurationMs: z.number().nullable(),
     next: instant.nullable(),
+    late: z.object({ deadline: instant, since: instant, why: z.string() }).nullable(),
     pause: pauseSchema.nullable(),
     file: z.string(),
     line: z.int(),

@@ -44,6 +44,7 @@ const marks: Readonly<Record<Marked, readonly [shape: keyof typeof shapes, tone:
   quarantined: ["fence", "bad"],
   failing: ["cross", "bad"],
   paused: ["pause", "calm"],
+  late: ["clock", "bad"],
   unplanned: ["empty", "bad", "not planned"],
   "service-down": ["bar", "warn", "service down"],
   new: ["dots", "calm", "no outcome yet"],

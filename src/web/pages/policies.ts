@@ -96,7 +96,7 @@ function policyCells({ policy, ...line }: PolicyLine, slots: readonly EndedSlot[
 
 /** What its health means, and the run that says so. */
 function outcomeCell(line: PolicyLine, nowMs: number): Html | string {
-  const words = describePolicy(line);
+  const words = describePolicy(line, nowMs);
   const last = line.worst?.last;
   if (last === undefined) return words;
   const under = html`<span class="under">${when(last.finishedMs, nowMs)}, evidence ${last.evidence}</span>`;

@@ -50,7 +50,7 @@ export function policyPage({ line, slots, coming, days, byHand, nowMs }: PolicyV
   );
   return html`<p class="crumbs"><a href="/policies">Policies</a></p>
 <h1>${policy.name}</h1>
-<p class="state">${mark(health)} ${describePolicy(line)}${since}</p>
+<p class="state">${mark(health)} ${describePolicy(line, nowMs)}${since}</p>
 ${paused}
 <section aria-labelledby="slots"><h2 id="slots">Last slots</h2>
 ${linkedStrip(slots, ({ slotMs }) => slotPath(policy.name, slotMs))}

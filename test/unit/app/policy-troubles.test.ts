@@ -15,7 +15,7 @@ const nightly = testPolicy({
 const note = (trouble: NotedTrouble, atText: string, policy = "nightly") => ({ trouble, policy, atMs: at(atText) });
 
 function find(nowText: string, facts: Partial<PolicyFacts>, policies = [nightly]): string[] {
-  const calm = { successes: new Map(), keptSince: new Map(), pauses: [], notes: [] };
+  const calm = { successes: new Map(), keptSince: new Map(), pauses: [], notes: [], late: new Map() };
   const found = findTroubles(policies, { nowMs: at(nowText), ...calm, ...facts }, new PolicySlots());
   return found.map(({ trouble, atMs }) => `${trouble} ${new Date(atMs).toISOString().slice(0, 16)}`);
 }
@@ -65,7 +65,14 @@ describe("the troubles of policies", () => {
   it("are counted for every policy, whatever their number, and the first are named", () => {
     const policies = Array.from({ length: 5_000 }, (_, index) => testPolicy({ ...nightly, name: `p${index}` }));
     const keptSince = new Map(policies.map(({ name }, index) => [name, at("2026-11-16T00:00:00Z") + index]));
-    const facts = { nowMs: at("2026-11-27T00:00:00Z"), successes: new Map(), keptSince, pauses: [], notes: [] };
+    const facts = {
+      nowMs: at("2026-11-27T00:00:00Z"),
+      successes: new Map(),
+      keptSince,
+      pauses: [],
+      notes: [],
+      late: new Map(),
+    };
     const [group = []] = countTroubles(findTroubles(policies, facts, new PolicySlots())).values();
     expect(group).toHaveLength(5_000);
     expect(worstOf(group).map(({ policy }) => policy)).toEqual(["p0", "p1", "p2", "p3", "p4"]);

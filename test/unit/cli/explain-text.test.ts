@@ -38,6 +38,7 @@ function textOf(changes: Partial<TaskStory>, processes = { schedulers: 1, worker
     ...slot,
     slot: task.due,
     verdict: "started",
+    deadline: null,
     record: null,
     covers: [],
     tasks: [task],

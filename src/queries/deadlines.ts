@@ -1,0 +1,201 @@
+// The deadlines of policies, from what Redis knows: which are late, what the notifier must judge,
+// and what a slot's deadline came to. Reads only. Called by the notifier's process, `status`,
+// `explain`, metrics and pages.
+import { type Policy, targetsOf, timezoneOf } from "../config/policy-set.ts";
+import { formatRoughly } from "../core/duration.ts";
+import { showClock } from "../core/instant.ts";
+import { cutText } from "../core/plain-text.ts";
+import {
+  type Deadline,
+  type DeadlineState,
+  type JudgedDeadlines,
+  type Late,
+  parseDeadlineState,
+} from "../model/deadline.ts";
+import { weightOf } from "../model/outcome.ts";
+import { targetFromMasks } from "../model/task.ts";
+import { parseTaskId, targetOf, taskId } from "../model/task-id.ts";
+import {
+  deadlineOfSlot,
+  deadlinesOf,
+  describeExpectation,
+  freshDeadlines,
+  type GoodEnd,
+  isStateOf,
+  judgeDeadlines,
+  madeAt,
+} from "../schedule/deadlines.ts";
+import { batchesOf } from "../store/batches.ts";
+import { ChainStore } from "../store/chain-store.ts";
+import { History } from "../store/history.ts";
+import { NotifyStore } from "../store/notify-store.ts";
+import { readPolicyStates } from "../store/policy-states.ts";
+import type { Store } from "../store/redis.ts";
+import { SlotLedger } from "../store/slot-ledger.ts";
+import { StartJournal } from "../store/start-journal.ts";
+import { readStatusAt } from "./status-at.ts";
+
+/** An end before the deadline may be recorded this much after it. */
+const graceMs = 10_000;
+/** The newest ends that are looked at. */
+const endsReadMax = 5_000;
+const whyCharactersMax = 300;
+
+/** Which of these policies are late. */
+export async function readLate(policies: readonly Policy[], store: Store): Promise<ReadonlyMap<string, Late>> {
+  const names = policies.flatMap(({ name, expect }) => (expect === undefined ? [] : [name]));
+  const texts = names.length === 0 ? new Map() : await new NotifyStore(store).texts("deadlines", names);
+  const late = new Map<string, Late>();
+  for (const [name, text] of texts) {
+    const state = parseDeadlineState(text);
+    if (state.late !== null) late.set(name, state.late);
+  }
+  return late;
+}
+
+/** Judges the deadlines that came since they were judged last. Leaves out policies without news. */
+export async function judgeAll(
+  policies: readonly Policy[],
+  { texts, nowMs }: { readonly texts: ReadonlyMap<string, string>; readonly nowMs: number },
+  store: Store,
+): Promise<ReadonlyMap<string, JudgedDeadlines>> {
+  const judged = new Map<string, JudgedDeadlines>();
+  for (const batch of batchesOf(policies, 100)) {
+    const found = await Promise.all(batch.map((policy) => judgeOne(policy, texts.get(policy.name), nowMs, store)));
+    for (const [index, { name }] of batch.entries()) {
+      const one = found[index];
+      if (one !== undefined) judged.set(name, one);
+    }
+  }
+  return judged;
+}
+
+async function judgeOne(
+  policy: Policy,
+  text: string | undefined,
+  nowMs: number,
+  store: Store,
+): Promise<JudgedDeadlines | undefined> {
+  const { expect } = policy;
+  if (expect === undefined) return undefined;
+  const before = text === undefined ? undefined : parseDeadlineState(text);
+  if (before === undefined || !isStateOf(before, expect)) {
+    const { late = null, sinks = [] } = before ?? {};
+    return { state: { ...freshDeadlines(expect, nowMs), late, sinks }, findings: [] };
+  }
+  const span = deadlinesOf(policy, { afterMs: before.judgedMs, untilMs: nowMs - graceMs });
+  const isQuiet = span.deadlines.length === 0 && span.doneMs === nowMs - graceMs;
+  if (isQuiet && (before.late === null || !(await mayBeMadeUp(policy, before.late, store)))) return undefined;
+  return judgeSpan(policy, before, { span, nowMs }, store);
+}
+
+async function judgeSpan(
+  policy: Policy,
+  before: DeadlineState,
+  { span, nowMs }: { readonly span: ReturnType<typeof deadlinesOf>; readonly nowMs: number },
+  store: Store,
+): Promise<JudgedDeadlines> {
+  const fromMs = Math.min(...[before.late ?? [], span.deadlines].flat().map((one) => one.fromMs), nowMs);
+  const { targets, ends } = await readEnds(policy, { fromMs, toMs: nowMs }, store);
+  const made = (deadline: Pick<Deadline, "fromMs">) => madeAt(deadline.fromMs, targets, ends);
+  const whys = new Map<number, string>();
+  const counted: Deadline[] = [];
+  for (const deadline of span.deadlines) {
+    const isKept = (made(deadline) ?? Number.POSITIVE_INFINITY) <= deadline.atMs;
+    if (!isKept && !(await wasDue(policy, deadline, store))) continue;
+    if (!isKept) whys.set(deadline.atMs, await whyLate(policy, deadline, { targets, ends }, store));
+    counted.push(deadline);
+  }
+  const facts = { nowMs, made, why: ({ atMs }: Deadline) => whys.get(atMs) ?? "" };
+  return judgeDeadlines(policy, before, { ...span, deadlines: counted }, facts);
+}
+
+/** Has each target ended well since? A cheap look before all ends are read again. */
+async function mayBeMadeUp(policy: Policy, { fromMs }: Late, store: Store): Promise<boolean> {
+  const state = (await readPolicyStates(store, [policy.name])).get(policy.name);
+  const good = new Set(state?.targets.flatMap(({ target, lastGoodMs = 0 }) => (lastGoodMs >= fromMs ? [target] : [])));
+  return state?.cutMs !== undefined || (targetsOf(policy.action) ?? []).every((target) => good.has(target));
+}
+
+interface Ends {
+  readonly targets: readonly string[];
+  readonly ends: readonly GoodEnd[];
+}
+
+/** The targets, and the good ends among the newest of the slots from `fromMs` on. */
+async function readEnds(
+  policy: Policy,
+  span: { readonly fromMs: number; readonly toMs: number },
+  store: Store,
+): Promise<Ends> {
+  const history = new History(store);
+  const all = await history.places(policy.name, 0, endsReadMax, span);
+  const slotOf = (id: string) => parseTaskId(id)?.slotMs ?? 0;
+  const places = all.filter(({ id }) => slotOf(id) >= span.fromMs);
+  const ends = (await history.read(places)).flatMap((outcome) => {
+    const { target, slot, finishedAt } = outcome;
+    return weightOf(outcome) === "good" ? [{ target, slotMs: Date.parse(slot), endedMs: Date.parse(finishedAt) }] : [];
+  });
+  const newest = places.toSorted((a, b) => slotOf(b.id) - slotOf(a.id))[0];
+  return { targets: targetsOf(policy.action) ?? (await fannedOutOf(newest?.id, store)), ends };
+}
+
+/** The sync jobs that masks named for the slot of a task. */
+async function fannedOutOf(id: string | undefined, store: Store): Promise<readonly string[]> {
+  const identity = id === undefined ? undefined : parseTaskId(id);
+  if (identity === undefined) return [targetFromMasks];
+  const into = await new StartJournal(store).fannedOutInto(taskId({ ...identity, target: targetFromMasks }));
+  return into?.map(targetOf) ?? [targetFromMasks];
+}
+
+/**
+ * Whether a slot was due: one with a record, one that waits for its predecessor, or one that no
+ * scheduler has reached. Those before the policy or its present schedule began were not.
+ */
+async function wasDue(policy: Policy, { fromMs, atMs }: Deadline, store: Store): Promise<boolean> {
+  const { name, after } = policy;
+  const ledger = new SlotLedger(store);
+  const first = after?.root.name ?? name;
+  const records = await ledger.newestRecords([name, first], atMs);
+  const isIn = (slotMs: number | undefined): slotMs is number => slotMs !== undefined && slotMs >= fromMs;
+  if (isIn(records.get(name)?.slotMs)) return true;
+  const slotMs = records.get(first)?.slotMs;
+  if (isIn(slotMs) && (await new ChainStore(store).find([{ policy: name, slotMs }])).length > 0) return true;
+  const plannedMs = (await ledger.plannedUpTo([name])).get(name);
+  if (plannedMs === undefined) return true;
+  return deadlinesOf(policy, { afterMs: atMs - 1, untilMs: atMs, dueSinceMs: plannedMs + 1 }).deadlines.length > 0;
+}
+
+/** What `status --at` says of the targets that had not ended well by then. */
+async function whyLate(policy: Policy, { fromMs, atMs }: Deadline, known: Ends, store: Store): Promise<string> {
+  const open = known.targets.filter((target) => {
+    const madeMs = madeAt(fromMs, [target], known.ends);
+    return madeMs === undefined || madeMs > atMs;
+  });
+  const { action } = policy;
+  const narrowed =
+    "syncJobs" in action
+      ? { ...policy, action: { ...action, syncJobs: action.syncJobs.filter((id) => open.includes(String(id))) } }
+      : policy;
+  const [found] = await readStatusAt([narrowed], () => ({ fromMs, toMs: atMs }), store);
+  return cutText(found?.why || "it had not ended well", whyCharactersMax);
+}
+
+/** What a slot's deadline came to, in one sentence; undefined: it has none. */
+export async function describeDeadline(
+  policy: Policy,
+  { slotMs, nowMs }: { readonly slotMs: number; readonly nowMs: number },
+  store: Store,
+): Promise<string | undefined> {
+  const deadline = policy.expect && deadlineOfSlot(policy, slotMs);
+  if (policy.expect === undefined || deadline === undefined) return undefined;
+  const { fromMs, atMs } = deadline;
+  const clock = (instantMs: number) => showClock(instantMs, timezoneOf(policy), slotMs);
+  const head = `expected ${describeExpectation(policy.expect)}, so by ${clock(atMs)}`;
+  const { targets, ends } = await readEnds(policy, { fromMs, toMs: nowMs }, store);
+  const madeMs = madeAt(fromMs, targets, ends);
+  if (madeMs !== undefined && madeMs <= atMs) return `${head}: kept at ${clock(madeMs)}`;
+  if (nowMs <= atMs) return `${head}: ${formatRoughly(atMs - nowMs)} left`;
+  const late = `${head}: late, ${await whyLate(policy, deadline, { targets, ends }, store)}`;
+  return madeMs === undefined ? late : `${late}; made up for ${formatRoughly(madeMs - atMs)} later`;
+}

@@ -1,0 +1,248 @@
+// Deadlines on a real Redis: what is late is told once a day, whichever replica dies when.
+import { beforeEach, describe, expect, it } from "vitest";
+import type { Policy, PolicySet } from "../../../src/config/policy-set.ts";
+import type { DeliverNotices, Notice } from "../../../src/model/notice.ts";
+import type { SlotRecord } from "../../../src/model/slot-record.ts";
+import { taskId } from "../../../src/model/task-id.ts";
+import { Notifier, type NotifyStorePort } from "../../../src/notify/notifier.ts";
+import { describeDeadline, judgeAll, readLate } from "../../../src/queries/deadlines.ts";
+import { History } from "../../../src/store/history.ts";
+import { NotifyStore } from "../../../src/store/notify-store.ts";
+import type { Store } from "../../../src/store/redis.ts";
+import { SlotLedger } from "../../../src/store/slot-ledger.ts";
+import { changeRule } from "../../support/notify-fixture.ts";
+import { testOutcome } from "../../support/outcomes.ts";
+import { testPolicy } from "../../support/policies.ts";
+import { storeForTest } from "../../support/redis.ts";
+import { TestLog } from "../../support/test-log.ts";
+
+const at = (text: string) => Date.parse(`2026-11-${text}Z`);
+const dst = { gap: "next", overlap: "first" } as const;
+const nightly = testPolicy({
+  schedule: { kind: "cron", expressions: ["30 2 * * *"], timezone: "UTC", dst, spreadMs: 0 },
+  action: { kind: "run", syncJobs: [42, 43] },
+  expect: { kind: "successBy", at: "06:00", on: "*" },
+  notify: [changeRule],
+});
+const slotMs = at("21T02:30");
+
+const opened = await storeForTest();
+let round = 0;
+const store: Store = { ...opened, key: (...parts) => opened.key(`round-${round}`, ...parts) };
+let nowMs = 0;
+let policies: readonly Policy[] = [];
+let delivered: Notice[] = [];
+beforeEach(() => {
+  round += 1;
+  nowMs = at("20T12:00");
+  policies = [nightly];
+  delivered = [];
+});
+
+function notifierOf(owner: string, changes: { deliver?: DeliverNotices; book?: Partial<NotifyStorePort> } = {}) {
+  const book = new NotifyStore(store);
+  let elapsedMs = 0;
+  return new Notifier({
+    notifyStore: {
+      nowMs: async () => nowMs,
+      take: (...args) => book.take(...args),
+      leave: (one) => book.leave(one),
+      read: (count) => book.read(count),
+      texts: (...args) => book.texts(...args),
+      save: (...args) => book.save(...args),
+      remove: (...args) => book.remove(...args),
+      noteLost: (count) => book.noteLost(count),
+      ...changes.book,
+    },
+    owner,
+    set: (): PolicySet => ({
+      ...{ services: new Map(), sinks: new Map(), policies, byHand: nightly, contentHash: "", files: [] },
+      notifications: { groupWaitMs: 30_000, muteTiming: undefined },
+    }),
+    policy: (name) => policies.find((policy) => policy.name === name),
+    deliver: async (deliveries) => {
+      await changes.deliver?.(deliveries);
+      delivered.push(...deliveries.map(({ notice }) => notice));
+    },
+    breaker: async () => undefined,
+    silences: async () => new Map(),
+    judge: (watched, facts) => judgeAll(watched, facts, store),
+    tokens: () => new Map(),
+    // Each look is a minute later: every round of the notifier is due.
+    clock: {
+      ...{ nowMs: () => nowMs, sleep: async () => {}, every: () => () => {} },
+      monotonicMs: () => {
+        elapsedMs += 60_000;
+        return elapsedMs;
+      },
+    },
+    log: new TestLog(),
+  });
+}
+
+/** One replica comes, looks, and goes. */
+async function look(text: string, notifier = notifierOf("one")): Promise<void> {
+  nowMs = at(text);
+  while ((await notifier.runOnce()) === 0);
+  await new NotifyStore(store).leave("one");
+}
+
+async function record(...records: readonly SlotRecord[]): Promise<void> {
+  const ledger = new SlotLedger(store);
+  const marks = await ledger.watermarks([{ policy: "nightly", schedule: "s" }], at("20T00:00"));
+  const newest = records.at(-1)?.slotMs ?? 0;
+  const step = { expectedWatermarkMs: marks.get("nightly") ?? 0, newWatermarkMs: newest, records, tasks: [] };
+  await ledger.record([{ policy: "nightly", ...step }]);
+}
+
+async function end(target: string, finished: string, changes: Parameters<typeof testOutcome>[0] = {}, slot = slotMs) {
+  const id = taskId({ policy: "nightly", kind: "run", target, slotMs: slot, origin: changes.origin ?? "schedule" });
+  const times = { slot: new Date(slot).toISOString(), finishedAt: new Date(at(finished)).toISOString() };
+  await new History(store).record(testOutcome({ taskId: id, target, ...times, ...changes }));
+}
+
+const started: SlotRecord = { slotMs, state: "started", detail: "", kind: "run", targets: ["42", "43"] };
+const told = () => [...new Map(delivered.map(({ id, kind, title }) => [id, `${kind} ${title}`])).values()];
+
+describe("a deadline", () => {
+  it("that every sync job met tells no sink, also when it is judged much later", async () => {
+    await look("20T12:00");
+    await record(started);
+    await end("42", "21T02:40");
+    await end("43", "21T05:59");
+    await look("21T18:00");
+    expect(told()).toEqual([]);
+    expect(await describeDeadline(nightly, { slotMs, nowMs }, store)).toBe(
+      "expected by 06:00, so by 06:00 UTC: kept at 05:59 UTC",
+    );
+  });
+
+  it("is late while one sync job still runs, and made up for when it ends", async () => {
+    await look("20T12:00");
+    await record(started);
+    await end("42", "21T02:40");
+    await look("21T06:01");
+    await look("21T06:02");
+    expect(told()).toEqual(["late nightly: late for 06:00 UTC: sync job 43 had not ended"]);
+    expect((await readLate(policies, store)).get("nightly")).toMatchObject({ sinceMs: at("21T06:00") });
+    await end("43", "21T07:00");
+    await look("21T07:01");
+    await look("21T07:02");
+    expect(told().slice(1)).toEqual(["recovered nightly: recovered, 1h after its deadline 06:00 UTC (was late)"]);
+    expect((await readLate(policies, store)).size).toBe(0);
+    expect(await describeDeadline(nightly, { slotMs, nowMs }, store)).toBe(
+      "expected by 06:00, so by 06:00 UTC: late, sync job 43 had not ended; its last end is succeeded, 07:00 UTC; made up for 1h later",
+    );
+  });
+
+  it.each([
+    [
+      "skipped",
+      { slotMs, state: "skipped", detail: "paused", note: "stocktaking" },
+      "slot 02:30 UTC skipped (paused): stocktaking",
+    ],
+    ["missed", { slotMs, state: "missed", detail: "outside-window" }, "slot 02:30 UTC missed (outside-window)"],
+    ["started and lost", started, "slot 02:30 UTC had not ended"],
+  ] as const)("is late when its slot was %s", async (_how, slot, why) => {
+    await look("20T12:00");
+    await record(slot);
+    await look("21T06:01");
+    expect(told()).toEqual([`late nightly: late for 06:00 UTC: ${why}`]);
+  });
+
+  it("is late when no scheduler planned the slot", async () => {
+    await look("20T12:00");
+    await new SlotLedger(store).watermarks([{ policy: "nightly", schedule: "s" }], at("20T00:00"));
+    await look("21T06:01");
+    expect(told()).toEqual(["late nightly: late for 06:00 UTC: slot 02:30 UTC was not planned"]);
+  });
+
+  it("is none for slots from before the policy began", async () => {
+    await look("21T04:00");
+    await new SlotLedger(store).watermarks([{ policy: "nightly", schedule: "s" }], at("21T04:00"));
+    await look("21T06:01");
+    expect(told()).toEqual([]);
+  });
+
+  it("is met by conflicts and by a run by hand, and not by an unknown one", async () => {
+    await look("20T12:00");
+    await record(started);
+    await end("42", "21T02:40", { status: "conflicts", reason: "new-conflicts", newConflicts: 2 });
+    await end("43", "21T02:40", { status: "unknown", reason: "answer-lost", evidence: "none" });
+    await look("21T06:01");
+    expect(told()).toEqual(["late nightly: late for 06:00 UTC: sync job 43 unknown (answer-lost)"]);
+    await end("43", "21T06:30", { origin: "manual", evidence: "inferred" }, at("21T06:20"));
+    await look("21T06:31");
+    expect(told().at(-1)).toBe("recovered nightly: recovered, 30m after its deadline 06:00 UTC (was late)");
+  });
+
+  it("that came while no notifier ran is told late, saying so", async () => {
+    await look("20T12:00");
+    await record(started);
+    await look("22T09:00");
+    expect(told()).toEqual([
+      "late nightly: late for 2026-11-21 06:00 UTC (told 27h after it): slot 02:30 UTC had not ended",
+      "late nightly: late for 06:00 UTC (told 3h after it), late since 2026-11-21 06:00 UTC: slot 02:30 UTC was not planned",
+    ]);
+  });
+
+  it("begins with its expectation: a reload in the morning judges no earlier hour", async () => {
+    policies = [testPolicy({ ...nightly, expect: { kind: "successBy", at: "05:00", on: "*" } })];
+    await look("20T12:00");
+    await record(started);
+    policies = [nightly];
+    await look("21T05:30");
+    expect(told()).toEqual([]);
+    await look("21T06:01");
+    expect(told()).toHaveLength(1);
+    policies = [testPolicy({ ...nightly, expect: { kind: "successBy", at: "07:00", on: "*" } })];
+    await look("21T06:30");
+    await look("21T07:01");
+    expect(told()).toHaveLength(1);
+  });
+
+  it("is forgotten when the policy expects nothing more", async () => {
+    await look("20T12:00");
+    await record(started);
+    await look("21T06:01");
+    const { expect: _none, ...rest } = nightly;
+    policies = [rest];
+    await look("21T06:30");
+    expect(await new NotifyStore(store).texts("deadlines")).toEqual(new Map());
+  });
+});
+
+describe("a notifier that dies around a deadline", () => {
+  const dies = async () => {
+    throw new Error("killed");
+  };
+  it.each([
+    ["before it saves", { book: { save: dies } }],
+    ["after it saved, before the hand-over", { deliver: dies }],
+    ["after the hand-over", { book: { remove: dies } }],
+  ] as const)("%s leaves one notice of each end, by its id", async (_when, changes) => {
+    await look("20T12:00");
+    await record(started);
+    await end("42", "21T02:40");
+    const kill = (text: string) => expect(look(text, notifierOf("one", changes))).rejects.toThrow("killed");
+    await kill("21T06:01");
+    await kill("21T06:02");
+    await look("21T06:03");
+    expect(told()).toHaveLength(1);
+    await end("43", "21T07:00");
+    await kill("21T07:01");
+    await look("21T07:02");
+    await look("21T07:03");
+    expect(told()).toHaveLength(2);
+  });
+
+  it("or two at once tell it once", async () => {
+    await look("20T12:00");
+    await record(started);
+    nowMs = at("21T06:01");
+    const both = ["one", "two"].map((owner) => notifierOf(owner));
+    await Promise.all(both.map((notifier) => notifier.runOnce()));
+    await Promise.all(both.map((notifier) => notifier.runOnce()));
+    expect(delivered).toHaveLength(1);
+  });
+});
